@@ -1,0 +1,208 @@
+//! The threads that do in production what a simulator calls step by step.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::engine::Engine;
+use crate::io::Device;
+use crate::{Durability, Error, Result};
+
+/// The writer looks at the open batch at least this often, so that `none` leaves nothing in memory for long.
+const WRITER_PERIOD: Duration = Duration::from_millis(500);
+/// The shortest period between two flushes of the class `interval`.
+const MIN_FLUSH_PERIOD: Duration = Duration::from_millis(1);
+/// How often maintenance looks for work when nobody wakes it.
+const MAINTENANCE_PERIOD: Duration = Duration::from_millis(50);
+/// Tags settled in one step.
+const SETTLED_PER_STEP: usize = 256;
+/// Retired segments that are worth a checkpoint of their own.
+const RETIRED_BEFORE_CHECKPOINT: usize = 4;
+
+/// A bounded piece of background work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Write the open batch to the log.
+    Write,
+    /// Make everything appended so far durable.
+    Flush,
+    /// Bring the indexes' durable state up to the log.
+    Checkpoint,
+    /// Read records under doubtful tags of `hash` indexes and retire overwritten ones.
+    Settle,
+    /// Move live records out of the emptiest segment.
+    Reclaim,
+    /// Make free segments ahead of need, and free those that nobody needs any more.
+    Prepare,
+}
+
+/// Wakes and stops the threads.
+#[derive(Default)]
+pub(crate) struct Background {
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    signal: Mutex<bool>,
+    woken: Condvar,
+    stopped: AtomicBool,
+    /// The shortest interval, in milliseconds, that a write asked for; 0 = none did.
+    interval_ms: AtomicU64,
+}
+
+impl Background {
+    /// Takes note of an acknowledged write; `due` means that the open batch should be written now.
+    pub(crate) fn note(&self, durability: Durability, due: bool) {
+        if let Durability::Interval(interval) = durability {
+            let wanted = interval.clamp(MIN_FLUSH_PERIOD, Duration::from_secs(3600)).as_millis() as u64;
+            let known = self.interval_ms.load(Ordering::Relaxed);
+            if known == 0 || wanted < known {
+                self.interval_ms.store(wanted, Ordering::Relaxed);
+                self.wake();
+            }
+        }
+        if due {
+            self.wake();
+        }
+    }
+
+    /// Wakes the writer.
+    fn wake(&self) {
+        *self.signal.lock().expect("no code panics while it signals") = true;
+        self.woken.notify_one();
+    }
+
+    /// Half the shortest interval: a write waits at most that long for its flush to begin.
+    fn flush_period(&self) -> Option<Duration> {
+        let interval = self.interval_ms.load(Ordering::Relaxed);
+        (interval > 0).then(|| Duration::from_millis(interval / 2).max(MIN_FLUSH_PERIOD))
+    }
+
+    fn sleep(&self, longest: Duration) {
+        let signal = self.signal.lock().expect("no code panics while it signals");
+        let wait = self.woken.wait_timeout_while(signal, longest, |signal| !*signal);
+        let (mut signal, _) = wait.expect("no code panics while it signals");
+        *signal = false;
+    }
+
+    /// Stops the threads and waits for them.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.wake();
+        let threads = std::mem::take(&mut *self.threads.lock().expect("no code panics while it starts threads"));
+        let this = std::thread::current().id();
+        for thread in threads {
+            thread.thread().unpark();
+            // The last handle may be dropped by a thread of our own.
+            if thread.thread().id() != this {
+                thread.join().expect("background work does not panic");
+            }
+        }
+    }
+}
+
+/// Starts the threads of a store. They end when the store is closed or its last handle is gone.
+pub(crate) fn start<D: Device>(engine: &Arc<Engine<D>>) -> Result<()> {
+    let mut threads = engine.background.threads.lock().expect("no code panics while it starts threads");
+    let spawn = |name: &str, work: fn(Weak<Engine<D>>)| {
+        let engine = Arc::downgrade(engine);
+        std::thread::Builder::new().name(name.into()).spawn(move || work(engine))
+    };
+    for (name, work) in [("aiodb-writer", write_out::<D> as fn(_)), ("aiodb-upkeep", maintain::<D> as fn(_))] {
+        threads.push(spawn(name, work).map_err(|e| Error::io("start a thread for", &engine.root, &e))?);
+    }
+    Ok(())
+}
+
+/// Writes open batches of the classes that do not wait, and flushes for `interval`.
+fn write_out<D: Device>(engine: Weak<Engine<D>>) {
+    let mut last_flush = 0;
+    let mut last_write = 0;
+    loop {
+        let Some(engine) = engine.upgrade() else { return };
+        if engine.background.stopped.load(Ordering::SeqCst) {
+            return;
+        }
+        let now = engine.device.clock_ms();
+        let period = engine.background.flush_period();
+        let outcome = if period.is_some_and(|period| now >= last_flush + period.as_millis() as u64) {
+            (last_flush, last_write) = (now, now);
+            engine.flush()
+        } else if engine.write_is_due(now >= last_write + WRITER_PERIOD.as_millis() as u64) {
+            last_write = now;
+            engine.write_open_batch()
+        } else {
+            Ok(())
+        };
+        if let Err(error) = outcome {
+            engine.note_trouble(&error);
+        }
+        let next_flush = period.map(|period| Duration::from_millis((last_flush + period.as_millis() as u64).saturating_sub(now)));
+        engine.background.sleep(next_flush.unwrap_or(WRITER_PERIOD).clamp(MIN_FLUSH_PERIOD, WRITER_PERIOD));
+    }
+}
+
+/// Everything else that happens behind the scenes.
+fn maintain<D: Device>(engine: Weak<Engine<D>>) {
+    loop {
+        let Some(engine) = engine.upgrade() else { return };
+        if engine.background.stopped.load(Ordering::SeqCst) {
+            return;
+        }
+        let busy = engine.maintain_once().unwrap_or_else(|error| {
+            engine.note_trouble(&error);
+            false
+        });
+        drop(engine);
+        if !busy {
+            std::thread::park_timeout(MAINTENANCE_PERIOD);
+        }
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// One bounded piece of background work.
+    pub(crate) fn step(&self, step: Step) -> Result<()> {
+        match step {
+            Step::Write => self.write_open_batch(),
+            Step::Flush => self.flush(),
+            Step::Checkpoint => self.checkpoint(),
+            Step::Settle => {
+                self.settle_some(SETTLED_PER_STEP);
+                Ok(())
+            }
+            Step::Reclaim => self.reclaim_some().map(drop),
+            Step::Prepare => {
+                self.release_retired()?;
+                self.segments.replenish()
+            }
+        }
+    }
+
+    /// A round of upkeep; true if there is more to do at once.
+    fn maintain_once(&self) -> Result<bool> {
+        if self.commit.failure().is_some() {
+            return Ok(false);
+        }
+        self.keep_tail_bounded()?;
+        self.settle_some(SETTLED_PER_STEP);
+        // A full disk must not keep reclaim from making room.
+        let prepared = self.step(Step::Prepare);
+        let reclaimed = self.reclaim_some()?;
+        let (retired, lag_bytes) = self.checkpoint_state();
+        let short = prepared.is_err() && retired > 0;
+        if lag_bytes >= self.checkpoint_bytes() || retired >= RETIRED_BEFORE_CHECKPOINT || short {
+            self.checkpoint()?;
+        }
+        prepared.map(|()| reclaimed || self.settling.len() > 0)
+    }
+
+    /// Bytes of log between two checkpoints: more for a large index, so that writing it stays a small share.
+    fn checkpoint_bytes(&self) -> u64 {
+        let indexes: usize = self.catalog.generations().iter().map(|generation| generation.memory_bytes()).sum();
+        self.options.checkpoint_bytes.max(4 * indexes as u64)
+    }
+
+    fn write_is_due(&self, period_over: bool) -> bool {
+        let bytes = self.commit.open_bytes();
+        bytes >= crate::write::BATCH_TARGET_BYTES || (period_over && bytes > 0)
+    }
+}

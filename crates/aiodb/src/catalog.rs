@@ -1,0 +1,189 @@
+//! The named tables.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::index::hash::HashIndex;
+use crate::index::lmdb::FIRST_TABLE_ID;
+use crate::{Error, IndexKind, Result};
+
+/// The longest name of a table, in bytes.
+const MAX_NAME_BYTES: usize = 255;
+
+/// What a table is between two truncates: records name it by its id, which is never used again.
+pub(crate) struct Generation {
+    pub(crate) id: u32,
+    pub(crate) index: TableIndex,
+    /// Changes to the index since the store was opened; tells a checkpoint whether there is anything to write.
+    pub(crate) changes: AtomicU64,
+    /// The checkpoint that holds a hash index (0 = none), and the changes that it has seen.
+    pub(crate) checkpointed: Mutex<(u64, u64)>,
+}
+
+/// The index of one generation.
+pub(crate) enum TableIndex {
+    /// In the store's one LMDB environment, under the generation's id.
+    Lmdb,
+    Hash(HashIndex),
+}
+
+impl Generation {
+    pub(crate) fn new(id: u32, kind: IndexKind, segment_bytes: u64) -> Generation {
+        let index = match kind {
+            IndexKind::Lmdb => TableIndex::Lmdb,
+            IndexKind::Hash => TableIndex::Hash(HashIndex::new(segment_bytes)),
+        };
+        Generation { id, index, changes: AtomicU64::new(0), checkpointed: Mutex::default() }
+    }
+
+    pub(crate) fn kind(&self) -> IndexKind {
+        match self.index {
+            TableIndex::Lmdb => IndexKind::Lmdb,
+            TableIndex::Hash(_) => IndexKind::Hash,
+        }
+    }
+
+    /// Memory of the index.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match &self.index {
+            TableIndex::Lmdb => 0,
+            TableIndex::Hash(index) => index.memory_bytes(),
+        }
+    }
+
+    pub(crate) fn count_change(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A named table, shared by all handles on it.
+pub(crate) struct TableSlot {
+    pub(crate) name: String,
+    pub(crate) kind: IndexKind,
+    current: RwLock<Option<Arc<Generation>>>,
+}
+
+impl TableSlot {
+    /// The current generation, or an error when the table was dropped.
+    pub(crate) fn generation(&self) -> Result<Arc<Generation>> {
+        let current = self.current.read().expect("no code panics while it holds a table");
+        current.clone().ok_or_else(|| Error::NoSuchTable { name: self.name.clone() })
+    }
+
+    fn set(&self, generation: Option<Arc<Generation>>) {
+        *self.current.write().expect("no code panics while it holds a table") = generation;
+    }
+}
+
+#[derive(Default)]
+struct Tables {
+    by_name: BTreeMap<String, Arc<TableSlot>>,
+    by_id: BTreeMap<u32, Arc<Generation>>,
+    next_id: u32,
+}
+
+/// All tables of a store.
+pub(crate) struct Catalog {
+    segment_bytes: u64,
+    tables: RwLock<Tables>,
+    /// Held by whoever creates, truncates or drops a table, from the decision to the publication.
+    pub(crate) changing: Mutex<()>,
+}
+
+impl Catalog {
+    pub(crate) fn new(segment_bytes: u64) -> Catalog {
+        let tables = Tables { next_id: FIRST_TABLE_ID, ..Tables::default() };
+        Catalog { segment_bytes, tables: RwLock::new(tables), changing: Mutex::default() }
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<TableSlot>> {
+        self.read().by_name.get(name).cloned().ok_or_else(|| Error::NoSuchTable { name: name.to_string() })
+    }
+
+    /// The generation that records with this id belong to, unless it was dropped or truncated.
+    pub(crate) fn generation(&self, id: u32) -> Option<Arc<Generation>> {
+        self.read().by_id.get(&id).cloned()
+    }
+
+    pub(crate) fn slots(&self) -> Vec<Arc<TableSlot>> {
+        self.read().by_name.values().cloned().collect()
+    }
+
+    pub(crate) fn generations(&self) -> Vec<Arc<Generation>> {
+        self.read().by_id.values().cloned().collect()
+    }
+
+    pub(crate) fn next_id(&self) -> u32 {
+        self.read().next_id
+    }
+
+    /// Makes sure that no id below this one is given again.
+    pub(crate) fn raise_next_id(&self, next_id: u32) {
+        let mut tables = self.write();
+        tables.next_id = tables.next_id.max(next_id);
+    }
+
+    /// Adds a table, or gives an existing one a new and empty generation. Ids rise, so a replayed change that the
+    /// catalog has gone beyond has no effect. Returns the generation that was replaced.
+    pub(crate) fn apply_create(&self, name: &str, kind: IndexKind, id: u32) -> Option<Arc<Generation>> {
+        let mut tables = self.write();
+        if tables.next_id > id && tables.by_name.get(name).is_some_and(|slot| Self::id(slot).is_some_and(|old| old >= id)) {
+            return None;
+        }
+        tables.next_id = tables.next_id.max(id + 1);
+        let generation = Arc::new(Generation::new(id, kind, self.segment_bytes));
+        tables.by_id.insert(id, Arc::clone(&generation));
+        let fresh = || Arc::new(TableSlot { name: name.to_string(), kind, current: RwLock::default() });
+        let slot = Arc::clone(tables.by_name.entry(name.to_string()).or_insert_with(fresh));
+        let old = Self::id(&slot).and_then(|old| tables.by_id.remove(&old));
+        slot.set(Some(generation));
+        old
+    }
+
+    /// Drops the table if it still has this generation. Returns what was dropped.
+    pub(crate) fn apply_drop(&self, name: &str, id: u32) -> Option<Arc<Generation>> {
+        let mut tables = self.write();
+        let slot = tables.by_name.get(name).filter(|slot| Self::id(slot) == Some(id)).cloned()?;
+        tables.by_name.remove(name);
+        slot.set(None);
+        tables.by_id.remove(&id)
+    }
+
+    fn id(slot: &TableSlot) -> Option<u32> {
+        slot.generation().ok().map(|generation| generation.id)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Tables> {
+        self.tables.read().expect("no code panics while it holds the catalog")
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Tables> {
+        self.tables.write().expect("no code panics while it holds the catalog")
+    }
+}
+
+/// Refuses names that a person could not type or read.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
+        return Err(Error::TableName { name: name.to_string() });
+    }
+    Ok(())
+}
+
+/// The byte by which the format names an index kind.
+pub(crate) fn kind_byte(kind: IndexKind) -> u8 {
+    match kind {
+        IndexKind::Lmdb => 1,
+        IndexKind::Hash => 2,
+    }
+}
+
+/// The index kind named by a byte.
+pub(crate) fn kind_from_byte(byte: u8) -> Option<IndexKind> {
+    match byte {
+        1 => Some(IndexKind::Lmdb),
+        2 => Some(IndexKind::Hash),
+        _ => None,
+    }
+}

@@ -1,0 +1,328 @@
+//! Brings the durable state of the indexes up to the log, so that a restart need not read what came before, and so that
+//! emptied segments can be used again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::Result;
+use crate::catalog::{Generation, TableIndex};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::index::hash::{HashIndex, SHARDS};
+use crate::io::{Access, Device, File, WriteSync};
+use crate::log::segment::{Damage, FORMAT_VERSION, put, u32_at, u64_at};
+use crate::log::{Position, Segment, State};
+use crate::manifest::{
+    Manifest, ManifestSegment, ManifestTable, new_name, read_file, rename_durably, replace_file,
+};
+
+const HASH_MAGIC: &[u8; 8] = b"AIODBHSH";
+const HASH_HEADER_BYTES: usize = 64;
+const SHARD_HEADER_BYTES: usize = 16;
+
+/// How much of a hash index is encoded before it is written.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// A segment that nothing refers to any more, but that an older checkpoint or a reader may still need.
+pub(crate) struct Retired {
+    number: u32,
+    /// Free only after a checkpoint with a higher number.
+    checkpoint: u64,
+    /// Free only two epochs later.
+    epoch: u64,
+}
+
+/// What is known of checkpoints.
+#[derive(Default)]
+pub(crate) struct Checkpoints {
+    /// The number of the checkpoint that was begun last, and of the one that is durable.
+    pub(crate) begun: u64,
+    pub(crate) durable: u64,
+    /// Bytes of log when the last one was begun.
+    pub(crate) log_bytes: u64,
+    pub(crate) retired: Vec<Retired>,
+}
+
+impl<D: Device> Engine<D> {
+    /// Makes a checkpoint of everything published so far. Writers go on meanwhile.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        self.flush()?;
+        let number = {
+            let mut checkpoints = self.checkpoints();
+            checkpoints.begun += 1;
+            checkpoints.log_bytes = self.commit.counters.log_bytes.load(Ordering::Relaxed);
+            checkpoints.begun
+        };
+        let (position, next_sequence) = self.commit.completed_end();
+        if self.lmdb.get().is_some() {
+            self.commit_tail(&position)?;
+        }
+        for generation in self.catalog.generations() {
+            if let TableIndex::Hash(index) = &generation.index {
+                self.checkpoint_hash(&generation, index, number)?;
+            }
+        }
+        // An index may lag the durable log, never lead it: what the shards say beyond the position must be durable.
+        self.flush()?;
+        let manifest = self.manifest(number, position, next_sequence);
+        let bytes = manifest.encode(&self.segments.store);
+        replace_file(&self.device, &self.root.join("MANIFEST"), &bytes)?;
+        replace_file(&self.device, &self.root.join("MANIFEST.copy"), &bytes)?;
+        self.checkpoints().durable = number;
+        self.commit.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        self.remove_old_checkpoints(&manifest)?;
+        self.release_retired()
+    }
+
+    /// Commits the tail of the ordered index, which then covers `position`.
+    fn commit_tail(&self, position: &Position) -> Result<()> {
+        let lmdb = self.lmdb();
+        let entries = lmdb.tail.freeze();
+        // Durable in the log first. This also publishes every write that is older than an entry of the tail.
+        let committed = self.flush().and_then(|()| lmdb.commit(&entries, position, &mut |table, dead| self.count_dead(table, Some(dead))));
+        if let Err(error) = &committed {
+            // The frozen entries stay where gets find them; without their commit no checkpoint can follow.
+            self.commit.fail(error);
+            return committed;
+        }
+        lmdb.tail.forget_frozen();
+        Ok(())
+    }
+
+    /// Commits the tail when it has reached its bound; a writer that finds it so helps or waits.
+    pub(crate) fn keep_tail_bounded(&self) -> Result<()> {
+        let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
+        if !lmdb.tail.is_full() {
+            return Ok(());
+        }
+        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        if !lmdb.tail.is_full() {
+            return Ok(());
+        }
+        let (position, _) = self.commit.completed_end();
+        self.commit_tail(&position)
+    }
+
+    /// Takes dropped and truncated tables out of the counts and, in bounded parts, out of the ordered index. True when
+    /// nothing is left to do.
+    pub(crate) fn purge_some(&self) -> Result<bool> {
+        let mut forgotten = self.forgotten.lock().expect("no code panics while it purges");
+        let Some(generation) = forgotten.first().cloned() else { return Ok(true) };
+        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        let done = match &generation.index {
+            TableIndex::Hash(index) => {
+                index.for_each(&mut |location| self.segments.remove_live(location));
+                true
+            }
+            TableIndex::Lmdb => {
+                if self.lmdb().tail.len() > 0 {
+                    let (position, _) = self.commit.completed_end();
+                    self.commit_tail(&position)?;
+                }
+                self.lmdb().purge(generation.id, &mut |table, dead| self.count_dead(table, Some(dead)))?
+            }
+        };
+        if done {
+            for segment in self.segments.iter() {
+                segment.live_chunks().remove(&generation.id);
+            }
+            forgotten.remove(0);
+        }
+        Ok(forgotten.is_empty())
+    }
+
+    /// Queues a generation that no table has any more.
+    pub(crate) fn forget_generation(&self, old: Option<Arc<Generation>>) {
+        self.forgotten.lock().expect("no code panics while it purges").extend(old);
+    }
+
+    fn checkpoint_hash(&self, generation: &Generation, index: &HashIndex, number: u64) -> Result<()> {
+        let mut checkpointed = generation.checkpointed.lock().expect("no code panics while it makes a checkpoint");
+        let changes = generation.changes.load(Ordering::Relaxed);
+        if changes == checkpointed.1 {
+            return Ok(());
+        }
+        let path = self.hash_checkpoint_path(generation.id, number);
+        let new_path = new_name(&path);
+        let file = self.device.open(&new_path, Access::CREATE).map_err(|e| Error::io("create", &new_path, &e))?;
+        let failed = |e: std::io::Error| Error::io("write", &new_path, &e);
+        let mut out = vec![0; HASH_HEADER_BYTES];
+        put(&mut out, 0, HASH_MAGIC);
+        put(&mut out, 8, &FORMAT_VERSION.to_le_bytes());
+        put(&mut out, 16, &self.segments.store);
+        put(&mut out, 32, &generation.id.to_le_bytes());
+        put(&mut out, 36, &(SHARDS as u32).to_le_bytes());
+        put(&mut out, 40, &number.to_le_bytes());
+        let checksum = crc32c::crc32c(&out[16..]);
+        put(&mut out, 12, &checksum.to_le_bytes());
+        let mut written = 0;
+        for shard in 0..SHARDS {
+            let at = out.len();
+            out.resize(at + SHARD_HEADER_BYTES, 0);
+            index.encode_shard(shard, &mut out);
+            let length = out.len() - at - SHARD_HEADER_BYTES;
+            let checksum = crc32c::crc32c(&out[at + SHARD_HEADER_BYTES..]);
+            put(&mut out, at, &(length as u64).to_le_bytes());
+            put(&mut out, at + 8, &checksum.to_le_bytes());
+            if out.len() >= WRITE_BYTES || shard + 1 == SHARDS {
+                written += self.write_piece(&file, &mut out, written).map_err(failed)?;
+            }
+        }
+        file.sync().map_err(failed)?;
+        rename_durably(&self.device, &new_path, &path)?;
+        *checkpointed = (number, changes);
+        Ok(())
+    }
+
+    fn write_piece(&self, file: &D::File, out: &mut Vec<u8>, at: u64) -> std::io::Result<u64> {
+        file.write_at(out, at, WriteSync::Later)?;
+        let length = out.len() as u64;
+        out.clear();
+        Ok(length)
+    }
+
+    fn manifest(&self, checkpoint: u64, position: Position, next_sequence: u64) -> Manifest {
+        let mut tables = Vec::new();
+        for slot in self.catalog.slots() {
+            // A table that was dropped a moment ago is dropped again by replay.
+            let Ok(generation) = slot.generation() else { continue };
+            let checkpointed = *generation.checkpointed.lock().expect("no code panics while it makes a checkpoint");
+            let name = slot.name.clone();
+            tables.push(ManifestTable { id: generation.id, kind: slot.kind, name, checkpoint: checkpointed.0 });
+        }
+        // Retired ones that this checkpoint may still refer to stay in use for it.
+        let retired: Vec<u32> = {
+            let checkpoints = self.checkpoints();
+            let recent = checkpoints.retired.iter().filter(|retired| retired.checkpoint >= checkpoint);
+            recent.map(|retired| retired.number).collect()
+        };
+        let in_use = |segment: &&Segment<D>| match segment.state() {
+            State::Active | State::Sealed => segment.written_end.load(Ordering::Acquire) > crate::io::UNIT_BYTES as u64,
+            State::Retiring => retired.contains(&segment.number),
+            State::Free | State::Absent => false,
+        };
+        let next_life = self.commit.next_life();
+        let listed = self.segments.iter().filter(in_use).map(|segment| ManifestSegment {
+            number: segment.number,
+            records: segment.records.load(Ordering::Relaxed) as u32,
+            life: segment.life(),
+            end: segment.written_end.load(Ordering::Acquire),
+            live_chunks: segment.live_chunks().iter().map(|(table, bytes)| (*table, *bytes)).collect(),
+        });
+        // What is activated from now on is found by its header.
+        let segments: Vec<_> = listed.filter(|segment| segment.life <= position.life).collect();
+        let next_life = next_life.min(position.life + 1);
+        Manifest { checkpoint, position, next_sequence, next_life, next_table: self.catalog.next_id(), tables, segments }
+    }
+
+    /// Removes the checkpoints of hash indexes that the manifest does not name.
+    fn remove_old_checkpoints(&self, manifest: &Manifest) -> Result<()> {
+        let directory = self.root.join("index");
+        let named: Vec<_> =
+            manifest.tables.iter().map(|table| self.hash_checkpoint_path(table.id, table.checkpoint)).collect();
+        for name in self.device.list(&directory).map_err(|e| Error::io("list", &directory, &e))? {
+            let path = directory.join(&name);
+            if name.ends_with(".ckp") && !named.contains(&path) {
+                self.device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a segment out of use that nothing current refers to.
+    pub(crate) fn retire(&self, segment: &Segment<D>) {
+        segment.set_state(State::Retiring);
+        let epoch = self.pins.epoch();
+        let mut checkpoints = self.checkpoints();
+        let checkpoint = checkpoints.begun;
+        checkpoints.retired.push(Retired { number: segment.number, checkpoint, epoch });
+    }
+
+    /// Frees the retired segments that neither the durable checkpoint nor a reader can need.
+    pub(crate) fn release_retired(&self) -> Result<()> {
+        self.pins.try_advance();
+        self.pins.try_advance();
+        let epoch = self.pins.epoch();
+        let mut checkpoints = self.checkpoints();
+        let durable = checkpoints.durable;
+        let is_free = |retired: &Retired| retired.checkpoint < durable && retired.epoch + 2 <= epoch;
+        let (free, kept): (Vec<_>, Vec<_>) = checkpoints.retired.drain(..).partition(is_free);
+        checkpoints.retired = kept;
+        drop(checkpoints);
+        for retired in free {
+            self.segments.release(self.segments.get(retired.number))?;
+        }
+        Ok(())
+    }
+
+    /// Loads the checkpoint of a hash index. `Ok(None)` means that it is not there.
+    pub(crate) fn load_hash(&self, generation: &Arc<Generation>, number: u64) -> Result<Option<()>> {
+        let TableIndex::Hash(index) = &generation.index else { return Ok(Some(())) };
+        if number == 0 {
+            return Ok(Some(()));
+        }
+        let path = self.hash_checkpoint_path(generation.id, number);
+        let Some(bytes) = read_file(&self.device, &path)? else { return Ok(None) };
+        decode_hash(index, &bytes, &self.segments.store, generation.id, number)
+            .map_err(|(offset, damage)| {
+                let advice = "`aiodb verify --rebuild` makes the index again from the log";
+                crate::manifest::damage_error(&path, offset as u64, damage, advice)
+            })?;
+        *generation.checkpointed.lock().expect("nobody else has it yet") = (number, 0);
+        Ok(Some(()))
+    }
+
+    fn hash_checkpoint_path(&self, table: u32, number: u64) -> PathBuf {
+        self.root.join("index").join(format!("hash-{table:08}-{number:08}.ckp"))
+    }
+
+    fn checkpoints(&self) -> std::sync::MutexGuard<'_, Checkpoints> {
+        self.checkpoints.lock().expect("no code panics while it holds the checkpoints")
+    }
+
+    /// Segments waiting for a checkpoint or a reader, bytes of log since the last checkpoint.
+    pub(crate) fn checkpoint_state(&self) -> (usize, u64) {
+        let checkpoints = self.checkpoints();
+        let written = self.commit.counters.log_bytes.load(Ordering::Relaxed);
+        (checkpoints.retired.len(), written - checkpoints.log_bytes)
+    }
+}
+
+fn decode_hash(
+    index: &HashIndex,
+    bytes: &[u8],
+    store: &[u8; 16],
+    table: u32,
+    number: u64,
+) -> std::result::Result<(), (usize, Damage)> {
+    let header = bytes.get(..HASH_HEADER_BYTES).ok_or((0, Damage::Foreign("the file is too short")))?;
+    if &header[0..8] != HASH_MAGIC {
+        return Err((0, Damage::Foreign("not the checkpoint of a hash index")));
+    }
+    if u32_at(header, 8) > FORMAT_VERSION {
+        return Err((0, Damage::Newer(u32_at(header, 8))));
+    }
+    if crc32c::crc32c(&header[16..]) != u32_at(header, 12) {
+        return Err((0, Damage::Checksum));
+    }
+    let expected = (&header[16..32], u32_at(header, 32), u32_at(header, 36), u64_at(header, 40));
+    if expected != (&store[..], table, SHARDS as u32, number) {
+        return Err((0, Damage::Foreign("the checkpoint of another index")));
+    }
+    let mut at = HASH_HEADER_BYTES;
+    for shard in 0..SHARDS {
+        let short = (at, Damage::Foreign("the file is too short"));
+        let shard_header = bytes.get(at..at + SHARD_HEADER_BYTES).ok_or(short)?;
+        let start = at + SHARD_HEADER_BYTES;
+        let end = usize::try_from(u64_at(shard_header, 0)).ok().and_then(|length| start.checked_add(length)).ok_or(short)?;
+        let body = bytes.get(start..end).ok_or(short)?;
+        if crc32c::crc32c(body) != u32_at(shard_header, 8) {
+            return Err((at, Damage::Checksum));
+        }
+        index.decode_shard(shard, body).map_err(|what| (at, Damage::Foreign(what)))?;
+        at = end;
+    }
+    Ok(())
+}

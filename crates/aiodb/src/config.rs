@@ -1,0 +1,95 @@
+//! What a user can choose.
+
+use std::time::Duration;
+
+/// What an acknowledged write has survived, see `docs/durability.md`. In every class it survives the death of the
+/// process; the classes differ in what a power cut may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Acknowledged means on the device: a power cut takes nothing. Concurrent writers share one device write.
+    Sync,
+    /// A power cut may take the writes acknowledged within this time before it. Capped at one hour.
+    Interval(Duration),
+    /// A power cut may take whatever the system had not yet written.
+    None,
+}
+
+/// How a table finds its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IndexKind {
+    /// Ordered, on disk, unbeaten while it fits in memory: LMDB (the index of the AIODB paper).
+    Lmdb,
+    /// Unordered, in memory, about 10 bytes per key whatever the key's length.
+    Hash,
+}
+
+impl IndexKind {
+    /// The name used in commands and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            IndexKind::Lmdb => "lmdb",
+            IndexKind::Hash => "hash",
+        }
+    }
+}
+
+/// How reads reach the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Backend {
+    /// The first of `Uring`, `Libaio`, `Threads` that works here.
+    #[default]
+    Auto,
+    /// Linux io_uring.
+    Uring,
+    /// Linux native AIO (the paper's choice); works where a container forbids io_uring.
+    Libaio,
+    /// A pool of threads with `pread`; works anywhere.
+    Threads,
+}
+
+/// How a store is opened. `Options::default()` is right for most uses.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Make the store if there is none. Default true.
+    pub create: bool,
+    /// Durability of writes that do not say otherwise. Default [`Durability::Sync`].
+    pub durability: Durability,
+    /// The device backend; anything but `Auto` fails to open where it does not work. Default `Auto`.
+    pub backend: Backend,
+    /// Use `O_DIRECT` where the file system has it. Default true.
+    pub direct: bool,
+    /// Bytes in a segment file, fixed when the store is made: a power of two from 64 KiB to 1 GiB. Default 64 MiB.
+    pub segment_bytes: u64,
+    /// A checkpoint is made when this many bytes of log have been written since the last. Default 256 MiB.
+    pub checkpoint_bytes: u64,
+    /// Rebuild all indexes from the whole log while opening. Default false.
+    pub rebuild_index: bool,
+    /// Run background work on a thread of the store's own. Default true; a simulator switches it off and calls
+    /// [`crate::Db::step`].
+    pub background: bool,
+    /// For tests: hash bits that are kept, so that different keys can be made to share a tag. Default all.
+    #[doc(hidden)]
+    pub hash_mask: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            create: true,
+            durability: Durability::Sync,
+            backend: Backend::Auto,
+            direct: true,
+            segment_bytes: 64 << 20,
+            checkpoint_bytes: 256 << 20,
+            rebuild_index: false,
+            background: true,
+            hash_mask: u64::MAX,
+        }
+    }
+}
+
+/// The longest key in bytes; the shortest is one byte.
+pub const MAX_KEY_BYTES: usize = 64 << 10;
+
+/// The longest value in bytes.
+pub const MAX_VALUE_BYTES: usize = 1 << 30;

@@ -1,0 +1,449 @@
+//! What all handles of one open store share, and how it comes into being and ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crate::background::Background;
+use crate::catalog::{Catalog, Generation, check_name, kind_byte};
+use crate::checkpoint::Checkpoints;
+use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::index::lmdb::LmdbIndex;
+use crate::io::{Device, Report};
+use crate::log::batch::{Append, SEPARATE_VALUE_BYTES};
+use crate::log::record::{Chunk, Kind, chunk_list_bytes, encode_chunks};
+use crate::log::{Position, Segments};
+use crate::manifest::{Identity, Manifest, damage_error, read_file, replace_file};
+use crate::pins::Pins;
+use crate::publish::Settling;
+use crate::reclaim::Victim;
+use crate::recovery::Recovered;
+use crate::write::{Commit, Operation};
+use crate::{Durability, Error, IndexKind, Options, Result};
+
+/// Values up to this length are written whole.
+const MAX_WHOLE_VALUE_BYTES: u64 = 1 << 20;
+
+/// An open store.
+pub(crate) struct Engine<D: Device> {
+    pub(crate) device: D,
+    pub(crate) root: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) report: Report,
+    pub(crate) block_bytes: usize,
+    hash_seed: u64,
+    pub(crate) segments: Segments<D>,
+    pub(crate) commit: Commit,
+    pub(crate) catalog: Catalog,
+    /// The environment of the `lmdb` tables, opened with the first of them.
+    pub(crate) lmdb: OnceLock<LmdbIndex>,
+    pub(crate) pins: Pins,
+    pub(crate) settling: Settling,
+    /// Held by whoever commits an index.
+    pub(crate) checkpointing: Mutex<()>,
+    pub(crate) checkpoints: Mutex<Checkpoints>,
+    pub(crate) reclaiming: Mutex<Option<Victim>>,
+    /// Generations that no table has any more, to be taken out of counts and indexes.
+    pub(crate) forgotten: Mutex<Vec<Arc<Generation>>>,
+    /// The life of the log's last segment when each large put began: its chunks lie there or later, not yet named.
+    staging: Mutex<BTreeMap<u64, u64>>,
+    next_staging: AtomicU64,
+    pub(crate) background: Background,
+    pub(crate) recovered: OnceLock<Recovered>,
+    closed: AtomicBool,
+    /// The last failure of background work, for `stat`; foreground calls report their own.
+    trouble: Mutex<Option<String>>,
+    /// Taken out, and so released, when the store is closed.
+    lock: Mutex<Option<D::Lock>>,
+}
+
+impl<D: Device> Engine<D> {
+    /// Opens or makes the store in a directory that exists, and recovers it.
+    pub(crate) fn open(device: D, root: &Path, options: Options) -> Result<Engine<D>> {
+        check_options(&options)?;
+        let known = read_identity(&device, root)?;
+        if known.is_none() {
+            refuse_foreign_directory(&device, root, &options)?;
+        }
+        let lock_path = root.join("LOCK");
+        let lock = device.lock(&lock_path).map_err(|e| Error::io("lock", &lock_path, &e))?;
+        let lock = lock.map_err(|holder| Error::Locked { path: root.to_path_buf(), holder })?;
+        let identity = match read_identity(&device, root)? {
+            Some(identity) => identity,
+            None => create_store(&device, root, &options)?,
+        };
+        remove_unfinished(&device, root)?;
+        let manifest = read_manifest(&device, root, &identity)?;
+        let engine = Self::assemble(device, root, options, &identity, &manifest, lock);
+        let rebuild = engine.load_indexes(&manifest)?;
+        let recovered = engine.recover(&manifest, &rebuild)?;
+        engine.forget_orphans();
+        if recovered.rebuilt {
+            engine.checkpoint()?;
+        }
+        let _ = engine.recovered.set(recovered);
+        Ok(engine)
+    }
+
+    fn assemble(
+        device: D,
+        root: &Path,
+        options: Options,
+        identity: &Identity,
+        manifest: &Manifest,
+        lock: D::Lock,
+    ) -> Engine<D> {
+        let report = device.report();
+        let segments = Segments::new(device.clone(), root.join("log"), identity.store, identity.segment_bytes);
+        let catalog = Catalog::new(identity.segment_bytes);
+        for table in &manifest.tables {
+            catalog.apply_create(&table.name, table.kind, table.id);
+        }
+        catalog.raise_next_id(manifest.next_table);
+        let buffer_bytes = crate::write::buffer_bytes(identity.segment_bytes);
+        let buffers = crate::recovery::private_buffers(buffer_bytes);
+        let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);
+        let checkpoints =
+            Checkpoints { begun: manifest.checkpoint, durable: manifest.checkpoint, ..Checkpoints::default() };
+        Engine {
+            block_bytes: report.block_bytes,
+            device,
+            root: root.to_path_buf(),
+            options,
+            report,
+            hash_seed: identity.hash_seed,
+            segments,
+            commit,
+            catalog,
+            lmdb: OnceLock::new(),
+            pins: Pins::default(),
+            settling: Settling::default(),
+            checkpointing: Mutex::default(),
+            checkpoints: Mutex::new(checkpoints),
+            reclaiming: Mutex::default(),
+            forgotten: Mutex::default(),
+            staging: Mutex::default(),
+            next_staging: AtomicU64::new(0),
+            background: Background::default(),
+            recovered: OnceLock::new(),
+            closed: AtomicBool::new(false),
+            trouble: Mutex::default(),
+            lock: Mutex::new(Some(lock)),
+        }
+    }
+
+    /// Loads the checkpointed indexes. Returns the tables whose index is lost or is to be made again.
+    fn load_indexes(&self, manifest: &Manifest) -> Result<BTreeSet<u32>> {
+        let mut rebuild = BTreeSet::new();
+        let lmdb_tables: Vec<_> = manifest.tables.iter().filter(|table| table.kind == IndexKind::Lmdb).collect();
+        if !lmdb_tables.is_empty() {
+            let path = self.lmdb_path();
+            if self.options.rebuild_index && path.exists() {
+                std::fs::remove_dir_all(&path).map_err(|e| Error::io("remove", &path, &e))?;
+            }
+            self.open_index_of(IndexKind::Lmdb)?;
+            let covered = self.lmdb().position()?;
+            if covered.is_none_or(|covered| covered.batch < manifest.position.batch) && manifest.position.batch > 0 {
+                rebuild.extend(lmdb_tables.iter().map(|table| table.id));
+            }
+        }
+        for table in &manifest.tables {
+            let Some(generation) = self.catalog.generation(table.id) else { continue };
+            let lost = table.kind == IndexKind::Hash
+                && (self.options.rebuild_index || self.load_hash(&generation, table.checkpoint)?.is_none());
+            if lost {
+                rebuild.insert(table.id);
+            }
+        }
+        Ok(rebuild)
+    }
+
+    /// Opens what tables of this kind need.
+    pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<()> {
+        if kind == IndexKind::Lmdb && self.lmdb.get().is_none() {
+            let index = LmdbIndex::open(&self.lmdb_path(), self.segments.store)?;
+            // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
+            let _ = self.lmdb.set(index);
+        }
+        Ok(())
+    }
+
+    /// Entries of tables that were dropped, but not yet purged, when the store was closed.
+    fn forget_orphans(&self) {
+        let Some(lmdb) = self.lmdb.get() else { return };
+        for table in lmdb.tables() {
+            if self.catalog.generation(table).is_none() {
+                let orphan = Generation::new(table, IndexKind::Lmdb, self.segments.segment_bytes);
+                self.forget_generation(Some(Arc::new(orphan)));
+            }
+        }
+    }
+
+    fn lmdb_path(&self) -> PathBuf {
+        self.root.join("index").join("lmdb")
+    }
+
+    /// The hash of a key in this store.
+    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
+        xxhash_rust::xxh3::xxh3_64_with_seed(key, self.hash_seed) & self.options.hash_mask
+    }
+
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// Remembers a failure that no caller can be told of.
+    pub(crate) fn note_trouble(&self, error: &Error) {
+        *self.trouble.lock().expect("no code panics while it notes trouble") = Some(error.to_string());
+    }
+
+    /// The last failure of background work.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().expect("no code panics while it notes trouble").clone()
+    }
+
+    /// Longer values lie in chunks.
+    pub(crate) fn whole_value_bytes(&self) -> usize {
+        MAX_WHOLE_VALUE_BYTES.min(self.segments.segment_bytes / 4) as usize
+    }
+
+    pub(crate) fn max_key_bytes(&self) -> usize {
+        MAX_KEY_BYTES.min(self.segments.segment_bytes as usize / 8)
+    }
+
+    pub(crate) fn max_value_bytes(&self) -> usize {
+        let chunk_bytes = self.whole_value_bytes();
+        // The list of chunks must itself be a whole value.
+        let chunks = (chunk_bytes - chunk_list_bytes(0, 1)) / (chunk_list_bytes(1, 1) - chunk_list_bytes(0, 1));
+        MAX_VALUE_BYTES.min(chunks * chunk_bytes)
+    }
+
+    pub(crate) fn check_key(&self, key: &[u8]) -> Result<()> {
+        let max = self.max_key_bytes();
+        if key.is_empty() || key.len() > max { Err(Error::KeyLength { length: key.len(), max }) } else { Ok(()) }
+    }
+
+    pub(crate) fn check_value(&self, value: &[u8]) -> Result<()> {
+        let max = self.max_value_bytes();
+        if value.len() > max { Err(Error::ValueLength { length: value.len(), max }) } else { Ok(()) }
+    }
+
+    /// Puts one value, large ones in chunks that come before the record that names them.
+    pub(crate) fn put(&self, generation: Arc<Generation>, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+        if value.len() <= self.whole_value_bytes() {
+            let operation = self.put_operation(generation, key, value, false);
+            return self.write(&[operation], durability);
+        }
+        let _staging = self.begin_staging();
+        let list = self.write_chunks(&generation, key, value)?;
+        let operation = self.put_operation(generation, key, &list, true);
+        self.write(&[operation], durability)
+    }
+
+    /// A put as an operation; `chunked` says that the value is a list of chunks.
+    pub(crate) fn put_operation<'a>(
+        &self,
+        generation: Arc<Generation>,
+        key: &'a [u8],
+        value: &'a [u8],
+        chunked: bool,
+    ) -> Operation<'a> {
+        let mut append = Append::new(Kind::Put, generation.id, key, value);
+        (append.separate, append.chunked) = (generation.separates(value.len()), chunked);
+        Operation { hash: self.hash(key), generation: Some(generation), append }
+    }
+
+    pub(crate) fn delete_operation<'a>(&self, generation: Arc<Generation>, key: &'a [u8]) -> Operation<'a> {
+        let append = Append::new(Kind::Delete, generation.id, key, &[]);
+        Operation { hash: self.hash(key), generation: Some(generation), append }
+    }
+
+    /// Appends a large value's chunks; returns the list that names them. The caller has begun staging.
+    pub(crate) fn write_chunks(&self, generation: &Arc<Generation>, key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
+        let mut chunks = Vec::new();
+        for part in value.chunks(self.whole_value_bytes()) {
+            let mut append = Append::new(Kind::Chunk, generation.id, key, part);
+            append.separate = true;
+            let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: 0 };
+            // The record that names the chunks is durable only if everything before it is.
+            let placed = self.write_placed(&[operation], Durability::None)?;
+            let checksum = placed[0].separate.expect("a chunk is separate");
+            chunks.push(Chunk { location: placed[0].location, checksum });
+        }
+        Ok(encode_chunks(value.len() as u64, &chunks))
+    }
+
+    /// Keeps reclaim away from chunks that no record names yet.
+    pub(crate) fn begin_staging(&self) -> Staging<'_> {
+        let token = self.next_staging.fetch_add(1, Ordering::Relaxed);
+        let mut staging = self.staging.lock().expect("no code panics while it stages");
+        staging.insert(token, self.commit.active_life());
+        Staging { staging: &self.staging, token }
+    }
+
+    /// Segments of this life or a later one may hold chunks that no record names yet.
+    pub(crate) fn staging_floor(&self) -> u64 {
+        let staging = self.staging.lock().expect("no code panics while it stages");
+        staging.values().copied().min().unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn create_table(&self, name: &str, kind: IndexKind) -> Result<()> {
+        check_name(name)?;
+        let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        if let Ok(slot) = self.catalog.find(name) {
+            return Err(Error::TableExists { name: name.to_string(), kind: slot.kind.name() });
+        }
+        self.open_index_of(kind)?;
+        let id = self.catalog.next_id();
+        self.write_table_record(Kind::TableCreate, id, name, &[kind_byte(kind)])?;
+        self.catalog.apply_create(name, kind, id);
+        Ok(())
+    }
+
+    pub(crate) fn truncate_table(&self, name: &str) -> Result<()> {
+        let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        let slot = self.catalog.find(name)?;
+        let old = slot.generation()?.id;
+        let id = self.catalog.next_id();
+        self.write_table_record(Kind::TableTruncate, old, name, &id.to_le_bytes())?;
+        self.forget_generation(self.catalog.apply_create(name, slot.kind, id));
+        Ok(())
+    }
+
+    pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
+        let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        let id = self.catalog.find(name)?.generation()?.id;
+        self.write_table_record(Kind::TableDrop, id, name, &[])?;
+        self.forget_generation(self.catalog.apply_drop(name, id));
+        Ok(())
+    }
+
+    /// Changes of the catalog are always durable before they are visible.
+    fn write_table_record(&self, kind: Kind, id: u32, name: &str, value: &[u8]) -> Result<()> {
+        let append = Append::new(kind, id, name.as_bytes(), value);
+        self.write(&[Operation { generation: None, append, hash: 0 }], Durability::Sync)
+    }
+
+    /// Makes everything durable, writes a checkpoint and refuses everything from then on.
+    pub(crate) fn close(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.background.stop();
+        let outcome = match self.commit.failure() {
+            // What can be known is on the device already; the next open recovers it.
+            Some(cause) => Err(Error::Failed { cause: cause.to_string() }),
+            None => self.checkpoint(),
+        };
+        self.commit.close();
+        drop(self.lock.lock().expect("no code panics while it releases the lock").take());
+        outcome
+    }
+}
+
+/// A large put between its first chunk and the record that names them.
+pub(crate) struct Staging<'a> {
+    staging: &'a Mutex<BTreeMap<u64, u64>>,
+    token: u64,
+}
+
+impl Drop for Staging<'_> {
+    fn drop(&mut self) {
+        self.staging.lock().expect("no code panics while it stages").remove(&self.token);
+    }
+}
+
+impl Generation {
+    /// Whether a value of this length lies on blocks of its own.
+    pub(crate) fn separates(&self, value_bytes: usize) -> bool {
+        self.kind() == IndexKind::Lmdb && value_bytes >= SEPARATE_VALUE_BYTES
+    }
+}
+
+fn check_options(options: &Options) -> Result<()> {
+    let segment = options.segment_bytes;
+    if !segment.is_power_of_two() || !(64 << 10..=1 << 30).contains(&segment) {
+        let allowed = "a power of two from 65536 (64 KiB) to 1073741824 (1 GiB)";
+        return Err(Error::Option { option: "segment_bytes", value: segment.to_string(), allowed });
+    }
+    if options.checkpoint_bytes == 0 {
+        return Err(Error::Option { option: "checkpoint_bytes", value: "0".into(), allowed: "at least 1" });
+    }
+    Ok(())
+}
+
+fn read_identity<D: Device>(device: &D, root: &Path) -> Result<Option<Identity>> {
+    let path = root.join("STORE");
+    let Some(bytes) = read_file(device, &path)? else { return Ok(None) };
+    let advice = "the store's identity is damaged: restore the file from a backup";
+    Identity::decode(&bytes).map(Some).map_err(|damage| damage_error(&path, 0, damage, advice))
+}
+
+/// Without an identity, a directory may only hold what an interrupted creation has left.
+fn refuse_foreign_directory<D: Device>(device: &D, root: &Path, options: &Options) -> Result<()> {
+    if !options.create {
+        return Err(Error::NoStore { path: root.to_path_buf() });
+    }
+    const OURS: [&str; 8] = ["LOCK", "MANIFEST", "MANIFEST.copy", "index", "log", "lost+found", "pending", "STORE.new"];
+    let names = device.list(root).map_err(|e| Error::io("list", root, &e))?;
+    let foreign = |name: &String| !OURS.contains(&name.trim_end_matches(".new")) && !OURS.contains(&name.as_str());
+    if names.iter().any(foreign) {
+        return Err(Error::NotAStore { path: root.to_path_buf() });
+    }
+    Ok(())
+}
+
+fn create_store<D: Device>(device: &D, root: &Path, options: &Options) -> Result<Identity> {
+    for name in ["log", "index", "pending"] {
+        let path = root.join(name);
+        device.create_dir(&path).map_err(|e| Error::io("create", &path, &e))?;
+    }
+    device.sync_dir(root).map_err(|e| Error::io("flush", root, &e))?;
+    let mut store = [0; 16];
+    store[..8].copy_from_slice(&device.random().to_le_bytes());
+    store[8..].copy_from_slice(&device.random().to_le_bytes());
+    let identity = Identity { store, segment_bytes: options.segment_bytes, hash_seed: device.random() };
+    let position = Position { batch: 0, checksum: 0, segment: 0, life: 0, offset: 0 };
+    let manifest = Manifest {
+        checkpoint: 0,
+        position,
+        next_sequence: 1,
+        next_life: 1,
+        next_table: 0,
+        tables: Vec::new(),
+        segments: Vec::new(),
+    };
+    let bytes = manifest.encode(&store);
+    replace_file(device, &root.join("MANIFEST"), &bytes)?;
+    replace_file(device, &root.join("MANIFEST.copy"), &bytes)?;
+    // The identity comes last: with it the store exists.
+    replace_file(device, &root.join("STORE"), &identity.encode())?;
+    Ok(identity)
+}
+
+/// The manifest, or its copy when the first is damaged or lost.
+fn read_manifest<D: Device>(device: &D, root: &Path, identity: &Identity) -> Result<Manifest> {
+    let read = |name: &str| -> Result<Manifest> {
+        let path = root.join(name);
+        let bytes = read_file(device, &path)?.unwrap_or_default();
+        let advice = "restore the file, or the store from a backup";
+        Manifest::decode(&bytes, &identity.store).map_err(|damage| damage_error(&path, 0, damage, advice))
+    };
+    match read("MANIFEST") {
+        Err(damaged @ Error::Corruption { .. }) => read("MANIFEST.copy").map_err(|_| damaged),
+        other => other,
+    }
+}
+
+/// Removes files that were being written when the process died.
+fn remove_unfinished<D: Device>(device: &D, root: &Path) -> Result<()> {
+    for directory in [root.to_path_buf(), root.join("log"), root.join("index")] {
+        let names = device.list(&directory).map_err(|e| Error::io("list", &directory, &e))?;
+        for name in names.iter().filter(|name| name.ends_with(".new")) {
+            let path = directory.join(name);
+            device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
+        }
+    }
+    Ok(())
+}

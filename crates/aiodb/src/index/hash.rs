@@ -1,0 +1,230 @@
+//! The in-memory hash index: from a 64-bit keyed hash of a key to the places of its records, about 11 bytes per key
+//! whatever the key's length.
+//!
+//! The index never sees a key. It keeps 37 bits of the hash (10 choose the shard, 27 are the tag), so two keys may share
+//! a tag: every location under a tag is kept, newest first, and the engine reads the records to tell the keys apart.
+//!
+//! Each of the [`SHARDS`] shards is a sorted table behind a lock of its own and is resized alone, so no call waits for
+//! more than one shard's sweep (about 20,000 slots in an index of 20 million keys).
+
+mod memory;
+mod shard;
+mod slot;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use smallvec::SmallVec;
+
+use super::Location;
+use shard::Shard;
+use slot::{GRANULE_BITS, GRANULE_BYTES, SLOT_BYTES, Slot, TAG_BITS, class_of};
+pub use slot::{LENGTH_MAX, class_bound};
+
+/// Shards of every index. The top 10 bits of a hash choose the shard.
+pub const SHARDS: usize = 1 << SHARD_BITS;
+
+const SHARD_BITS: u32 = 10;
+
+/// Bytes in front of the slots of an encoded shard: their number.
+const COUNT_BYTES: usize = 8;
+
+/// What [`HashIndex::publish`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Published {
+    /// The location was under this tag already; nothing changed.
+    AlreadyThere,
+    /// The location was inserted.
+    Inserted {
+        /// Locations with the same tag that are older than this one. They belong to the same key or to another one.
+        older: usize,
+    },
+}
+
+/// Locations by hash. All methods may be called from many threads.
+///
+/// The lengths that go in are exact; those that come out are the bounds of their size classes ([`class_bound`]), so a
+/// read of `length` bytes may reach beyond the record and even beyond the segment's end: the caller cuts it there.
+pub struct HashIndex {
+    shards: Box<[Padded]>,
+    /// Binary logarithm of the granules in a segment.
+    segment_shift: u32,
+}
+
+/// A shard on cache lines of its own, so that threads working on neighbours do not slow each other down.
+#[repr(align(64))]
+struct Padded(RwLock<Shard>);
+
+impl HashIndex {
+    /// An empty index for a log with segments of `segment_bytes`, a power of two from 4 KiB to 4 GiB.
+    pub fn new(segment_bytes: u64) -> HashIndex {
+        assert!(segment_bytes.is_power_of_two(), "segments of {segment_bytes} bytes: not a power of two");
+        assert!((1 << 12..=1 << 32).contains(&segment_bytes), "segments of {segment_bytes} bytes: out of range");
+        let shards = (0..SHARDS).map(|_| Padded(RwLock::new(Shard::default()))).collect();
+        HashIndex { shards, segment_shift: (segment_bytes / GRANULE_BYTES).trailing_zeros() }
+    }
+
+    /// How many segments a location can name: their numbers must be below this.
+    pub fn max_segments(&self) -> u64 {
+        1 << (GRANULE_BITS - self.segment_shift)
+    }
+
+    /// Replaces the content of `found` by the locations under the hash's tag, newest first.
+    pub fn lookup(&self, hash: u64, found: &mut SmallVec<[Location; 4]>) {
+        found.clear();
+        let shard = self.read(shard_of(hash));
+        found.extend(shard.run(tag_of(hash)).map(|position| self.location(shard.slot(position))));
+    }
+
+    /// Whether the place (`segment` and `offset`) is under the hash's tag.
+    pub fn contains(&self, hash: u64, location: Location) -> bool {
+        self.read(shard_of(hash)).find(tag_of(hash), self.granule(location)).is_some()
+    }
+
+    /// Adds a location in front of the first one under its tag whose order is less. `order` says how new a location is;
+    /// it is called under the shard's lock, only if the tag is in use, and must not call the index.
+    pub fn publish(&self, hash: u64, location: Location, order: impl Fn(Location) -> (u64, u32)) -> Published {
+        let slot = self.slot(hash, location);
+        let mut shard = self.write(shard_of(hash));
+        let run = shard.run(slot.tag());
+        if run.is_empty() {
+            shard.insert(run.start, slot);
+            return Published::Inserted { older: 0 };
+        }
+        if run.clone().any(|position| shard.slot(position).granule() == slot.granule()) {
+            return Published::AlreadyThere;
+        }
+        let age = order(location);
+        let is_older = |&position: &usize| order(self.location(shard.slot(position))) < age;
+        let position = run.clone().find(is_older).unwrap_or(run.end);
+        shard.insert(position, slot);
+        Published::Inserted { older: run.end - position }
+    }
+
+    /// Puts `to` where `from` was, with the age of `from`. False if `from` is not there; nothing changes then. Only the
+    /// place of `from` is compared, not its length.
+    pub fn replace(&self, hash: u64, from: Location, to: Location) -> bool {
+        let slot = self.slot(hash, to);
+        let mut shard = self.write(shard_of(hash));
+        let found = shard.find(slot.tag(), self.granule(from));
+        if let Some(position) = found {
+            shard.set(position, slot);
+        }
+        found.is_some()
+    }
+
+    /// Takes a location out. False if it is not there. Only its place is compared, not its length.
+    pub fn remove(&self, hash: u64, location: Location) -> bool {
+        let mut shard = self.write(shard_of(hash));
+        let found = shard.find(tag_of(hash), self.granule(location));
+        if let Some(position) = found {
+            shard.remove(position);
+        }
+        found.is_some()
+    }
+
+    /// The number of locations. Visits all shards; concurrent changes may or may not be counted.
+    pub fn len(&self) -> usize {
+        (0..SHARDS).map(|shard| self.read(shard).len()).sum()
+    }
+
+    /// Whether there is no location.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory held. Visits all shards.
+    pub fn memory_bytes(&self) -> usize {
+        let slots: usize = (0..SHARDS).map(|shard| self.read(shard).memory_bytes()).sum();
+        slots + size_of_val(&*self.shards)
+    }
+
+    /// Calls `f` for each location, shard by shard, under the shard's read lock: `f` must not change the index.
+    pub fn for_each(&self, f: &mut dyn FnMut(Location)) {
+        for shard in 0..SHARDS {
+            self.read(shard).live().for_each(|slot| f(self.location(slot)));
+        }
+    }
+
+    /// Appends a shard's content, as it is at one moment, to `out`.
+    ///
+    /// | offset     | size | meaning                                                                       |
+    /// | ---------- | ---- | ----------------------------------------------------------------------------- |
+    /// | 0          | 8    | number of slots                                                               |
+    /// | 8 + 9 * i  | 8    | slot i: tag (bits 37 to 63), size class (bits 32 to 36), granule bits 0 to 31 |
+    /// | 16 + 9 * i | 1    | slot i: granule bits 32 to 39                                                 |
+    ///
+    /// Numbers are little-endian. Slots ascend by tag; under one tag the newest comes first. A granule is 16 bytes,
+    /// counted through all segments. A size class counts from 1; its bounds are those of [`class_bound`].
+    pub fn encode_shard(&self, shard: usize, out: &mut Vec<u8>) {
+        let shard = self.read(shard);
+        out.reserve(COUNT_BYTES + shard.len() * SLOT_BYTES);
+        out.extend_from_slice(&(shard.len() as u64).to_le_bytes());
+        shard.live().for_each(|slot| out.extend_from_slice(&slot.encode()));
+    }
+
+    /// Fills an empty shard from the bytes of [`HashIndex::encode_shard`]. Any other bytes are an error that says what
+    /// is wrong with them, and leave the shard empty.
+    pub fn decode_shard(&self, shard: usize, bytes: &[u8]) -> Result<(), &'static str> {
+        let (count, slots) = bytes.split_first_chunk().ok_or("an index shard is cut off within its count")?;
+        let (slots, rest) = slots.as_chunks::<SLOT_BYTES>();
+        if !rest.is_empty() || u64::from_le_bytes(*count) != slots.len() as u64 {
+            return Err("an index shard's length does not match its count");
+        }
+        let slots = slots.iter().map(|bytes| Slot::decode(*bytes));
+        if !slots.clone().all(|slot| slot.is_valid()) {
+            return Err("an index shard has a slot of an unknown size class");
+        }
+        if !slots.clone().is_sorted_by_key(|slot| slot.tag()) {
+            return Err("an index shard's slots are out of order");
+        }
+        let mut shard = self.write(shard);
+        if shard.len() != 0 {
+            return Err("an index shard is loaded into one that is not empty");
+        }
+        *shard = Shard::from_sorted(slots);
+        Ok(())
+    }
+
+    fn read(&self, shard: usize) -> RwLockReadGuard<'_, Shard> {
+        self.shards[shard].0.read().expect("a thread panicked while it changed this index shard")
+    }
+
+    fn write(&self, shard: usize) -> RwLockWriteGuard<'_, Shard> {
+        self.shards[shard].0.write().expect("a thread panicked while it changed this index shard")
+    }
+
+    fn slot(&self, hash: u64, location: Location) -> Slot {
+        Slot::new(tag_of(hash), self.granule(location), class_of(location.length))
+    }
+
+    fn granule(&self, location: Location) -> u64 {
+        let (segment, offset) = (u64::from(location.segment), u64::from(location.offset));
+        let within = offset / GRANULE_BYTES;
+        assert!(segment < self.max_segments(), "segment {segment} is beyond what a hash index can name");
+        assert!(offset % GRANULE_BYTES == 0 && within >> self.segment_shift == 0, "no record can start at {offset}");
+        segment << self.segment_shift | within
+    }
+
+    fn location(&self, slot: Slot) -> Location {
+        let granule = slot.granule();
+        let within = granule & ((1 << self.segment_shift) - 1);
+        // Both fit: `new` bounds a segment to 4 GiB and the number of segments to 2^32.
+        Location {
+            segment: (granule >> self.segment_shift) as u32,
+            offset: (within * GRANULE_BYTES) as u32,
+            length: slot.length(),
+        }
+    }
+}
+
+/// The hash's top bits.
+fn shard_of(hash: u64) -> usize {
+    (hash >> (u64::BITS - SHARD_BITS)) as usize
+}
+
+/// The bits behind those that choose the shard.
+fn tag_of(hash: u64) -> u64 {
+    hash << SHARD_BITS >> (u64::BITS - TAG_BITS)
+}

@@ -1,0 +1,169 @@
+//! The boundary between the engine and everything outside it: files, the asynchronous read queue, the clock and
+//! randomness.
+//!
+//! The engine is generic over [`Device`]. [`Disk`] is the kernel; [`sim::SimDevice`] is a simulated machine with seeded
+//! faults, on which the same engine runs in tests. Nothing else in the engine may touch a file, the time or a random
+//! number, with one stated exception: LMDB maps its own file.
+
+pub mod buffer;
+pub mod disk;
+mod libaio;
+pub mod reads;
+pub mod sim;
+mod threads;
+#[cfg(target_os = "linux")]
+mod uring;
+
+use std::io;
+use std::path::Path;
+
+pub use buffer::{AlignedBuffer, Mapping};
+pub use disk::Disk;
+
+/// Everything in a segment starts on a multiple of this many bytes, whatever the disk's logical block size.
+pub const UNIT_BYTES: usize = 4096;
+
+/// The smallest logical block of a disk, and the finest granularity at which records are read.
+pub const SECTOR_BYTES: usize = 512;
+
+/// The deepest read queue, see [`Device::queue`].
+pub const MAX_QUEUE_DEPTH: usize = 4096;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Create the file if it is missing; an existing file is opened as it is.
+    pub create: bool,
+    /// Allow writes.
+    pub write: bool,
+    /// Bypass the page cache where the file system allows it. Offsets, lengths and addresses of reads and writes must
+    /// then be multiples of [`Report::block_bytes`]; the engine keeps to [`UNIT_BYTES`] for writes.
+    pub direct: bool,
+}
+
+impl Access {
+    /// An existing file, read through the page cache.
+    pub const READ: Access = Access { create: false, write: false, direct: false };
+    /// A file written through the page cache, made if it is missing.
+    pub const CREATE: Access = Access { create: true, write: true, direct: false };
+    /// An existing segment.
+    pub const SEGMENT: Access = Access { create: false, write: true, direct: true };
+    /// A new segment.
+    pub const NEW_SEGMENT: Access = Access { create: true, write: true, direct: true };
+}
+
+/// Whether a write has reached the medium when the call returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteSync {
+    /// The write may be lost by a power cut until [`File::sync`] succeeds.
+    Later,
+    /// The written bytes survive a power cut (`RWF_DSYNC`). Says nothing of earlier writes.
+    Now,
+}
+
+/// What a device found out about itself when it was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The read queue that is used: `uring`, `libaio`, `threads` or `sim`.
+    pub backend: &'static str,
+    /// Whether segments bypass the page cache (`O_DIRECT`).
+    pub direct: bool,
+    /// The alignment that reads must keep, in bytes: 512 or 4096.
+    pub block_bytes: usize,
+    /// Why a preferred backend or `O_DIRECT` was not used, in words; empty when nothing was refused.
+    pub fallbacks: Vec<String>,
+}
+
+/// The outside world of one store.
+pub trait Device: Clone + Send + Sync + 'static {
+    /// An open file; clones share it.
+    type File: File;
+    /// A queue of asynchronous reads, owned by one thread at a time.
+    type Queue: Queue<File = Self::File>;
+    /// Holds the exclusive right to a store until dropped.
+    type Lock: Send + Sync;
+
+    /// Makes a directory and its parents; no error if it is there.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// The names in a directory, sorted.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// Opens a file.
+    fn open(&self, path: &Path, access: Access) -> io::Result<Self::File>;
+    /// Renames a file over whatever has the new name; durable after [`Device::sync_dir`].
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file; durable after [`Device::sync_dir`].
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes creations, renames and removals in a directory survive a power cut.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Maps a file of exactly `length` bytes (made or resized as needed) as memory that outlives the process: what was
+    /// stored there before the process died is there afterwards. A power cut may keep any mixture of its pages.
+    fn map(&self, path: &Path, length: usize) -> io::Result<Mapping>;
+    /// Takes the exclusive lock on `path`. `Ok(Err(holder))` names who holds it.
+    fn lock(&self, path: &Path) -> io::Result<Result<Self::Lock, String>>;
+    /// A new read queue that can hold `depth` reads (1 to [`MAX_QUEUE_DEPTH`]) in flight.
+    fn queue(&self, depth: usize) -> io::Result<Self::Queue>;
+    /// What was found at probing.
+    fn report(&self) -> Report;
+    /// Milliseconds of a clock that never goes back.
+    fn clock_ms(&self) -> u64;
+    /// A random number, for store identities and hash keys.
+    fn random(&self) -> u64;
+}
+
+/// An open file. All offsets and lengths are in bytes.
+pub trait File: Clone + Send + Sync + 'static {
+    /// Reads until the buffer is full or the file ends; returns the bytes read. `EINTR` and short reads are retried.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes all of `bytes`. On an error any part may have been written.
+    fn write_at(&self, bytes: &[u8], offset: u64, sync: WriteSync) -> io::Result<()>;
+    /// Makes all earlier writes to this file survive a power cut. Never retried: after an error their fate is unknown.
+    fn sync(&self) -> io::Result<()>;
+    /// Reserves space for the file's first `length` bytes and extends it to that length, or fails with `StorageFull`
+    /// without keeping what it got.
+    fn reserve(&self, length: u64) -> io::Result<()>;
+    /// The file's length.
+    fn length(&self) -> io::Result<u64>;
+    /// Cuts the file to `length` bytes and gives the space behind it back.
+    fn truncate(&self, length: u64) -> io::Result<()>;
+}
+
+/// A finished read: the caller's slot and the bytes transferred (possibly fewer than asked for).
+#[derive(Debug)]
+pub struct Reaped {
+    /// The slot given to [`Queue::push`].
+    pub slot: u32,
+    /// Bytes transferred, 0 at the end of the file, or the device's error.
+    pub outcome: io::Result<u32>,
+}
+
+/// Asynchronous reads. An implementation moves requests to the device and results back; buffers, pacing, short reads
+/// and retries are the matter of [`reads::Reads`], which all implementations share.
+///
+/// Dropping a queue waits until the device owns no buffer any more.
+pub trait Queue: Send {
+    /// The files that can be read.
+    type File: File;
+
+    /// Announces the memory from which most buffers come, for implementations that can register it. The memory stays
+    /// valid until the queue is dropped. A refusal by the kernel is not an error: reads go on unregistered.
+    ///
+    /// # Safety
+    /// `start .. start + length` must stay allocated until the queue has been dropped.
+    unsafe fn register(&mut self, _start: *mut u8, _length: usize) {}
+
+    /// Queues one read; nothing is handed to the device before [`Queue::enter`]. At most `depth` reads (as given to
+    /// [`Device::queue`]) may be pushed and not yet reaped; each has its own `slot`, below `depth`. The caller keeps the
+    /// file open until the read was reaped.
+    ///
+    /// # Safety
+    /// `buffer .. buffer + length` must be valid for writes, and untouched by the caller, until the slot was reaped or
+    /// the queue has been dropped.
+    unsafe fn push(&mut self, slot: u32, file: &Self::File, offset: u64, buffer: *mut u8, length: u32);
+
+    /// Hands what was pushed to the device and waits until at least `wait_for` results can be reaped (0 or 1).
+    /// Retries `EINTR`; `EAGAIN` and `EBUSY` are handled by reaping.
+    fn enter(&mut self, wait_for: u32) -> io::Result<()>;
+
+    /// The next result, if one is there. Never blocks and never enters the kernel.
+    fn reap(&mut self) -> Option<Reaped>;
+}

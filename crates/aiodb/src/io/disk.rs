@@ -1,0 +1,262 @@
+//! The kernel as a [`Device`].
+
+pub(in crate::io) mod file;
+mod probe;
+
+use std::fs::OpenOptions;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+pub use file::DiskFile;
+
+use super::libaio::LibaioQueue;
+use super::threads::ThreadsQueue;
+use super::uring::UringQueue;
+use super::{Access, Device, MAX_QUEUE_DEPTH, Mapping, Queue, Reaped, Report};
+use crate::config::Backend;
+use crate::error::Result;
+
+/// The disks of this machine, through the kernel. Clones share what was found out at opening.
+#[derive(Clone)]
+pub struct Disk(Arc<Opened>);
+
+struct Opened {
+    kind: QueueKind,
+    report: Report,
+    start: Instant,
+}
+
+impl Disk {
+    /// Finds out by trial, on a file made and removed in `dir`, how files there are best read: whether `O_DIRECT` is
+    /// accepted (tried if `direct`), with which alignment, and which backend works. With a `backend` other than `Auto`
+    /// that one must work. What was refused is told by [`Device::report`].
+    ///
+    /// Raises the process's limit of open files as far as it may, since a store has many segments.
+    pub fn open(dir: &Path, backend: Backend, direct: bool) -> Result<Disk> {
+        raise_open_files_limit();
+        let (kind, report) = probe::probe(dir, backend, direct)?;
+        Ok(Disk(Arc::new(Opened { kind, report, start: Instant::now() })))
+    }
+}
+
+impl Device for Disk {
+    type File = DiskFile;
+    type Queue = DiskQueue;
+    type Lock = DiskLock;
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let names = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        let mut names = names.collect::<io::Result<Vec<String>>>()?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<DiskFile> {
+        let direct = access.direct && self.0.report.direct;
+        open_file(path, access, direct.then_some(self.0.report.block_bytes))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let dir = std::fs::File::open(dir)?;
+        // SAFETY: the call takes a number only. Not `sync_all`, which repeats the call after an interruption.
+        match unsafe { libc::fsync(dir.as_raw_fd()) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn map(&self, path: &Path, length: usize) -> io::Result<Mapping> {
+        assert!(length > 0, "a mapping of no bytes");
+        let file = open_options(Access::CREATE).open(path)?;
+        let backed = DiskFile::new(file.try_clone()?, 1);
+        // A store into a page without space behind it would end the process (`SIGBUS`) on a full disk.
+        backed.resize_backed(length as u64)?;
+        let map = Arc::new(memmap2::MmapOptions::new().len(length).map_raw(&file)?);
+        let start = map.as_mut_ptr();
+        // SAFETY: the map is page-aligned, has `length` bytes, is shared, readable and writable, lives as long as its
+        // owner, and nothing else in this process has its address.
+        Ok(unsafe { Mapping::new(start, length, map) })
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<std::result::Result<DiskLock, String>> {
+        let mut file = open_options(Access::CREATE).open(path)?;
+        // SAFETY: the call takes numbers only.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::WouldBlock {
+                return Err(error);
+            }
+            let mut holder = Vec::new();
+            file.take(MAX_HOLDER_BYTES).read_to_end(&mut holder)?;
+            let holder = String::from_utf8_lossy(&holder).trim().to_owned();
+            // The holder may be between taking the lock and writing its name.
+            return Ok(Err(if holder.is_empty() { "another process".to_owned() } else { holder }));
+        }
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(own_name().as_bytes())?;
+        Ok(Ok(DiskLock { _file: file }))
+    }
+
+    fn queue(&self, depth: usize) -> io::Result<DiskQueue> {
+        DiskQueue::new(self.0.kind, depth)
+    }
+
+    fn report(&self) -> Report {
+        self.0.report.clone()
+    }
+
+    fn clock_ms(&self) -> u64 {
+        self.0.start.elapsed().as_millis() as u64
+    }
+
+    fn random(&self) -> u64 {
+        let mut bytes = [0; 8];
+        // SAFETY: the buffer has the length given.
+        let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        assert_eq!(count, bytes.len() as isize, "the kernel gives no random numbers");
+        u64::from_le_bytes(bytes)
+    }
+}
+
+/// The most that is read of a lock's text: a process's name is short.
+const MAX_HOLDER_BYTES: u64 = 256;
+
+/// The lock on a store, held until dropped. The kernel releases it when the process dies.
+pub struct DiskLock {
+    _file: std::fs::File,
+}
+
+/// The implementation behind a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum QueueKind {
+    Uring,
+    Libaio,
+    Threads,
+}
+
+impl QueueKind {
+    fn name(self) -> &'static str {
+        match self {
+            QueueKind::Uring => "uring",
+            QueueKind::Libaio => "libaio",
+            QueueKind::Threads => "threads",
+        }
+    }
+}
+
+/// A read queue of the backend that was found to work.
+pub struct DiskQueue(Implementation);
+
+enum Implementation {
+    Uring(UringQueue),
+    Libaio(LibaioQueue),
+    Threads(ThreadsQueue),
+}
+
+impl DiskQueue {
+    fn new(kind: QueueKind, depth: usize) -> io::Result<DiskQueue> {
+        assert!((1..=MAX_QUEUE_DEPTH).contains(&depth), "a queue depth of {depth}");
+        Ok(DiskQueue(match kind {
+            QueueKind::Uring => Implementation::Uring(UringQueue::new(depth)?),
+            QueueKind::Libaio => Implementation::Libaio(LibaioQueue::new(depth)?),
+            QueueKind::Threads => Implementation::Threads(ThreadsQueue::new(depth)?),
+        }))
+    }
+}
+
+impl Queue for DiskQueue {
+    type File = DiskFile;
+
+    unsafe fn register(&mut self, start: *mut u8, length: usize) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match &mut self.0 {
+                Implementation::Uring(queue) => queue.register(start, length),
+                Implementation::Libaio(queue) => queue.register(start, length),
+                Implementation::Threads(queue) => queue.register(start, length),
+            }
+        }
+    }
+
+    unsafe fn push(&mut self, slot: u32, file: &DiskFile, offset: u64, buffer: *mut u8, length: u32) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match &mut self.0 {
+                Implementation::Uring(queue) => queue.push(slot, file, offset, buffer, length),
+                Implementation::Libaio(queue) => queue.push(slot, file, offset, buffer, length),
+                Implementation::Threads(queue) => queue.push(slot, file, offset, buffer, length),
+            }
+        }
+    }
+
+    fn enter(&mut self, wait_for: u32) -> io::Result<()> {
+        match &mut self.0 {
+            Implementation::Uring(queue) => queue.enter(wait_for),
+            Implementation::Libaio(queue) => queue.enter(wait_for),
+            Implementation::Threads(queue) => queue.enter(wait_for),
+        }
+    }
+
+    fn reap(&mut self) -> Option<Reaped> {
+        match &mut self.0 {
+            Implementation::Uring(queue) => queue.reap(),
+            Implementation::Libaio(queue) => queue.reap(),
+            Implementation::Threads(queue) => queue.reap(),
+        }
+    }
+}
+
+/// Opens a file, bypassing the page cache with the given alignment, or through it.
+fn open_file(path: &Path, access: Access, direct_block_bytes: Option<usize>) -> io::Result<DiskFile> {
+    let mut options = open_options(access);
+    if direct_block_bytes.is_some() {
+        options.custom_flags(libc::O_DIRECT);
+    }
+    Ok(DiskFile::new(options.open(path)?, direct_block_bytes.unwrap_or(1)))
+}
+
+/// The standard library adds `O_CLOEXEC`.
+fn open_options(access: Access) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(access.write).create(access.create);
+    options
+}
+
+/// What the holder of a lock is called: `process 4242 (cassandra)`.
+fn own_name() -> String {
+    let command = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    format!("process {} ({})", std::process::id(), command.trim())
+}
+
+/// Raises the soft limit of open files to the hard one. Where that fails the limit stays, and opening one file too many
+/// says so.
+fn raise_open_files_limit() {
+    let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls take a pointer to a valid structure.
+    unsafe {
+        if libc::getrlimit64(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit64(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,394 @@
+//! A simulated machine: files, directories, mapped memory and reads in memory, with crashes and faults from one seed.
+//!
+//! The same seed and the same calls give the same results, bit for bit. Everything done survives the death of the
+//! process. What a power cut takes is what POSIX allows and a journalling file system such as ext4 can do:
+//!
+//! | done by                                        | survives a power cut                                            |
+//! | ---------------------------------------------- | --------------------------------------------------------------- |
+//! | `write_at` with [`Now`](super::WriteSync)      | always, with the length it needs                                |
+//! | `write_at` with [`Later`](super::WriteSync)    | after the file's `sync`; before it, any mixture of its sectors  |
+//! | `reserve`                                      | after the file's `sync`, or as far as a durable write reached   |
+//! | storing in a mapping                           | after the file's `sync`; before it, any mixture of its pages    |
+//! | `open` of a new file, `rename`, `remove`       | after `sync_dir`; before it, the directory's oldest few changes |
+//! | `create_dir`                                   | after `sync_dir` of it, of one within, or of its parent         |
+//!
+//! Of a sector written several times without a sync, any of these states may be what is left.
+
+mod content;
+mod file;
+mod queue;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fastrand::Rng;
+
+pub use self::file::SimFile;
+pub use self::queue::SimQueue;
+use self::tree::{Tree, absolute};
+use super::{Access, Device, Mapping, Report, SECTOR_BYTES, UNIT_BYTES};
+
+/// The simulated clock advances by this much with each call, so that waiting in a loop for a time to come ends.
+const STEP_US: u64 = 20;
+
+/// The greatest depth of a read queue.
+const MAX_DEPTH: usize = 4096;
+
+/// A kind of device call that can be made to fail with [`SimDevice::fail`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Reads through a file or a queue.
+    Read,
+    /// Writes. Some of the sectors may have been written.
+    Write,
+    /// [`File::sync`](super::File::sync), after which the unwritten rest stays unwritten even if a later sync succeeds,
+    /// and [`Device::sync_dir`].
+    Sync,
+}
+
+/// What has happened on a [`SimDevice`] since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Calls of the device, its files and its queues that a crash can hit.
+    pub steps: u64,
+    /// Calls of `write_at`.
+    pub writes: u64,
+    /// Calls of `sync` and `sync_dir`.
+    pub syncs: u64,
+    /// Process deaths and power cuts.
+    pub crashes: u64,
+    /// Writes of which some sectors took effect and others did not.
+    pub torn_writes: u64,
+    /// Sectors whose newest state a power cut took.
+    pub lost_sectors: u64,
+}
+
+/// A deterministic machine in memory; see the module for its rules.
+///
+/// Clones are the same process on the same machine. A process ends with [`SimDevice::process_death`] or
+/// [`SimDevice::power_cut`], which return the device of the next process; through the old one, its files, queues and
+/// locks nothing can be changed any more ("stale handle"). The methods named here, as opposed to those of [`Device`],
+/// are the tester's: they work through any clone, also after a crash, and are not counted as steps.
+///
+/// The simulated process must call the device from one thread at a time, and hold no mutable slice of a [`Mapping`]
+/// while it does: the device reads mapped memory during calls, as the kernel does.
+#[derive(Clone)]
+pub struct SimDevice {
+    machine: Arc<Machine>,
+    generation: u64,
+}
+
+/// Holds a simulated lock until dropped.
+pub struct SimLock {
+    device: SimDevice,
+    path: PathBuf,
+}
+
+struct Machine(Mutex<State>);
+
+impl Machine {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // An assertion that failed in a test leaves nothing half done that a later call could trip over.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Fault {
+    call: Call,
+    skip: u64,
+    times: u64,
+    on: Box<dyn Fn(&Path) -> bool + Send>,
+}
+
+struct State {
+    random: Rng,
+    block_bytes: usize,
+    tree: Tree,
+    /// The number of the running process.
+    generation: u64,
+    /// Steps until the crash.
+    crash_in: Option<u64>,
+    crashed: bool,
+    capacity: Option<u64>,
+    faults: Vec<Fault>,
+    locks: BTreeSet<PathBuf>,
+    clock_us: u64,
+    counters: Counters,
+}
+
+impl SimDevice {
+    /// An empty machine with 512-byte blocks.
+    pub fn new(seed: u64) -> SimDevice {
+        Self::with_block_bytes(seed, SECTOR_BYTES)
+    }
+
+    /// An empty machine whose direct I/O is aligned to `block_bytes`: 512 or 4096.
+    pub fn with_block_bytes(seed: u64, block_bytes: usize) -> SimDevice {
+        assert!([SECTOR_BYTES, UNIT_BYTES].contains(&block_bytes), "blocks have 512 or 4096 bytes, not {block_bytes}");
+        let state = State {
+            random: Rng::with_seed(seed),
+            block_bytes,
+            tree: Tree::new(),
+            generation: 0,
+            crash_in: None,
+            crashed: false,
+            capacity: None,
+            faults: Vec::new(),
+            locks: BTreeSet::new(),
+            clock_us: 0,
+            counters: Counters::default(),
+        };
+        SimDevice { machine: Arc::new(Machine(Mutex::new(state))), generation: 0 }
+    }
+
+    /// Kills the process during the `steps`-th call from now (1 is the next): that call may take effect wholly, partly
+    /// or not at all, and it and all later ones fail with "simulated crash". What the process stores in mappings
+    /// afterwards is lost. Call [`SimDevice::process_death`] or [`SimDevice::power_cut`] to go on. Replaces an earlier
+    /// request.
+    pub fn crash_after(&self, steps: u64) {
+        assert!(steps > 0, "the call that was made last cannot crash any more");
+        self.machine.lock().crash_in = Some(steps);
+    }
+
+    /// Whether the crash asked for has happened, and neither a process death nor a power cut has followed.
+    pub fn has_crashed(&self) -> bool {
+        self.machine.lock().crashed
+    }
+
+    /// Ends the process and returns the device of the next one. The kernel keeps everything written and mapped.
+    #[must_use = "the device of the process that died is of no further use"]
+    pub fn process_death(&self) -> SimDevice {
+        self.restart(|_| {})
+    }
+
+    /// Cuts the power and returns the device of the process that starts on what is left.
+    #[must_use = "the device of the process that died is of no further use"]
+    pub fn power_cut(&self) -> SimDevice {
+        self.restart(|state| {
+            let lost = state.tree.settle(&mut state.random);
+            state.counters.lost_sectors += lost;
+        })
+    }
+
+    fn restart(&self, happening: impl FnOnce(&mut State)) -> SimDevice {
+        let mut state = self.machine.lock();
+        state.tree.absorb();
+        state.tree.orphan_memory();
+        happening(&mut state);
+        state.generation += 1;
+        state.crash_in = None;
+        state.crashed = false;
+        state.locks.clear();
+        state.counters.crashes += 1;
+        SimDevice { machine: self.machine.clone(), generation: state.generation }
+    }
+
+    /// Makes calls on files whose path (as opened) satisfies `on` fail with `EIO`: after the next `skip` such calls,
+    /// the following `times` ones. Faults stay through crashes until they are used up or cleared.
+    pub fn fail(&self, call: Call, skip: u64, times: u64, on: impl Fn(&Path) -> bool + Send + 'static) {
+        self.machine.lock().faults.push(Fault { call, skip, times, on: Box::new(on) });
+    }
+
+    /// Takes back all faults of [`SimDevice::fail`].
+    pub fn clear_faults(&self) {
+        self.machine.lock().faults.clear();
+    }
+
+    /// Sets the size of the disk in bytes, `None` for an endless one. Files take whole units of 4096 bytes. A size
+    /// below what is in use only refuses growth.
+    pub fn set_capacity(&self, capacity: Option<u64>) {
+        self.machine.lock().capacity = capacity;
+    }
+
+    /// Flips the bits of `mask` in the byte at `offset`, on the medium and in the kernel. Panics if there is no such
+    /// byte or the file is mapped.
+    pub fn corrupt(&self, path: impl AsRef<Path>, offset: u64, mask: u8) {
+        let path = path.as_ref();
+        let inode = self.machine.lock().tree.find(path);
+        inode.unwrap_or_else(|| panic!("no file {} to corrupt", path.display())).lock().corrupt(offset, mask);
+    }
+
+    /// What the kernel shows of a file (after a crash: showed when it happened), `None` if there is no such file.
+    pub fn file_bytes(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        let state = self.machine.lock();
+        let inode = state.tree.find(path.as_ref())?;
+        let mut content = inode.lock();
+        content.absorb();
+        let mut bytes = vec![0; content.length() as usize];
+        content.read(&mut bytes, 0);
+        Some(bytes)
+    }
+
+    /// The absolute paths of all files, sorted.
+    pub fn file_names(&self) -> Vec<PathBuf> {
+        self.machine.lock().tree.file_names()
+    }
+
+    /// Lets `ms` milliseconds pass.
+    pub fn advance_clock(&self, ms: u64) {
+        self.machine.lock().clock_us += ms * 1000;
+    }
+
+    /// What has happened so far.
+    pub fn counters(&self) -> Counters {
+        self.machine.lock().counters
+    }
+
+    fn call<T>(&self, effect: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
+        self.machine.lock().call(self.generation, effect)
+    }
+}
+
+impl Device for SimDevice {
+    type File = SimFile;
+    type Queue = SimQueue;
+    type Lock = SimLock;
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.call(|state| state.tree.create_dir(path))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.call(|state| state.tree.list(dir))
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<SimFile> {
+        let inode = self.call(|state| state.tree.open(path, access.create))?;
+        Ok(SimFile { device: self.clone(), inode, path: absolute(path).into(), access })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.call(|state| state.tree.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.call(|state| state.tree.remove(path))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.call(|state| {
+            state.counters.syncs += 1;
+            if state.fails(Call::Sync, &absolute(dir)) {
+                return Err(io::Error::from_raw_os_error(libc::EIO));
+            }
+            state.tree.sync_dir(dir)
+        })
+    }
+
+    /// See [`Device::map`]. Panics if the file has a live mapping already.
+    fn map(&self, path: &Path, length: usize) -> io::Result<Mapping> {
+        self.call(|state| {
+            if length == 0 {
+                return Err(io::Error::from_raw_os_error(libc::EINVAL));
+            }
+            let inode = state.tree.open(path, true)?;
+            state.check_space(&inode, length as u64)?;
+            Ok(inode.lock().map(length))
+        })
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Result<SimLock, String>> {
+        self.call(|state| {
+            if !state.tree.is_dir(path) {
+                state.tree.open(path, true)?;
+            }
+            let path = absolute(path);
+            if !state.locks.insert(path.clone()) {
+                return Ok(Err(format!("simulated process {}", state.generation)));
+            }
+            Ok(Ok(path))
+        })
+        .map(|taken| taken.map(|path| SimLock { device: self.clone(), path }))
+    }
+
+    fn queue(&self, depth: usize) -> io::Result<SimQueue> {
+        if !(1..=MAX_DEPTH).contains(&depth) {
+            let message = format!("a read queue has a depth of 1 to {MAX_DEPTH}, not {depth}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        self.call(|_| Ok(SimQueue::new(self.clone(), depth)))
+    }
+
+    fn report(&self) -> Report {
+        let block_bytes = self.machine.lock().block_bytes;
+        Report { backend: "sim", direct: true, block_bytes, fallbacks: Vec::new() }
+    }
+
+    fn clock_ms(&self) -> u64 {
+        self.machine.lock().clock_us / 1000
+    }
+
+    fn random(&self) -> u64 {
+        self.machine.lock().random.u64(..)
+    }
+}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        let mut state = self.device.machine.lock();
+        if state.generation == self.device.generation {
+            state.locks.remove(&self.path);
+        }
+    }
+}
+
+impl State {
+    /// Counts a call of the process `generation`, and says whether the process dies during it.
+    fn step(&mut self, generation: u64) -> io::Result<bool> {
+        if generation != self.generation {
+            return Err(stale());
+        }
+        if self.crashed {
+            return Err(crashed());
+        }
+        self.counters.steps += 1;
+        self.clock_us += STEP_US;
+        self.crash_in = self.crash_in.map(|steps| steps - 1);
+        if self.crash_in == Some(0) {
+            self.crash_in = None;
+            self.crashed = true;
+            // What the process stores in its mappings from here on must not count.
+            self.tree.absorb();
+            self.tree.orphan_memory();
+        }
+        Ok(self.crashed)
+    }
+
+    /// Makes a call that a crash either prevents or lets take effect; writes, which can be torn, are made otherwise.
+    fn call<T>(&mut self, generation: u64, effect: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
+        let dies = self.step(generation)?;
+        if dies && self.random.bool() {
+            return Err(crashed());
+        }
+        let outcome = effect(self);
+        if dies { Err(crashed()) } else { outcome }
+    }
+
+    /// Whether an injected fault hits this call.
+    fn fails(&mut self, call: Call, path: &Path) -> bool {
+        for fault in self.faults.iter_mut().filter(|fault| fault.call == call && fault.times > 0) {
+            if !(fault.on)(path) {
+                continue;
+            }
+            if fault.skip == 0 {
+                fault.times -= 1;
+                return true;
+            }
+            fault.skip -= 1;
+        }
+        false
+    }
+}
+
+fn stale() -> io::Error {
+    io::Error::other("stale handle")
+}
+
+fn crashed() -> io::Error {
+    io::Error::other("simulated crash")
+}

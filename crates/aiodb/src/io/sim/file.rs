@@ -1,0 +1,150 @@
+//! Handles on simulated files.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use fastrand::Rng;
+
+use super::tree::Inode;
+use super::{Call, SimDevice, State, crashed, stale};
+use crate::io::{Access, File, SECTOR_BYTES, UNIT_BYTES, WriteSync};
+
+/// An open file of a [`SimDevice`]; of no use after the process that opened it died.
+#[derive(Clone)]
+pub struct SimFile {
+    pub(super) device: SimDevice,
+    pub(super) inode: Inode,
+    /// The name at opening, by which faults are chosen.
+    pub(super) path: Arc<Path>,
+    pub(super) access: Access,
+}
+
+impl SimFile {
+    /// What the kernel demands of direct I/O.
+    pub(super) fn check_alignment(
+        &self,
+        block_bytes: usize,
+        address: usize,
+        length: usize,
+        offset: u64,
+    ) -> io::Result<()> {
+        let aligned =
+            [address as u64, length as u64, offset].iter().all(|value| value.is_multiple_of(block_bytes as u64));
+        if self.access.direct && !aligned { Err(io::Error::from_raw_os_error(libc::EINVAL)) } else { Ok(()) }
+    }
+
+    fn check_writable(&self) -> io::Result<()> {
+        if self.access.write { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EBADF)) }
+    }
+}
+
+impl File for SimFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.device.machine.lock().call(self.device.generation, |state| {
+            self.check_alignment(state.block_bytes, buffer.as_ptr().addr(), buffer.len(), offset)?;
+            state.read(self, buffer, offset)
+        })
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64, sync: WriteSync) -> io::Result<()> {
+        let mut state = self.device.machine.lock();
+        let dies = state.step(self.device.generation)?;
+        let outcome = state.write(self, bytes, offset, sync, dies);
+        if dies { Err(crashed()) } else { outcome }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.device.machine.lock().call(self.device.generation, |state| {
+            state.counters.syncs += 1;
+            let fails = state.fails(Call::Sync, &self.path);
+            let mut content = self.inode.lock();
+            content.absorb();
+            if fails {
+                content.flush_failing(&mut state.random);
+                return Err(io::Error::from_raw_os_error(libc::EIO));
+            }
+            content.flush();
+            Ok(())
+        })
+    }
+
+    fn reserve(&self, length: u64) -> io::Result<()> {
+        self.device.machine.lock().call(self.device.generation, |state| {
+            self.check_writable()?;
+            state.check_space(&self.inode, length)?;
+            self.inode.lock().grow(length, WriteSync::Later);
+            Ok(())
+        })
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        self.device.machine.lock().call(self.device.generation, |_| Ok(self.inode.lock().length()))
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.device.machine.lock().call(self.device.generation, |_| {
+            self.check_writable()?;
+            self.inode.lock().truncate(length);
+            Ok(())
+        })
+    }
+}
+
+impl State {
+    /// Reads what the kernel shows, mapped memory included.
+    pub(super) fn read(&mut self, file: &SimFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        if file.device.generation != self.generation {
+            return Err(stale());
+        }
+        if self.fails(Call::Read, &file.path) {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        let mut content = file.inode.lock();
+        content.absorb();
+        Ok(content.read(buffer, offset))
+    }
+
+    /// Writes everything, or, if the process dies meanwhile or the write is to fail, some of the sectors.
+    fn write(&mut self, file: &SimFile, bytes: &[u8], offset: u64, sync: WriteSync, dies: bool) -> io::Result<()> {
+        self.counters.writes += 1;
+        file.check_writable()?;
+        file.check_alignment(self.block_bytes, bytes.as_ptr().addr(), bytes.len(), offset)?;
+        let end = offset.checked_add(bytes.len() as u64).ok_or(io::ErrorKind::FileTooLarge)?;
+        self.check_space(&file.inode, end)?;
+        let fails = self.fails(Call::Write, &file.path);
+        let mut content = file.inode.lock();
+        content.unmap();
+        if !dies && !fails {
+            content.write(bytes, offset, sync);
+            return Ok(());
+        }
+        let chosen = tear(&mut self.random, bytes.len() / SECTOR_BYTES + 2);
+        let (kept, total) = content.write_some(bytes, offset, WriteSync::Later, |position| chosen[position]);
+        self.counters.torn_writes += u64::from(kept > 0 && kept < total);
+        Err(io::Error::from_raw_os_error(libc::EIO))
+    }
+
+    /// Refuses to let a file grow to `length` bytes if the disk is too small. Holes take space like written bytes.
+    pub(super) fn check_space(&self, inode: &Inode, length: u64) -> io::Result<()> {
+        let Some(capacity) = self.capacity else { return Ok(()) };
+        let unit_bytes = UNIT_BYTES as u64;
+        let has = inode.lock().length().next_multiple_of(unit_bytes);
+        let wants = length.next_multiple_of(unit_bytes);
+        if wants <= has || self.tree.used_bytes(unit_bytes) + (wants - has) <= capacity {
+            return Ok(());
+        }
+        Err(io::Error::from_raw_os_error(libc::ENOSPC))
+    }
+}
+
+/// Which of a write's sectors take effect: a prefix, as when a copy is interrupted, or any subset, as a drive orders
+/// them.
+fn tear(random: &mut Rng, sectors: usize) -> Vec<bool> {
+    if random.bool() {
+        let prefix = random.usize(0..=sectors);
+        return (0..sectors).map(|position| position < prefix).collect();
+    }
+    let keep_of_8 = random.u32(0..=8);
+    (0..sectors).map(|_| random.u32(0..8) < keep_of_8).collect()
+}

@@ -1,0 +1,334 @@
+//! The read queue over io_uring.
+//!
+//! Where the kernel has it (6.1 on), a ring is bound to the thread that enters it first (`SINGLE_ISSUER`), which lets
+//! completions be handled only when that thread asks for them (`DEFER_TASKRUN`): the cheapest way to read. A queue may
+//! nevertheless move to another thread. The kernel then refuses to enter the ring; it is closed, what was in flight is
+//! reported as interrupted, for [`super::reads::Reads`] to push again, and a ring that any thread may enter takes over
+//! for good.
+
+use std::io::{self, PipeReader, Read};
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::sync::Weak;
+
+use io_uring::{EnterFlags, IoUring, opcode, squeue, types};
+
+use super::disk::file::{DiskFile, OpenFile};
+use super::{MAX_QUEUE_DEPTH, Queue, Reaped};
+
+/// Sizes of a ring's table of registered files, in the order tried: the kernel allows no more than the process may have
+/// open. A file lies at the index of its descriptor; files with higher descriptors are read unregistered.
+const FILE_TABLES: [u32; 2] = [8192, 512];
+/// How many times the kernel is entered between two searches for registered files that nobody has open any more. A
+/// removed file keeps its space until then.
+const ENTERS_PER_SWEEP: u32 = 4096;
+/// How often in a row the kernel may refuse to take reads for want of resources.
+const MAX_REFUSALS: u32 = 100;
+/// The index of the only registered buffer.
+const ARENA: u16 = 0;
+
+/// One io_uring, used by one thread at a time.
+pub struct UringQueue {
+    ring: Ring,
+    depth: u32,
+    /// The memory given to [`Queue::register`], as addresses; empty when none was given.
+    arena: Range<usize>,
+    /// Which slots were pushed and not reaped.
+    pending: Vec<bool>,
+    pending_count: u32,
+    /// Slots whose reads ended with a ring that was closed.
+    interrupted: Vec<u32>,
+}
+
+impl UringQueue {
+    pub fn new(depth: usize) -> io::Result<UringQueue> {
+        // Each mode needs less of the kernel than the one before; what refuses the last one is the reason.
+        UringQueue::with_mode(depth, Mode::Bound)
+            .or_else(|_| UringQueue::with_mode(depth, Mode::Shared))
+            .or_else(|_| UringQueue::with_mode(depth, Mode::Plain))
+    }
+
+    fn with_mode(depth: usize, mode: Mode) -> io::Result<UringQueue> {
+        assert!((1..=MAX_QUEUE_DEPTH).contains(&depth), "a queue depth of {depth}");
+        Ok(UringQueue {
+            ring: Ring::new(depth as u32, mode)?,
+            depth: depth as u32,
+            arena: 0..0,
+            pending: vec![false; depth],
+            pending_count: 0,
+            interrupted: Vec::with_capacity(depth),
+        })
+    }
+
+    /// Replaces a ring that is bound to another thread by one that is bound to none. Waits for the end of the old one.
+    fn leave_thread(&mut self) -> io::Result<()> {
+        let mut ring = Ring::new(self.depth, Mode::Shared).or_else(|_| Ring::new(self.depth, Mode::Plain))?;
+        // SAFETY: the caller of `register` keeps the memory allocated until this queue is dropped, which waits.
+        unsafe { ring.register_arena(&self.arena) };
+        self.ring = ring;
+        let slots = self.pending.iter().enumerate().filter(|(_, pending)| **pending);
+        self.interrupted.extend(slots.map(|(slot, _)| slot as u32));
+        Ok(())
+    }
+
+    fn is_ready(&mut self) -> bool {
+        !self.interrupted.is_empty() || !self.ring.uring.completion().is_empty()
+    }
+
+    /// Waits until the kernel owns no buffer any more. False from a thread that may not enter the ring.
+    fn settle(&mut self) -> bool {
+        loop {
+            while self.reap().is_some() {}
+            if self.pending_count == self.ring.unsubmitted() {
+                return true;
+            }
+            match self.ring.enter(0, 1).map_err(|error| error.raw_os_error()) {
+                Ok(()) | Err(Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+impl Queue for UringQueue {
+    type File = DiskFile;
+
+    unsafe fn register(&mut self, start: *mut u8, length: usize) {
+        assert!(self.arena.is_empty(), "memory is registered once");
+        self.arena = start.expose_provenance()..start.addr() + length;
+        // SAFETY: promised by the caller.
+        unsafe { self.ring.register_arena(&self.arena) };
+    }
+
+    unsafe fn push(&mut self, slot: u32, file: &DiskFile, offset: u64, buffer: *mut u8, length: u32) {
+        let pending = &mut self.pending[slot as usize];
+        assert!(!std::mem::replace(pending, true), "slot {slot} is pushed twice");
+        self.pending_count += 1;
+        let in_arena = self.arena.contains(&buffer.addr()) && length as usize <= self.arena.end - buffer.addr();
+        let entry = self.ring.entry(file, offset, buffer, length, in_arena).user_data(u64::from(slot));
+        // SAFETY: the buffer is valid until the read was reaped, as the caller promises. The file stays open as long:
+        // a registered one is held by the ring, any other by the caller.
+        let pushed = unsafe { self.ring.uring.submission().push(&entry) };
+        pushed.expect("the ring has an entry for each slot");
+    }
+
+    fn enter(&mut self, wait_for: u32) -> io::Result<()> {
+        let mut refusals = 0;
+        loop {
+            let queued = self.ring.unsubmitted();
+            let wait = if self.is_ready() { 0 } else { wait_for };
+            match self.ring.enter(queued, wait).map_err(|error| (error.raw_os_error(), error)) {
+                Ok(()) | Err((Some(libc::EINTR), _)) => {}
+                Err((Some(libc::EEXIST), _)) => self.leave_thread()?,
+                Err((Some(libc::EAGAIN | libc::EBUSY), _)) if refusals < MAX_REFUSALS => {
+                    // Out of resources, which come back as reads end. An error here is met again by the next turn.
+                    refusals += 1;
+                    let worth_waiting = self.pending_count > queued && !self.is_ready();
+                    let _ = self.ring.enter(0, u32::from(worth_waiting));
+                }
+                Err((_, error)) => return Err(error),
+            }
+            if self.ring.unsubmitted() == 0 && (wait_for == 0 || self.is_ready()) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn reap(&mut self) -> Option<Reaped> {
+        let (slot, outcome) = match self.interrupted.pop() {
+            Some(slot) => (slot, Err(io::ErrorKind::Interrupted.into())),
+            None => {
+                let entry = self.ring.uring.completion().next()?;
+                (entry.user_data() as u32, outcome(entry.result()))
+            }
+        };
+        let pending = &mut self.pending[slot as usize];
+        assert!(std::mem::replace(pending, false), "the kernel returned slot {slot}, which is not in flight");
+        self.pending_count -= 1;
+        Some(Reaped { slot, outcome })
+    }
+}
+
+impl Drop for UringQueue {
+    fn drop(&mut self) {
+        if self.settle() {
+            self.ring.end.iter_mut().for_each(|end| end.wait = false);
+        } else if self.ring.end.is_none() {
+            // Going on would free memory that the device is writing to.
+            eprintln!("aiodb: the kernel does not let this process wait for its reads in flight");
+            std::process::abort();
+        }
+    }
+}
+
+fn outcome(result: i32) -> io::Result<u32> {
+    match result {
+        // The kernel cancels a read that it had handed to a worker of a thread that has since ended.
+        _ if result == -libc::ECANCELED => Err(io::ErrorKind::Interrupted.into()),
+        ..0 => Err(io::Error::from_raw_os_error(-result)),
+        _ => Ok(result as u32),
+    }
+}
+
+/// Who may enter a ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    /// Only the first thread that does.
+    Bound,
+    /// Any thread, one at a time.
+    Shared,
+    /// As `Shared`, but without flags that kernels before 5.19 do not know.
+    Plain,
+}
+
+/// An io_uring with what is registered in it.
+struct Ring {
+    uring: IoUring,
+    /// A bound ring is made disabled: the thread that enables it is the one that it is bound to.
+    enabled: bool,
+    arena_registered: bool,
+    /// What is registered at the index of each descriptor; empty if the kernel refused the table. The kernel keeps a
+    /// registered file open by itself. A descriptor can come to mean another file, the address of its [`OpenFile`]
+    /// cannot while a weak pointer to it is held.
+    files: Vec<Weak<OpenFile>>,
+    /// Of a bound ring. Declared, and so dropped, after the ring, whose end it waits for.
+    end: Option<End>,
+    enters: u32,
+}
+
+impl Ring {
+    fn new(depth: u32, mode: Mode) -> io::Result<Ring> {
+        let mut builder = IoUring::builder();
+        match mode {
+            Mode::Bound => builder.setup_single_issuer().setup_defer_taskrun().setup_r_disabled().setup_submit_all(),
+            Mode::Shared => builder.setup_coop_taskrun().setup_submit_all(),
+            Mode::Plain => &mut builder,
+        };
+        let uring = builder.build(depth.next_power_of_two())?;
+        let (enabled, arena_registered) = (mode != Mode::Bound, false);
+        let mut ring = Ring { uring, enabled, arena_registered, files: Vec::new(), end: None, enters: 0 };
+        let table = ring.register_table();
+        if mode == Mode::Bound {
+            // Without the pipe there is no way to wait for such a ring from another thread.
+            ring.register_end(table?)?;
+        }
+        Ok(ring)
+    }
+
+    /// Makes an empty table of registered files, with one entry more than for descriptors; returns that entry.
+    fn register_table(&mut self) -> io::Result<u32> {
+        let mut refusal = None;
+        for size in FILE_TABLES {
+            match self.uring.submitter().register_files_sparse(size + 1) {
+                Ok(()) => {
+                    self.files = vec![Weak::new(); size as usize];
+                    return Ok(size);
+                }
+                Err(error) => refusal = Some(error),
+            }
+        }
+        Err(refusal.expect("at least one size was tried"))
+    }
+
+    /// Gives the writing end of a pipe to the ring. The kernel closes it when it frees the ring, which it does not do
+    /// before the last read has ended.
+    fn register_end(&mut self, entry: u32) -> io::Result<()> {
+        let (reader, writer) = io::pipe()?;
+        self.uring.submitter().register_files_update(entry, &[writer.as_raw_fd()])?;
+        self.end = Some(End { pipe: reader, wait: true });
+        Ok(())
+    }
+
+    /// Lets the kernel pin the memory once instead of at each read. A refusal (of too much locked memory, mostly) only
+    /// costs time.
+    ///
+    /// # Safety
+    /// The memory must stay allocated until the ring was closed or has no read in flight.
+    unsafe fn register_arena(&mut self, arena: &Range<usize>) {
+        if arena.is_empty() {
+            return;
+        }
+        let memory = libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(arena.start), iov_len: arena.len() };
+        // SAFETY: promised by the caller; the kernel writes there only for reads into it.
+        self.arena_registered = unsafe { self.uring.submitter().register_buffers(&[memory]) }.is_ok();
+    }
+
+    /// The entry for one read: with registered file and buffer where they are, plain ones otherwise.
+    fn entry(&mut self, file: &DiskFile, offset: u64, buffer: *mut u8, length: u32, in_arena: bool) -> squeue::Entry {
+        let fixed_buffer = in_arena && self.arena_registered;
+        match (self.registered_file(file), fixed_buffer) {
+            (Some(fd), true) => opcode::ReadFixed::new(fd, buffer, length, ARENA).offset(offset).build(),
+            (Some(fd), false) => opcode::Read::new(fd, buffer, length).offset(offset).build(),
+            (None, true) => {
+                opcode::ReadFixed::new(types::Fd(file.raw_fd()), buffer, length, ARENA).offset(offset).build()
+            }
+            (None, false) => opcode::Read::new(types::Fd(file.raw_fd()), buffer, length).offset(offset).build(),
+        }
+    }
+
+    /// The file's place in the table, where it is put on first use; `None` if it cannot be there.
+    fn registered_file(&mut self, file: &DiskFile) -> Option<types::Fixed> {
+        let index = file.raw_fd() as u32;
+        let registered = self.files.get_mut(index as usize)?;
+        if !std::ptr::eq(registered.as_ptr(), file.opened()) {
+            self.uring.submitter().register_files_update(index, &[file.raw_fd()]).ok()?;
+            *registered = file.downgrade();
+        }
+        Some(types::Fixed(index))
+    }
+
+    /// Lets go of registered files that nobody has open any more.
+    fn sweep(&mut self) {
+        let unused = Weak::new();
+        for (index, file) in self.files.iter_mut().enumerate() {
+            let closed = !file.ptr_eq(&unused) && file.strong_count() == 0;
+            if closed && self.uring.submitter().register_files_update(index as u32, &[-1]).is_ok() {
+                *file = Weak::new();
+            }
+        }
+    }
+
+    /// Reads pushed and not yet handed to the kernel.
+    fn unsubmitted(&mut self) -> u32 {
+        self.uring.submission().len() as u32
+    }
+
+    fn enter(&mut self, submit: u32, wait_for: u32) -> io::Result<()> {
+        if !self.enabled {
+            self.uring.submitter().register_enable_rings()?;
+            self.enabled = true;
+        }
+        self.enters = (self.enters + 1) % ENTERS_PER_SWEEP;
+        if self.enters == 0 {
+            self.sweep();
+        }
+        // With deferred task work the kernel posts completions only when asked for events, also if none is waited for.
+        let flags = EnterFlags::GETEVENTS.bits();
+        // SAFETY: the entries were pushed with buffers that stay valid; there is no further argument.
+        unsafe { self.uring.submitter().enter::<libc::sigset_t>(submit, wait_for, flags, None) }.map(drop)
+    }
+}
+
+/// Tells when the kernel has let go of a bound ring with all its reads: the ring holds the only writing end of the pipe.
+struct End {
+    pipe: PipeReader,
+    /// Whether dropping this waits. It takes a while, and is not needed when no read is in flight.
+    wait: bool,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        while self.wait {
+            match self.pipe.read(&mut [0]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => {
+                    assert!(matches!(outcome, Ok(0)), "the pipe of a ring only ends, and gave {outcome:?}");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

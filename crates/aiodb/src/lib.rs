@@ -1,0 +1,53 @@
+//! aiodb: a key-value store that keeps values on SSD and reads them with asynchronous direct I/O.
+//!
+//! ```
+//! use aiodb::{Db, IndexKind, Options};
+//!
+//! # fn main() -> aiodb::Result<()> {
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = directory.path().join("store");
+//! let db = Db::open(&path, Options::default())?;
+//! let table = db.table_or_create("sensors", IndexKind::Hash)?;
+//! table.put(b"kitchen", b"21.5")?; // on the device when it returns
+//! assert_eq!(table.get(b"kitchen")?, Some(b"21.5".to_vec()));
+//!
+//! // Hundreds of gets in flight from one thread.
+//! let mut reader = table.reader(64)?;
+//! reader.submit(b"kitchen", 1)?;
+//! while let Some(got) = reader.poll()? {
+//!     assert_eq!(got.value?, Some(&b"21.5"[..]));
+//! }
+//! db.close()?;
+//! # Ok(()) }
+//! ```
+//!
+//! Start with [`Db`], [`Table`] and [`Options`]; what an acknowledged write means is said at [`Durability`].
+
+mod background;
+mod catalog;
+mod checkpoint;
+mod config;
+mod db;
+mod engine;
+mod error;
+pub mod index;
+pub mod io;
+mod log;
+mod manifest;
+mod pins;
+mod publish;
+mod read;
+mod reader;
+mod reclaim;
+mod recovery;
+mod stats;
+mod verify;
+mod write;
+
+pub use background::Step;
+pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options};
+pub use db::{Batch, Db, Table};
+pub use error::{Error, Result};
+pub use reader::{Got, Reader};
+pub use stats::{Stats, TableStats};
+pub use verify::VerifyReport;

@@ -1,0 +1,381 @@
+//! The segments of the log: files, states, and how many of their bytes are alive.
+
+pub(crate) mod batch;
+pub(crate) mod record;
+pub(crate) mod scan;
+pub(crate) mod segment;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use crate::index::Location;
+use crate::io::{Access, AlignedBuffer, Device, File, UNIT_BYTES, WriteSync};
+use crate::{Error, Result};
+use segment::{Seed, SegmentHeader};
+
+/// Free segments that only deletes and reclaim may take.
+pub(crate) const RESERVED_SEGMENTS: usize = 2;
+
+/// Free segments kept beyond the reserve; more are given back to the file system.
+const SPARE_SEGMENTS: usize = 4;
+
+/// How much of a new segment is written at a time.
+const PREWRITE_BYTES: usize = 1 << 20;
+
+const GROUP: usize = 1024;
+const GROUPS: usize = 1024;
+
+/// The most segments of a store.
+pub(crate) const MAX_SEGMENTS: usize = GROUP * GROUPS;
+
+/// A place between two batches: the last batch before it, and where that one ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) batch: u64,
+    /// The header checksum of that batch: the next one must name it.
+    pub(crate) checksum: u32,
+    pub(crate) segment: u32,
+    pub(crate) life: u64,
+    pub(crate) offset: u64,
+}
+
+/// Bytes of an encoded position.
+pub(crate) const POSITION_BYTES: usize = 32;
+
+impl Position {
+    pub(crate) fn encode(&self, out: &mut [u8]) {
+        segment::put(out, 0, &self.batch.to_le_bytes());
+        segment::put(out, 8, &self.segment.to_le_bytes());
+        segment::put(out, 12, &self.checksum.to_le_bytes());
+        segment::put(out, 16, &self.life.to_le_bytes());
+        segment::put(out, 24, &self.offset.to_le_bytes());
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Position {
+        Position {
+            batch: segment::u64_at(bytes, 0),
+            segment: segment::u32_at(bytes, 8),
+            checksum: segment::u32_at(bytes, 12),
+            life: segment::u64_at(bytes, 16),
+            offset: segment::u64_at(bytes, 24),
+        }
+    }
+}
+
+/// What a segment is used for at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// Written before, ready to be activated.
+    Free = 0,
+    /// The log's end lies here.
+    Active = 1,
+    /// Full.
+    Sealed = 2,
+    /// Nothing in it is referred to any more; waiting for a checkpoint and for readers.
+    Retiring = 3,
+    /// The file is empty: its space was given back.
+    Absent = 4,
+}
+
+/// One segment. Its file and number never change; its life does.
+pub(crate) struct Segment<D: Device> {
+    pub(crate) number: u32,
+    pub(crate) file: D::File,
+    state: AtomicU8,
+    life: AtomicU64,
+    /// Bytes that are on the device (not necessarily durable); later ones are read from the pending batches.
+    pub(crate) written_end: AtomicU64,
+    /// Bytes whose records are all published in their indexes.
+    pub(crate) published_end: AtomicU64,
+    /// Where the log left this segment; meaningful once it is sealed.
+    pub(crate) end: AtomicU64,
+    /// Records appended in this life, chunks and deletes included.
+    pub(crate) records: AtomicU64,
+    /// Records that an index refers to.
+    pub(crate) live_records: AtomicI64,
+    /// Bytes that an index refers to.
+    pub(crate) live_bytes: AtomicI64,
+    /// Bytes of chunks that current records name, by table.
+    live_chunks: Mutex<BTreeMap<u32, i64>>,
+}
+
+impl<D: Device> Segment<D> {
+    pub(crate) fn state(&self) -> State {
+        match self.state.load(Ordering::Acquire) {
+            0 => State::Free,
+            1 => State::Active,
+            2 => State::Sealed,
+            3 => State::Retiring,
+            _ => State::Absent,
+        }
+    }
+
+    pub(crate) fn set_state(&self, state: State) {
+        self.state.store(state as u8, Ordering::Release);
+    }
+
+    pub(crate) fn life(&self) -> u64 {
+        self.life.load(Ordering::Acquire)
+    }
+
+    /// All bytes that are referred to. Estimates can be off by what is not yet settled, never negative.
+    pub(crate) fn live(&self) -> u64 {
+        let chunks: i64 = self.live_chunks().values().sum();
+        u64::try_from(self.live_bytes.load(Ordering::Relaxed) + chunks).unwrap_or(0)
+    }
+
+    /// Bytes of chunks that current records name, by table.
+    pub(crate) fn live_chunks(&self) -> MutexGuard<'_, BTreeMap<u32, i64>> {
+        self.live_chunks.lock().expect("no code panics while it counts chunks")
+    }
+
+    /// Begins a life.
+    pub(crate) fn begin(&self, life: u64, state: State, end: u64) {
+        self.written_end.store(end, Ordering::Relaxed);
+        self.published_end.store(end, Ordering::Relaxed);
+        self.end.store(end, Ordering::Relaxed);
+        self.records.store(0, Ordering::Relaxed);
+        self.live_records.store(0, Ordering::Relaxed);
+        self.live_bytes.store(0, Ordering::Relaxed);
+        self.live_chunks().clear();
+        self.life.store(life, Ordering::Release);
+        self.set_state(state);
+    }
+}
+
+/// All segments of a store, looked up without a lock.
+pub(crate) struct Segments<D: Device> {
+    device: D,
+    directory: PathBuf,
+    pub(crate) store: [u8; 16],
+    pub(crate) segment_bytes: u64,
+    groups: Box<[OnceLock<Box<[OnceLock<Segment<D>>]>>]>,
+    pool: Mutex<Pool>,
+    /// Held while a segment is made, so that two threads do not make the same one.
+    making: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Pool {
+    /// Numbers 0 .. count exist.
+    count: u32,
+    free: BTreeSet<u32>,
+    absent: BTreeSet<u32>,
+}
+
+impl<D: Device> Segments<D> {
+    pub(crate) fn new(device: D, directory: PathBuf, store: [u8; 16], segment_bytes: u64) -> Segments<D> {
+        let groups = (0..GROUPS).map(|_| OnceLock::new()).collect();
+        Segments { device, directory, store, segment_bytes, groups, pool: Mutex::default(), making: Mutex::default() }
+    }
+
+    /// A segment that exists.
+    pub(crate) fn get(&self, number: u32) -> &Segment<D> {
+        self.find(number).expect("a location names an existing segment")
+    }
+
+    /// A segment, if it exists.
+    pub(crate) fn find(&self, number: u32) -> Option<&Segment<D>> {
+        self.groups.get(number as usize / GROUP)?.get()?[number as usize % GROUP].get()
+    }
+
+    /// All segments, by number.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Segment<D>> {
+        let count = self.pool().count;
+        (0..count).filter_map(|number| self.find(number))
+    }
+
+    /// The segments that hold data, by life.
+    pub(crate) fn in_use(&self) -> Vec<&Segment<D>> {
+        let mut segments: Vec<_> =
+            self.iter().filter(|segment| matches!(segment.state(), State::Active | State::Sealed)).collect();
+        segments.sort_by_key(|segment| segment.life());
+        segments
+    }
+
+    /// Where a Location stands in the order in which the log was written.
+    pub(crate) fn order(&self, location: Location) -> (u64, u32) {
+        (self.get(location.segment).life(), location.offset)
+    }
+
+    pub(crate) fn seed(&self, segment: &Segment<D>) -> Seed {
+        Seed::new(&self.store, segment.number, segment.life())
+    }
+
+    pub(crate) fn path(&self, number: u32) -> PathBuf {
+        self.directory.join(format!("{number:08}.seg"))
+    }
+
+    /// Counts what an index now refers to.
+    pub(crate) fn add_live(&self, location: Location) {
+        let segment = self.get(location.segment);
+        segment.live_bytes.fetch_add(i64::from(location.length), Ordering::Relaxed);
+        segment.live_records.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts what an index no longer refers to.
+    pub(crate) fn remove_live(&self, location: Location) {
+        let segment = self.get(location.segment);
+        segment.live_bytes.fetch_sub(i64::from(location.length), Ordering::Relaxed);
+        segment.live_records.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Adds a chunk to its segment's live bytes, or takes it off.
+    pub(crate) fn add_live_chunk(&self, table: u32, chunk: Location, sign: i64) {
+        *self.get(chunk.segment).live_chunks().entry(table).or_default() += sign * i64::from(chunk.length);
+    }
+
+    /// Takes a free segment. Ordinary writes leave the reserve alone: they make a new segment or are refused.
+    pub(crate) fn take_free(&self, may_use_reserve: bool) -> Result<&Segment<D>> {
+        let kept = if may_use_reserve { 0 } else { RESERVED_SEGMENTS };
+        if self.pool().free.len() <= kept {
+            let made = self.create_one();
+            if self.pool().free.len() <= kept {
+                return Err(made.err().unwrap_or_else(|| self.full()));
+            }
+        }
+        let number = self.pool().free.pop_first().ok_or_else(|| self.full())?;
+        Ok(self.get(number))
+    }
+
+    /// Makes free segments until the reserve and one more are there.
+    pub(crate) fn replenish(&self) -> Result<()> {
+        while self.pool().free.len() < RESERVED_SEGMENTS + 1 {
+            self.create_one()?;
+        }
+        Ok(())
+    }
+
+    /// Gives a retired segment back, or its space to the file system when there are plenty.
+    pub(crate) fn release(&self, segment: &Segment<D>) -> Result<()> {
+        if self.pool().free.len() >= RESERVED_SEGMENTS + SPARE_SEGMENTS {
+            segment.file.truncate(0).map_err(|e| Error::io("give back the space of", self.path(segment.number), &e))?;
+            segment.set_state(State::Absent);
+            self.pool().absent.insert(segment.number);
+        } else {
+            segment.set_state(State::Free);
+            self.pool().free.insert(segment.number);
+        }
+        Ok(())
+    }
+
+    /// Opens an existing segment file at start-up, and returns it with its length. Recovery finds out what it holds.
+    pub(crate) fn open_existing(&self, number: u32) -> Result<(&Segment<D>, u64)> {
+        let path = self.path(number);
+        let file = self.device.open(&path, Access::SEGMENT).map_err(|e| Error::io("open", &path, &e))?;
+        let length = file.length().map_err(|e| Error::io("look at", &path, &e))?;
+        Ok((self.insert(number, file), length))
+    }
+
+    /// Declares an opened segment absent: its file was being filled or emptied when the process died.
+    pub(crate) fn set_absent(&self, segment: &Segment<D>) -> Result<()> {
+        segment.file.truncate(0).map_err(|e| Error::io("cut", self.path(segment.number), &e))?;
+        segment.set_state(State::Absent);
+        self.pool().absent.insert(segment.number);
+        Ok(())
+    }
+
+    /// Declares an opened segment free.
+    pub(crate) fn set_free(&self, segment: &Segment<D>) {
+        segment.set_state(State::Free);
+        self.pool().free.insert(segment.number);
+    }
+
+    /// Makes a new free segment, or fills an absent one again. Space is taken and every byte written before the
+    /// segment counts, so that later writes neither fail for lack of space nor change the file's layout.
+    fn create_one(&self) -> Result<()> {
+        let _making = self.making.lock().expect("no code panics while it makes a segment");
+        let absent = self.pool().absent.first().copied();
+        let number = absent.unwrap_or_else(|| self.pool().count);
+        if number as usize >= MAX_SEGMENTS {
+            return Err(self.full());
+        }
+        let path = self.path(number);
+        if absent.is_some() {
+            let segment = self.get(number);
+            self.fill(&segment.file, number, &path).inspect_err(|_| {
+                // The space was not to be had; the file stays absent, whatever it grew to.
+                let _ = segment.file.truncate(0);
+            })?;
+            self.pool().absent.remove(&number);
+            self.set_free(segment);
+            return Ok(());
+        }
+        let new_path = self.directory.join(format!("{number:08}.seg.new"));
+        let file = self.device.open(&new_path, Access::NEW_SEGMENT).map_err(|e| Error::io("create", &new_path, &e))?;
+        let made = self.fill(&file, number, &new_path).and_then(|()| {
+            self.device.rename(&new_path, &path).map_err(|e| Error::io("name", &path, &e))?;
+            self.device.sync_dir(&self.directory).map_err(|e| Error::io("flush", &self.directory, &e))
+        });
+        if let Err(error) = made {
+            // Half a file is of no use; if it cannot be removed either, the next open removes it.
+            let _ = self.device.remove(&new_path);
+            return Err(error);
+        }
+        let segment = self.insert(number, file);
+        self.set_free(segment);
+        Ok(())
+    }
+
+    fn fill(&self, file: &D::File, number: u32, path: &Path) -> Result<()> {
+        let refused = |e: std::io::Error| match e.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => self.full(),
+            _ => Error::io("write", path, &e),
+        };
+        file.reserve(self.segment_bytes).map_err(refused)?;
+        let mut zeros = AlignedBuffer::new(PREWRITE_BYTES.min(self.segment_bytes as usize));
+        let header = SegmentHeader {
+            store: self.store,
+            segment: number,
+            segment_bytes: self.segment_bytes,
+            life: 0,
+            first_batch: 0,
+            previous_checksum: 0,
+            previous_segment: 0,
+            previous_end: 0,
+            durable_batch: 0,
+        };
+        let mut at = zeros.len() as u64;
+        while at < self.segment_bytes {
+            file.write_at(&zeros, at, WriteSync::Later).map_err(refused)?;
+            at += zeros.len() as u64;
+        }
+        segment::put(&mut zeros, 0, &header.encode());
+        file.write_at(&zeros, 0, WriteSync::Later).map_err(refused)?;
+        file.sync().map_err(refused)
+    }
+
+    fn insert(&self, number: u32, file: D::File) -> &Segment<D> {
+        let group = self.groups[number as usize / GROUP]
+            .get_or_init(|| (0..GROUP).map(|_| OnceLock::new()).collect::<Vec<_>>().into_boxed_slice());
+        let slot = &group[number as usize % GROUP];
+        let inserted = slot.set(Segment {
+            number,
+            file,
+            state: AtomicU8::new(State::Free as u8),
+            life: AtomicU64::new(0),
+            written_end: AtomicU64::new(UNIT_BYTES as u64),
+            published_end: AtomicU64::new(UNIT_BYTES as u64),
+            end: AtomicU64::new(UNIT_BYTES as u64),
+            records: AtomicU64::new(0),
+            live_records: AtomicI64::new(0),
+            live_bytes: AtomicI64::new(0),
+            live_chunks: Mutex::default(),
+        });
+        assert!(inserted.is_ok(), "a segment number is given once");
+        let mut pool = self.pool();
+        pool.count = pool.count.max(number + 1);
+        slot.get().expect("just set")
+    }
+
+    fn full(&self) -> Error {
+        Error::DiskFull { path: self.directory.parent().unwrap_or(&self.directory).to_path_buf() }
+    }
+
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().expect("no code panics while it holds the pool")
+    }
+}

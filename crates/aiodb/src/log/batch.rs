@@ -1,0 +1,391 @@
+//! How records are placed in a batch, and found in it again. No I/O here.
+
+use super::record::{Kind, Origin, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record, Separate};
+use super::segment::{
+    BATCH_HEADER_BYTES, BATCH_LINK_OFFSET, BatchHeader, PendingHeader, Seed, UNIT_HEADER_BYTES, encode_unit_header,
+    is_unit_header, put, u32_at,
+};
+use crate::index::Location;
+use crate::io::{Mapping, SECTOR_BYTES, UNIT_BYTES};
+
+/// The longest record that lies among the packed ones; longer ones are large parts.
+pub(crate) const MAX_PACKED_BYTES: usize = UNIT_BYTES - UNIT_HEADER_BYTES;
+
+/// Values of at least this many bytes lie on blocks of their own in tables whose index holds whole keys. Below it,
+/// three or more records share a unit, and a lone put fits in one.
+pub(crate) const SEPARATE_VALUE_BYTES: usize = 1280;
+
+/// Where in the link chain a further unit's header keeps its link.
+const UNIT_LINK_OFFSET: usize = 4;
+
+/// A record to be appended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Append<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) table: u32,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+    /// The value lies on blocks of its own.
+    pub(crate) separate: bool,
+    pub(crate) more: bool,
+    pub(crate) chunked: bool,
+    /// For a moved record: what it replaces, and the sequence that it keeps.
+    pub(crate) moved: Option<(Origin, u64)>,
+}
+
+impl<'a> Append<'a> {
+    pub(crate) fn new(kind: Kind, table: u32, key: &'a [u8], value: &'a [u8]) -> Append<'a> {
+        Append { kind, table, key, value, separate: false, more: false, chunked: false, moved: None }
+    }
+
+    /// The most bytes of a batch that this record can take, whatever is in the batch already.
+    pub(crate) fn most_bytes(&self) -> usize {
+        let extensions = 16;
+        let record = RECORD_HEADER_BYTES + extensions + self.key.len();
+        if self.separate {
+            let key_part = if record > MAX_PACKED_BYTES { record + 2 * UNIT_BYTES } else { 0 };
+            return UNIT_BYTES + key_part + self.value.len() + 2 * UNIT_BYTES;
+        }
+        let length = record + self.value.len();
+        // A packed record may leave the rest of a unit unused, so count it twice; a large one may be aligned.
+        if length <= MAX_PACKED_BYTES { 2 * length } else { length + 3 * UNIT_BYTES }
+    }
+}
+
+/// Where an appended record went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Placed {
+    /// What a get reads: the whole record, or the separate value.
+    pub(crate) location: Location,
+    /// The separate value's checksum.
+    pub(crate) separate: Option<u32>,
+    pub(crate) sequence: u64,
+    /// The offset in the segment at which the whole record lies.
+    pub(crate) record_offset: u32,
+}
+
+/// Where a batch goes and what it follows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BatchStart {
+    pub(crate) store: [u8; 16],
+    pub(crate) segment: u32,
+    pub(crate) life: u64,
+    pub(crate) offset: u32,
+    pub(crate) number: u64,
+    pub(crate) first_sequence: u64,
+    pub(crate) previous_checksum: u32,
+    pub(crate) flags: u16,
+}
+
+/// A batch being filled, in memory that survives the death of the process.
+pub(crate) struct OpenBatch {
+    /// One unit of pending header, then the batch as it will lie in the log.
+    buffer: Mapping,
+    pub(crate) start: BatchStart,
+    seed: Seed,
+    capacity: usize,
+    records: u32,
+    /// Bytes of the batch that are taken.
+    end: usize,
+    /// The current unit of packed records, and where in it the next record goes.
+    packed_unit: usize,
+    packed_at: usize,
+}
+
+impl OpenBatch {
+    /// Starts a batch of at most `capacity` bytes (whole units) in `buffer`, which has a unit more.
+    pub(crate) fn open(mut buffer: Mapping, start: BatchStart, capacity: usize) -> OpenBatch {
+        assert!(capacity >= UNIT_BYTES && capacity + UNIT_BYTES <= buffer.len(), "a batch fits its buffer");
+        let seed = Seed::new(&start.store, start.segment, start.life);
+        // The old header must not describe the new bytes: it goes first.
+        buffer[..UNIT_BYTES].fill(0);
+        buffer[UNIT_BYTES..2 * UNIT_BYTES].fill(0);
+        let pending = PendingHeader {
+            store: start.store,
+            segment: start.segment,
+            offset: start.offset,
+            life: start.life,
+            number: start.number,
+            first_sequence: start.first_sequence,
+            previous_checksum: start.previous_checksum,
+            flags: start.flags,
+        };
+        put(&mut buffer, 0, &pending.encode());
+        let (end, packed_unit, packed_at) = (UNIT_BYTES, 0, BATCH_HEADER_BYTES);
+        OpenBatch { buffer, start, seed, capacity, records: 0, end, packed_unit, packed_at }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records == 0
+    }
+
+    pub(crate) fn records(&self) -> u32 {
+        self.records
+    }
+
+    /// Bytes taken so far.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.end
+    }
+
+    /// Whether records that take at most `most_bytes` fit.
+    pub(crate) fn fits(&self, most_bytes: usize) -> bool {
+        self.packed_at + most_bytes / 2 <= UNIT_BYTES && most_bytes / 2 <= MAX_PACKED_BYTES
+            || self.end.next_multiple_of(UNIT_BYTES) + UNIT_BYTES + most_bytes <= self.capacity
+    }
+
+    /// Appends a record that fits. Its parts are in place before the packed record that names them.
+    pub(crate) fn append(&mut self, append: &Append<'_>) -> Placed {
+        let (moved, sequence) = match append.moved {
+            Some((origin, sequence)) => (Some(origin), sequence),
+            None => (None, self.start.first_sequence + u64::from(self.records)),
+        };
+        let mut record = Record::new(append.kind, append.table, sequence, append.key, append.value);
+        (record.more, record.chunked, record.moved) = (append.more, append.chunked, moved);
+        let mut value_location = None;
+        if append.separate {
+            let offset = self.place_separate(append.value);
+            let checksum = self.seed.checksum_at(offset, append.value);
+            record.value = &[];
+            record.separate = Some(Separate { offset, checksum });
+            value_location = Some((self.location(offset, append.value.len()), checksum));
+        }
+        let record_offset = self.place_record(&record);
+        self.records += 1;
+        match value_location {
+            Some((location, checksum)) => Placed { location, separate: Some(checksum), sequence, record_offset },
+            None => {
+                let location = self.location(record_offset, record.length());
+                Placed { location, separate: None, sequence, record_offset }
+            }
+        }
+    }
+
+    /// Writes the batch's header; returns its length and the header's checksum.
+    pub(crate) fn seal(&mut self, durable_batch: u64) -> (usize, u32) {
+        let length = self.end.next_multiple_of(UNIT_BYTES);
+        let (end, seed, start) = (self.end, self.seed, self.start);
+        let body = self.body();
+        body[end..length].fill(0);
+        let header = BatchHeader {
+            number: start.number,
+            first_sequence: start.first_sequence,
+            records: self.records,
+            length: u32::try_from(length).expect("a batch is shorter than 4 GiB"),
+            offset: start.offset,
+            body_checksum: seed.checksum(&self.body()[BATCH_LINK_OFFSET..length]),
+            previous_checksum: start.previous_checksum,
+            flags: start.flags,
+            durable_batch,
+        };
+        let checksum = header.encode(seed, self.body());
+        (length, checksum)
+    }
+
+    /// The first `length` bytes of the batch, as they go to the device.
+    pub(crate) fn bytes(&self, length: usize) -> &[u8] {
+        &self.buffer[UNIT_BYTES..UNIT_BYTES + length]
+    }
+
+    /// Copies `location`'s bytes out, if they lie in this batch.
+    pub(crate) fn read(&self, location: Location, out: &mut Vec<u8>) -> bool {
+        let start = self.start.offset;
+        if location.segment != self.start.segment || location.offset < start {
+            return false;
+        }
+        let from = (location.offset - start) as usize;
+        if from >= self.end {
+            return false;
+        }
+        let to = (from + location.length as usize).min(self.end);
+        out.extend_from_slice(&self.bytes(to)[from..]);
+        true
+    }
+
+    /// The record at an offset that [`OpenBatch::append`] returned.
+    pub(crate) fn record_at(&self, record_offset: u32) -> Record<'_> {
+        let from = (record_offset - self.start.offset) as usize;
+        Record::decode(&self.bytes(self.end)[from..], self.seed, record_offset).expect("the batch holds what was appended")
+    }
+
+    /// The value of a record that [`OpenBatch::record_at`] returned, wherever in the batch it lies.
+    pub(crate) fn value_at<'a>(&'a self, record: &Record<'a>, placed: &Placed) -> &'a [u8] {
+        if record.separate.is_none() {
+            return record.value;
+        }
+        let from = (placed.location.offset - self.start.offset) as usize;
+        &self.bytes(self.end)[from..from + placed.location.length as usize]
+    }
+
+    /// Gives the memory back.
+    pub(crate) fn into_buffer(self) -> Mapping {
+        self.buffer
+    }
+
+    fn place_record(&mut self, record: &Record<'_>) -> u32 {
+        let length = record.length();
+        if length <= MAX_PACKED_BYTES {
+            return self.place_packed(record);
+        }
+        let at = self.place_large(length);
+        let (seed, offset) = (self.seed, self.start.offset + at as u32);
+        record.encode(seed, offset, &mut self.body()[at..at + length]);
+        let mut place = [0; 8];
+        put(&mut place, 0, &offset.to_le_bytes());
+        put(&mut place, 4, &(length as u32).to_le_bytes());
+        let mut reference = Record::new(Kind::Large, record.table, record.sequence, &[0], &place);
+        reference.more = record.more;
+        self.place_packed(&reference);
+        offset
+    }
+
+    fn place_packed(&mut self, record: &Record<'_>) -> u32 {
+        let length = record.length();
+        if self.packed_at + length > UNIT_BYTES {
+            self.open_packed_unit();
+        }
+        let at = self.packed_unit + self.packed_at;
+        let (seed, offset) = (self.seed, self.start.offset + at as u32);
+        record.encode(seed, offset, &mut self.body()[at..at + length]);
+        self.packed_at += length.next_multiple_of(RECORD_ALIGNMENT);
+        offset
+    }
+
+    /// Takes the next whole unit for packed records and links it from the current one.
+    fn open_packed_unit(&mut self) {
+        let at = self.end.next_multiple_of(UNIT_BYTES);
+        let (end, number) = (self.end, self.start.number);
+        let link_at = if self.packed_unit == 0 { BATCH_LINK_OFFSET } else { self.packed_unit + UNIT_LINK_OFFSET };
+        let body = self.body();
+        body[end..at + UNIT_BYTES].fill(0);
+        encode_unit_header(&mut body[at..], number);
+        put(body, link_at, &((at / UNIT_BYTES) as u32).to_le_bytes());
+        (self.end, self.packed_unit, self.packed_at) = (at + UNIT_BYTES, at, UNIT_HEADER_BYTES);
+    }
+
+    fn place_separate(&mut self, value: &[u8]) -> u32 {
+        let at = self.place_large(value.len());
+        self.body()[at..at + value.len()].copy_from_slice(value);
+        self.start.offset + at as u32
+    }
+
+    /// Takes room for a large part: from a sector on, in as few units as its length allows, padded with zeros.
+    fn place_large(&mut self, length: usize) -> usize {
+        let fewest_units = length.div_ceil(UNIT_BYTES);
+        let in_unit = self.end % UNIT_BYTES;
+        let at = if (in_unit + length).div_ceil(UNIT_BYTES) <= fewest_units {
+            self.end
+        } else {
+            self.end.next_multiple_of(UNIT_BYTES)
+        };
+        let (end, new_end) = (self.end, at + length.next_multiple_of(SECTOR_BYTES));
+        let body = self.body();
+        body[end..at].fill(0);
+        body[at + length..new_end].fill(0);
+        self.end = new_end;
+        at
+    }
+
+    fn location(&self, offset: u32, length: usize) -> Location {
+        Location { segment: self.start.segment, offset, length: length as u32 }
+    }
+
+    fn body(&mut self) -> &mut [u8] {
+        &mut self.buffer[UNIT_BYTES..UNIT_BYTES + self.capacity]
+    }
+}
+
+/// A batch's bytes, to be walked.
+#[derive(Clone, Copy)]
+pub(crate) struct BatchView<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) seed: Seed,
+    pub(crate) segment: u32,
+    /// Where the batch starts in its segment.
+    pub(crate) offset: u32,
+    pub(crate) number: u64,
+}
+
+/// A record found in a batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) record: Record<'a>,
+    /// What a get of it reads: the whole record, or the separate value.
+    pub(crate) location: Location,
+}
+
+impl<'a> BatchView<'a> {
+    /// The records in the order in which they were appended, up to the first that does not check out.
+    pub(crate) fn records(self) -> Records<'a> {
+        Records { view: self, unit: 0, at: BATCH_HEADER_BYTES }
+    }
+
+    /// The bytes at a Location in this batch, if they lie in it.
+    pub(crate) fn slice(&self, location: Location) -> Option<&'a [u8]> {
+        let from = location.offset.checked_sub(self.offset)? as usize;
+        self.bytes.get(from..from.checked_add(location.length as usize)?)
+    }
+
+    /// The value of a record in this batch: inside it, or separate and checked.
+    pub(crate) fn value(&self, found: &Found<'a>) -> Option<&'a [u8]> {
+        let Some(separate) = found.record.separate else { return Some(found.record.value) };
+        let value = self.slice(found.location)?;
+        (self.seed.checksum_at(separate.offset, value) == separate.checksum).then_some(value)
+    }
+}
+
+/// Iterates over a batch's records.
+pub(crate) struct Records<'a> {
+    view: BatchView<'a>,
+    unit: usize,
+    at: usize,
+}
+
+impl<'a> Records<'a> {
+    fn decode_at(&self, at: usize, end: usize) -> Option<(Record<'a>, u32)> {
+        let offset = self.view.offset + at as u32;
+        let record = Record::decode(self.view.bytes.get(at..end)?, self.view.seed, offset)?;
+        Some((record, offset))
+    }
+
+    /// The unit that the current one links to. Links only lead forward, so a walk ends.
+    fn next_unit(&self) -> Option<usize> {
+        let link_at = if self.unit == 0 { BATCH_LINK_OFFSET } else { self.unit + UNIT_LINK_OFFSET };
+        let unit = (u32_at(self.view.bytes, link_at) as usize).checked_mul(UNIT_BYTES)?;
+        let bytes = self.view.bytes.get(unit..)?;
+        (unit > self.unit && is_unit_header(bytes, self.view.number)).then_some(unit)
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Found<'a>;
+
+    fn next(&mut self) -> Option<Found<'a>> {
+        let (packed, packed_offset) = loop {
+            let unit_end = (self.unit + UNIT_BYTES).min(self.view.bytes.len());
+            match self.decode_at(self.unit + self.at, unit_end) {
+                Some(decoded) => break decoded,
+                None => {
+                    self.unit = self.next_unit()?;
+                    self.at = UNIT_HEADER_BYTES;
+                }
+            }
+        };
+        self.at += packed.length().next_multiple_of(RECORD_ALIGNMENT);
+        let (record, offset) = if packed.kind == Kind::Large {
+            if packed.value.len() != 8 {
+                return None;
+            }
+            let at = u32_at(packed.value, 0).checked_sub(self.view.offset)? as usize;
+            let end = at.checked_add(u32_at(packed.value, 4) as usize)?;
+            self.decode_at(at, end)?
+        } else {
+            (packed, packed_offset)
+        };
+        let (offset, length) = match record.separate {
+            Some(separate) => (separate.offset, record.value_length),
+            None => (offset, record.length() as u32),
+        };
+        Some(Found { record, location: Location { segment: self.view.segment, offset, length } })
+    }
+}

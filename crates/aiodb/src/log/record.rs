@@ -1,0 +1,216 @@
+//! The bytes of records, see `docs/format.md`. No I/O here.
+
+use super::segment::{Seed, put, u16_at, u32_at, u64_at};
+use crate::index::Location;
+
+/// Bytes of a record before its extensions, key and value.
+pub(crate) const RECORD_HEADER_BYTES: usize = 24;
+
+/// Records start on multiples of this many bytes.
+pub(crate) const RECORD_ALIGNMENT: usize = 16;
+
+/// Bytes of each entry of a chunk list, and of the total length before them.
+const CHUNK_ENTRY_BYTES: usize = 16;
+const CHUNK_TOTAL_BYTES: usize = 8;
+
+const EXTENSION_BYTES: usize = 8;
+
+/// What a record says. The numbers are the format's; those of later work are refused until it exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Put = 1,
+    Delete = 2,
+    TableCreate = 5,
+    TableDrop = 6,
+    TableTruncate = 7,
+    Chunk = 8,
+    Large = 9,
+}
+
+impl Kind {
+    fn from_byte(byte: u8) -> Option<Kind> {
+        Some(match byte {
+            1 => Kind::Put,
+            2 => Kind::Delete,
+            5 => Kind::TableCreate,
+            6 => Kind::TableDrop,
+            7 => Kind::TableTruncate,
+            8 => Kind::Chunk,
+            9 => Kind::Large,
+            _ => return None,
+        })
+    }
+}
+
+const FLAG_MORE: u8 = 1;
+const FLAG_MOVED: u8 = 2;
+const FLAG_SEPARATE: u8 = 4;
+const FLAG_CHUNKED: u8 = 8;
+const KNOWN_FLAGS: u8 = FLAG_MORE | FLAG_MOVED | FLAG_SEPARATE | FLAG_CHUNKED;
+
+/// Where a separate value lies, within the segment of its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Separate {
+    pub(crate) offset: u32,
+    pub(crate) checksum: u32,
+}
+
+/// The segment and offset that a moved record replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) segment: u32,
+    pub(crate) offset: u32,
+}
+
+/// A decoded record, or one to be encoded. For a separate value, `value` is empty and `value_length` its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Record<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) table: u32,
+    pub(crate) sequence: u64,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+    pub(crate) value_length: u32,
+    /// The next record belongs to the same atomic group.
+    pub(crate) more: bool,
+    /// The value is a list of chunks.
+    pub(crate) chunked: bool,
+    pub(crate) moved: Option<Origin>,
+    pub(crate) separate: Option<Separate>,
+}
+
+impl<'a> Record<'a> {
+    /// A record with its value inside.
+    pub(crate) fn new(kind: Kind, table: u32, sequence: u64, key: &'a [u8], value: &'a [u8]) -> Record<'a> {
+        let value_length = u32::try_from(value.len()).expect("a stored value is shorter than 4 GiB");
+        let (more, chunked, moved, separate) = (false, false, None, None);
+        Record { kind, table, sequence, key, value, value_length, more, chunked, moved, separate }
+    }
+
+    /// The encoded length without padding.
+    pub(crate) fn length(&self) -> usize {
+        let extensions = usize::from(self.moved.is_some()) + usize::from(self.separate.is_some());
+        RECORD_HEADER_BYTES + extensions * EXTENSION_BYTES + self.key.len() + self.value.len()
+    }
+
+    /// Encodes the record at the start of `out`, as it will lie at `offset` in its segment.
+    pub(crate) fn encode(&self, seed: Seed, offset: u32, out: &mut [u8]) {
+        let length = self.length();
+        let key_length = u16::try_from(self.key.len() - 1).expect("a key has 1 to 65536 bytes");
+        out[4] = self.kind as u8;
+        out[5] = self.flags();
+        put(out, 6, &key_length.to_le_bytes());
+        put(out, 8, &self.value_length.to_le_bytes());
+        put(out, 12, &self.table.to_le_bytes());
+        put(out, 16, &self.sequence.to_le_bytes());
+        let mut at = RECORD_HEADER_BYTES;
+        if let Some(origin) = self.moved {
+            put(out, at, &origin.segment.to_le_bytes());
+            put(out, at + 4, &origin.offset.to_le_bytes());
+            at += EXTENSION_BYTES;
+        }
+        if let Some(separate) = self.separate {
+            put(out, at, &separate.offset.to_le_bytes());
+            put(out, at + 4, &separate.checksum.to_le_bytes());
+            at += EXTENSION_BYTES;
+        }
+        put(out, at, self.key);
+        put(out, at + self.key.len(), self.value);
+        let checksum = seed.checksum_at(offset, &out[4..length]);
+        put(out, 0, &checksum.to_le_bytes());
+    }
+
+    /// Decodes the record at the start of `bytes`, which lie at `offset` in the segment. `None` if no valid record is
+    /// there or it is longer than `bytes`.
+    pub(crate) fn decode(bytes: &'a [u8], seed: Seed, offset: u32) -> Option<Record<'a>> {
+        if bytes.len() < RECORD_HEADER_BYTES {
+            return None;
+        }
+        let kind = Kind::from_byte(bytes[4])?;
+        let flags = bytes[5];
+        if flags & !KNOWN_FLAGS != 0 {
+            return None;
+        }
+        let separate = flags & FLAG_SEPARATE != 0;
+        let key_length = usize::from(u16_at(bytes, 6)) + 1;
+        let value_length = u32_at(bytes, 8);
+        let stored_value_bytes = if separate { 0 } else { value_length as usize };
+        let extensions = usize::from(flags & FLAG_MOVED != 0) + usize::from(separate);
+        let key_start = RECORD_HEADER_BYTES + extensions * EXTENSION_BYTES;
+        let value_start = key_start + key_length;
+        let length = value_start.checked_add(stored_value_bytes)?;
+        if length > bytes.len() || seed.checksum_at(offset, &bytes[4..length]) != u32_at(bytes, 0) {
+            return None;
+        }
+        let mut at = RECORD_HEADER_BYTES;
+        let moved = (flags & FLAG_MOVED != 0).then(|| {
+            let origin = Origin { segment: u32_at(bytes, at), offset: u32_at(bytes, at + 4) };
+            at += EXTENSION_BYTES;
+            origin
+        });
+        let separate = separate.then(|| Separate { offset: u32_at(bytes, at), checksum: u32_at(bytes, at + 4) });
+        Some(Record {
+            kind,
+            table: u32_at(bytes, 12),
+            sequence: u64_at(bytes, 16),
+            key: &bytes[key_start..value_start],
+            value: &bytes[value_start..length],
+            value_length,
+            more: flags & FLAG_MORE != 0,
+            chunked: flags & FLAG_CHUNKED != 0,
+            moved,
+            separate,
+        })
+    }
+
+    fn flags(&self) -> u8 {
+        u8::from(self.more) * FLAG_MORE
+            | u8::from(self.moved.is_some()) * FLAG_MOVED
+            | u8::from(self.separate.is_some()) * FLAG_SEPARATE
+            | u8::from(self.chunked) * FLAG_CHUNKED
+    }
+}
+
+/// One part of a large value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    pub(crate) location: Location,
+    pub(crate) checksum: u32,
+}
+
+/// Encodes the value of a chunked record.
+pub(crate) fn encode_chunks(total_length: u64, chunks: &[Chunk]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(CHUNK_TOTAL_BYTES + chunks.len() * CHUNK_ENTRY_BYTES);
+    out.extend_from_slice(&total_length.to_le_bytes());
+    for chunk in chunks {
+        out.extend_from_slice(&chunk.location.segment.to_le_bytes());
+        out.extend_from_slice(&chunk.location.offset.to_le_bytes());
+        out.extend_from_slice(&chunk.location.length.to_le_bytes());
+        out.extend_from_slice(&chunk.checksum.to_le_bytes());
+    }
+    out
+}
+
+/// Decodes the value of a chunked record into the total length and the chunks; `None` if it is not such a list.
+pub(crate) fn decode_chunks(value: &[u8]) -> Option<(u64, Vec<Chunk>)> {
+    let entries = value.get(CHUNK_TOTAL_BYTES..)?;
+    if !entries.len().is_multiple_of(CHUNK_ENTRY_BYTES) {
+        return None;
+    }
+    let total_length = u64_at(value, 0);
+    let chunks: Vec<Chunk> = entries
+        .chunks_exact(CHUNK_ENTRY_BYTES)
+        .map(|entry| Chunk {
+            location: Location { segment: u32_at(entry, 0), offset: u32_at(entry, 4), length: u32_at(entry, 8) },
+            checksum: u32_at(entry, 12),
+        })
+        .collect();
+    let sum: u64 = chunks.iter().map(|chunk| u64::from(chunk.location.length)).sum();
+    (sum == total_length).then_some((total_length, chunks))
+}
+
+/// The longest chunk list of a value of `value_bytes` in chunks of `chunk_bytes`.
+pub(crate) fn chunk_list_bytes(value_bytes: usize, chunk_bytes: usize) -> usize {
+    CHUNK_TOTAL_BYTES + value_bytes.div_ceil(chunk_bytes) * CHUNK_ENTRY_BYTES
+}

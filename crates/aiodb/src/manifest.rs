@@ -1,0 +1,216 @@
+//! The bytes of a checkpoint's manifest and of the store's identity, see `docs/format.md`, and how they are replaced.
+
+use std::path::Path;
+
+use crate::catalog::{kind_byte, kind_from_byte};
+use crate::io::{Access, Device, File, UNIT_BYTES, WriteSync};
+use crate::log::segment::{Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, put, seal_header, u32_at, u64_at};
+use crate::log::{POSITION_BYTES, Position};
+use crate::{Error, IndexKind, Result};
+
+const MANIFEST_MAGIC: &[u8; 8] = b"AIODBMAN";
+const IDENTITY_MAGIC: &[u8; 8] = b"AIODBSTO";
+const MANIFEST_HEADER_BYTES: usize = 64;
+
+/// What a store is, for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) store: [u8; 16],
+    pub(crate) segment_bytes: u64,
+    pub(crate) hash_seed: u64,
+}
+
+impl Identity {
+    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut out = [0; HEADER_BYTES];
+        put(&mut out, 16, &self.store);
+        put(&mut out, 34, &1u16.to_le_bytes());
+        put(&mut out, 40, &self.segment_bytes.to_le_bytes());
+        put(&mut out, 48, &self.hash_seed.to_le_bytes());
+        seal_header(&mut out, IDENTITY_MAGIC);
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Identity, Damage> {
+        check_header(bytes, IDENTITY_MAGIC, "not a store's identity")?;
+        Ok(Identity { store: array(bytes, 16), segment_bytes: u64_at(bytes, 40), hash_seed: u64_at(bytes, 48) })
+    }
+}
+
+/// A table in a manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ManifestTable {
+    pub(crate) id: u32,
+    pub(crate) kind: IndexKind,
+    pub(crate) name: String,
+    /// The checkpoint that holds its hash index, 0 for none.
+    pub(crate) checkpoint: u64,
+}
+
+/// A segment in a manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ManifestSegment {
+    pub(crate) number: u32,
+    pub(crate) records: u32,
+    pub(crate) life: u64,
+    pub(crate) end: u64,
+    /// Live bytes in chunks, by table.
+    pub(crate) live_chunks: Vec<(u32, i64)>,
+}
+
+/// A checkpoint: where replay starts, and what was there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    pub(crate) checkpoint: u64,
+    pub(crate) position: Position,
+    pub(crate) next_sequence: u64,
+    pub(crate) next_life: u64,
+    pub(crate) next_table: u32,
+    pub(crate) tables: Vec<ManifestTable>,
+    pub(crate) segments: Vec<ManifestSegment>,
+}
+
+impl Manifest {
+    pub(crate) fn encode(&self, store: &[u8; 16]) -> Vec<u8> {
+        let mut out = vec![0; MANIFEST_HEADER_BYTES + POSITION_BYTES];
+        self.position.encode(&mut out[MANIFEST_HEADER_BYTES..]);
+        out.extend_from_slice(&self.next_sequence.to_le_bytes());
+        out.extend_from_slice(&self.next_life.to_le_bytes());
+        out.extend_from_slice(&self.next_table.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&(self.tables.len() as u32).to_le_bytes());
+        for table in &self.tables {
+            out.extend_from_slice(&table.id.to_le_bytes());
+            out.push(kind_byte(table.kind));
+            out.push(table.name.len() as u8);
+            out.extend_from_slice(table.name.as_bytes());
+            out.extend_from_slice(&table.checkpoint.to_le_bytes());
+        }
+        out.extend_from_slice(&(self.segments.len() as u32).to_le_bytes());
+        for segment in &self.segments {
+            out.extend_from_slice(&segment.number.to_le_bytes());
+            out.extend_from_slice(&segment.records.to_le_bytes());
+            out.extend_from_slice(&segment.life.to_le_bytes());
+            out.extend_from_slice(&segment.end.to_le_bytes());
+            out.extend_from_slice(&(segment.live_chunks.len() as u32).to_le_bytes());
+            for (table, bytes) in &segment.live_chunks {
+                out.extend_from_slice(&table.to_le_bytes());
+                out.extend_from_slice(&bytes.to_le_bytes());
+            }
+        }
+        let length = out.len() as u64;
+        put(&mut out, 0, MANIFEST_MAGIC);
+        put(&mut out, 8, &FORMAT_VERSION.to_le_bytes());
+        put(&mut out, 16, store);
+        put(&mut out, 32, &length.to_le_bytes());
+        put(&mut out, 40, &self.checkpoint.to_le_bytes());
+        let checksum = crc32c::crc32c(&out[16..]);
+        put(&mut out, 12, &checksum.to_le_bytes());
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8], store: &[u8; 16]) -> std::result::Result<Manifest, Damage> {
+        if bytes.len() < MANIFEST_HEADER_BYTES || &bytes[0..8] != MANIFEST_MAGIC {
+            return Err(Damage::Foreign("not a manifest"));
+        }
+        if u32_at(bytes, 8) > FORMAT_VERSION {
+            return Err(Damage::Newer(u32_at(bytes, 8)));
+        }
+        if u64_at(bytes, 32) != bytes.len() as u64 || crc32c::crc32c(&bytes[16..]) != u32_at(bytes, 12) {
+            return Err(Damage::Checksum);
+        }
+        if &bytes[16..32] != store {
+            return Err(Damage::Foreign("the manifest of another store"));
+        }
+        Self::decode_body(bytes).ok_or(Damage::Foreign("a manifest whose parts do not fit"))
+    }
+
+    fn decode_body(bytes: &[u8]) -> Option<Manifest> {
+        let mut rest = Cursor(bytes.get(MANIFEST_HEADER_BYTES..)?);
+        let position = Position::decode(rest.take(POSITION_BYTES)?);
+        let (next_sequence, next_life, next_table, _) = (rest.u64()?, rest.u64()?, rest.u32()?, rest.u32()?);
+        let mut tables = Vec::new();
+        for _ in 0..rest.u32()? {
+            let (id, kind) = (rest.u32()?, kind_from_byte(rest.take(1)?[0])?);
+            let name_length = usize::from(rest.take(1)?[0]);
+            let name = String::from_utf8(rest.take(name_length)?.to_vec()).ok()?;
+            tables.push(ManifestTable { id, kind, name, checkpoint: rest.u64()? });
+        }
+        let mut segments = Vec::new();
+        for _ in 0..rest.u32()? {
+            let (number, records, life, end) = (rest.u32()?, rest.u32()?, rest.u64()?, rest.u64()?);
+            let mut live_chunks = Vec::new();
+            for _ in 0..rest.u32()? {
+                live_chunks.push((rest.u32()?, rest.u64()? as i64));
+            }
+            segments.push(ManifestSegment { number, records, life, end, live_chunks });
+        }
+        let checkpoint = u64_at(bytes, 40);
+        Some(Manifest { checkpoint, position, next_sequence, next_life, next_table, tables, segments })
+    }
+}
+
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(length)?;
+        self.0 = tail;
+        Some(head)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take(4).map(|bytes| u32_at(bytes, 0))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take(8).map(|bytes| u64_at(bytes, 0))
+    }
+}
+
+/// Reads a whole small file; `None` if it is not there.
+pub(crate) fn read_file<D: Device>(device: &D, path: &Path) -> Result<Option<Vec<u8>>> {
+    let file = match device.open(path, Access::READ) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io("open", path, &error)),
+    };
+    let length = file.length().map_err(|e| Error::io("look at", path, &e))?;
+    let mut bytes = vec![0; length as usize];
+    let read = file.read_at(&mut bytes, 0).map_err(|e| Error::io("read", path, &e))?;
+    bytes.truncate(read);
+    Ok(Some(bytes))
+}
+
+/// Puts a durable file in the place of another, or of none: after a crash either the old bytes are there or the new.
+pub(crate) fn replace_file<D: Device>(device: &D, path: &Path, bytes: &[u8]) -> Result<()> {
+    let new_path = new_name(path);
+    let file = device.open(&new_path, Access::CREATE).map_err(|e| Error::io("create", &new_path, &e))?;
+    let written = file.truncate(0).and_then(|()| file.write_at(bytes, 0, WriteSync::Later)).and_then(|()| file.sync());
+    written.map_err(|e| Error::io("write", &new_path, &e))?;
+    rename_durably(device, &new_path, path)
+}
+
+/// Gives a finished file its name.
+pub(crate) fn rename_durably<D: Device>(device: &D, from: &Path, to: &Path) -> Result<()> {
+    let directory = to.parent().expect("a file lies in a directory");
+    device.rename(from, to).map_err(|e| Error::io("name", to, &e))?;
+    device.sync_dir(directory).map_err(|e| Error::io("flush", directory, &e))
+}
+
+/// The name of a file while it is written.
+pub(crate) fn new_name(path: &Path) -> std::path::PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+/// An error about a damaged file, or about one of a newer version.
+pub(crate) fn damage_error(path: &Path, offset: u64, damage: Damage, advice: &str) -> Error {
+    match damage {
+        Damage::Newer(found) => Error::NewerVersion { path: path.to_path_buf(), found, known: FORMAT_VERSION },
+        damage => Error::Corruption { path: path.to_path_buf(), offset, what: format!("{damage}; {advice}") },
+    }
+}
+
+const _: () = assert!(HEADER_BYTES <= UNIT_BYTES);

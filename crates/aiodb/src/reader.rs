@@ -1,0 +1,292 @@
+//! Hundreds of gets in flight from one thread.
+
+use std::sync::Arc;
+
+use crate::catalog::TableSlot;
+use crate::engine::Engine;
+use crate::index::{Candidate, Candidates, Location};
+use crate::io::reads::{Done, Reads};
+use crate::io::{Device, MAX_QUEUE_DEPTH};
+use crate::log::record::Chunk;
+use crate::pins::Pin;
+use crate::read::Outcome;
+use crate::{Error, Result};
+
+/// A read up to this length uses a buffer that was registered with the device; longer ones allocate.
+const BUFFER_BYTES: usize = 8 << 10;
+
+/// Keeps up to `depth` gets in flight from one thread, each with at most one device read at a time.
+///
+/// ```no_run
+/// # fn main() -> aiodb::Result<()> {
+/// # let db = aiodb::Db::open("store", aiodb::Options::default())?;
+/// # let (table, keys) = (db.table("default")?, vec![vec![1u8]]);
+/// let mut reader = table.reader(64)?;
+/// let mut keys = keys.iter().enumerate();
+/// loop {
+///     while reader.has_room() {
+///         let Some((token, key)) = keys.next() else { break };
+///         reader.submit(key, token as u64)?;
+///     }
+///     let Some(got) = reader.poll()? else { break };
+///     println!("get {}: {:?}", got.token, got.value?);
+/// }
+/// # Ok(()) }
+/// ```
+pub struct Reader<D: Device> {
+    engine: Arc<Engine<D>>,
+    table: Arc<TableSlot>,
+    reads: Reads<D::Queue>,
+    gets: Vec<Get>,
+    free: Vec<u32>,
+    /// Gets that are answered without the device, or whose last read is in.
+    answered: Vec<u32>,
+    /// What the last answer lies in: given back at the next call.
+    held: Option<Held>,
+}
+
+/// The answer to one submitted get. The value lies in the reader's buffer until the next call on the reader.
+#[derive(Debug)]
+pub struct Got<'a> {
+    /// The token given to [`Reader::submit`].
+    pub token: u64,
+    /// The value, `None` if the key is absent, or what went wrong with this get alone.
+    pub value: Result<Option<&'a [u8]>>,
+}
+
+struct Held {
+    get: u32,
+    slot: Option<u32>,
+}
+
+/// One get in flight. Its parts keep their memory from one get to the next.
+#[derive(Default)]
+struct Get {
+    token: u64,
+    table: u32,
+    key: Vec<u8>,
+    pin: Option<Pin>,
+    candidates: Candidates,
+    next_candidate: usize,
+    /// The chunk being read, when the value lies in chunks.
+    chunks: Vec<Chunk>,
+    next_chunk: usize,
+    value: Vec<u8>,
+    answer: Option<Result<Answer>>,
+}
+
+/// Where an answer's value lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Absent,
+    /// In `Get::value`.
+    Copied,
+}
+
+/// What to do with bytes that have arrived.
+enum Next {
+    /// These bytes of them are the value.
+    Value(std::ops::Range<usize>),
+    /// Read further, or answer from the get's own memory.
+    Continue,
+}
+
+impl<D: Device> Reader<D> {
+    pub(crate) fn new(engine: Arc<Engine<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
+        if !(1..=MAX_QUEUE_DEPTH).contains(&depth) {
+            return Err(Error::Option { option: "depth", value: depth.to_string(), allowed: "1 to 4096" });
+        }
+        let queue = engine.device.queue(depth).map_err(|e| Error::io("make a read queue for", &engine.root, &e))?;
+        let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes);
+        let gets = (0..depth).map(|_| Get::default()).collect();
+        let free = (0..depth as u32).rev().collect();
+        Ok(Reader { engine, table, reads, gets, free, answered: Vec::with_capacity(depth), held: None })
+    }
+
+    /// Gets submitted and not yet returned by [`Reader::poll`].
+    pub fn in_flight(&self) -> usize {
+        self.gets.len() - self.free.len() - usize::from(self.held.is_some())
+    }
+
+    /// Whether another get can be submitted.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty() || self.held.is_some()
+    }
+
+    /// Starts a get; `token` comes back with its answer. Panics if there is no room. An error concerns this get, which
+    /// has not been started.
+    pub fn submit(&mut self, key: &[u8], token: u64) -> Result<()> {
+        self.give_back();
+        let generation = self.table.generation()?;
+        self.engine.check_open()?;
+        let number = *self.free.last().expect("a get is submitted only where there is room");
+        let get = &mut self.gets[number as usize];
+        // The pin comes before the look-up: what it finds stays readable until the answer is given back.
+        let pin = self.engine.pins.pin();
+        if let Err(error) = self.engine.lookup(&generation, key, self.engine.hash(key), &mut get.candidates) {
+            self.engine.pins.unpin(pin);
+            return Err(error);
+        }
+        self.free.pop();
+        get.pin = Some(pin);
+        (get.token, get.table, get.next_candidate, get.answer) = (token, generation.id, 0, None);
+        get.key.clear();
+        get.key.extend_from_slice(key);
+        get.chunks.clear();
+        self.proceed(number);
+        Ok(())
+    }
+
+    /// The next answer, in order of completion; waits for one. `None` when nothing is in flight.
+    pub fn poll(&mut self) -> Result<Option<Got<'_>>> {
+        self.give_back();
+        loop {
+            if let Some(number) = self.answered.pop() {
+                self.held = Some(Held { get: number, slot: None });
+                let get = &mut self.gets[number as usize];
+                let answer = get.answer.take().expect("an answered get has its answer");
+                let value = answer.map(|answer| (answer == Answer::Copied).then_some(&get.value[..]));
+                return Ok(Some(Got { token: get.token, value }));
+            }
+            let polled = self.reads.poll(true).map_err(|e| Error::io("read from", &self.engine.root, &e))?;
+            let Some(Done { slot, token, outcome }) = polled else { return Ok(None) };
+            let number = token as u32;
+            let get = &mut self.gets[number as usize];
+            let location = get.location();
+            let next = match outcome {
+                Ok(()) => get.take_in(&self.engine, self.reads.bytes(slot)),
+                Err(e) => Err(Error::io("read", self.engine.segments.path(location.segment), &e)),
+            };
+            match next {
+                Ok(Next::Value(range)) => {
+                    self.held = Some(Held { get: number, slot: Some(slot) });
+                    let value = Ok(Some(&self.reads.bytes(slot)[range]));
+                    return Ok(Some(Got { token: self.gets[number as usize].token, value }));
+                }
+                Ok(Next::Continue) => {
+                    self.reads.release(slot);
+                    self.proceed(number);
+                }
+                Err(error) => {
+                    self.reads.release(slot);
+                    self.answer(number, Err(error));
+                }
+            }
+        }
+    }
+
+    /// Starts the get's next read; answers it if none is needed.
+    fn proceed(&mut self, number: u32) {
+        loop {
+            let get = &mut self.gets[number as usize];
+            if get.answer.is_some() {
+                return self.answered.push(number);
+            }
+            if get.is_complete() {
+                let answer = if get.chunks.is_empty() { Answer::Absent } else { Answer::Copied };
+                return self.answer(number, Ok(answer));
+            }
+            let location = get.location();
+            let Some(segment) = self.engine.segments.find(location.segment) else {
+                let error = self.engine.damaged(location, "the index refers to a segment that does not exist");
+                return self.answer(number, Err(error));
+            };
+            let length = self.engine.read_length(location);
+            if !self.engine.is_written(segment, location) {
+                let mut copy = Vec::with_capacity(length);
+                let wanted = Location { length: length as u32, ..location };
+                if self.engine.commit.read_pending(wanted, &mut copy) {
+                    match get.take_in(&self.engine, &copy) {
+                        Ok(Next::Value(range)) => {
+                            get.value.clear();
+                            get.value.extend_from_slice(&copy[range]);
+                            get.answer = Some(Ok(Answer::Copied));
+                        }
+                        Ok(Next::Continue) => {}
+                        Err(error) => get.answer = Some(Err(error)),
+                    }
+                    continue;
+                }
+                // It has been written in the meantime.
+            }
+            return self.reads.push(&segment.file, u64::from(location.offset), length, u64::from(number));
+        }
+    }
+
+    fn answer(&mut self, number: u32, answer: Result<Answer>) {
+        self.gets[number as usize].answer = Some(answer);
+        self.answered.push(number);
+    }
+
+    /// Ends the claim on the last answer's buffer and segment.
+    fn give_back(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        if let Some(slot) = held.slot {
+            self.reads.release(slot);
+        }
+        self.free.push(held.get);
+        if let Some(pin) = self.gets[held.get as usize].pin.take() {
+            self.engine.pins.unpin(pin);
+        }
+    }
+}
+
+impl<D: Device> Drop for Reader<D> {
+    fn drop(&mut self) {
+        for get in &mut self.gets {
+            if let Some(pin) = get.pin.take() {
+                self.engine.pins.unpin(pin);
+            }
+        }
+    }
+}
+
+impl Get {
+    fn is_complete(&self) -> bool {
+        if self.chunks.is_empty() {
+            self.next_candidate == self.candidates.len()
+        } else {
+            self.next_chunk == self.chunks.len()
+        }
+    }
+
+    /// What is to be read next, or is being read.
+    fn location(&self) -> Location {
+        if self.chunks.is_empty() {
+            self.candidates[self.next_candidate].location
+        } else {
+            self.chunks[self.next_chunk].location
+        }
+    }
+
+    /// Takes in the bytes at [`Get::location`].
+    fn take_in<D: Device>(&mut self, engine: &Engine<D>, bytes: &[u8]) -> Result<Next> {
+        if let Some(chunk) = self.chunks.get(self.next_chunk) {
+            engine.check_chunk(chunk, bytes)?;
+            self.value.extend_from_slice(bytes);
+            self.next_chunk += 1;
+            return Ok(Next::Continue);
+        }
+        let candidate: Candidate = self.candidates[self.next_candidate];
+        match engine.interpret(self.table, &self.key, &candidate, bytes)? {
+            Outcome::Value(value) => {
+                let start = value.as_ptr().addr() - bytes.as_ptr().addr();
+                Ok(Next::Value(start..start + value.len()))
+            }
+            Outcome::Chunks(length, chunks) => {
+                self.value.clear();
+                self.value.reserve(length as usize);
+                (self.chunks, self.next_chunk) = (chunks, 0);
+                Ok(Next::Continue)
+            }
+            Outcome::Deleted => {
+                self.next_candidate = self.candidates.len();
+                Ok(Next::Continue)
+            }
+            Outcome::OtherKey => {
+                self.next_candidate += 1;
+                Ok(Next::Continue)
+            }
+        }
+    }
+}

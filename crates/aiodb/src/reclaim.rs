@@ -1,0 +1,310 @@
+//! Takes space back: the records that are still alive in the emptiest segment are appended again, then the segment can be
+//! used for something else.
+//!
+//! What counts is the index, record by record; the counts of live bytes only choose the segment. A record is moved under
+//! the commit lock, while everything older is published, and only if its place is still the current one.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::catalog::{Generation, TableIndex};
+use crate::engine::Engine;
+use crate::index::{Candidates, Location};
+use crate::io::{Device, UNIT_BYTES};
+use crate::log::batch::{Append, Found};
+use crate::log::record::{Chunk, Kind, Origin, encode_chunks};
+use crate::log::scan::Scan;
+use crate::log::segment::array;
+use crate::log::{Segment, State};
+use crate::manifest::damage_error;
+use crate::write::Operation;
+use crate::Result;
+
+/// Garbage is left alone until it is this share of all bytes in sealed segments...
+const GARBAGE_SHARE: f64 = 0.3;
+/// ...and a segment is not worth moving if more than this share of it is alive.
+const MAX_LIVE_SHARE: f64 = 0.8;
+
+/// Segments whose garbage is always tolerated: a store this small is not worth the writes.
+const TOLERATED_SEGMENTS: u64 = 2;
+
+/// A segment that is being emptied.
+pub(crate) struct Victim {
+    number: u32,
+    life: u64,
+    offset: u64,
+    scan: Scan,
+}
+
+/// A live record of a victim.
+struct Alive {
+    generation: Option<Arc<Generation>>,
+    kind: Kind,
+    table: u32,
+    hash: u64,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    separate: bool,
+    chunked: bool,
+    sequence: u64,
+    location: Location,
+}
+
+impl<D: Device> Engine<D> {
+    /// Does a bounded part of the work: a batch of the current victim. True if there may be more to do.
+    pub(crate) fn reclaim_some(&self) -> Result<bool> {
+        // Counts of tables that are gone must be settled before their segments begin another life.
+        while !self.purge_some()? {}
+        let mut current = self.reclaiming.lock().expect("no code panics while it reclaims");
+        if current.is_none() {
+            let Some(segment) = self.choose_victim() else { return Ok(false) };
+            let (number, life, offset) = (segment.number, segment.life(), UNIT_BYTES as u64);
+            *current = Some(Victim { number, life, offset, scan: Scan::new(self.segments.segment_bytes) });
+        }
+        let victim = current.as_mut().expect("just chosen");
+        let segment = self.segments.get(victim.number);
+        assert_eq!(segment.life(), victim.life, "a victim is not used again before it is retired");
+        if victim.offset >= segment.end.load(Ordering::Acquire) {
+            self.retire(segment);
+            *current = None;
+            return Ok(true);
+        }
+        let moved = self.move_batch(segment, victim);
+        if moved.is_err() {
+            // Another one may do better; this one is chosen again when it still is the emptiest.
+            *current = None;
+        }
+        moved.map(|()| true)
+    }
+
+    /// The sealed segment with the smallest live share, if garbage has reached its threshold.
+    fn choose_victim(&self) -> Option<&Segment<D>> {
+        let floor = self.staging_floor();
+        let sealed = |segment: &&Segment<D>| {
+            let end = segment.end.load(Ordering::Acquire);
+            let published = segment.published_end.load(Ordering::Acquire) >= end;
+            segment.state() == State::Sealed && published && segment.life() < floor
+        };
+        let segments: Vec<_> = self.segments.iter().filter(sealed).collect();
+        let segment_bytes = self.segments.segment_bytes;
+        let total = segments.len() as u64 * segment_bytes;
+        let live: u64 = segments.iter().map(|segment| segment.live().min(segment_bytes)).sum();
+        let garbage = total - live;
+        let tolerated = (TOLERATED_SEGMENTS * segment_bytes).max((total as f64 * GARBAGE_SHARE) as u64);
+        if garbage <= tolerated {
+            return None;
+        }
+        let victim = segments.into_iter().min_by_key(|segment| (segment.live(), segment.life()))?;
+        (victim.live() as f64 <= segment_bytes as f64 * MAX_LIVE_SHARE).then_some(victim)
+    }
+
+    /// Moves what is alive of the victim's next batch.
+    fn move_batch(&self, segment: &Segment<D>, victim: &mut Victim) -> Result<()> {
+        let batch = victim.scan.batch(&self.segments, segment, victim.offset)?.map_err(|damage| {
+            let advice = "its segment cannot be emptied; `aiodb verify` lists all damage";
+            damage_error(&self.segments.path(segment.number), victim.offset, damage, advice)
+        })?;
+        let mut alive = Vec::new();
+        for found in batch.view.records() {
+            if let Some(generation) = self.needed(segment, &found)? {
+                let value = batch.view.value(&found).unwrap_or_default();
+                alive.push(self.alive(segment, generation, &found, value));
+            }
+        }
+        let length = u64::from(batch.header.length);
+        self.move_records(&alive)?;
+        victim.offset += length;
+        Ok(())
+    }
+
+    /// Whether a record must be kept: `Some` with its table, if that matters.
+    fn needed(&self, segment: &Segment<D>, found: &Found<'_>) -> Result<Option<Option<Arc<Generation>>>> {
+        let record = &found.record;
+        let Some(generation) = self.catalog.generation(record.table) else { return Ok(None) };
+        let needed = match record.kind {
+            Kind::Put => self.is_current(&generation, record.key, found.location)?,
+            Kind::Delete => self.tombstone_needed(origin_life(segment, found)) || {
+                self.is_current(&generation, record.key, found.location)?
+            },
+            Kind::Chunk => self.naming_record(&generation, record.key, found.location)?.is_some(),
+            // The manifest has the tables.
+            _ => false,
+        };
+        Ok(needed.then_some(Some(generation)))
+    }
+
+    fn alive(
+        &self,
+        segment: &Segment<D>,
+        generation: Option<Arc<Generation>>,
+        found: &Found<'_>,
+        value: &[u8],
+    ) -> Alive {
+        let record = &found.record;
+        let value = match record.kind {
+            Kind::Delete => origin_life(segment, found).to_le_bytes().to_vec(),
+            _ => value.to_vec(),
+        };
+        Alive {
+            generation,
+            kind: record.kind,
+            table: record.table,
+            hash: self.hash(record.key),
+            key: record.key.to_vec(),
+            value,
+            separate: record.separate.is_some(),
+            chunked: record.chunked,
+            sequence: record.sequence,
+            location: found.location,
+        }
+    }
+
+    fn move_records(&self, alive: &[Alive]) -> Result<()> {
+        let limit = self.max_group_bytes();
+        let mut group = Vec::new();
+        let mut bytes = 0;
+        for record in alive {
+            let operation = operation(record);
+            let most_bytes = operation.append.most_bytes();
+            if bytes + most_bytes > limit {
+                self.move_group(&group)?;
+                group.clear();
+                bytes = 0;
+            }
+            bytes += most_bytes;
+            group.push((record, operation));
+        }
+        self.move_group(&group)
+    }
+
+    fn move_group(&self, group: &[(&Alive, Operation<'_>)]) -> Result<()> {
+        if group.is_empty() {
+            return Ok(());
+        }
+        let operations: Vec<_> = group.iter().map(|(_, operation)| operation.clone()).collect();
+        let placed = self.write_moves(&operations, |operation| self.still_current(operation))?;
+        for ((record, _), placed) in group.iter().zip(placed) {
+            if let (Kind::Chunk, Some(placed)) = (record.kind, placed) {
+                let checksum = placed.separate.expect("a chunk is separate");
+                self.rename_chunk(record, Chunk { location: placed.location, checksum })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asked under the commit lock. An index that cannot be asked moves nothing.
+    fn still_current(&self, operation: &Operation<'_>) -> bool {
+        let (Some(generation), Some((origin, _))) = (&operation.generation, operation.append.moved) else { return false };
+        let location = Location { segment: origin.segment, offset: origin.offset, length: 0 };
+        match operation.append.kind {
+            Kind::Put => self.is_current(generation, operation.append.key, location).unwrap_or(false),
+            _ => true,
+        }
+    }
+
+    /// Whether an index refers to this place for the key.
+    fn is_current(&self, generation: &Generation, key: &[u8], location: Location) -> Result<bool> {
+        match &generation.index {
+            TableIndex::Hash(index) => Ok(index.contains(self.hash(key), location)),
+            TableIndex::Lmdb => self.lmdb().is_current(generation.id, key, location),
+        }
+    }
+
+    /// A delete must stay in the log while an older record of its key may lie in a segment that was in use when it was
+    /// written, or a rebuilt index would bring that record back.
+    fn tombstone_needed(&self, origin_life: u64) -> bool {
+        let holds_data = |state| matches!(state, State::Active | State::Sealed | State::Retiring);
+        self.segments.iter().any(|segment| {
+            holds_data(segment.state())
+                && segment.life() <= origin_life
+                && segment.live_records.load(Ordering::Relaxed) < segment.records.load(Ordering::Relaxed) as i64
+        })
+    }
+
+    /// The current record that names a chunk: its location, length and list.
+    fn naming_record(
+        &self,
+        generation: &Arc<Generation>,
+        key: &[u8],
+        chunk: Location,
+    ) -> Result<Option<(Location, u64, Vec<Chunk>)>> {
+        let pin = self.pins.pin();
+        let named = self.naming_record_pinned(generation, key, chunk);
+        self.pins.unpin(pin);
+        named
+    }
+
+    fn naming_record_pinned(
+        &self,
+        generation: &Arc<Generation>,
+        key: &[u8],
+        chunk: Location,
+    ) -> Result<Option<(Location, u64, Vec<Chunk>)>> {
+        let mut candidates = Candidates::new();
+        self.lookup(generation, key, self.hash(key), &mut candidates)?;
+        for candidate in &candidates {
+            let list = self.with_bytes(candidate.location, |bytes| {
+                Ok(match self.interpret(generation.id, key, candidate, bytes)? {
+                    crate::read::Outcome::Chunks(length, chunks) => Some(Some((length, chunks))),
+                    crate::read::Outcome::OtherKey => None,
+                    _ => Some(None),
+                })
+            })?;
+            let Some(answer) = list else { continue };
+            return Ok(answer
+                .filter(|(_, chunks)| chunks.iter().any(|named| named.location.same_place(chunk)))
+                .map(|(length, chunks)| (candidate.location, length, chunks)));
+        }
+        Ok(None)
+    }
+
+    /// After a chunk was moved: the record that names it is written again with the new place.
+    fn rename_chunk(&self, old: &Alive, new: Chunk) -> Result<()> {
+        let generation = old.generation.as_ref().expect("a live chunk has a table");
+        let Some((location, length, mut chunks)) = self.naming_record(generation, &old.key, old.location)? else {
+            return Ok(());
+        };
+        for chunk in chunks.iter_mut().filter(|chunk| chunk.location.same_place(old.location)) {
+            *chunk = new;
+        }
+        let list = encode_chunks(length, &chunks);
+        let sequence = self.sequence_of(generation, &old.key, location)?;
+        let mut append = Append::new(Kind::Put, old.table, &old.key, &list);
+        append.chunked = true;
+        append.separate = generation.separates(list.len());
+        append.moved = Some((Origin { segment: location.segment, offset: location.offset }, sequence));
+        let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: old.hash };
+        let placed = self.write_moves(&[operation], |operation| self.still_current(operation))?;
+        if placed[0].is_some() {
+            self.segments.add_live_chunk(old.table, old.location, -1);
+            self.segments.add_live_chunk(old.table, new.location, 1);
+        }
+        Ok(())
+    }
+
+    /// The sequence of the record at a current location.
+    fn sequence_of(&self, generation: &Generation, key: &[u8], location: Location) -> Result<u64> {
+        if let TableIndex::Lmdb = generation.index {
+            return self.lmdb().sequence(generation.id, key);
+        }
+        let pin = self.pins.pin();
+        let mut sequence = 0;
+        let read = self.with_record(location, &mut |record| sequence = record.sequence);
+        self.pins.unpin(pin);
+        read.map(|()| sequence)
+    }
+}
+
+fn operation(record: &Alive) -> Operation<'_> {
+    let mut append = Append::new(record.kind, record.table, &record.key, &record.value);
+    (append.separate, append.chunked) = (record.separate, record.chunked);
+    let origin = Origin { segment: record.location.segment, offset: record.location.offset };
+    append.moved = Some((origin, record.sequence));
+    Operation { generation: record.generation.clone(), append, hash: record.hash }
+}
+
+/// The life of the segment in which a delete was first written.
+fn origin_life<D: Device>(segment: &Segment<D>, found: &Found<'_>) -> u64 {
+    let value = found.record.value;
+    if found.record.moved.is_some() && value.len() == 8 { u64::from_le_bytes(array(value, 0)) } else { segment.life() }
+}

@@ -1,0 +1,541 @@
+//! From the files of a store to an engine: the last checkpoint, the log after it, and what was still in memory.
+//!
+//! The log after the checkpoint is followed batch by batch; each names the checksum of the one before, and a segment's
+//! header names the batch that it goes on with. The walk ends at the first break. Was the batch there durable once, which
+//! later batches and segments tell, then this is damage and reported as such; otherwise it is the torn tail of a crash.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use crate::catalog::{TableIndex, kind_from_byte};
+use crate::engine::Engine;
+use crate::index::Location;
+use crate::io::{AlignedBuffer, Device, File, Mapping, UNIT_BYTES};
+use crate::log::batch::{Append, BatchView, Found, Placed};
+use crate::log::record::{Chunk, Kind, Record, decode_chunks, encode_chunks};
+use crate::log::scan::Scan;
+use crate::log::segment::{
+    BATCH_LINK_OFFSET, BATCH_MOVES, BatchHeader, Damage, HEADER_BYTES, PendingHeader, Seed, SegmentHeader,
+};
+use crate::log::{Position, Segment, State};
+use crate::manifest::{Manifest, damage_error, read_file};
+use crate::publish::{Publication, hash_location};
+use crate::write::{Operation, PENDING_BUFFERS, PlacedList, buffer_bytes};
+use crate::{Durability, Error, Result};
+
+/// What recovery did, for `stat`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Recovered {
+    pub(crate) batches: u64,
+    pub(crate) records: u64,
+    pub(crate) pending_records: u64,
+    pub(crate) rebuilt: bool,
+    pub(crate) milliseconds: u64,
+}
+
+/// A record that was acknowledged but not yet in the log, copied out of its pending batch.
+struct Pending {
+    kind: Kind,
+    table: u32,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    separate: bool,
+    more: bool,
+    chunked: bool,
+    location: Location,
+}
+
+/// Where the next batch must be, and what it must follow.
+struct Walk {
+    position: Position,
+    next_sequence: u64,
+}
+
+impl<D: Device> Engine<D> {
+    /// Brings a just opened engine up to date. `rebuild` names the tables whose index is to be made from the whole log.
+    pub(crate) fn recover(&self, manifest: &Manifest, rebuild: &BTreeSet<u32>) -> Result<Recovered> {
+        let started = self.device.clock_ms();
+        let mut recovered = Recovered { rebuilt: !rebuild.is_empty(), ..Recovered::default() };
+        let headers = self.load_segments(manifest)?;
+        let mut scan = Scan::new(self.segments.segment_bytes);
+        if recovered.rebuilt {
+            self.rebuild(manifest, rebuild, &mut scan)?;
+        }
+        let mut walk = Walk { position: manifest.position, next_sequence: manifest.next_sequence };
+        self.replay(&headers, &mut walk, rebuild, &mut scan, &mut recovered)?;
+        let pending = self.load_pending(&walk)?;
+        if pending.is_empty() {
+            self.refuse_damage(&headers, &walk, &mut scan)?;
+        }
+        self.retire_void_segments(manifest, &headers, &walk);
+        let next_life = headers.values().map(|header| header.life + 1).max().unwrap_or(1).max(manifest.next_life);
+        self.commit.resume(walk.position, walk.next_sequence, next_life);
+        recovered.pending_records = self.append_pending(pending)?;
+        self.flush()?;
+        self.commit.use_buffers(self.map_buffers()?);
+        recovered.milliseconds = self.device.clock_ms() - started;
+        Ok(recovered)
+    }
+
+    /// Opens all segment files, reads their headers, and marks those in use. Returns the headers by segment.
+    fn load_segments(&self, manifest: &Manifest) -> Result<BTreeMap<u32, SegmentHeader>> {
+        let directory = self.root.join("log");
+        let names = self.device.list(&directory).map_err(|e| Error::io("list", &directory, &e))?;
+        let numbers = names.iter().filter_map(|name| name.strip_suffix(".seg")?.parse::<u32>().ok());
+        let listed: BTreeMap<u32, _> = manifest.segments.iter().map(|segment| (segment.number, segment)).collect();
+        let mut headers = BTreeMap::new();
+        for number in numbers {
+            let (segment, length) = self.segments.open_existing(number)?;
+            let whole = length == self.segments.segment_bytes;
+            if whole && (listed.contains_key(&number) || !self.is_unfilled(segment)?) {
+                headers.insert(number, self.check_segment_header(segment)?);
+            } else if !listed.contains_key(&number) {
+                self.segments.set_absent(segment)?;
+            } else {
+                let what = format!("the file has {length} bytes instead of {}", self.segments.segment_bytes);
+                let what = format!("{what}; restore the file, or the store from a backup");
+                return Err(Error::Corruption { path: self.segments.path(number), offset: length, what });
+            }
+        }
+        for (number, entry) in &listed {
+            let path = self.segments.path(*number);
+            let life = headers.get(number).map(|header| header.life);
+            if life != Some(entry.life) {
+                let what = match life {
+                    None => "the segment is missing".to_string(),
+                    Some(life) => format!("its life is {life}, the last checkpoint knows {}", entry.life),
+                };
+                let what = format!("{what}; restore the file, or the store from a backup");
+                return Err(Error::Corruption { path, offset: 0, what });
+            }
+        }
+        for (number, header) in &headers {
+            let segment = self.segments.get(*number);
+            if let Some(entry) = listed.get(number) {
+                segment.begin(entry.life, State::Sealed, entry.end);
+                segment.records.store(u64::from(entry.records), std::sync::atomic::Ordering::Relaxed);
+                segment.live_chunks().extend(entry.live_chunks.iter().copied());
+            } else if header.life >= manifest.next_life {
+                segment.begin(header.life, State::Sealed, UNIT_BYTES as u64);
+            } else {
+                self.segments.set_free(segment);
+            }
+        }
+        self.count_live()?;
+        Ok(headers)
+    }
+
+    /// Whether the first sector is all zeros, as while an emptied segment is being filled again. A segment that was ever
+    /// free has a header.
+    fn is_unfilled(&self, segment: &Segment<D>) -> Result<bool> {
+        let mut unit = AlignedBuffer::new(UNIT_BYTES);
+        let read = segment.file.read_at(&mut unit, 0);
+        read.map_err(|e| Error::io("read", self.segments.path(segment.number), &e))?;
+        Ok(unit[..HEADER_BYTES].iter().all(|byte| *byte == 0))
+    }
+
+    pub(crate) fn check_segment_header(&self, segment: &Segment<D>) -> Result<SegmentHeader> {
+        let path = self.segments.path(segment.number);
+        let mut unit = AlignedBuffer::new(UNIT_BYTES);
+        segment.file.read_at(&mut unit, 0).map_err(|e| Error::io("read", &path, &e))?;
+        let advice = "the segment's header is damaged: restore the file, or the store from a backup";
+        let header = SegmentHeader::decode(&unit).map_err(|damage| damage_error(&path, 0, damage, advice))?;
+        if header.store != self.segments.store || header.segment != segment.number {
+            let damage = Damage::Foreign("the header of another segment or store");
+            return Err(damage_error(&path, 0, damage, advice));
+        }
+        Ok(header)
+    }
+
+    /// Takes the live bytes of the checkpointed indexes into the segments' counters.
+    fn count_live(&self) -> Result<()> {
+        use std::sync::atomic::Ordering::Relaxed;
+        for generation in self.catalog.generations() {
+            if let TableIndex::Hash(index) = &generation.index {
+                index.for_each(&mut |location| self.segments.add_live(location));
+            }
+        }
+        let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
+        for (number, (bytes, records)) in lmdb.live()? {
+            if let Some(segment) = self.segments.find(number) {
+                segment.live_bytes.fetch_add(bytes, Relaxed);
+                segment.live_records.fetch_add(records, Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes indexes again from all that lies before the checkpoint's position; the replay after it does the rest.
+    fn rebuild(&self, manifest: &Manifest, tables: &BTreeSet<u32>, scan: &mut Scan) -> Result<()> {
+        let mut segments = manifest.segments.clone();
+        segments.sort_by_key(|segment| segment.life);
+        for entry in segments.iter().filter(|entry| entry.life <= manifest.position.life) {
+            let segment = self.segments.get(entry.number);
+            let end = if entry.life == manifest.position.life { manifest.position.offset } else { entry.end };
+            let mut offset = UNIT_BYTES as u64;
+            while offset < end {
+                let batch = scan.batch(&self.segments, segment, offset)?.map_err(|damage| {
+                    let advice = "an index cannot be rebuilt over it: restore the store from a backup";
+                    damage_error(&self.segments.path(entry.number), offset, damage, advice)
+                })?;
+                for found in batch.view.records() {
+                    if tables.contains(&found.record.table) {
+                        self.rebuild_record(&batch.view, &found)?;
+                    }
+                }
+                offset += u64::from(batch.header.length);
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows the chain of batches from the checkpoint's position to its break.
+    fn replay(
+        &self,
+        headers: &BTreeMap<u32, SegmentHeader>,
+        walk: &mut Walk,
+        rebuild: &BTreeSet<u32>,
+        scan: &mut Scan,
+        recovered: &mut Recovered,
+    ) -> Result<()> {
+        loop {
+            let position = walk.position;
+            let (number, offset) = next_segment(headers, &position).unwrap_or((position.segment, position.offset));
+            let Some(segment) = self.segments.find(number).filter(|segment| segment.state() == State::Sealed) else {
+                return Ok(());
+            };
+            let Ok(batch) = scan.batch(&self.segments, segment, offset)? else { return Ok(()) };
+            let header = batch.header;
+            let moves = header.flags & BATCH_MOVES != 0;
+            let follows = header.number == position.batch + 1 && header.previous_checksum == position.checksum;
+            if !follows || (!moves && header.first_sequence != walk.next_sequence) {
+                return Ok(());
+            }
+            for found in batch.view.records() {
+                if rebuild.contains(&found.record.table) {
+                    self.rebuild_record(&batch.view, &found)?;
+                } else {
+                    self.replay_record(&batch.view, &found)?;
+                }
+            }
+            let end = offset + u64::from(header.length);
+            walk.position =
+                Position { batch: header.number, checksum: batch.checksum, segment: number, life: segment.life(), offset: end };
+            walk.next_sequence += if moves { 0 } else { u64::from(header.records) };
+            recovered.batches += 1;
+            recovered.records += u64::from(header.records);
+            self.mark_replayed(segment, end, header.records);
+            self.commit.replayed(walk.position, walk.next_sequence);
+            self.keep_tail_bounded()?;
+        }
+    }
+
+    fn mark_replayed(&self, segment: &Segment<D>, end: u64, records: u32) {
+        use std::sync::atomic::Ordering::Relaxed;
+        segment.written_end.store(end, Relaxed);
+        segment.published_end.store(end, Relaxed);
+        segment.end.store(end, Relaxed);
+        segment.records.fetch_add(u64::from(records), Relaxed);
+    }
+
+    fn replay_record(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
+        let record = &found.record;
+        if !matches!(record.kind, Kind::Put | Kind::Delete) {
+            return self.replay_table(record);
+        }
+        // Records of a table that was dropped since are dead.
+        let Some(generation) = self.catalog.generation(record.table) else { return Ok(()) };
+        let placed = placed(found);
+        let publication = self.publication(view, found, &placed)?;
+        match record.moved {
+            Some(origin) => self.publish_move(&generation, &publication, origin),
+            None => self.publish(&generation, &publication),
+        }
+        Ok(())
+    }
+
+    /// Like [`Engine::replay_record`] where the index may lack what a moved record replaces.
+    fn rebuild_record(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
+        let record = &found.record;
+        let (Some(origin), Some(generation)) = (record.moved, self.catalog.generation(record.table)) else {
+            return self.replay_record(view, found);
+        };
+        if !matches!(record.kind, Kind::Put | Kind::Delete) {
+            return Ok(());
+        }
+        let placed = placed(found);
+        let publication = self.publication(view, found, &placed)?;
+        if let TableIndex::Hash(index) = &generation.index {
+            let from = Location { segment: origin.segment, offset: origin.offset, length: 0 };
+            if index.contains(publication.hash, from) {
+                self.publish_move(&generation, &publication, origin);
+                return Ok(());
+            }
+            if self.has_newer(index, &publication, record)? {
+                return Ok(());
+            }
+        }
+        self.publish(&generation, &publication);
+        Ok(())
+    }
+
+    /// Whether a hash index knows a record of this key with a higher sequence, or with the same.
+    fn has_newer(
+        &self,
+        index: &crate::index::hash::HashIndex,
+        publication: &Publication<'_>,
+        record: &Record<'_>,
+    ) -> Result<bool> {
+        let mut run = smallvec::SmallVec::new();
+        index.lookup(publication.hash, &mut run);
+        let mut newer = false;
+        for location in run {
+            if !location.same_place(hash_location(publication.placed.location)) {
+                self.with_record(location, &mut |other| {
+                    newer |= other.key == record.key && other.sequence >= record.sequence;
+                })?;
+            }
+        }
+        Ok(newer)
+    }
+
+    fn publication<'a>(
+        &self,
+        view: &BatchView<'a>,
+        found: &Found<'a>,
+        placed: &'a Placed,
+    ) -> Result<Publication<'a>> {
+        let record = &found.record;
+        let malformed = || self.damaged(found.location, "a malformed list of chunks");
+        let chunks = if record.chunked { view.value(found).ok_or_else(malformed)? } else { &[] };
+        if record.chunked {
+            decode_chunks(chunks).ok_or_else(malformed)?;
+        }
+        let (key, hash, deleted) = (record.key, self.hash(record.key), record.kind == Kind::Delete);
+        Ok(Publication { key, hash, placed, deleted, chunks })
+    }
+
+    fn replay_table(&self, record: &Record<'_>) -> Result<()> {
+        let name = || String::from_utf8_lossy(record.key).into_owned();
+        match record.kind {
+            Kind::TableCreate => {
+                let Some(kind) = record.value.first().copied().and_then(kind_from_byte) else { return Ok(()) };
+                self.open_index_of(kind)?;
+                self.catalog.apply_create(&name(), kind, record.table);
+            }
+            Kind::TableTruncate if record.value.len() == 4 => {
+                let id = crate::log::segment::u32_at(record.value, 0);
+                if let Ok(slot) = self.catalog.find(&name()) {
+                    let old = self.catalog.apply_create(&name(), slot.kind, id);
+                    self.forget_generation(old);
+                }
+            }
+            Kind::TableDrop => {
+                let old = self.catalog.apply_drop(&name(), record.table);
+                self.forget_generation(old);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Copies out what the pending batches hold beyond the log's end: acknowledged, but not written when the process
+    /// died. Anything that does not follow the log's end is of an earlier time.
+    fn load_pending(&self, walk: &Walk) -> Result<Vec<Pending>> {
+        let mut files = Vec::new();
+        for number in 0..PENDING_BUFFERS {
+            files.extend(read_file(&self.device, &self.pending_path(number))?);
+        }
+        let (mut expected, mut checksum) = (walk.position.batch + 1, walk.position.checksum);
+        let mut next_sequence = walk.next_sequence;
+        let mut out = Vec::new();
+        while let Some((header, batch)) = files.iter().find_map(|bytes| pending_batch(bytes, &self.segments.store, expected)) {
+            if header.previous_checksum != checksum || (header.flags == 0 && header.first_sequence != next_sequence) {
+                break;
+            }
+            let seed = Seed::new(&header.store, header.segment, header.life);
+            let sealed = BatchHeader::decode(batch, seed, header.offset).ok().filter(|(sealed, _)| {
+                batch.get(BATCH_LINK_OFFSET..sealed.length as usize)
+                    .is_some_and(|body| seed.checksum(body) == sealed.body_checksum)
+            });
+            let view = BatchView { bytes: batch, seed, segment: header.segment, offset: header.offset, number: header.number };
+            // Moves need not be saved: what they moved is still where it was.
+            if header.flags & BATCH_MOVES == 0 {
+                next_sequence = copy_pending(&view, next_sequence, &mut out);
+            }
+            let Some((_, sealed_checksum)) = sealed else { break };
+            (expected, checksum) = (expected + 1, sealed_checksum);
+        }
+        Ok(out)
+    }
+
+    /// Writes what was pending into the log again, durably, in groups as it was written. The pending files still hold it
+    /// until that is done.
+    fn append_pending(&self, pending: Vec<Pending>) -> Result<u64> {
+        let mut count = 0;
+        let mut moved: BTreeMap<Location, Chunk> = BTreeMap::new();
+        let mut group = Vec::new();
+        for mut record in pending {
+            if record.chunked {
+                record.value = relocate_chunks(&record.value, &moved);
+            }
+            let more = record.more;
+            group.push(record);
+            if more {
+                continue;
+            }
+            for (record, placed) in group.iter().zip(self.append_group(&group)?) {
+                if let (Kind::Chunk, Some(checksum)) = (record.kind, placed.separate) {
+                    moved.insert(record.location, Chunk { location: placed.location, checksum });
+                }
+            }
+            count += group.len() as u64;
+            group.clear();
+        }
+        Ok(count)
+    }
+
+    fn append_group(&self, group: &[Pending]) -> Result<PlacedList> {
+        let mut operations = Vec::new();
+        for (position, record) in group.iter().enumerate() {
+            let mut append = Append::new(record.kind, record.table, &record.key, &record.value);
+            (append.separate, append.more, append.chunked) = (record.separate, position + 1 < group.len(), record.chunked);
+            let generation = self.catalog.generation(record.table);
+            operations.push(Operation { generation, append, hash: self.hash(&record.key) });
+        }
+        let placed = self.write_placed(&operations, Durability::None)?;
+        for record in group {
+            self.replay_table(&Record::new(record.kind, record.table, 0, &record.key, &record.value))?;
+        }
+        Ok(placed)
+    }
+
+    /// A break in the log is damage if something later says that the missing batch was durable.
+    fn refuse_damage(&self, headers: &BTreeMap<u32, SegmentHeader>, walk: &Walk, scan: &mut Scan) -> Result<()> {
+        let missing = walk.position.batch + 1;
+        let (number, offset) =
+            next_segment(headers, &walk.position).unwrap_or((walk.position.segment, walk.position.offset));
+        let mut witness = headers.values().find(|h| h.life >= walk.position.life && h.durable_batch >= missing).map(|h| h.segment);
+        for segment in self.segments.in_use().into_iter().filter(|segment| segment.life() >= walk.position.life) {
+            let on_chain = segment.life() == walk.position.life;
+            let first = if on_chain { walk.position.offset } else { UNIT_BYTES as u64 };
+            let seed = self.segments.seed(segment);
+            for at in (first..self.segments.segment_bytes).step_by(UNIT_BYTES) {
+                if let Ok((header, _)) = scan.header(&self.segments, segment, seed, at)? {
+                    if header.number > walk.position.batch && header.durable_batch >= missing {
+                        witness = witness.or(Some(segment.number));
+                    }
+                }
+            }
+        }
+        scan.forget();
+        let Some(witness) = witness else { return Ok(()) };
+        let what = format!(
+            "batch {missing} is missing or does not check out, but segment {witness} says that it was durable; \
+             restore the file, or the store from a backup"
+        );
+        Err(Error::Corruption { path: self.segments.path(number), offset, what })
+    }
+
+    /// Segments that were activated after the checkpoint but are not on the chain hold nothing that counts.
+    fn retire_void_segments(&self, manifest: &Manifest, headers: &BTreeMap<u32, SegmentHeader>, walk: &Walk) {
+        for (number, header) in headers {
+            let segment = self.segments.get(*number);
+            let empty = segment.published_end.load(std::sync::atomic::Ordering::Relaxed) == UNIT_BYTES as u64;
+            let void = header.life >= manifest.next_life && empty && header.life != walk.position.life;
+            if void && segment.state() == State::Sealed {
+                self.retire(segment);
+            }
+        }
+    }
+
+    /// Memory that survives the process, for the open batches.
+    pub(crate) fn map_buffers(&self) -> Result<Vec<Mapping>> {
+        let length = buffer_bytes(self.segments.segment_bytes);
+        let map = |number| {
+            let path = self.pending_path(number);
+            self.device.map(&path, length).map_err(|e| Error::io("map", &path, &e))
+        };
+        (0..PENDING_BUFFERS).map(map).collect()
+    }
+
+    fn pending_path(&self, number: usize) -> PathBuf {
+        self.root.join("pending").join(number.to_string())
+    }
+}
+
+/// Memory for the batches of recovery itself, which acknowledges nothing.
+pub(crate) fn private_buffers(length: usize) -> Vec<Mapping> {
+    let private = |_| {
+        let mut memory = AlignedBuffer::new(length);
+        let start = memory.as_mut_ptr();
+        // SAFETY: the memory is aligned and initialised, the mapping owns it, and nothing else refers to it.
+        unsafe { Mapping::new(start, length, std::sync::Arc::new(memory)) }
+    };
+    (0..PENDING_BUFFERS).map(private).collect()
+}
+
+/// The segment that goes on after a position, by its header; the latest life if several claim to.
+fn next_segment(headers: &BTreeMap<u32, SegmentHeader>, position: &Position) -> Option<(u32, u64)> {
+    let follows = |header: &&SegmentHeader| {
+        header.life > position.life
+            && header.first_batch == position.batch + 1
+            && header.previous_checksum == position.checksum
+            && (position.batch == 0
+                || (header.previous_segment, header.previous_end) == (position.segment, position.offset))
+    };
+    headers.values().filter(follows).max_by_key(|header| header.life).map(|header| (header.segment, UNIT_BYTES as u64))
+}
+
+/// The pending batch with this number, if these bytes hold it.
+fn pending_batch<'a>(bytes: &'a [u8], store: &[u8; 16], number: u64) -> Option<(PendingHeader, &'a [u8])> {
+    let header = PendingHeader::decode(bytes.get(..HEADER_BYTES)?).ok()?;
+    let batch = bytes.get(UNIT_BYTES..)?;
+    (header.store == *store && header.number == number).then_some((header, batch))
+}
+
+/// Copies a pending batch's records up to the first that does not check out or does not follow, whole groups only.
+/// Returns the sequence after the last one.
+fn copy_pending(view: &BatchView<'_>, mut next_sequence: u64, out: &mut Vec<Pending>) -> u64 {
+    let mut group = Vec::new();
+    for (count, found) in view.records().enumerate() {
+        let record = &found.record;
+        let follows = record.sequence == next_sequence + group.len() as u64 && count < u32::MAX as usize;
+        let Some(value) = view.value(&found).filter(|_| follows) else { break };
+        group.push(Pending {
+            kind: record.kind,
+            table: record.table,
+            key: record.key.to_vec(),
+            value: value.to_vec(),
+            separate: record.separate.is_some(),
+            more: record.more,
+            chunked: record.chunked,
+            location: found.location,
+        });
+        if !record.more {
+            next_sequence += group.len() as u64;
+            out.append(&mut group);
+        }
+    }
+    next_sequence
+}
+
+/// A chunk list whose pending chunks have found new places.
+fn relocate_chunks(list: &[u8], moved: &BTreeMap<Location, Chunk>) -> Vec<u8> {
+    let Some((length, mut chunks)) = decode_chunks(list) else { return list.to_vec() };
+    for chunk in &mut chunks {
+        if let Some(new) = moved.get(&chunk.location) {
+            *chunk = *new;
+        }
+    }
+    encode_chunks(length, &chunks)
+}
+
+fn placed(found: &Found<'_>) -> Placed {
+    Placed {
+        location: found.location,
+        separate: found.record.separate.map(|separate| separate.checksum),
+        sequence: found.record.sequence,
+        record_offset: 0,
+    }
+}

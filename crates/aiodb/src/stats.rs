@@ -1,0 +1,154 @@
+//! Sizes and counters.
+
+use std::sync::atomic::Ordering;
+
+use crate::catalog::{Generation, TableIndex};
+use crate::engine::Engine;
+use crate::io::Device;
+use crate::log::State;
+use crate::log::segment::FORMAT_VERSION;
+use crate::{Durability, IndexKind};
+
+/// The state of a store at one moment. Counters begin when the store is opened.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// The version of the files.
+    pub format_version: u32,
+    /// The store's identity, in hexadecimal.
+    pub store_id: String,
+    /// The class of writes that do not say otherwise.
+    pub durability: Durability,
+    /// The read queue in use: `uring`, `libaio`, `threads` or `sim`.
+    pub backend: &'static str,
+    /// Whether segments bypass the page cache.
+    pub direct: bool,
+    /// The alignment of reads, in bytes.
+    pub block_bytes: usize,
+    /// Why a preferred backend or `O_DIRECT` is not used.
+    pub fallbacks: Vec<String>,
+    /// Bytes of one segment.
+    pub segment_bytes: u64,
+    /// Segments that hold data.
+    pub segments_in_use: u64,
+    /// Segments ready to be written.
+    pub segments_free: u64,
+    /// Segments emptied, waiting for a checkpoint or a reader before they can be used again.
+    pub segments_retiring: u64,
+    /// Bytes that the indexes refer to. In `hash` tables lengths are rounded up to size classes, and overwritten records
+    /// count until they are settled.
+    pub live_bytes: u64,
+    /// Bytes written to the log, padding included.
+    pub log_bytes_written: u64,
+    /// Group commits.
+    pub batches_written: u64,
+    /// Records in them.
+    pub records_written: u64,
+    /// Bytes of batches that reclaim wrote.
+    pub bytes_moved_by_reclaim: u64,
+    /// The sequence of the last record appended.
+    pub last_sequence: u64,
+    /// The last batch that is written and published, and the last that a power cut cannot take.
+    pub last_batch: u64,
+    /// See `last_batch`.
+    pub durable_batch: u64,
+    /// Checkpoints made.
+    pub checkpoints: u64,
+    /// Bytes of log since the last checkpoint: what a restart would replay.
+    pub checkpoint_log_lag_bytes: u64,
+    /// Tags of `hash` indexes waiting to be settled.
+    pub unsettled_tags: u64,
+    /// Batches that were replayed when the store was opened.
+    pub recovered_batches: u64,
+    /// Records in them.
+    pub recovered_records: u64,
+    /// Records that were still in memory when the last process died.
+    pub recovered_pending_records: u64,
+    /// Whether an index was made again from the whole log.
+    pub rebuilt_indexes: bool,
+    /// How long recovery took.
+    pub recovery_ms: u64,
+    /// The last failure of background work.
+    pub trouble: Option<String>,
+    /// The tables, by name.
+    pub tables: Vec<TableStats>,
+}
+
+/// One table of [`Stats`].
+#[derive(Clone, Debug)]
+pub struct TableStats {
+    /// Its name.
+    pub name: String,
+    /// The kind of its index.
+    pub kind: IndexKind,
+    /// Its keys.
+    pub keys: u64,
+    /// Whether `keys` is exact: nothing in the tail (`lmdb`), no tag unsettled (`hash`).
+    pub keys_exact: bool,
+    /// Memory of the index in bytes (`hash`); for `lmdb` the page cache does that work.
+    pub index_memory_bytes: u64,
+    /// Bytes of the index's file (`lmdb`: of all tables together).
+    pub index_disk_bytes: u64,
+}
+
+impl<D: Device> Engine<D> {
+    pub(crate) fn stats(&self) -> Stats {
+        let states: Vec<State> = self.segments.iter().map(|segment| segment.state()).collect();
+        let count = |wanted: &[State]| states.iter().filter(|state| wanted.contains(state)).count() as u64;
+        let counters = &self.commit.counters;
+        let recovered = self.recovered.get().copied().unwrap_or_default();
+        Stats {
+            format_version: FORMAT_VERSION,
+            store_id: self.segments.store.iter().map(|byte| format!("{byte:02x}")).collect(),
+            durability: self.options.durability,
+            backend: self.report.backend,
+            direct: self.report.direct,
+            block_bytes: self.report.block_bytes,
+            fallbacks: self.report.fallbacks.clone(),
+            segment_bytes: self.segments.segment_bytes,
+            segments_in_use: count(&[State::Active, State::Sealed]),
+            segments_free: count(&[State::Free]),
+            segments_retiring: count(&[State::Retiring]),
+            live_bytes: self.segments.in_use().iter().map(|segment| segment.live()).sum(),
+            log_bytes_written: counters.log_bytes.load(Ordering::Relaxed),
+            batches_written: counters.batches.load(Ordering::Relaxed),
+            records_written: counters.records.load(Ordering::Relaxed),
+            bytes_moved_by_reclaim: counters.moved_bytes.load(Ordering::Relaxed),
+            last_sequence: self.commit.next_sequence() - 1,
+            last_batch: self.commit.completed(),
+            durable_batch: self.commit.durable(),
+            checkpoints: counters.checkpoints.load(Ordering::Relaxed),
+            checkpoint_log_lag_bytes: self.checkpoint_state().1,
+            unsettled_tags: self.settling.len() as u64,
+            recovered_batches: recovered.batches,
+            recovered_records: recovered.records,
+            recovered_pending_records: recovered.pending_records,
+            rebuilt_indexes: recovered.rebuilt,
+            recovery_ms: recovered.milliseconds,
+            trouble: self.commit.failure().map(str::to_string).or_else(|| self.trouble()),
+            tables: self.table_stats(),
+        }
+    }
+
+    fn table_stats(&self) -> Vec<TableStats> {
+        let unsettled = self.settling.len();
+        let one = |name: &str, generation: &Generation| {
+            let (keys, keys_exact, disk) = match &generation.index {
+                TableIndex::Hash(index) => (index.len() as u64, unsettled == 0, 0),
+                TableIndex::Lmdb => {
+                    let tail = self.lmdb().tail.len();
+                    (self.lmdb().count(generation.id) + tail as u64, tail == 0, self.lmdb().disk_bytes())
+                }
+            };
+            TableStats {
+                name: name.to_string(),
+                kind: generation.kind(),
+                keys,
+                keys_exact,
+                index_memory_bytes: generation.memory_bytes() as u64,
+                index_disk_bytes: disk,
+            }
+        };
+        let slots = self.catalog.slots();
+        slots.iter().filter_map(|slot| slot.generation().ok().map(|generation| one(&slot.name, &generation))).collect()
+    }
+}

@@ -1,0 +1,650 @@
+//! The whole path of a put: encode into the open batch, let one waiting caller write the batch for all (group commit),
+//! publish in the index, acknowledge.
+//!
+//! The open batch lies in memory that survives the process (`io::Device::map`), and every record's place in the log is
+//! known when it is appended. So a write in the classes `interval` and `none` is published and acknowledged at once, and
+//! read from the pending batch until that is written; a write in the class `sync` is published when its batch is durable.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+
+use smallvec::SmallVec;
+
+use crate::catalog::Generation;
+use crate::engine::Engine;
+use crate::index::Location;
+use crate::io::{Device, File, Mapping, UNIT_BYTES, WriteSync};
+use crate::log::{Position, State};
+use crate::log::batch::{Append, BatchStart, OpenBatch, Placed};
+use crate::log::record::Kind;
+use crate::log::segment::{BATCH_MOVES, SegmentHeader, put};
+use crate::publish::Publication;
+use crate::{Durability, Error, Result};
+
+/// The longest batch.
+pub(crate) const MAX_BATCH_BYTES: usize = 4 << 20;
+
+/// The open batch and the one being written.
+pub(crate) const PENDING_BUFFERS: usize = 2;
+
+/// Batches of the classes `interval` and `none` are written when they have this many bytes.
+pub(crate) const BATCH_TARGET_BYTES: usize = 1 << 20;
+
+/// Waiters of batch `n` sleep on word `n % WORDS`; at most two batches have waiters at a time.
+const WORDS: usize = 4;
+
+/// Bytes of a batch that are spent before the first record, at the most.
+const BATCH_OVERHEAD_BYTES: usize = 2 * UNIT_BYTES;
+
+/// A record whose index entry waits for its batch to be durable.
+struct Deferred {
+    generation: Option<Arc<Generation>>,
+    hash: u64,
+    placed: Placed,
+}
+
+struct Open {
+    batch: OpenBatch,
+    deferred: Vec<Deferred>,
+    sync_wanted: bool,
+    waiters: u32,
+    /// The header of the segment that this batch is the first of.
+    segment_header: Option<SegmentHeader>,
+}
+
+impl Open {
+    /// Appends an operation that will be published when the batch has been written.
+    fn append(&mut self, operation: &Operation<'_>) -> Placed {
+        let placed = self.batch.append(&operation.append);
+        let generation = operation.generation.clone();
+        self.deferred.push(Deferred { generation, hash: operation.hash, placed });
+        placed
+    }
+}
+
+/// A batch on its way to the device.
+struct Sealed {
+    open: Open,
+    length: usize,
+}
+
+/// What the commit lock protects.
+pub(crate) struct CommitState {
+    open: Option<Open>,
+    sealed: Option<Arc<Sealed>>,
+    /// Someone writes a batch or flushes; at most one at a time.
+    busy: bool,
+    idle_waiters: u32,
+    buffers: Vec<Mapping>,
+    /// Where the next batch goes: what it follows.
+    end: Position,
+    /// The end of the last batch that is written and published, and the sequence after it.
+    completed_end: (Position, u64),
+    /// Reclaim wants the next batch for itself.
+    moves_turn: bool,
+    /// The next batch goes into a fresh segment whatever room is left in this one.
+    leave_segment: bool,
+    /// The header of the current segment, while no batch has been written there.
+    unwritten_header: Option<SegmentHeader>,
+    next_sequence: u64,
+    next_life: u64,
+    /// Segments with writes that a power cut could take.
+    dirty: Vec<u32>,
+    closed: bool,
+}
+
+/// The group commit.
+pub(crate) struct Commit {
+    state: Mutex<CommitState>,
+    idle: Condvar,
+    /// The last batch that is written and published.
+    completed: AtomicU64,
+    /// The last batch that a power cut cannot take.
+    durable: AtomicU64,
+    words: [AtomicU32; WORDS],
+    /// Writers between append and publication, by batch.
+    publishing: [AtomicU32; WORDS],
+    failed: OnceLock<String>,
+    pub(crate) counters: Counters,
+}
+
+/// What was written since the store was opened.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) log_bytes: AtomicU64,
+    pub(crate) batches: AtomicU64,
+    pub(crate) records: AtomicU64,
+    pub(crate) moved_bytes: AtomicU64,
+    pub(crate) checkpoints: AtomicU64,
+}
+
+type Guard<'a> = MutexGuard<'a, CommitState>;
+
+/// Where the records of one write went.
+pub(crate) type PlacedList = SmallVec<[Placed; 4]>;
+
+/// One operation of a write.
+#[derive(Clone)]
+pub(crate) struct Operation<'a> {
+    /// The table whose index takes the record; `None` for records that no index refers to.
+    pub(crate) generation: Option<Arc<Generation>>,
+    pub(crate) append: Append<'a>,
+    pub(crate) hash: u64,
+}
+
+/// Bytes of a batch's memory: a unit of header and the longest batch.
+pub(crate) fn buffer_bytes(segment_bytes: u64) -> usize {
+    UNIT_BYTES + MAX_BATCH_BYTES.min(segment_bytes as usize - UNIT_BYTES)
+}
+
+impl Commit {
+    pub(crate) fn new(buffers: Vec<Mapping>, end: Position, next_sequence: u64, next_life: u64) -> Commit {
+        let state = CommitState {
+            open: None,
+            sealed: None,
+            busy: false,
+            idle_waiters: 0,
+            buffers,
+            end,
+            completed_end: (end, next_sequence),
+            moves_turn: false,
+            leave_segment: true,
+            unwritten_header: None,
+            next_sequence,
+            next_life,
+            dirty: Vec::new(),
+            closed: false,
+        };
+        Commit {
+            state: Mutex::new(state),
+            idle: Condvar::new(),
+            completed: AtomicU64::new(end.batch),
+            durable: AtomicU64::new(end.batch),
+            words: Default::default(),
+            publishing: Default::default(),
+            failed: OnceLock::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    fn lock(&self) -> Guard<'_> {
+        self.state.lock().expect("no code panics while it holds the commit lock")
+    }
+
+    pub(crate) fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// The end of the last batch that is written and published, and the sequence after it.
+    pub(crate) fn completed_end(&self) -> (Position, u64) {
+        self.lock().completed_end
+    }
+
+    /// The sequence that the next record gets.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        let state = self.lock();
+        state.next_sequence + state.open.as_ref().map_or(0, |open| u64::from(open.batch.records()))
+    }
+
+    /// The life of the log's last segment.
+    pub(crate) fn active_life(&self) -> u64 {
+        self.lock().end.life
+    }
+
+    /// The life that the next activated segment gets.
+    pub(crate) fn next_life(&self) -> u64 {
+        self.lock().next_life
+    }
+
+    /// Whether the store refuses writes for good, and why.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failed.get().map(String::as_str)
+    }
+
+    /// Recovery has followed the log to here.
+    pub(crate) fn replayed(&self, position: Position, next_sequence: u64) {
+        let mut state = self.lock();
+        (state.end, state.completed_end) = (position, (position, next_sequence));
+        state.next_sequence = next_sequence;
+        // Its bytes were read back, but a power cut could still take them.
+        if !state.dirty.contains(&position.segment) {
+            state.dirty.push(position.segment);
+        }
+        self.completed.store(position.batch, Ordering::Release);
+    }
+
+    /// Recovery has come to the log's end: writing goes on after it, in a fresh segment.
+    pub(crate) fn resume(&self, position: Position, next_sequence: u64, next_life: u64) {
+        let mut state = self.lock();
+        (state.end, state.completed_end) = (position, (position, next_sequence));
+        (state.next_sequence, state.next_life) = (next_sequence, next_life);
+        self.completed.store(position.batch, Ordering::Release);
+    }
+
+    /// Exchanges the memory of batches while no batch is open.
+    pub(crate) fn use_buffers(&self, buffers: Vec<Mapping>) {
+        let mut state = self.lock();
+        if let Some(open) = state.open.take() {
+            assert!(open.batch.is_empty(), "a batch is open");
+            state.unwritten_header = open.segment_header;
+        }
+        state.buffers = buffers;
+    }
+
+    /// Refuses every later write.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+    }
+
+    fn check(&self, state: &CommitState) -> Result<()> {
+        if let Some(cause) = self.failed.get() {
+            return Err(Error::Failed { cause: cause.clone() });
+        }
+        if state.closed { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// Marks the store as failed: the outcome of a write or flush is unknown, and nothing may be built on it.
+    pub(crate) fn fail(&self, error: &Error) {
+        let _ = self.failed.set(error.to_string());
+    }
+
+    /// Copies a record out of the batches that are not written yet.
+    pub(crate) fn read_pending(&self, location: Location, out: &mut Vec<u8>) -> bool {
+        let state = self.lock();
+        let open = state.open.as_ref().is_some_and(|open| open.batch.read(location, out));
+        open || state.sealed.as_ref().is_some_and(|sealed| sealed.open.batch.read(location, out))
+    }
+
+    /// Bytes in the open batch, for the background writer.
+    pub(crate) fn open_bytes(&self) -> usize {
+        let state = self.lock();
+        state.open.as_ref().filter(|open| !open.batch.is_empty()).map_or(0, |open| open.batch.used_bytes())
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// Writes a group of operations atomically and returns when it is acknowledged in its class.
+    pub(crate) fn write(&self, operations: &[Operation<'_>], durability: Durability) -> Result<()> {
+        self.write_placed(operations, durability).map(drop)
+    }
+
+    /// Like [`Engine::write`]; says where each record went.
+    pub(crate) fn write_placed(&self, operations: &[Operation<'_>], durability: Durability) -> Result<PlacedList> {
+        let most_bytes = operations.iter().map(|operation| operation.append.most_bytes()).sum::<usize>();
+        let limit = self.max_group_bytes();
+        if most_bytes > limit {
+            return Err(Error::BatchTooLarge { length: most_bytes, max: limit });
+        }
+        self.keep_tail_bounded()?;
+        let deletes_only = operations.iter().all(|operation| operation.append.kind == Kind::Delete);
+        let mut state = self.room_for(most_bytes, deletes_only)?;
+        let open = state.open.as_mut().expect("there is room");
+        let number = open.batch.start.number;
+        if durability == Durability::Sync {
+            let placed = operations.iter().map(|operation| open.append(operation)).collect();
+            open.sync_wanted = true;
+            self.wait_durable(state, number)?;
+            return Ok(placed);
+        }
+        let publishing = &self.commit.publishing[number as usize % WORDS];
+        publishing.fetch_add(1, Ordering::Relaxed);
+        let placed: PlacedList = operations.iter().map(|operation| open.batch.append(&operation.append)).collect();
+        let due = open.batch.used_bytes() >= BATCH_TARGET_BYTES && !state.busy;
+        drop(state);
+        for (operation, placed) in operations.iter().zip(&placed) {
+            let append = &operation.append;
+            let chunks = if append.chunked { append.value } else { &[] };
+            let deleted = append.kind == Kind::Delete;
+            let publication = Publication { key: append.key, hash: operation.hash, placed, deleted, chunks };
+            if let (Kind::Put | Kind::Delete, Some(generation)) = (append.kind, &operation.generation) {
+                self.publish(generation, &publication);
+            }
+        }
+        publishing.fetch_sub(1, Ordering::Release);
+        self.background.note(durability, due);
+        Ok(placed)
+    }
+
+    /// The most bytes that one atomic group can take.
+    pub(crate) fn max_group_bytes(&self) -> usize {
+        MAX_BATCH_BYTES.min(self.segments.segment_bytes as usize - UNIT_BYTES) - BATCH_OVERHEAD_BYTES
+    }
+
+    /// Makes everything appended so far durable and published.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let mut state = self.idle()?;
+        if state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
+            state.open.as_mut().expect("just seen").sync_wanted = true;
+            drop(self.lead(state)?);
+            return Ok(());
+        }
+        if state.dirty.is_empty() {
+            return Ok(());
+        }
+        state.busy = true;
+        let dirty = std::mem::take(&mut state.dirty);
+        let written = self.commit.completed();
+        drop(state);
+        let outcome = self.sync_segments(&dirty);
+        match &outcome {
+            Ok(()) => self.commit.durable.store(written, Ordering::Release),
+            Err(error) => self.commit.fail(error),
+        }
+        let mut state = self.commit.lock();
+        self.become_idle(&mut state);
+        outcome
+    }
+
+    /// Writes the open batch out, without making it durable unless a waiter wants that.
+    pub(crate) fn write_open_batch(&self) -> Result<()> {
+        let state = self.idle()?;
+        if state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
+            drop(self.lead(state)?);
+        }
+        Ok(())
+    }
+
+    /// Appends records moved out of one segment as a batch of their own: a unit must not hold a live record of a key
+    /// beside a move of an older one. `still_current` is asked under the commit lock. Returns where each record went
+    /// (`None` if it was no longer current).
+    pub(crate) fn write_moves(
+        &self,
+        moves: &[Operation<'_>],
+        still_current: impl Fn(&Operation<'_>) -> bool,
+    ) -> Result<Vec<Option<Placed>>> {
+        let mut state = self.idle()?;
+        state.moves_turn = true;
+        drop(state);
+        let outcome = self.write_moves_in_turn(moves, still_current);
+        let mut state = self.commit.lock();
+        state.moves_turn = false;
+        self.commit.idle.notify_all();
+        outcome
+    }
+
+    fn write_moves_in_turn(
+        &self,
+        moves: &[Operation<'_>],
+        still_current: impl Fn(&Operation<'_>) -> bool,
+    ) -> Result<Vec<Option<Placed>>> {
+        let mut state = self.idle()?;
+        while state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
+            drop(self.lead(state)?);
+            state = self.idle()?;
+        }
+        if let Some(open) = state.open.take() {
+            self.put_back_empty(&mut state, open);
+        }
+        let current: Vec<bool> = moves.iter().map(still_current).collect();
+        let kept = || moves.iter().zip(&current).filter(|(_, current)| **current).map(|(operation, _)| operation);
+        let most_bytes = kept().map(|operation| operation.append.most_bytes()).sum::<usize>();
+        if most_bytes == 0 {
+            return Ok(vec![None; moves.len()]);
+        }
+        self.open_batch(&mut state, most_bytes, true, BATCH_MOVES)?;
+        let open = state.open.as_mut().expect("just opened");
+        let mut placed = Vec::with_capacity(moves.len());
+        for (operation, current) in moves.iter().zip(current) {
+            placed.push(current.then(|| open.append(operation)));
+        }
+        let bytes = open.batch.used_bytes() as u64;
+        drop(self.lead(state)?);
+        self.commit.counters.moved_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(placed)
+    }
+
+    /// Waits until nobody writes.
+    fn idle(&self) -> Result<Guard<'_>> {
+        let mut state = self.commit.lock();
+        loop {
+            self.commit.check(&state)?;
+            if !state.busy {
+                return Ok(state);
+            }
+            state = self.wait_idle(state);
+        }
+    }
+
+    fn wait_idle<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
+        state.idle_waiters += 1;
+        let mut state = self.commit.idle.wait(state).expect("no code panics while it holds the commit lock");
+        state.idle_waiters -= 1;
+        state
+    }
+
+    fn become_idle(&self, state: &mut CommitState) {
+        state.busy = false;
+        if state.idle_waiters > 0 {
+            self.commit.idle.notify_all();
+        }
+    }
+
+    /// An open batch in which `most_bytes` fit: the current one, or the next after this caller has written it.
+    fn room_for(&self, most_bytes: usize, may_use_reserve: bool) -> Result<Guard<'_>> {
+        let mut state = self.commit.lock();
+        loop {
+            self.commit.check(&state)?;
+            match &state.open {
+                _ if state.moves_turn => state = self.wait_idle(state),
+                None => self.open_batch(&mut state, most_bytes, may_use_reserve, 0)?,
+                Some(open) if open.batch.fits(most_bytes) => return Ok(state),
+                Some(open) if open.batch.is_empty() => {
+                    let open = state.open.take().expect("just seen");
+                    self.put_back_empty(&mut state, open);
+                    state.leave_segment = true;
+                }
+                Some(_) if state.busy => state = self.wait_idle(state),
+                Some(_) => state = self.lead(state)?,
+            }
+        }
+    }
+
+    /// Undoes the opening of a batch that nothing was appended to.
+    fn put_back_empty(&self, state: &mut CommitState, open: Open) {
+        // If it was the first of its segment, the header is still to be written: by the next batch there, or by none.
+        state.unwritten_header = open.segment_header;
+        state.buffers.push(open.batch.into_buffer());
+    }
+
+    /// Opens the next batch, in a fresh segment when this one has too little room left.
+    fn open_batch(&self, state: &mut CommitState, most_bytes: usize, may_use_reserve: bool, flags: u16) -> Result<()> {
+        let needed = (most_bytes + BATCH_OVERHEAD_BYTES) as u64;
+        let mut segment_header = state.unwritten_header.take();
+        if state.leave_segment || state.end.offset + needed > self.segments.segment_bytes {
+            let segment = self.segments.take_free(may_use_reserve)?;
+            let life = state.next_life;
+            state.next_life += 1;
+            segment_header = Some(SegmentHeader {
+                store: self.segments.store,
+                segment: segment.number,
+                segment_bytes: self.segments.segment_bytes,
+                life,
+                first_batch: state.end.batch + 1,
+                previous_checksum: state.end.checksum,
+                previous_segment: state.end.segment,
+                previous_end: state.end.offset,
+                durable_batch: self.commit.durable(),
+            });
+            segment.begin(life, State::Active, UNIT_BYTES as u64);
+            if let Some(previous) = self.segments.find(state.end.segment).filter(|s| s.life() == state.end.life) {
+                previous.end.store(state.end.offset, Ordering::Release);
+                previous.set_state(State::Sealed);
+            }
+            (state.end.segment, state.end.life, state.end.offset) = (segment.number, life, UNIT_BYTES as u64);
+            state.leave_segment = false;
+        }
+        let room = self.segments.segment_bytes - state.end.offset;
+        let start = BatchStart {
+            store: self.segments.store,
+            segment: state.end.segment,
+            life: state.end.life,
+            offset: u32::try_from(state.end.offset).expect("a segment is shorter than 4 GiB"),
+            number: state.end.batch + 1,
+            first_sequence: state.next_sequence,
+            previous_checksum: state.end.checksum,
+            flags,
+        };
+        let buffer = state.buffers.pop().expect("one buffer is free when no batch is open");
+        let batch = OpenBatch::open(buffer, start, MAX_BATCH_BYTES.min(room as usize));
+        state.open = Some(Open { batch, deferred: Vec::new(), sync_wanted: false, waiters: 0, segment_header });
+        Ok(())
+    }
+
+    /// Leads the batch if nobody writes, else sleeps until its leader has made it durable or hands the lead over.
+    fn wait_durable<'a>(&'a self, mut state: Guard<'a>, number: u64) -> Result<()> {
+        let word = &self.commit.words[number as usize % WORDS];
+        loop {
+            if self.commit.completed() >= number {
+                return Ok(());
+            }
+            self.commit.check(&state)?;
+            if !state.busy {
+                drop(self.lead(state)?);
+                return Ok(());
+            }
+            if let Some(open) = state.open.as_mut().filter(|open| open.batch.start.number == number) {
+                open.waiters += 1;
+            }
+            let seen = word.load(Ordering::Relaxed);
+            drop(state);
+            atomic_wait::wait(word, seen);
+            if self.commit.completed() >= number {
+                return Ok(());
+            }
+            state = self.commit.lock();
+        }
+    }
+
+    /// Writes the open batch for all who are in it, publishes it, and wakes them. The caller must have seen that
+    /// nobody writes.
+    fn lead<'a>(&'a self, mut state: Guard<'a>) -> Result<Guard<'a>> {
+        assert!(!state.busy, "one batch is written at a time");
+        let mut open = state.open.take().expect("a leader has a batch to write");
+        let (length, checksum) = open.batch.seal(self.commit.durable());
+        let number = open.batch.start.number;
+        if open.batch.start.flags == 0 {
+            state.next_sequence += u64::from(open.batch.records());
+        }
+        state.end.batch = number;
+        state.end.checksum = checksum;
+        state.end.offset += length as u64;
+        state.busy = true;
+        let end = (state.end, state.next_sequence);
+        let sealed = Arc::new(Sealed { open, length });
+        state.sealed = Some(Arc::clone(&sealed));
+        let flush_first = if sealed.open.sync_wanted { std::mem::take(&mut state.dirty) } else { Vec::new() };
+        drop(state);
+
+        let outcome = self.write_sealed(&sealed, flush_first);
+        if let Err(error) = &outcome {
+            self.commit.fail(error);
+        } else {
+            self.publish_sealed(&sealed);
+        }
+
+        let mut state = self.commit.lock();
+        state.completed_end = if outcome.is_ok() { end } else { state.completed_end };
+        state.sealed = None;
+        let sealed = Arc::into_inner(sealed).expect("readers of a sealed batch hold the commit lock");
+        let waiters = sealed.open.waiters;
+        if outcome.is_ok() {
+            if sealed.open.sync_wanted {
+                self.commit.durable.store(number, Ordering::Release);
+            } else {
+                state.dirty.push(sealed.open.batch.start.segment);
+                state.dirty.sort_unstable();
+                state.dirty.dedup();
+            }
+            self.commit.completed.store(number, Ordering::Release);
+        }
+        state.buffers.push(sealed.open.batch.into_buffer());
+        self.become_idle(&mut state);
+        let next = state.open.as_ref().filter(|open| open.waiters > 0).map(|open| open.batch.start.number);
+        let state = self.wake(state, number, waiters, next);
+        outcome.map(|()| state)
+    }
+
+    /// Wakes the next batch's leader first, since the device is idle until that one runs, then everyone of this batch.
+    fn wake<'a>(&'a self, state: Guard<'a>, number: u64, waiters: u32, next: Option<u64>) -> Guard<'a> {
+        let word = |number: u64| &self.commit.words[number as usize % WORDS];
+        if waiters > 0 {
+            word(number).fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(next) = next {
+            word(next).fetch_add(1, Ordering::Relaxed);
+        }
+        if waiters == 0 && next.is_none() {
+            return state;
+        }
+        drop(state);
+        if let Some(next) = next {
+            if self.commit.failed.get().is_some() {
+                atomic_wait::wake_all(word(next));
+            } else {
+                atomic_wait::wake_one(word(next));
+            }
+        }
+        if waiters > 0 {
+            atomic_wait::wake_all(word(number));
+        }
+        self.commit.lock()
+    }
+
+    fn write_sealed(&self, sealed: &Sealed, flush_first: Vec<u32>) -> Result<()> {
+        let start = &sealed.open.batch.start;
+        let segment = self.segments.get(start.segment);
+        let path = || self.segments.path(start.segment);
+        // Everything before a durable batch must be durable too, or the chain to it would break.
+        self.sync_segments(&flush_first)?;
+        let sync = if sealed.open.sync_wanted { WriteSync::Now } else { WriteSync::Later };
+        if let Some(header) = &sealed.open.segment_header {
+            let mut unit = crate::io::AlignedBuffer::new(UNIT_BYTES);
+            put(&mut unit, 0, &header.encode());
+            segment.file.write_at(&unit, 0, sync).map_err(|e| Error::io("write", path(), &e))?;
+        }
+        let bytes = sealed.open.batch.bytes(sealed.length);
+        segment.file.write_at(bytes, u64::from(start.offset), sync).map_err(|e| Error::io("write", path(), &e))?;
+        let counters = &self.commit.counters;
+        counters.log_bytes.fetch_add(sealed.length as u64, Ordering::Relaxed);
+        counters.batches.fetch_add(1, Ordering::Relaxed);
+        counters.records.fetch_add(u64::from(sealed.open.batch.records()), Ordering::Relaxed);
+        segment.records.fetch_add(u64::from(sealed.open.batch.records()), Ordering::Relaxed);
+        segment.written_end.store(u64::from(start.offset) + sealed.length as u64, Ordering::Release);
+        Ok(())
+    }
+
+    fn sync_segments(&self, numbers: &[u32]) -> Result<()> {
+        for &number in numbers {
+            let segment = self.segments.get(number);
+            segment.file.sync().map_err(|e| Error::io("flush", self.segments.path(number), &e))?;
+        }
+        Ok(())
+    }
+
+    /// Publishes what waited for this batch, and waits for those who publish for themselves.
+    fn publish_sealed(&self, sealed: &Sealed) {
+        let batch = &sealed.open.batch;
+        for deferred in &sealed.open.deferred {
+            let (placed, hash) = (&deferred.placed, deferred.hash);
+            let record = batch.record_at(placed.record_offset);
+            let deleted = record.kind == Kind::Delete;
+            let chunks = if record.chunked { batch.value_at(&record, placed) } else { &[] };
+            let publication = Publication { key: record.key, hash, placed, deleted, chunks };
+            let (Kind::Put | Kind::Delete, Some(generation)) = (record.kind, &deferred.generation) else { continue };
+            match record.moved {
+                Some(origin) => self.publish_move(generation, &publication, origin),
+                None => self.publish(generation, &publication),
+            }
+        }
+        let publishing = &self.commit.publishing[batch.start.number as usize % WORDS];
+        while publishing.load(Ordering::Acquire) > 0 {
+            std::thread::yield_now();
+        }
+        let end = u64::from(batch.start.offset) + sealed.length as u64;
+        self.segments.get(batch.start.segment).published_end.store(end, Ordering::Release);
+    }
+}

@@ -61,6 +61,8 @@ impl Generation {
 pub(crate) struct TableSlot {
     pub(crate) name: String,
     pub(crate) kind: IndexKind,
+    /// The store that the table belongs to.
+    pub(crate) store: [u8; 16],
     current: RwLock<Option<Arc<Generation>>>,
 }
 
@@ -85,6 +87,7 @@ struct Tables {
 
 /// All tables of a store.
 pub(crate) struct Catalog {
+    store: [u8; 16],
     segment_bytes: u64,
     tables: RwLock<Tables>,
     /// Held by whoever creates, truncates or drops a table, from the decision to the publication.
@@ -92,9 +95,9 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    pub(crate) fn new(segment_bytes: u64) -> Catalog {
+    pub(crate) fn new(store: [u8; 16], segment_bytes: u64) -> Catalog {
         let tables = Tables { next_id: FIRST_TABLE_ID, ..Tables::default() };
-        Catalog { segment_bytes, tables: RwLock::new(tables), changing: Mutex::default() }
+        Catalog { store, segment_bytes, tables: RwLock::new(tables), changing: Mutex::default() }
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<Arc<TableSlot>> {
@@ -128,13 +131,18 @@ impl Catalog {
     /// catalog has gone beyond has no effect. Returns the generation that was replaced.
     pub(crate) fn apply_create(&self, name: &str, kind: IndexKind, id: u32) -> Option<Arc<Generation>> {
         let mut tables = self.write();
-        if tables.next_id > id && tables.by_name.get(name).is_some_and(|slot| Self::id(slot).is_some_and(|old| old >= id)) {
+        if tables.next_id > id
+            && tables.by_name.get(name).is_some_and(|slot| Self::id(slot).is_some_and(|old| old >= id))
+        {
             return None;
         }
         tables.next_id = tables.next_id.max(id + 1);
         let generation = Arc::new(Generation::new(id, kind, self.segment_bytes));
         tables.by_id.insert(id, Arc::clone(&generation));
-        let fresh = || Arc::new(TableSlot { name: name.to_string(), kind, current: RwLock::default() });
+        let fresh = || {
+            let (name, store) = (name.to_string(), self.store);
+            Arc::new(TableSlot { name, kind, store, current: RwLock::default() })
+        };
         let slot = Arc::clone(tables.by_name.entry(name.to_string()).or_insert_with(fresh));
         let old = Self::id(&slot).and_then(|old| tables.by_id.remove(&old));
         slot.set(Some(generation));

@@ -13,9 +13,7 @@ use crate::index::hash::{HashIndex, SHARDS};
 use crate::io::{Access, Device, File, WriteSync};
 use crate::log::segment::{Damage, FORMAT_VERSION, put, u32_at, u64_at};
 use crate::log::{Position, Segment, State};
-use crate::manifest::{
-    Manifest, ManifestSegment, ManifestTable, new_name, read_file, rename_durably, replace_file,
-};
+use crate::manifest::{Manifest, ManifestSegment, ManifestTable, new_name, read_file, rename_durably, replace_file};
 
 const HASH_MAGIC: &[u8; 8] = b"AIODBHSH";
 const HASH_HEADER_BYTES: usize = 64;
@@ -81,7 +79,9 @@ impl<D: Device> Engine<D> {
         let lmdb = self.lmdb();
         let entries = lmdb.tail.freeze();
         // Durable in the log first. This also publishes every write that is older than an entry of the tail.
-        let committed = self.flush().and_then(|()| lmdb.commit(&entries, position, &mut |table, dead| self.count_dead(table, Some(dead))));
+        let committed = self
+            .flush()
+            .and_then(|()| lmdb.commit(&entries, position, &mut |table, dead| self.count_dead(table, Some(dead))));
         if let Err(error) = &committed {
             // The frozen entries stay where gets find them; without their commit no checkpoint can follow.
             self.commit.fail(error);
@@ -214,7 +214,15 @@ impl<D: Device> Engine<D> {
         // What is activated from now on is found by its header.
         let segments: Vec<_> = listed.filter(|segment| segment.life <= position.life).collect();
         let next_life = next_life.min(position.life + 1);
-        Manifest { checkpoint, position, next_sequence, next_life, next_table: self.catalog.next_id(), tables, segments }
+        Manifest {
+            checkpoint,
+            position,
+            next_sequence,
+            next_life,
+            next_table: self.catalog.next_id(),
+            tables,
+            segments,
+        }
     }
 
     /// Removes the checkpoints of hash indexes that the manifest does not name.
@@ -265,11 +273,10 @@ impl<D: Device> Engine<D> {
         }
         let path = self.hash_checkpoint_path(generation.id, number);
         let Some(bytes) = read_file(&self.device, &path)? else { return Ok(None) };
-        decode_hash(index, &bytes, &self.segments.store, generation.id, number)
-            .map_err(|(offset, damage)| {
-                let advice = "`aiodb verify --rebuild` makes the index again from the log";
-                crate::manifest::damage_error(&path, offset as u64, damage, advice)
-            })?;
+        decode_hash(index, &bytes, &self.segments.store, generation.id, number).map_err(|(offset, damage)| {
+            let advice = "`aiodb verify --rebuild` makes the index again from the log";
+            crate::manifest::damage_error(&path, offset as u64, damage, advice)
+        })?;
         *generation.checkpointed.lock().expect("nobody else has it yet") = (number, 0);
         Ok(Some(()))
     }
@@ -316,7 +323,8 @@ fn decode_hash(
         let short = (at, Damage::Foreign("the file is too short"));
         let shard_header = bytes.get(at..at + SHARD_HEADER_BYTES).ok_or(short)?;
         let start = at + SHARD_HEADER_BYTES;
-        let end = usize::try_from(u64_at(shard_header, 0)).ok().and_then(|length| start.checked_add(length)).ok_or(short)?;
+        let end =
+            usize::try_from(u64_at(shard_header, 0)).ok().and_then(|length| start.checked_add(length)).ok_or(short)?;
         let body = bytes.get(start..end).ok_or(short)?;
         if crc32c::crc32c(body) != u32_at(shard_header, 8) {
             return Err((at, Damage::Checksum));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::background::{self, Step};
 use crate::catalog::TableSlot;
-use crate::engine::Engine;
+use crate::engine::{Engine, Handle};
 use crate::io::{Device, Disk};
 use crate::reader::Reader;
 use crate::stats::Stats;
@@ -18,7 +18,7 @@ use crate::{Durability, Error, IndexKind, Options, Result};
 /// The store is closed by [`Db::close`], or when the last handle on it (of tables and readers too) is dropped; the first
 /// reports failures, the second cannot.
 pub struct Db<D: Device = Disk> {
-    engine: Arc<Engine<D>>,
+    engine: Arc<Handle<D>>,
 }
 
 impl<D: Device> Clone for Db<D> {
@@ -58,7 +58,7 @@ impl<D: Device> Db<D> {
         if run_background {
             background::start(&engine)?;
         }
-        Ok(Db { engine })
+        Ok(Db { engine: Arc::new(Handle(engine)) })
     }
 
     /// Makes everything durable, writes a checkpoint and releases the store. Later calls on any handle fail with
@@ -125,7 +125,10 @@ impl<D: Device> Db<D> {
         if batch.operations.is_empty() {
             return Ok(());
         }
-        let engine = &self.engine;
+        let engine: &Engine<D> = &self.engine;
+        if let Some(foreign) = batch.operations.iter().find(|operation| operation.slot.store != engine.segments.store) {
+            return Err(Error::NoSuchTable { name: format!("{} (of another store)", foreign.slot.name) });
+        }
         let _staging = batch.has_large(engine).then(|| engine.begin_staging());
         // Large values go ahead in chunks; the batch holds only their lists.
         let mut lists = Vec::with_capacity(batch.operations.len());
@@ -184,7 +187,7 @@ impl<D: Device> Db<D> {
 /// A handle on a named table. Cheap to clone; it follows the table through truncates, and fails with
 /// [`Error::NoSuchTable`] once it was dropped.
 pub struct Table<D: Device = Disk> {
-    engine: Arc<Engine<D>>,
+    engine: Arc<Handle<D>>,
     slot: Arc<TableSlot>,
 }
 

@@ -73,7 +73,7 @@ impl<D: Device> Engine<D> {
             Some(identity) => identity,
             None => create_store(&device, root, &options)?,
         };
-        remove_unfinished(&device, root)?;
+        settle_directories(&device, root)?;
         let manifest = read_manifest(&device, root, &identity)?;
         let engine = Self::assemble(device, root, options, &identity, &manifest, lock);
         let rebuild = engine.load_indexes(&manifest)?;
@@ -96,7 +96,7 @@ impl<D: Device> Engine<D> {
     ) -> Engine<D> {
         let report = device.report();
         let segments = Segments::new(device.clone(), root.join("log"), identity.store, identity.segment_bytes);
-        let catalog = Catalog::new(identity.segment_bytes);
+        let catalog = Catalog::new(identity.store, identity.segment_bytes);
         for table in &manifest.tables {
             catalog.apply_create(&table.name, table.kind, table.id);
         }
@@ -230,7 +230,13 @@ impl<D: Device> Engine<D> {
     }
 
     /// Puts one value, large ones in chunks that come before the record that names them.
-    pub(crate) fn put(&self, generation: Arc<Generation>, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+    pub(crate) fn put(
+        &self,
+        generation: Arc<Generation>,
+        key: &[u8],
+        value: &[u8],
+        durability: Durability,
+    ) -> Result<()> {
         if value.len() <= self.whole_value_bytes() {
             let operation = self.put_operation(generation, key, value, false);
             return self.write(&[operation], durability);
@@ -337,8 +343,29 @@ impl<D: Device> Engine<D> {
             None => self.checkpoint(),
         };
         self.commit.close();
+        if let Some(lmdb) = self.lmdb.get() {
+            lmdb.close();
+        }
         drop(self.lock.lock().expect("no code panics while it releases the lock").take());
         outcome
+    }
+}
+
+/// What the users' handles share: the last one closes the store.
+pub(crate) struct Handle<D: Device>(pub(crate) Arc<Engine<D>>);
+
+impl<D: Device> std::ops::Deref for Handle<D> {
+    type Target = Engine<D>;
+
+    fn deref(&self) -> &Engine<D> {
+        &self.0
+    }
+}
+
+impl<D: Device> Drop for Handle<D> {
+    fn drop(&mut self) {
+        // Nobody is left to be told. What was acknowledged is safe without it; a clean close only saves the replay.
+        let _ = self.0.close();
     }
 }
 
@@ -382,14 +409,14 @@ fn read_identity<D: Device>(device: &D, root: &Path) -> Result<Option<Identity>>
 
 /// Without an identity, a directory may only hold what an interrupted creation has left.
 fn refuse_foreign_directory<D: Device>(device: &D, root: &Path, options: &Options) -> Result<()> {
-    if !options.create {
-        return Err(Error::NoStore { path: root.to_path_buf() });
-    }
     const OURS: [&str; 8] = ["LOCK", "MANIFEST", "MANIFEST.copy", "index", "log", "lost+found", "pending", "STORE.new"];
     let names = device.list(root).map_err(|e| Error::io("list", root, &e))?;
     let foreign = |name: &String| !OURS.contains(&name.trim_end_matches(".new")) && !OURS.contains(&name.as_str());
     if names.iter().any(foreign) {
         return Err(Error::NotAStore { path: root.to_path_buf() });
+    }
+    if !options.create {
+        return Err(Error::NoStore { path: root.to_path_buf() });
     }
     Ok(())
 }
@@ -436,14 +463,16 @@ fn read_manifest<D: Device>(device: &D, root: &Path, identity: &Identity) -> Res
     }
 }
 
-/// Removes files that were being written when the process died.
-fn remove_unfinished<D: Device>(device: &D, root: &Path) -> Result<()> {
+/// Removes files that were being written when the process died, and makes the names of those that it had finished
+/// survive a power cut: it may have died before it could.
+fn settle_directories<D: Device>(device: &D, root: &Path) -> Result<()> {
     for directory in [root.to_path_buf(), root.join("log"), root.join("index")] {
         let names = device.list(&directory).map_err(|e| Error::io("list", &directory, &e))?;
         for name in names.iter().filter(|name| name.ends_with(".new")) {
             let path = directory.join(name);
             device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
         }
+        device.sync_dir(&directory).map_err(|e| Error::io("flush", &directory, &e))?;
     }
     Ok(())
 }

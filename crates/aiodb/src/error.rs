@@ -11,16 +11,34 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// There is no store and none was to be made.
     #[error("no store at {path}: create one by opening it with `create`, or check the path")]
-    NoStore { /** The directory asked for. */ path: PathBuf },
+    NoStore {
+        /** The directory asked for. */
+        path: PathBuf,
+    },
     /// The directory holds something else.
     #[error("{path} is not a store and not empty: choose an empty directory or an existing store")]
-    NotAStore { /** The directory asked for. */ path: PathBuf },
+    NotAStore {
+        /** The directory asked for. */
+        path: PathBuf,
+    },
     /// Another process has the store open.
     #[error("the store at {path} is in use by {holder}: close it there first")]
-    Locked { /** The store. */ path: PathBuf, /** Who holds it. */ holder: String },
+    Locked {
+        /** The store. */
+        path: PathBuf,
+        /** Who holds it. */
+        holder: String,
+    },
     /// The files were written by a newer version of this software.
     #[error("{path} has format version {found}, this program knows versions up to {known}: use a newer aiodb")]
-    NewerVersion { /** The file. */ path: PathBuf, /** Its version. */ found: u32, /** Ours. */ known: u32 },
+    NewerVersion {
+        /** The file. */
+        path: PathBuf,
+        /** Its version. */
+        found: u32,
+        /** Ours. */
+        known: u32,
+    },
     /// The operating system refused an operation on a file.
     #[error("cannot {action} {path}: {reason}")]
     Io {
@@ -45,44 +63,91 @@ pub enum Error {
     },
     /// There is no space for another segment. Reads and deletes go on; writes resume once there is space.
     #[error("no space left for new data in {path}: delete records or free disk space; reads and deletes still work")]
-    DiskFull { /** The store. */ path: PathBuf },
+    DiskFull {
+        /** The store. */
+        path: PathBuf,
+    },
     /// An earlier write or flush failed and its outcome is unknown.
-    #[error("the store no longer accepts writes because an earlier one failed ({cause}): reopen it to recover what is durable")]
-    Failed { /** The failure. */ cause: String },
+    #[error(
+        "the store no longer accepts writes because an earlier one failed ({cause}): reopen it to recover what is durable"
+    )]
+    Failed {
+        /** The failure. */
+        cause: String,
+    },
     /// A key's length is outside 1 byte to 64 KiB.
     #[error("a key of {length} bytes: keys have 1 to {max} bytes in this store")]
-    KeyLength { /** Its length in bytes. */ length: usize, /** The limit. */ max: usize },
+    KeyLength {
+        /** Its length in bytes. */
+        length: usize,
+        /** The limit. */
+        max: usize,
+    },
     /// A value is too long.
     #[error("a value of {length} bytes: values have at most {max} bytes in this store")]
-    ValueLength { /** Its length in bytes. */ length: usize, /** The limit. */ max: usize },
+    ValueLength {
+        /** Its length in bytes. */
+        length: usize,
+        /** The limit. */
+        max: usize,
+    },
     /// An atomic batch does not fit.
     #[error("an atomic batch of {length} bytes: it may have at most {max}; split it")]
-    BatchTooLarge { /** Its encoded length in bytes. */ length: usize, /** The limit. */ max: usize },
+    BatchTooLarge {
+        /** Its encoded length in bytes. */
+        length: usize,
+        /** The limit. */
+        max: usize,
+    },
     /// No table has this name.
     #[error("there is no table `{name}`")]
-    NoSuchTable { /** The name. */ name: String },
+    NoSuchTable {
+        /** The name. */
+        name: String,
+    },
     /// The table is there already, with another index or none wanted.
     #[error("the table `{name}` exists already, with index `{kind}`")]
-    TableExists { /** The name. */ name: String, /** Its index. */ kind: &'static str },
+    TableExists {
+        /** The name. */
+        name: String,
+        /** Its index. */
+        kind: &'static str,
+    },
     /// A table's name is empty, too long or not printable.
     #[error("`{name}` cannot name a table: use 1 to 255 bytes without control characters")]
-    TableName { /** The name. */ name: String },
+    TableName {
+        /** The name. */
+        name: String,
+    },
     /// An option is outside its range.
     #[error("{option} = {value}: {allowed}")]
     Option {
-        /** The option. */ option: &'static str,
-        /** What was given. */ value: String,
-        /** What may be given. */ allowed: &'static str,
+        /** The option. */
+        option: &'static str,
+        /** What was given. */
+        value: String,
+        /** What may be given. */
+        allowed: &'static str,
     },
     /// A forced backend does not work here.
     #[error("the device backend `{backend}` does not work here: {reason}; use `auto` or another one")]
-    Backend { /** The backend. */ backend: &'static str, /** The system's message. */ reason: String },
+    Backend {
+        /** The backend. */
+        backend: &'static str,
+        /** The system's message. */
+        reason: String,
+    },
     /// The store was closed.
     #[error("the store was closed")]
     Closed,
     /// The index library failed.
     #[error("the index in {path} failed: {reason}; if it is damaged, rebuild it from the log")]
-    Index { /** The index. */ path: PathBuf, /** The library's message. */ reason: String },
+    Index {
+        /** The index. */
+        path: PathBuf,
+        /** The library's message. */
+        reason: String,
+    },
 }
 
 impl Error {

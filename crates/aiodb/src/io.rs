@@ -5,13 +5,15 @@
 //! faults, on which the same engine runs in tests. Nothing else in the engine may touch a file, the time or a random
 //! number, with one stated exception: LMDB maps its own file.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("aiodb reads through interfaces of the Linux kernel and is not available for other systems");
+
 pub mod buffer;
 pub mod disk;
 mod libaio;
 pub mod reads;
 pub mod sim;
 mod threads;
-#[cfg(target_os = "linux")]
 mod uring;
 
 use std::io;

@@ -146,13 +146,16 @@ impl<D: Device> Segment<D> {
     }
 }
 
+/// Places for segments that are made together.
+type Group<D> = Box<[OnceLock<Segment<D>>]>;
+
 /// All segments of a store, looked up without a lock.
 pub(crate) struct Segments<D: Device> {
     device: D,
     directory: PathBuf,
     pub(crate) store: [u8; 16],
     pub(crate) segment_bytes: u64,
-    groups: Box<[OnceLock<Box<[OnceLock<Segment<D>>]>>]>,
+    groups: Box<[OnceLock<Group<D>>]>,
     pool: Mutex<Pool>,
     /// Held while a segment is made, so that two threads do not make the same one.
     making: Mutex<()>,
@@ -196,11 +199,6 @@ impl<D: Device> Segments<D> {
         segments
     }
 
-    /// Where a Location stands in the order in which the log was written.
-    pub(crate) fn order(&self, location: Location) -> (u64, u32) {
-        (self.get(location.segment).life(), location.offset)
-    }
-
     pub(crate) fn seed(&self, segment: &Segment<D>) -> Seed {
         Seed::new(&self.store, segment.number, segment.life())
     }
@@ -231,11 +229,8 @@ impl<D: Device> Segments<D> {
     /// Takes a free segment. Ordinary writes leave the reserve alone: they make a new segment or are refused.
     pub(crate) fn take_free(&self, may_use_reserve: bool) -> Result<&Segment<D>> {
         let kept = if may_use_reserve { 0 } else { RESERVED_SEGMENTS };
-        if self.pool().free.len() <= kept {
-            let made = self.create_one();
-            if self.pool().free.len() <= kept {
-                return Err(made.err().unwrap_or_else(|| self.full()));
-            }
+        while self.pool().free.len() <= kept {
+            self.create_one()?;
         }
         let number = self.pool().free.pop_first().ok_or_else(|| self.full())?;
         Ok(self.get(number))

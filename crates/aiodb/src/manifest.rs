@@ -4,7 +4,9 @@ use std::path::Path;
 
 use crate::catalog::{kind_byte, kind_from_byte};
 use crate::io::{Access, Device, File, UNIT_BYTES, WriteSync};
-use crate::log::segment::{Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, put, seal_header, u32_at, u64_at};
+use crate::log::segment::{
+    Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, put, seal_header, u32_at, u64_at,
+};
 use crate::log::{POSITION_BYTES, Position};
 use crate::{Error, IndexKind, Result};
 

@@ -17,7 +17,7 @@ use crate::index::hash::{HashIndex, Published, class_bound};
 use crate::index::lmdb::LmdbIndex;
 use crate::index::tail::{Entry, Inserted};
 use crate::io::Device;
-use crate::log::batch::Placed;
+use crate::log::batch::{BatchView, Placed};
 use crate::log::record::{Kind, Origin, Record, decode_chunks};
 
 /// Tags waiting to be settled; a writer that finds the queue full settles its own.
@@ -35,6 +35,8 @@ pub(crate) struct Publication<'a> {
     pub(crate) deleted: bool,
     /// The chunk list of a chunked record, else empty.
     pub(crate) chunks: &'a [u8],
+    /// The batch that the record was read back from, during recovery.
+    pub(crate) replayed: Option<BatchView<'a>>,
 }
 
 /// A tag of a hash index that may hold dead places.
@@ -76,7 +78,7 @@ impl<D: Device> Engine<D> {
         match &generation.index {
             TableIndex::Hash(index) => {
                 let location = hash_location(publication.placed.location);
-                let order = |location: Location| self.segments.order(location);
+                let order = |location: Location| self.order(publication, location);
                 if let Published::Inserted { older } = index.publish(publication.hash, location, order) {
                     self.segments.add_live(location);
                     self.count_chunks(generation.id, publication.chunks, 1);
@@ -94,6 +96,21 @@ impl<D: Device> Engine<D> {
                     }
                     self.count_dead(generation.id, replaced);
                 }
+            }
+        }
+    }
+
+    /// How new a place is, compared with that of a publication under the same tag. Places say it by themselves only
+    /// between batches: within one, packed records and large parts go different ways, and sequences decide.
+    fn order(&self, publication: &Publication<'_>, location: Location) -> (u64, u32, u64) {
+        match &publication.replayed {
+            // The batch being published is still pending, so whatever is not pending is older.
+            None if location.same_place(publication.placed.location) => (1, 0, publication.placed.sequence),
+            None => self.commit.pending_sequence(location).map_or((0, 0, 0), |sequence| (1, 0, sequence)),
+            Some(batch) => {
+                let life = self.segments.get(location.segment).life();
+                let sequence = batch.sequence_at(location).filter(|_| location.segment == batch.segment);
+                sequence.map_or((life, location.offset, 0), |sequence| (life, batch.offset, sequence))
             }
         }
     }
@@ -210,7 +227,10 @@ impl<D: Device> Engine<D> {
                 let again = Unsettled { generation: Arc::clone(&unsettled.generation), hash: unsettled.hash };
                 // A full queue only means that the next write to this tag settles it.
                 let _ = self.settling.push(again);
-            } else if newest.deleted && self.is_published(newest.location) && index.remove(unsettled.hash, newest.location) {
+            } else if newest.deleted
+                && self.is_published(newest.location)
+                && index.remove(unsettled.hash, newest.location)
+            {
                 self.segments.remove_live(newest.location);
             }
         }

@@ -119,7 +119,8 @@ impl<D: Device> Engine<D> {
     }
 
     fn chunks<'a>(&self, location: Location, list: &[u8]) -> Result<Outcome<'a>> {
-        let (length, chunks) = decode_chunks(list).ok_or_else(|| self.damaged(location, "a malformed list of chunks"))?;
+        let (length, chunks) =
+            decode_chunks(list).ok_or_else(|| self.damaged(location, "a malformed list of chunks"))?;
         Ok(Outcome::Chunks(length, chunks))
     }
 

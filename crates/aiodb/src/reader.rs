@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::TableSlot;
-use crate::engine::Engine;
+use crate::engine::{Engine, Handle};
 use crate::index::{Candidate, Candidates, Location};
 use crate::io::reads::{Done, Reads};
 use crate::io::{Device, MAX_QUEUE_DEPTH};
@@ -34,7 +34,7 @@ const BUFFER_BYTES: usize = 8 << 10;
 /// # Ok(()) }
 /// ```
 pub struct Reader<D: Device> {
-    engine: Arc<Engine<D>>,
+    engine: Arc<Handle<D>>,
     table: Arc<TableSlot>,
     reads: Reads<D::Queue>,
     gets: Vec<Get>,
@@ -92,7 +92,7 @@ enum Next {
 }
 
 impl<D: Device> Reader<D> {
-    pub(crate) fn new(engine: Arc<Engine<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
+    pub(crate) fn new(engine: Arc<Handle<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
         if !(1..=MAX_QUEUE_DEPTH).contains(&depth) {
             return Err(Error::Option { option: "depth", value: depth.to_string(), allowed: "1 to 4096" });
         }
@@ -119,6 +119,7 @@ impl<D: Device> Reader<D> {
         self.give_back();
         let generation = self.table.generation()?;
         self.engine.check_open()?;
+        self.engine.check_key(key)?;
         let number = *self.free.last().expect("a get is submitted only where there is room");
         let get = &mut self.gets[number as usize];
         // The pin comes before the look-up: what it finds stays readable until the answer is given back.

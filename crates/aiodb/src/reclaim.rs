@@ -1,12 +1,13 @@
 //! Takes space back: the records that are still alive in the emptiest segment are appended again, then the segment can be
 //! used for something else.
 //!
-//! What counts is the index, record by record; the counts of live bytes only choose the segment. A record is moved under
-//! the commit lock, while everything older is published, and only if its place is still the current one.
+//! What counts is the index, record by record; the counts of live bytes only choose the segment. A record is moved while
+//! everything older is published and nothing can be appended, and only if its place is still the current one.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::Result;
 use crate::catalog::{Generation, TableIndex};
 use crate::engine::Engine;
 use crate::index::{Candidates, Location};
@@ -18,7 +19,6 @@ use crate::log::segment::array;
 use crate::log::{Segment, State};
 use crate::manifest::damage_error;
 use crate::write::Operation;
-use crate::Result;
 
 /// Garbage is left alone until it is this share of all bytes in sealed segments...
 const GARBAGE_SHARE: f64 = 0.3;
@@ -123,9 +123,11 @@ impl<D: Device> Engine<D> {
         let Some(generation) = self.catalog.generation(record.table) else { return Ok(None) };
         let needed = match record.kind {
             Kind::Put => self.is_current(&generation, record.key, found.location)?,
-            Kind::Delete => self.tombstone_needed(origin_life(segment, found)) || {
-                self.is_current(&generation, record.key, found.location)?
-            },
+            Kind::Delete => {
+                self.tombstone_needed(origin_life(segment, found)) || {
+                    self.is_current(&generation, record.key, found.location)?
+                }
+            }
             Kind::Chunk => self.naming_record(&generation, record.key, found.location)?.is_some(),
             // The manifest has the tables.
             _ => false,
@@ -192,9 +194,11 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Asked under the commit lock. An index that cannot be asked moves nothing.
+    /// Asked while everything older is published. An index that cannot be asked moves nothing.
     fn still_current(&self, operation: &Operation<'_>) -> bool {
-        let (Some(generation), Some((origin, _))) = (&operation.generation, operation.append.moved) else { return false };
+        let (Some(generation), Some((origin, _))) = (&operation.generation, operation.append.moved) else {
+            return false;
+        };
         let location = Location { segment: origin.segment, offset: origin.offset, length: 0 };
         match operation.append.kind {
             Kind::Put => self.is_current(generation, operation.append.key, location).unwrap_or(false),

@@ -15,7 +15,8 @@ use crate::log::batch::{Append, BatchView, Found, Placed};
 use crate::log::record::{Chunk, Kind, Record, decode_chunks, encode_chunks};
 use crate::log::scan::Scan;
 use crate::log::segment::{
-    BATCH_LINK_OFFSET, BATCH_MOVES, BatchHeader, Damage, HEADER_BYTES, PendingHeader, Seed, SegmentHeader,
+    BATCH_CONTINUES, BATCH_LINK_OFFSET, BATCH_MOVES, BatchHeader, Damage, HEADER_BYTES, PendingHeader, Seed,
+    SegmentHeader,
 };
 use crate::log::{Position, Segment, State};
 use crate::manifest::{Manifest, damage_error, read_file};
@@ -204,6 +205,9 @@ impl<D: Device> Engine<D> {
             let Some(segment) = self.segments.find(number).filter(|segment| segment.state() == State::Sealed) else {
                 return Ok(());
             };
+            if !self.atom_is_complete(headers, &position, scan)? {
+                return Ok(());
+            }
             let Ok(batch) = scan.batch(&self.segments, segment, offset)? else { return Ok(()) };
             let header = batch.header;
             let moves = header.flags & BATCH_MOVES != 0;
@@ -219,14 +223,43 @@ impl<D: Device> Engine<D> {
                 }
             }
             let end = offset + u64::from(header.length);
-            walk.position =
-                Position { batch: header.number, checksum: batch.checksum, segment: number, life: segment.life(), offset: end };
+            walk.position = Position {
+                batch: header.number,
+                checksum: batch.checksum,
+                segment: number,
+                life: segment.life(),
+                offset: end,
+            };
             walk.next_sequence += if moves { 0 } else { u64::from(header.records) };
             recovered.batches += 1;
             recovered.records += u64::from(header.records);
             self.mark_replayed(segment, end, header.records);
             self.commit.replayed(walk.position, walk.next_sequence);
             self.keep_tail_bounded()?;
+        }
+    }
+
+    /// Whether the batches after a position are there up to the first that does not continue in the next one.
+    fn atom_is_complete(
+        &self,
+        headers: &BTreeMap<u32, SegmentHeader>,
+        position: &Position,
+        scan: &mut Scan,
+    ) -> Result<bool> {
+        let mut position = *position;
+        loop {
+            let (number, offset) = next_segment(headers, &position).unwrap_or((position.segment, position.offset));
+            let Some(segment) = self.segments.find(number) else { return Ok(false) };
+            let Ok(batch) = scan.batch(&self.segments, segment, offset)? else { return Ok(false) };
+            if batch.header.number != position.batch + 1 || batch.header.previous_checksum != position.checksum {
+                return Ok(false);
+            }
+            if batch.header.flags & BATCH_CONTINUES == 0 {
+                return Ok(true);
+            }
+            let (batch_number, checksum) = (batch.header.number, batch.checksum);
+            let end = offset + u64::from(batch.header.length);
+            position = Position { batch: batch_number, checksum, segment: number, life: segment.life(), offset: end };
         }
     }
 
@@ -299,12 +332,7 @@ impl<D: Device> Engine<D> {
         Ok(newer)
     }
 
-    fn publication<'a>(
-        &self,
-        view: &BatchView<'a>,
-        found: &Found<'a>,
-        placed: &'a Placed,
-    ) -> Result<Publication<'a>> {
+    fn publication<'a>(&self, view: &BatchView<'a>, found: &Found<'a>, placed: &'a Placed) -> Result<Publication<'a>> {
         let record = &found.record;
         let malformed = || self.damaged(found.location, "a malformed list of chunks");
         let chunks = if record.chunked { view.value(found).ok_or_else(malformed)? } else { &[] };
@@ -312,7 +340,7 @@ impl<D: Device> Engine<D> {
             decode_chunks(chunks).ok_or_else(malformed)?;
         }
         let (key, hash, deleted) = (record.key, self.hash(record.key), record.kind == Kind::Delete);
-        Ok(Publication { key, hash, placed, deleted, chunks })
+        Ok(Publication { key, hash, placed, deleted, chunks, replayed: Some(*view) })
     }
 
     fn replay_table(&self, record: &Record<'_>) -> Result<()> {
@@ -349,16 +377,22 @@ impl<D: Device> Engine<D> {
         let (mut expected, mut checksum) = (walk.position.batch + 1, walk.position.checksum);
         let mut next_sequence = walk.next_sequence;
         let mut out = Vec::new();
-        while let Some((header, batch)) = files.iter().find_map(|bytes| pending_batch(bytes, &self.segments.store, expected)) {
-            if header.previous_checksum != checksum || (header.flags == 0 && header.first_sequence != next_sequence) {
+        while let Some((header, batch)) =
+            files.iter().find_map(|bytes| pending_batch(bytes, &self.segments.store, expected))
+        {
+            if header.previous_checksum != checksum
+                || (header.flags & BATCH_MOVES == 0 && header.first_sequence != next_sequence)
+            {
                 break;
             }
             let seed = Seed::new(&header.store, header.segment, header.life);
             let sealed = BatchHeader::decode(batch, seed, header.offset).ok().filter(|(sealed, _)| {
-                batch.get(BATCH_LINK_OFFSET..sealed.length as usize)
+                batch
+                    .get(BATCH_LINK_OFFSET..sealed.length as usize)
                     .is_some_and(|body| seed.checksum(body) == sealed.body_checksum)
             });
-            let view = BatchView { bytes: batch, seed, segment: header.segment, offset: header.offset, number: header.number };
+            let view =
+                BatchView { bytes: batch, seed, segment: header.segment, offset: header.offset, number: header.number };
             // Moves need not be saved: what they moved is still where it was.
             if header.flags & BATCH_MOVES == 0 {
                 next_sequence = copy_pending(&view, next_sequence, &mut out);
@@ -374,6 +408,8 @@ impl<D: Device> Engine<D> {
     fn append_pending(&self, pending: Vec<Pending>) -> Result<u64> {
         let mut count = 0;
         let mut moved: BTreeMap<Location, Chunk> = BTreeMap::new();
+        // However many batches it takes: after a crash in between, the pending files are what counts.
+        self.commit.set_continues(true);
         let mut group = Vec::new();
         for mut record in pending {
             if record.chunked {
@@ -392,6 +428,8 @@ impl<D: Device> Engine<D> {
             count += group.len() as u64;
             group.clear();
         }
+        self.commit.set_continues(false);
+        self.flush()?;
         Ok(count)
     }
 
@@ -399,7 +437,8 @@ impl<D: Device> Engine<D> {
         let mut operations = Vec::new();
         for (position, record) in group.iter().enumerate() {
             let mut append = Append::new(record.kind, record.table, &record.key, &record.value);
-            (append.separate, append.more, append.chunked) = (record.separate, position + 1 < group.len(), record.chunked);
+            (append.separate, append.more, append.chunked) =
+                (record.separate, position + 1 < group.len(), record.chunked);
             let generation = self.catalog.generation(record.table);
             operations.push(Operation { generation, append, hash: self.hash(&record.key) });
         }
@@ -415,16 +454,18 @@ impl<D: Device> Engine<D> {
         let missing = walk.position.batch + 1;
         let (number, offset) =
             next_segment(headers, &walk.position).unwrap_or((walk.position.segment, walk.position.offset));
-        let mut witness = headers.values().find(|h| h.life >= walk.position.life && h.durable_batch >= missing).map(|h| h.segment);
+        let mut witness =
+            headers.values().find(|h| h.life >= walk.position.life && h.durable_batch >= missing).map(|h| h.segment);
         for segment in self.segments.in_use().into_iter().filter(|segment| segment.life() >= walk.position.life) {
             let on_chain = segment.life() == walk.position.life;
             let first = if on_chain { walk.position.offset } else { UNIT_BYTES as u64 };
             let seed = self.segments.seed(segment);
             for at in (first..self.segments.segment_bytes).step_by(UNIT_BYTES) {
-                if let Ok((header, _)) = scan.header(&self.segments, segment, seed, at)? {
-                    if header.number > walk.position.batch && header.durable_batch >= missing {
-                        witness = witness.or(Some(segment.number));
-                    }
+                if let Ok((header, _)) = scan.header(&self.segments, segment, seed, at)?
+                    && header.number > walk.position.batch
+                    && header.durable_batch >= missing
+                {
+                    witness = witness.or(Some(segment.number));
                 }
             }
         }

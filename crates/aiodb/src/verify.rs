@@ -129,7 +129,8 @@ impl<D: Device> Engine<D> {
                     let read = self.with_record(location, &mut |record| {
                         sound = record.table == generation.id && matches!(record.kind, Kind::Put | Kind::Delete);
                     });
-                    let wrong = || self.damaged(location, "the hash index refers to something that is no record of its table");
+                    let wrong =
+                        || self.damaged(location, "the hash index refers to something that is no record of its table");
                     match read {
                         Ok(()) if sound => report.index_entries += 1,
                         Ok(()) => report.add(wrong()),

@@ -14,10 +14,10 @@ use crate::catalog::Generation;
 use crate::engine::Engine;
 use crate::index::Location;
 use crate::io::{Device, File, Mapping, UNIT_BYTES, WriteSync};
-use crate::log::{Position, State};
 use crate::log::batch::{Append, BatchStart, OpenBatch, Placed};
 use crate::log::record::Kind;
-use crate::log::segment::{BATCH_MOVES, SegmentHeader, put};
+use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader, put};
+use crate::log::{Position, State};
 use crate::publish::Publication;
 use crate::{Durability, Error, Result};
 
@@ -82,6 +82,8 @@ pub(crate) struct CommitState {
     completed_end: (Position, u64),
     /// Reclaim wants the next batch for itself.
     moves_turn: bool,
+    /// Batches that are written now count only together with the one after them.
+    continues: bool,
     /// The next batch goes into a fresh segment whatever room is left in this one.
     leave_segment: bool,
     /// The header of the current segment, while no batch has been written there.
@@ -148,6 +150,7 @@ impl Commit {
             end,
             completed_end: (end, next_sequence),
             moves_turn: false,
+            continues: false,
             leave_segment: true,
             unwritten_header: None,
             next_sequence,
@@ -225,6 +228,11 @@ impl Commit {
         self.completed.store(position.batch, Ordering::Release);
     }
 
+    /// From now on, batches count only together with the one after them, until this is switched off before the last.
+    pub(crate) fn set_continues(&self, continues: bool) {
+        self.lock().continues = continues;
+    }
+
     /// Exchanges the memory of batches while no batch is open.
     pub(crate) fn use_buffers(&self, buffers: Vec<Mapping>) {
         let mut state = self.lock();
@@ -257,6 +265,13 @@ impl Commit {
         let state = self.lock();
         let open = state.open.as_ref().is_some_and(|open| open.batch.read(location, out));
         open || state.sealed.as_ref().is_some_and(|sealed| sealed.open.batch.read(location, out))
+    }
+
+    /// The sequence of the whole record at a location, if it is in a batch that is not yet written and published.
+    pub(crate) fn pending_sequence(&self, location: Location) -> Option<u64> {
+        let state = self.lock();
+        let open = state.open.as_ref().and_then(|open| open.batch.sequence_at(location));
+        open.or_else(|| state.sealed.as_ref().and_then(|sealed| sealed.open.batch.sequence_at(location)))
     }
 
     /// Bytes in the open batch, for the background writer.
@@ -299,7 +314,8 @@ impl<D: Device> Engine<D> {
             let append = &operation.append;
             let chunks = if append.chunked { append.value } else { &[] };
             let deleted = append.kind == Kind::Delete;
-            let publication = Publication { key: append.key, hash: operation.hash, placed, deleted, chunks };
+            let hash = operation.hash;
+            let publication = Publication { key: append.key, hash, placed, deleted, chunks, replayed: None };
             if let (Kind::Put | Kind::Delete, Some(generation)) = (append.kind, &operation.generation) {
                 self.publish(generation, &publication);
             }
@@ -349,7 +365,8 @@ impl<D: Device> Engine<D> {
     }
 
     /// Appends records moved out of one segment as a batch of their own: a unit must not hold a live record of a key
-    /// beside a move of an older one. `still_current` is asked under the commit lock. Returns where each record went
+    /// beside a move of an older one. `still_current` is asked while everything older is published. Returns where each
+    /// record went
     /// (`None` if it was no longer current).
     pub(crate) fn write_moves(
         &self,
@@ -379,12 +396,16 @@ impl<D: Device> Engine<D> {
         if let Some(open) = state.open.take() {
             self.put_back_empty(&mut state, open);
         }
+        drop(state);
+        // Nothing can be appended before this turn ends, so what is current now is so at the append. The indexes are
+        // not asked under the commit lock, because a publication takes them in the other order.
         let current: Vec<bool> = moves.iter().map(still_current).collect();
         let kept = || moves.iter().zip(&current).filter(|(_, current)| **current).map(|(operation, _)| operation);
         let most_bytes = kept().map(|operation| operation.append.most_bytes()).sum::<usize>();
         if most_bytes == 0 {
             return Ok(vec![None; moves.len()]);
         }
+        let mut state = self.idle()?;
         self.open_batch(&mut state, most_bytes, true, BATCH_MOVES)?;
         let open = state.open.as_mut().expect("just opened");
         let mut placed = Vec::with_capacity(moves.len());
@@ -524,9 +545,12 @@ impl<D: Device> Engine<D> {
     fn lead<'a>(&'a self, mut state: Guard<'a>) -> Result<Guard<'a>> {
         assert!(!state.busy, "one batch is written at a time");
         let mut open = state.open.take().expect("a leader has a batch to write");
+        if state.continues {
+            open.batch.start.flags |= BATCH_CONTINUES;
+        }
         let (length, checksum) = open.batch.seal(self.commit.durable());
         let number = open.batch.start.number;
-        if open.batch.start.flags == 0 {
+        if open.batch.start.flags & BATCH_MOVES == 0 {
             state.next_sequence += u64::from(open.batch.records());
         }
         state.end.batch = number;
@@ -633,7 +657,7 @@ impl<D: Device> Engine<D> {
             let record = batch.record_at(placed.record_offset);
             let deleted = record.kind == Kind::Delete;
             let chunks = if record.chunked { batch.value_at(&record, placed) } else { &[] };
-            let publication = Publication { key: record.key, hash, placed, deleted, chunks };
+            let publication = Publication { key: record.key, hash, placed, deleted, chunks, replayed: None };
             let (Kind::Put | Kind::Delete, Some(generation)) = (record.kind, &deferred.generation) else { continue };
             match record.moved {
                 Some(origin) => self.publish_move(generation, &publication, origin),

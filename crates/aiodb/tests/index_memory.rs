@@ -31,7 +31,7 @@ fn a_key_takes_at_most_twelve_bytes() {
     let mut random = fastrand::Rng::with_seed(1);
     let mut insert = |keys: std::ops::Range<u64>| {
         for key in keys {
-            let published = index.publish(random.u64(..), place(key), |place| (place.segment.into(), place.offset));
+            let published = index.publish(random.u64(..), place(key), |place| (place.segment, place.offset));
             assert!(matches!(published, Published::Inserted { .. }));
         }
         anonymous_bytes()

@@ -84,7 +84,7 @@ impl HashIndex {
 
     /// Adds a location in front of the first one under its tag whose order is less. `order` says how new a location is;
     /// it is called under the shard's lock, only if the tag is in use, and must not call the index.
-    pub fn publish(&self, hash: u64, location: Location, order: impl Fn(Location) -> (u64, u32)) -> Published {
+    pub fn publish<O: Ord>(&self, hash: u64, location: Location, order: impl Fn(Location) -> O) -> Published {
         let slot = self.slot(hash, location);
         let mut shard = self.write(shard_of(hash));
         let run = shard.run(slot.tag());

@@ -7,17 +7,17 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, RwLock};
+use std::sync::{Mutex, RwLock, RwLockReadGuard};
 
 use heed::types::Bytes;
-use heed::{Database, Env, EnvFlags, EnvOpenOptions, MdbError, RwTxn};
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RwTxn};
 use sha2::{Digest, Sha256};
 use smallvec::SmallVec;
 
 use super::tail::{Entries, Entry, Inserted, Known, Tail};
 use super::{Candidate, Location};
-use crate::log::segment::{put, u32_at, u64_at};
 use crate::log::Position;
+use crate::log::segment::{put, u32_at, u64_at};
 use crate::{Error, Result};
 
 /// The first id of a user's table; lower ones prefix the index's own keys.
@@ -51,13 +51,12 @@ pub(crate) type Died<'a> = &'a mut dyn FnMut(u32, Entry);
 
 /// The environment of all `lmdb` tables.
 pub(crate) struct LmdbIndex {
-    env: Env,
-    database: Database<Bytes, Bytes>,
+    /// Read for the time of a transaction, written while the map grows; `None` once the index is closed.
+    env: RwLock<Option<Env>>,
+    database: Database<'static, Bytes, Bytes>,
     path: PathBuf,
     store: [u8; 16],
     pub(crate) tail: Tail,
-    /// Read for the time of a transaction, written while the map grows.
-    map: RwLock<()>,
     /// Entries in LMDB, by table.
     counts: Mutex<BTreeMap<u32, i64>>,
 }
@@ -73,16 +72,17 @@ impl LmdbIndex {
         unsafe { options.flags(EnvFlags::NO_READ_AHEAD) };
         // SAFETY: the store's lock keeps other processes from this file, and nothing else here writes to it.
         let env = unsafe { options.open(path) }.map_err(failed)?;
-        let mut txn = env.write_txn().map_err(failed)?;
-        let database = env.create_database::<Bytes, Bytes>(&mut txn, None).map_err(failed)?;
-        txn.commit().map_err(failed)?;
+        let txn = env.write_txn().map_err(failed)?;
+        let made = env.create_databases_and_commit(txn, |opener, txn| -> heed::Result<_> {
+            Ok(CommitOrAbort::<_, ()>::Commit(opener.create_database(txn, None)?))
+        });
+        let database = made.map_err(failed)?.unwrap_commit();
         let index = LmdbIndex {
-            env,
+            env: RwLock::new(Some(env)),
             database,
             path: path.to_path_buf(),
             store,
             tail: Tail::default(),
-            map: RwLock::default(),
             counts: Mutex::default(),
         };
         let counts = index.load_prefix(COUNT_PREFIX, |value| u64_at(value, 0) as i64)?;
@@ -118,7 +118,13 @@ impl LmdbIndex {
     }
 
     /// Publishes a moved record if what it replaces is still current. `Some(replaced)` as [`Tail::replace`].
-    pub(crate) fn relocate(&self, table: u32, key: &[u8], from: Location, entry: Entry) -> Result<Option<Option<Entry>>> {
+    pub(crate) fn relocate(
+        &self,
+        table: u32,
+        key: &[u8],
+        from: Location,
+        entry: Entry,
+    ) -> Result<Option<Option<Entry>>> {
         let key = encode_key(table, key);
         match self.current(&key)? {
             Some(current) if !current.deleted && current.location.same_place(from) => {
@@ -179,8 +185,8 @@ impl LmdbIndex {
 
     /// The position that the index covers, `None` in a new environment.
     pub(crate) fn position(&self) -> Result<Option<Position>> {
-        let _map = self.map.read().expect("no code panics while it holds the map");
-        let txn = self.env.read_txn().map_err(|e| self.failed(&e))?;
+        let env = self.env();
+        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(|e| self.failed(&e))?;
         let Some(bytes) = self.database.get(&txn, &POSITION_KEY).map_err(|e| self.failed(&e))? else {
             return Ok(None);
         };
@@ -209,7 +215,7 @@ impl LmdbIndex {
 
     /// Bytes of the environment's file.
     pub(crate) fn disk_bytes(&self) -> u64 {
-        self.env.real_disk_size().unwrap_or(0)
+        self.env().as_ref().map_or(0, |env| env.real_disk_size().unwrap_or(0))
     }
 
     /// Visits up to `limit` committed entries of a table after `after`; returns the last key seen, `None` at the end.
@@ -221,9 +227,9 @@ impl LmdbIndex {
         limit: usize,
         visit: &mut dyn FnMut(&[u8], Entry),
     ) -> Result<Option<Vec<u8>>> {
-        let _map = self.map.read().expect("no code panics while it holds the map");
+        let env = self.env();
         let failed = |e: heed::Error| self.failed(&e);
-        let txn = self.env.read_txn().map_err(failed)?;
+        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(failed)?;
         let first = table.to_be_bytes().to_vec();
         let end = (table + 1).to_be_bytes().to_vec();
         let start = after.map_or(Bound::Included(&first[..]), Bound::Excluded);
@@ -249,8 +255,8 @@ impl LmdbIndex {
     }
 
     fn committed(&self, key: &[u8]) -> Result<Option<Entry>> {
-        let _map = self.map.read().expect("no code panics while it holds the map");
-        let txn = self.env.read_txn().map_err(|e| self.failed(&e))?;
+        let env = self.env();
+        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(|e| self.failed(&e))?;
         let value = self.database.get(&txn, key).map_err(|e| self.failed(&e))?;
         value.map_or(Ok(None), |value| decode_entry(value).map(Some).ok_or_else(|| self.bad_entry()))
     }
@@ -293,10 +299,7 @@ impl LmdbIndex {
     ) -> Result<()> {
         loop {
             let mut counts = self.counts.lock().expect("no code panics while it holds the counts").clone();
-            let outcome = {
-                let _map = self.map.read().expect("no code panics while it holds the map");
-                self.try_transact(&mut work, &mut counts)
-            };
+            let outcome = self.try_transact(self.env().as_ref().ok_or(Error::Closed)?, &mut work, &mut counts);
             match outcome {
                 Ok(()) => {
                     *self.counts.lock().expect("no code panics while it holds the counts") = counts;
@@ -310,10 +313,11 @@ impl LmdbIndex {
 
     fn try_transact(
         &self,
+        env: &Env,
         work: &mut impl FnMut(&mut RwTxn<'_>, &mut LiveChanges, &mut BTreeMap<u32, i64>) -> heed::Result<()>,
         counts: &mut BTreeMap<u32, i64>,
     ) -> heed::Result<()> {
-        let mut txn = self.env.write_txn()?;
+        let mut txn = env.write_txn()?;
         let mut changes = LiveChanges::new();
         work(&mut txn, &mut changes, counts)?;
         for (segment, (bytes, records)) in changes {
@@ -331,16 +335,26 @@ impl LmdbIndex {
     }
 
     fn grow(&self) -> Result<()> {
-        let _map = self.map.write().expect("no code panics while it holds the map");
-        let bytes = self.env.info().map_size * 2;
+        let env = self.env.write().expect("no code panics while it holds the environment");
+        let env = env.as_ref().ok_or(Error::Closed)?;
+        let bytes = env.info().map_size * 2;
         // SAFETY: every transaction of this environment holds the lock for reading, so none is open now.
-        unsafe { self.env.resize(bytes) }.map_err(|e| self.failed(&e))
+        unsafe { env.resize(bytes) }.map_err(|e| self.failed(&e))
+    }
+
+    /// Releases the files. Later calls fail with [`Error::Closed`].
+    pub(crate) fn close(&self) {
+        drop(self.env.write().expect("no code panics while it holds the environment").take());
+    }
+
+    fn env(&self) -> RwLockReadGuard<'_, Option<Env>> {
+        self.env.read().expect("no code panics while it holds the environment")
     }
 
     fn load_prefix<T>(&self, prefix: [u8; 4], decode: impl Fn(&[u8]) -> T) -> Result<BTreeMap<u32, T>> {
-        let _map = self.map.read().expect("no code panics while it holds the map");
+        let env = self.env();
         let failed = |e: heed::Error| self.failed(&e);
-        let txn = self.env.read_txn().map_err(failed)?;
+        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(failed)?;
         let mut out = BTreeMap::new();
         for item in self.database.prefix_iter(&txn, &prefix).map_err(failed)? {
             let (key, value) = item.map_err(failed)?;

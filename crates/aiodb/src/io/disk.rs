@@ -164,6 +164,7 @@ impl QueueKind {
 /// A read queue of the backend that was found to work.
 pub struct DiskQueue(Implementation);
 
+#[expect(clippy::large_enum_variant, reason = "there is one for each reading thread, and it is used in place")]
 enum Implementation {
     Uring(UringQueue),
     Libaio(LibaioQueue),

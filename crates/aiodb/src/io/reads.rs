@@ -268,3 +268,6 @@ impl<F> Slot<F> {
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
+
+#[cfg(test)]
+mod tests;

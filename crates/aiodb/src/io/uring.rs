@@ -119,7 +119,7 @@ impl Queue for UringQueue {
             let wait = if self.is_ready() { 0 } else { wait_for };
             match self.ring.enter(queued, wait).map_err(|error| (error.raw_os_error(), error)) {
                 Ok(()) | Err((Some(libc::EINTR), _)) => {}
-                Err((Some(libc::EEXIST), _)) => self.leave_thread()?,
+                Err((Some(libc::EEXIST), _)) if self.ring.end.is_some() => self.leave_thread()?,
                 Err((Some(libc::EAGAIN | libc::EBUSY), _)) if refusals < MAX_REFUSALS => {
                     // Out of resources, which come back as reads end. An error here is met again by the next turn.
                     refusals += 1;
@@ -153,6 +153,9 @@ impl Drop for UringQueue {
     fn drop(&mut self) {
         if self.settle() {
             self.ring.end.iter_mut().for_each(|end| end.wait = false);
+            // The kernel frees a ring some time after it was closed. Until then its files would be open, and a file
+            // system could not be unmounted. A refusal (to another thread than the ring's) costs just that.
+            let _ = self.ring.uring.submitter().unregister_files();
         } else if self.ring.end.is_none() {
             // Going on would free memory that the device is writing to.
             eprintln!("aiodb: the kernel does not let this process wait for its reads in flight");
@@ -221,7 +224,7 @@ impl Ring {
         for size in FILE_TABLES {
             match self.uring.submitter().register_files_sparse(size + 1) {
                 Ok(()) => {
-                    self.files = vec![Weak::new(); size as usize];
+                    self.files.resize_with(size as usize, Weak::new);
                     return Ok(size);
                 }
                 Err(error) => refusal = Some(error),

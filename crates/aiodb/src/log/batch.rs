@@ -1,6 +1,6 @@
 //! How records are placed in a batch, and found in it again. No I/O here.
 
-use super::record::{Kind, Origin, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record, Separate};
+use super::record::{Kind, Origin, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record, Separate, sequence_of};
 use super::segment::{
     BATCH_HEADER_BYTES, BATCH_LINK_OFFSET, BatchHeader, PendingHeader, Seed, UNIT_HEADER_BYTES, encode_unit_header,
     is_unit_header, put, u32_at,
@@ -202,10 +202,18 @@ impl OpenBatch {
         true
     }
 
+    /// The sequence of the whole record at a location, if it lies in this batch.
+    pub(crate) fn sequence_at(&self, location: Location) -> Option<u64> {
+        let from = location.offset.checked_sub(self.start.offset)? as usize;
+        let here = location.segment == self.start.segment && from < self.end;
+        here.then(|| sequence_of(&self.bytes(self.end)[from..]))
+    }
+
     /// The record at an offset that [`OpenBatch::append`] returned.
     pub(crate) fn record_at(&self, record_offset: u32) -> Record<'_> {
         let from = (record_offset - self.start.offset) as usize;
-        Record::decode(&self.bytes(self.end)[from..], self.seed, record_offset).expect("the batch holds what was appended")
+        Record::decode(&self.bytes(self.end)[from..], self.seed, record_offset)
+            .expect("the batch holds what was appended")
     }
 
     /// The value of a record that [`OpenBatch::record_at`] returned, wherever in the batch it lies.
@@ -324,6 +332,12 @@ impl<'a> BatchView<'a> {
     pub(crate) fn slice(&self, location: Location) -> Option<&'a [u8]> {
         let from = location.offset.checked_sub(self.offset)? as usize;
         self.bytes.get(from..from.checked_add(location.length as usize)?)
+    }
+
+    /// The sequence of the whole record at a location, if it lies in this batch.
+    pub(crate) fn sequence_at(&self, location: Location) -> Option<u64> {
+        let from = location.offset.checked_sub(self.offset)? as usize;
+        self.bytes.get(from..).filter(|bytes| bytes.len() >= RECORD_HEADER_BYTES).map(sequence_of)
     }
 
     /// The value of a record in this batch: inside it, or separate and checked.

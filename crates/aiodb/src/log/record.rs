@@ -165,11 +165,17 @@ impl<'a> Record<'a> {
     }
 
     fn flags(&self) -> u8 {
-        u8::from(self.more) * FLAG_MORE
-            | u8::from(self.moved.is_some()) * FLAG_MOVED
-            | u8::from(self.separate.is_some()) * FLAG_SEPARATE
-            | u8::from(self.chunked) * FLAG_CHUNKED
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        flag(self.more, FLAG_MORE)
+            | flag(self.moved.is_some(), FLAG_MOVED)
+            | flag(self.separate.is_some(), FLAG_SEPARATE)
+            | flag(self.chunked, FLAG_CHUNKED)
     }
+}
+
+/// The sequence in an encoded record's header.
+pub(crate) fn sequence_of(record: &[u8]) -> u64 {
+    u64_at(record, 16)
 }
 
 /// One part of a large value.

@@ -20,6 +20,9 @@ pub(crate) const BATCH_LINK_OFFSET: usize = 64;
 /// A batch of records re-appended by reclaim.
 pub(crate) const BATCH_MOVES: u16 = 1;
 
+/// A batch that counts only together with the next one.
+pub(crate) const BATCH_CONTINUES: u16 = 2;
+
 const SEGMENT_MAGIC: &[u8; 8] = b"AIODBSEG";
 const PENDING_MAGIC: &[u8; 8] = b"AIODBPND";
 const BATCH_MAGIC: &[u8; 4] = b"ABAT";

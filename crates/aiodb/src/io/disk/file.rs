@@ -18,7 +18,7 @@ pub(in crate::io) struct OpenFile {
 }
 
 impl DiskFile {
-    pub(super) fn new(file: std::fs::File, block_bytes: usize) -> DiskFile {
+    pub(in crate::io) fn new(file: std::fs::File, block_bytes: usize) -> DiskFile {
         DiskFile(Arc::new(OpenFile { file, block_bytes }))
     }
 

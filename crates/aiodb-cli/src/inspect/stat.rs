@@ -1,0 +1,188 @@
+//! `aiodb stat`: all of the engine's counters, aligned for people or with units in their names for programs.
+
+use crate::error::CliError;
+use crate::options::{StoreArgs, durability_name};
+use crate::output::{Exit, Output};
+use crate::tables::keys;
+use aiodb::{Stats, TableStats};
+use clap::Args;
+use indicatif::{BinaryBytes, HumanCount};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Show sizes, counts and what recovery did
+#[derive(Args)]
+#[command(
+    long_about = "Show the sizes and counts of a store, its tables, the device backend that was chosen and why, and \
+                  what recovery did when this command opened it. Counters marked `since opening` start with this \
+                  command. With --json every name carries its unit.",
+    after_help = "Examples:\n  aiodb stat /data/store\n  aiodb stat /data/store --json | jq .live_bytes"
+)]
+pub struct StatArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Runs the command.
+pub fn stat(args: StatArgs, output: &Output) -> Result<Exit, CliError> {
+    let db = args.store.open()?;
+    let stats = db.stats();
+    db.close()?;
+    output.result(&to_json(&stats), &to_text(&stats))?;
+    Ok(Exit::Success)
+}
+
+fn to_json(stats: &Stats) -> Value {
+    json!({
+        "format_version": stats.format_version,
+        "store_id": stats.store_id,
+        "durability": durability_name(stats.durability),
+        "backend": stats.backend,
+        "direct": stats.direct,
+        "block_bytes": stats.block_bytes,
+        "fallbacks": stats.fallbacks,
+        "segment_bytes": stats.segment_bytes,
+        "segments_in_use": stats.segments_in_use,
+        "segments_free": stats.segments_free,
+        "segments_retiring": stats.segments_retiring,
+        "live_bytes": stats.live_bytes,
+        "log_bytes_written": stats.log_bytes_written,
+        "batches_written": stats.batches_written,
+        "records_written": stats.records_written,
+        "bytes_moved_by_reclaim": stats.bytes_moved_by_reclaim,
+        "last_sequence": stats.last_sequence,
+        "last_batch": stats.last_batch,
+        "durable_batch": stats.durable_batch,
+        "unsettled_tags": stats.unsettled_tags,
+        "trouble": stats.trouble,
+        "checkpoints": stats.checkpoints,
+        "checkpoint_log_lag_bytes": stats.checkpoint_log_lag_bytes,
+        "recovered_batches": stats.recovered_batches,
+        "recovered_records": stats.recovered_records,
+        "recovered_pending_records": stats.recovered_pending_records,
+        "rebuilt_indexes": stats.rebuilt_indexes,
+        "recovery_ms": stats.recovery_ms,
+        "tables": stats.tables.iter().map(table_json).collect::<Vec<_>>(),
+    })
+}
+
+fn table_json(table: &TableStats) -> Value {
+    json!({
+        "name": table.name,
+        "index": table.kind.name(),
+        "keys": table.keys,
+        "keys_exact": table.keys_exact,
+        "index_memory_bytes": table.index_memory_bytes,
+        "index_disk_bytes": table.index_disk_bytes,
+    })
+}
+
+fn to_text(stats: &Stats) -> String {
+    let mut text = String::new();
+    section(&mut text, "store", &store_rows(stats));
+    section(&mut text, "device", &device_rows(stats));
+    section(&mut text, "space", &space_rows(stats));
+    section(&mut text, "written since opening", &written_rows(stats));
+    section(&mut text, "recovery at opening", &recovery_rows(stats));
+    tables(&mut text, &stats.tables);
+    text
+}
+
+type Rows = Vec<(&'static str, String)>;
+
+fn store_rows(stats: &Stats) -> Rows {
+    vec![
+        ("id", stats.store_id.clone()),
+        ("format version", stats.format_version.to_string()),
+        ("durability here", durability_name(stats.durability)),
+        ("last sequence", count(stats.last_sequence)),
+        ("last batch", count(stats.last_batch)),
+        ("durable batch", count(stats.durable_batch)),
+    ]
+}
+
+fn device_rows(stats: &Stats) -> Rows {
+    let mut rows = vec![
+        ("backend", stats.backend.to_string()),
+        ("direct I/O", yes_or_no(stats.direct)),
+        ("block", bytes(stats.block_bytes as u64)),
+    ];
+    rows.extend(stats.fallbacks.iter().map(|fallback| ("not used", fallback.clone())));
+    rows.extend(stats.trouble.iter().map(|trouble| ("trouble", trouble.clone())));
+    rows
+}
+
+fn space_rows(stats: &Stats) -> Rows {
+    vec![
+        ("segment size", bytes(stats.segment_bytes)),
+        ("segments in use", segments(stats.segments_in_use, stats)),
+        ("segments free", segments(stats.segments_free, stats)),
+        ("segments retiring", segments(stats.segments_retiring, stats)),
+        ("live data", bytes(stats.live_bytes)),
+        ("unsettled tags", count(stats.unsettled_tags)),
+    ]
+}
+
+fn written_rows(stats: &Stats) -> Rows {
+    vec![
+        ("log", bytes(stats.log_bytes_written)),
+        ("moved by reclaim", bytes(stats.bytes_moved_by_reclaim)),
+        ("batches", count(stats.batches_written)),
+        ("records", count(stats.records_written)),
+        ("checkpoints", count(stats.checkpoints)),
+        ("log past checkpoint", bytes(stats.checkpoint_log_lag_bytes)),
+    ]
+}
+
+fn recovery_rows(stats: &Stats) -> Rows {
+    vec![
+        ("batches replayed", count(stats.recovered_batches)),
+        ("records replayed", count(stats.recovered_records)),
+        ("pending records", count(stats.recovered_pending_records)),
+        ("indexes rebuilt", yes_or_no(stats.rebuilt_indexes)),
+        ("time", format!("{} ms", count(stats.recovery_ms))),
+    ]
+}
+
+fn section(text: &mut String, title: &str, rows: &Rows) {
+    let _ = writeln!(text, "{title}");
+    for (label, value) in rows {
+        let _ = writeln!(text, "  {label:21}{value}");
+    }
+}
+
+fn tables(text: &mut String, tables: &[TableStats]) {
+    let width = tables.iter().map(|table| table.name.chars().count()).max().unwrap_or(0).max("table".len());
+    let header = format!("{:width$}  index  {:>15}  {:>12}  {:>12}", "table", "keys", "index memory", "index disk");
+    let _ = writeln!(text, "{header}");
+    for table in tables {
+        let _ = writeln!(
+            text,
+            "{:width$}  {:5}  {:>15}  {:>12}  {:>12}",
+            table.name,
+            table.kind.name(),
+            keys(table),
+            BinaryBytes(table.index_memory_bytes).to_string(),
+            BinaryBytes(table.index_disk_bytes).to_string(),
+        );
+    }
+}
+
+fn segments(number: u64, stats: &Stats) -> String {
+    format!("{} ({})", count(number), BinaryBytes(number * stats.segment_bytes))
+}
+
+fn bytes(number: u64) -> String {
+    if number < 1024 { format!("{number} B") } else { format!("{} ({} B)", BinaryBytes(number), count(number)) }
+}
+
+fn count(number: u64) -> String {
+    HumanCount(number).to_string()
+}
+
+fn yes_or_no(answer: bool) -> String {
+    if answer { "yes".into() } else { "no".into() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+use super::{to_json, to_text};
+use aiodb::{Durability, IndexKind, Stats, TableStats};
+
+fn stats() -> Stats {
+    let table = |name: &str, kind, keys_exact| TableStats {
+        name: name.into(),
+        kind,
+        keys: 1_234_567,
+        keys_exact,
+        index_memory_bytes: 3 << 20,
+        index_disk_bytes: 5 << 30,
+    };
+    Stats {
+        format_version: 1,
+        store_id: "0123abcd".into(),
+        durability: Durability::Sync,
+        backend: "uring",
+        direct: true,
+        block_bytes: 512,
+        fallbacks: vec!["why something else was refused".into()],
+        segment_bytes: 1 << 20,
+        segments_in_use: 101,
+        segments_free: 102,
+        segments_retiring: 103,
+        live_bytes: 104,
+        log_bytes_written: 105,
+        batches_written: 106,
+        records_written: 107,
+        bytes_moved_by_reclaim: 109,
+        last_sequence: 110,
+        last_batch: 111,
+        durable_batch: 118,
+        unsettled_tags: 108,
+        trouble: None,
+        checkpoints: 112,
+        checkpoint_log_lag_bytes: 113,
+        recovered_batches: 114,
+        recovered_records: 115,
+        recovered_pending_records: 116,
+        rebuilt_indexes: true,
+        recovery_ms: 117,
+        tables: vec![table("größe", IndexKind::Lmdb, true), table("sessions", IndexKind::Hash, false)],
+    }
+}
+
+#[test]
+fn every_number_is_shown_to_people_and_to_programs() {
+    let (text, json) = (to_text(&stats()), to_json(&stats()).to_string());
+    for number in 101..=118 {
+        assert!(text.contains(&format!("{number}")), "{number} is missing in:\n{text}");
+        assert!(json.contains(&format!(":{number}")), "{number} is missing in {json}");
+    }
+    assert!(text.contains("why something else was refused") && json.contains("why something else was refused"));
+}
+
+#[test]
+fn sizes_have_binary_units_and_exact_bytes() {
+    let text = to_text(&stats());
+    assert!(text.contains("1.00 MiB (1,048,576 B)"), "{text}");
+    assert!(text.contains("101 (101.00 MiB)"), "{text}");
+}
+
+#[test]
+fn tables_are_aligned_and_estimates_are_marked() {
+    let text = to_text(&stats());
+    let lines: Vec<&str> = text.lines().rev().take(3).collect();
+    assert_eq!(lines[0], "sessions  hash        ~1,234,567      3.00 MiB      5.00 GiB");
+    assert_eq!(lines[1], "größe     lmdb         1,234,567      3.00 MiB      5.00 GiB");
+    assert_eq!(lines[2], "table     index             keys  index memory    index disk");
+}

@@ -1,0 +1,97 @@
+//! The `aiodb` command. Each subcommand has its arguments and its code in the module named after it; what they share is
+//! in `options` (how a store is opened), `output` (people or programs), `progress` and `encoding`.
+
+mod bench;
+mod encoding;
+mod error;
+mod inspect;
+mod keys;
+mod load;
+mod options;
+mod output;
+mod progress;
+mod tables;
+
+use clap::{Parser, Subcommand};
+use error::CliError;
+use output::{Exit, Output};
+use std::process::ExitCode;
+
+/// Keeps, loads, reads and checks key-value stores on SSD
+#[derive(Parser)]
+#[command(name = "aiodb", version, long_about = ABOUT, after_help = EXAMPLES)]
+struct Cli {
+    /// One JSON value on stdout instead of text; errors are {"error":{"kind":..,"message":..}} on stderr
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const ABOUT: &str = "\
+aiodb keeps key-value pairs in a directory, the store, and reads the values from SSD with asynchronous direct I/O.
+
+A store has named tables; a command that names none uses the table `default`. Keys have 1 byte to 64 KiB, values up to \
+1 GiB. One process at a time may have a store open.";
+
+const EXAMPLES: &str = "\
+Examples:
+  aiodb put /data/store apple red             write one pair; makes the store if there is none
+  aiodb get /data/store apple                 print the value
+  aiodb load /data/store words.tsv            load a file of lines KEY<tab>VALUE
+  aiodb stat /data/store                      sizes, counts and what the last opening recovered
+  aiodb verify /data/store                    read everything back and check it
+
+Exit codes:
+  0    done
+  1    get: the key is absent; verify: damage was found
+  2    the command line is wrong
+  3    the operation failed (I/O, store in use, disk full, damaged data, a bad line, ...)
+  4    load: finished, but bad lines were skipped
+  130  load: interrupted (SIGINT or SIGTERM) and stopped cleanly";
+
+#[derive(Subcommand)]
+enum Command {
+    Load(load::LoadArgs),
+    Get(keys::GetArgs),
+    Put(keys::PutArgs),
+    Del(keys::DelArgs),
+    Stat(inspect::StatArgs),
+    Verify(inspect::VerifyArgs),
+    Tables(tables::TablesArgs),
+    CreateTable(tables::CreateTableArgs),
+    Truncate(tables::TruncateArgs),
+    Drop(tables::DropArgs),
+    Bench(bench::BenchArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::usage_error(&error),
+    };
+    let output = Output::new(cli.json);
+    match run(cli.command, &output) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            output.error(&error);
+            error.exit().into()
+        }
+    }
+}
+
+fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
+    match command {
+        Command::Load(args) => load::run(args, output),
+        Command::Get(args) => keys::get(args, output),
+        Command::Put(args) => keys::put(args, output),
+        Command::Del(args) => keys::del(args, output),
+        Command::Stat(args) => inspect::stat(args, output),
+        Command::Verify(args) => inspect::verify(args, output),
+        Command::Tables(args) => tables::list(args, output),
+        Command::CreateTable(args) => tables::create(args, output),
+        Command::Truncate(args) => tables::truncate(args, output),
+        Command::Drop(args) => tables::drop(args, output),
+        Command::Bench(args) => bench::run(args, output.is_json()).map(|()| Exit::Success),
+    }
+}

@@ -1,0 +1,135 @@
+//! Arguments that several commands share, and how a store is opened with them.
+
+use crate::error::CliError;
+use aiodb::{Backend, Db, Durability, IndexKind, Options, Table};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The longest interval that the engine allows.
+const MAX_INTERVAL_MS: u64 = 3_600_000;
+
+/// The table used when none is named.
+pub const DEFAULT_TABLE: &str = "default";
+
+/// Which store, and how its device is read.
+#[derive(Args, Clone, Debug)]
+pub struct StoreArgs {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// How reads reach the device; anything but auto fails where it does not work
+    #[arg(long, value_enum, default_value = "auto")]
+    pub backend: BackendChoice,
+}
+
+impl StoreArgs {
+    /// The engine's options for a store that must be there already.
+    pub fn options(&self) -> Options {
+        Options { create: false, backend: self.backend.into(), ..Options::default() }
+    }
+
+    /// Opens the store; it must be there already.
+    pub fn open(&self) -> Result<Db, CliError> {
+        Ok(Db::open(&self.store, self.options())?)
+    }
+
+    /// Opens the store for writing, or makes it where there is none and `create` allows it.
+    pub fn open_to_write(&self, create: bool, durability: Durability) -> Result<Db, CliError> {
+        Ok(Db::open(&self.store, Options { create, durability, ..self.options() })?)
+    }
+}
+
+/// Which table.
+#[derive(Args, Clone, Debug)]
+pub struct TableArgs {
+    /// Table to use
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_TABLE)]
+    pub table: String,
+}
+
+/// The index of a table that is made when it is missing.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct IndexArgs {
+    /// Index of the table if this command makes it [default: lmdb]; an existing table must have this index
+    #[arg(long, value_enum)]
+    pub index: Option<IndexChoice>,
+}
+
+impl IndexArgs {
+    /// The table, made if it is missing. Without `--index` an existing table of either kind will do.
+    pub fn table_or_create(self, db: &Db, name: &str) -> Result<Table, CliError> {
+        match (self.index, db.table(name)) {
+            (None, Ok(table)) => Ok(table),
+            (None, Err(error)) if !matches!(error, aiodb::Error::NoSuchTable { .. }) => Err(error.into()),
+            (choice, _) => Ok(db.table_or_create(name, choice.unwrap_or(IndexChoice::Lmdb).into())?),
+        }
+    }
+}
+
+/// [`IndexKind`] on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum IndexChoice {
+    /// Ordered, on disk; best while the keys fit in memory
+    Lmdb,
+    /// Unordered, in memory, about 10 bytes a key
+    Hash,
+}
+
+impl From<IndexChoice> for IndexKind {
+    fn from(choice: IndexChoice) -> IndexKind {
+        match choice {
+            IndexChoice::Lmdb => IndexKind::Lmdb,
+            IndexChoice::Hash => IndexKind::Hash,
+        }
+    }
+}
+
+/// [`Backend`] on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BackendChoice {
+    /// The first of the others that works here
+    Auto,
+    /// Linux io_uring
+    Uring,
+    /// Linux native AIO
+    Libaio,
+    /// Threads with pread
+    Threads,
+}
+
+impl From<BackendChoice> for Backend {
+    fn from(choice: BackendChoice) -> Backend {
+        match choice {
+            BackendChoice::Auto => Backend::Auto,
+            BackendChoice::Uring => Backend::Uring,
+            BackendChoice::Libaio => Backend::Libaio,
+            BackendChoice::Threads => Backend::Threads,
+        }
+    }
+}
+
+/// Reads `sync`, `none` or `interval:MS`.
+pub fn parse_durability(text: &str) -> Result<Durability, String> {
+    match text {
+        "sync" => return Ok(Durability::Sync),
+        "none" => return Ok(Durability::None),
+        _ => {}
+    }
+    let interval = text.strip_prefix("interval:").and_then(|ms| ms.parse::<u64>().ok());
+    match interval.filter(|ms| (1..=MAX_INTERVAL_MS).contains(ms)) {
+        Some(ms) => Ok(Durability::Interval(Duration::from_millis(ms))),
+        None => Err(format!("use sync, none or interval:MS with 1 to {MAX_INTERVAL_MS} milliseconds")),
+    }
+}
+
+/// The opposite of [`parse_durability`].
+pub fn durability_name(durability: Durability) -> String {
+    match durability {
+        Durability::Sync => "sync".into(),
+        Durability::None => "none".into(),
+        Durability::Interval(interval) => format!("interval:{}", interval.as_millis()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

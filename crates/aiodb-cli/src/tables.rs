@@ -1,0 +1,145 @@
+//! `tables`, `create-table`, `truncate` and `drop`.
+
+use crate::error::CliError;
+use crate::options::{IndexChoice, StoreArgs};
+use crate::output::{Exit, Output};
+use aiodb::{Db, Durability, TableStats};
+use clap::Args;
+use indicatif::HumanCount;
+use serde_json::{Value, json};
+
+/// List the tables
+#[derive(Args)]
+#[command(
+    long_about = "List the tables of a store, with the index of each and how many keys it holds (~ marks an estimate).",
+    after_help = "Example:\n  aiodb tables /data/store"
+)]
+pub struct TablesArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// Make an empty table
+#[derive(Args)]
+#[command(
+    long_about = "Make an empty table; it is an error if it exists. Makes the store if there is none. The index of a \
+                  table cannot be changed later.",
+    after_help = "Example:\n  aiodb create-table /data/store sessions --index hash"
+)]
+pub struct CreateTableArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Name of the table
+    name: String,
+    /// Index of the table
+    #[arg(long, value_enum, default_value = "lmdb")]
+    index: IndexChoice,
+}
+
+/// Delete everything in a table
+#[derive(Args)]
+#[command(
+    long_about = "Delete all records of a table and keep the table. This takes constant time and cannot be undone.",
+    after_help = "Example:\n  aiodb truncate /data/store sessions --yes"
+)]
+pub struct TruncateArgs {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Delete a table
+#[derive(Args)]
+#[command(
+    long_about = "Delete a table with all its records. This takes constant time and cannot be undone.",
+    after_help = "Example:\n  aiodb drop /data/store sessions --yes"
+)]
+pub struct DropArgs {
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Args)]
+struct Target {
+    #[command(flatten)]
+    store: StoreArgs,
+    /// Name of the table
+    name: String,
+    /// Really do it; without it the command only says what would be lost
+    #[arg(long)]
+    yes: bool,
+}
+
+/// `aiodb tables`.
+pub fn list(args: TablesArgs, output: &Output) -> Result<Exit, CliError> {
+    let db = args.store.open()?;
+    let tables = db.stats().tables;
+    db.close()?;
+    let json: Vec<Value> = tables
+        .iter()
+        .map(|table| {
+            let kind = table.kind.name();
+            json!({"name": table.name, "index": kind, "keys": table.keys, "keys_exact": table.keys_exact})
+        })
+        .collect();
+    let width = tables.iter().map(|table| table.name.chars().count()).max().unwrap_or(0);
+    let text: String = tables
+        .iter()
+        .map(|table| format!("{:width$}  {:4}  {:>15} keys\n", table.name, table.kind.name(), keys(table)))
+        .collect();
+    output.result(&Value::Array(json), &text)?;
+    Ok(Exit::Success)
+}
+
+/// `aiodb create-table`.
+pub fn create(args: CreateTableArgs, output: &Output) -> Result<Exit, CliError> {
+    let db = args.store.open_to_write(true, Durability::Sync)?;
+    let table = db.create_table(&args.name, args.index.into())?;
+    let kind = table.kind().name();
+    db.close()?;
+    output
+        .result(&json!({"name": args.name, "index": kind}), &format!("made table `{}`, index {kind}\n", args.name))?;
+    Ok(Exit::Success)
+}
+
+/// `aiodb truncate`.
+pub fn truncate(args: TruncateArgs, output: &Output) -> Result<Exit, CliError> {
+    let (db, lost) = args.target.open_confirmed()?;
+    let name = &args.target.name;
+    db.truncate_table(name)?;
+    db.close()?;
+    output.result(&json!({"name": name}), &format!("table `{name}` is empty now (keys before: {lost})\n"))?;
+    Ok(Exit::Success)
+}
+
+/// `aiodb drop`.
+pub fn drop(args: DropArgs, output: &Output) -> Result<Exit, CliError> {
+    let (db, lost) = args.target.open_confirmed()?;
+    let name = &args.target.name;
+    db.drop_table(name)?;
+    db.close()?;
+    output.result(&json!({"name": name}), &format!("table `{name}` is gone (keys before: {lost})\n"))?;
+    Ok(Exit::Success)
+}
+
+impl Target {
+    /// Opens the store if the user said `--yes`; also says how many keys the table holds.
+    fn open_confirmed(&self) -> Result<(Db, String), CliError> {
+        let db = self.store.open_to_write(false, Durability::Sync)?;
+        let tables = db.stats().tables;
+        let table = tables.iter().find(|table| table.name == self.name);
+        let lost = keys(table.ok_or_else(|| aiodb::Error::NoSuchTable { name: self.name.clone() })?);
+        if self.yes {
+            return Ok((db, lost));
+        }
+        db.close()?;
+        let name = &self.name;
+        Err(CliError::Usage(format!(
+            "this would delete all of table `{name}` for good (keys: {lost}): add --yes to do it"
+        )))
+    }
+}
+
+/// The number of keys in a table, marked where it is an estimate.
+pub fn keys(table: &TableStats) -> String {
+    format!("{}{}", if table.keys_exact { "" } else { "~" }, HumanCount(table.keys))
+}

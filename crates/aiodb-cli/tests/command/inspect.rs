@@ -1,0 +1,87 @@
+//! `stat` and `verify`.
+
+use crate::{BOTH_INDEXES, Place};
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn stat_describes_the_store() {
+    let place = Place::new();
+    place.run("put", &["k", "v", "--index", "hash"]).exits(0);
+    let text = place.run("stat", &[]).exits(0).text();
+    for part in ["store\n", "device\n", "segment size", "recovery at opening", "default  hash"] {
+        assert!(text.contains(part), "{part:?} is missing in\n{text}");
+    }
+    let json = place.run("stat", &["--json", "--backend", "threads"]).exits(0).json();
+    assert_eq!(json["backend"], "threads");
+    assert_eq!(json["tables"][0]["name"], "default");
+    assert_eq!(json["tables"][0]["index"], "hash");
+    assert_eq!(json["tables"][0]["keys"], 1);
+    assert!(json["segment_bytes"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_sound_store_is_verified_and_its_indexes_can_be_rebuilt() {
+    for index in BOTH_INDEXES {
+        let place = Place::new();
+        for key in ["a", "b"] {
+            place.run("put", &[key, "v", "--index", index]).exits(0);
+        }
+        let text = place.run("verify", &[]).exits(0).text();
+        assert!(text.ends_with("no damage found\n"), "{text}");
+        let json = place.run("verify", &["--rebuild", "--json"]).exits(0).json();
+        assert_eq!((&json["sound"], &json["rebuilt_indexes"]), (&true.into(), &true.into()));
+        assert!(json["records"].as_u64().unwrap() >= 2, "{json}");
+        assert_eq!(json["damage"], serde_json::json!([]));
+        assert_eq!(place.get("b", &[]), b"v");
+    }
+}
+
+#[test]
+fn damage_is_found_located_and_never_read_as_a_value() {
+    for index in BOTH_INDEXES {
+        let place = Place::new();
+        let value = "only these bytes are damaged ".repeat(300);
+        place.run("put", &["damaged", &value, "--index", index]).exits(0);
+        place.run("put", &["sound", "v"]).exits(0);
+        assert!(damage(&place.store(), value.as_bytes()) > 0, "the value is stored as it is");
+
+        let found = place.run("verify", &["--json"]).exits(1);
+        assert!(found.stderr.is_empty(), "{}", found.stderr);
+        let report = found.json();
+        assert_eq!(report["sound"], false);
+        let place_of_damage = &report["damage"][0];
+        let file = place_of_damage["file"].as_str().unwrap();
+        assert!(Path::new(file).starts_with(place.store()), "{file}");
+        assert!(place_of_damage["offset_bytes"].is_u64() && place_of_damage["what"].is_string(), "{report}");
+        let text = place.run("verify", &[]).exits(1).text();
+        assert!(text.contains("damage found in ") && text.contains(file), "{text}");
+
+        assert_eq!(place.run("get", &["damaged", "--json"]).exits(3).error_kind(), "corruption");
+        assert_eq!(place.get("sound", &[]), b"v");
+    }
+}
+
+/// Flips a bit in the middle of `bytes` wherever a file of the store has them; says how often.
+fn damage(dir: &Path, bytes: &[u8]) -> usize {
+    let mut damaged = 0;
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            damaged += damage(&path, bytes);
+            continue;
+        }
+        let mut content = fs::read(&path).unwrap();
+        let before = damaged;
+        let mut start = 0;
+        while let Some(found) = content[start..].windows(bytes.len()).position(|window| window == bytes) {
+            content[start + found + bytes.len() / 2] ^= 1;
+            damaged += 1;
+            start += found + bytes.len();
+        }
+        if damaged > before {
+            fs::write(&path, content).unwrap();
+        }
+    }
+    damaged
+}

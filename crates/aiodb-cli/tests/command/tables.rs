@@ -1,0 +1,60 @@
+//! `tables`, `create-table`, `truncate` and `drop`.
+
+use crate::Place;
+use serde_json::json;
+
+#[test]
+fn tables_are_made_listed_emptied_and_dropped() {
+    let place = Place::new();
+    place.run("create-table", &["users"]).exits(0);
+    place.run("create-table", &["sessions", "--index", "hash"]).exits(0);
+    for table in ["users", "sessions"] {
+        place.run("put", &["k", "v", "--table", table]).exits(0);
+    }
+    let listed = place.run("tables", &[]).exits(0).text();
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(lines.len(), 2, "{listed}");
+    assert!(lines[0].starts_with("sessions  hash") && lines[1].starts_with("users     lmdb"), "{listed}");
+
+    place.run("truncate", &["users", "--yes"]).exits(0);
+    place.run("get", &["k", "--table", "users"]).exits(1);
+    assert_eq!(place.get("k", &["--table", "sessions"]), b"v");
+    place.run("drop", &["sessions", "--yes"]).exits(0);
+    let listed = place.run("tables", &["--json"]).exits(0).json();
+    assert_eq!(listed, json!([{"name": "users", "index": "lmdb", "keys": 0, "keys_exact": true}]));
+}
+
+#[test]
+fn what_destroys_data_must_be_confirmed() {
+    let place = Place::new();
+    place.run("put", &["k", "v"]).exits(0);
+    for command in ["truncate", "drop"] {
+        let refused = place.run(command, &["default"]).exits(2);
+        assert!(refused.stderr.contains("all of table `default` for good (keys: 1)"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("--yes"), "{}", refused.stderr);
+        assert_eq!(place.get("k", &[]), b"v");
+    }
+}
+
+#[test]
+fn a_table_that_is_there_or_missing_is_named() {
+    let place = Place::new();
+    place.run("create-table", &["users"]).exits(0);
+    assert_eq!(place.run("create-table", &["users", "--json"]).exits(3).error_kind(), "table_exists");
+    for command in ["truncate", "drop"] {
+        assert_eq!(place.run(command, &["nobody", "--yes", "--json"]).exits(3).error_kind(), "no_such_table");
+    }
+    let missing = place.run("get", &["k", "--table", "nobody", "--json"]).exits(3);
+    assert_eq!(missing.error_kind(), "no_such_table");
+    assert_eq!(place.run("create-table", &["", "--json"]).exits(3).error_kind(), "table_name");
+}
+
+#[test]
+fn an_existing_table_keeps_its_index() {
+    let place = Place::new();
+    place.run("create-table", &["default", "--index", "hash"]).exits(0);
+    place.run("put", &["k", "v"]).exits(0);
+    let refused = place.run("put", &["k", "other", "--index", "lmdb", "--json"]).exits(3);
+    assert_eq!(refused.error_kind(), "table_exists");
+    assert_eq!(place.get("k", &[]), b"v");
+}

@@ -1,6 +1,7 @@
 //! The segments of the log: files, states, and how many of their bytes are alive.
 
 pub(crate) mod batch;
+pub(crate) mod place;
 pub(crate) mod record;
 pub(crate) mod scan;
 pub(crate) mod segment;

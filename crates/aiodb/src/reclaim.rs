@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::index::{Candidates, Location};
 use crate::io::{Device, UNIT_BYTES};
 use crate::log::batch::{Append, Found};
+use crate::log::place::Cursor;
 use crate::log::record::{Chunk, Kind, Origin, encode_chunks};
 use crate::log::scan::Scan;
 use crate::log::segment::array;
@@ -162,18 +163,20 @@ impl<D: Device> Engine<D> {
     }
 
     fn move_records(&self, alive: &[Alive]) -> Result<()> {
-        let limit = self.max_group_bytes();
+        let limit = self.max_batch_bytes();
         let mut group = Vec::new();
-        let mut bytes = 0;
+        let mut cursor = Cursor::new();
         for record in alive {
             let operation = operation(record);
-            let most_bytes = operation.append.most_bytes();
-            if bytes + most_bytes > limit {
+            let mut longer = cursor;
+            longer.take(&operation.append);
+            if longer.end > limit {
                 self.move_group(&group)?;
                 group.clear();
-                bytes = 0;
+                longer = Cursor::new();
+                longer.take(&operation.append);
             }
-            bytes += most_bytes;
+            cursor = longer;
             group.push((record, operation));
         }
         self.move_group(&group)

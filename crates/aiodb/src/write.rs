@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::index::Location;
 use crate::io::{Device, File, Mapping, UNIT_BYTES, WriteSync};
 use crate::log::batch::{Append, BatchStart, OpenBatch, Placed};
+use crate::log::place::batch_bytes;
 use crate::log::record::Kind;
 use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader, put};
 use crate::log::{Position, State};
@@ -32,9 +33,6 @@ pub(crate) const BATCH_TARGET_BYTES: usize = 1 << 20;
 
 /// Waiters of batch `n` sleep on word `n % WORDS`; at most two batches have waiters at a time.
 const WORDS: usize = 4;
-
-/// Bytes of a batch that are spent before the first record, at the most.
-const BATCH_OVERHEAD_BYTES: usize = 2 * UNIT_BYTES;
 
 /// A record whose index entry waits for its batch to be durable.
 struct Deferred {
@@ -289,14 +287,13 @@ impl<D: Device> Engine<D> {
 
     /// Like [`Engine::write`]; says where each record went.
     pub(crate) fn write_placed(&self, operations: &[Operation<'_>], durability: Durability) -> Result<PlacedList> {
-        let most_bytes = operations.iter().map(|operation| operation.append.most_bytes()).sum::<usize>();
-        let limit = self.max_group_bytes();
-        if most_bytes > limit {
-            return Err(Error::BatchTooLarge { length: most_bytes, max: limit });
+        let length = batch_bytes(operations.iter().map(|operation| &operation.append));
+        if length > self.max_batch_bytes() {
+            return Err(Error::BatchTooLarge { length, max: self.max_batch_bytes() });
         }
         self.keep_tail_bounded()?;
         let deletes_only = operations.iter().all(|operation| operation.append.kind == Kind::Delete);
-        let mut state = self.room_for(most_bytes, deletes_only)?;
+        let mut state = self.room_for(operations, length, deletes_only)?;
         let open = state.open.as_mut().expect("there is room");
         let number = open.batch.start.number;
         if durability == Durability::Sync {
@@ -325,9 +322,9 @@ impl<D: Device> Engine<D> {
         Ok(placed)
     }
 
-    /// The most bytes that one atomic group can take.
-    pub(crate) fn max_group_bytes(&self) -> usize {
-        MAX_BATCH_BYTES.min(self.segments.segment_bytes as usize - UNIT_BYTES) - BATCH_OVERHEAD_BYTES
+    /// The longest batch, and so the longest atomic group.
+    pub(crate) fn max_batch_bytes(&self) -> usize {
+        buffer_bytes(self.segments.segment_bytes) - UNIT_BYTES
     }
 
     /// Makes everything appended so far durable and published.
@@ -401,12 +398,12 @@ impl<D: Device> Engine<D> {
         // not asked under the commit lock, because a publication takes them in the other order.
         let current: Vec<bool> = moves.iter().map(still_current).collect();
         let kept = || moves.iter().zip(&current).filter(|(_, current)| **current).map(|(operation, _)| operation);
-        let most_bytes = kept().map(|operation| operation.append.most_bytes()).sum::<usize>();
-        if most_bytes == 0 {
+        if !current.contains(&true) {
             return Ok(vec![None; moves.len()]);
         }
+        let length = batch_bytes(kept().map(|operation| &operation.append));
         let mut state = self.idle()?;
-        self.open_batch(&mut state, most_bytes, true, BATCH_MOVES)?;
+        self.open_batch(&mut state, length, true, BATCH_MOVES)?;
         let open = state.open.as_mut().expect("just opened");
         let mut placed = Vec::with_capacity(moves.len());
         for (operation, current) in moves.iter().zip(current) {
@@ -444,15 +441,17 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// An open batch in which `most_bytes` fit: the current one, or the next after this caller has written it.
-    fn room_for(&self, most_bytes: usize, may_use_reserve: bool) -> Result<Guard<'_>> {
+    /// An open batch in which the operations fit, which fill `length` bytes of a new one: the current one, or the next
+    /// after this caller has written it.
+    fn room_for(&self, operations: &[Operation<'_>], length: usize, may_use_reserve: bool) -> Result<Guard<'_>> {
+        let appends = || operations.iter().map(|operation| &operation.append);
         let mut state = self.commit.lock();
         loop {
             self.commit.check(&state)?;
             match &state.open {
                 _ if state.moves_turn => state = self.wait_idle(state),
-                None => self.open_batch(&mut state, most_bytes, may_use_reserve, 0)?,
-                Some(open) if open.batch.fits(most_bytes) => return Ok(state),
+                None => self.open_batch(&mut state, length, may_use_reserve, 0)?,
+                Some(open) if open.batch.fits(appends()) => return Ok(state),
                 Some(open) if open.batch.is_empty() => {
                     let open = state.open.take().expect("just seen");
                     self.put_back_empty(&mut state, open);
@@ -472,10 +471,9 @@ impl<D: Device> Engine<D> {
     }
 
     /// Opens the next batch, in a fresh segment when this one has too little room left.
-    fn open_batch(&self, state: &mut CommitState, most_bytes: usize, may_use_reserve: bool, flags: u16) -> Result<()> {
-        let needed = (most_bytes + BATCH_OVERHEAD_BYTES) as u64;
+    fn open_batch(&self, state: &mut CommitState, length: usize, may_use_reserve: bool, flags: u16) -> Result<()> {
         let mut segment_header = state.unwritten_header.take();
-        if state.leave_segment || state.end.offset + needed > self.segments.segment_bytes {
+        if state.leave_segment || state.end.offset + length as u64 > self.segments.segment_bytes {
             let segment = self.segments.take_free(may_use_reserve)?;
             let life = state.next_life;
             state.next_life += 1;

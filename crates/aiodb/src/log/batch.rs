@@ -1,15 +1,15 @@
 //! How records are placed in a batch, and found in it again. No I/O here.
 
-use super::record::{Kind, Origin, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record, Separate, sequence_of};
+use super::place::{Cursor, MAX_PACKED_BYTES};
+use super::record::{
+    EXTENSION_BYTES, Kind, Origin, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record, Separate, sequence_of,
+};
 use super::segment::{
     BATCH_HEADER_BYTES, BATCH_LINK_OFFSET, BatchHeader, PendingHeader, Seed, UNIT_HEADER_BYTES, encode_unit_header,
     is_unit_header, put, u32_at,
 };
 use crate::index::Location;
-use crate::io::{Mapping, SECTOR_BYTES, UNIT_BYTES};
-
-/// The longest record that lies among the packed ones; longer ones are large parts.
-pub(crate) const MAX_PACKED_BYTES: usize = UNIT_BYTES - UNIT_HEADER_BYTES;
+use crate::io::{Mapping, UNIT_BYTES};
 
 /// Values of at least this many bytes lie on blocks of their own in tables whose index holds whole keys. Below it,
 /// three or more records share a unit, and a lone put fits in one.
@@ -38,17 +38,11 @@ impl<'a> Append<'a> {
         Append { kind, table, key, value, separate: false, more: false, chunked: false, moved: None }
     }
 
-    /// The most bytes of a batch that this record can take, whatever is in the batch already.
-    pub(crate) fn most_bytes(&self) -> usize {
-        let extensions = 16;
-        let record = RECORD_HEADER_BYTES + extensions + self.key.len();
-        if self.separate {
-            let key_part = if record > MAX_PACKED_BYTES { record + 2 * UNIT_BYTES } else { 0 };
-            return UNIT_BYTES + key_part + self.value.len() + 2 * UNIT_BYTES;
-        }
-        let length = record + self.value.len();
-        // A packed record may leave the rest of a unit unused, so count it twice; a large one may be aligned.
-        if length <= MAX_PACKED_BYTES { 2 * length } else { length + 3 * UNIT_BYTES }
+    /// Bytes of the record itself, without a separate value.
+    pub(crate) fn record_length(&self) -> usize {
+        let extensions = usize::from(self.moved.is_some()) + usize::from(self.separate);
+        let value = if self.separate { 0 } else { self.value.len() };
+        RECORD_HEADER_BYTES + extensions * EXTENSION_BYTES + self.key.len() + value
     }
 }
 
@@ -85,11 +79,7 @@ pub(crate) struct OpenBatch {
     seed: Seed,
     capacity: usize,
     records: u32,
-    /// Bytes of the batch that are taken.
-    end: usize,
-    /// The current unit of packed records, and where in it the next record goes.
-    packed_unit: usize,
-    packed_at: usize,
+    cursor: Cursor,
 }
 
 impl OpenBatch {
@@ -111,8 +101,7 @@ impl OpenBatch {
             flags: start.flags,
         };
         put(&mut buffer, 0, &pending.encode());
-        let (end, packed_unit, packed_at) = (UNIT_BYTES, 0, BATCH_HEADER_BYTES);
-        OpenBatch { buffer, start, seed, capacity, records: 0, end, packed_unit, packed_at }
+        OpenBatch { buffer, start, seed, capacity, records: 0, cursor: Cursor::new() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -125,13 +114,14 @@ impl OpenBatch {
 
     /// Bytes taken so far.
     pub(crate) fn used_bytes(&self) -> usize {
-        self.end
+        self.cursor.end
     }
 
-    /// Whether records that take at most `most_bytes` fit.
-    pub(crate) fn fits(&self, most_bytes: usize) -> bool {
-        self.packed_at + most_bytes / 2 <= UNIT_BYTES && most_bytes / 2 <= MAX_PACKED_BYTES
-            || self.end.next_multiple_of(UNIT_BYTES) + UNIT_BYTES + most_bytes <= self.capacity
+    /// Whether these records fit as well.
+    pub(crate) fn fits<'a>(&self, appends: impl Iterator<Item = &'a Append<'a>>) -> bool {
+        let mut cursor = self.cursor;
+        appends.for_each(|append| cursor.take(append));
+        cursor.end <= self.capacity
     }
 
     /// Appends a record that fits. Its parts are in place before the packed record that names them.
@@ -163,8 +153,8 @@ impl OpenBatch {
 
     /// Writes the batch's header; returns its length and the header's checksum.
     pub(crate) fn seal(&mut self, durable_batch: u64) -> (usize, u32) {
-        let length = self.end.next_multiple_of(UNIT_BYTES);
-        let (end, seed, start) = (self.end, self.seed, self.start);
+        let length = self.cursor.end.next_multiple_of(UNIT_BYTES);
+        let (end, seed, start) = (self.cursor.end, self.seed, self.start);
         let body = self.body();
         body[end..length].fill(0);
         let header = BatchHeader {
@@ -194,10 +184,10 @@ impl OpenBatch {
             return false;
         }
         let from = (location.offset - start) as usize;
-        if from >= self.end {
+        if from >= self.cursor.end {
             return false;
         }
-        let to = (from + location.length as usize).min(self.end);
+        let to = (from + location.length as usize).min(self.cursor.end);
         out.extend_from_slice(&self.bytes(to)[from..]);
         true
     }
@@ -205,14 +195,14 @@ impl OpenBatch {
     /// The sequence of the whole record at a location, if it lies in this batch.
     pub(crate) fn sequence_at(&self, location: Location) -> Option<u64> {
         let from = location.offset.checked_sub(self.start.offset)? as usize;
-        let here = location.segment == self.start.segment && from < self.end;
-        here.then(|| sequence_of(&self.bytes(self.end)[from..]))
+        let here = location.segment == self.start.segment && from < self.cursor.end;
+        here.then(|| sequence_of(&self.bytes(self.cursor.end)[from..]))
     }
 
     /// The record at an offset that [`OpenBatch::append`] returned.
     pub(crate) fn record_at(&self, record_offset: u32) -> Record<'_> {
         let from = (record_offset - self.start.offset) as usize;
-        Record::decode(&self.bytes(self.end)[from..], self.seed, record_offset)
+        Record::decode(&self.bytes(self.cursor.end)[from..], self.seed, record_offset)
             .expect("the batch holds what was appended")
     }
 
@@ -222,7 +212,7 @@ impl OpenBatch {
             return record.value;
         }
         let from = (placed.location.offset - self.start.offset) as usize;
-        &self.bytes(self.end)[from..from + placed.location.length as usize]
+        &self.bytes(self.cursor.end)[from..from + placed.location.length as usize]
     }
 
     /// Gives the memory back.
@@ -248,27 +238,25 @@ impl OpenBatch {
     }
 
     fn place_packed(&mut self, record: &Record<'_>) -> u32 {
-        let length = record.length();
-        if self.packed_at + length > UNIT_BYTES {
-            self.open_packed_unit();
+        let (length, before) = (record.length(), self.cursor);
+        let at = self.cursor.take_packed(length);
+        let unit = self.cursor.packed_unit;
+        if unit != before.packed_unit {
+            self.begin_packed_unit(before, unit);
         }
-        let at = self.packed_unit + self.packed_at;
         let (seed, offset) = (self.seed, self.start.offset + at as u32);
         record.encode(seed, offset, &mut self.body()[at..at + length]);
-        self.packed_at += length.next_multiple_of(RECORD_ALIGNMENT);
         offset
     }
 
-    /// Takes the next whole unit for packed records and links it from the current one.
-    fn open_packed_unit(&mut self) {
-        let at = self.end.next_multiple_of(UNIT_BYTES);
-        let (end, number) = (self.end, self.start.number);
-        let link_at = if self.packed_unit == 0 { BATCH_LINK_OFFSET } else { self.packed_unit + UNIT_LINK_OFFSET };
+    /// Links a new unit of packed records from the one before.
+    fn begin_packed_unit(&mut self, before: Cursor, unit: usize) {
+        let number = self.start.number;
+        let link_at = if before.packed_unit == 0 { BATCH_LINK_OFFSET } else { before.packed_unit + UNIT_LINK_OFFSET };
         let body = self.body();
-        body[end..at + UNIT_BYTES].fill(0);
-        encode_unit_header(&mut body[at..], number);
-        put(body, link_at, &((at / UNIT_BYTES) as u32).to_le_bytes());
-        (self.end, self.packed_unit, self.packed_at) = (at + UNIT_BYTES, at, UNIT_HEADER_BYTES);
+        body[before.end..unit + UNIT_BYTES].fill(0);
+        encode_unit_header(&mut body[unit..], number);
+        put(body, link_at, &((unit / UNIT_BYTES) as u32).to_le_bytes());
     }
 
     fn place_separate(&mut self, value: &[u8]) -> u32 {
@@ -277,20 +265,14 @@ impl OpenBatch {
         self.start.offset + at as u32
     }
 
-    /// Takes room for a large part: from a sector on, in as few units as its length allows, padded with zeros.
+    /// Takes room for a large part and fills what surrounds it with zeros.
     fn place_large(&mut self, length: usize) -> usize {
-        let fewest_units = length.div_ceil(UNIT_BYTES);
-        let in_unit = self.end % UNIT_BYTES;
-        let at = if (in_unit + length).div_ceil(UNIT_BYTES) <= fewest_units {
-            self.end
-        } else {
-            self.end.next_multiple_of(UNIT_BYTES)
-        };
-        let (end, new_end) = (self.end, at + length.next_multiple_of(SECTOR_BYTES));
+        let before = self.cursor.end;
+        let at = self.cursor.take_large(length);
+        let end = self.cursor.end;
         let body = self.body();
-        body[end..at].fill(0);
-        body[at + length..new_end].fill(0);
-        self.end = new_end;
+        body[before..at].fill(0);
+        body[at + length..end].fill(0);
         at
     }
 

@@ -13,7 +13,8 @@ pub(crate) const RECORD_ALIGNMENT: usize = 16;
 const CHUNK_ENTRY_BYTES: usize = 16;
 const CHUNK_TOTAL_BYTES: usize = 8;
 
-const EXTENSION_BYTES: usize = 8;
+/// Bytes of each extension between a record's header and its key.
+pub(crate) const EXTENSION_BYTES: usize = 8;
 
 /// What a record says. The numbers are the format's; those of later work are refused until it exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

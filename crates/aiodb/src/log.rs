@@ -224,7 +224,10 @@ impl<D: Device> Segments<D> {
 
     /// Adds a chunk to its segment's live bytes, or takes it off.
     pub(crate) fn add_live_chunk(&self, table: u32, chunk: Location, sign: i64) {
-        *self.get(chunk.segment).live_chunks().entry(table).or_default() += sign * i64::from(chunk.length);
+        // A list in a record that is about to be replaced may name a segment that is gone.
+        if let Some(segment) = self.find(chunk.segment) {
+            *segment.live_chunks().entry(table).or_default() += sign * i64::from(chunk.length);
+        }
     }
 
     /// Takes a free segment. Ordinary writes leave the reserve alone: they make a new segment or are refused.

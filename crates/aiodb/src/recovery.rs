@@ -10,9 +10,10 @@ use std::path::PathBuf;
 use crate::catalog::{TableIndex, kind_from_byte};
 use crate::engine::Engine;
 use crate::index::Location;
+use crate::index::hash::HashIndex;
 use crate::io::{AlignedBuffer, Device, File, Mapping, UNIT_BYTES};
 use crate::log::batch::{Append, BatchView, Found, Placed};
-use crate::log::record::{Chunk, Kind, Record, decode_chunks, encode_chunks};
+use crate::log::record::{Chunk, Kind, Origin, Record, decode_chunks, encode_chunks};
 use crate::log::scan::Scan;
 use crate::log::segment::{
     BATCH_CONTINUES, BATCH_LINK_OFFSET, BATCH_MOVES, BatchHeader, Damage, HEADER_BYTES, PendingHeader, Seed,
@@ -20,7 +21,7 @@ use crate::log::segment::{
 };
 use crate::log::{Position, Segment, State};
 use crate::manifest::{Manifest, damage_error, read_file};
-use crate::publish::{Publication, hash_location};
+use crate::publish::Publication;
 use crate::write::{Operation, PENDING_BUFFERS, PlacedList, buffer_bytes};
 use crate::{Durability, Error, Result};
 
@@ -298,38 +299,40 @@ impl<D: Device> Engine<D> {
         }
         let placed = placed(found);
         let publication = self.publication(view, found, &placed)?;
-        if let TableIndex::Hash(index) = &generation.index {
-            let from = Location { segment: origin.segment, offset: origin.offset, length: 0 };
-            if index.contains(publication.hash, from) {
-                self.publish_move(&generation, &publication, origin);
-                return Ok(());
-            }
-            if self.has_newer(index, &publication, record)? {
-                return Ok(());
-            }
+        let TableIndex::Hash(index) = &generation.index else {
+            self.publish(&generation, &publication);
+            return Ok(());
+        };
+        let from = Location { segment: origin.segment, offset: origin.offset, length: 0 };
+        if index.contains(publication.hash, from) {
+            self.publish_move(&generation, &publication, origin);
+            return Ok(());
         }
-        self.publish(&generation, &publication);
+        match self.known_record(index, &publication)? {
+            Some((sequence, _)) if sequence > record.sequence => {}
+            // An earlier copy of the same record, which was not moved from there but written anew.
+            Some((sequence, copy)) if sequence == record.sequence => {
+                let origin = Origin { segment: copy.segment, offset: copy.offset };
+                self.publish_move(&generation, &publication, origin);
+            }
+            _ => self.publish(&generation, &publication),
+        }
         Ok(())
     }
 
-    /// Whether a hash index knows a record of this key with a higher sequence, or with the same.
-    fn has_newer(
-        &self,
-        index: &crate::index::hash::HashIndex,
-        publication: &Publication<'_>,
-        record: &Record<'_>,
-    ) -> Result<bool> {
+    /// The newest record of the publication's key that a hash index knows: its sequence and place.
+    fn known_record(&self, index: &HashIndex, publication: &Publication<'_>) -> Result<Option<(u64, Location)>> {
         let mut run = smallvec::SmallVec::new();
         index.lookup(publication.hash, &mut run);
-        let mut newer = false;
+        let mut known = None;
         for location in run {
-            if !location.same_place(hash_location(publication.placed.location)) {
-                self.with_record(location, &mut |other| {
-                    newer |= other.key == record.key && other.sequence >= record.sequence;
-                })?;
-            }
+            self.with_record(location, &mut |record| {
+                if record.key == publication.key {
+                    known = known.max(Some((record.sequence, location)));
+                }
+            })?;
         }
-        Ok(newer)
+        Ok(known)
     }
 
     fn publication<'a>(&self, view: &BatchView<'a>, found: &Found<'a>, placed: &'a Placed) -> Result<Publication<'a>> {

@@ -1,0 +1,98 @@
+# The only list of commands. `make` alone prints it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+# Each target that measures wants the machine for itself, and cargo is parallel on its own.
+.NOTPARALLEL:
+
+# Cargo's own variable says where it builds; rustup installs where a fresh shell may not look yet.
+CARGO := $(or $(shell command -v cargo),$(wildcard $(HOME)/.cargo/bin/cargo))
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+AIODB := $(TARGET)/release/aiodb
+
+# Where data and results go: a directory on the disk to be measured.
+RUN := build/run
+BENCH := build/bench
+
+.PHONY: help
+help: ## Print this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 30
+
+.PHONY: run
+run: $(RUN)/loaded ## Build, load a real data set, read it back and check it, measure briefly, write a report
+	$(AIODB) sample $(RUN)/unihan $(RUN)/unihan.tsv --count 100000
+	$(AIODB) bench queue-depth --quick --dir $(RUN) --report $(RUN)/report.html
+	$(AIODB) bench copy-size --quick --dir $(RUN) --report $(RUN)/report.html
+	@echo
+	@echo "The report with the figures: $(CURDIR)/$(RUN)/report.html"
+	@echo "The store with the data set: $(CURDIR)/$(RUN)/unihan"
+	@echo "Try: $(AIODB) get $(RUN)/unihan 'U+4E00 kDefinition'"
+
+.PHONY: test
+test: compiler ## Run all tests
+	$(CARGO) test --locked --no-fail-fast
+
+.PHONY: check
+check: compiler ## Check formatting, lints and documentation, then run all tests
+	scripts/install-packages.sh shellcheck
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --all-targets -- --deny warnings
+	RUSTDOCFLAGS='--deny warnings' $(CARGO) doc --locked --no-deps
+	shellcheck scripts/*.sh .ci/run
+	$(MAKE) test
+
+.PHONY: bench
+bench: release ## Measure everything against the limits of the disk under build/ (hours)
+	scripts/install-packages.sh fio
+	mkdir -p $(BENCH)
+	$(AIODB) bench queue-depth --dir $(BENCH) --report $(BENCH)/report.html
+	$(AIODB) bench copy-size --dir $(BENCH) --report $(BENCH)/report.html
+	$(AIODB) bench write --dir $(BENCH) --report $(BENCH)/report.html
+	@echo "The report with the figures: $(CURDIR)/$(BENCH)/report.html"
+
+.PHONY: bench-compare-writes
+bench-compare-writes: compiler ## Measure durable puts beside RocksDB, which is built from source (an hour)
+	scripts/install-packages.sh clang libclang-dev
+	mkdir -p $(BENCH)
+	$(CARGO) run --locked --release --package compare -- durable-puts --dir $(BENCH) --seconds 120 --sweep \
+		--json $(BENCH)/durable-puts.json
+	@echo "The figures: $(CURDIR)/$(BENCH)/durable-puts.json"
+
+.PHONY: fmt
+fmt: cargo ## Format the code
+	$(CARGO) fmt --all
+
+.PHONY: clean
+clean: ## Remove what was built, loaded and measured
+	$(if $(CARGO),$(CARGO) clean)
+	rm -rf build
+
+# What the targets above need.
+
+.PHONY: cargo
+cargo:
+	@test -n "$(CARGO)" || { echo "make: cargo is missing: install Rust from https://rustup.rs and try again" >&2; exit 1; }
+
+# The LMDB library is C.
+.PHONY: compiler
+compiler: cargo
+	@scripts/install-packages.sh build-essential
+
+.PHONY: release
+release: compiler
+	$(CARGO) build --locked --release --package aiodb-cli
+
+$(RUN)/unihan.tsv: scripts/unihan-records.sh
+	scripts/install-packages.sh unicode-data bzip2
+	mkdir -p $(RUN)
+	scripts/unihan-records.sh > $@
+	@echo "$$(wc -l < $@) records in $@"
+
+# The store is made once: `release` comes first but does not make it anew.
+$(RUN)/loaded: $(RUN)/unihan.tsv | release
+	scripts/install-packages.sh fio
+	rm -rf $(RUN)/unihan
+	$(AIODB) load $(RUN)/unihan $(RUN)/unihan.tsv
+	touch $@

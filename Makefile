@@ -22,9 +22,10 @@ help: ## Print this list
 
 .PHONY: run
 run: $(RUN)/loaded ## Build, load a real data set, read it back and check it, measure briefly, write a report
+	scripts/install-packages.sh fio
 	$(AIODB) sample $(RUN)/unihan $(RUN)/unihan.tsv --count 100000
 	$(AIODB) bench queue-depth --quick --dir $(RUN) --report $(RUN)/report.html
-	$(AIODB) bench copy-size --quick --dir $(RUN) --report $(RUN)/report.html
+	$(AIODB) bench copy-size --pairs 100000 --rounds 3 --round-ms 500 --dir $(RUN) --report $(RUN)/report.html
 	@echo
 	@echo "The report with the figures: $(CURDIR)/$(RUN)/report.html"
 	@echo "The store with the data set: $(CURDIR)/$(RUN)/unihan"
@@ -92,7 +93,6 @@ $(RUN)/unihan.tsv: scripts/unihan-records.sh
 
 # The store is made once: `release` comes first but does not make it anew.
 $(RUN)/loaded: $(RUN)/unihan.tsv | release
-	scripts/install-packages.sh fio
 	rm -rf $(RUN)/unihan
 	$(AIODB) load $(RUN)/unihan $(RUN)/unihan.tsv
 	touch $@

@@ -2,12 +2,12 @@
 //! the report are given after a sync, also when the load was interrupted or failed.
 
 mod csv;
-mod input;
-mod interrupt;
+pub mod input;
+pub mod interrupt;
 mod lines;
 mod report;
+pub mod source;
 
-use crate::encoding::Encoding;
 use crate::error::CliError;
 use crate::options::{IndexArgs, StoreArgs, TableArgs, parse_durability};
 use crate::output::{Exit, Output};
@@ -15,17 +15,12 @@ use crate::progress::{Progress, rate};
 use aiodb::{Db, Durability, Error, Table};
 use clap::{Args, ValueEnum};
 use indicatif::HumanCount;
-use input::{Entry, Format, Input, InputOptions, Item};
-use interrupt::{Interrupt, InterruptibleRead};
+use input::{Entry, Input, Item};
+use interrupt::Interrupt;
 use report::{Ended, Report};
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use source::{Source, SourceArgs};
+use std::io::Read;
 use std::rc::Rc;
-
-/// The longest line by default, in bytes: the longest value and key as text, and room for the columns around them.
-const DEFAULT_MAX_LINE_BYTES: u64 = (1 << 30) + (1 << 20);
 
 /// Load a file of lines: TSV, CSV or JSON lines
 #[derive(Args)]
@@ -33,27 +28,8 @@ const DEFAULT_MAX_LINE_BYTES: u64 = (1 << 30) + (1 << 20);
 pub struct LoadArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// File to load; - reads stdin
-    #[arg(default_value = "-")]
-    file: PathBuf,
-    /// Format of the lines [default: by the file's extension]
-    #[arg(long, value_enum)]
-    format: Option<Format>,
-    /// Column of the key: a number from 1, or a name with --header; for JSON lines a field [default: 1]
-    #[arg(long, value_name = "COLUMN")]
-    key: Option<String>,
-    /// Column or field of the value [default: TSV: all after the key; CSV: the other of two; JSON lines: the line]
-    #[arg(long, value_name = "COLUMN")]
-    value: Option<String>,
-    /// The first line names the columns (TSV and CSV)
-    #[arg(long)]
-    header: bool,
-    /// How keys are written
-    #[arg(long, value_enum, default_value = "text")]
-    key_encoding: Encoding,
-    /// How values are written
-    #[arg(long, value_enum, default_value = "text")]
-    value_encoding: Encoding,
+    #[command(flatten)]
+    source: SourceArgs,
     #[command(flatten)]
     table: TableArgs,
     #[command(flatten)]
@@ -67,12 +43,6 @@ pub struct LoadArgs {
     /// Describe at most this many bad lines; the others are only counted
     #[arg(long, value_name = "N", default_value_t = 20)]
     show_bad_lines: usize,
-    /// Leave out the first N lines of the file (with --header the first of them still names the columns)
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    skip_lines: u64,
-    /// A longer line (for CSV: record) is a bad line [default: 1 GiB and 1 MiB]
-    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MAX_LINE_BYTES, hide_default_value = true)]
-    max_line_bytes: u64,
 }
 
 const ABOUT: &str = "\
@@ -108,17 +78,17 @@ enum BadLines {
 /// `aiodb load`.
 pub fn run(args: LoadArgs, output: &Output) -> Result<Exit, CliError> {
     // The input is opened and its header understood first: a mistake there must not leave a new, empty store.
-    let interrupt = Rc::new(Interrupt::install().map_err(|error| input_error("signals", &error))?);
-    let (mut input, total_bytes) = open_input(&args, &interrupt)?;
+    let interrupt = Rc::new(Interrupt::install()?);
+    let Source { mut input, total_bytes } = args.source.open(&interrupt)?;
     let db = args.store.open_to_write(true, args.durability)?;
     let table = args.index.table_or_create(&db, &args.table.table)?;
     let mut load = Load {
         args: &args,
-        name: input_name(&args.file),
+        name: args.source.name(),
         interrupt: &interrupt,
         progress: Progress::new(output, total_bytes),
         total_bytes,
-        report: Report::new(args.skip_lines),
+        report: Report::new(args.source.skip_lines),
     };
     let ended = load.put_all(&mut input, &table);
     load.finish(ended, &db, output)
@@ -145,7 +115,7 @@ impl Load<'_> {
             let item = match input.next(&mut entry) {
                 Ok(item) => item,
                 Err(_) if self.interrupt.requested() => return Ended::Interrupted,
-                Err(error) => return Ended::Failed(input_error(&self.name, &error)),
+                Err(error) => return Ended::Failed(self.args.source.unreadable(&error)),
             };
             let bad = match item {
                 Item::End => return Ended::Complete,
@@ -185,7 +155,7 @@ impl Load<'_> {
         self.progress.finish();
         if let Err(cause) = db.sync() {
             let records = self.report.records;
-            return Err(CliError::NotSynced { cause, records, skip_lines: self.args.skip_lines });
+            return Err(CliError::NotSynced { cause, records, skip_lines: self.args.source.skip_lines });
         }
         let elapsed = self.progress.elapsed();
         let json = self.report.to_json(&ended, elapsed);
@@ -199,72 +169,4 @@ impl Load<'_> {
             Ended::Complete => Ok(Exit::Success),
         }
     }
-}
-
-type FileInput = Input<InterruptibleRead>;
-
-/// Opens the input; also says how many bytes it has, if that is known.
-fn open_input(args: &LoadArgs, interrupt: &Rc<Interrupt>) -> Result<(FileInput, Option<u64>), CliError> {
-    let options = input_options(args)?;
-    let name = input_name(&args.file);
-    let file = if is_stdin(&args.file) {
-        io::stdin().as_fd().try_clone_to_owned().map(File::from)
-    } else {
-        File::open(&args.file)
-    };
-    let file = file.map_err(|error| input_error(&name, &error))?;
-    let metadata = file.metadata().map_err(|error| input_error(&name, &error))?;
-    if metadata.is_dir() {
-        return Err(CliError::Input { name, reason: "this is a directory, not a file of lines".into() });
-    }
-    let total_bytes = metadata.is_file().then_some(metadata.len());
-    let input = Input::open(InterruptibleRead::new(file, Rc::clone(interrupt)), options);
-    Ok((input.map_err(|reason| CliError::Input { name, reason })?, total_bytes))
-}
-
-/// Checks that the arguments about the input fit together.
-fn input_options(args: &LoadArgs) -> Result<InputOptions, CliError> {
-    let usage = |message: &str| Err(CliError::Usage(message.into()));
-    let Some(format) = args.format.or_else(|| Format::of_file(&args.file)) else {
-        return usage("the format cannot be told from the file's name: add --format tsv, csv or jsonl");
-    };
-    if format == Format::Jsonl {
-        if args.header {
-            return usage("--header is for tsv and csv; in JSON lines --key and --value name fields");
-        }
-        if args.key.is_none() {
-            return usage("JSON lines need --key FIELD");
-        }
-        if args.value.is_none() && args.value_encoding != Encoding::Text {
-            return usage("--value-encoding needs --value FIELD: without it the value is the whole line");
-        }
-    } else if !args.header {
-        for column in args.key.iter().chain(&args.value) {
-            if column.parse::<usize>().map_or(true, |number| number == 0) {
-                return usage(&format!("`{column}` is no column number from 1; to name columns, add --header"));
-            }
-        }
-    }
-    Ok(InputOptions {
-        format,
-        header: args.header,
-        key: args.key.clone().unwrap_or_else(|| "1".into()),
-        value: args.value.clone(),
-        key_encoding: args.key_encoding,
-        value_encoding: args.value_encoding,
-        skip_lines: args.skip_lines,
-        max_line_bytes: args.max_line_bytes,
-    })
-}
-
-fn is_stdin(file: &Path) -> bool {
-    file.as_os_str() == "-"
-}
-
-fn input_name(file: &Path) -> String {
-    if is_stdin(file) { "stdin".into() } else { file.display().to_string() }
-}
-
-fn input_error(name: &str, error: &io::Error) -> CliError {
-    CliError::Input { name: name.into(), reason: format!("cannot be read: {error}") }
 }

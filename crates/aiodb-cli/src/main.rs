@@ -10,6 +10,7 @@ mod load;
 mod options;
 mod output;
 mod progress;
+mod sample;
 mod tables;
 
 use clap::{Parser, Subcommand};
@@ -44,15 +45,16 @@ Examples:
 
 Exit codes:
   0    done
-  1    get: the key is absent; verify: damage was found
+  1    get: the key is absent; verify: damage was found; sample: a value is not as in the file
   2    the command line is wrong
   3    the operation failed (I/O, store in use, disk full, damaged data, a bad line, ...)
   4    load: finished, but bad lines were skipped
-  130  load: interrupted (SIGINT or SIGTERM) and stopped cleanly";
+  130  load, sample: interrupted (SIGINT or SIGTERM) and stopped cleanly";
 
 #[derive(Subcommand)]
 enum Command {
     Load(load::LoadArgs),
+    Sample(sample::SampleArgs),
     Get(keys::GetArgs),
     Put(keys::PutArgs),
     Del(keys::DelArgs),
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
 fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
     match command {
         Command::Load(args) => load::run(args, output),
+        Command::Sample(args) => sample::run(args, output),
         Command::Get(args) => keys::get(args, output),
         Command::Put(args) => keys::put(args, output),
         Command::Del(args) => keys::del(args, output),

@@ -1,5 +1,6 @@
 //! A signal asks a load to stop. A load may wait for a pipe that stays silent, so the wait itself must end.
 
+use crate::error::CliError;
 use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level::pipe};
@@ -20,7 +21,12 @@ pub struct Interrupt {
 
 impl Interrupt {
     /// From now on the first signal is only noted. A second one ends the process at once, with exit code 130.
-    pub fn install() -> io::Result<Interrupt> {
+    pub fn install() -> Result<Interrupt, CliError> {
+        let installed = Interrupt::install_handlers();
+        installed.map_err(|error| CliError::Input { name: "signals".into(), reason: format!("cannot be handled: {error}") })
+    }
+
+    fn install_handlers() -> io::Result<Interrupt> {
         let requested = Arc::new(AtomicBool::new(false));
         let (signalled, signal) = UnixStream::pair()?;
         for number in [SIGINT, SIGTERM] {

@@ -5,6 +5,7 @@ mod interrupt;
 mod keys;
 mod load;
 mod refusals;
+mod sample;
 mod tables;
 
 use serde_json::Value;

@@ -23,7 +23,8 @@ impl Interrupt {
     /// From now on the first signal is only noted. A second one ends the process at once, with exit code 130.
     pub fn install() -> Result<Interrupt, CliError> {
         let installed = Interrupt::install_handlers();
-        installed.map_err(|error| CliError::Input { name: "signals".into(), reason: format!("cannot be handled: {error}") })
+        installed
+            .map_err(|error| CliError::Input { name: "signals".into(), reason: format!("cannot be handled: {error}") })
     }
 
     fn install_handlers() -> io::Result<Interrupt> {

@@ -66,7 +66,10 @@ impl SourceArgs {
         let file = file.map_err(|error| self.unreadable(&error))?;
         let metadata = file.metadata().map_err(|error| self.unreadable(&error))?;
         if metadata.is_dir() {
-            return Err(CliError::Input { name: self.name(), reason: "this is a directory, not a file of lines".into() });
+            return Err(CliError::Input {
+                name: self.name(),
+                reason: "this is a directory, not a file of lines".into(),
+            });
         }
         let total_bytes = metadata.is_file().then_some(metadata.len());
         let input = Input::open(InterruptibleRead::new(file, Rc::clone(interrupt)), options);

@@ -85,6 +85,7 @@ fn engine_kind(error: &aiodb::Error) -> &'static str {
         Io { .. } => "io",
         Corruption { .. } => "corruption",
         DiskFull { .. } => "disk_full",
+        StoreFull { .. } => "store_full",
         Failed { .. } => "failed",
         KeyLength { .. } => "key_length",
         ValueLength { .. } => "value_length",

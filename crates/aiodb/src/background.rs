@@ -184,16 +184,16 @@ impl<D: Device> Engine<D> {
             return Ok(false);
         }
         self.keep_tail_bounded()?;
-        self.settle_some(SETTLED_PER_STEP);
+        let settled = self.settle_some(SETTLED_PER_STEP);
         // A full disk must not keep reclaim from making room.
         let prepared = self.step(Step::Prepare);
         let reclaimed = self.reclaim_some()?;
         let (retired, lag_bytes) = self.checkpoint_state();
         let short = prepared.is_err() && retired > 0;
         if lag_bytes >= self.checkpoint_bytes() || retired >= RETIRED_BEFORE_CHECKPOINT || short {
-            self.checkpoint()?;
+            self.checkpoint_making_room()?;
         }
-        prepared.map(|()| reclaimed || self.settling.len() > 0)
+        prepared.map(|()| reclaimed || settled)
     }
 
     /// Bytes of log between two checkpoints: more for a large index, so that writing it stays a small share.

@@ -10,10 +10,14 @@ use crate::catalog::{Generation, TableIndex};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::index::hash::{HashIndex, SHARDS};
+use crate::index::tail::Frozen;
 use crate::io::{Access, Device, File, WriteSync};
 use crate::log::segment::{Damage, FORMAT_VERSION, put, u32_at, u64_at};
 use crate::log::{Position, Segment, State};
-use crate::manifest::{Manifest, ManifestSegment, ManifestTable, new_name, read_file, rename_durably, replace_file};
+use crate::manifest::{
+    Manifest, ManifestSegment, ManifestTable, new_name, read_file, remove_failed, rename_durably, replace_file,
+};
+use crate::publish::Unsettled;
 
 const HASH_MAGIC: &[u8; 8] = b"AIODBHSH";
 const HASH_HEADER_BYTES: usize = 64;
@@ -45,6 +49,25 @@ pub(crate) struct Checkpoints {
 impl<D: Device> Engine<D> {
     /// Makes a checkpoint of everything published so far. Writers go on meanwhile.
     pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.checkpoint_as(false)
+    }
+
+    /// The last checkpoint: refuses writes first, so that nothing comes after it.
+    pub(crate) fn close_log(&self) -> Result<()> {
+        self.commit.close();
+        self.checkpoint_as(true)
+    }
+
+    /// On a full disk a checkpoint may find no room for its files, without which no segment can be freed: then a segment
+    /// of the reserve makes room for them.
+    pub(crate) fn checkpoint_making_room(&self) -> Result<()> {
+        match self.checkpoint() {
+            Err(error) if error.is_full() && self.segments.give_back_one()? => self.checkpoint(),
+            made => made,
+        }
+    }
+
+    fn checkpoint_as(&self, closed: bool) -> Result<()> {
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
         self.flush()?;
         let number = {
@@ -64,7 +87,7 @@ impl<D: Device> Engine<D> {
         }
         // An index may lag the durable log, never lead it: what the shards say beyond the position must be durable.
         self.flush()?;
-        let manifest = self.manifest(number, position, next_sequence);
+        let manifest = Manifest { closed, ..self.manifest(number, position, next_sequence) };
         let bytes = manifest.encode(&self.segments.store);
         replace_file(&self.device, &self.root.join("MANIFEST"), &bytes)?;
         replace_file(&self.device, &self.root.join("MANIFEST.copy"), &bytes)?;
@@ -74,20 +97,25 @@ impl<D: Device> Engine<D> {
         self.release_retired()
     }
 
-    /// Commits the tail of the ordered index, which then covers `position`.
+    /// Commits the tail of the ordered index, which then covers `position`. After an error, for lack of space say, the
+    /// entries stay where gets find them, and the next call goes on with them. The caller holds `checkpointing`.
     fn commit_tail(&self, position: &Position) -> Result<()> {
-        let lmdb = self.lmdb();
-        let entries = lmdb.tail.freeze();
-        // Durable in the log first. This also publishes every write that is older than an entry of the tail.
-        let committed = self
-            .flush()
-            .and_then(|()| lmdb.commit(&entries, position, &mut |table, dead| self.count_dead(table, Some(dead))));
-        if let Err(error) = &committed {
-            // The frozen entries stay where gets find them; without their commit no checkpoint can follow.
-            self.commit.fail(error);
-            return committed;
+        let mut unfinished = self.unfinished_commit.lock().expect("no code panics while it commits an index");
+        if let Some(frozen) = unfinished.as_mut() {
+            self.commit_frozen(frozen)?;
+            *unfinished = None;
         }
-        lmdb.tail.forget_frozen();
+        let frozen = unfinished.insert(self.lmdb().tail.freeze(*position));
+        self.commit_frozen(frozen)?;
+        *unfinished = None;
+        Ok(())
+    }
+
+    fn commit_frozen(&self, frozen: &mut Frozen) -> Result<()> {
+        // Durable in the log first. This also publishes every write that is older than an entry of the tail.
+        self.flush()?;
+        self.lmdb().commit(frozen, &mut |table, dead| self.count_dead(table, Some(dead)))?;
+        self.lmdb().tail.forget_frozen();
         Ok(())
     }
 
@@ -147,7 +175,7 @@ impl<D: Device> Engine<D> {
         let path = self.hash_checkpoint_path(generation.id, number);
         let new_path = new_name(&path);
         let file = self.device.open(&new_path, Access::CREATE).map_err(|e| Error::io("create", &new_path, &e))?;
-        let failed = |e: std::io::Error| Error::io("write", &new_path, &e);
+        let failed = |e: std::io::Error| remove_failed(&self.device, &new_path, &e);
         let mut out = vec![0; HASH_HEADER_BYTES];
         put(&mut out, 0, HASH_MAGIC);
         put(&mut out, 8, &FORMAT_VERSION.to_le_bytes());
@@ -170,6 +198,13 @@ impl<D: Device> Engine<D> {
                 written += self.write_piece(&file, &mut out, written).map_err(failed)?;
             }
         }
+        // Taken after the last shard: nothing that it holds twice is missing here.
+        let unsettled = self.settling.hashes(generation.id);
+        out.extend_from_slice(&(unsettled.len() as u64).to_le_bytes());
+        unsettled.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
+        let checksum = crc32c::crc32c(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        self.write_piece(&file, &mut out, written).map_err(failed)?;
         file.sync().map_err(failed)?;
         rename_durably(&self.device, &new_path, &path)?;
         *checkpointed = (number, changes);
@@ -216,6 +251,7 @@ impl<D: Device> Engine<D> {
         let next_life = next_life.min(position.life + 1);
         Manifest {
             checkpoint,
+            closed: false,
             position,
             next_sequence,
             next_life,
@@ -273,10 +309,15 @@ impl<D: Device> Engine<D> {
         }
         let path = self.hash_checkpoint_path(generation.id, number);
         let Some(bytes) = read_file(&self.device, &path)? else { return Ok(None) };
-        decode_hash(index, &bytes, &self.segments.store, generation.id, number).map_err(|(offset, damage)| {
+        let decoded = decode_hash(index, &bytes, &self.segments.store, generation.id, number);
+        let unsettled = decoded.map_err(|(offset, damage)| {
             let advice = "`aiodb verify --rebuild` makes the index again from the log";
             crate::manifest::damage_error(&path, offset as u64, damage, advice)
         })?;
+        for hash in unsettled {
+            // More than the queue holds cannot have been queued.
+            let _ = self.settling.push(Unsettled { generation: Arc::clone(generation), hash });
+        }
         *generation.checkpointed.lock().expect("nobody else has it yet") = (number, 0);
         Ok(Some(()))
     }
@@ -303,7 +344,7 @@ fn decode_hash(
     store: &[u8; 16],
     table: u32,
     number: u64,
-) -> std::result::Result<(), (usize, Damage)> {
+) -> std::result::Result<Vec<u64>, (usize, Damage)> {
     let header = bytes.get(..HASH_HEADER_BYTES).ok_or((0, Damage::Foreign("the file is too short")))?;
     if &header[0..8] != HASH_MAGIC {
         return Err((0, Damage::Foreign("not the checkpoint of a hash index")));
@@ -332,5 +373,11 @@ fn decode_hash(
         index.decode_shard(shard, body).map_err(|what| (at, Damage::Foreign(what)))?;
         at = end;
     }
-    Ok(())
+    let (unsettled, checksum) =
+        bytes[at..].split_last_chunk::<4>().ok_or((at, Damage::Foreign("the file is too short")))?;
+    if crc32c::crc32c(unsettled) != u32::from_le_bytes(*checksum) {
+        return Err((at, Damage::Checksum));
+    }
+    let hashes = unsettled.get(8..).unwrap_or_default();
+    Ok(hashes.chunks_exact(8).map(|hash| u64_at(hash, 0)).collect())
 }

@@ -19,7 +19,7 @@ pub enum Durability {
 pub enum IndexKind {
     /// Ordered, on disk, unbeaten while it fits in memory: LMDB (the index of the AIODB paper).
     Lmdb,
-    /// Unordered, in memory, about 10 bytes per key whatever the key's length.
+    /// Unordered, in memory, about 11 bytes per key whatever the key's length.
     Hash,
 }
 

@@ -10,6 +10,7 @@ use crate::catalog::{Catalog, Generation, check_name, kind_byte};
 use crate::checkpoint::Checkpoints;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::index::lmdb::LmdbIndex;
+use crate::index::tail::Frozen;
 use crate::io::{Device, Report};
 use crate::log::batch::{Append, SEPARATE_VALUE_BYTES};
 use crate::log::record::{Chunk, Kind, chunk_list_bytes, encode_chunks};
@@ -43,6 +44,8 @@ pub(crate) struct Engine<D: Device> {
     /// Held by whoever commits an index.
     pub(crate) checkpointing: Mutex<()>,
     pub(crate) checkpoints: Mutex<Checkpoints>,
+    /// The frozen tail that is being committed, or that could not be.
+    pub(crate) unfinished_commit: Mutex<Option<Frozen>>,
     pub(crate) reclaiming: Mutex<Option<Victim>>,
     /// Generations that no table has any more, to be taken out of counts and indexes.
     pub(crate) forgotten: Mutex<Vec<Arc<Generation>>>,
@@ -121,6 +124,7 @@ impl<D: Device> Engine<D> {
             settling: Settling::default(),
             checkpointing: Mutex::default(),
             checkpoints: Mutex::new(checkpoints),
+            unfinished_commit: Mutex::default(),
             reclaiming: Mutex::default(),
             forgotten: Mutex::default(),
             staging: Mutex::default(),
@@ -340,7 +344,7 @@ impl<D: Device> Engine<D> {
         let outcome = match self.commit.failure() {
             // What can be known is on the device already; the next open recovers it.
             Some(cause) => Err(Error::Failed { cause: cause.to_string() }),
-            None => self.checkpoint(),
+            None => self.close_log(),
         };
         self.commit.close();
         if let Some(lmdb) = self.lmdb.get() {
@@ -434,6 +438,7 @@ fn create_store<D: Device>(device: &D, root: &Path, options: &Options) -> Result
     let position = Position { batch: 0, checksum: 0, segment: 0, life: 0, offset: 0 };
     let manifest = Manifest {
         checkpoint: 0,
+        closed: true,
         position,
         next_sequence: 1,
         next_life: 1,

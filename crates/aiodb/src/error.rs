@@ -67,6 +67,16 @@ pub enum Error {
         /** The store. */
         path: PathBuf,
     },
+    /// The log has its greatest length.
+    #[error(
+        "the store at {path} has reached its limit of {max_bytes} bytes of log: delete records, or use a second store"
+    )]
+    StoreFull {
+        /** The store. */
+        path: PathBuf,
+        /** The limit. */
+        max_bytes: u64,
+    },
     /// An earlier write or flush failed and its outcome is unknown.
     #[error(
         "the store no longer accepts writes because an earlier one failed ({cause}): reopen it to recover what is durable"
@@ -151,6 +161,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether there was no space for something.
+    pub(crate) fn is_full(&self) -> bool {
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        matches!(self, Error::DiskFull { .. }) || matches!(self, Error::Io { kind, .. } if full.contains(kind))
+    }
+
     /// An [`Error::Io`] from the system's error; a full disk keeps its kind.
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, error: &io::Error) -> Error {
         Error::Io { action, path: path.into(), kind: error.kind(), reason: error.to_string() }

@@ -8,7 +8,7 @@ pub(crate) mod segment;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::index::Location;
@@ -64,6 +64,9 @@ impl Position {
         }
     }
 }
+
+/// The longest log that a slot of a hash index can point into.
+const MAX_LOG_BYTES: u64 = 16 << 40;
 
 /// What a segment is used for at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +163,7 @@ pub(crate) struct Segments<D: Device> {
     pool: Mutex<Pool>,
     /// Held while a segment is made, so that two threads do not make the same one.
     making: Mutex<()>,
+    refused: AtomicBool,
 }
 
 #[derive(Default)]
@@ -173,7 +177,16 @@ struct Pool {
 impl<D: Device> Segments<D> {
     pub(crate) fn new(device: D, directory: PathBuf, store: [u8; 16], segment_bytes: u64) -> Segments<D> {
         let groups = (0..GROUPS).map(|_| OnceLock::new()).collect();
-        Segments { device, directory, store, segment_bytes, groups, pool: Mutex::default(), making: Mutex::default() }
+        Segments {
+            device,
+            directory,
+            store,
+            segment_bytes,
+            groups,
+            pool: Mutex::default(),
+            making: Mutex::default(),
+            refused: AtomicBool::new(false),
+        }
     }
 
     /// A segment that exists.
@@ -248,17 +261,30 @@ impl<D: Device> Segments<D> {
         Ok(())
     }
 
+    /// Gives the space of a free segment back to the file system. False if there is none.
+    pub(crate) fn give_back_one(&self) -> Result<bool> {
+        let Some(number) = self.pool().free.pop_first() else { return Ok(false) };
+        self.give_back(self.get(number)).map(|()| true)
+    }
+
+    fn give_back(&self, segment: &Segment<D>) -> Result<()> {
+        segment.file.truncate(0).map_err(|e| Error::io("give back the space of", self.path(segment.number), &e))?;
+        self.set_absent(segment);
+        Ok(())
+    }
+
     /// Gives a retired segment back, or its space to the file system when there are plenty.
     pub(crate) fn release(&self, segment: &Segment<D>) -> Result<()> {
         if self.pool().free.len() >= RESERVED_SEGMENTS + SPARE_SEGMENTS {
-            segment.file.truncate(0).map_err(|e| Error::io("give back the space of", self.path(segment.number), &e))?;
-            segment.set_state(State::Absent);
-            self.pool().absent.insert(segment.number);
-        } else {
-            segment.set_state(State::Free);
-            self.pool().free.insert(segment.number);
+            return self.give_back(segment);
         }
+        self.set_free(segment);
         Ok(())
+    }
+
+    /// Whether the last attempt to make a segment was refused for lack of space.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// Opens an existing segment file at start-up, and returns it with its length. Recovery finds out what it holds.
@@ -269,12 +295,11 @@ impl<D: Device> Segments<D> {
         Ok((self.insert(number, file), length))
     }
 
-    /// Declares an opened segment absent: its file was being filled or emptied when the process died.
-    pub(crate) fn set_absent(&self, segment: &Segment<D>) -> Result<()> {
-        segment.file.truncate(0).map_err(|e| Error::io("cut", self.path(segment.number), &e))?;
+    /// Declares an opened segment absent: its file was being filled or emptied when the process died. What is there
+    /// stays until the segment is filled again.
+    pub(crate) fn set_absent(&self, segment: &Segment<D>) {
         segment.set_state(State::Absent);
         self.pool().absent.insert(segment.number);
-        Ok(())
     }
 
     /// Declares an opened segment free.
@@ -283,14 +308,21 @@ impl<D: Device> Segments<D> {
         self.pool().free.insert(segment.number);
     }
 
+    fn create_one(&self) -> Result<()> {
+        let made = self.try_create_one();
+        self.refused.store(made.as_ref().is_err_and(Error::is_full), Ordering::Relaxed);
+        made
+    }
+
     /// Makes a new free segment, or fills an absent one again. Space is taken and every byte written before the
     /// segment counts, so that later writes neither fail for lack of space nor change the file's layout.
-    fn create_one(&self) -> Result<()> {
+    fn try_create_one(&self) -> Result<()> {
         let _making = self.making.lock().expect("no code panics while it makes a segment");
         let absent = self.pool().absent.first().copied();
         let number = absent.unwrap_or_else(|| self.pool().count);
-        if number as usize >= MAX_SEGMENTS {
-            return Err(self.full());
+        let most = MAX_SEGMENTS.min((MAX_LOG_BYTES / self.segment_bytes) as usize);
+        if number as usize >= most {
+            return Err(Error::StoreFull { path: self.root(), max_bytes: most as u64 * self.segment_bytes });
         }
         let path = self.path(number);
         if absent.is_some() {
@@ -371,7 +403,11 @@ impl<D: Device> Segments<D> {
     }
 
     fn full(&self) -> Error {
-        Error::DiskFull { path: self.directory.parent().unwrap_or(&self.directory).to_path_buf() }
+        Error::DiskFull { path: self.root() }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.directory.parent().unwrap_or(&self.directory).to_path_buf()
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool> {

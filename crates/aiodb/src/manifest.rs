@@ -64,6 +64,8 @@ pub(crate) struct ManifestSegment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) checkpoint: u64,
+    /// Written by a close: nothing came after the position.
+    pub(crate) closed: bool,
     pub(crate) position: Position,
     pub(crate) next_sequence: u64,
     pub(crate) next_life: u64,
@@ -106,6 +108,7 @@ impl Manifest {
         put(&mut out, 16, store);
         put(&mut out, 32, &length.to_le_bytes());
         put(&mut out, 40, &self.checkpoint.to_le_bytes());
+        out[48] = u8::from(self.closed);
         let checksum = crc32c::crc32c(&out[16..]);
         put(&mut out, 12, &checksum.to_le_bytes());
         out
@@ -147,8 +150,8 @@ impl Manifest {
             }
             segments.push(ManifestSegment { number, records, life, end, live_chunks });
         }
-        let checkpoint = u64_at(bytes, 40);
-        Some(Manifest { checkpoint, position, next_sequence, next_life, next_table, tables, segments })
+        let (checkpoint, closed) = (u64_at(bytes, 40), bytes[48] == 1);
+        Some(Manifest { checkpoint, closed, position, next_sequence, next_life, next_table, tables, segments })
     }
 }
 
@@ -189,8 +192,15 @@ pub(crate) fn replace_file<D: Device>(device: &D, path: &Path, bytes: &[u8]) -> 
     let new_path = new_name(path);
     let file = device.open(&new_path, Access::CREATE).map_err(|e| Error::io("create", &new_path, &e))?;
     let written = file.truncate(0).and_then(|()| file.write_at(bytes, 0, WriteSync::Later)).and_then(|()| file.sync());
-    written.map_err(|e| Error::io("write", &new_path, &e))?;
+    written.map_err(|e| remove_failed(device, &new_path, &e))?;
     rename_durably(device, &new_path, path)
+}
+
+/// Gives back the space of a file that could not be finished.
+pub(crate) fn remove_failed<D: Device>(device: &D, new_path: &Path, error: &std::io::Error) -> Error {
+    // If this fails as well, the next opening removes it.
+    let _ = device.remove(new_path);
+    Error::io("write", new_path, error)
 }
 
 /// Gives a finished file its name.

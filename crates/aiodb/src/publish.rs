@@ -40,6 +40,7 @@ pub(crate) struct Publication<'a> {
 }
 
 /// A tag of a hash index that may hold dead places.
+#[derive(Clone)]
 pub(crate) struct Unsettled {
     pub(crate) generation: Arc<Generation>,
     pub(crate) hash: u64,
@@ -53,7 +54,7 @@ pub(crate) struct Settling {
 
 impl Settling {
     /// Queues a tag; gives it back if the queue is full.
-    fn push(&self, unsettled: Unsettled) -> std::result::Result<(), Unsettled> {
+    pub(crate) fn push(&self, unsettled: Unsettled) -> std::result::Result<(), Unsettled> {
         let mut queue = self.queue.lock().expect("no code panics while it holds the queue");
         if queue.len() >= MAX_UNSETTLED {
             return Err(unsettled);
@@ -62,8 +63,19 @@ impl Settling {
         Ok(())
     }
 
-    pub(crate) fn pop(&self) -> Option<Unsettled> {
-        self.queue.lock().expect("no code panics while it holds the queue").pop_front()
+    /// The tag that waits longest; it stays queued until [`Settling::pop`].
+    fn front(&self) -> Option<Unsettled> {
+        self.queue.lock().expect("no code panics while it holds the queue").front().cloned()
+    }
+
+    fn pop(&self) {
+        self.queue.lock().expect("no code panics while it holds the queue").pop_front();
+    }
+
+    /// The hashes of a table's queued tags.
+    pub(crate) fn hashes(&self, table: u32) -> Vec<u64> {
+        let queue = self.queue.lock().expect("no code panics while it holds the queue");
+        queue.iter().filter(|unsettled| unsettled.generation.id == table).map(|unsettled| unsettled.hash).collect()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -177,12 +189,18 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Settles up to `limit` queued tags. Returns how many were left alone because a record could not be read.
-    pub(crate) fn settle_some(&self, limit: usize) {
+    /// Settles up to `limit` queued tags. True if any of them is done with.
+    pub(crate) fn settle_some(&self, limit: usize) -> bool {
+        let mut progress = false;
         for _ in 0..limit {
-            let Some(unsettled) = self.settling.pop() else { return };
+            let Some(unsettled) = self.settling.front() else { break };
+            let before = self.settling.len();
             self.settle(&unsettled);
+            self.settling.pop();
+            // A tag that could not be settled has been queued again.
+            progress |= self.settling.len() < before;
         }
+        progress
     }
 
     /// Reads the records under a tag and retires all but the newest of each key.
@@ -214,6 +232,7 @@ impl<D: Device> Engine<D> {
                         // A move that came in between has put the place elsewhere in the run; another round finds it.
                         newest.older_left |= !retired;
                         if retired {
+                            unsettled.generation.count_change();
                             self.segments.remove_live(location);
                             let chunks = if record.chunked { record.value } else { &[] };
                             self.count_chunks(unsettled.generation.id, chunks, -1);
@@ -222,17 +241,19 @@ impl<D: Device> Engine<D> {
                 }
             })?;
         }
+        let mut again = false;
         for newest in newest {
-            if newest.older_left {
-                let again = Unsettled { generation: Arc::clone(&unsettled.generation), hash: unsettled.hash };
-                // A full queue only means that the next write to this tag settles it.
-                let _ = self.settling.push(again);
-            } else if newest.deleted
-                && self.is_published(newest.location)
-                && index.remove(unsettled.hash, newest.location)
-            {
+            let tombstone = newest.deleted && !newest.older_left;
+            if tombstone && self.is_published(newest.location) && index.remove(unsettled.hash, newest.location) {
+                unsettled.generation.count_change();
                 self.segments.remove_live(newest.location);
+            } else {
+                again |= newest.older_left || newest.deleted;
             }
+        }
+        if again {
+            // A full queue only means that the next write to this tag settles it.
+            let _ = self.settling.push(unsettled.clone());
         }
         Ok(())
     }

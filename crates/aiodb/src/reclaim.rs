@@ -26,6 +26,9 @@ const GARBAGE_SHARE: f64 = 0.3;
 /// ...and a segment is not worth moving if more than this share of it is alive.
 const MAX_LIVE_SHARE: f64 = 0.8;
 
+/// On a full disk more is moved for less.
+const MAX_LIVE_SHARE_WHEN_FULL: f64 = 0.95;
+
 /// Segments whose garbage is always tolerated: a store this small is not worth the writes.
 const TOLERATED_SEGMENTS: u64 = 2;
 
@@ -91,12 +94,15 @@ impl<D: Device> Engine<D> {
         let total = segments.len() as u64 * segment_bytes;
         let live: u64 = segments.iter().map(|segment| segment.live().min(segment_bytes)).sum();
         let garbage = total - live;
+        // On a full disk every bit counts; otherwise garbage is cheaper than moving what lies beside it.
+        let full = self.segments.is_refused();
         let tolerated = (TOLERATED_SEGMENTS * segment_bytes).max((total as f64 * GARBAGE_SHARE) as u64);
-        if garbage <= tolerated {
+        if garbage <= tolerated && !full {
             return None;
         }
         let victim = segments.into_iter().min_by_key(|segment| (segment.live(), segment.life()))?;
-        (victim.live() as f64 <= segment_bytes as f64 * MAX_LIVE_SHARE).then_some(victim)
+        let most = if full { MAX_LIVE_SHARE_WHEN_FULL } else { MAX_LIVE_SHARE };
+        (victim.live() as f64 <= segment_bytes as f64 * most).then_some(victim)
     }
 
     /// Moves what is alive of the victim's next batch.

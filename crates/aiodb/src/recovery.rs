@@ -35,8 +35,18 @@ pub(crate) struct Recovered {
     pub(crate) milliseconds: u64,
 }
 
-/// A record that was acknowledged but not yet in the log, copied out of its pending batch.
+/// What the pending batches hold beyond the log's end.
+#[derive(Default)]
 struct Pending {
+    records: Vec<PendingRecord>,
+    /// Batches that are here as they were sealed, and so as they would be in the log.
+    whole_batches: u64,
+    /// Whether there is any batch, however little of it, that the log does not have.
+    later: bool,
+}
+
+/// A record that was acknowledged but not yet in the log, copied out of its pending batch.
+struct PendingRecord {
     kind: Kind,
     table: u32,
     key: Vec<u8>,
@@ -66,13 +76,16 @@ impl<D: Device> Engine<D> {
         let mut walk = Walk { position: manifest.position, next_sequence: manifest.next_sequence };
         self.replay(&headers, &mut walk, rebuild, &mut scan, &mut recovered)?;
         let pending = self.load_pending(&walk)?;
-        if pending.is_empty() {
-            self.refuse_damage(&headers, &walk, &mut scan)?;
-        }
+        self.refuse_damage(&headers, &walk, walk.position.batch + pending.whole_batches + 1, &mut scan)?;
         self.retire_void_segments(manifest, &headers, &walk);
         let next_life = headers.values().map(|header| header.life + 1).max().unwrap_or(1).max(manifest.next_life);
-        self.commit.resume(walk.position, walk.next_sequence, next_life);
-        recovered.pending_records = self.append_pending(pending)?;
+        // After a close nothing can lie behind the end; after a crash a torn batch may, which must stay recognisable.
+        let goes_on = manifest.closed && recovered.batches == 0 && !pending.later && walk.position.batch > 0;
+        if goes_on {
+            self.segments.get(walk.position.segment).set_state(State::Active);
+        }
+        self.commit.resume(walk.position, walk.next_sequence, next_life, !goes_on);
+        recovered.pending_records = self.append_pending(pending.records)?;
         self.flush()?;
         self.commit.use_buffers(self.map_buffers()?);
         recovered.milliseconds = self.device.clock_ms() - started;
@@ -92,7 +105,7 @@ impl<D: Device> Engine<D> {
             if whole && (listed.contains_key(&number) || !self.is_unfilled(segment)?) {
                 headers.insert(number, self.check_segment_header(segment)?);
             } else if !listed.contains_key(&number) {
-                self.segments.set_absent(segment)?;
+                self.segments.set_absent(segment);
             } else {
                 let what = format!("the file has {length} bytes instead of {}", self.segments.segment_bytes);
                 let what = format!("{what}; restore the file, or the store from a backup");
@@ -291,7 +304,7 @@ impl<D: Device> Engine<D> {
     /// Like [`Engine::replay_record`] where the index may lack what a moved record replaces.
     fn rebuild_record(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
         let record = &found.record;
-        let (Some(origin), Some(generation)) = (record.moved, self.catalog.generation(record.table)) else {
+        let (Some(_), Some(generation)) = (record.moved, self.catalog.generation(record.table)) else {
             return self.replay_record(view, found);
         };
         if !matches!(record.kind, Kind::Put | Kind::Delete) {
@@ -303,14 +316,10 @@ impl<D: Device> Engine<D> {
             self.publish(&generation, &publication);
             return Ok(());
         };
-        let from = Location { segment: origin.segment, offset: origin.offset, length: 0 };
-        if index.contains(publication.hash, from) {
-            self.publish_move(&generation, &publication, origin);
-            return Ok(());
-        }
+        // Where it was moved from says nothing here: another life of that segment may hold something else there.
         match self.known_record(index, &publication)? {
             Some((sequence, _)) if sequence > record.sequence => {}
-            // An earlier copy of the same record, which was not moved from there but written anew.
+            // An earlier copy of the same record.
             Some((sequence, copy)) if sequence == record.sequence => {
                 let origin = Origin { segment: copy.segment, offset: copy.offset };
                 self.publish_move(&generation, &publication, origin);
@@ -372,14 +381,21 @@ impl<D: Device> Engine<D> {
 
     /// Copies out what the pending batches hold beyond the log's end: acknowledged, but not written when the process
     /// died. Anything that does not follow the log's end is of an earlier time.
-    fn load_pending(&self, walk: &Walk) -> Result<Vec<Pending>> {
+    fn load_pending(&self, walk: &Walk) -> Result<Pending> {
         let mut files = Vec::new();
         for number in 0..PENDING_BUFFERS {
-            files.extend(read_file(&self.device, &self.pending_path(number))?);
+            let path = self.pending_path(number);
+            let file = read_file(&self.device, &path)?;
+            if let Some(Err(damage @ Damage::Newer(_))) = file.as_deref().map(PendingHeader::decode) {
+                return Err(damage_error(&path, 0, damage, ""));
+            }
+            files.extend(file);
         }
         let (mut expected, mut checksum) = (walk.position.batch + 1, walk.position.checksum);
         let mut next_sequence = walk.next_sequence;
-        let mut out = Vec::new();
+        let numbers = files.iter().filter_map(|bytes| PendingHeader::decode(bytes).ok()).map(|header| header.number);
+        let later = numbers.max().is_some_and(|number| number > walk.position.batch);
+        let mut out = Pending { later, ..Pending::default() };
         while let Some((header, batch)) =
             files.iter().find_map(|bytes| pending_batch(bytes, &self.segments.store, expected))
         {
@@ -398,9 +414,10 @@ impl<D: Device> Engine<D> {
                 BatchView { bytes: batch, seed, segment: header.segment, offset: header.offset, number: header.number };
             // Moves need not be saved: what they moved is still where it was.
             if header.flags & BATCH_MOVES == 0 {
-                next_sequence = copy_pending(&view, next_sequence, &mut out);
+                next_sequence = copy_pending(&view, next_sequence, &mut out.records);
             }
             let Some((_, sealed_checksum)) = sealed else { break };
+            out.whole_batches += 1;
             (expected, checksum) = (expected + 1, sealed_checksum);
         }
         Ok(out)
@@ -408,7 +425,7 @@ impl<D: Device> Engine<D> {
 
     /// Writes what was pending into the log again, durably, in groups as it was written. The pending files still hold it
     /// until that is done.
-    fn append_pending(&self, pending: Vec<Pending>) -> Result<u64> {
+    fn append_pending(&self, pending: Vec<PendingRecord>) -> Result<u64> {
         let mut count = 0;
         let mut moved: BTreeMap<Location, Chunk> = BTreeMap::new();
         // However many batches it takes: after a crash in between, the pending files are what counts.
@@ -436,7 +453,7 @@ impl<D: Device> Engine<D> {
         Ok(count)
     }
 
-    fn append_group(&self, group: &[Pending]) -> Result<PlacedList> {
+    fn append_group(&self, group: &[PendingRecord]) -> Result<PlacedList> {
         let mut operations = Vec::new();
         for (position, record) in group.iter().enumerate() {
             let mut append = Append::new(record.kind, record.table, &record.key, &record.value);
@@ -453,8 +470,13 @@ impl<D: Device> Engine<D> {
     }
 
     /// A break in the log is damage if something later says that the missing batch was durable.
-    fn refuse_damage(&self, headers: &BTreeMap<u32, SegmentHeader>, walk: &Walk, scan: &mut Scan) -> Result<()> {
-        let missing = walk.position.batch + 1;
+    fn refuse_damage(
+        &self,
+        headers: &BTreeMap<u32, SegmentHeader>,
+        walk: &Walk,
+        missing: u64,
+        scan: &mut Scan,
+    ) -> Result<()> {
         let (number, offset) =
             next_segment(headers, &walk.position).unwrap_or((walk.position.segment, walk.position.offset));
         let mut witness =
@@ -540,13 +562,13 @@ fn pending_batch<'a>(bytes: &'a [u8], store: &[u8; 16], number: u64) -> Option<(
 
 /// Copies a pending batch's records up to the first that does not check out or does not follow, whole groups only.
 /// Returns the sequence after the last one.
-fn copy_pending(view: &BatchView<'_>, mut next_sequence: u64, out: &mut Vec<Pending>) -> u64 {
+fn copy_pending(view: &BatchView<'_>, mut next_sequence: u64, out: &mut Vec<PendingRecord>) -> u64 {
     let mut group = Vec::new();
     for (count, found) in view.records().enumerate() {
         let record = &found.record;
         let follows = record.sequence == next_sequence + group.len() as u64 && count < u32::MAX as usize;
         let Some(value) = view.value(&found).filter(|_| follows) else { break };
-        group.push(Pending {
+        group.push(PendingRecord {
             kind: record.kind,
             table: record.table,
             key: record.key.to_vec(),

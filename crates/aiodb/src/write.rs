@@ -218,11 +218,12 @@ impl Commit {
         self.completed.store(position.batch, Ordering::Release);
     }
 
-    /// Recovery has come to the log's end: writing goes on after it, in a fresh segment.
-    pub(crate) fn resume(&self, position: Position, next_sequence: u64, next_life: u64) {
+    /// Recovery has come to the log's end: writing goes on after it, in a fresh segment unless nothing can lie there.
+    pub(crate) fn resume(&self, position: Position, next_sequence: u64, next_life: u64, leave_segment: bool) {
         let mut state = self.lock();
         (state.end, state.completed_end) = (position, (position, next_sequence));
         (state.next_sequence, state.next_life) = (next_sequence, next_life);
+        state.leave_segment = leave_segment;
         self.completed.store(position.batch, Ordering::Release);
     }
 
@@ -241,16 +242,13 @@ impl Commit {
         state.buffers = buffers;
     }
 
-    /// Refuses every later write.
+    /// Refuses every later append.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
     }
 
-    fn check(&self, state: &CommitState) -> Result<()> {
-        if let Some(cause) = self.failed.get() {
-            return Err(Error::Failed { cause: cause.clone() });
-        }
-        if state.closed { Err(Error::Closed) } else { Ok(()) }
+    fn check(&self) -> Result<()> {
+        self.failed.get().map_or(Ok(()), |cause| Err(Error::Failed { cause: cause.clone() }))
     }
 
     /// Marks the store as failed: the outcome of a write or flush is unknown, and nothing may be built on it.
@@ -292,8 +290,7 @@ impl<D: Device> Engine<D> {
             return Err(Error::BatchTooLarge { length, max: self.max_batch_bytes() });
         }
         self.keep_tail_bounded()?;
-        let deletes_only = operations.iter().all(|operation| operation.append.kind == Kind::Delete);
-        let mut state = self.room_for(operations, length, deletes_only)?;
+        let mut state = self.room_for(operations, length, self.may_use_reserve(operations))?;
         let open = state.open.as_mut().expect("there is room");
         let number = open.batch.start.number;
         if durability == Durability::Sync {
@@ -322,6 +319,12 @@ impl<D: Device> Engine<D> {
         Ok(placed)
     }
 
+    /// What makes room, and what recovery must write to come to an end, may take the last segments.
+    fn may_use_reserve(&self, operations: &[Operation<'_>]) -> bool {
+        let frees = |kind| matches!(kind, Kind::Delete | Kind::TableDrop | Kind::TableTruncate);
+        self.recovered.get().is_none() || operations.iter().all(|operation| frees(operation.append.kind))
+    }
+
     /// The longest batch, and so the longest atomic group.
     pub(crate) fn max_batch_bytes(&self) -> usize {
         buffer_bytes(self.segments.segment_bytes) - UNIT_BYTES
@@ -332,7 +335,7 @@ impl<D: Device> Engine<D> {
         let mut state = self.idle()?;
         if state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
             state.open.as_mut().expect("just seen").sync_wanted = true;
-            drop(self.lead(state)?);
+            self.lead(state)?;
             return Ok(());
         }
         if state.dirty.is_empty() {
@@ -356,7 +359,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn write_open_batch(&self) -> Result<()> {
         let state = self.idle()?;
         if state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
-            drop(self.lead(state)?);
+            self.lead(state)?;
         }
         Ok(())
     }
@@ -387,7 +390,7 @@ impl<D: Device> Engine<D> {
     ) -> Result<Vec<Option<Placed>>> {
         let mut state = self.idle()?;
         while state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
-            drop(self.lead(state)?);
+            self.lead(state)?;
             state = self.idle()?;
         }
         if let Some(open) = state.open.take() {
@@ -410,7 +413,7 @@ impl<D: Device> Engine<D> {
             placed.push(current.then(|| open.append(operation)));
         }
         let bytes = open.batch.used_bytes() as u64;
-        drop(self.lead(state)?);
+        self.lead(state)?;
         self.commit.counters.moved_bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(placed)
     }
@@ -419,7 +422,7 @@ impl<D: Device> Engine<D> {
     fn idle(&self) -> Result<Guard<'_>> {
         let mut state = self.commit.lock();
         loop {
-            self.commit.check(&state)?;
+            self.commit.check()?;
             if !state.busy {
                 return Ok(state);
             }
@@ -447,8 +450,9 @@ impl<D: Device> Engine<D> {
         let appends = || operations.iter().map(|operation| &operation.append);
         let mut state = self.commit.lock();
         loop {
-            self.commit.check(&state)?;
+            self.commit.check()?;
             match &state.open {
+                _ if state.closed => return Err(Error::Closed),
                 _ if state.moves_turn => state = self.wait_idle(state),
                 None => self.open_batch(&mut state, length, may_use_reserve, 0)?,
                 Some(open) if open.batch.fits(appends()) => return Ok(state),
@@ -458,7 +462,10 @@ impl<D: Device> Engine<D> {
                     state.leave_segment = true;
                 }
                 Some(_) if state.busy => state = self.wait_idle(state),
-                Some(_) => state = self.lead(state)?,
+                Some(_) => {
+                    self.lead(state)?;
+                    state = self.commit.lock();
+                }
             }
         }
     }
@@ -520,9 +527,9 @@ impl<D: Device> Engine<D> {
             if self.commit.completed() >= number {
                 return Ok(());
             }
-            self.commit.check(&state)?;
+            self.commit.check()?;
             if !state.busy {
-                drop(self.lead(state)?);
+                self.lead(state)?;
                 return Ok(());
             }
             if let Some(open) = state.open.as_mut().filter(|open| open.batch.start.number == number) {
@@ -540,7 +547,7 @@ impl<D: Device> Engine<D> {
 
     /// Writes the open batch for all who are in it, publishes it, and wakes them. The caller must have seen that
     /// nobody writes.
-    fn lead<'a>(&'a self, mut state: Guard<'a>) -> Result<Guard<'a>> {
+    fn lead(&self, mut state: Guard<'_>) -> Result<()> {
         assert!(!state.busy, "one batch is written at a time");
         let mut open = state.open.take().expect("a leader has a batch to write");
         if state.continues {
@@ -561,59 +568,58 @@ impl<D: Device> Engine<D> {
         let flush_first = if sealed.open.sync_wanted { std::mem::take(&mut state.dirty) } else { Vec::new() };
         drop(state);
 
-        let outcome = self.write_sealed(&sealed, flush_first);
-        if let Err(error) = &outcome {
-            self.commit.fail(error);
-        } else {
-            self.publish_sealed(&sealed);
+        if let Err(error) = self.write_sealed(&sealed, flush_first) {
+            return Err(self.fail_batch(error));
         }
+        self.publish_sealed(&sealed);
 
         let mut state = self.commit.lock();
-        state.completed_end = if outcome.is_ok() { end } else { state.completed_end };
+        state.completed_end = end;
         state.sealed = None;
         let sealed = Arc::into_inner(sealed).expect("readers of a sealed batch hold the commit lock");
-        let waiters = sealed.open.waiters;
-        if outcome.is_ok() {
-            if sealed.open.sync_wanted {
-                self.commit.durable.store(number, Ordering::Release);
-            } else {
-                state.dirty.push(sealed.open.batch.start.segment);
-                state.dirty.sort_unstable();
-                state.dirty.dedup();
-            }
-            self.commit.completed.store(number, Ordering::Release);
+        if sealed.open.sync_wanted {
+            self.commit.durable.store(number, Ordering::Release);
+        } else {
+            state.dirty.push(sealed.open.batch.start.segment);
+            state.dirty.sort_unstable();
+            state.dirty.dedup();
         }
+        self.commit.completed.store(number, Ordering::Release);
         state.buffers.push(sealed.open.batch.into_buffer());
         self.become_idle(&mut state);
         let next = state.open.as_ref().filter(|open| open.waiters > 0).map(|open| open.batch.start.number);
-        let state = self.wake(state, number, waiters, next);
-        outcome.map(|()| state)
+        self.wake(state, (sealed.open.waiters > 0).then_some(number), next);
+        Ok(())
     }
 
     /// Wakes the next batch's leader first, since the device is idle until that one runs, then everyone of this batch.
-    fn wake<'a>(&'a self, state: Guard<'a>, number: u64, waiters: u32, next: Option<u64>) -> Guard<'a> {
+    fn wake(&self, state: Guard<'_>, done: Option<u64>, next: Option<u64>) {
         let word = |number: u64| &self.commit.words[number as usize % WORDS];
-        if waiters > 0 {
+        // Changed under the lock: whoever is about to sleep on a word has read it under the lock.
+        for number in done.into_iter().chain(next) {
             word(number).fetch_add(1, Ordering::Relaxed);
-        }
-        if let Some(next) = next {
-            word(next).fetch_add(1, Ordering::Relaxed);
-        }
-        if waiters == 0 && next.is_none() {
-            return state;
         }
         drop(state);
         if let Some(next) = next {
-            if self.commit.failed.get().is_some() {
-                atomic_wait::wake_all(word(next));
-            } else {
-                atomic_wait::wake_one(word(next));
-            }
+            atomic_wait::wake_one(word(next));
         }
-        if waiters > 0 {
-            atomic_wait::wake_all(word(number));
+        if let Some(done) = done {
+            atomic_wait::wake_all(word(done));
         }
-        self.commit.lock()
+    }
+
+    /// The outcome of a batch's write is unknown. The batch stays readable, since parts of it may be acknowledged, but
+    /// nothing is written any more.
+    fn fail_batch(&self, error: Error) -> Error {
+        self.commit.fail(&error);
+        let mut state = self.commit.lock();
+        self.become_idle(&mut state);
+        for word in &self.commit.words {
+            word.fetch_add(1, Ordering::Relaxed);
+        }
+        drop(state);
+        self.commit.words.iter().for_each(|word| atomic_wait::wake_all(word));
+        error
     }
 
     fn write_sealed(&self, sealed: &Sealed, flush_first: Vec<u32>) -> Result<()> {

@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RwTxn};
 use sha2::{Digest, Sha256};
 use smallvec::SmallVec;
 
-use super::tail::{Entries, Entry, Inserted, Known, Tail};
+use super::tail::{Entry, Frozen, Inserted, Known, Tail};
 use super::{Candidate, Location};
 use crate::log::Position;
 use crate::log::segment::{put, u32_at, u64_at};
@@ -37,6 +37,9 @@ const POSITION_VALUE_BYTES: usize = 64;
 
 /// Entries in one transaction: bounds its dirty pages.
 const ENTRIES_PER_TRANSACTION: usize = 32 << 10;
+
+/// LMDB's pages are those of the system.
+const PAGE_BYTES: u64 = 4096;
 
 const INITIAL_MAP_BYTES: usize = 1 << 30;
 const MAX_READERS: u32 = 4096;
@@ -66,12 +69,19 @@ impl LmdbIndex {
     pub(crate) fn open(path: &Path, store: [u8; 16]) -> Result<LmdbIndex> {
         std::fs::create_dir_all(path).map_err(|e| Error::io("create", path, &e))?;
         let failed = |error: heed::Error| index_error(path, &error);
+        let file_bytes = std::fs::metadata(path.join("data.mdb")).map_or(0, |metadata| metadata.len());
         let mut options = EnvOpenOptions::new();
         options.map_size(INITIAL_MAP_BYTES.max(existing_bytes(path))).max_readers(MAX_READERS);
         // SAFETY: NO_READ_AHEAD is only advice to the kernel; none of the flags that give up safety is set.
         unsafe { options.flags(EnvFlags::NO_READ_AHEAD) };
         // SAFETY: the store's lock keeps other processes from this file, and nothing else here writes to it.
         let env = unsafe { options.open(path) }.map_err(failed)?;
+        // A page that the file no longer has would end the process (`SIGBUS`).
+        let known_bytes = (env.info().last_page_number as u64 + 1) * PAGE_BYTES;
+        if file_bytes > 0 && known_bytes > file_bytes {
+            let reason = format!("its file has {file_bytes} bytes and should have {known_bytes}");
+            return Err(Error::Index { path: path.to_path_buf(), reason });
+        }
         let txn = env.write_txn().map_err(failed)?;
         let made = env.create_databases_and_commit(txn, |opener, txn| -> heed::Result<_> {
             Ok(CommitOrAbort::<_, ()>::Commit(opener.create_database(txn, None)?))
@@ -134,10 +144,11 @@ impl LmdbIndex {
         }
     }
 
-    /// Commits a frozen tail durably in bounded transactions; the last one records `position` as covered. `died` is
-    /// told of every entry that was replaced or deleted.
-    pub(crate) fn commit(&self, entries: &Entries, position: &Position, died: Died<'_>) -> Result<()> {
-        let mut rest = entries.iter().peekable();
+    /// Commits a frozen tail durably in bounded transactions; the last one records the covered position. `died` is told
+    /// of every entry that was replaced or deleted. After an error the same tail can be committed further.
+    pub(crate) fn commit(&self, frozen: &mut Frozen, died: Died<'_>) -> Result<()> {
+        let entries = Arc::clone(&frozen.entries);
+        let mut rest = entries.iter().skip(frozen.committed).peekable();
         loop {
             let chunk: Vec<_> = rest.by_ref().take(ENTRIES_PER_TRANSACTION).collect();
             let last = rest.peek().is_none();
@@ -147,8 +158,10 @@ impl LmdbIndex {
                 for &(key, entry) in &chunk {
                     self.apply(txn, key, entry, changes, counts, &mut dead)?;
                 }
-                if last { self.database.put(txn, &POSITION_KEY, &self.encode_position(position)) } else { Ok(()) }
+                let position = self.encode_position(&frozen.position);
+                if last { self.database.put(txn, &POSITION_KEY, &position) } else { Ok(()) }
             })?;
+            frozen.committed += chunk.len();
             dead.drain(..).for_each(|(table, entry)| died(table, entry));
             if last {
                 return Ok(());
@@ -459,5 +472,10 @@ fn existing_bytes(path: &Path) -> usize {
 }
 
 fn index_error(path: &Path, error: &heed::Error) -> Error {
+    if let heed::Error::Io(error) = error
+        && error.kind() == std::io::ErrorKind::StorageFull
+    {
+        return Error::DiskFull { path: path.to_path_buf() };
+    }
     Error::Index { path: path.to_path_buf(), reason: error.to_string() }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::Location;
+use crate::log::Position;
 
 /// Entries that the active generation may have before it must be frozen.
 pub(crate) const MAX_ACTIVE_ENTRIES: usize = 512 << 10;
@@ -46,6 +47,16 @@ pub(crate) enum Known {
 struct Generations {
     active: Entries,
     frozen: Option<Arc<Entries>>,
+}
+
+/// A frozen generation on its way to disk.
+#[derive(Clone)]
+pub(crate) struct Frozen {
+    pub(crate) entries: Arc<Entries>,
+    /// What the index covers once all entries are committed.
+    pub(crate) position: Position,
+    /// Entries that are committed already, in the order of their keys.
+    pub(crate) committed: usize,
 }
 
 /// The tail.
@@ -106,13 +117,13 @@ impl Tail {
         self.read().active.len() >= MAX_ACTIVE_ENTRIES
     }
 
-    /// Freezes the active generation and returns it. Only after [`Tail::forget_frozen`] can the next one be frozen.
-    pub(crate) fn freeze(&self) -> Arc<Entries> {
+    /// Freezes the active generation. Only after [`Tail::forget_frozen`] can the next one be frozen.
+    pub(crate) fn freeze(&self, position: Position) -> Frozen {
         let mut generations = self.write();
         assert!(generations.frozen.is_none(), "one generation is committed at a time");
-        let frozen = Arc::new(std::mem::take(&mut generations.active));
-        generations.frozen = Some(Arc::clone(&frozen));
-        frozen
+        let entries = Arc::new(std::mem::take(&mut generations.active));
+        generations.frozen = Some(Arc::clone(&entries));
+        Frozen { entries, position, committed: 0 }
     }
 
     /// Drops the frozen generation, whose commit is durable.

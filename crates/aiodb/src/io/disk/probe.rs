@@ -61,19 +61,31 @@ fn read_through(kind: QueueKind, file: &DiskFile, block_bytes: usize) -> io::Res
     compare(reads.bytes(done.slot), UNIT_BYTES)
 }
 
-/// A file that is removed when this is dropped, with known contents.
+/// A file with known contents, removed when this is dropped unless it is to be kept.
 struct Trial {
     path: PathBuf,
+    kept: bool,
 }
 
 impl Trial {
     fn new(dir: &Path) -> io::Result<Trial> {
+        // A store keeps its trial file, so that it can be opened when the disk is full.
+        let kept = dir.join("pending").join("trial");
+        if kept.parent().is_some_and(Path::is_dir) {
+            return Trial { path: kept, kept: true }.filled();
+        }
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let name = format!(".aiodb-trial-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let trial = Trial { path: dir.join(name) };
+        Trial { path: dir.join(name), kept: false }.filled()
+    }
+
+    fn filled(self) -> io::Result<Trial> {
         let contents: Vec<u8> = (0..2 * UNIT_BYTES).map(expected_byte).collect();
-        open_file(&trial.path, Access::CREATE, None)?.write_at(&contents, 0, WriteSync::Later)?;
-        Ok(trial)
+        if std::fs::read(&self.path).is_ok_and(|found| found == contents) {
+            return Ok(self);
+        }
+        open_file(&self.path, Access::CREATE, None)?.write_at(&contents, 0, WriteSync::Later)?;
+        Ok(self)
     }
 
     fn open(&self, direct_block_bytes: Option<usize>) -> io::Result<DiskFile> {
@@ -101,6 +113,9 @@ impl Trial {
 
 impl Drop for Trial {
     fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
         // Where this fails the directory has become read-only, which the engine's own first write reports.
         let _ = std::fs::remove_file(&self.path);
     }

@@ -31,6 +31,17 @@ const GROUPS: usize = 1024;
 /// The most segments of a store.
 pub(crate) const MAX_SEGMENTS: usize = GROUP * GROUPS;
 
+/// How far down a write may use up the free segments when no more can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// Not the reserve.
+    Ordinary,
+    /// Deletes and dropped tables make room, but only through reclaim: its segment is not for them.
+    Frees,
+    /// What reclaim moves, and what recovery must write to come to an end.
+    Last,
+}
+
 /// A place between two batches: the last batch before it, and where that one ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
@@ -243,9 +254,13 @@ impl<D: Device> Segments<D> {
         }
     }
 
-    /// Takes a free segment. Ordinary writes leave the reserve alone: they make a new segment or are refused.
-    pub(crate) fn take_free(&self, may_use_reserve: bool) -> Result<&Segment<D>> {
-        let kept = if may_use_reserve { 0 } else { RESERVED_SEGMENTS };
+    /// Takes a free segment. What must leave the reserve alone makes a new segment or is refused.
+    pub(crate) fn take_free(&self, claim: Claim) -> Result<&Segment<D>> {
+        let kept = match claim {
+            Claim::Ordinary => RESERVED_SEGMENTS,
+            Claim::Frees => RESERVED_SEGMENTS - 1,
+            Claim::Last => 0,
+        };
         while self.pool().free.len() <= kept {
             self.create_one()?;
         }

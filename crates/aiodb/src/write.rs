@@ -18,7 +18,7 @@ use crate::log::batch::{Append, BatchStart, OpenBatch, Placed};
 use crate::log::place::batch_bytes;
 use crate::log::record::Kind;
 use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader, put};
-use crate::log::{Position, State};
+use crate::log::{Claim, Position, State};
 use crate::publish::Publication;
 use crate::{Durability, Error, Result};
 
@@ -290,7 +290,7 @@ impl<D: Device> Engine<D> {
             return Err(Error::BatchTooLarge { length, max: self.max_batch_bytes() });
         }
         self.keep_tail_bounded()?;
-        let mut state = self.room_for(operations, length, self.may_use_reserve(operations))?;
+        let mut state = self.room_for(operations, length, self.claim(operations))?;
         let open = state.open.as_mut().expect("there is room");
         let number = open.batch.start.number;
         if durability == Durability::Sync {
@@ -319,10 +319,16 @@ impl<D: Device> Engine<D> {
         Ok(placed)
     }
 
-    /// What makes room, and what recovery must write to come to an end, may take the last segments.
-    fn may_use_reserve(&self, operations: &[Operation<'_>]) -> bool {
+    /// How much of the last free segments these operations may take.
+    fn claim(&self, operations: &[Operation<'_>]) -> Claim {
         let frees = |kind| matches!(kind, Kind::Delete | Kind::TableDrop | Kind::TableTruncate);
-        self.recovered.get().is_none() || operations.iter().all(|operation| frees(operation.append.kind))
+        if self.recovered.get().is_none() {
+            Claim::Last
+        } else if operations.iter().all(|operation| frees(operation.append.kind)) {
+            Claim::Frees
+        } else {
+            Claim::Ordinary
+        }
     }
 
     /// The longest batch, and so the longest atomic group.
@@ -406,7 +412,7 @@ impl<D: Device> Engine<D> {
         }
         let length = batch_bytes(kept().map(|operation| &operation.append));
         let mut state = self.idle()?;
-        self.open_batch(&mut state, length, true, BATCH_MOVES)?;
+        self.open_batch(&mut state, length, Claim::Last, BATCH_MOVES)?;
         let open = state.open.as_mut().expect("just opened");
         let mut placed = Vec::with_capacity(moves.len());
         for (operation, current) in moves.iter().zip(current) {
@@ -446,7 +452,7 @@ impl<D: Device> Engine<D> {
 
     /// An open batch in which the operations fit, which fill `length` bytes of a new one: the current one, or the next
     /// after this caller has written it.
-    fn room_for(&self, operations: &[Operation<'_>], length: usize, may_use_reserve: bool) -> Result<Guard<'_>> {
+    fn room_for(&self, operations: &[Operation<'_>], length: usize, claim: Claim) -> Result<Guard<'_>> {
         let appends = || operations.iter().map(|operation| &operation.append);
         let mut state = self.commit.lock();
         loop {
@@ -454,7 +460,7 @@ impl<D: Device> Engine<D> {
             match &state.open {
                 _ if state.closed => return Err(Error::Closed),
                 _ if state.moves_turn => state = self.wait_idle(state),
-                None => self.open_batch(&mut state, length, may_use_reserve, 0)?,
+                None => self.open_batch(&mut state, length, claim, 0)?,
                 Some(open) if open.batch.fits(appends()) => return Ok(state),
                 Some(open) if open.batch.is_empty() => {
                     let open = state.open.take().expect("just seen");
@@ -478,10 +484,10 @@ impl<D: Device> Engine<D> {
     }
 
     /// Opens the next batch, in a fresh segment when this one has too little room left.
-    fn open_batch(&self, state: &mut CommitState, length: usize, may_use_reserve: bool, flags: u16) -> Result<()> {
+    fn open_batch(&self, state: &mut CommitState, length: usize, claim: Claim, flags: u16) -> Result<()> {
         let mut segment_header = state.unwritten_header.take();
         if state.leave_segment || state.end.offset + length as u64 > self.segments.segment_bytes {
-            let segment = self.segments.take_free(may_use_reserve)?;
+            let segment = self.segments.take_free(claim)?;
             let life = state.next_life;
             state.next_life += 1;
             segment_header = Some(SegmentHeader {

@@ -1,0 +1,158 @@
+//! Many threads on one store: what a get returns was written, and never goes back in time.
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use aiodb::{Db, Durability, IndexKind, Options, Table};
+use fastrand::Rng;
+use support::{KINDS, damage, open, scratch, small};
+
+const THREADS: u64 = 8;
+const OPERATIONS: u64 = 1500;
+
+/// A value that says what it is: which version of which key; the rest follows from that.
+fn versioned(key: u64, version: u64) -> Vec<u8> {
+    let length = match version % 40 {
+        0 => 300_000,
+        1..6 => 2000 + version as usize % 3000,
+        _ => 40 + version as usize % 100,
+    };
+    let mut bytes = support::value(key << 32 | version, length);
+    bytes[8..16].copy_from_slice(&version.to_le_bytes());
+    bytes
+}
+
+/// The version that a value says it is, checked in full.
+fn version(key: u64, found: &[u8]) -> u64 {
+    let version = u64::from_le_bytes(found[8..16].try_into().expect("a value has at least 16 bytes"));
+    assert!(found == versioned(key, version), "key {key}: what was read as version {version} is what was written as it");
+    version
+}
+
+fn durability(rng: &mut Rng) -> Durability {
+    match rng.u8(..50) {
+        0 => Durability::Sync,
+        1..10 => Durability::Interval(std::time::Duration::from_millis(20)),
+        _ => Durability::None,
+    }
+}
+
+/// Each thread alone writes its keys, so it knows exactly what they hold.
+fn own_keys(table: &Table, thread: u64, seed: u64) {
+    const KEYS: u64 = 50;
+    let mut rng = Rng::with_seed(seed);
+    let mut held = [None; KEYS as usize];
+    for number in 1..=OPERATIONS {
+        let own = rng.u64(..KEYS);
+        let key = thread << 16 | own;
+        let known = &mut held[own as usize];
+        match rng.u8(..10) {
+            0..4 => {
+                let durability = durability(&mut rng);
+                table.put_with(&key.to_be_bytes(), &versioned(key, number), durability).expect("a put works");
+                *known = Some(number);
+            }
+            4 => {
+                table.delete_with(&key.to_be_bytes(), durability(&mut rng)).expect("a delete works");
+                *known = None;
+            }
+            _ => {
+                let found = table.get(&key.to_be_bytes()).expect("the key can be read");
+                let found = found.map(|found| version(key, &found));
+                assert_eq!(found, *known, "seed {seed}: only this thread writes key {key}, and it wrote this version last");
+            }
+        }
+    }
+}
+
+/// Keys that one thread writes in rising versions, never deletes, and all threads read.
+struct Shared {
+    /// The last version whose put was begun, and the last that was acknowledged.
+    begun: Vec<AtomicU64>,
+    acknowledged: Vec<AtomicU64>,
+}
+
+const SHARED_KEYS: u64 = 16;
+
+impl Shared {
+    fn write(&self, table: &Table, seed: u64, done: &AtomicBool) {
+        let mut rng = Rng::with_seed(seed);
+        for number in 1..=OPERATIONS * 4 {
+            let key = number % SHARED_KEYS;
+            self.begun[key as usize].store(number, Ordering::SeqCst);
+            table.put_with(&key.to_be_bytes(), &versioned(key, number), durability(&mut rng)).expect("a put works");
+            self.acknowledged[key as usize].store(number, Ordering::SeqCst);
+        }
+        done.store(true, Ordering::SeqCst);
+    }
+
+    /// Reads until the writer is done; half of the readers have many gets in flight.
+    fn read(&self, table: &Table, seed: u64, done: &AtomicBool) {
+        let mut rng = Rng::with_seed(seed);
+        let mut seen = [0; SHARED_KEYS as usize];
+        while !done.load(Ordering::SeqCst) {
+            let keys: Vec<u64> = (0..if seed.is_multiple_of(2) { 1 } else { 20 }).map(|_| rng.u64(..SHARED_KEYS)).collect();
+            let acknowledged: Vec<_> = keys.iter().map(|&key| self.acknowledged[key as usize].load(Ordering::SeqCst)).collect();
+            let names: Vec<_> = keys.iter().map(|key| key.to_be_bytes()).collect();
+            let values = match &names[..] {
+                [name] => vec![table.get(name).expect("the key can be read")],
+                names => table.get_many(names).expect("the keys can be read"),
+            };
+            for ((&key, value), acknowledged) in keys.iter().zip(values).zip(acknowledged) {
+                let version = value.map_or(0, |value| version(key, &value));
+                let begun = self.begun[key as usize].load(Ordering::SeqCst);
+                assert!(
+                    (acknowledged..=begun).contains(&version),
+                    "key {key} has version {version}, but {acknowledged} was acknowledged before the get and {begun} begun after it"
+                );
+                // The gets of one round may overtake each other; those of different rounds may not.
+                assert!(version >= seen[key as usize] || names.len() > 1, "key {key} went back from {}", seen[key as usize]);
+                seen[key as usize] = seen[key as usize].max(acknowledged).max(if names.len() == 1 { version } else { 0 });
+            }
+        }
+    }
+}
+
+fn storm(db: &Db, table: &Table) {
+    let shared = Shared {
+        begun: (0..SHARED_KEYS).map(|_| AtomicU64::new(0)).collect(),
+        acknowledged: (0..SHARED_KEYS).map(|_| AtomicU64::new(0)).collect(),
+    };
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 1..=THREADS / 2 {
+            scope.spawn(move || own_keys(table, thread, thread * 77));
+        }
+        scope.spawn(|| shared.write(table, 5, &done));
+        for reader in 0..THREADS / 2 - 1 {
+            let (shared, done) = (&shared, &done);
+            scope.spawn(move || shared.read(table, reader, done));
+        }
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                db.checkpoint().expect("a checkpoint can be made");
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        });
+    });
+}
+
+#[test]
+fn gets_return_what_was_written_last() {
+    for kind in KINDS {
+        for hash_mask in [u64::MAX, !0 << 58] {
+            if kind == IndexKind::Lmdb && hash_mask != u64::MAX {
+                continue;
+            }
+            let directory = scratch();
+            let options = Options { hash_mask, ..small() };
+            let (db, table) = open(directory.path(), kind, &options);
+            storm(&db, &table);
+            let stats = db.stats();
+            assert_eq!(stats.trouble, None, "{}: background work went through", kind.name());
+            assert!(stats.bytes_moved_by_reclaim > 0, "{}: reads went on while records were moved", kind.name());
+            assert!(damage(&db).is_empty(), "{}: a check finds no damage, but {:?}", kind.name(), damage(&db));
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! What the behaviour tests share: stores on real files, values that tell where they belong, and child processes.
+
+// Each test file is a crate of its own and uses a part of this.
+#![allow(dead_code)]
+
+use std::io::{BufRead, BufReader, Lines};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use aiodb::{Backend, Db, Error, IndexKind, Options, Table};
+use tempfile::TempDir;
+
+/// Both kinds of index.
+pub const KINDS: [IndexKind; 2] = [IndexKind::Lmdb, IndexKind::Hash];
+
+/// The environment variable that makes a test binary a child process which does what is asked, see [`child`].
+const ROLE: &str = "AIODB_TEST_ROLE";
+
+/// A directory on a real disk; the system's temporary directory may be in memory.
+pub fn scratch() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory for the test can be made")
+}
+
+/// Options for a small store.
+pub fn small() -> Options {
+    Options { segment_bytes: 1 << 20, ..Options::default() }
+}
+
+/// Options for a small store that works only when it is told to.
+pub fn quiet() -> Options {
+    Options { background: false, ..small() }
+}
+
+/// Whether a backend works on this machine; says so if not.
+pub fn is_available(backend: Backend, directory: &Path) -> bool {
+    match aiodb::io::Disk::open(directory, backend, true) {
+        Ok(_) => true,
+        Err(error @ Error::Backend { .. }) => {
+            println!("skipped: {error}");
+            false
+        }
+        Err(error) => panic!("the backend {backend:?} can be probed: {error}"),
+    }
+}
+
+/// Opens a store that has one table, `t`.
+pub fn open(path: &Path, kind: IndexKind, options: &Options) -> (Db, Table) {
+    let db = Db::open(path, options.clone()).unwrap_or_else(|error| panic!("{} can be opened: {error}", path.display()));
+    let table = db.table_or_create("t", kind).expect("the table is there or can be made");
+    (db, table)
+}
+
+/// The error of something that must not work.
+pub fn refusal<T>(outcome: aiodb::Result<T>, what: &str) -> Error {
+    match outcome {
+        Ok(_) => panic!("{what} must be refused"),
+        Err(error) => error,
+    }
+}
+
+/// A value of this many bytes that differs from any with another seed from its first byte on.
+pub fn value(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5DEE_CE66;
+    let mut bytes = Vec::with_capacity(length + 8);
+    bytes.extend_from_slice(&seed.to_le_bytes());
+    while bytes.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+/// Whether two values are equal, without printing megabytes when they are not.
+pub fn assert_value(found: Option<&[u8]>, wanted: Option<&[u8]>, what: &str) {
+    if found == wanted {
+        return;
+    }
+    let describe = |value: Option<&[u8]>| match value {
+        None => "absent".to_string(),
+        Some(value) => format!("{} bytes beginning {:02x?}", value.len(), &value[..value.len().min(16)]),
+    };
+    let at = found.unwrap_or_default().iter().zip(wanted.unwrap_or_default()).position(|(found, wanted)| found != wanted);
+    panic!("{what}: expected {}, found {}, first difference at {at:?}", describe(wanted), describe(found));
+}
+
+/// Calls `get` and compares.
+pub fn assert_get(table: &Table, key: &[u8], wanted: Option<&[u8]>, what: &str) {
+    let found = table.get(key).unwrap_or_else(|error| panic!("{what}: {}: {error}", name(key)));
+    assert_value(found.as_deref(), wanted, &format!("{what}: {}", name(key)));
+}
+
+/// A key for a message.
+pub fn name(key: &[u8]) -> String {
+    format!("key {:?} of {} bytes", String::from_utf8_lossy(&key[..key.len().min(24)]), key.len())
+}
+
+/// Everything that a check of the whole store finds wrong.
+pub fn damage(db: &Db) -> Vec<Error> {
+    db.verify(&mut |_, _| {}).expect("the check itself goes through").damage
+}
+
+/// The segment files of a store that take space.
+pub fn segment_files(store: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(store.join("log")).expect("the store has a log");
+    let files = entries.map(|entry| entry.expect("the log can be listed")).filter(|entry| {
+        entry.file_name().to_string_lossy().ends_with(".seg") && entry.metadata().is_ok_and(|file| file.len() > 0)
+    });
+    let mut paths: Vec<_> = files.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Copies a directory with everything in it, but not its lock.
+pub fn copy_tree(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("the copy's directory can be made");
+    for entry in std::fs::read_dir(from).expect("the directory can be listed") {
+        let entry = entry.expect("the directory can be listed");
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("the entry has a type").is_dir() {
+            copy_tree(&entry.path(), &target);
+        } else if entry.file_name() != "LOCK" {
+            std::fs::copy(entry.path(), &target).expect("the file can be copied");
+        }
+    }
+}
+
+/// Whether the tests run as root, who may mount file systems and become somebody else.
+pub fn is_root() -> bool {
+    // SAFETY: the call takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// A file system mounted for a test, unmounted at its end.
+pub struct Mount {
+    directory: TempDir,
+}
+
+impl Mount {
+    /// Mounts with the arguments of mount(8); says why not if that is not possible here.
+    pub fn new(arguments: &[&str]) -> Option<Mount> {
+        if !is_root() {
+            println!("skipped: only root may mount a file system");
+            return None;
+        }
+        let directory = scratch();
+        let mount = Command::new("mount").args(arguments).arg(directory.path()).output();
+        match mount {
+            Ok(output) if output.status.success() => Some(Mount { directory }),
+            Ok(output) => {
+                println!("skipped: mount: {}", String::from_utf8_lossy(&output.stderr));
+                None
+            }
+            Err(error) => {
+                println!("skipped: mount: {error}");
+                None
+            }
+        }
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Mounts it again with other options.
+    pub fn remount(&self, options: &str) {
+        let mount = Command::new("mount").args(["-o", &format!("remount,{options}")]).arg(self.path()).status();
+        assert!(mount.expect("mount can be run").success(), "the file system can be remounted with {options}");
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // Lazily: a store that a failed test left open must not keep it.
+        let unmounted = Command::new("umount").arg("-l").arg(self.path()).status();
+        if !unmounted.is_ok_and(|status| status.success()) {
+            println!("{} could not be unmounted", self.path().display());
+        }
+    }
+}
+
+/// The role that this process was started for, if it is a child: its name and arguments.
+pub fn role() -> Option<Vec<String>> {
+    let role = std::env::var(ROLE).ok()?;
+    Some(role.split('\n').map(str::to_string).collect())
+}
+
+/// A child process: this test binary again, running the one test `child` with a role. It is killed when dropped.
+pub struct Role {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Role {
+    /// Starts a child. The test file has a test named `child` that calls [`role`].
+    pub fn start(role: &[&str]) -> Role {
+        let program = std::env::current_exe().expect("the test knows its own file");
+        Role::spawn(Command::new(program).args(["child", "--exact", "--nocapture", "--test-threads=1"]), role)
+    }
+
+    /// Starts a child as another user, who must be able to reach the program.
+    pub fn start_as(user: u32, program: &Path, role: &[&str]) -> Role {
+        use std::os::unix::process::CommandExt;
+        let mut command = Command::new(program);
+        command.args(["child", "--exact", "--nocapture", "--test-threads=1"]).uid(user).gid(user);
+        Role::spawn(&mut command, role)
+    }
+
+    fn spawn(command: &mut Command, role: &[&str]) -> Role {
+        let mut child = command
+            .env(ROLE, role.join("\n"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("the child process {command:?} can be started: {error}"));
+        let lines = BufReader::new(child.stdout.take().expect("the output is piped")).lines();
+        Role { child, lines }
+    }
+
+    /// The next line that the child says (lines of the test harness do not begin with `> `), `None` when it has ended.
+    pub fn line(&mut self) -> Option<String> {
+        loop {
+            let line = self.lines.next()?.expect("the child's output is text");
+            if let Some((_, said)) = line.split_once("> ") {
+                return Some(said.to_string());
+            }
+        }
+    }
+
+    /// The child's process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills the child with SIGKILL and returns what it had said and nobody had read yet.
+    pub fn kill(mut self) -> Vec<String> {
+        self.child.kill().expect("the child can be killed");
+        self.child.wait().expect("the child can be waited for");
+        std::iter::from_fn(|| self.line()).collect()
+    }
+}
+
+impl Drop for Role {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Says a line to the parent; see [`Role::line`].
+pub fn say(line: &str) {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    // One write: a line is there wholly or not at all. The parent may have gone.
+    let _ = out.write_all(format!("> {line}\n").as_bytes()).and_then(|()| out.flush());
+}
+
+/// Waits until something that happens in the background has happened.
+pub fn eventually(what: &str, happened: impl Fn() -> bool) {
+    let patience = std::time::Duration::from_secs(30);
+    let began = std::time::Instant::now();
+    while !happened() {
+        assert!(began.elapsed() < patience, "{what}, but not within {patience:?}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}

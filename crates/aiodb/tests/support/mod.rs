@@ -3,11 +3,12 @@
 // Each test file is a crate of its own and uses a part of this.
 #![allow(dead_code)]
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use aiodb::{Backend, Db, Error, IndexKind, Options, Table};
+use aiodb::{Backend, Db, Durability, Error, IndexKind, Options, Step, Table};
 use tempfile::TempDir;
 
 /// Both kinds of index.
@@ -265,4 +266,75 @@ pub fn eventually(what: &str, happened: impl Fn() -> bool) {
         assert!(began.elapsed() < patience, "{what}, but not within {patience:?}");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
+}
+
+/// A table and what it must hold.
+pub struct Known {
+    /// The table.
+    pub table: Table,
+    /// Its contents.
+    pub contents: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Known {
+    /// A table that is empty.
+    pub fn new(table: Table) -> Known {
+        Known { table, contents: BTreeMap::new() }
+    }
+
+    /// Puts, without waiting for the device.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) {
+        let outcome = self.table.put_with(key, value, Durability::None);
+        outcome.unwrap_or_else(|error| panic!("a put of {}: {error}", name(key)));
+        self.contents.insert(key.to_vec(), value.to_vec());
+    }
+
+    /// Deletes, without waiting for the device.
+    pub fn delete(&mut self, key: &[u8]) {
+        let outcome = self.table.delete_with(key, Durability::None);
+        outcome.unwrap_or_else(|error| panic!("a delete of {}: {error}", name(key)));
+        self.contents.remove(key);
+    }
+
+    /// Puts and deletes at random: short and long keys, values of all shapes that a small segment knows.
+    pub fn change(&mut self, rng: &mut fastrand::Rng, operations: usize) {
+        for _ in 0..operations {
+            let mut key = format!("key {}", rng.u64(..150)).into_bytes();
+            if key.ends_with(b"3") {
+                key.resize(600, b'x');
+            }
+            let length = match rng.u8(..40) {
+                0 => 0,
+                1 => rng.usize(17_000..60_000),
+                2..6 => rng.usize(1280..5000),
+                _ => rng.usize(1..400),
+            };
+            if rng.u8(..5) == 0 { self.delete(&key) } else { self.put(&key, &value(rng.u64(..), length)) }
+        }
+    }
+
+    /// Compares everything with the table of this name in another opening of the store.
+    pub fn check(&self, db: &Db, when: &str) {
+        let table = db.table(self.table.name()).unwrap_or_else(|error| panic!("{when}: {error}"));
+        for number in 0..150 {
+            let short = format!("key {number}").into_bytes();
+            if !self.contents.contains_key(&short) {
+                assert_get(&table, &short, None, when);
+            }
+        }
+        for (key, value) in &self.contents {
+            assert_get(&table, key, Some(value), when);
+        }
+    }
+}
+
+/// Runs background work until there is nothing left to do, as a thread of the store does.
+pub fn upkeep(db: &Db) {
+    for _ in 0..300 {
+        for step in [Step::Settle, Step::Prepare, Step::Reclaim] {
+            db.step(step).unwrap_or_else(|error| panic!("{step:?} can be done: {error}"));
+        }
+    }
+    db.checkpoint().expect("a checkpoint can be made");
+    db.step(Step::Prepare).expect("segments can be freed");
 }

@@ -223,7 +223,8 @@ impl Past {
         let mut rng = Rng::with_seed(seed);
         let directory = scratch();
         let hash_mask = if rng.u8(..3) == 0 { !0 << 60 } else { u64::MAX };
-        let options = Options { segment_bytes: 64 << 10, hash_mask, ..quiet() };
+        // Through the page cache, for the sake of the many gets.
+        let options = Options { segment_bytes: 64 << 10, hash_mask, direct: false, ..quiet() };
         let db = Db::open(directory.path(), options.clone()).expect("a store can be made");
         let create = |name: &str, kind| Known::new(db.create_table(name, kind).expect("a table can be made"));
         let mut tables: Vec<_> =
@@ -292,7 +293,7 @@ fn lose(store: &Path, lost: &str) -> bool {
 
 #[test]
 fn a_lost_index_is_made_again_from_the_log() {
-    for seed in 0..8 {
+    for seed in 0..5 {
         let past = Past::new(seed);
         for state in ["killed", "closed"] {
             if state == "closed" {

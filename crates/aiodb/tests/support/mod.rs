@@ -330,7 +330,7 @@ impl Known {
 
 /// Runs background work until there is nothing left to do, as a thread of the store does.
 pub fn upkeep(db: &Db) {
-    for _ in 0..300 {
+    for _ in 0..100 {
         for step in [Step::Settle, Step::Prepare, Step::Reclaim] {
             db.step(step).unwrap_or_else(|error| panic!("{step:?} can be done: {error}"));
         }

@@ -293,7 +293,8 @@ fn lose(store: &Path, lost: &str) -> bool {
 
 #[test]
 fn a_lost_index_is_made_again_from_the_log() {
-    for seed in 0..5 {
+    // The first three once found something.
+    for seed in [1, 117, 145, fastrand::u64(..)] {
         let past = Past::new(seed);
         for state in ["killed", "closed"] {
             if state == "closed" {

@@ -1,0 +1,237 @@
+//! Space is taken back: by overwrites, deletes and truncates, also when the disk is full.
+
+mod support;
+
+use std::path::Path;
+
+use aiodb::io::sim::SimDevice;
+use aiodb::io::{Device, Disk};
+use aiodb::{Db, Durability, Error, IndexKind, Options, Step, Table};
+use support::{KINDS, Mount, assert_get, assert_value, damage, open, scratch, segment_files, small, upkeep, value};
+
+/// Segments that a store keeps whatever it holds: tolerated garbage, the reserve, spare ones, the active one, and those
+/// that wait for a checkpoint.
+const OVERHEAD_SEGMENTS: usize = 16;
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+#[test]
+fn overwriting_one_data_set_does_not_fill_the_disk() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &support::quiet());
+        // Two segments of values; each round writes them anew.
+        let length = |number: u64| 500 + number as usize % 3000;
+        let mut most = 0;
+        for round in 0..60u64 {
+            for number in 0..1000 {
+                table.put_with(&key(number), &value(number + round * 1000, length(number)), Durability::None).expect("a put works");
+            }
+            upkeep(&db);
+            most = most.max(segment_files(directory.path()).len());
+        }
+        let written = db.stats().log_bytes_written >> 20;
+        println!("{}: {written} MiB written into at most {most} segments", kind.name());
+        assert!(written > 60, "{}: the log has gone around: {written} MiB written", kind.name());
+        assert!(most <= 2 + OVERHEAD_SEGMENTS, "{}: {written} MiB written into {most} segments of 1 MiB", kind.name());
+        for number in 0..1000 {
+            let wanted = value(number + 59_000, length(number));
+            assert_get(&table, &key(number), Some(&wanted), "after the last round");
+        }
+        assert!(damage(&db).is_empty(), "{}: a check finds no damage, but {:?}", kind.name(), damage(&db));
+    }
+}
+
+/// The same with the store's own thread, which is not told when to work.
+#[test]
+fn overwriting_is_kept_up_with_in_the_background() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &small());
+        for round in 0..30u64 {
+            for number in 0..1000 {
+                table.put_with(&key(number), &value(number + round * 1000, 2000), Durability::None).expect("a put works");
+            }
+        }
+        db.sync().expect("everything can be flushed");
+        support::eventually("overwritten records give their space back", || {
+            segment_files(directory.path()).len() <= 2 + OVERHEAD_SEGMENTS
+        });
+        for number in 0..1000 {
+            assert_get(&table, &key(number), Some(&value(number + 29_000, 2000)), kind.name());
+        }
+        assert_eq!(db.stats().trouble, None, "{}: background work went through", kind.name());
+    }
+}
+
+#[test]
+fn what_is_gone_gives_its_space_back() {
+    type Remove = fn(&Db, &Table);
+    let ways: [(&str, Remove); 3] = [
+        ("deletes", |_, table| (0..4000).for_each(|number| table.delete_with(&key(number), Durability::None).expect("a delete works"))),
+        ("a truncate", |db, _| db.truncate_table("t").expect("a table can be emptied")),
+        ("a drop", |db, _| db.drop_table("t").expect("a table can be dropped")),
+    ];
+    for kind in KINDS {
+        for (how, remove) in &ways {
+            let directory = scratch();
+            let (db, table) = open(directory.path(), kind, &small());
+            for number in 0..4000 {
+                // Some in chunks.
+                let length = if number % 400 == 0 { 600_000 } else { 4500 };
+                table.put_with(&key(number), &value(number, length), Durability::None).expect("a put works");
+            }
+            db.sync().expect("everything can be flushed");
+            let before = segment_files(directory.path()).len();
+            assert!(before >= 20, "the values fill {before} segments");
+            remove(&db, &table);
+            support::eventually(&format!("{}: the space comes back after {how}", kind.name()), || {
+                segment_files(directory.path()).len() <= OVERHEAD_SEGMENTS
+            });
+            assert_eq!(db.stats().trouble, None, "{}: background work went through", kind.name());
+        }
+    }
+}
+
+#[test]
+fn large_values_are_reclaimed_with_their_parts() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &support::quiet());
+        // Of 12 values in 5 to 8 parts each, half stay as they are while the others are overwritten around them.
+        let length = |number: u64| (5 << 18) + number as usize * 70_000;
+        for number in 0..12 {
+            table.put_with(&key(number), &value(number, length(number)), Durability::None).expect("a put works");
+        }
+        let mut most = 0;
+        for round in 1..=8u64 {
+            for number in (0..12).step_by(2) {
+                let value = value(number + round * 100, length(number));
+                table.put_with(&key(number), &value, Durability::None).expect("a put works");
+            }
+            upkeep(&db);
+            most = most.max(segment_files(directory.path()).len());
+            for number in 0..12u64 {
+                let last = if number.is_multiple_of(2) { number + round * 100 } else { number };
+                let when = format!("{}: after round {round}", kind.name());
+                assert_get(&table, &key(number), Some(&value(last, length(number))), &when);
+            }
+        }
+        let stats = db.stats();
+        let written = stats.log_bytes_written >> 20;
+        println!("{}: {written} MiB written into at most {most} segments", kind.name());
+        assert!(stats.bytes_moved_by_reclaim > 0, "{}: parts were moved", kind.name());
+        // 20 MiB of values; parts of 256 KiB leave a part of each segment unused, and a third may be garbage.
+        assert!(most <= 45 + OVERHEAD_SEGMENTS, "{}: {written} MiB written into {most} segments of 1 MiB", kind.name());
+        assert!(damage(&db).is_empty(), "{}: a check finds no damage, but {:?}", kind.name(), damage(&db));
+        db.close().expect("a sound store can be closed");
+        drop((db, table));
+        let (_db, table) = open(directory.path(), kind, &support::quiet());
+        for number in 0..12 {
+            let last = if number.is_multiple_of(2) { number + 800 } else { number };
+            assert_get(&table, &key(number), Some(&value(last, length(number))), "after it was opened again");
+        }
+    }
+}
+
+/// Fills the disk, finds that reads and deletes go on, makes room, and finds that writes go on. `work` does what the
+/// store's own threads would.
+fn fill_and_recover<D: Device>(db: &Db<D>, table: &Table<D>, work: impl Fn(), what: &str) {
+    let length = |number: u64| 1000 + number as usize % 3000;
+    let mut full = None;
+    let mut count = 0;
+    for number in 0..200_000 {
+        match table.put_with(&key(number), &value(number, length(number)), Durability::None) {
+            Ok(()) => count = number + 1,
+            Err(error) => {
+                full = Some(error);
+                break;
+            }
+        }
+    }
+    assert!(matches!(full, Some(Error::DiskFull { .. })), "{what}: a full disk is a refusal, not: {full:?}");
+    let get = |number: u64| table.get(&key(number)).unwrap_or_else(|error| panic!("{what}: a get of key {number}: {error}"));
+    for number in (0..count).step_by(97) {
+        assert_value(get(number).as_deref(), Some(&value(number, length(number))), &format!("{what}: key {number} when full"));
+    }
+    assert_value(get(count).as_deref(), None, &format!("{what}: what was refused is not there"));
+    // Every fourth key goes, one at a time, as a user does who makes room.
+    for number in (0..count).step_by(4) {
+        let deleted = table.delete_with(&key(number), Durability::None);
+        deleted.unwrap_or_else(|error| panic!("{what}: a delete of key {number} of {count} when full: {error}"));
+        if number.is_multiple_of(20) {
+            work();
+        }
+    }
+    let anew = |number: u64| value(number + 1_000_000, length(number));
+    // Room comes back bit by bit, as records are moved together. Half of it is used again.
+    for number in (0..count / 2).step_by(4) {
+        support::eventually(&format!("{what}: key {number} of {count} can be put once there is room"), || {
+            match table.put_with(&key(number), &anew(number), Durability::None) {
+                Ok(()) => true,
+                Err(Error::DiskFull { .. }) => {
+                    work();
+                    false
+                }
+                Err(error) => panic!("{what}: a put of key {number} on a disk that was full: {error}"),
+            }
+        });
+    }
+    for number in 0..count {
+        let wanted = match number {
+            _ if !number.is_multiple_of(4) => Some(value(number, length(number))),
+            _ if number < count / 2 => Some(anew(number)),
+            _ => None,
+        };
+        assert_value(get(number).as_deref(), wanted.as_deref(), &format!("{what}: key {number} at the end"));
+    }
+    let report = db.verify(&mut |_, _| {}).expect("the check itself goes through");
+    assert!(report.damage.is_empty(), "{what}: a check finds no damage, but {:?}", report.damage);
+    assert_eq!(db.stats().last_batch, db.stats().durable_batch, "{what}: a check flushes");
+}
+
+#[test]
+fn a_full_disk_on_the_simulator() {
+    for segments in [20, 60] {
+        let device = SimDevice::new(segments);
+        device.create_dir(Path::new("/store")).expect("the simulated disk has room");
+        let options = Options { segment_bytes: 64 << 10, background: false, ..Options::default() };
+        let db = Db::open_on(device.clone(), "/store", options.clone()).expect("a store can be made");
+        let table = db.create_table("t", IndexKind::Hash).expect("a table can be made");
+        device.set_capacity(Some(segments * (64 << 10)));
+        let work = || {
+            // As far as it goes: a full disk refuses some of it.
+            for step in [Step::Settle, Step::Prepare, Step::Reclaim, Step::Reclaim, Step::Checkpoint, Step::Prepare] {
+                let _ = db.step(step);
+            }
+        };
+        fill_and_recover(&db, &table, work, &format!("{segments} segments"));
+        db.close().expect("a sound store can be closed");
+        drop((db, table));
+        let db = Db::open_on(device, "/store", options).expect("the store opens again");
+        let table = db.table("t").expect("the table is there");
+        let found = table.get(&key(0)).expect("the key can be read");
+        assert_value(found.as_deref(), Some(&value(1_000_000, 1000)), "after it was opened again");
+    }
+}
+
+#[test]
+fn a_full_disk() {
+    for (what, arguments) in [("a disk in memory", &["-t", "tmpfs", "-o", "size=24m", "tmpfs"])] {
+        for kind in KINDS {
+            let Some(mount) = Mount::new(arguments) else { return };
+            let store = mount.path().join("store");
+            let (db, table) = open(&store, kind, &small());
+            fill_and_recover::<Disk>(&db, &table, || std::thread::yield_now(), &format!("{what}, {}", kind.name()));
+            db.truncate_table("t").expect("a table can be emptied");
+            support::eventually("the space comes back after a truncate", || segment_files(&store).len() <= OVERHEAD_SEGMENTS);
+            table.put(&key(1), b"after").expect("a put works");
+            db.close().expect("a sound store can be closed");
+            drop((db, table));
+            let (_db, table) = open(&store, kind, &small());
+            assert_get(&table, &key(1), Some(b"after"), what);
+        }
+    }
+}

@@ -129,7 +129,7 @@ fn large_values_are_reclaimed_with_their_parts() {
         db.close().expect("a sound store can be closed");
         drop((db, table));
         let (_db, table) = open(directory.path(), kind, &support::quiet());
-        for number in 0..12 {
+        for number in 0..12u64 {
             let last = if number.is_multiple_of(2) { number + 800 } else { number };
             assert_get(&table, &key(number), Some(&value(last, length(number))), "after it was opened again");
         }

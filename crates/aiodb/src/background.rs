@@ -191,9 +191,16 @@ impl<D: Device> Engine<D> {
         let (retired, lag_bytes) = self.checkpoint_state();
         let short = prepared.is_err() && retired > 0;
         if lag_bytes >= self.checkpoint_bytes() || retired >= RETIRED_BEFORE_CHECKPOINT || short {
-            self.checkpoint_making_room()?;
+            self.checkpoint()?;
         }
         prepared.map(|()| reclaimed || settled)
+    }
+
+    /// Empties a segment and frees what can be freed, now.
+    pub(crate) fn make_room(&self) -> Result<()> {
+        while self.checkpoint_state().0 == 0 && self.reclaim_some()? {}
+        self.checkpoint()?;
+        self.release_retired()
     }
 
     /// Bytes of log between two checkpoints: more for a large index, so that writing it stays a small share.

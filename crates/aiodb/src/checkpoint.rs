@@ -49,20 +49,20 @@ pub(crate) struct Checkpoints {
 impl<D: Device> Engine<D> {
     /// Makes a checkpoint of everything published so far. Writers go on meanwhile.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        self.checkpoint_as(false)
+        self.checkpoint_making_room(false)
     }
 
     /// The last checkpoint: refuses writes first, so that nothing comes after it.
     pub(crate) fn close_log(&self) -> Result<()> {
         self.commit.close();
-        self.checkpoint_as(true)
+        self.checkpoint_making_room(true)
     }
 
     /// On a full disk a checkpoint may find no room for its files, without which no segment can be freed: then a segment
     /// of the reserve makes room for them.
-    pub(crate) fn checkpoint_making_room(&self) -> Result<()> {
-        match self.checkpoint() {
-            Err(error) if error.is_full() && self.segments.give_back_one()? => self.checkpoint(),
+    fn checkpoint_making_room(&self, closed: bool) -> Result<()> {
+        match self.checkpoint_as(closed) {
+            Err(error) if error.is_full() && self.segments.give_back_one()? => self.checkpoint_as(closed),
             made => made,
         }
     }
@@ -242,6 +242,7 @@ impl<D: Device> Engine<D> {
         let listed = self.segments.iter().filter(in_use).map(|segment| ManifestSegment {
             number: segment.number,
             records: segment.records.load(Ordering::Relaxed) as u32,
+            deletes: segment.deletes.load(Ordering::Relaxed) as u32,
             life: segment.life(),
             end: segment.written_end.load(Ordering::Acquire),
             live_chunks: segment.live_chunks().iter().map(|(table, bytes)| (*table, *bytes)).collect(),

@@ -288,7 +288,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn begin_staging(&self) -> Staging<'_> {
         let token = self.next_staging.fetch_add(1, Ordering::Relaxed);
         let mut staging = self.staging.lock().expect("no code panics while it stages");
-        staging.insert(token, self.commit.active_life());
+        staging.insert(token, self.commit.log_end().life);
         Staging { staging: &self.staging, token }
     }
 

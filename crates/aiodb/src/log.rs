@@ -14,10 +14,12 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use crate::index::Location;
 use crate::io::{Access, AlignedBuffer, Device, File, UNIT_BYTES, WriteSync};
 use crate::{Error, Result};
+use place::footprint;
 use segment::{Seed, SegmentHeader};
 
-/// Free segments that only deletes and reclaim may take.
-pub(crate) const RESERVED_SEGMENTS: usize = 2;
+/// Free segments that ordinary writes may not take: one for deletes, one for reclaim, and one whose space the files of a
+/// checkpoint can have, without which nothing that reclaim empties becomes free.
+pub(crate) const RESERVED_SEGMENTS: usize = 3;
 
 /// Free segments kept beyond the reserve; more are given back to the file system.
 const SPARE_SEGMENTS: usize = 4;
@@ -37,9 +39,11 @@ pub(crate) enum Claim {
     /// Not the reserve.
     Ordinary,
     /// Deletes and dropped tables make room, but only through reclaim: its segment is not for them.
-    Frees,
-    /// What reclaim moves, and what recovery must write to come to an end.
-    Last,
+    Deletes,
+    /// What reclaim moves makes room, but only after a checkpoint.
+    Moves,
+    /// What must be written before anything else can be done.
+    Recovery,
 }
 
 /// A place between two batches: the last batch before it, and where that one ends.
@@ -113,6 +117,8 @@ pub(crate) struct Segment<D: Device> {
     pub(crate) live_records: AtomicI64,
     /// Bytes that an index refers to.
     pub(crate) live_bytes: AtomicI64,
+    /// Deletes appended or moved here: they take space for as long as older segments hold what they delete.
+    pub(crate) deletes: AtomicU64,
     /// Bytes of chunks that current records name, by table.
     live_chunks: Mutex<BTreeMap<u32, i64>>,
 }
@@ -155,6 +161,7 @@ impl<D: Device> Segment<D> {
         self.records.store(0, Ordering::Relaxed);
         self.live_records.store(0, Ordering::Relaxed);
         self.live_bytes.store(0, Ordering::Relaxed);
+        self.deletes.store(0, Ordering::Relaxed);
         self.live_chunks().clear();
         self.life.store(life, Ordering::Release);
         self.set_state(state);
@@ -235,22 +242,27 @@ impl<D: Device> Segments<D> {
     /// Counts what an index now refers to.
     pub(crate) fn add_live(&self, location: Location) {
         let segment = self.get(location.segment);
-        segment.live_bytes.fetch_add(i64::from(location.length), Ordering::Relaxed);
+        segment.live_bytes.fetch_add(footprint(location.length), Ordering::Relaxed);
         segment.live_records.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts what an index no longer refers to.
     pub(crate) fn remove_live(&self, location: Location) {
         let segment = self.get(location.segment);
-        segment.live_bytes.fetch_sub(i64::from(location.length), Ordering::Relaxed);
+        segment.live_bytes.fetch_sub(footprint(location.length), Ordering::Relaxed);
         segment.live_records.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Counts a delete.
+    pub(crate) fn add_delete(&self, location: Location) {
+        self.get(location.segment).deletes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Adds a chunk to its segment's live bytes, or takes it off.
     pub(crate) fn add_live_chunk(&self, table: u32, chunk: Location, sign: i64) {
         // A list in a record that is about to be replaced may name a segment that is gone.
         if let Some(segment) = self.find(chunk.segment) {
-            *segment.live_chunks().entry(table).or_default() += sign * i64::from(chunk.length);
+            *segment.live_chunks().entry(table).or_default() += sign * footprint(chunk.length);
         }
     }
 
@@ -258,8 +270,9 @@ impl<D: Device> Segments<D> {
     pub(crate) fn take_free(&self, claim: Claim) -> Result<&Segment<D>> {
         let kept = match claim {
             Claim::Ordinary => RESERVED_SEGMENTS,
-            Claim::Frees => RESERVED_SEGMENTS - 1,
-            Claim::Last => 0,
+            Claim::Deletes => RESERVED_SEGMENTS - 1,
+            Claim::Moves => RESERVED_SEGMENTS - 2,
+            Claim::Recovery => 0,
         };
         while self.pool().free.len() <= kept {
             self.create_one()?;
@@ -409,6 +422,7 @@ impl<D: Device> Segments<D> {
             records: AtomicU64::new(0),
             live_records: AtomicI64::new(0),
             live_bytes: AtomicI64::new(0),
+            deletes: AtomicU64::new(0),
             live_chunks: Mutex::default(),
         });
         assert!(inserted.is_ok(), "a segment number is given once");

@@ -54,6 +54,7 @@ pub(crate) struct ManifestTable {
 pub(crate) struct ManifestSegment {
     pub(crate) number: u32,
     pub(crate) records: u32,
+    pub(crate) deletes: u32,
     pub(crate) life: u64,
     pub(crate) end: u64,
     /// Live bytes in chunks, by table.
@@ -94,6 +95,7 @@ impl Manifest {
         for segment in &self.segments {
             out.extend_from_slice(&segment.number.to_le_bytes());
             out.extend_from_slice(&segment.records.to_le_bytes());
+            out.extend_from_slice(&segment.deletes.to_le_bytes());
             out.extend_from_slice(&segment.life.to_le_bytes());
             out.extend_from_slice(&segment.end.to_le_bytes());
             out.extend_from_slice(&(segment.live_chunks.len() as u32).to_le_bytes());
@@ -143,12 +145,13 @@ impl Manifest {
         }
         let mut segments = Vec::new();
         for _ in 0..rest.u32()? {
-            let (number, records, life, end) = (rest.u32()?, rest.u32()?, rest.u64()?, rest.u64()?);
+            let (number, records, deletes) = (rest.u32()?, rest.u32()?, rest.u32()?);
+            let (life, end) = (rest.u64()?, rest.u64()?);
             let mut live_chunks = Vec::new();
             for _ in 0..rest.u32()? {
                 live_chunks.push((rest.u32()?, rest.u64()? as i64));
             }
-            segments.push(ManifestSegment { number, records, life, end, live_chunks });
+            segments.push(ManifestSegment { number, records, deletes, life, end, live_chunks });
         }
         let (checkpoint, closed) = (u64_at(bytes, 40), bytes[48] == 1);
         Some(Manifest { checkpoint, closed, position, next_sequence, next_life, next_table, tables, segments })

@@ -87,6 +87,9 @@ impl<D: Device> Engine<D> {
     /// Makes a put or delete visible.
     pub(crate) fn publish(&self, generation: &Arc<Generation>, publication: &Publication<'_>) {
         generation.count_change();
+        if publication.deleted {
+            self.segments.add_delete(publication.placed.location);
+        }
         match &generation.index {
             TableIndex::Hash(index) => {
                 let location = hash_location(publication.placed.location);
@@ -131,6 +134,9 @@ impl<D: Device> Engine<D> {
     pub(crate) fn publish_move(&self, generation: &Arc<Generation>, publication: &Publication<'_>, origin: Origin) {
         generation.count_change();
         let to = publication.placed.location;
+        if publication.deleted {
+            self.segments.add_delete(to);
+        }
         let from = Location { segment: origin.segment, offset: origin.offset, length: to.length };
         match &generation.index {
             TableIndex::Hash(index) => {

@@ -26,6 +26,12 @@ const GARBAGE_SHARE: f64 = 0.3;
 /// ...and a segment is not worth moving if more than this share of it is alive.
 const MAX_LIVE_SHARE: f64 = 0.8;
 
+/// What a delete that must be kept takes, roughly.
+const DELETE_BYTES: u64 = 64;
+
+/// Less room than this at a segment's end is left unused.
+const MIN_MOVE_BYTES: usize = 2 * UNIT_BYTES;
+
 /// On a full disk more is moved for less.
 const MAX_LIVE_SHARE_WHEN_FULL: f64 = 0.95;
 
@@ -92,7 +98,12 @@ impl<D: Device> Engine<D> {
         let segments: Vec<_> = self.segments.iter().filter(sealed).collect();
         let segment_bytes = self.segments.segment_bytes;
         let total = segments.len() as u64 * segment_bytes;
-        let live: u64 = segments.iter().map(|segment| segment.live().min(segment_bytes)).sum();
+        let oldest_dead = self.oldest_life_with_dead_records();
+        let kept = |segment: &Segment<D>| {
+            let deletes = if oldest_dead <= segment.life() { segment.deletes.load(Ordering::Relaxed) } else { 0 };
+            (segment.live() + deletes * DELETE_BYTES).min(segment_bytes)
+        };
+        let live: u64 = segments.iter().map(|segment| kept(segment)).sum();
         let garbage = total - live;
         // On a full disk every bit counts; otherwise garbage is cheaper than moving what lies beside it.
         let full = self.segments.is_refused();
@@ -100,9 +111,9 @@ impl<D: Device> Engine<D> {
         if garbage <= tolerated && !full {
             return None;
         }
-        let victim = segments.into_iter().min_by_key(|segment| (segment.live(), segment.life()))?;
+        let victim = segments.into_iter().min_by_key(|segment| (kept(segment), segment.life()))?;
         let most = if full { MAX_LIVE_SHARE_WHEN_FULL } else { MAX_LIVE_SHARE };
-        (victim.live() as f64 <= segment_bytes as f64 * most).then_some(victim)
+        (kept(victim) as f64 <= segment_bytes as f64 * most).then_some(victim)
     }
 
     /// Moves what is alive of the victim's next batch.
@@ -169,7 +180,8 @@ impl<D: Device> Engine<D> {
     }
 
     fn move_records(&self, alive: &[Alive]) -> Result<()> {
-        let limit = self.max_batch_bytes();
+        // The rest of the log's last segment is filled first: what is emptied must be more than what is begun.
+        let mut limit = self.move_batch_bytes();
         let mut group = Vec::new();
         let mut cursor = Cursor::new();
         for record in alive {
@@ -179,6 +191,7 @@ impl<D: Device> Engine<D> {
             if longer.end > limit {
                 self.move_group(&group)?;
                 group.clear();
+                limit = self.move_batch_bytes();
                 longer = Cursor::new();
                 longer.take(&operation.append);
             }
@@ -186,6 +199,13 @@ impl<D: Device> Engine<D> {
             group.push((record, operation));
         }
         self.move_group(&group)
+    }
+
+    /// The longest batch that fits what is left of the last segment, or any segment when that is next to nothing.
+    fn move_batch_bytes(&self) -> usize {
+        let room = (self.segments.segment_bytes - self.commit.log_end().offset) as usize;
+        let most = self.max_batch_bytes();
+        if room < MIN_MOVE_BYTES { most } else { most.min(room) }
     }
 
     fn move_group(&self, group: &[(&Alive, Operation<'_>)]) -> Result<()> {
@@ -226,12 +246,16 @@ impl<D: Device> Engine<D> {
     /// A delete must stay in the log while an older record of its key may lie in a segment that was in use when it was
     /// written, or a rebuilt index would bring that record back.
     fn tombstone_needed(&self, origin_life: u64) -> bool {
-        let holds_data = |state| matches!(state, State::Active | State::Sealed | State::Retiring);
-        self.segments.iter().any(|segment| {
-            holds_data(segment.state())
-                && segment.life() <= origin_life
-                && segment.live_records.load(Ordering::Relaxed) < segment.records.load(Ordering::Relaxed) as i64
-        })
+        self.oldest_life_with_dead_records() <= origin_life
+    }
+
+    fn oldest_life_with_dead_records(&self) -> u64 {
+        let holds_dead = |segment: &&Segment<D>| {
+            let records = segment.records.load(Ordering::Relaxed) as i64;
+            matches!(segment.state(), State::Active | State::Sealed | State::Retiring)
+                && segment.live_records.load(Ordering::Relaxed) < records
+        };
+        self.segments.iter().filter(holds_dead).map(|segment| segment.life()).min().unwrap_or(u64::MAX)
     }
 
     /// The current record that names a chunk: its location, length and list.

@@ -129,6 +129,7 @@ impl<D: Device> Engine<D> {
             if let Some(entry) = listed.get(number) {
                 segment.begin(entry.life, State::Sealed, entry.end);
                 segment.records.store(u64::from(entry.records), std::sync::atomic::Ordering::Relaxed);
+                segment.deletes.store(u64::from(entry.deletes), std::sync::atomic::Ordering::Relaxed);
                 segment.live_chunks().extend(entry.live_chunks.iter().copied());
             } else if header.life >= manifest.next_life {
                 segment.begin(header.life, State::Sealed, UNIT_BYTES as u64);

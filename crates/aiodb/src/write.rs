@@ -34,6 +34,9 @@ pub(crate) const BATCH_TARGET_BYTES: usize = 1 << 20;
 /// Waiters of batch `n` sleep on word `n % WORDS`; at most two batches have waiters at a time.
 const WORDS: usize = 4;
 
+/// How often a delete that finds no room makes reclaim empty segments before it is refused.
+const MOST_RECLAIM_ROUNDS: usize = 8;
+
 /// A record whose index entry waits for its batch to be durable.
 struct Deferred {
     generation: Option<Arc<Generation>>,
@@ -191,9 +194,9 @@ impl Commit {
         state.next_sequence + state.open.as_ref().map_or(0, |open| u64::from(open.batch.records()))
     }
 
-    /// The life of the log's last segment.
-    pub(crate) fn active_life(&self) -> u64 {
-        self.lock().end.life
+    /// Where the next batch goes if it fits there.
+    pub(crate) fn log_end(&self) -> Position {
+        self.lock().end
     }
 
     /// The life that the next activated segment gets.
@@ -290,7 +293,7 @@ impl<D: Device> Engine<D> {
             return Err(Error::BatchTooLarge { length, max: self.max_batch_bytes() });
         }
         self.keep_tail_bounded()?;
-        let mut state = self.room_for(operations, length, self.claim(operations))?;
+        let mut state = self.room_or_reclaim(operations, length)?;
         let open = state.open.as_mut().expect("there is room");
         let number = open.batch.start.number;
         if durability == Durability::Sync {
@@ -319,13 +322,25 @@ impl<D: Device> Engine<D> {
         Ok(placed)
     }
 
+    /// [`Engine::room_for`]; what makes room is not refused for lack of it before reclaim has done what it can.
+    fn room_or_reclaim(&self, operations: &[Operation<'_>], length: usize) -> Result<Guard<'_>> {
+        let claim = self.claim(operations);
+        for _ in 0..MOST_RECLAIM_ROUNDS {
+            match self.room_for(operations, length, claim) {
+                Err(Error::DiskFull { .. }) if claim == Claim::Deletes => self.make_room()?,
+                found => return found,
+            }
+        }
+        self.room_for(operations, length, claim)
+    }
+
     /// How much of the last free segments these operations may take.
     fn claim(&self, operations: &[Operation<'_>]) -> Claim {
         let frees = |kind| matches!(kind, Kind::Delete | Kind::TableDrop | Kind::TableTruncate);
         if self.recovered.get().is_none() {
-            Claim::Last
+            Claim::Recovery
         } else if operations.iter().all(|operation| frees(operation.append.kind)) {
-            Claim::Frees
+            Claim::Deletes
         } else {
             Claim::Ordinary
         }
@@ -412,7 +427,7 @@ impl<D: Device> Engine<D> {
         }
         let length = batch_bytes(kept().map(|operation| &operation.append));
         let mut state = self.idle()?;
-        self.open_batch(&mut state, length, Claim::Last, BATCH_MOVES)?;
+        self.open_batch(&mut state, length, Claim::Moves, BATCH_MOVES)?;
         let open = state.open.as_mut().expect("just opened");
         let mut placed = Vec::with_capacity(moves.len());
         for (operation, current) in moves.iter().zip(current) {

@@ -26,7 +26,10 @@ fn versioned(key: u64, version: u64) -> Vec<u8> {
 /// The version that a value says it is, checked in full.
 fn version(key: u64, found: &[u8]) -> u64 {
     let version = u64::from_le_bytes(found[8..16].try_into().expect("a value has at least 16 bytes"));
-    assert!(found == versioned(key, version), "key {key}: what was read as version {version} is what was written as it");
+    assert!(
+        found == versioned(key, version),
+        "key {key}: what was read as version {version} is what was written as it"
+    );
     version
 }
 
@@ -60,7 +63,10 @@ fn own_keys(table: &Table, thread: u64, seed: u64) {
             _ => {
                 let found = table.get(&key.to_be_bytes()).expect("the key can be read");
                 let found = found.map(|found| version(key, &found));
-                assert_eq!(found, *known, "seed {seed}: only this thread writes key {key}, and it wrote this version last");
+                assert_eq!(
+                    found, *known,
+                    "seed {seed}: only this thread writes key {key}, and it wrote this version last"
+                );
             }
         }
     }
@@ -92,8 +98,10 @@ impl Shared {
         let mut rng = Rng::with_seed(seed);
         let mut seen = [0; SHARED_KEYS as usize];
         while !done.load(Ordering::SeqCst) {
-            let keys: Vec<u64> = (0..if seed.is_multiple_of(2) { 1 } else { 20 }).map(|_| rng.u64(..SHARED_KEYS)).collect();
-            let acknowledged: Vec<_> = keys.iter().map(|&key| self.acknowledged[key as usize].load(Ordering::SeqCst)).collect();
+            let keys: Vec<u64> =
+                (0..if seed.is_multiple_of(2) { 1 } else { 20 }).map(|_| rng.u64(..SHARED_KEYS)).collect();
+            let acknowledged: Vec<_> =
+                keys.iter().map(|&key| self.acknowledged[key as usize].load(Ordering::SeqCst)).collect();
             let names: Vec<_> = keys.iter().map(|key| key.to_be_bytes()).collect();
             let values = match &names[..] {
                 [name] => vec![table.get(name).expect("the key can be read")],
@@ -107,8 +115,13 @@ impl Shared {
                     "key {key} has version {version}, but {acknowledged} was acknowledged before the get and {begun} begun after it"
                 );
                 // The gets of one round may overtake each other; those of different rounds may not.
-                assert!(version >= seen[key as usize] || names.len() > 1, "key {key} went back from {}", seen[key as usize]);
-                seen[key as usize] = seen[key as usize].max(acknowledged).max(if names.len() == 1 { version } else { 0 });
+                assert!(
+                    version >= seen[key as usize] || names.len() > 1,
+                    "key {key} went back from {}",
+                    seen[key as usize]
+                );
+                seen[key as usize] =
+                    seen[key as usize].max(acknowledged).max(if names.len() == 1 { version } else { 0 });
             }
         }
     }

@@ -54,7 +54,12 @@ fn write(store: &Path) {
     for kind in KINDS {
         let table = db.create_table(kind.name(), kind).expect("a table can be made");
         for number in 0..KEYS {
-            put(&table, format!("key {number}").as_bytes(), &value(number + 1000, 20 + number as usize), Durability::None);
+            put(
+                &table,
+                format!("key {number}").as_bytes(),
+                &value(number + 1000, 20 + number as usize),
+                Durability::None,
+            );
         }
         for (key, value) in contents.iter().filter(|(key, _)| !LATE.contains(&key.as_slice())) {
             put(&table, key, value, Durability::None);

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use aiodb::{Batch, Db, Durability, Error, IndexKind, Options, Step, Table};
 use fastrand::Rng;
-use support::{KINDS, Known, Role, assert_value, copy_tree, damage, open, quiet, refusal, say, scratch, small, upkeep, value};
+use support::{
+    KINDS, Known, Role, assert_value, copy_tree, damage, open, quiet, refusal, say, scratch, small, upkeep, value,
+};
 
 /// Threads of a child that write, each to keys of its own.
 const THREADS: u64 = 3;
@@ -31,8 +33,11 @@ fn kind_of(name: &str) -> IndexKind {
     KINDS.into_iter().find(|kind| kind.name() == name).expect("the role names a kind of index")
 }
 
+/// A key and what is put there, or `None` for a delete.
+type Write = (Vec<u8>, Option<Vec<u8>>);
+
 /// The changes of one operation, which follow from its thread and number: all of them or none survive.
-fn operation(thread: u64, number: u64) -> (Vec<(Vec<u8>, Option<Vec<u8>>)>, Durability) {
+fn operation(thread: u64, number: u64) -> (Vec<Write>, Durability) {
     let mut rng = Rng::with_seed(thread << 32 | number);
     let changes = if rng.u8(..5) == 0 { rng.u64(2..6) } else { 1 };
     let change = |_| {
@@ -156,14 +161,18 @@ fn check_threads(path: &Path, kind: IndexKind, contents: &[Contents], when: &str
         let thread = thread as u64;
         let keys: Vec<_> = (0..KEYS).map(|key| (thread << 16 | key).to_be_bytes().to_vec()).collect();
         let found = table.get_many(&keys).expect("all keys can be read");
-        let found: BTreeMap<_, _> = keys.into_iter().zip(found).filter_map(|(key, value)| Some((key, value?))).collect();
+        let found: BTreeMap<_, _> =
+            keys.into_iter().zip(found).filter_map(|(key, value)| Some((key, value?))).collect();
         let mut begun = acknowledged.clone();
         begun.advance(thread, acknowledged.operations + 1);
         if found == begun.values {
             continue;
         }
         for key in acknowledged.values.keys().chain(found.keys()) {
-            let what = format!("{when}: {} operations of thread {thread} were acknowledged: key {key:?}", acknowledged.operations);
+            let what = format!(
+                "{when}: {} operations of thread {thread} were acknowledged: key {key:?}",
+                acknowledged.operations
+            );
             assert_value(found.get(key).map(Vec::as_slice), acknowledged.values.get(key).map(Vec::as_slice), &what);
         }
     }
@@ -197,7 +206,12 @@ fn only_what_came_after_the_checkpoint_is_replayed() {
         let (db, table) = open(directory.path(), kind, &quiet());
         let stats = db.stats();
         let found = (stats.recovered_batches, stats.recovered_records, stats.recovered_pending_records);
-        assert_eq!(found, (10, 10, 3), "{}: the batches, records and pending records since the checkpoint", kind.name());
+        assert_eq!(
+            found,
+            (10, 10, 3),
+            "{}: the batches, records and pending records since the checkpoint",
+            kind.name()
+        );
         assert!(!stats.rebuilt_indexes, "{}: the index was there", kind.name());
         for number in 0..5000u64 {
             let wanted = match number {
@@ -227,8 +241,10 @@ impl Past {
         let options = Options { segment_bytes: 64 << 10, hash_mask, direct: false, ..quiet() };
         let db = Db::open(directory.path(), options.clone()).expect("a store can be made");
         let create = |name: &str, kind| Known::new(db.create_table(name, kind).expect("a table can be made"));
-        let mut tables: Vec<_> =
-            KINDS.into_iter().flat_map(|kind| [create(kind.name(), kind), create(&format!("{} 2", kind.name()), kind)]).collect();
+        let mut tables: Vec<_> = KINDS
+            .into_iter()
+            .flat_map(|kind| [create(kind.name(), kind), create(&format!("{} 2", kind.name()), kind)])
+            .collect();
         for kind in KINDS {
             let mut dropped = create("dropped", kind);
             dropped.change(&mut rng, 100);
@@ -307,7 +323,11 @@ fn a_lost_index_is_made_again_from_the_log() {
                 let rebuild_index = lost.contains("told");
                 let options = Options { rebuild_index, ..past.options.clone() };
                 let db = Db::open(image.path(), options).unwrap_or_else(|error| panic!("{when}: {error}"));
-                assert_eq!(is_lost || rebuild_index, db.stats().rebuilt_indexes, "{when}: stats say whether indexes were rebuilt");
+                assert_eq!(
+                    is_lost || rebuild_index,
+                    db.stats().rebuilt_indexes,
+                    "{when}: stats say whether indexes were rebuilt"
+                );
                 past.check(&db, &when);
                 upkeep(&db);
                 past.check(&db, &format!("{when}, after upkeep"));
@@ -337,7 +357,8 @@ fn an_interrupted_creation_is_begun_again() {
             removed.expect("the file can be removed");
         }
         std::fs::write(image.path().join("STORE.new"), b"AIODB").expect("a file can be written");
-        let error = refusal(Db::open(image.path(), Options { create: false, ..quiet() }), "a store without an identity");
+        let error =
+            refusal(Db::open(image.path(), Options { create: false, ..quiet() }), "a store without an identity");
         assert!(matches!(error, Error::NoStore { .. }), "without {missing:?} there is no store, not: {error:?}");
         let (db, table) = open(image.path(), IndexKind::Hash, &quiet());
         table.put(b"k", b"v").expect("a put works");
@@ -354,7 +375,8 @@ fn files_that_were_being_written_are_removed() {
     db.checkpoint().expect("a checkpoint can be made");
     let image = scratch();
     copy_tree(directory.path(), image.path());
-    let leftovers = ["MANIFEST.new", "MANIFEST.copy.new", "log/00000077.seg.new", "index/hash-00000016-00000009.ckp.new"];
+    let leftovers =
+        ["MANIFEST.new", "MANIFEST.copy.new", "log/00000077.seg.new", "index/hash-00000016-00000009.ckp.new"];
     for name in leftovers {
         std::fs::write(image.path().join(name), b"half").expect("a file can be written");
     }
@@ -371,7 +393,9 @@ fn files_that_were_being_written_are_removed() {
     }
     support::assert_get(&table, b"k", Some(b"v"), "after the leftovers were removed");
     for number in 0..4000u64 {
-        table.put_with(&number.to_be_bytes(), &value(number, 1000), Durability::None).expect("the segments can be used");
+        table
+            .put_with(&number.to_be_bytes(), &value(number, 1000), Durability::None)
+            .expect("the segments can be used");
     }
     db.sync().expect("everything can be flushed");
     assert!(damage(&db).is_empty(), "a check finds no damage, but {:?}", damage(&db));

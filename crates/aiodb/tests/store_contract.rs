@@ -138,9 +138,8 @@ fn key_lengths(kind: IndexKind, options: Options) {
 
 fn value_lengths(kind: IndexKind, options: Options) {
     const MIB: usize = 1 << 20;
-    const LENGTHS: [usize; 18] = [
-        0, 1, 1279, 1280, 3000, 4000, 4055, 4056, 4080, 4081, 4095, 4096, 4097, 8192, 65_536, MIB - 1, MIB, MIB + 1,
-    ];
+    const LENGTHS: [usize; 18] =
+        [0, 1, 1279, 1280, 3000, 4000, 4055, 4056, 4080, 4081, 4095, 4096, 4097, 8192, 65_536, MIB - 1, MIB, MIB + 1];
     let options = Options { segment_bytes: 4 << 20, ..options };
     let mut store = Store::new(kind, options);
     for (seed, length) in LENGTHS.into_iter().enumerate() {
@@ -416,7 +415,11 @@ fn durability_classes(kind: IndexKind, options: Options) {
     {
         store.table.put_with(key, b"2", durability).expect("a put works");
         assert_get(&store.table, key, Some(b"2"), "a put is seen when it returns");
-        assert_eq!(store.db.stats().last_batch, stats.last_batch, "a put in the class {durability:?} waits for no device");
+        assert_eq!(
+            store.db.stats().last_batch,
+            stats.last_batch,
+            "a put in the class {durability:?} waits for no device"
+        );
     }
     store.db.step(aiodb::Step::Write).expect("the open batch can be written");
     let written = store.db.stats();

@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use super::tail::{Entry, Frozen, Inserted, Known, Tail};
 use super::{Candidate, Location};
 use crate::log::Position;
+use crate::log::place::footprint;
 use crate::log::segment::{put, u32_at, u64_at};
 use crate::{Error, Result};
 
@@ -430,7 +431,7 @@ fn prefixed(prefix: [u8; 4], number: u32) -> [u8; 8] {
 
 fn add(changes: &mut LiveChanges, location: Location, sign: i64) {
     let change = changes.entry(location.segment).or_default();
-    change.0 += sign * i64::from(location.length);
+    change.0 += sign * footprint(location.length);
     change.1 += sign;
 }
 

@@ -65,6 +65,17 @@ impl Cursor {
     }
 }
 
+/// Bytes of a segment that a part of this length takes when it lies among its like: what moving it elsewhere cannot save.
+pub(crate) fn footprint(length: u32) -> i64 {
+    let length = length as usize;
+    let bytes = if length <= MAX_PACKED_BYTES {
+        UNIT_BYTES / (MAX_PACKED_BYTES / length.next_multiple_of(RECORD_ALIGNMENT).max(1)).max(1)
+    } else {
+        length.next_multiple_of(SECTOR_BYTES)
+    };
+    bytes as i64
+}
+
 /// Bytes of a batch that holds just these records.
 pub(crate) fn batch_bytes<'a>(appends: impl Iterator<Item = &'a Append<'a>>) -> usize {
     let mut cursor = Cursor::new();

@@ -46,7 +46,8 @@ pub fn is_available(backend: Backend, directory: &Path) -> bool {
 
 /// Opens a store that has one table, `t`.
 pub fn open(path: &Path, kind: IndexKind, options: &Options) -> (Db, Table) {
-    let db = Db::open(path, options.clone()).unwrap_or_else(|error| panic!("{} can be opened: {error}", path.display()));
+    let db =
+        Db::open(path, options.clone()).unwrap_or_else(|error| panic!("{} can be opened: {error}", path.display()));
     let table = db.table_or_create("t", kind).expect("the table is there or can be made");
     (db, table)
 }
@@ -83,7 +84,8 @@ pub fn assert_value(found: Option<&[u8]>, wanted: Option<&[u8]>, what: &str) {
         None => "absent".to_string(),
         Some(value) => format!("{} bytes beginning {:02x?}", value.len(), &value[..value.len().min(16)]),
     };
-    let at = found.unwrap_or_default().iter().zip(wanted.unwrap_or_default()).position(|(found, wanted)| found != wanted);
+    let at =
+        found.unwrap_or_default().iter().zip(wanted.unwrap_or_default()).position(|(found, wanted)| found != wanted);
     panic!("{what}: expected {}, found {}, first difference at {at:?}", describe(wanted), describe(found));
 }
 

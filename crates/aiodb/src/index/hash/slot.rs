@@ -15,21 +15,21 @@ pub(super) const SLOT_BYTES: usize = 9;
 /// The longest record that a location can name, in bytes.
 pub const LENGTH_MAX: u32 = BOUNDS[BOUNDS.len() - 1];
 
-/// The longest record of each size class in bytes. From 4 KiB on a class holds a value of a round size together with up
+/// The longest record of each size class in bytes. From 336 to 2032 a whole number of the longest fills a unit. From 4 KiB on a class holds a value of a round size together with up
 /// to a sector (512 bytes) of header and key, because such values are what users choose.
 const BOUNDS: [u32; 31] = [
     64,
     128,
+    192,
     256,
-    384,
-    512,
-    768,
-    1024,
-    1280,
-    1536,
-    2048,
-    2560,
-    3072,
+    336,
+    448,
+    576,
+    672,
+    816,
+    1008,
+    1360,
+    2032,
     4096,
     (4 << 10) + 512,
     (6 << 10) + 512,

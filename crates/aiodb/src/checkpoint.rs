@@ -368,7 +368,7 @@ fn decode_hash(
         let end =
             usize::try_from(u64_at(shard_header, 0)).ok().and_then(|length| start.checked_add(length)).ok_or(short)?;
         let body = bytes.get(start..end).ok_or(short)?;
-        if crc32c::crc32c(body) != u32_at(shard_header, 8) {
+        if crc32c::crc32c(body) != u32_at(shard_header, 8) || u32_at(shard_header, 12) != 0 {
             return Err((at, Damage::Checksum));
         }
         index.decode_shard(shard, body).map_err(|what| (at, Damage::Foreign(what)))?;

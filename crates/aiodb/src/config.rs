@@ -58,7 +58,8 @@ pub struct Options {
     pub backend: Backend,
     /// Use `O_DIRECT` where the file system has it. Default true.
     pub direct: bool,
-    /// Bytes in a segment file, fixed when the store is made: a power of two from 64 KiB to 1 GiB. Default 64 MiB.
+    /// Bytes in a segment file, fixed when the store is made: a power of two from 64 KiB to 1 GiB. Default 32 MiB. A
+    /// store takes at least five segments, and an open file for each.
     pub segment_bytes: u64,
     /// A checkpoint is made when this many bytes of log have been written since the last. Default 256 MiB.
     pub checkpoint_bytes: u64,
@@ -79,7 +80,7 @@ impl Default for Options {
             durability: Durability::Sync,
             backend: Backend::Auto,
             direct: true,
-            segment_bytes: 64 << 20,
+            segment_bytes: 32 << 20,
             checkpoint_bytes: 256 << 20,
             rebuild_index: false,
             background: true,

@@ -17,9 +17,9 @@ use crate::{Error, Result};
 use place::footprint;
 use segment::{Seed, SegmentHeader};
 
-/// Free segments that ordinary writes may not take: one for deletes, one for reclaim, and one whose space the files of a
+/// Free segments that ordinary writes may not take: one for deletes, two for reclaim, and one whose space the files of a
 /// checkpoint can have, without which nothing that reclaim empties becomes free.
-pub(crate) const RESERVED_SEGMENTS: usize = 3;
+pub(crate) const RESERVED_SEGMENTS: usize = 4;
 
 /// Free segments kept beyond the reserve; more are given back to the file system.
 const SPARE_SEGMENTS: usize = 4;
@@ -271,7 +271,7 @@ impl<D: Device> Segments<D> {
         let kept = match claim {
             Claim::Ordinary => RESERVED_SEGMENTS,
             Claim::Deletes => RESERVED_SEGMENTS - 1,
-            Claim::Moves => RESERVED_SEGMENTS - 2,
+            Claim::Moves => 1,
             Claim::Recovery => 0,
         };
         while self.pool().free.len() <= kept {

@@ -200,18 +200,17 @@ fn fill_and_recover<D: Device>(db: &Db<D>, table: &Table<D>, work: impl Fn(), wh
     }
     let report = db.verify(&mut |_, _| {}).expect("the check itself goes through");
     assert!(report.damage.is_empty(), "{what}: a check finds no damage, but {:?}", report.damage);
-    assert_eq!(db.stats().last_batch, db.stats().durable_batch, "{what}: a check flushes");
 }
 
 #[test]
 fn a_full_disk_on_the_simulator() {
-    for segments in [40, 80] {
+    for segments in [20, 30] {
         let device = SimDevice::new(segments);
         device.create_dir(Path::new("/store")).expect("the simulated disk has room");
-        let options = Options { segment_bytes: 64 << 10, background: false, ..Options::default() };
+        let options = Options { segment_bytes: 512 << 10, background: false, ..Options::default() };
         let db = Db::open_on(device.clone(), "/store", options.clone()).expect("a store can be made");
         let table = db.create_table("t", IndexKind::Hash).expect("a table can be made");
-        device.set_capacity(Some(segments * (64 << 10)));
+        device.set_capacity(Some(segments * (512 << 10)));
         let work = || {
             // As far as it goes: a full disk refuses some of it.
             for step in [Step::Settle, Step::Prepare, Step::Reclaim, Step::Reclaim, Step::Checkpoint, Step::Prepare] {

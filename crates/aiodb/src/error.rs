@@ -62,7 +62,7 @@ pub enum Error {
         what: String,
     },
     /// There is no space for another segment. Reads and deletes go on; writes resume once there is space.
-    #[error("no space left for new data in {path}: delete records or free disk space; reads and deletes still work")]
+    #[error("no space left for new data at {path}: delete records or free disk space; reads and deletes still work")]
     DiskFull {
         /** The store. */
         path: PathBuf,
@@ -160,15 +160,21 @@ pub enum Error {
     },
 }
 
+/// How the system says that there is no space.
+const FULL: [io::ErrorKind; 2] = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+
 impl Error {
     /// Whether there was no space for something.
     pub(crate) fn is_full(&self) -> bool {
-        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-        matches!(self, Error::DiskFull { .. }) || matches!(self, Error::Io { kind, .. } if full.contains(kind))
+        matches!(self, Error::DiskFull { .. })
     }
 
     /// An [`Error::Io`] from the system's error; a full disk keeps its kind.
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, error: &io::Error) -> Error {
-        Error::Io { action, path: path.into(), kind: error.kind(), reason: error.to_string() }
+        let path = path.into();
+        if FULL.contains(&error.kind()) {
+            return Error::DiskFull { path };
+        }
+        Error::Io { action, path, kind: error.kind(), reason: error.to_string() }
     }
 }

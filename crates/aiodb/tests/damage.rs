@@ -345,19 +345,17 @@ fn the_end_of_the_tail() {
 #[test]
 fn pending_batches() {
     let sample = Sample::new(IndexKind::Hash);
-    let used = |number: &i32| {
-        let bytes = std::fs::read(sample.copy().path().join("pending").join(number.to_string()));
-        bytes.expect("a store has its pending files").starts_with(b"AIODBPND")
-    };
-    let used: Vec<i32> = (0..2).filter(used).collect();
-    assert!(!used.is_empty(), "one of the pending files has held a batch");
-    for number in used {
+    let mut newer = 0;
+    for number in 0..2 {
         let copy = sample.copy();
         let path = copy.path().join("pending").join(number.to_string());
         // Unlike a damaged one, which may be of any earlier time, a newer one may hold what only that version can read.
-        flip(&path, VERSION_OFFSET, 2);
-        let error = sample.check_refused(copy.path(), &quiet(), "a pending batch of a newer version");
-        assert_newer(&error, &path);
+        // One of the two may never have been used.
+        if fs::read(&path).expect("it is there").starts_with(b"AIODBPND") {
+            flip(&path, VERSION_OFFSET, 2);
+            assert_newer(&sample.check_refused(copy.path(), &quiet(), "a pending batch of a newer version"), &path);
+            newer += 1;
+        }
         for (offset, length) in [(20, 4096), (40, 4096), (4100, 0), (0, 10), (0, 4000)] {
             let copy = sample.copy();
             let path = copy.path().join("pending").join(number.to_string());
@@ -368,6 +366,7 @@ fn pending_batches() {
             sample.check(copy.path(), &[], "a damaged pending batch that the log holds as well");
         }
     }
+    assert!(newer > 0, "a pending batch was used");
 }
 
 #[test]
@@ -439,7 +438,7 @@ fn a_hash_checkpoint() {
         (copy, path)
     };
     let length = fs::metadata(only(&sample.directory.path().join("index"), "ckp")).expect("it is there").len();
-    for offset in [0, 12, 20, 33, 37, 41, 64, 72, 80, length / 2, length - 1] {
+    for offset in [0, 12, 20, 33, 37, 41, 64, 72, 80, length - 1] {
         let (copy, path) = harmed(&|path| flip(path, offset, 0x40));
         let error = sample.check_refused(copy.path(), &quiet(), &format!("byte {offset} of a hash checkpoint"));
         assert_corruption(&error, &path, None, "a hash checkpoint");

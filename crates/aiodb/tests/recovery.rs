@@ -33,11 +33,11 @@ fn kind_of(name: &str) -> IndexKind {
     KINDS.into_iter().find(|kind| kind.name() == name).expect("the role names a kind of index")
 }
 
-/// A key and what is put there, or `None` for a delete.
-type Write = (Vec<u8>, Option<Vec<u8>>);
+/// A key, and its new value or none.
+type Change = (Vec<u8>, Option<Vec<u8>>);
 
 /// The changes of one operation, which follow from its thread and number: all of them or none survive.
-fn operation(thread: u64, number: u64) -> (Vec<Write>, Durability) {
+fn operation(thread: u64, number: u64) -> (Vec<Change>, Durability) {
     let mut rng = Rng::with_seed(thread << 32 | number);
     let changes = if rng.u8(..5) == 0 { rng.u64(2..6) } else { 1 };
     let change = |_| {

@@ -111,7 +111,7 @@ impl Device for Disk {
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
         file.write_all(own_name().as_bytes())?;
-        Ok(Ok(DiskLock { _file: file }))
+        Ok(Ok(DiskLock { file }))
     }
 
     fn queue(&self, depth: usize) -> io::Result<DiskQueue> {
@@ -140,7 +140,15 @@ const MAX_HOLDER_BYTES: u64 = 256;
 
 /// The lock on a store, held until dropped. The kernel releases it when the process dies.
 pub struct DiskLock {
-    _file: std::fs::File,
+    file: std::fs::File,
+}
+
+impl Drop for DiskLock {
+    fn drop(&mut self) {
+        // Closing alone would leave the lock with a child process that is between fork and exec.
+        // SAFETY: the call takes numbers only.
+        unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+    }
 }
 
 /// The implementation behind a queue.

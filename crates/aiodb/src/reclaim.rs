@@ -35,15 +35,25 @@ const MIN_MOVE_BYTES: usize = 2 * UNIT_BYTES;
 /// On a full disk more is moved for less.
 const MAX_LIVE_SHARE_WHEN_FULL: f64 = 0.95;
 
+/// How much of a victim is read in one step.
+const STEP_BYTES: u64 = 4 << 20;
+
+/// Live records are moved when they have gathered to this many bytes, or at the victim's end.
+const MOVE_BYTES: usize = 1 << 20;
+
 /// Segments whose garbage is always tolerated: a store this small is not worth the writes.
-const TOLERATED_SEGMENTS: u64 = 2;
+const TOLERATED_SEGMENTS: u64 = 4;
 
 /// A segment that is being emptied.
 pub(crate) struct Victim {
     number: u32,
     life: u64,
+    /// Records before this are dealt with or among `alive`.
     offset: u64,
     scan: Scan,
+    /// What was found alive and is to be moved in one go.
+    alive: Vec<Alive>,
+    alive_bytes: usize,
 }
 
 /// A live record of a victim.
@@ -61,7 +71,8 @@ struct Alive {
 }
 
 impl<D: Device> Engine<D> {
-    /// Does a bounded part of the work: a batch of the current victim. True if there may be more to do.
+    /// Does a bounded part of the work: reads some of the current victim, and moves what has gathered once it is worth a
+    /// batch. True if there may be more to do.
     pub(crate) fn reclaim_some(&self) -> Result<bool> {
         // Counts of tables that are gone must be settled before their segments begin another life.
         while !self.purge_some()? {}
@@ -69,22 +80,36 @@ impl<D: Device> Engine<D> {
         if current.is_none() {
             let Some(segment) = self.choose_victim() else { return Ok(false) };
             let (number, life, offset) = (segment.number, segment.life(), UNIT_BYTES as u64);
-            *current = Some(Victim { number, life, offset, scan: Scan::new(self.segments.segment_bytes) });
+            let scan = Scan::new(self.segments.segment_bytes);
+            *current = Some(Victim { number, life, offset, scan, alive: Vec::new(), alive_bytes: 0 });
         }
         let victim = current.as_mut().expect("just chosen");
         let segment = self.segments.get(victim.number);
         assert_eq!(segment.life(), victim.life, "a victim is not used again before it is retired");
-        if victim.offset >= segment.end.load(Ordering::Acquire) {
+        let emptied = self.empty_some(segment, victim);
+        if let Ok(true) = emptied {
             self.retire(segment);
-            *current = None;
-            return Ok(true);
         }
-        let moved = self.move_batch(segment, victim);
-        if moved.is_err() {
-            // Another one may do better; this one is chosen again when it still is the emptiest.
+        if !matches!(emptied, Ok(false)) {
+            // After an error another one may do better; this one is chosen again when it still is the emptiest.
             *current = None;
         }
-        moved.map(|()| true)
+        emptied.map(|_| true)
+    }
+
+    /// Works on a victim; true once everything in it is dead.
+    fn empty_some(&self, segment: &Segment<D>, victim: &mut Victim) -> Result<bool> {
+        let end = segment.end.load(Ordering::Acquire);
+        let stop = victim.offset + STEP_BYTES;
+        while victim.offset < end && victim.offset < stop && victim.alive_bytes < MOVE_BYTES {
+            self.gather_batch(segment, victim)?;
+        }
+        if victim.alive_bytes >= MOVE_BYTES || victim.offset >= end {
+            self.move_records(&victim.alive)?;
+            victim.alive.clear();
+            victim.alive_bytes = 0;
+        }
+        Ok(victim.offset >= end)
     }
 
     /// The sealed segment with the smallest live share, if garbage has reached its threshold.
@@ -116,22 +141,20 @@ impl<D: Device> Engine<D> {
         (kept(victim) as f64 <= segment_bytes as f64 * most).then_some(victim)
     }
 
-    /// Moves what is alive of the victim's next batch.
-    fn move_batch(&self, segment: &Segment<D>, victim: &mut Victim) -> Result<()> {
+    /// Gathers what is alive of the victim's next batch.
+    fn gather_batch(&self, segment: &Segment<D>, victim: &mut Victim) -> Result<()> {
         let batch = victim.scan.batch(&self.segments, segment, victim.offset)?.map_err(|damage| {
             let advice = "its segment cannot be emptied; `aiodb verify` lists all damage";
             damage_error(&self.segments.path(segment.number), victim.offset, damage, advice)
         })?;
-        let mut alive = Vec::new();
         for found in batch.view.records() {
             if let Some(generation) = self.needed(segment, &found)? {
                 let value = batch.view.value(&found).unwrap_or_default();
-                alive.push(self.alive(segment, generation, &found, value));
+                victim.alive.push(self.alive(segment, generation, &found, value));
+                victim.alive_bytes += found.record.length() + value.len();
             }
         }
-        let length = u64::from(batch.header.length);
-        self.move_records(&alive)?;
-        victim.offset += length;
+        victim.offset += u64::from(batch.header.length);
         Ok(())
     }
 

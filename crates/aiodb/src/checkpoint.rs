@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use crate::Result;
 use crate::catalog::{Generation, TableIndex};
+use crate::checksum::crc32c;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::index::hash::{HashIndex, SHARDS};
@@ -183,7 +184,7 @@ impl<D: Device> Engine<D> {
         put(&mut out, 32, &generation.id.to_le_bytes());
         put(&mut out, 36, &(SHARDS as u32).to_le_bytes());
         put(&mut out, 40, &number.to_le_bytes());
-        let checksum = crc32c::crc32c(&out[16..]);
+        let checksum = crc32c(&out[16..]);
         put(&mut out, 12, &checksum.to_le_bytes());
         let mut written = 0;
         for shard in 0..SHARDS {
@@ -191,7 +192,7 @@ impl<D: Device> Engine<D> {
             out.resize(at + SHARD_HEADER_BYTES, 0);
             index.encode_shard(shard, &mut out);
             let length = out.len() - at - SHARD_HEADER_BYTES;
-            let checksum = crc32c::crc32c(&out[at + SHARD_HEADER_BYTES..]);
+            let checksum = crc32c(&out[at + SHARD_HEADER_BYTES..]);
             put(&mut out, at, &(length as u64).to_le_bytes());
             put(&mut out, at + 8, &checksum.to_le_bytes());
             if out.len() >= WRITE_BYTES || shard + 1 == SHARDS {
@@ -202,7 +203,7 @@ impl<D: Device> Engine<D> {
         let unsettled = self.settling.hashes(generation.id);
         out.extend_from_slice(&(unsettled.len() as u64).to_le_bytes());
         unsettled.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
-        let checksum = crc32c::crc32c(&out);
+        let checksum = crc32c(&out);
         out.extend_from_slice(&checksum.to_le_bytes());
         self.write_piece(&file, &mut out, written).map_err(failed)?;
         file.sync().map_err(failed)?;
@@ -353,7 +354,7 @@ fn decode_hash(
     if u32_at(header, 8) > FORMAT_VERSION {
         return Err((0, Damage::Newer(u32_at(header, 8))));
     }
-    if crc32c::crc32c(&header[16..]) != u32_at(header, 12) {
+    if crc32c(&header[16..]) != u32_at(header, 12) {
         return Err((0, Damage::Checksum));
     }
     let expected = (&header[16..32], u32_at(header, 32), u32_at(header, 36), u64_at(header, 40));
@@ -368,7 +369,7 @@ fn decode_hash(
         let end =
             usize::try_from(u64_at(shard_header, 0)).ok().and_then(|length| start.checked_add(length)).ok_or(short)?;
         let body = bytes.get(start..end).ok_or(short)?;
-        if crc32c::crc32c(body) != u32_at(shard_header, 8) || u32_at(shard_header, 12) != 0 {
+        if crc32c(body) != u32_at(shard_header, 8) || u32_at(shard_header, 12) != 0 {
             return Err((at, Damage::Checksum));
         }
         index.decode_shard(shard, body).map_err(|what| (at, Damage::Foreign(what)))?;
@@ -376,7 +377,7 @@ fn decode_hash(
     }
     let (unsettled, checksum) =
         bytes[at..].split_last_chunk::<4>().ok_or((at, Damage::Foreign("the file is too short")))?;
-    if crc32c::crc32c(unsettled) != u32::from_le_bytes(*checksum) {
+    if crc32c(unsettled) != u32::from_le_bytes(*checksum) {
         return Err((at, Damage::Checksum));
     }
     let hashes = unsettled.get(8..).unwrap_or_default();

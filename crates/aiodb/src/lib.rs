@@ -26,6 +26,7 @@
 mod background;
 mod catalog;
 mod checkpoint;
+mod checksum;
 mod config;
 mod db;
 mod engine;

@@ -8,7 +8,7 @@ pub(crate) mod segment;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::index::Location;
@@ -105,6 +105,8 @@ pub(crate) struct Segment<D: Device> {
     pub(crate) file: D::File,
     state: AtomicU8,
     life: AtomicU64,
+    /// The seed of this life's checksums.
+    seed: AtomicU32,
     /// Bytes that are on the device (not necessarily durable); later ones are read from the pending batches.
     pub(crate) written_end: AtomicU64,
     /// Bytes whose records are all published in their indexes.
@@ -153,8 +155,14 @@ impl<D: Device> Segment<D> {
         self.live_chunks.lock().expect("no code panics while it counts chunks")
     }
 
+    /// Where checksums of this life start.
+    pub(crate) fn seed(&self) -> Seed {
+        Seed::from_cached(self.seed.load(Ordering::Acquire))
+    }
+
     /// Begins a life.
-    pub(crate) fn begin(&self, life: u64, state: State, end: u64) {
+    pub(crate) fn begin(&self, store: &[u8; 16], life: u64, state: State, end: u64) {
+        self.seed.store(Seed::new(store, self.number, life).to_cached(), Ordering::Release);
         self.written_end.store(end, Ordering::Relaxed);
         self.published_end.store(end, Ordering::Relaxed);
         self.end.store(end, Ordering::Relaxed);
@@ -229,10 +237,6 @@ impl<D: Device> Segments<D> {
             self.iter().filter(|segment| matches!(segment.state(), State::Active | State::Sealed)).collect();
         segments.sort_by_key(|segment| segment.life());
         segments
-    }
-
-    pub(crate) fn seed(&self, segment: &Segment<D>) -> Seed {
-        Seed::new(&self.store, segment.number, segment.life())
     }
 
     pub(crate) fn path(&self, number: u32) -> PathBuf {
@@ -416,6 +420,7 @@ impl<D: Device> Segments<D> {
             file,
             state: AtomicU8::new(State::Free as u8),
             life: AtomicU64::new(0),
+            seed: AtomicU32::new(Seed::new(&self.store, number, 0).to_cached()),
             written_end: AtomicU64::new(UNIT_BYTES as u64),
             published_end: AtomicU64::new(UNIT_BYTES as u64),
             end: AtomicU64::new(UNIT_BYTES as u64),

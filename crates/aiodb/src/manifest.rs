@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::catalog::{kind_byte, kind_from_byte};
+use crate::checksum::crc32c;
 use crate::io::{Access, Device, File, UNIT_BYTES, WriteSync};
 use crate::log::segment::{
     Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, put, seal_header, u32_at, u64_at,
@@ -111,7 +112,7 @@ impl Manifest {
         put(&mut out, 32, &length.to_le_bytes());
         put(&mut out, 40, &self.checkpoint.to_le_bytes());
         out[48] = u8::from(self.closed);
-        let checksum = crc32c::crc32c(&out[16..]);
+        let checksum = crc32c(&out[16..]);
         put(&mut out, 12, &checksum.to_le_bytes());
         out
     }
@@ -123,7 +124,7 @@ impl Manifest {
         if u32_at(bytes, 8) > FORMAT_VERSION {
             return Err(Damage::Newer(u32_at(bytes, 8)));
         }
-        if u64_at(bytes, 32) != bytes.len() as u64 || crc32c::crc32c(&bytes[16..]) != u32_at(bytes, 12) {
+        if u64_at(bytes, 32) != bytes.len() as u64 || crc32c(&bytes[16..]) != u32_at(bytes, 12) {
             return Err(Damage::Checksum);
         }
         if &bytes[16..32] != store {

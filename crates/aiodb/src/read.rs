@@ -39,7 +39,7 @@ impl<D: Device> Engine<D> {
 
     fn get_pinned(&self, generation: &Arc<Generation>, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut candidates = Candidates::new();
-        self.lookup(generation, key, self.hash(key), &mut candidates)?;
+        self.lookup(generation, key, &mut candidates)?;
         for candidate in &candidates {
             let outcome = self.with_bytes(candidate.location, |bytes| {
                 Ok(match self.interpret(generation.id, key, candidate, bytes)? {
@@ -59,13 +59,13 @@ impl<D: Device> Engine<D> {
     }
 
     /// The places where the key's value may be, newest first.
-    pub(crate) fn lookup(&self, generation: &Generation, key: &[u8], hash: u64, found: &mut Candidates) -> Result<()> {
+    pub(crate) fn lookup(&self, generation: &Generation, key: &[u8], found: &mut Candidates) -> Result<()> {
         found.clear();
         match &generation.index {
             TableIndex::Lmdb => found.extend(self.lmdb().lookup(generation.id, key)?),
             TableIndex::Hash(index) => {
                 let mut locations = SmallVec::new();
-                index.lookup(hash, &mut locations);
+                index.lookup(self.hash(key), &mut locations);
                 let whole = |location| Candidate { location, separate: None, chunked: false, exact: false };
                 found.extend(locations.into_iter().map(whole));
             }
@@ -97,7 +97,7 @@ impl<D: Device> Engine<D> {
     ) -> Result<Outcome<'a>> {
         let location = candidate.location;
         if let Some(checksum) = candidate.separate {
-            let seed = self.segments.seed(self.segments.get(location.segment));
+            let seed = self.segments.get(location.segment).seed();
             if seed.checksum_at(location.offset, bytes) != checksum {
                 return Err(self.damaged(location, "a value whose checksum does not match"));
             }
@@ -125,7 +125,7 @@ impl<D: Device> Engine<D> {
     }
 
     pub(crate) fn decode<'a>(&self, location: Location, bytes: &'a [u8]) -> Result<Record<'a>> {
-        let seed = self.segments.seed(self.segments.get(location.segment));
+        let seed = self.segments.get(location.segment).seed();
         Record::decode(bytes, seed, location.offset)
             .ok_or_else(|| self.damaged(location, "the index refers to a record that does not check out"))
     }
@@ -144,7 +144,7 @@ impl<D: Device> Engine<D> {
     }
 
     pub(crate) fn check_chunk(&self, chunk: &Chunk, bytes: &[u8]) -> Result<()> {
-        let seed = self.segments.seed(self.segments.get(chunk.location.segment));
+        let seed = self.segments.get(chunk.location.segment).seed();
         if seed.checksum_at(chunk.location.offset, bytes) == chunk.checksum {
             return Ok(());
         }

@@ -124,7 +124,7 @@ impl<D: Device> Reader<D> {
         let get = &mut self.gets[number as usize];
         // The pin comes before the look-up: what it finds stays readable until the answer is given back.
         let pin = self.engine.pins.pin();
-        if let Err(error) = self.engine.lookup(&generation, key, self.engine.hash(key), &mut get.candidates) {
+        if let Err(error) = self.engine.lookup(&generation, key, &mut get.candidates) {
             self.engine.pins.unpin(pin);
             return Err(error);
         }

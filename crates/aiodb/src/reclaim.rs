@@ -301,7 +301,7 @@ impl<D: Device> Engine<D> {
         chunk: Location,
     ) -> Result<Option<(Location, u64, Vec<Chunk>)>> {
         let mut candidates = Candidates::new();
-        self.lookup(generation, key, self.hash(key), &mut candidates)?;
+        self.lookup(generation, key, &mut candidates)?;
         for candidate in &candidates {
             let list = self.with_bytes(candidate.location, |bytes| {
                 Ok(match self.interpret(generation.id, key, candidate, bytes)? {

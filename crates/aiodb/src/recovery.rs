@@ -127,12 +127,12 @@ impl<D: Device> Engine<D> {
         for (number, header) in &headers {
             let segment = self.segments.get(*number);
             if let Some(entry) = listed.get(number) {
-                segment.begin(entry.life, State::Sealed, entry.end);
+                segment.begin(&self.segments.store, entry.life, State::Sealed, entry.end);
                 segment.records.store(u64::from(entry.records), std::sync::atomic::Ordering::Relaxed);
                 segment.deletes.store(u64::from(entry.deletes), std::sync::atomic::Ordering::Relaxed);
                 segment.live_chunks().extend(entry.live_chunks.iter().copied());
             } else if header.life >= manifest.next_life {
-                segment.begin(header.life, State::Sealed, UNIT_BYTES as u64);
+                segment.begin(&self.segments.store, header.life, State::Sealed, UNIT_BYTES as u64);
             } else {
                 self.segments.set_free(segment);
             }
@@ -485,7 +485,7 @@ impl<D: Device> Engine<D> {
         for segment in self.segments.in_use().into_iter().filter(|segment| segment.life() >= walk.position.life) {
             let on_chain = segment.life() == walk.position.life;
             let first = if on_chain { walk.position.offset } else { UNIT_BYTES as u64 };
-            let seed = self.segments.seed(segment);
+            let seed = segment.seed();
             for at in (first..self.segments.segment_bytes).step_by(UNIT_BYTES) {
                 if let Ok((header, _)) = scan.header(&self.segments, segment, seed, at)?
                     && header.number > walk.position.batch

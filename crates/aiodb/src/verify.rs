@@ -107,7 +107,7 @@ impl<D: Device> Engine<D> {
 
     /// Where the walk can go on after damage.
     fn next_batch_offset(&self, segment: &Segment<D>, damaged: u64, end: u64, scan: &mut Scan) -> Result<u64> {
-        let seed = self.segments.seed(segment);
+        let seed = segment.seed();
         // A sound header says how long its batch is, whatever happened to the body.
         if let Ok((header, _)) = scan.header(&self.segments, segment, seed, damaged)? {
             return Ok(damaged + u64::from(header.length));

@@ -516,7 +516,7 @@ impl<D: Device> Engine<D> {
                 previous_end: state.end.offset,
                 durable_batch: self.commit.durable(),
             });
-            segment.begin(life, State::Active, UNIT_BYTES as u64);
+            segment.begin(&self.segments.store, life, State::Active, UNIT_BYTES as u64);
             if let Some(previous) = self.segments.find(state.end.segment).filter(|s| s.life() == state.end.life) {
                 previous.end.store(state.end.offset, Ordering::Release);
                 previous.set_state(State::Sealed);

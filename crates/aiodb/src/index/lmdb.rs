@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use super::tail::{Entry, Frozen, Inserted, Known, Tail};
 use super::{Candidate, Location};
+use crate::checksum::crc32c;
 use crate::log::Position;
 use crate::log::place::footprint;
 use crate::log::segment::{put, u32_at, u64_at};
@@ -383,14 +384,14 @@ impl LmdbIndex {
         let mut out = [0; POSITION_VALUE_BYTES];
         position.encode(&mut out);
         put(&mut out, 32, &self.store);
-        let checksum = crc32c::crc32c(&out[..48]);
+        let checksum = crc32c(&out[..48]);
         put(&mut out, 48, &checksum.to_le_bytes());
         out
     }
 
     fn decode_position(&self, bytes: &[u8]) -> Option<Position> {
         let valid = bytes.len() == POSITION_VALUE_BYTES
-            && crc32c::crc32c(&bytes[..48]) == u32_at(bytes, 48)
+            && crc32c(&bytes[..48]) == u32_at(bytes, 48)
             && bytes[32..48] == self.store;
         valid.then(|| Position::decode(bytes))
     }

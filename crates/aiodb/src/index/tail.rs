@@ -4,6 +4,7 @@
 //! the frozen one, then the index on disk; an entry leaves the tail only after the commit that holds it is durable.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::Location;
@@ -63,11 +64,17 @@ pub(crate) struct Frozen {
 #[derive(Default)]
 pub(crate) struct Tail {
     generations: RwLock<Generations>,
+    /// Whether there may be any entry: most look-ups find none and need no lock. Set before an entry is there, cleared
+    /// after its commit is durable.
+    occupied: AtomicBool,
 }
 
 impl Tail {
     /// The newest entry of a key, as far as the tail knows.
     pub(crate) fn lookup(&self, key: &[u8]) -> Known {
+        if !self.occupied.load(Ordering::Acquire) {
+            return Known::Unknown;
+        }
         let generations = self.read();
         let frozen = || generations.frozen.as_ref().and_then(|frozen| frozen.get(key));
         generations.active.get(key).or_else(frozen).map_or(Known::Unknown, |entry| Known::Here(*entry))
@@ -76,6 +83,7 @@ impl Tail {
     /// Inserts an entry unless a newer one of the key is there.
     pub(crate) fn insert(&self, key: &[u8], entry: Entry) -> Inserted {
         let mut generations = self.write();
+        self.occupied.store(true, Ordering::Release);
         let newer = |other: &Entry| other.sequence > entry.sequence;
         if generations.frozen.as_ref().and_then(|frozen| frozen.get(key)).is_some_and(newer) {
             return Inserted::Older;
@@ -94,6 +102,7 @@ impl Tail {
     /// `Some(replaced)` is the entry of the active generation that is dead now.
     pub(crate) fn replace(&self, key: &[u8], current: Entry, entry: Entry) -> Option<Option<Entry>> {
         let mut generations = self.write();
+        self.occupied.store(true, Ordering::Release);
         match generations.active.get_mut(key) {
             Some(old) if *old == current => return Some(Some(std::mem::replace(old, entry))),
             Some(_) => return None,
@@ -128,7 +137,10 @@ impl Tail {
 
     /// Drops the frozen generation, whose commit is durable.
     pub(crate) fn forget_frozen(&self) {
-        let frozen = self.write().frozen.take();
+        let mut generations = self.write();
+        let frozen = generations.frozen.take();
+        self.occupied.store(!generations.active.is_empty(), Ordering::Release);
+        drop(generations);
         // Freeing many entries takes time: not under the lock.
         drop(frozen);
     }

@@ -38,7 +38,7 @@ impl Scan {
         segment: &Segment<D>,
         offset: u64,
     ) -> Result<std::result::Result<ScannedBatch<'_>, Damage>> {
-        let seed = segments.seed(segment);
+        let seed = segment.seed();
         let (header, checksum) = match self.header(segments, segment, seed, offset)? {
             Ok(found) => found,
             Err(damage) => return Ok(Err(damage)),

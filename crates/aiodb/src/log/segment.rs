@@ -1,5 +1,6 @@
 //! The bytes of segment, batch and pending headers, see `docs/format.md`. No I/O here.
 
+use crate::checksum::{crc32c, crc32c_append};
 use crate::io::{SECTOR_BYTES, UNIT_BYTES};
 
 /// The version that this program writes, and the highest that it reads.
@@ -57,19 +58,28 @@ pub(crate) struct Seed(u32);
 
 impl Seed {
     pub(crate) fn new(store: &[u8; 16], segment: u32, life: u64) -> Seed {
-        let crc = crc32c::crc32c(store);
-        let crc = crc32c::crc32c_append(crc, &segment.to_le_bytes());
-        Seed(crc32c::crc32c_append(crc, &life.to_le_bytes()))
+        let crc = crc32c(store);
+        let crc = crc32c_append(crc, &segment.to_le_bytes());
+        Seed(crc32c_append(crc, &life.to_le_bytes()))
+    }
+
+    /// The seed as a number that a segment can keep for its life.
+    pub(crate) fn to_cached(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) fn from_cached(seed: u32) -> Seed {
+        Seed(seed)
     }
 
     /// The checksum of bytes that lie at `offset` in the segment.
     pub(crate) fn checksum_at(self, offset: u32, bytes: &[u8]) -> u32 {
-        crc32c::crc32c_append(crc32c::crc32c_append(self.0, &offset.to_le_bytes()), bytes)
+        crc32c_append(crc32c_append(self.0, &offset.to_le_bytes()), bytes)
     }
 
     /// The checksum of bytes whose position is among them.
     pub(crate) fn checksum(self, bytes: &[u8]) -> u32 {
-        crc32c::crc32c_append(self.0, bytes)
+        crc32c_append(self.0, bytes)
     }
 }
 
@@ -241,7 +251,7 @@ pub(crate) fn is_unit_header(bytes: &[u8], batch: u64) -> bool {
 pub(crate) fn seal_header(out: &mut [u8; HEADER_BYTES], magic: &[u8; 8]) {
     put(out, 0, magic);
     put(out, 8, &FORMAT_VERSION.to_le_bytes());
-    let checksum = crc32c::crc32c(&out[16..]);
+    let checksum = crc32c(&out[16..]);
     put(out, 12, &checksum.to_le_bytes());
 }
 
@@ -255,7 +265,7 @@ pub(crate) fn check_header(bytes: &[u8], magic: &[u8; 8], what: &'static str) ->
     if version > FORMAT_VERSION {
         return Err(Damage::Newer(version));
     }
-    if crc32c::crc32c(&bytes[16..HEADER_BYTES]) != u32_at(bytes, 12) {
+    if crc32c(&bytes[16..HEADER_BYTES]) != u32_at(bytes, 12) {
         return Err(Damage::Checksum);
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Runs `fio`, the usual measure of a disk, and reads its report.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ impl Fio {
     pub(crate) fn read(&self, engine: FioEngine, reads: &RawReads, duration: Duration) -> Result<ReadSample, CliError> {
         let output = Command::new("fio")
             .args(arguments(engine, reads, duration))
+            .current_dir(reads.area.directory())
             .output()
             .map_err(|error| CliError::failed(format!("cannot start fio: {error}")))?;
         if !output.status.success() {
@@ -56,7 +57,9 @@ impl FioEngine {
 
 fn arguments(engine: FioEngine, reads: &RawReads, duration: Duration) -> Vec<String> {
     let files = reads.area.files();
-    let names: Vec<String> = files.iter().map(|file| escaped(&file.path)).collect();
+    // Names without their directory, in which fio runs: it takes no more than 4096 bytes of them.
+    let name = |path: &Path| PathBuf::from(path.file_name().expect("a segment file has a name"));
+    let names: Vec<String> = files.iter().map(|file| escaped(&name(&file.path))).collect();
     let mut arguments: Vec<String> =
         ["--name=ceiling", "--rw=randread", "--direct=1", "--norandommap", "--randrepeat=0"]
             .into_iter()

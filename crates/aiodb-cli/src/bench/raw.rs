@@ -46,6 +46,11 @@ impl ReadArea {
         &self.files
     }
 
+    /// Where the files lie, all in one directory.
+    pub(crate) fn directory(&self) -> &Path {
+        self.files[0].path.parent().expect("a segment file lies in a directory")
+    }
+
     /// Reads every segment file under `store` once, front to back, with direct I/O, and keeps the full ones (or the
     /// fullest, if the store is smaller than one).
     ///

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::background::Background;
 use crate::catalog::{Catalog, Generation, check_name, kind_byte};
 use crate::checkpoint::Checkpoints;
+use crate::commit::Commit;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::index::lmdb::LmdbIndex;
 use crate::index::tail::Frozen;
@@ -20,7 +21,7 @@ use crate::pins::Pins;
 use crate::publish::Settling;
 use crate::reclaim::Victim;
 use crate::recovery::Recovered;
-use crate::write::{Commit, Operation};
+use crate::write::Operation;
 use crate::{Durability, Error, IndexKind, Options, Result};
 
 /// Values up to this length are written whole.
@@ -104,8 +105,8 @@ impl<D: Device> Engine<D> {
             catalog.apply_create(&table.name, table.kind, table.id);
         }
         catalog.raise_next_id(manifest.next_table);
-        let buffer_bytes = crate::write::buffer_bytes(identity.segment_bytes);
-        let buffers = crate::recovery::private_buffers(buffer_bytes);
+        let buffer_bytes = crate::commit::buffer_bytes(identity.segment_bytes);
+        let buffers = crate::recovery::pending::private_buffers(buffer_bytes);
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);
         let checkpoints =
             Checkpoints { begun: manifest.checkpoint, durable: manifest.checkpoint, ..Checkpoints::default() };

@@ -27,6 +27,7 @@ mod background;
 mod catalog;
 mod checkpoint;
 mod checksum;
+mod commit;
 mod config;
 mod db;
 mod engine;

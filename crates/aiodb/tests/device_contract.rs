@@ -6,6 +6,7 @@ use std::path::Path;
 
 use aiodb::Backend;
 use aiodb::io::reads::Reads;
+use aiodb::io::sim::SimDevice;
 use aiodb::io::{Access, AlignedBuffer, Device, Disk, File, SECTOR_BYTES, UNIT_BYTES, WriteSync};
 
 /// Units in the file that most reads go to.
@@ -38,6 +39,14 @@ fn memory_file_system() {
     }
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     contract(Disk::open(dir.path(), Backend::Auto, true).unwrap(), dir.path());
+}
+
+/// The simulated machine keeps the same promises, with results in a seeded order and short reads among them.
+#[test]
+fn simulator() {
+    for block_bytes in [SECTOR_BYTES, UNIT_BYTES] {
+        contract(SimDevice::with_block_bytes(7, block_bytes), Path::new("/contract"));
+    }
 }
 
 fn on_disk(backend: Backend, direct: bool) {

@@ -7,7 +7,7 @@ use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::{Error, Result};
 
 /// How much is read at a time; at least the longest batch.
-const WINDOW_BYTES: usize = crate::write::MAX_BATCH_BYTES;
+const WINDOW_BYTES: usize = crate::commit::MAX_BATCH_BYTES;
 
 /// A moving window over one segment at a time.
 pub(crate) struct Scan {

@@ -241,7 +241,7 @@ fn life(seed: u64) -> Vec<String> {
         }
         device = if script.bool() { device.power_cut() } else { device.process_death() };
         for name in device.file_names() {
-            seen.push(format!("{name:?} {:x}", crc32c::crc32c(&device.file_bytes(&name).unwrap())));
+            seen.push(format!("{name:?} {:x}", crate::checksum::crc32c(&device.file_bytes(&name).unwrap())));
         }
     }
     seen.push(format!("{:?} {}", device.counters(), device.random()));

@@ -1,0 +1,257 @@
+//! What concurrent writers share: the open batch, the one being written, the log's end, and what waiters sleep on.
+//!
+//! The flow that uses it is in `write.rs`; here are only the state and what can be asked of it.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+
+use crate::catalog::Generation;
+use crate::index::Location;
+use crate::io::{Mapping, UNIT_BYTES};
+use crate::log::Position;
+use crate::log::batch::{OpenBatch, Placed};
+use crate::log::segment::SegmentHeader;
+use crate::write::Operation;
+use crate::{Error, Result};
+
+/// The longest batch.
+pub(crate) const MAX_BATCH_BYTES: usize = 4 << 20;
+
+/// The open batch and the one being written.
+pub(crate) const PENDING_BUFFERS: usize = 2;
+
+/// Waiters of batch `n` sleep on word `n % WORDS`; at most two batches have waiters at a time.
+pub(crate) const WORDS: usize = 4;
+
+/// A record whose index entry waits for its batch to be durable.
+pub(crate) struct Deferred {
+    pub(crate) generation: Option<Arc<Generation>>,
+    pub(crate) hash: u64,
+    pub(crate) placed: Placed,
+}
+
+/// The batch that records are appended to.
+pub(crate) struct Open {
+    pub(crate) batch: OpenBatch,
+    pub(crate) deferred: Vec<Deferred>,
+    pub(crate) sync_wanted: bool,
+    pub(crate) waiters: u32,
+    /// The header of the segment that this batch is the first of.
+    pub(crate) segment_header: Option<SegmentHeader>,
+}
+
+impl Open {
+    /// Appends an operation that will be published when the batch has been written.
+    pub(crate) fn append(&mut self, operation: &Operation<'_>) -> Placed {
+        let placed = self.batch.append(&operation.append);
+        let generation = operation.generation.clone();
+        self.deferred.push(Deferred { generation, hash: operation.hash, placed });
+        placed
+    }
+}
+
+/// A batch on its way to the device.
+pub(crate) struct Sealed {
+    pub(crate) open: Open,
+    pub(crate) length: usize,
+}
+
+/// What the commit lock protects.
+pub(crate) struct CommitState {
+    pub(crate) open: Option<Open>,
+    pub(crate) sealed: Option<Arc<Sealed>>,
+    /// Someone writes a batch or flushes; at most one at a time.
+    pub(crate) busy: bool,
+    pub(crate) idle_waiters: u32,
+    pub(crate) buffers: Vec<Mapping>,
+    /// Where the next batch goes: what it follows.
+    pub(crate) end: Position,
+    /// The end of the last batch that is written and published, and the sequence after it.
+    pub(crate) completed_end: (Position, u64),
+    /// Reclaim wants the next batch for itself.
+    pub(crate) moves_turn: bool,
+    /// Batches that are written now count only together with the one after them.
+    pub(crate) continues: bool,
+    /// The next batch goes into a fresh segment whatever room is left in this one.
+    pub(crate) leave_segment: bool,
+    /// The header of the current segment, while no batch has been written there.
+    pub(crate) unwritten_header: Option<SegmentHeader>,
+    pub(crate) next_sequence: u64,
+    pub(crate) next_life: u64,
+    /// Segments with writes that a power cut could take.
+    pub(crate) dirty: Vec<u32>,
+    pub(crate) closed: bool,
+}
+
+/// The group commit.
+pub(crate) struct Commit {
+    pub(crate) state: Mutex<CommitState>,
+    pub(crate) idle: Condvar,
+    /// The last batch that is written and published.
+    pub(crate) completed: AtomicU64,
+    /// The last batch that a power cut cannot take.
+    pub(crate) durable: AtomicU64,
+    pub(crate) words: [AtomicU32; WORDS],
+    /// Writers between append and publication, by batch.
+    pub(crate) publishing: [AtomicU32; WORDS],
+    pub(crate) failed: OnceLock<String>,
+    pub(crate) counters: Counters,
+}
+
+/// What was written since the store was opened.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) log_bytes: AtomicU64,
+    pub(crate) batches: AtomicU64,
+    pub(crate) records: AtomicU64,
+    pub(crate) moved_bytes: AtomicU64,
+    pub(crate) checkpoints: AtomicU64,
+}
+
+/// The commit lock, held.
+pub(crate) type Guard<'a> = MutexGuard<'a, CommitState>;
+
+/// Bytes of a batch's memory: a unit of header and the longest batch.
+pub(crate) fn buffer_bytes(segment_bytes: u64) -> usize {
+    UNIT_BYTES + MAX_BATCH_BYTES.min(segment_bytes as usize - UNIT_BYTES)
+}
+
+impl Commit {
+    pub(crate) fn new(buffers: Vec<Mapping>, end: Position, next_sequence: u64, next_life: u64) -> Commit {
+        let state = CommitState {
+            open: None,
+            sealed: None,
+            busy: false,
+            idle_waiters: 0,
+            buffers,
+            end,
+            completed_end: (end, next_sequence),
+            moves_turn: false,
+            continues: false,
+            leave_segment: true,
+            unwritten_header: None,
+            next_sequence,
+            next_life,
+            dirty: Vec::new(),
+            closed: false,
+        };
+        Commit {
+            state: Mutex::new(state),
+            idle: Condvar::new(),
+            completed: AtomicU64::new(end.batch),
+            durable: AtomicU64::new(end.batch),
+            words: Default::default(),
+            publishing: Default::default(),
+            failed: OnceLock::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> Guard<'_> {
+        self.state.lock().expect("no code panics while it holds the commit lock")
+    }
+
+    pub(crate) fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// The end of the last batch that is written and published, and the sequence after it.
+    pub(crate) fn completed_end(&self) -> (Position, u64) {
+        self.lock().completed_end
+    }
+
+    /// The sequence that the next record gets.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        let state = self.lock();
+        state.next_sequence + state.open.as_ref().map_or(0, |open| u64::from(open.batch.records()))
+    }
+
+    /// Where the next batch goes if it fits there.
+    pub(crate) fn log_end(&self) -> Position {
+        self.lock().end
+    }
+
+    /// The life that the next activated segment gets.
+    pub(crate) fn next_life(&self) -> u64 {
+        self.lock().next_life
+    }
+
+    /// Whether the store refuses writes for good, and why.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failed.get().map(String::as_str)
+    }
+
+    /// Recovery has followed the log to here.
+    pub(crate) fn replayed(&self, position: Position, next_sequence: u64) {
+        let mut state = self.lock();
+        (state.end, state.completed_end) = (position, (position, next_sequence));
+        state.next_sequence = next_sequence;
+        // Its bytes were read back, but a power cut could still take them.
+        if !state.dirty.contains(&position.segment) {
+            state.dirty.push(position.segment);
+        }
+        self.completed.store(position.batch, Ordering::Release);
+    }
+
+    /// Recovery has come to the log's end: writing goes on after it, in a fresh segment unless nothing can lie there.
+    pub(crate) fn resume(&self, position: Position, next_sequence: u64, next_life: u64, leave_segment: bool) {
+        let mut state = self.lock();
+        (state.end, state.completed_end) = (position, (position, next_sequence));
+        (state.next_sequence, state.next_life) = (next_sequence, next_life);
+        state.leave_segment = leave_segment;
+        self.completed.store(position.batch, Ordering::Release);
+    }
+
+    /// From now on, batches count only together with the one after them, until this is switched off before the last.
+    pub(crate) fn set_continues(&self, continues: bool) {
+        self.lock().continues = continues;
+    }
+
+    /// Exchanges the memory of batches while no batch is open.
+    pub(crate) fn use_buffers(&self, buffers: Vec<Mapping>) {
+        let mut state = self.lock();
+        if let Some(open) = state.open.take() {
+            assert!(open.batch.is_empty(), "a batch is open");
+            state.unwritten_header = open.segment_header;
+        }
+        state.buffers = buffers;
+    }
+
+    /// Refuses every later append.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        self.failed.get().map_or(Ok(()), |cause| Err(Error::Failed { cause: cause.clone() }))
+    }
+
+    /// Marks the store as failed: the outcome of a write or flush is unknown, and nothing may be built on it.
+    pub(crate) fn fail(&self, error: &Error) {
+        let _ = self.failed.set(error.to_string());
+    }
+
+    /// Copies a record out of the batches that are not written yet.
+    pub(crate) fn read_pending(&self, location: Location, out: &mut Vec<u8>) -> bool {
+        let state = self.lock();
+        let open = state.open.as_ref().is_some_and(|open| open.batch.read(location, out));
+        open || state.sealed.as_ref().is_some_and(|sealed| sealed.open.batch.read(location, out))
+    }
+
+    /// The sequence of the whole record at a location, if it is in a batch that is not yet written and published.
+    pub(crate) fn pending_sequence(&self, location: Location) -> Option<u64> {
+        let state = self.lock();
+        let open = state.open.as_ref().and_then(|open| open.batch.sequence_at(location));
+        open.or_else(|| state.sealed.as_ref().and_then(|sealed| sealed.open.batch.sequence_at(location)))
+    }
+
+    /// Bytes in the open batch, for the background writer.
+    pub(crate) fn open_bytes(&self) -> usize {
+        let state = self.lock();
+        state.open.as_ref().filter(|open| !open.batch.is_empty()).map_or(0, |open| open.batch.used_bytes())
+    }
+}

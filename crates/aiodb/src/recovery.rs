@@ -195,7 +195,8 @@ impl<D: Device> Engine<D> {
             let Some(segment) = self.segments.find(number).filter(|segment| segment.state() == State::Sealed) else {
                 return Ok(());
             };
-            if !self.atom_is_complete(headers, &position, scan)? {
+            let Ok((header, _)) = scan.header(&self.segments, segment, segment.seed(), offset)? else { return Ok(()) };
+            if header.flags & BATCH_CONTINUES != 0 && !self.atom_is_complete(headers, &position, scan)? {
                 return Ok(());
             }
             let Ok(batch) = scan.batch(&self.segments, segment, offset)? else { return Ok(()) };

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use aiodb::{Db, Error, IndexKind, Options};
-use support::{KINDS, Role, assert_get, assert_value, copy_tree, damage, open, quiet, refusal, say, scratch, value};
+use support::{KINDS, Role, assert_get, assert_value, copy_tree, damage, open, quiet, refusal, scratch, value};
 use tempfile::TempDir;
 
 const UNIT: u64 = 4096;
@@ -23,10 +23,7 @@ fn child() {
     let Some(role) = support::role() else { return };
     let role: Vec<&str> = role.iter().map(String::as_str).collect();
     match role[..] {
-        ["open", path] => match Db::open(path, quiet()) {
-            Ok(_) => say("opened"),
-            Err(error) => say(&format!("{error:?} {error}")),
-        },
+        ["open", path] => support::open_and_say(path),
         _ => panic!("no such role: {role:?}"),
     }
 }

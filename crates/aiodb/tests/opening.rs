@@ -16,10 +16,7 @@ fn child() {
     let Some(role) = support::role() else { return };
     let role: Vec<&str> = role.iter().map(String::as_str).collect();
     match role[..] {
-        ["open", path] => match Db::open(path, quiet()) {
-            Ok(_) => say("opened"),
-            Err(error) => say(&format!("{error:?} {error}")),
-        },
+        ["open", path] => support::open_and_say(path),
         ["hold", path] => {
             let _db = Db::open(path, quiet()).expect("the store can be opened");
             say("holding");

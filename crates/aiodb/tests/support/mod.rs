@@ -340,3 +340,11 @@ pub fn upkeep(db: &Db) {
     db.checkpoint().expect("a checkpoint can be made");
     db.step(Step::Prepare).expect("segments can be freed");
 }
+
+/// What a child does that only tries to open a store.
+pub fn open_and_say(path: &str) {
+    match Db::open(path, quiet()) {
+        Ok(_) => say("opened"),
+        Err(error) => say(&format!("{error:?} {error}")),
+    }
+}

@@ -34,6 +34,8 @@ pub(crate) struct Retired {
     checkpoint: u64,
     /// Free only two epochs later.
     epoch: u64,
+    /// Free only when the holds before this stamp are over.
+    hold: u64,
 }
 
 /// What is known of checkpoints.
@@ -280,10 +282,10 @@ impl<D: Device> Engine<D> {
     /// Takes a segment out of use that nothing current refers to.
     pub(crate) fn retire(&self, segment: &Segment<D>) {
         segment.set_state(State::Retiring);
-        let epoch = self.pins.epoch();
+        let (epoch, hold) = (self.pins.epoch(), self.holds.stamp());
         let mut checkpoints = self.checkpoints();
         let checkpoint = checkpoints.begun;
-        checkpoints.retired.push(Retired { number: segment.number, checkpoint, epoch });
+        checkpoints.retired.push(Retired { number: segment.number, checkpoint, epoch, hold });
     }
 
     /// Frees the retired segments that neither the durable checkpoint nor a reader can need.
@@ -293,7 +295,9 @@ impl<D: Device> Engine<D> {
         let epoch = self.pins.epoch();
         let mut checkpoints = self.checkpoints();
         let durable = checkpoints.durable;
-        let is_free = |retired: &Retired| retired.checkpoint < durable && retired.epoch + 2 <= epoch;
+        let is_free = |retired: &Retired| {
+            retired.checkpoint < durable && retired.epoch + 2 <= epoch && self.holds.are_over(retired.hold)
+        };
         let (free, kept): (Vec<_>, Vec<_>) = checkpoints.retired.drain(..).partition(is_free);
         checkpoints.retired = kept;
         drop(checkpoints);

@@ -10,6 +10,7 @@ use crate::catalog::{Catalog, Generation, check_name, kind_byte};
 use crate::checkpoint::Checkpoints;
 use crate::commit::Commit;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::holds::Holds;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::tail::Frozen;
 use crate::io::{Device, Report};
@@ -41,6 +42,7 @@ pub(crate) struct Engine<D: Device> {
     /// The environment of the `lmdb` tables, opened with the first of them.
     pub(crate) lmdb: OnceLock<LmdbIndex>,
     pub(crate) pins: Pins,
+    pub(crate) holds: Holds,
     pub(crate) settling: Settling,
     /// Held by whoever commits an index.
     pub(crate) checkpointing: Mutex<()>,
@@ -122,6 +124,7 @@ impl<D: Device> Engine<D> {
             catalog,
             lmdb: OnceLock::new(),
             pins: Pins::default(),
+            holds: Holds::default(),
             settling: Settling::default(),
             checkpointing: Mutex::default(),
             checkpoints: Mutex::new(checkpoints),

@@ -32,6 +32,7 @@ mod config;
 mod db;
 mod engine;
 mod error;
+mod holds;
 pub mod index;
 pub mod io;
 mod log;

@@ -6,6 +6,7 @@
 
 mod ceiling;
 mod copy_size;
+mod cost;
 mod counters;
 mod dataset;
 mod environment;
@@ -47,6 +48,8 @@ enum BenchCommand {
     CopySize(copy_size::CopySizeArgs),
     /// Durable writes per second against concurrent writers, beside the device's flush rate
     Write(write::WriteArgs),
+    /// What a requirement costs in memory and on SSD, from measured rates and given prices
+    Cost(cost::CostArgs),
     /// Draws the report again from the results beside it
     Report(ReportArgs),
 }
@@ -75,6 +78,7 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), CliError> {
         BenchCommand::QueueDepth(args) => deliver(&queue_depth::run(&args)?, &args.output, json),
         BenchCommand::CopySize(args) => deliver(&copy_size::run(&args)?, &args.output, json),
         BenchCommand::Write(args) => deliver(&write::run(&args)?, &args.output, json),
+        BenchCommand::Cost(args) => deliver(&cost::run(&args)?, &args.output, json),
         BenchCommand::Report(args) => report::render(&args.report),
     }
 }
@@ -106,6 +110,7 @@ fn tables(rows: &Rows) -> Vec<Table> {
         Rows::QueueDepth(rows) => vec![queue_depth::table(rows)],
         Rows::CopySize(rows) => vec![copy_size::table(rows)],
         Rows::Write(rows) => write::tables(rows),
+        Rows::Cost(rows) => vec![cost::table(rows)],
     }
 }
 

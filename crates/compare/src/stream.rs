@@ -181,7 +181,7 @@ impl Random {
     /// The next number below a bound.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
-        (u128::from(mix(self.0)) * u128::from(bound) >> 64) as u64
+        ((u128::from(mix(self.0)) * u128::from(bound)) >> 64) as u64
     }
 }
 

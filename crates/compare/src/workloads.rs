@@ -84,6 +84,8 @@ struct Report {
     /// What every engine ran with, by its name.
     settings: BTreeMap<String, Value>,
     stores: Vec<Store>,
+    /// Sizes of values whose measurement ended early, with the reason.
+    not_measured: Vec<String>,
     sweep: Vec<Outcome>,
     outcomes: Vec<Outcome>,
     summary: Vec<Row>,
@@ -114,6 +116,7 @@ pub fn run(options: &Options) -> Result<()> {
         memory: Vec::new(),
         settings: BTreeMap::new(),
         stores: Vec::new(),
+        not_measured: Vec::new(),
         sweep: Vec::new(),
         outcomes: Vec::new(),
         summary: Vec::new(),
@@ -121,12 +124,21 @@ pub fn run(options: &Options) -> Result<()> {
     };
     for &value_bytes in &options.value_bytes {
         let pairs = Pairs { count: plan.pairs, value_bytes: value_bytes as usize };
-        measure_size(options, &plan, pairs, &disk, &mut report)?;
+        // What was measured at another size must not be lost.
+        if let Err(error) = measure_size(options, &plan, pairs, &disk, &mut report) {
+            report.not_measured.push(format!("values of {value_bytes} bytes: {error}"));
+        }
     }
     report.summary = summary::summarise(&report.outcomes);
     report.ratios = summary::ratios(&report.outcomes);
     println!("{}", in_words(&report));
-    options.json.as_deref().map_or(Ok(()), |path| write_json(&report, path))
+    if let Some(path) = &options.json {
+        write_json(&report, path)?;
+    }
+    match report.not_measured.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Request(format!("not everything was measured: {}", report.not_measured.join("; ")))),
+    }
 }
 
 /// Measures everything at one size of values, with all stores side by side so that engines can take turns.

@@ -60,3 +60,16 @@ fn a_process_that_runs_out_of_memory_makes_its_points_void() {
     assert!(outcomes.iter().all(|outcome| outcome["void"].is_string()), "a kilobyte of memory does for nobody");
     assert!(String::from_utf8(output.stdout).unwrap().contains("Void: aiodb-hash"));
 }
+
+#[test]
+fn a_size_that_does_not_fit_on_the_disk_is_an_error_and_the_others_are_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let arguments = ["--pairs", "1000000000", "--value-bytes", "1048576", "--rounds", "1", "--engines", "aiodb-hash"];
+    let output = compare(directory.path(), &arguments);
+    assert!(!output.status.success());
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("values of 1048576 bytes") && message.contains("use fewer --pairs"), "{message}");
+    let report: Value = serde_json::from_slice(&fs::read(directory.path().join("report.json")).unwrap()).unwrap();
+    assert_eq!(report["not_measured"].as_array().unwrap().len(), 1);
+    assert_eq!(report["outcomes"].as_array().unwrap().len(), 0);
+}

@@ -293,6 +293,9 @@ impl<'a> Process<'a> {
         }
         let mut child = Command::new(&program)
             .arg("measured")
+            // Threads that come and go would each leave memory behind in an arena of their own, and engines that
+            // allocate what they read would die of it.
+            .env("MALLOC_ARENA_MAX", "2")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -26,9 +26,10 @@ const LMDB: &[LmdbSettings] = &[
     LmdbSettings { name: "default", read_ahead: true, write_map: false },
 ];
 
-/// Blocks of one value each, read past the page cache, with half of the memory for RocksDB's own cache.
+/// Blocks of one value each, read past the page cache, with a quarter of the memory for RocksDB's own cache: memtables
+/// and what is not in the cache take as much again.
 const DIRECT: RocksDbReads =
-    RocksDbReads { blobs: false, use_direct_reads: true, block_cache_percent: 50, bloom_bits: 10 };
+    RocksDbReads { blobs: false, use_direct_reads: true, block_cache_percent: 25, bloom_bits: 10 };
 const BLOBS: RocksDbReads = RocksDbReads { blobs: true, ..DIRECT };
 
 /// What was best for writes of small records; larger memtables would leave nothing of a small memory.
@@ -39,6 +40,7 @@ const ROCKSDB: &[RocksDbSettings] = &[
     RocksDbSettings { name: "direct", reads: DIRECT, ..WRITES },
     RocksDbSettings { name: "direct-no-bloom", reads: RocksDbReads { bloom_bits: 0, ..DIRECT }, ..WRITES },
     RocksDbSettings { name: "direct-small-cache", reads: RocksDbReads { block_cache_percent: 10, ..DIRECT }, ..WRITES },
+    RocksDbSettings { name: "direct-half-cache", reads: RocksDbReads { block_cache_percent: 50, ..DIRECT }, ..WRITES },
     RocksDbSettings {
         name: "direct-all",
         use_direct_io_for_flush_and_compaction: true,
@@ -58,6 +60,7 @@ const ROCKSDB: &[RocksDbSettings] = &[
     },
     RocksDbSettings { name: "direct", reads: BLOBS, ..WRITES },
     RocksDbSettings { name: "direct-small-cache", reads: RocksDbReads { block_cache_percent: 10, ..BLOBS }, ..WRITES },
+    RocksDbSettings { name: "direct-half-cache", reads: RocksDbReads { block_cache_percent: 50, ..BLOBS }, ..WRITES },
     RocksDbSettings {
         name: "buffered",
         reads: RocksDbReads { use_direct_reads: false, block_cache_percent: 10, ..BLOBS },

@@ -43,9 +43,9 @@ pub trait Engine: Sync {
     fn ways_to_read(&self) -> Vec<Reads> {
         vec![Reads::OneByOne]
     }
-    /// Shows up to `limit` records in key order, from the first whose key is not below `from`, and returns how many
-    /// there were. None if this engine cannot scan in key order.
-    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8])) -> Result<Option<u64>>;
+    /// Shows up to `limit` records in key order, from the first whose key is not below `from`, as long as `seen` wants
+    /// more, and returns how many there were. None if this engine cannot scan in key order.
+    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<Option<u64>>;
     /// Returns when everything acknowledged survives a power cut.
     fn make_durable(&self) -> Result<()>;
     /// Does all the work that earlier writes left for later, and returns when it is on the device.

@@ -53,7 +53,7 @@ impl Engine for Aiodb {
     }
 
     // The engine has no scan yet.
-    fn scan(&self, _from: &[u8], _limit: u64, _seen: &mut dyn FnMut(&[u8], &[u8])) -> Result<Option<u64>> {
+    fn scan(&self, _from: &[u8], _limit: u64, _seen: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<Option<u64>> {
         Ok(None)
     }
 

@@ -102,12 +102,14 @@ impl Engine for Fjall {
         })
     }
 
-    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8])) -> Result<Option<u64>> {
+    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<Option<u64>> {
         let mut count = 0;
         for record in self.records.range(from..).take(limit as usize) {
             let (key, value) = record.into_inner().map_err(Error::engine(&self.name, "scan"))?;
-            seen(&key, &value);
             count += 1;
+            if !seen(&key, &value) {
+                break;
+            }
         }
         Ok(Some(count))
     }

@@ -118,7 +118,7 @@ impl Engine for Lmdb {
         Ok(())
     }
 
-    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8])) -> Result<Option<u64>> {
+    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<Option<u64>> {
         let mut scanned = || -> heed::Result<u64> {
             let transaction = self.env.read_txn()?;
             // LMDB refuses empty keys, also as a bound.
@@ -127,8 +127,10 @@ impl Engine for Lmdb {
             let mut count = 0;
             for record in self.records.range(&transaction, &range)?.take(limit as usize) {
                 let (key, value) = record?;
-                seen(key, value);
                 count += 1;
+                if !seen(key, value) {
+                    break;
+                }
             }
             Ok(count)
         };

@@ -115,13 +115,15 @@ impl Engine for Redb {
         Ok(())
     }
 
-    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8])) -> Result<Option<u64>> {
+    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<Option<u64>> {
         let mut scanned = || -> std::result::Result<u64, redb::Error> {
             let mut count = 0;
             for record in self.table()?.range(from..)?.take(limit as usize) {
                 let (key, value) = record?;
-                seen(key.value(), value.value());
                 count += 1;
+                if !seen(key.value(), value.value()) {
+                    break;
+                }
             }
             Ok(count)
         };

@@ -200,15 +200,17 @@ impl Engine for RocksDb {
         }
     }
 
-    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8])) -> Result<Option<u64>> {
+    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<Option<u64>> {
         let mut records = self.db.raw_iterator();
         records.seek(from);
         let mut count = 0;
         while count < limit
             && let Some((key, value)) = records.item()
         {
-            seen(key, value);
             count += 1;
+            if !seen(key, value) {
+                break;
+            }
             records.next();
         }
         records.status().map_err(Error::engine(&self.name, "scan"))?;

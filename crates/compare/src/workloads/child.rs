@@ -25,9 +25,6 @@ const OVERWRITE_RECORDS: u64 = 100;
 /// Records in one short scan.
 const SCAN_RECORDS: u64 = 100;
 
-/// Records after which a scan of everything looks at the clock.
-const FULL_SCAN_STEP: u64 = 10_000;
-
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -363,7 +360,10 @@ impl Work<'_> {
         let (start, mut tally) = (Instant::now(), Tally::default());
         while start.elapsed() < self.duration {
             let from = self.pairs.key(random.below(self.pairs.count));
-            let scanned = self.engine.scan(&from, SCAN_RECORDS, &mut |_, value| self.check(value, &mut tally))?;
+            let scanned = self.engine.scan(&from, SCAN_RECORDS, &mut |_, value| {
+                self.check(value, &mut tally);
+                true
+            })?;
             if scanned.is_none() {
                 return Ok(None);
             }
@@ -373,22 +373,14 @@ impl Work<'_> {
 
     fn full_scan(&self) -> Result<Option<Tally>> {
         let (start, mut tally) = (Instant::now(), Tally::default());
-        let mut from = Vec::new();
+        // Once at the end, from the beginning again.
         while start.elapsed() < self.duration {
-            let mut last = Vec::new();
-            let scanned = self.engine.scan(&from, FULL_SCAN_STEP, &mut |key, value| {
+            let scanned = self.engine.scan(&[], u64::MAX, &mut |_, value| {
                 self.check(value, &mut tally);
-                last.clear();
-                last.extend_from_slice(key);
+                start.elapsed() < self.duration
             })?;
-            match scanned {
-                None => return Ok(None),
-                // The end was reached: from the beginning again.
-                Some(count) if count < FULL_SCAN_STEP => from.clear(),
-                Some(_) => {
-                    last.push(0);
-                    from = last;
-                }
+            if scanned.is_none() {
+                return Ok(None);
             }
         }
         Ok(Some(tally))

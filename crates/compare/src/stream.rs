@@ -101,7 +101,8 @@ pub struct Stream {
     values: Values,
     read_percent: u64,
     random: Random,
-    start: Instant,
+    /// When the first operation was asked for: an engine may have to prepare before it.
+    start: Option<Instant>,
     duration: Duration,
     tally: Tally,
 }
@@ -124,7 +125,7 @@ impl Stream {
             values: Values::new(pairs, mix(seed)),
             read_percent: u64::from(read_percent),
             random: Random::new(seed),
-            start: Instant::now(),
+            start: None,
             duration,
             tally: Tally::default(),
         }
@@ -132,7 +133,7 @@ impl Stream {
 
     /// The next operation; none once the time has passed.
     pub fn next(&mut self) -> Option<Operation> {
-        if self.start.elapsed() >= self.duration {
+        if self.start.get_or_insert_with(Instant::now).elapsed() >= self.duration {
             return None;
         }
         let number = self.random.below(self.values.pairs.count);

@@ -125,7 +125,8 @@ impl<D: Device> Engine<D> {
     /// Commits the tail when it has reached its bound; a writer that finds it so helps or waits.
     pub(crate) fn keep_tail_bounded(&self) -> Result<()> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
-        if !lmdb.tail.is_full() {
+        // What a store that is open for reading only has in its tail stays there.
+        if !lmdb.tail.is_full() || self.options.read_only {
             return Ok(());
         }
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");

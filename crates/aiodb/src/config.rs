@@ -63,6 +63,11 @@ pub struct Options {
     pub segment_bytes: u64,
     /// A checkpoint is made when this many bytes of log have been written since the last. Default 256 MiB.
     pub checkpoint_bytes: u64,
+    /// Open the store without changing a byte, also from a read-only file system; every write is refused with
+    /// [`crate::Error::ReadOnly`]. Several processes may do so at once, none while another has the store open for
+    /// writing. What was acknowledged after the last checkpoint is brought into memory and stays there: up to
+    /// `checkpoint_bytes` of log. Default false.
+    pub read_only: bool,
     /// Rebuild all indexes from the whole log while opening. Default false.
     pub rebuild_index: bool,
     /// Run background work on a thread of the store's own. Default true; a simulator switches it off and calls
@@ -82,6 +87,7 @@ impl Default for Options {
             direct: true,
             segment_bytes: 32 << 20,
             checkpoint_bytes: 256 << 20,
+            read_only: false,
             rebuild_index: false,
             background: true,
             hash_mask: u64::MAX,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::background::{self, Step};
+use crate::background::Step;
 use crate::catalog::TableSlot;
 use crate::engine::{Engine, Handle};
 use crate::io::{Device, Disk};
@@ -18,7 +18,7 @@ use crate::{Durability, Error, IndexKind, Options, Result};
 /// The store is closed by [`Db::close`], or when the last handle on it (of tables and readers too) is dropped; the first
 /// reports failures, the second cannot.
 pub struct Db<D: Device = Disk> {
-    engine: Arc<Handle<D>>,
+    pub(crate) engine: Arc<Handle<D>>,
 }
 
 impl<D: Device> Clone for Db<D> {
@@ -32,33 +32,18 @@ impl Db<Disk> {
     /// earlier process acknowledged.
     ///
     /// Fails with [`Error::NoStore`], [`Error::NotAStore`], [`Error::Locked`] (another process has it),
-    /// [`Error::NewerVersion`], [`Error::Corruption`], [`Error::Backend`], [`Error::Option`], [`Error::DiskFull`],
-    /// [`Error::Index`] or [`Error::Io`].
+    /// [`Error::Directory`] (the store lies in several), [`Error::NewerVersion`], [`Error::Corruption`],
+    /// [`Error::Backend`], [`Error::Option`], [`Error::DiskFull`], [`Error::Index`] or [`Error::Io`]; with
+    /// [`Options::read_only`] also with [`Error::Unrecovered`].
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
-        let path = path.as_ref();
-        let failed = |e: std::io::Error| Error::io("open", path, &e);
-        if !path.join("STORE").try_exists().map_err(failed)? {
-            if !options.create && !path.try_exists().map_err(failed)? {
-                return Err(Error::NoStore { path: path.to_path_buf() });
-            }
-            if options.create {
-                std::fs::create_dir_all(path).map_err(|e| Error::io("create", path, &e))?;
-            }
-        }
-        let device = Disk::open(path, options.backend, options.direct)?;
-        Db::open_on(device, path, options)
+        Db::open_several(&[path], options)
     }
 }
 
 impl<D: Device> Db<D> {
     /// Like [`Db::open`] on another device; the directory must exist.
     pub fn open_on(device: D, path: impl AsRef<Path>, options: Options) -> Result<Db<D>> {
-        let run_background = options.background;
-        let engine = Arc::new(Engine::open(device, path.as_ref(), options)?);
-        if run_background {
-            background::start(&engine)?;
-        }
-        Ok(Db { engine: Arc::new(Handle(engine)) })
+        Db::open_several_on(device, &[path], options)
     }
 
     /// Makes everything durable, writes a checkpoint and releases the store. Later calls on any handle fail with

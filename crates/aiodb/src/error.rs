@@ -29,6 +29,28 @@ pub enum Error {
         /** Who holds it. */
         holder: String,
     },
+    /// One of the directories given is not, or not alone, what the store lies in.
+    #[error("{path}: {fault}")]
+    Directory {
+        /** The directory. */
+        path: PathBuf,
+        /** What is wrong with it. */
+        fault: DirectoryFault,
+    },
+    /// The store was opened with [`crate::Options::read_only`].
+    #[error("the store at {path} was opened for reading only: open it for writing to change it")]
+    ReadOnly {
+        /** The store. */
+        path: PathBuf,
+    },
+    /// The store cannot be opened for reading only before its last process's work was finished by one that may write.
+    #[error("the store at {path} was not closed and {reason}: open it once for writing, then for reading only")]
+    Unrecovered {
+        /** The store. */
+        path: PathBuf,
+        /** What is to be done there. */
+        reason: String,
+    },
     /// The files were written by a newer version of this software.
     #[error("{path} has format version {found}, this program knows versions up to {known}: use a newer aiodb")]
     NewerVersion {
@@ -157,6 +179,36 @@ pub enum Error {
         path: PathBuf,
         /** The library's message. */
         reason: String,
+    },
+}
+
+/// What is wrong with a directory in which a store was looked for, see [`crate::Db::open_several`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DirectoryFault {
+    /// The store has another directory, which was not given.
+    #[error(
+        "the store lies in {count} directories, and the one with ordinal {ordinal} was not given: give all of them"
+    )]
+    Missing {
+        /** The ordinal of the first that was not given, from 0. */
+        ordinal: u16,
+        /** The number of the store's directories. */
+        count: u16,
+    },
+    /// There is no part of the store in it.
+    #[error(
+        "no part of the store is here: if this is a mount point, mount its disk, else give the store's own directory"
+    )]
+    NoPart,
+    /// Another store's.
+    #[error("the directory belongs to another store than the others given: give the directories of one store")]
+    Foreign,
+    /// It is the same as another one, or a copy of it.
+    #[error("this is the same directory of the store as {other}: give each of them once")]
+    Twice {
+        /** The other. */
+        other: PathBuf,
     },
 }
 

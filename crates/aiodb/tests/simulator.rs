@@ -15,7 +15,7 @@ const SEEDS: u64 = 1_000;
 const CRASHES_PER_SEED: usize = 4;
 const OPERATIONS_PER_LIFE: usize = 60;
 const KEYS: u64 = 24;
-const ROOT: &str = "/store";
+const ROOTS: [&str; 3] = ["/store", "/second", "/third"];
 
 /// One acknowledged or attempted change, in the order in which they were made.
 #[derive(Clone, Debug)]
@@ -77,10 +77,21 @@ impl Run {
         Run { seed, rng, device, options, model, crashes: 0 }
     }
 
+    /// The store's directories: one in half of the runs.
+    fn roots(&self) -> &'static [&'static str] {
+        match self.seed % 4 {
+            0 => &ROOTS[..2],
+            1 => &ROOTS,
+            _ => &ROOTS[..1],
+        }
+    }
+
     fn open(&self) -> aiodb::Result<(Db<SimDevice>, Table<SimDevice>)> {
-        let created = self.device.create_dir(Path::new(ROOT));
-        created.map_err(|_| Error::Closed)?;
-        let db = Db::open_on(self.device.clone(), ROOT, self.options.clone())?;
+        for root in self.roots() {
+            let created = self.device.create_dir(Path::new(root));
+            created.map_err(|_| Error::Closed)?;
+        }
+        let db = Db::open_several_on(self.device.clone(), self.roots(), self.options.clone())?;
         let table = db.table_or_create("t", IndexKind::Hash)?;
         Ok((db, table))
     }

@@ -100,9 +100,9 @@ pub(crate) struct LoadedStore {
 }
 
 impl LoadedStore {
-    /// Makes a store and puts every pair into it; everything is durable and indexed when this returns.
-    pub(crate) fn build(path: &Path, kind: IndexKind, data: Dataset) -> Result<LoadedStore, CliError> {
-        let db = Db::open(path, Options::default())?;
+    /// Makes a store in these directories and puts every pair into it; everything is durable and indexed when this returns.
+    pub(crate) fn build(paths: &[PathBuf], kind: IndexKind, data: Dataset) -> Result<LoadedStore, CliError> {
+        let db = Db::open_several(paths, Options::default())?;
         let table = db.create_table(TABLE, kind)?;
         let pairs_per_batch = (LOAD_BATCH_BYTES / data.value_bytes).max(1) as u64;
         let mut value = vec![0; data.value_bytes];
@@ -119,8 +119,8 @@ impl LoadedStore {
     }
 
     /// Opens a store made by [`LoadedStore::build`] with a certain device backend.
-    pub(crate) fn open(path: &Path, backend: Backend) -> aiodb::Result<LoadedStore> {
-        let db = Db::open(path, Options { create: false, backend, ..Options::default() })?;
+    pub(crate) fn open(paths: &[PathBuf], backend: Backend) -> aiodb::Result<LoadedStore> {
+        let db = Db::open_several(paths, Options { create: false, backend, ..Options::default() })?;
         let table = db.table(TABLE)?;
         Ok(LoadedStore { db, table })
     }

@@ -1,7 +1,7 @@
 //! `aiodb stat`: all of the engine's counters, aligned for people or with units in their names for programs.
 
 use crate::error::CliError;
-use crate::options::{StoreArgs, durability_name};
+use crate::options::{ReadArgs, durability_name};
 use crate::output::{Exit, Output};
 use crate::tables::keys;
 use aiodb::{Stats, TableStats};
@@ -20,7 +20,7 @@ use std::fmt::Write;
 )]
 pub struct StatArgs {
     #[command(flatten)]
-    store: StoreArgs,
+    store: ReadArgs,
 }
 
 /// Runs the command.

@@ -324,16 +324,8 @@ impl<D: Device> Segments<D> {
         Ok(self.get(number))
     }
 
-    /// Makes free segments until the reserve and one more are there, one of them in the first directory.
+    /// Makes free segments until the reserve and one more are there.
     pub(crate) fn replenish(&self) -> Result<()> {
-        let lacks_room_for_checkpoints = self.directories.len() > 1 && self.pool().free_in(0) == 0;
-        if lacks_room_for_checkpoints {
-            match self.create_in(0) {
-                // The others may have room for the log.
-                Err(error) if error.is_full() => {}
-                made => made?,
-            }
-        }
         while self.pool().free_count() < RESERVED_SEGMENTS + 1 {
             self.create_one()?;
         }

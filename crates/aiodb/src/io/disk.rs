@@ -112,7 +112,9 @@ impl Device for Disk {
     fn lock(&self, path: &Path) -> io::Result<std::result::Result<DiskLock, String>> {
         let mut file = open_options(Access::CREATE).open(path)?;
         if let Some(holder) = flock(&mut file, libc::LOCK_EX)? {
-            return Ok(Err(holder));
+            // Readers leave no name; the one that is there is of somebody who wrote earlier.
+            let only_read = flock(&mut file, libc::LOCK_SH)?.is_none();
+            return Ok(Err(if only_read { "others that only read it".to_owned() } else { holder }));
         }
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;

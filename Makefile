@@ -58,8 +58,8 @@ bench-disks: release ## Measure a store on one and on two disks, which are throt
 	scripts/install-packages.sh fio e2fsprogs
 	mkdir -p $(BENCH)
 	for count in 1 2; do \
-		scripts/throttled-disks.sh $(BENCH) $$count 10000 $(AIODB) bench queue-depth --pairs 200000 --threads 1 \
-			--backends uring --depths 16,64,256 --max-seconds 20 --json-file $(BENCH)/throttled-disks-$$count.json; \
+		scripts/throttled-disks.sh $(BENCH) $$count 2000 $(AIODB) bench queue-depth --pairs 100000 --threads 1 \
+			--index lmdb --backends uring --depths 64,256 --max-seconds 20 --json-file $(BENCH)/throttled-disks-$$count.json; \
 	done
 	@echo "The figures: $(CURDIR)/$(BENCH)/throttled-disks-{1,2}.json"
 

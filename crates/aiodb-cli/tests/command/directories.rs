@@ -11,7 +11,7 @@ fn every_command_finds_all_directories() {
         let second = second.path().to_str().unwrap();
         let third = third.path().to_str().unwrap();
         let also = ["--also", second, "--also", third];
-        let with = |arguments: &[&str]| [arguments, &also].concat();
+        let with = |arguments: &[&'static str]| [arguments, &also[..]].concat();
         place.run("put", &with(&["k", "v", "--index", index])).exits(0);
         assert_eq!(place.get("k", &with(&[])), b"v");
         assert_eq!(place.get("k", &["--also", third, "--also", second]), b"v");

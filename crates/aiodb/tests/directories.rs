@@ -205,10 +205,11 @@ fn a_failing_disk_is_named() {
 #[test]
 fn a_full_disk_is_passed_over_while_others_have_room() {
     // Whichever of them is the small one; the first also has the indexes.
-    for sizes in [["size=12m", "size=40m"], ["size=40m", "size=12m"]] {
+    let sizes = [["size=12m", "size=40m"], ["size=40m", "size=12m"]];
+    for (kind, sizes) in KINDS.into_iter().flat_map(|kind| sizes.map(|sizes| (kind, sizes))) {
         let mounts = sizes.map(|size| Mount::new(&["-t", "tmpfs", "-o", size, "tmpfs"]));
         let [Some(first), Some(second)] = mounts else { return };
-        let (db, table) = open_several(&[first.path(), second.path()], IndexKind::Hash, &quiet());
+        let (db, table) = open_several(&[first.path(), second.path()], kind, &quiet());
         let mut count = 0;
         let error = loop {
             match table.put_with(&u64::to_be_bytes(count), &value(count, 4000), Durability::None) {

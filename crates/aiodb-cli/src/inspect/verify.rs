@@ -107,6 +107,10 @@ fn list_damage(text: &mut String, report: &VerifyReport, args: &VerifyArgs) {
     }
     if !args.rebuild {
         let store = args.store.store.store.display();
-        let _ = writeln!(text, "`aiodb verify {store} --rebuild` mends a damaged index; a damaged log needs a backup");
+        let also: String = args.store.store.also.iter().map(|other| format!(" --also {}", other.display())).collect();
+        let _ = writeln!(
+            text,
+            "`aiodb verify {store}{also} --rebuild` mends a damaged index; a damaged log needs a backup"
+        );
     }
 }

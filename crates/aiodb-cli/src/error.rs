@@ -90,6 +90,7 @@ fn engine_kind(error: &aiodb::Error) -> &'static str {
         KeyLength { .. } => "key_length",
         ValueLength { .. } => "value_length",
         BatchTooLarge { .. } => "batch_too_large",
+        ConditionFailed { .. } => "condition_failed",
         NoSuchTable { .. } => "no_such_table",
         TableExists { .. } => "table_exists",
         TableName { .. } => "table_name",

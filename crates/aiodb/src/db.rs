@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use crate::background::{self, Step};
 use crate::catalog::TableSlot;
+use crate::conditional::Requirement;
 use crate::engine::{Engine, Handle};
 use crate::io::{Device, Disk};
 use crate::reader::Reader;
 use crate::stats::Stats;
 use crate::verify::VerifyReport;
-use crate::write::Operation;
-use crate::{Durability, Error, IndexKind, Options, Result};
+use crate::{Durability, Error, IndexKind, Options, Result, Sequence};
 
 /// An open store. Cheap to clone; all methods may be called from many threads.
 ///
 /// The store is closed by [`Db::close`], or when the last handle on it (of tables and readers too) is dropped; the first
 /// reports failures, the second cannot.
 pub struct Db<D: Device = Disk> {
-    engine: Arc<Handle<D>>,
+    pub(crate) engine: Arc<Handle<D>>,
 }
 
 impl<D: Device> Clone for Db<D> {
@@ -114,43 +114,16 @@ impl<D: Device> Db<D> {
     }
 
     /// Applies a batch in the store's durability class: all of it or, after a crash before the acknowledgement,
-    /// possibly nothing.
-    pub fn write(&self, batch: &Batch<D>) -> Result<()> {
+    /// possibly nothing. Returns the sequence of its last operation; an empty batch changes nothing and returns the last
+    /// one given.
+    pub fn write(&self, batch: &Batch<D>) -> Result<Sequence> {
         self.write_with(batch, self.engine.options.durability)
     }
 
     /// Applies a batch in a class of its own.
-    pub fn write_with(&self, batch: &Batch<D>, durability: Durability) -> Result<()> {
+    pub fn write_with(&self, batch: &Batch<D>, durability: Durability) -> Result<Sequence> {
         self.engine.check_open()?;
-        if batch.operations.is_empty() {
-            return Ok(());
-        }
-        let engine: &Engine<D> = &self.engine;
-        if let Some(foreign) = batch.operations.iter().find(|operation| operation.slot.store != engine.segments.store) {
-            return Err(Error::NoSuchTable { name: format!("{} (of another store)", foreign.slot.name) });
-        }
-        let _staging = batch.has_large(engine).then(|| engine.begin_staging());
-        // Large values go ahead in chunks; the batch holds only their lists.
-        let mut lists = Vec::with_capacity(batch.operations.len());
-        for operation in &batch.operations {
-            let large = operation.value.as_ref().filter(|value| value.len() > engine.whole_value_bytes());
-            lists.push(match large {
-                Some(value) => Some(engine.write_chunks(&operation.slot.generation()?, &operation.key, value)?),
-                None => None,
-            });
-        }
-        let mut operations: Vec<Operation<'_>> = Vec::with_capacity(batch.operations.len());
-        for (operation, list) in batch.operations.iter().zip(&lists) {
-            let generation = operation.slot.generation()?;
-            operations.push(match (&operation.value, list) {
-                (_, Some(list)) => engine.put_operation(generation, &operation.key, list, true),
-                (Some(value), None) => engine.put_operation(generation, &operation.key, value, false),
-                (None, None) => engine.delete_operation(generation, &operation.key),
-            });
-        }
-        let last = operations.len() - 1;
-        operations[..last].iter_mut().for_each(|operation| operation.append.more = true);
-        engine.write(&operations, durability)
+        self.engine.write_batch(batch, durability)
     }
 
     /// Everything acknowledged so far survives a power cut when this returns.
@@ -187,8 +160,8 @@ impl<D: Device> Db<D> {
 /// A handle on a named table. Cheap to clone; it follows the table through truncates, and fails with
 /// [`Error::NoSuchTable`] once it was dropped.
 pub struct Table<D: Device = Disk> {
-    engine: Arc<Handle<D>>,
-    slot: Arc<TableSlot>,
+    pub(crate) engine: Arc<Handle<D>>,
+    pub(crate) slot: Arc<TableSlot>,
 }
 
 impl<D: Device> Clone for Table<D> {
@@ -235,14 +208,14 @@ impl<D: Device> Table<D> {
         }
     }
 
-    /// Stores a value in the store's durability class.
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    /// Stores a value in the store's durability class. Returns the write's place in the order of all writes.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<Sequence> {
         self.put_with(key, value, self.engine.options.durability)
     }
 
     /// Stores a value in a class of its own. A value longer than 1 MiB (or a quarter of a segment) is written in parts;
     /// it becomes visible as a whole.
-    pub fn put_with(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+    pub fn put_with(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<Sequence> {
         self.engine.check_open()?;
         self.engine.check_key(key)?;
         self.engine.check_value(value)?;
@@ -250,12 +223,12 @@ impl<D: Device> Table<D> {
     }
 
     /// Removes a key in the store's durability class. Deleting an absent key is no error.
-    pub fn delete(&self, key: &[u8]) -> Result<()> {
+    pub fn delete(&self, key: &[u8]) -> Result<Sequence> {
         self.delete_with(key, self.engine.options.durability)
     }
 
     /// Removes a key in a class of its own.
-    pub fn delete_with(&self, key: &[u8], durability: Durability) -> Result<()> {
+    pub fn delete_with(&self, key: &[u8], durability: Durability) -> Result<Sequence> {
         self.engine.check_open()?;
         self.engine.check_key(key)?;
         let operation = self.engine.delete_operation(self.slot.generation()?, key);
@@ -270,16 +243,17 @@ impl<D: Device> Table<D> {
     }
 }
 
-struct BatchOperation {
-    slot: Arc<TableSlot>,
-    key: Vec<u8>,
+pub(crate) struct BatchOperation {
+    pub(crate) slot: Arc<TableSlot>,
+    pub(crate) key: Vec<u8>,
     /// `None` deletes.
-    value: Option<Vec<u8>>,
+    pub(crate) value: Option<Vec<u8>>,
 }
 
 /// An atomic group of writes, possibly to several tables of one store. Later operations on a key win.
 pub struct Batch<D: Device = Disk> {
-    operations: Vec<BatchOperation>,
+    pub(crate) operations: Vec<BatchOperation>,
+    pub(crate) requirements: Vec<Requirement>,
     _store: std::marker::PhantomData<fn() -> D>,
 }
 
@@ -292,7 +266,7 @@ impl<D: Device> Default for Batch<D> {
 impl<D: Device> Batch<D> {
     /// An empty batch.
     pub fn new() -> Batch<D> {
-        Batch { operations: Vec::new(), _store: std::marker::PhantomData }
+        Batch { operations: Vec::new(), requirements: Vec::new(), _store: std::marker::PhantomData }
     }
 
     /// Adds a put.
@@ -324,7 +298,7 @@ impl<D: Device> Batch<D> {
         self.operations.push(BatchOperation { slot: Arc::clone(&table.slot), key: key.to_vec(), value });
     }
 
-    fn has_large(&self, engine: &Engine<D>) -> bool {
+    pub(crate) fn has_large(&self, engine: &Engine<D>) -> bool {
         let limit = engine.whole_value_bytes();
         self.operations.iter().any(|operation| operation.value.as_ref().is_some_and(|value| value.len() > limit))
     }

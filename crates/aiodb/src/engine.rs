@@ -23,7 +23,7 @@ use crate::publish::Settling;
 use crate::reclaim::Victim;
 use crate::recovery::Recovered;
 use crate::write::Operation;
-use crate::{Durability, Error, IndexKind, Options, Result};
+use crate::{Durability, Error, IndexKind, Options, Result, Sequence};
 
 /// Values up to this length are written whole.
 const MAX_WHOLE_VALUE_BYTES: u64 = 1 << 20;
@@ -244,7 +244,7 @@ impl<D: Device> Engine<D> {
         key: &[u8],
         value: &[u8],
         durability: Durability,
-    ) -> Result<()> {
+    ) -> Result<Sequence> {
         if value.len() <= self.whole_value_bytes() {
             let operation = self.put_operation(generation, key, value, false);
             return self.write(&[operation], durability);
@@ -336,7 +336,7 @@ impl<D: Device> Engine<D> {
     /// Changes of the catalog are always durable before they are visible.
     fn write_table_record(&self, kind: Kind, id: u32, name: &str, value: &[u8]) -> Result<()> {
         let append = Append::new(kind, id, name.as_bytes(), value);
-        self.write(&[Operation { generation: None, append, hash: 0 }], Durability::Sync)
+        self.write(&[Operation { generation: None, append, hash: 0 }], Durability::Sync).map(drop)
     }
 
     /// Makes everything durable, writes a checkpoint and refuses everything from then on.

@@ -109,6 +109,17 @@ pub enum Error {
         /** The limit. */
         max: usize,
     },
+    /// A condition of a batch does not hold.
+    #[error(
+        "condition {condition} of the batch (counted from 0), on a key of table `{table}`, does not hold: nothing was \
+        written; read what it is about and decide again"
+    )]
+    ConditionFailed {
+        /** Which condition, in the order in which they were added, from 0. */
+        condition: usize,
+        /** The table of its key. */
+        table: String,
+    },
     /// No table has this name.
     #[error("there is no table `{name}`")]
     NoSuchTable {

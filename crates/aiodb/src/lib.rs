@@ -24,10 +24,12 @@
 //! Start with [`Db`], [`Table`] and [`Options`]; what an acknowledged write means is said at [`Durability`].
 
 mod background;
+mod batch;
 mod catalog;
 mod checkpoint;
 mod checksum;
 mod commit;
+mod conditional;
 mod config;
 mod db;
 mod engine;
@@ -43,14 +45,17 @@ mod read;
 mod reader;
 mod reclaim;
 mod recovery;
+mod sequence;
 mod stats;
 mod verify;
 mod write;
 
 pub use background::Step;
+pub use conditional::Condition;
 pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options};
 pub use db::{Batch, Db, Table};
 pub use error::{Error, Result};
 pub use reader::{Got, Reader};
+pub use sequence::Sequence;
 pub use stats::{Stats, TableStats};
 pub use verify::VerifyReport;

@@ -93,6 +93,8 @@ fn engine_kind(error: &aiodb::Error) -> &'static str {
         ConditionFailed { .. } => "condition_failed",
         NoSuchTable { .. } => "no_such_table",
         TableExists { .. } => "table_exists",
+        TableEmptied { .. } => "table_emptied",
+        Source { .. } => "source",
         TableName { .. } => "table_name",
         Option { .. } => "option",
         Backend { .. } => "backend",

@@ -275,25 +275,37 @@ impl<D: Device> Engine<D> {
 
     /// Appends a large value's chunks; returns the list that names them. The caller has begun staging.
     pub(crate) fn write_chunks(&self, generation: &Arc<Generation>, key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
-        let mut chunks = Vec::new();
-        for part in value.chunks(self.whole_value_bytes()) {
-            let mut append = Append::new(Kind::Chunk, generation.id, key, part);
-            append.separate = true;
-            let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: 0 };
-            // The record that names the chunks is durable only if everything before it is.
-            let placed = self.write_placed(&[operation], Durability::None)?;
-            let checksum = placed[0].separate.expect("a chunk is separate");
-            chunks.push(Chunk { location: placed[0].location, checksum });
-        }
+        let parts = value.chunks(self.whole_value_bytes());
+        let chunks = parts.map(|part| self.write_chunk(generation, key, part)).collect::<Result<Vec<_>>>()?;
         Ok(encode_chunks(value.len() as u64, &chunks))
+    }
+
+    /// Appends one part of a large value.
+    pub(crate) fn write_chunk(&self, generation: &Arc<Generation>, key: &[u8], part: &[u8]) -> Result<Chunk> {
+        let mut append = Append::new(Kind::Chunk, generation.id, key, part);
+        append.separate = true;
+        let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: 0 };
+        // The record that names the chunks is durable only if everything before it is.
+        let placed = self.write_placed(&[operation], Durability::None)?;
+        let checksum = placed[0].separate.expect("a chunk is separate");
+        Ok(Chunk { location: placed[0].location, checksum })
     }
 
     /// Keeps reclaim away from chunks that no record names yet.
     pub(crate) fn begin_staging(&self) -> Staging<'_> {
+        Staging { staging: &self.staging, token: self.stage() }
+    }
+
+    /// [`Engine::begin_staging`] for those who cannot borrow: to be ended by [`Engine::unstage`].
+    pub(crate) fn stage(&self) -> u64 {
         let token = self.next_staging.fetch_add(1, Ordering::Relaxed);
         let mut staging = self.staging.lock().expect("no code panics while it stages");
         staging.insert(token, self.commit.log_end().life);
-        Staging { staging: &self.staging, token }
+        token
+    }
+
+    pub(crate) fn unstage(&self, token: u64) {
+        self.staging.lock().expect("no code panics while it stages").remove(&token);
     }
 
     /// Segments of this life or a later one may hold chunks that no record names yet.

@@ -47,6 +47,7 @@ mod reclaim;
 mod recovery;
 mod sequence;
 mod stats;
+mod stream;
 mod verify;
 mod write;
 
@@ -58,4 +59,5 @@ pub use error::{Error, Result};
 pub use reader::{Got, Reader};
 pub use sequence::Sequence;
 pub use stats::{Stats, TableStats};
+pub use stream::{ValueReader, ValueWriter};
 pub use verify::VerifyReport;

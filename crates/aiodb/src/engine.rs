@@ -10,6 +10,7 @@ use crate::catalog::{Catalog, Generation, check_name, kind_byte};
 use crate::checkpoint::Checkpoints;
 use crate::commit::Commit;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::futures::Futures;
 use crate::holds::Holds;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::tail::Frozen;
@@ -56,6 +57,7 @@ pub(crate) struct Engine<D: Device> {
     staging: Mutex<BTreeMap<u64, u64>>,
     next_staging: AtomicU64,
     pub(crate) background: Background,
+    pub(crate) futures: Futures<D>,
     pub(crate) recovered: OnceLock<Recovered>,
     closed: AtomicBool,
     /// The last failure of background work, for `stat`; foreground calls report their own.
@@ -134,6 +136,7 @@ impl<D: Device> Engine<D> {
             staging: Mutex::default(),
             next_staging: AtomicU64::new(0),
             background: Background::default(),
+            futures: Futures::default(),
             recovered: OnceLock::new(),
             closed: AtomicBool::new(false),
             trouble: Mutex::default(),
@@ -357,6 +360,7 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         self.background.stop();
+        self.futures.stop();
         let outcome = match self.commit.failure() {
             // What can be known is on the device already; the next open recovers it.
             Some(cause) => Err(Error::Failed { cause: cause.to_string() }),

@@ -5,7 +5,7 @@ mod support;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use aiodb::{Batch, Condition, Db, Durability, Error, IndexKind, Options, Table};

@@ -110,8 +110,10 @@ fn waiting_for_what_was_never_written_is_refused() {
     let (db, table) = open(ours.path(), IndexKind::Hash, &quiet());
     let (_other, busier) = open(theirs.path(), IndexKind::Hash, &quiet());
     table.put(b"k", b"v").expect("a put works");
-    let foreign = (0..10).map(|_| busier.put_with(b"k", b"v", Durability::None)).last();
-    let foreign = foreign.expect("there were puts").expect("a put works");
+    for _ in 0..10 {
+        busier.put_with(b"k", b"v", Durability::None).expect("a put works");
+    }
+    let foreign = busier.put_with(b"k", b"v", Durability::None).expect("a put works");
     let error = refusal(db.wait_durable(foreign), "waiting for a sequence that this store has not given");
     assert!(matches!(error, Error::Option { option: "sequence", .. }), "{error}");
     db.wait_durable(db.sequence()).expect("all that was written can be waited for");

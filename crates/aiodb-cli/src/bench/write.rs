@@ -203,10 +203,12 @@ impl Writes<'_> {
                 rounds.flushes_per_s.push(target.flushes_of(bytes, 1, DEVICE_ROUND)?);
             }
             let before = disk.as_ref().and_then(BlockDevice::counts);
+            let batches_before = db.stats().batches_written;
             let round = match self.args.futures {
                 true => self.run_futures(table, writers, next_number),
                 false => self.run_round(table, writers, next_number),
             }?;
+            rounds.batches += db.stats().batches_written - batches_before;
             let catching_up = Instant::now();
             db.sync()?;
             db.checkpoint()?;
@@ -319,6 +321,7 @@ impl Writes<'_> {
             puts_per_s_acked_max: acked.max,
             puts_per_s_acked_rounds: rounds.acked_per_s,
             puts_per_s_caught_up: caught_up.median,
+            puts_per_batch: rounds.puts as f64 / rounds.batches.max(1) as f64,
             p50_us: latency_us(&rounds.latency_ns, 0.5),
             p99_us: latency_us(&rounds.latency_ns, 0.99),
             p999_us: latency_us(&rounds.latency_ns, 0.999),
@@ -335,6 +338,7 @@ struct Rounds {
     caught_up_per_s: Vec<f64>,
     flushes_per_s: Vec<f64>,
     puts: u64,
+    batches: u64,
     cpu_us: f64,
     device_bytes: Option<u64>,
     latency_ns: Histogram<u64>,
@@ -347,6 +351,7 @@ impl Default for Rounds {
             caught_up_per_s: Vec::new(),
             flushes_per_s: Vec::new(),
             puts: 0,
+            batches: 0,
             cpu_us: 0.0,
             device_bytes: Some(0),
             latency_ns: empty_latencies(),

@@ -38,6 +38,9 @@ pub(crate) struct StoreWrites {
     pub puts_per_s_acked_rounds: Vec<f64>,
     /// Until `sync` and `checkpoint` had returned as well: nothing is owed to the disk or the index any more.
     pub puts_per_s_caught_up: f64,
+    /// Puts that shared one write to the log, on average.
+    #[serde(default)]
+    pub puts_per_batch: f64,
     pub p50_us: f64,
     pub p99_us: f64,
     pub p999_us: f64,
@@ -98,6 +101,7 @@ pub(crate) fn tables(rows: &[WriteRow]) -> Vec<Table> {
         "min",
         "max",
         "caught up/s",
+        "puts/batch",
         "p50 µs",
         "p99 µs",
         "p99.9 µs",
@@ -140,6 +144,7 @@ fn store_cells(row: &StoreWrites) -> Vec<String> {
         whole(row.puts_per_s_acked_min),
         whole(row.puts_per_s_acked_max),
         whole(row.puts_per_s_caught_up),
+        decimal(row.puts_per_batch, 1),
         decimal(row.p50_us, 1),
         decimal(row.p99_us, 1),
         decimal(row.p999_us, 1),

@@ -1,9 +1,10 @@
 //! From a user's batch to operations in the log.
 
 use crate::commit::Guard;
-use crate::db::Batch;
-use crate::engine::{Engine, Staging};
+use crate::db::{Batch, BatchOperation, Change};
+use crate::engine::{Engine, Staging, Stored};
 use crate::io::Device;
+use crate::log::record::encode_range_end;
 use crate::write::{Operation, last_sequence};
 use crate::{Durability, Error, Result, Sequence};
 
@@ -49,21 +50,22 @@ impl<D: Device> Engine<D> {
         }
         let staging = large.then(|| self.begin_staging());
         // The batch holds only the lists of chunks.
-        let mut lists = Vec::with_capacity(batch.operations.len());
-        for operation in &batch.operations {
-            let large = operation.value.as_ref().filter(|value| value.len() > self.whole_value_bytes());
-            lists.push(match large {
-                Some(value) => Some(self.write_chunks(&operation.slot.generation()?, &operation.key, value)?),
-                None => None,
+        let mut values = Vec::with_capacity(batch.operations.len());
+        for BatchOperation { slot, key, change } in &batch.operations {
+            values.push(match change {
+                Change::Put(value, _) | Change::Merge(value) => self.stored(&slot.generation()?, key, value)?,
+                Change::Delete => Stored::empty(),
+                Change::DeleteRange(end) => Stored::whole(encode_range_end(0, end)),
             });
         }
         let mut operations: Vec<Operation<'_>> = Vec::with_capacity(batch.operations.len());
-        for (operation, list) in batch.operations.iter().zip(&lists) {
-            let generation = operation.slot.generation()?;
-            operations.push(match (&operation.value, list) {
-                (_, Some(list)) => self.put_operation(generation, &operation.key, list, true),
-                (Some(value), None) => self.put_operation(generation, &operation.key, value, false),
-                (None, None) => self.delete_operation(generation, &operation.key),
+        for (BatchOperation { slot, key, change }, value) in batch.operations.iter().zip(&values) {
+            let generation = slot.generation()?;
+            operations.push(match change {
+                Change::Put(_, expires_ms) => self.put_operation(generation, key, value, *expires_ms),
+                Change::Merge(_) => self.merge_operation(generation, key, value),
+                Change::Delete => self.delete_operation(generation, key),
+                Change::DeleteRange(_) => self.range_operation(generation, key, &value.bytes),
             });
         }
         let members = operations.len().saturating_sub(1);

@@ -21,6 +21,7 @@ use crate::engine::Engine;
 use crate::io::Device;
 use crate::log::batch::Placed;
 use crate::log::record::Kind;
+use crate::snapshot::View;
 use crate::write::{Appended, Operation, last_sequence};
 use crate::{Batch, Durability, Error, Result, Sequence, Table};
 
@@ -71,12 +72,16 @@ struct Stripe {
 
 /// What conditional writes must know about all others.
 pub(crate) struct Stripes {
+    /// The last one is that of range deletes, which concern any key.
     stripes: Box<[Stripe]>,
 }
 
+/// The stripe of range deletes.
+const RANGES: usize = 1 << STRIPES_LOG2;
+
 impl Default for Stripes {
     fn default() -> Self {
-        Stripes { stripes: (0..1 << STRIPES_LOG2).map(|_| Stripe::default()).collect() }
+        Stripes { stripes: (0..=RANGES).map(|_| Stripe::default()).collect() }
     }
 }
 
@@ -87,21 +92,24 @@ impl Stripes {
         (mixed >> (u64::BITS - STRIPES_LOG2)) as usize
     }
 
+    fn of(table: u32, hash: u64, kind: Kind) -> usize {
+        if kind == Kind::RangeDelete { RANGES } else { Stripes::number(table, hash) }
+    }
+
     /// To be noted under the commit lock, when records are appended that change what a get returns.
     pub(crate) fn appended(&self, operations: &[Operation<'_>], placed: &[Placed]) {
         for (operation, placed) in operations.iter().zip(placed) {
-            let (Kind::Put | Kind::Delete, Some(generation)) = (operation.append.kind, &operation.generation) else {
-                continue;
-            };
-            let stripe = &self.stripes[Stripes::number(generation.id, operation.hash)];
+            let kind = operation.append.kind;
+            let Some(generation) = operation.generation.as_ref().filter(|_| kind.is_indexed()) else { continue };
+            let stripe = &self.stripes[Stripes::of(generation.id, operation.hash, kind)];
             stripe.last.store(placed.sequence, Ordering::Relaxed);
             stripe.unpublished.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// To be noted when one of these records has been published.
-    pub(crate) fn published(&self, table: u32, hash: u64) {
-        let before = self.stripes[Stripes::number(table, hash)].unpublished.fetch_sub(1, Ordering::Release);
+    pub(crate) fn published(&self, table: u32, hash: u64, kind: Kind) {
+        let before = self.stripes[Stripes::of(table, hash, kind)].unpublished.fetch_sub(1, Ordering::Release);
         assert!(before > 0, "what is published was appended");
     }
 
@@ -168,7 +176,7 @@ impl<D: Device> Engine<D> {
     }
 
     fn check_requirement(&self, number: usize, requirement: &Requirement, generation: &Arc<Generation>) -> Result<()> {
-        let found = self.get(generation, &requirement.key)?;
+        let found = self.get(generation, &requirement.key, &View::LATEST)?;
         let holds = match &requirement.wanted {
             Wanted::Absent => found.is_none(),
             Wanted::Present => found.is_some(),
@@ -187,7 +195,7 @@ impl<D: Device> Engine<D> {
     ) -> Result<Attempt<'a>> {
         let began = self.commit.next_sequence();
         let mut generations = SmallVec::<[_; 4]>::new();
-        let mut stripes = SmallVec::<[usize; 4]>::new();
+        let mut stripes: SmallVec<[usize; 4]> = smallvec::smallvec![RANGES];
         for requirement in requirements {
             let generation = requirement.slot.generation()?;
             stripes.push(Stripes::number(generation.id, self.hash(&requirement.key)));

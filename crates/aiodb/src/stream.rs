@@ -10,11 +10,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::catalog::{Generation, TableSlot};
-use crate::engine::{Engine, Handle};
+use crate::engine::{Engine, Handle, Stored};
 use crate::index::Candidates;
 use crate::io::{Device, Disk};
 use crate::log::record::{Chunk, encode_chunks};
 use crate::read::Outcome;
+use crate::snapshot::View;
 use crate::write::last_sequence;
 use crate::{Durability, Error, Result, Sequence, Table};
 
@@ -144,18 +145,16 @@ impl<D: Device> ValueWriter<D> {
     /// [`ValueWriter::finish`] in a class of its own.
     pub fn finish_with(mut self, durability: Durability) -> Result<Sequence> {
         self.check()?;
-        let list;
-        let chunked = !self.chunks.is_empty();
-        let value = if chunked {
+        let stored = if self.chunks.is_empty() {
+            // Short enough to be written whole.
+            self.engine.stored(&self.generation, &self.key, &self.rest)?
+        } else {
             let length = self.length();
             self.write_chunk()?;
-            list = encode_chunks(length, &self.chunks);
-            &list
-        } else {
-            &self.rest
+            Stored::chunked(encode_chunks(length, &self.chunks))
         };
         let engine = &self.engine;
-        let operation = [engine.put_operation(Arc::clone(&self.generation), &self.key, value, chunked)];
+        let operation = [engine.put_operation(Arc::clone(&self.generation), &self.key, &stored, None)];
         // The chunks belong to this generation of the table.
         let is_current = || engine.catalog.generation(self.generation.id).is_some();
         let Some(appended) = engine.append(&operation, durability, None, is_current)? else {
@@ -343,17 +342,27 @@ impl<D: Device> Engine<D> {
         key: &[u8],
         mut take: impl FnMut(&[u8]) -> T,
     ) -> Result<Option<Found<T>>> {
-        let mut candidates = Candidates::new();
-        self.lookup(generation, key, &mut candidates)?;
+        let (view, mut candidates) = (View::LATEST, Candidates::new());
+        self.lookup(generation, key, &view, &mut candidates)?;
         for candidate in &candidates {
+            let mut merged = false;
             let found = self.with_bytes(candidate.location, |bytes| {
-                Ok(match self.interpret(generation.id, key, candidate, bytes)? {
-                    Outcome::Value(value) => Some(Some(Found::Whole(take(value)))),
+                Ok(match self.interpret(generation.id, key, candidate, &view, bytes)? {
+                    Outcome::Value(value) => Some(Some(Found::Whole(take(&value)))),
                     Outcome::Chunks(length, chunks) => Some(Some(Found::Chunks(length, chunks))),
                     Outcome::Deleted => Some(None),
-                    Outcome::OtherKey => None,
+                    Outcome::Operand(_) => {
+                        merged = true;
+                        None
+                    }
+                    Outcome::Unseen => None,
                 })
             })?;
+            if merged {
+                // What operands make is in no place of the log.
+                let value = self.resolve(generation, key, &candidates, &view)?;
+                return Ok(value.map(|value| Found::Whole(take(&value))));
+            }
             if let Some(found) = found {
                 return Ok(found);
             }

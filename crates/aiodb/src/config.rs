@@ -63,6 +63,8 @@ pub struct Options {
     pub segment_bytes: u64,
     /// A checkpoint is made when this many bytes of log have been written since the last. Default 256 MiB.
     pub checkpoint_bytes: u64,
+    /// Memory for values that were read lately, in bytes; 0 reads every value from the device. Default 32 MiB.
+    pub cache_bytes: u64,
     /// Rebuild all indexes from the whole log while opening. Default false.
     pub rebuild_index: bool,
     /// Run background work on a thread of the store's own. Default true; a simulator switches it off and calls
@@ -82,6 +84,7 @@ impl Default for Options {
             direct: true,
             segment_bytes: 32 << 20,
             checkpoint_bytes: 256 << 20,
+            cache_bytes: 32 << 20,
             rebuild_index: false,
             background: true,
             hash_mask: u64::MAX,

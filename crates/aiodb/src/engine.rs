@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::background::Background;
+use crate::cache::ValueCache;
 use crate::catalog::{Catalog, Generation, check_name, kind_byte};
 use crate::checkpoint::Checkpoints;
 use crate::commit::Commit;
@@ -42,6 +43,7 @@ pub(crate) struct Engine<D: Device> {
     /// The environment of the `lmdb` tables, opened with the first of them.
     pub(crate) lmdb: OnceLock<LmdbIndex>,
     pub(crate) pins: Pins,
+    pub(crate) cache: ValueCache,
     pub(crate) holds: Holds,
     pub(crate) settling: Settling,
     /// Held by whoever commits an index.
@@ -114,6 +116,7 @@ impl<D: Device> Engine<D> {
             Checkpoints { begun: manifest.checkpoint, durable: manifest.checkpoint, ..Checkpoints::default() };
         Engine {
             block_bytes: report.block_bytes,
+            cache: ValueCache::new(options.cache_bytes),
             device,
             root: root.to_path_buf(),
             options,

@@ -24,6 +24,7 @@
 //! Start with [`Db`], [`Table`] and [`Options`]; what an acknowledged write means is said at [`Durability`].
 
 mod background;
+mod cache;
 mod catalog;
 mod checkpoint;
 mod checksum;
@@ -37,6 +38,7 @@ pub mod index;
 pub mod io;
 mod log;
 mod manifest;
+mod metrics;
 mod pins;
 mod publish;
 mod read;

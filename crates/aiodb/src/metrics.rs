@@ -1,0 +1,3 @@
+//! What a store counts and times while it works.
+
+pub(crate) mod counter;

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
+use crate::cache::Reuse;
 use crate::catalog::{Generation, TableIndex};
 use crate::engine::Engine;
 use crate::index::tail::Entry;
@@ -41,9 +42,15 @@ impl<D: Device> Engine<D> {
         let mut candidates = Candidates::new();
         self.lookup(generation, key, &mut candidates)?;
         for candidate in &candidates {
+            if let Some(cached) = self.cached(candidate.location, generation.id, key) {
+                return Ok(Some(cached.value().to_vec()));
+            }
             let outcome = self.with_bytes(candidate.location, |bytes| {
                 Ok(match self.interpret(generation.id, key, candidate, bytes)? {
-                    Outcome::Value(value) => Some(Ok(Some(value.to_vec()))),
+                    Outcome::Value(value) => {
+                        self.keep(candidate.location, generation.id, key, value, Reuse::Likely);
+                        Some(Ok(Some(value.to_vec())))
+                    }
                     Outcome::Chunks(length, chunks) => Some(Err((length, chunks))),
                     Outcome::Deleted => Some(Ok(None)),
                     Outcome::OtherKey => None,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::cache::{Cached, Reuse};
 use crate::catalog::TableSlot;
 use crate::engine::{Engine, Handle};
 use crate::index::{Candidate, Candidates, Location};
@@ -14,6 +15,9 @@ use crate::{Error, Result};
 
 /// A read up to this length uses a buffer that was registered with the device; longer ones allocate.
 const BUFFER_BYTES: usize = 8 << 10;
+
+/// After so many answers in a row that needed no device, the device is asked for finished reads.
+const MAX_STREAK: u32 = 16;
 
 /// Keeps up to `depth` gets in flight from one thread, each with at most one device read at a time.
 ///
@@ -41,6 +45,8 @@ pub struct Reader<D: Device> {
     free: Vec<u32>,
     /// Gets that are answered without the device, or whose last read is in.
     answered: Vec<u32>,
+    /// Answers given since the device was last looked at.
+    streak: u32,
     /// What the last answer lies in: given back at the next call.
     held: Option<Held>,
 }
@@ -72,6 +78,7 @@ struct Get {
     chunks: Vec<Chunk>,
     next_chunk: usize,
     value: Vec<u8>,
+    cached: Option<Cached>,
     answer: Option<Result<Answer>>,
 }
 
@@ -81,6 +88,8 @@ enum Answer {
     Absent,
     /// In `Get::value`.
     Copied,
+    /// In `Get::cached`.
+    Cached,
 }
 
 /// What to do with bytes that have arrived.
@@ -100,7 +109,7 @@ impl<D: Device> Reader<D> {
         let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes);
         let gets = (0..depth).map(|_| Get::default()).collect();
         let free = (0..depth as u32).rev().collect();
-        Ok(Reader { engine, table, reads, gets, free, answered: Vec::with_capacity(depth), held: None })
+        Ok(Reader { engine, table, reads, gets, free, answered: Vec::with_capacity(depth), streak: 0, held: None })
     }
 
     /// Gets submitted and not yet returned by [`Reader::poll`].
@@ -142,15 +151,22 @@ impl<D: Device> Reader<D> {
     pub fn poll(&mut self) -> Result<Option<Got<'_>>> {
         self.give_back();
         loop {
-            if let Some(number) = self.answered.pop() {
+            // Answers from the cache must not keep those of the device waiting for ever.
+            let look = self.answered.is_empty() || self.streak >= MAX_STREAK;
+            if let Some(number) = self.answered.pop_if(|_| !look) {
+                self.streak += 1;
                 self.held = Some(Held { get: number, slot: None });
-                let get = &mut self.gets[number as usize];
-                let answer = get.answer.take().expect("an answered get has its answer");
-                let value = answer.map(|answer| (answer == Answer::Copied).then_some(&get.value[..]));
-                return Ok(Some(Got { token: get.token, value }));
+                return Ok(Some(self.gets[number as usize].got()));
             }
-            let polled = self.reads.poll(true).map_err(|e| Error::io("read from", &self.engine.root, &e))?;
-            let Some(Done { slot, token, outcome }) = polled else { return Ok(None) };
+            self.streak = 0;
+            let wait = self.answered.is_empty();
+            let polled = self.reads.poll(wait).map_err(|e| Error::io("read from", &self.engine.root, &e))?;
+            let Some(Done { slot, token, outcome }) = polled else {
+                if wait {
+                    return Ok(None);
+                }
+                continue;
+            };
             let number = token as u32;
             let get = &mut self.gets[number as usize];
             let location = get.location();
@@ -161,8 +177,9 @@ impl<D: Device> Reader<D> {
             match next {
                 Ok(Next::Value(range)) => {
                     self.held = Some(Held { get: number, slot: Some(slot) });
-                    let value = Ok(Some(&self.reads.bytes(slot)[range]));
-                    return Ok(Some(Got { token: self.gets[number as usize].token, value }));
+                    let (get, value) = (&self.gets[number as usize], &self.reads.bytes(slot)[range]);
+                    self.engine.keep(location, get.table, &get.key, value, Reuse::Likely);
+                    return Ok(Some(Got { token: get.token, value: Ok(Some(value)) }));
                 }
                 Ok(Next::Continue) => {
                     self.reads.release(slot);
@@ -192,6 +209,13 @@ impl<D: Device> Reader<D> {
                 let error = self.engine.damaged(location, "the index refers to a segment that does not exist");
                 return self.answer(number, Err(error));
             };
+            if get.chunks.is_empty() {
+                get.cached = self.engine.cached(location, get.table, &get.key);
+                if get.cached.is_some() {
+                    get.answer = Some(Ok(Answer::Cached));
+                    continue;
+                }
+            }
             let length = self.engine.read_length(location);
             if !self.engine.is_written(segment, location) {
                 let mut copy = Vec::with_capacity(length);
@@ -226,6 +250,7 @@ impl<D: Device> Reader<D> {
             self.reads.release(slot);
         }
         self.free.push(held.get);
+        self.gets[held.get as usize].cached = None;
         if let Some(pin) = self.gets[held.get as usize].pin.take() {
             self.engine.pins.unpin(pin);
         }
@@ -243,6 +268,17 @@ impl<D: Device> Drop for Reader<D> {
 }
 
 impl Get {
+    /// The answer, which has been found.
+    fn got(&mut self) -> Got<'_> {
+        let answer = self.answer.take().expect("an answered get has its answer");
+        let value = answer.map(|answer| match answer {
+            Answer::Absent => None,
+            Answer::Copied => Some(&self.value[..]),
+            Answer::Cached => self.cached.as_ref().map(Cached::value),
+        });
+        Got { token: self.token, value }
+    }
+
     fn is_complete(&self) -> bool {
         if self.chunks.is_empty() {
             self.next_candidate == self.candidates.len()

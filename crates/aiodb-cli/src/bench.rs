@@ -33,7 +33,7 @@ use crate::CliError;
 use outcome::{Outcome, Rows};
 use table::Table;
 
-/// The arguments of `aiodb bench`.
+/// Measure stores beside the limits of the device
 #[derive(Args)]
 pub struct BenchArgs {
     #[command(subcommand)]

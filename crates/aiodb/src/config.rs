@@ -1,5 +1,6 @@
 //! What a user can choose.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What an acknowledged write has survived, see `docs/durability.md`. In every class it survives the death of the
@@ -65,6 +66,10 @@ pub struct Options {
     pub checkpoint_bytes: u64,
     /// Memory for values that were read lately, in bytes; 0 reads every value from the device. Default 32 MiB.
     pub cache_bytes: u64,
+    /// While the store is open, a file that is replaced about every second by its metrics as Prometheus text (see
+    /// [`crate::Metrics`]), and removed when it is closed; needs `background`. `aiodb stat --watch` looks for it at
+    /// `metrics.prom` in the store's directory. Default none.
+    pub metrics_file: Option<PathBuf>,
     /// Rebuild all indexes from the whole log while opening. Default false.
     pub rebuild_index: bool,
     /// Run background work on a thread of the store's own. Default true; a simulator switches it off and calls
@@ -85,6 +90,7 @@ impl Default for Options {
             segment_bytes: 32 << 20,
             checkpoint_bytes: 256 << 20,
             cache_bytes: 32 << 20,
+            metrics_file: None,
             rebuild_index: false,
             background: true,
             hash_mask: u64::MAX,

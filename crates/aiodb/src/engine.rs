@@ -19,6 +19,7 @@ use crate::log::batch::{Append, SEPARATE_VALUE_BYTES};
 use crate::log::record::{Chunk, Kind, chunk_list_bytes, encode_chunks};
 use crate::log::{Position, Segments};
 use crate::manifest::{Identity, Manifest, damage_error, read_file, replace_file};
+use crate::metrics::Meters;
 use crate::pins::Pins;
 use crate::publish::Settling;
 use crate::reclaim::Victim;
@@ -44,6 +45,7 @@ pub(crate) struct Engine<D: Device> {
     pub(crate) lmdb: OnceLock<LmdbIndex>,
     pub(crate) pins: Pins,
     pub(crate) cache: ValueCache,
+    pub(crate) meters: Meters,
     pub(crate) holds: Holds,
     pub(crate) settling: Settling,
     /// Held by whoever commits an index.
@@ -117,6 +119,7 @@ impl<D: Device> Engine<D> {
         Engine {
             block_bytes: report.block_bytes,
             cache: ValueCache::new(options.cache_bytes),
+            meters: Meters::default(),
             device,
             root: root.to_path_buf(),
             options,
@@ -348,6 +351,7 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         self.background.stop();
+        self.remove_metrics_file();
         let outcome = match self.commit.failure() {
             // What can be known is on the device already; the next open recovers it.
             Some(cause) => Err(Error::Failed { cause: cause.to_string() }),

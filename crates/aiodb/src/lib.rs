@@ -53,6 +53,7 @@ pub use background::Step;
 pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options};
 pub use db::{Batch, Db, Table};
 pub use error::{Error, Result};
+pub use metrics::{Distribution, Metrics};
 pub use reader::{Got, Reader};
 pub use stats::{Stats, TableStats};
 pub use verify::VerifyReport;

@@ -126,6 +126,10 @@ impl Device for Disk {
         self.0.start.elapsed().as_millis() as u64
     }
 
+    fn clock_ns(&self) -> u64 {
+        self.0.start.elapsed().as_nanos() as u64
+    }
+
     fn random(&self) -> u64 {
         let mut bytes = [0; 8];
         // SAFETY: the buffer has the length given.

@@ -212,6 +212,7 @@ impl<D: Device> Engine<D> {
     /// Reads the records under a tag and retires all but the newest of each key.
     fn settle(&self, unsettled: &Unsettled) {
         let TableIndex::Hash(index) = &unsettled.generation.index else { unreachable!("only tags are settled") };
+        self.meters.settled_tags.count();
         let pin = self.pins.pin();
         // A record that cannot be read stays in the index, so that a get of it reports the damage.
         if let Err(error) = self.settle_tag(index, unsettled) {

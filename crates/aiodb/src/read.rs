@@ -77,6 +77,7 @@ impl<D: Device> Engine<D> {
                 found.extend(locations.into_iter().map(whole));
             }
         }
+        self.meters.looked_up(found.len());
         Ok(())
     }
 
@@ -193,7 +194,7 @@ impl<D: Device> Engine<D> {
         let head = (u64::from(location.offset) - start) as usize;
         let span = (head + length).next_multiple_of(block as usize);
         with_scratch(span, |buffer| {
-            let read = segment.file.read_at(&mut buffer[..span], start);
+            let read = self.timed(&self.meters.get_read_wait, || segment.file.read_at(&mut buffer[..span], start));
             let read = read.map_err(|e| Error::io("read", self.segments.path(segment.number), &e))?;
             if read < head + length {
                 return Err(self.damaged(location, "the file ends before the record does"));

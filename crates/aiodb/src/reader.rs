@@ -106,7 +106,8 @@ impl<D: Device> Reader<D> {
             return Err(Error::Option { option: "depth", value: depth.to_string(), allowed: "1 to 4096" });
         }
         let queue = engine.device.queue(depth).map_err(|e| Error::io("make a read queue for", &engine.root, &e))?;
-        let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes);
+        let (device, waits) = (engine.device.clone(), Arc::clone(&engine.meters.reader_read_wait));
+        let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes).timed(move || device.clock_ns(), waits);
         let gets = (0..depth).map(|_| Get::default()).collect();
         let free = (0..depth as u32).rev().collect();
         Ok(Reader { engine, table, reads, gets, free, answered: Vec::with_capacity(depth), streak: 0, held: None })

@@ -1,10 +1,9 @@
 //! `stat` and `verify`.
 
-use crate::{BOTH_INDEXES, Place};
+use crate::{BOTH_INDEXES, Place, Ran};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 #[test]
@@ -29,8 +28,7 @@ fn a_store_that_another_process_has_open_can_be_watched() {
     let place = Place::new();
     let refused = place.run("stat", &["--watch", "--json"]).exits(3);
     assert_eq!(refused.error_kind(), "input");
-    let mut load = Command::new(env!("CARGO_BIN_EXE_aiodb"));
-    let mut load = load.arg("load").arg(place.store()).stdin(Stdio::piped()).spawn().unwrap();
+    let mut load = place.spawn("load", &["-", "--format", "tsv"]);
     let mut input = load.stdin.take().unwrap();
     writeln!(input, "k\tv").unwrap();
     input.flush().unwrap();
@@ -43,7 +41,7 @@ fn a_store_that_another_process_has_open_can_be_watched() {
     let json = place.run("stat", &["--watch", "--times", "1", "--json"]).exits(0).json();
     assert!(json["log_file_bytes"]["value"].as_f64().unwrap() > 0.0, "{json}");
     drop(input);
-    assert!(load.wait().unwrap().success());
+    Ran::ended(load).exits(0);
     place.run("stat", &["--watch", "--times", "1"]).exits(3);
     assert_eq!(place.get("k", &[]), b"v");
 }

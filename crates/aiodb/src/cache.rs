@@ -4,6 +4,10 @@
 //! stale. An overwrite or a move puts the key's bytes elsewhere; what lay at the old place is not asked for any more and
 //! leaves the cache by itself. Nothing needs to be told of writes, and the index stays the only judge of what is current.
 //!
+//! An entry is the whole value of one put, as it was given. Operands, parts of large values and records that expire are
+//! not kept. Only gets of the present ask and fill the cache: a scan would push out what is asked for again, and a
+//! snapshot mostly reads what nobody else will.
+//!
 //! Eviction is that of `quick_cache`: CLOCK-Pro in the manner of S3-FIFO. An entry that was asked for once leaves after a
 //! short while, so reading everything once does not push out what is read again and again.
 
@@ -14,9 +18,12 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
 use crate::engine::Engine;
-use crate::index::Location;
+use crate::index::stack::Entry;
+use crate::index::{Candidate, Location};
 use crate::io::Device;
+use crate::log::record::Kind;
 use crate::metrics::counter::Counter;
+use crate::snapshot::View;
 
 /// Locks that the entries are spread over. Fixed, so that what is evicted does not depend on the machine.
 const SHARDS: u64 = 16;
@@ -47,16 +54,6 @@ impl Hash for Place {
         // A life belongs to one segment.
         hasher.write_u64(self.life << 32 ^ u64::from(self.offset));
     }
-}
-
-/// Whether what was read is worth keeping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reuse {
-    /// A get of a key.
-    Likely,
-    /// Part of reading everything: it must not fill the cache.
-    #[allow(dead_code, reason = "scans and backups say so")]
-    Unlikely,
 }
 
 /// The cache of one store.
@@ -136,9 +133,9 @@ impl ValueCache {
     }
 
     /// Keeps a copy of a key and the value that was read from a place and has been checked.
-    pub(crate) fn insert(&self, place: Place, table: u32, key: &[u8], value: &[u8], reuse: Reuse) {
+    pub(crate) fn insert(&self, place: Place, table: u32, key: &[u8], value: &[u8]) {
         let Some(entries) = &self.entries else { return };
-        if reuse == Reuse::Likely && key.len() + value.len() <= self.longest_bytes {
+        if key.len() + value.len() <= self.longest_bytes {
             entries.insert(place, Cached::new(table, key, value));
         }
     }
@@ -155,22 +152,26 @@ impl ValueCache {
 }
 
 impl<D: Device> Engine<D> {
-    /// What is cached of a key's record at a location. The caller holds a pin, so that the segment's life is still that
-    /// of the look-up. The record of another key there counts as not cached: the log says what that means.
-    pub(crate) fn cached(&self, location: Location, table: u32, key: &[u8]) -> Option<Cached> {
-        if !self.cache.is_on() {
+    /// What is cached of a key's value at a candidate's place, for a get of the present. The caller holds a pin, so that
+    /// the segment's life is still that of the look-up. The record of another key there counts as not cached: the log
+    /// says what that means.
+    pub(crate) fn cached(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
+        let may_be_kept =
+            |entry: Entry| entry.kind == Kind::Put && !entry.form.chunked && entry.form.expires_ms.is_none();
+        if !self.cache.is_on() || !view.is_present() || !candidate.known.is_none_or(may_be_kept) {
             return None;
         }
-        self.cache.get(self.place(location)?).filter(|cached| cached.is_of(table, key))
+        self.cache.get(self.place(candidate.location)?).filter(|cached| cached.is_of(table, key))
     }
 
-    /// Keeps the value that a get has found at a location and checked.
-    pub(crate) fn keep(&self, location: Location, table: u32, key: &[u8], value: &[u8], reuse: Reuse) {
+    /// Keeps the whole value of a put that a get of the present has found at a location and checked. A record that
+    /// expires must not be kept: entries do not know when.
+    pub(crate) fn keep(&self, location: Location, table: u32, key: &[u8], value: &[u8]) {
         if !self.cache.is_on() {
             return;
         }
         if let Some(place) = self.place(location) {
-            self.cache.insert(place, table, key, value, reuse);
+            self.cache.insert(place, table, key, value);
         }
     }
 

@@ -1,4 +1,4 @@
-use super::{ENTRY_OVERHEAD_BYTES, Place, Reuse, ValueCache};
+use super::{ENTRY_OVERHEAD_BYTES, Place, ValueCache};
 
 fn place(number: u64) -> Place {
     Place { segment: (number >> 12) as u32, offset: (number as u32 & 0xfff) << 12, life: number >> 12 }
@@ -12,7 +12,7 @@ fn get(cache: &ValueCache, number: u64, length: usize) -> bool {
         assert_eq!(cached.value(), content(number, length), "the value at place {number}");
         return true;
     }
-    cache.insert(place(number), 3, &key, &content(number, length), Reuse::Likely);
+    cache.insert(place(number), 3, &key, &content(number, length));
     false
 }
 
@@ -29,7 +29,7 @@ fn zipf(random: &mut fastrand::Rng, count: u64) -> u64 {
 fn lives_segments_and_offsets_are_told_apart() {
     let cache = ValueCache::new(1 << 20);
     let first = Place { segment: 1, offset: 4096, life: 7 };
-    cache.insert(first, 1, b"key", b"first", Reuse::Likely);
+    cache.insert(first, 1, b"key", b"first");
     assert_eq!(cache.get(first).expect("just inserted").value(), b"first");
     for other in [Place { segment: 2, ..first }, Place { offset: 8192, ..first }, Place { life: 8, ..first }] {
         assert!(cache.get(other).is_none());
@@ -65,13 +65,6 @@ fn a_long_value_pushes_nothing_out() {
     get(&cache, 2, (1 << 20) / 16 / 8);
     assert_eq!(cache.used_bytes(), before, "it takes more than its share of a shard");
     assert!(get(&cache, 1, 100));
-}
-
-#[test]
-fn what_will_not_be_read_again_is_not_kept() {
-    let cache = ValueCache::new(1 << 20);
-    cache.insert(place(1), 1, b"key", b"scanned", Reuse::Unlikely);
-    assert!(cache.get(place(1)).is_none() && cache.used_bytes() == 0);
 }
 
 /// What is popular must stay although everything else is read once in between, ten times the cache's size. The same

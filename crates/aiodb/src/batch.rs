@@ -22,7 +22,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn write_batch(&self, batch: &Batch<D>, durability: Durability) -> Result<Sequence> {
         let AppendedBatch { sequence, unpublished, staging: _staging } = self.append_batch(batch, durability)?;
         if let Some((state, number)) = unpublished {
-            self.wait_durable(state, number)?;
+            self.timed(&self.meters.acknowledge_wait, || self.wait_durable(state, number))?;
         }
         Ok(sequence)
     }

@@ -25,6 +25,7 @@
 
 mod background;
 mod batch;
+mod cache;
 mod catalog;
 mod checkpoint;
 mod checksum;
@@ -42,6 +43,7 @@ pub mod io;
 mod log;
 mod manifest;
 pub mod merge;
+mod metrics;
 mod pins;
 mod publish;
 mod read;
@@ -65,6 +67,7 @@ pub use db::{Batch, Db, Table};
 pub use error::{Error, Result};
 pub use futures::{GetFuture, WriteFuture};
 pub use merge::{MergeOperator, MergeOperators};
+pub use metrics::{Distribution, Metrics};
 pub use reader::{Got, Reader};
 pub use scan::{Scan, ScanOptions};
 pub use sequence::Sequence;

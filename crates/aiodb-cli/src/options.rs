@@ -29,7 +29,13 @@ pub struct StoreArgs {
 impl StoreArgs {
     /// The engine's options for a store that must be there already.
     pub fn options(&self) -> Options {
-        Options { create: false, backend: self.backend.into(), ..Options::default() }
+        let metrics_file = Some(self.metrics_file());
+        Options { create: false, backend: self.backend.into(), metrics_file, ..Options::default() }
+    }
+
+    /// Where a command that works for long tells others what it is doing: `stat --watch` looks there.
+    pub fn metrics_file(&self) -> PathBuf {
+        self.store.join("metrics.prom")
     }
 
     /// Opens the store with certain options.
@@ -57,7 +63,10 @@ pub struct ReadArgs {
 impl ReadArgs {
     /// The engine's options for a store that must be there already.
     pub fn options(&self) -> Options {
-        Options { read_only: self.read_only, ..self.store.options() }
+        let options = self.store.options();
+        // Reading alone leaves no file either.
+        let metrics_file = options.metrics_file.filter(|_| !self.read_only);
+        Options { read_only: self.read_only, metrics_file, ..options }
     }
 
     /// Opens the store; it must be there already.

@@ -1,30 +1,37 @@
 //! What all handles of one open store share, and how it comes into being and ends.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::background::Background;
-use crate::catalog::{Catalog, Generation, check_name, kind_byte};
+use crate::cache::ValueCache;
+use crate::catalog::{Catalog, Generation, Settings, check_name, is_name};
 use crate::checkpoint::Checkpoints;
 use crate::commit::Commit;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::directories::{self, Found};
+use crate::futures::Futures;
 use crate::holds::Holds;
 use crate::index::lmdb::LmdbIndex;
+use crate::index::lmdb::codec::MAX_WHOLE_KEY_BYTES;
 use crate::index::tail::Frozen;
 use crate::io::{Access, Device, Report};
 use crate::log::Segments;
 use crate::log::batch::{Append, SEPARATE_VALUE_BYTES};
-use crate::log::record::{Chunk, Kind, chunk_list_bytes, encode_chunks};
+use crate::log::record::{Chunk, Form, Kind, chunk_list_bytes, encode_chunks};
 use crate::manifest::{Identity, Manifest, damage_error, read_file};
+use crate::metrics::Meters;
 use crate::pins::Pins;
-use crate::publish::Settling;
 use crate::reclaim::Victim;
 use crate::recovery::Recovered;
+use crate::settle::Settling;
+use crate::snapshot::Snapshots;
 use crate::write::Operation;
-use crate::{Durability, Error, IndexKind, Options, Result};
+use crate::{Compression, Durability, Error, IndexKind, Options, Result, Sequence, TableOptions};
 
 /// Values up to this length are written whole.
 const MAX_WHOLE_VALUE_BYTES: u64 = 1 << 20;
@@ -44,7 +51,12 @@ pub(crate) struct Engine<D: Device> {
     /// The environment of the `lmdb` tables, opened with the first of them.
     pub(crate) lmdb: OnceLock<LmdbIndex>,
     pub(crate) pins: Pins,
-    pub(crate) holds: Holds,
+    /// Writers between append and publication.
+    pub(crate) publishers: Pins,
+    pub(crate) cache: ValueCache,
+    pub(crate) meters: Meters,
+    pub(crate) holds: Arc<Holds>,
+    pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) settling: Settling,
     /// Held by whoever commits an index.
     pub(crate) checkpointing: Mutex<()>,
@@ -52,13 +64,17 @@ pub(crate) struct Engine<D: Device> {
     /// The frozen tail that is being committed, or that could not be.
     pub(crate) unfinished_commit: Mutex<Option<Frozen>>,
     pub(crate) reclaiming: Mutex<Option<Victim>>,
-    /// Generations that no table has any more, to be taken out of counts and indexes.
-    pub(crate) forgotten: Mutex<Vec<Arc<Generation>>>,
+    /// Generations that no table has any more, to be taken out of counts and indexes when the holds before the stamp are
+    /// over.
+    pub(crate) forgotten: Mutex<Vec<(Arc<Generation>, u64)>>,
     /// The life of the log's last segment when each large put began: its chunks lie there or later, not yet named.
     staging: Mutex<BTreeMap<u64, u64>>,
     next_staging: AtomicU64,
     pub(crate) background: Background,
+    pub(crate) futures: Futures<D>,
     pub(crate) recovered: OnceLock<Recovered>,
+    /// The store's clock, in milliseconds since 1970: how far it has come, see [`Engine::now_ms`].
+    pub(crate) time_ms: AtomicU64,
     closed: AtomicBool,
     /// The last failure of background work, for `stat`; foreground calls report their own.
     trouble: Mutex<Option<String>>,
@@ -102,7 +118,7 @@ impl<D: Device> Engine<D> {
         let segments = Segments::new(device.clone(), directories, access, identity.store, identity.segment_bytes);
         let catalog = Catalog::new(identity.store, identity.segment_bytes);
         for table in &manifest.tables {
-            catalog.apply_create(&table.name, table.kind, table.id);
+            catalog.apply_create(&table.name, &table.settings, table.id);
         }
         catalog.raise_next_id(manifest.next_table);
         let buffer_bytes = crate::commit::buffer_bytes(identity.segment_bytes);
@@ -110,8 +126,11 @@ impl<D: Device> Engine<D> {
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);
         let checkpoints =
             Checkpoints { begun: manifest.checkpoint, durable: manifest.checkpoint, ..Checkpoints::default() };
+        let holds = Arc::new(Holds::default());
         Engine {
             block_bytes: report.block_bytes,
+            cache: ValueCache::new(options.cache_bytes),
+            meters: Meters::default(),
             device,
             root,
             options,
@@ -122,7 +141,9 @@ impl<D: Device> Engine<D> {
             catalog,
             lmdb: OnceLock::new(),
             pins: Pins::default(),
-            holds: Holds::default(),
+            publishers: Pins::default(),
+            snapshots: Arc::new(Snapshots::new(Arc::clone(&holds))),
+            holds,
             settling: Settling::default(),
             checkpointing: Mutex::default(),
             checkpoints: Mutex::new(checkpoints),
@@ -132,7 +153,9 @@ impl<D: Device> Engine<D> {
             staging: Mutex::default(),
             next_staging: AtomicU64::new(0),
             background: Background::default(),
+            futures: Futures::default(),
             recovered: OnceLock::new(),
+            time_ms: AtomicU64::new(manifest.time_ms),
             closed: AtomicBool::new(false),
             trouble: Mutex::default(),
             locks: Mutex::new(locks),
@@ -142,7 +165,8 @@ impl<D: Device> Engine<D> {
     /// Loads the checkpointed indexes. Returns the tables whose index is lost or is to be made again.
     fn load_indexes(&self, manifest: &Manifest) -> Result<BTreeSet<u32>> {
         let mut rebuild = BTreeSet::new();
-        let lmdb_tables: Vec<_> = manifest.tables.iter().filter(|table| table.kind == IndexKind::Lmdb).collect();
+        let lmdb_tables: Vec<_> =
+            manifest.tables.iter().filter(|table| table.settings.kind == IndexKind::Lmdb).collect();
         if !lmdb_tables.is_empty() {
             let path = self.lmdb_path();
             if self.options.rebuild_index && path.exists() {
@@ -156,7 +180,7 @@ impl<D: Device> Engine<D> {
         }
         for table in &manifest.tables {
             let Some(generation) = self.catalog.generation(table.id) else { continue };
-            let lost = table.kind == IndexKind::Hash
+            let lost = table.settings.kind == IndexKind::Hash
                 && (self.options.rebuild_index || self.load_hash(&generation, table.checkpoint)?.is_none());
             if lost {
                 rebuild.insert(table.id);
@@ -172,7 +196,8 @@ impl<D: Device> Engine<D> {
     /// Opens what tables of this kind need.
     pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<()> {
         if kind == IndexKind::Lmdb && self.lmdb.get().is_none() {
-            let index = LmdbIndex::open(&self.lmdb_path(), self.segments.store, self.options.read_only)?;
+            let (read_only, snapshots) = (self.options.read_only, Arc::clone(&self.snapshots));
+            let index = LmdbIndex::open(&self.lmdb_path(), self.segments.store, snapshots, read_only)?;
             // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
             let _ = self.lmdb.set(index);
         }
@@ -184,7 +209,8 @@ impl<D: Device> Engine<D> {
         let Some(lmdb) = self.lmdb.get() else { return };
         for table in lmdb.tables() {
             if self.catalog.generation(table).is_none() {
-                let orphan = Generation::new(table, IndexKind::Lmdb, self.segments.segment_bytes);
+                let settings = Settings::new(&IndexKind::Lmdb.into());
+                let orphan = Generation::new(table, settings, self.segments.segment_bytes);
                 self.forget_generation(Some(Arc::new(orphan)));
             }
         }
@@ -246,28 +272,49 @@ impl<D: Device> Engine<D> {
         key: &[u8],
         value: &[u8],
         durability: Durability,
-    ) -> Result<()> {
-        if value.len() <= self.whole_value_bytes() {
-            let operation = self.put_operation(generation, key, value, false);
-            return self.write(&[operation], durability);
-        }
-        let _staging = self.begin_staging();
-        let list = self.write_chunks(&generation, key, value)?;
-        let operation = self.put_operation(generation, key, &list, true);
+        expires_ms: Option<NonZeroU64>,
+    ) -> Result<Sequence> {
+        let _staging = (value.len() > self.whole_value_bytes()).then(|| self.begin_staging());
+        let stored = self.stored(&generation, key, value)?;
+        let operation = self.put_operation(generation, key, &stored, expires_ms);
         self.write(&[operation], durability)
     }
 
-    /// A put as an operation; `chunked` says that the value is a list of chunks.
+    /// A value as its record has it: compressed if the table says so and it is worth it, a list of chunks if it is large.
+    /// The caller has begun staging if it is.
+    pub(crate) fn stored<'a>(&self, generation: &Arc<Generation>, key: &[u8], value: &'a [u8]) -> Result<Stored<'a>> {
+        let mut form = Form::default();
+        if value.len() > self.whole_value_bytes() {
+            form.chunked = true;
+            return Ok(Stored { bytes: Cow::Owned(self.write_chunks(generation, key, value)?), form });
+        }
+        let compressed = generation.settings.compression.compress(value);
+        form.compressed = compressed.is_some();
+        Ok(Stored { bytes: compressed.map_or(Cow::Borrowed(value), Cow::Owned), form })
+    }
+
     pub(crate) fn put_operation<'a>(
         &self,
         generation: Arc<Generation>,
         key: &'a [u8],
-        value: &'a [u8],
-        chunked: bool,
+        stored: &'a Stored<'_>,
+        expires_ms: Option<NonZeroU64>,
     ) -> Operation<'a> {
-        let mut append = Append::new(Kind::Put, generation.id, key, value);
-        (append.separate, append.chunked) = (generation.separates(value.len()), chunked);
+        let mut append = Append::new(Kind::Put, generation.id, key, &stored.bytes);
+        append.form = Form { expires_ms, ..stored.form };
+        append.separate = generation.separates(key, stored.bytes.len());
         Operation { hash: self.hash(key), generation: Some(generation), append }
+    }
+
+    pub(crate) fn merge_operation<'a>(
+        &self,
+        generation: Arc<Generation>,
+        key: &'a [u8],
+        operand: &'a Stored<'_>,
+    ) -> Operation<'a> {
+        let mut operation = self.put_operation(generation, key, operand, None);
+        operation.append.kind = Kind::Merge;
+        operation
     }
 
     pub(crate) fn delete_operation<'a>(&self, generation: Arc<Generation>, key: &'a [u8]) -> Operation<'a> {
@@ -275,27 +322,50 @@ impl<D: Device> Engine<D> {
         Operation { hash: self.hash(key), generation: Some(generation), append }
     }
 
+    /// `end` is as [`encode_range_end`] makes it.
+    pub(crate) fn range_operation<'a>(
+        &self,
+        generation: Arc<Generation>,
+        start: &'a [u8],
+        end: &'a [u8],
+    ) -> Operation<'a> {
+        let append = Append::new(Kind::RangeDelete, generation.id, start, end);
+        Operation { hash: 0, generation: Some(generation), append }
+    }
+
     /// Appends a large value's chunks; returns the list that names them. The caller has begun staging.
     pub(crate) fn write_chunks(&self, generation: &Arc<Generation>, key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
-        let mut chunks = Vec::new();
-        for part in value.chunks(self.whole_value_bytes()) {
-            let mut append = Append::new(Kind::Chunk, generation.id, key, part);
-            append.separate = true;
-            let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: 0 };
-            // The record that names the chunks is durable only if everything before it is.
-            let placed = self.write_placed(&[operation], Durability::None)?;
-            let checksum = placed[0].separate.expect("a chunk is separate");
-            chunks.push(Chunk { location: placed[0].location, checksum });
-        }
+        let parts = value.chunks(self.whole_value_bytes());
+        let chunks = parts.map(|part| self.write_chunk(generation, key, part)).collect::<Result<Vec<_>>>()?;
         Ok(encode_chunks(value.len() as u64, &chunks))
+    }
+
+    /// Appends one part of a large value.
+    pub(crate) fn write_chunk(&self, generation: &Arc<Generation>, key: &[u8], part: &[u8]) -> Result<Chunk> {
+        let mut append = Append::new(Kind::Chunk, generation.id, key, part);
+        append.separate = true;
+        let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: 0 };
+        // The record that names the chunks is durable only if everything before it is.
+        let placed = self.write_placed(&[operation], Durability::None)?;
+        let checksum = placed[0].separate.expect("a chunk is separate");
+        Ok(Chunk { location: placed[0].location, checksum })
     }
 
     /// Keeps reclaim away from chunks that no record names yet.
     pub(crate) fn begin_staging(&self) -> Staging<'_> {
+        Staging { staging: &self.staging, token: self.stage() }
+    }
+
+    /// [`Engine::begin_staging`] for those who cannot borrow: to be ended by [`Engine::unstage`].
+    pub(crate) fn stage(&self) -> u64 {
         let token = self.next_staging.fetch_add(1, Ordering::Relaxed);
         let mut staging = self.staging.lock().expect("no code panics while it stages");
         staging.insert(token, self.commit.log_end().life);
-        Staging { staging: &self.staging, token }
+        token
+    }
+
+    pub(crate) fn unstage(&self, token: u64) {
+        self.staging.lock().expect("no code panics while it stages").remove(&token);
     }
 
     /// Segments of this life or a later one may hold chunks that no record names yet.
@@ -304,17 +374,19 @@ impl<D: Device> Engine<D> {
         staging.values().copied().min().unwrap_or(u64::MAX)
     }
 
-    pub(crate) fn create_table(&self, name: &str, kind: IndexKind) -> Result<()> {
+    pub(crate) fn create_table(&self, name: &str, options: &TableOptions) -> Result<()> {
         check_name(name)?;
         self.commit.check()?;
+        let settings = Settings::new(options);
+        check_settings(&settings)?;
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         if let Ok(slot) = self.catalog.find(name) {
-            return Err(Error::TableExists { name: name.to_string(), kind: slot.kind.name() });
+            return Err(Error::TableExists { name: name.to_string(), kind: slot.settings.kind.name() });
         }
-        self.open_index_of(kind)?;
+        self.open_index_of(settings.kind)?;
         let id = self.catalog.next_id();
-        self.write_table_record(Kind::TableCreate, id, name, &[kind_byte(kind)])?;
-        self.catalog.apply_create(name, kind, id);
+        self.write_table_record(Kind::TableCreate, id, name, &settings.encode())?;
+        self.catalog.apply_create(name, &settings, id);
         Ok(())
     }
 
@@ -324,7 +396,7 @@ impl<D: Device> Engine<D> {
         let old = slot.generation()?.id;
         let id = self.catalog.next_id();
         self.write_table_record(Kind::TableTruncate, old, name, &id.to_le_bytes())?;
-        self.forget_generation(self.catalog.apply_create(name, slot.kind, id));
+        self.forget_generation(self.catalog.apply_create(name, &slot.settings, id));
         Ok(())
     }
 
@@ -339,7 +411,7 @@ impl<D: Device> Engine<D> {
     /// Changes of the catalog are always durable before they are visible.
     fn write_table_record(&self, kind: Kind, id: u32, name: &str, value: &[u8]) -> Result<()> {
         let append = Append::new(kind, id, name.as_bytes(), value);
-        self.write(&[Operation { generation: None, append, hash: 0 }], Durability::Sync)
+        self.write(&[Operation { generation: None, append, hash: 0 }], Durability::Sync).map(drop)
     }
 
     /// Makes everything durable, writes a checkpoint and refuses everything from then on.
@@ -348,6 +420,8 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         self.background.stop();
+        self.futures.stop();
+        self.remove_metrics_file();
         let outcome = match self.commit.failure() {
             // What can be known is on the device already; the next open recovers it.
             Some(cause) => Err(Error::Failed { cause: cause.to_string() }),
@@ -393,11 +467,51 @@ impl Drop for Staging<'_> {
     }
 }
 
-impl Generation {
-    /// Whether a value of this length lies on blocks of its own.
-    pub(crate) fn separates(&self, value_bytes: usize) -> bool {
-        self.kind() == IndexKind::Lmdb && value_bytes >= SEPARATE_VALUE_BYTES
+/// A value as its record has it.
+pub(crate) struct Stored<'a> {
+    pub(crate) bytes: Cow<'a, [u8]>,
+    pub(crate) form: Form,
+}
+
+impl Stored<'static> {
+    /// No value.
+    pub(crate) fn empty() -> Stored<'static> {
+        Stored::whole(Vec::new())
     }
+
+    /// A list of chunks.
+    pub(crate) fn chunked(list: Vec<u8>) -> Stored<'static> {
+        Stored { bytes: Cow::Owned(list), form: Form { chunked: true, ..Form::default() } }
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn whole(bytes: Vec<u8>) -> Stored<'static> {
+        Stored { bytes: Cow::Owned(bytes), form: Form::default() }
+    }
+}
+
+impl Generation {
+    /// Whether a value of this length lies on blocks of its own. A key that the index cannot keep whole stays with its
+    /// value, where a scan finds it.
+    pub(crate) fn separates(&self, key: &[u8], value_bytes: usize) -> bool {
+        self.kind() == IndexKind::Lmdb && value_bytes >= SEPARATE_VALUE_BYTES && key.len() <= MAX_WHOLE_KEY_BYTES
+    }
+}
+
+fn check_settings(settings: &Settings) -> Result<()> {
+    if Compression::from_bytes(settings.compression.to_bytes()).is_none() {
+        let value = format!("{:?}", settings.compression);
+        return Err(Error::Option {
+            option: "compression",
+            value,
+            allowed: "none, lz4, or zstd with a level from 1 to 19",
+        });
+    }
+    if let Some(name) = settings.merge.as_ref().filter(|name| !is_name(name)) {
+        let allowed = "a merge operator's name has 1 to 255 bytes without control characters";
+        return Err(Error::Option { option: "merge", value: name.clone(), allowed });
+    }
+    Ok(())
 }
 
 fn check_options(options: &Options) -> Result<()> {

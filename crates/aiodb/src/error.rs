@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The result of an operation on a store.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -131,6 +132,42 @@ pub enum Error {
         /** The limit. */
         max: usize,
     },
+    /// A condition of a batch does not hold.
+    #[error(
+        "condition {condition} of the batch (counted from 0), on a key of table `{table}`, does not hold: nothing was \
+        written; read what it is about and decide again"
+    )]
+    ConditionFailed {
+        /** Which condition, in the order in which they were added, from 0. */
+        condition: usize,
+        /** The table of its key. */
+        table: String,
+    },
+    /// A snapshot, or a scan, was ended so that the store could go on.
+    #[error(
+        "the store ended this snapshot because too much was overwritten since, or the disk is full: take a new one"
+    )]
+    SnapshotEnded,
+    /// A table merges with an operator that the program has not registered, or with none.
+    #[error("{}", no_merge_operator(name.as_deref()))]
+    NoMergeOperator {
+        /** The operator that the table names. */
+        name: Option<String>,
+    },
+    /// A merge operator refused its operands.
+    #[error("the merge operator `{operator}` failed: {reason}; put or delete the key to go on without its operands")]
+    Merge {
+        /** The operator. */
+        operator: String,
+        /** Its message. */
+        reason: String,
+    },
+    /// The table's index does not keep keys in order.
+    #[error("the table `{name}` is unordered: use `iterate` for all its records, or make it with the index `lmdb`")]
+    Unordered {
+        /** The table. */
+        name: String,
+    },
     /// No table has this name.
     #[error("there is no table `{name}`")]
     NoSuchTable {
@@ -144,6 +181,20 @@ pub enum Error {
         name: String,
         /** Its index. */
         kind: &'static str,
+    },
+    /// The table was emptied while a value was being streamed into it.
+    #[error("the table `{name}` was emptied while a value was being written to it: nothing was stored; write it again")]
+    TableEmptied {
+        /** The name. */
+        name: String,
+    },
+    /// Where a streamed value was to come from failed.
+    #[error("the source of the value failed after {bytes} bytes: {cause}; nothing was stored")]
+    Source {
+        /** Bytes that it had given before. */
+        bytes: u64,
+        /** Its own error. */
+        cause: Arc<io::Error>,
     },
     /// A table's name is empty, too long or not printable.
     #[error("`{name}` cannot name a table: use 1 to 255 bytes without control characters")]
@@ -210,6 +261,28 @@ pub enum DirectoryFault {
         /** The other. */
         other: PathBuf,
     },
+}
+
+impl From<Error> for io::Error {
+    /// For what reads and writes through the traits of `std::io`; the error itself can be had back by
+    /// [`io::Error::downcast`].
+    fn from(error: Error) -> io::Error {
+        let kind = match &error {
+            Error::Io { kind, .. } => *kind,
+            Error::DiskFull { .. } => io::ErrorKind::StorageFull,
+            Error::Corruption { .. } => io::ErrorKind::InvalidData,
+            Error::ValueLength { .. } => io::ErrorKind::InvalidInput,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, error)
+    }
+}
+
+fn no_merge_operator(name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("the table merges with the operator `{name}`: register it in `Options::merge_operators`"),
+        None => "the table has no merge operator: it is chosen when a table is made".to_string(),
+    }
 }
 
 /// How the system says that there is no space.

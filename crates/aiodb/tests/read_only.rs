@@ -135,11 +135,11 @@ fn every_change_is_refused() {
         let large = vec![7; 3 << 20];
         type Change<'a> = (&'a str, &'a dyn Fn() -> aiodb::Result<()>);
         let changes: [Change<'_>; 12] = [
-            ("a put", &|| table.put(b"k", b"w")),
-            ("a put without waiting", &|| table.put_with(b"k", b"w", Durability::None)),
-            ("a put in parts", &|| table.put(b"k", &large)),
-            ("a delete", &|| table.delete(b"k")),
-            ("a batch", &|| db.write(&batch)),
+            ("a put", &|| table.put(b"k", b"w").map(drop)),
+            ("a put without waiting", &|| table.put_with(b"k", b"w", Durability::None).map(drop)),
+            ("a put in parts", &|| table.put(b"k", &large).map(drop)),
+            ("a delete", &|| table.delete(b"k").map(drop)),
+            ("a batch", &|| db.write(&batch).map(drop)),
             ("a new table", &|| db.create_table("u", kind).map(drop)),
             ("another kind of table", &|| db.create_table("u", KINDS[usize::from(kind == KINDS[0])]).map(drop)),
             ("a truncate", &|| db.truncate_table("t")),

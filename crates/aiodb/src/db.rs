@@ -18,7 +18,7 @@ use crate::{Durability, Error, IndexKind, Options, Result};
 /// The store is closed by [`Db::close`], or when the last handle on it (of tables and readers too) is dropped; the first
 /// reports failures, the second cannot.
 pub struct Db<D: Device = Disk> {
-    engine: Arc<Handle<D>>,
+    pub(crate) engine: Arc<Handle<D>>,
 }
 
 impl<D: Device> Clone for Db<D> {

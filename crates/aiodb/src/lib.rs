@@ -24,6 +24,7 @@
 //! Start with [`Db`], [`Table`] and [`Options`]; what an acknowledged write means is said at [`Durability`].
 
 mod background;
+mod backup;
 mod catalog;
 mod checkpoint;
 mod checksum;
@@ -48,6 +49,7 @@ mod verify;
 mod write;
 
 pub use background::Step;
+pub use backup::{BackupOptions, BackupReport, Repository, RepositoryReport, RestorePoint, RestoreReport};
 pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options};
 pub use db::{Batch, Db, Table};
 pub use error::{Error, Result};

@@ -4,6 +4,8 @@
 //! transaction lasts one look-up. NOSYNC and WRITEMAP stay off: a power cut must not corrupt the index, a full disk must
 //! not be a SIGBUS.
 
+mod copy;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! The `aiodb` command. Each subcommand has its arguments and its code in the module named after it; what they share is
 //! in `options` (how a store is opened), `output` (people or programs), `progress` and `encoding`.
 
+mod backup;
 mod bench;
 mod encoding;
 mod error;
@@ -42,10 +43,11 @@ Examples:
   aiodb load /data/store words.tsv            load a file of lines KEY<tab>VALUE
   aiodb stat /data/store                      sizes, counts and what the last opening recovered
   aiodb verify /data/store                    read everything back and check it
+  aiodb backup /data/store /backup/store      copy what is new into a backup repository
 
 Exit codes:
   0    done
-  1    get: the key is absent; verify: damage was found; sample: a value is not as in the file
+  1    get: the key is absent; verify, backup --verify: damage was found; sample: a value is not as in the file
   2    the command line is wrong
   3    the operation failed (I/O, store in use, disk full, damaged data, a bad line, ...)
   4    load: finished, but bad lines were skipped
@@ -60,6 +62,8 @@ enum Command {
     Del(keys::DelArgs),
     Stat(inspect::StatArgs),
     Verify(inspect::VerifyArgs),
+    Backup(backup::BackupArgs),
+    Restore(backup::RestoreArgs),
     Tables(tables::TablesArgs),
     CreateTable(tables::CreateTableArgs),
     Truncate(tables::TruncateArgs),
@@ -91,6 +95,8 @@ fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
         Command::Del(args) => keys::del(args, output),
         Command::Stat(args) => inspect::stat(args, output),
         Command::Verify(args) => inspect::verify(args, output),
+        Command::Backup(args) => backup::backup(args, output),
+        Command::Restore(args) => backup::restore(args, output),
         Command::Tables(args) => tables::list(args, output),
         Command::CreateTable(args) => tables::create(args, output),
         Command::Truncate(args) => tables::truncate(args, output),

@@ -160,25 +160,25 @@ fn a_restore_that_dies_can_be_repeated() {
         let mut machine = SimDevice::new(seed);
         machine.create_dir(Path::new(STORE)).expect("a directory can be made");
         machine.sync_dir(Path::new("/")).expect("a directory can be flushed");
-        loop {
+        let finished = loop {
             machine.crash_after(source.rng.u64(1..150));
             let outcome = repository.restore_on(None, machine.clone(), STORE, &mut |_, _| {});
             if outcome.is_ok() {
-                break;
+                break machine.power_cut();
             }
             died += 1;
             machine = if source.rng.bool() { machine.power_cut() } else { machine.process_death() };
             let names = machine.list(Path::new(STORE)).expect("a directory can be listed");
             if names.iter().any(|name| name == "STORE") {
                 // It died after the store had come into being.
-                break;
+                break machine;
             }
             if names.iter().any(|name| name == "RESTORING") {
                 let opened = Db::open_on(machine.clone(), STORE, options());
                 assert!(matches!(opened, Err(Error::NotAStore { .. })), "seed {seed}: half a store is no store");
             }
-        }
-        assert_eq!(contents(&machine.power_cut(), seed), source.contents, "seed {seed}");
+        };
+        assert_eq!(contents(&finished, seed), source.contents, "seed {seed}");
     }
     println!("{died} restores died");
     assert!(died > SEEDS, "enough restores died: {died}");

@@ -32,6 +32,9 @@ pub(super) struct Pace<'a> {
     pub(super) clock_ms: &'a (dyn Fn() -> u64 + Sync),
 }
 
+/// Told of each piece: its job's position, its offset in the file, its bytes.
+pub(super) type Take<'a> = &'a mut dyn FnMut(usize, u64, &[u8]) -> Result<()>;
+
 struct Piece {
     job: usize,
     offset: u64,
@@ -39,13 +42,8 @@ struct Piece {
     buffer: AlignedBuffer,
 }
 
-/// Reads all jobs in their order and hands the pieces to `take` with the job's position in `jobs` and the offset in its
-/// file. Ends with the first error of either side.
-pub(super) fn pump<F: File>(
-    jobs: &[Job<F>],
-    pace: &Pace<'_>,
-    take: &mut dyn FnMut(usize, u64, &[u8]) -> Result<()>,
-) -> Result<()> {
+/// Reads all jobs in their order and hands the pieces to `take`. Ends with the first error of either side.
+pub(super) fn pump<F: File>(jobs: &[Job<F>], pace: &Pace<'_>, take: Take<'_>) -> Result<()> {
     let piece_bytes = if pace.bytes_per_second.is_some() { PACED_PIECE_BYTES } else { PIECE_BYTES };
     std::thread::scope(|scope| {
         let (full_out, full_in) = sync_channel(1);

@@ -44,6 +44,7 @@ mod read;
 mod reader;
 mod reclaim;
 mod recovery;
+mod salvage;
 mod stats;
 mod verify;
 mod write;
@@ -54,5 +55,6 @@ pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES,
 pub use db::{Batch, Db, Table};
 pub use error::{Error, Result};
 pub use reader::{Got, Reader};
+pub use salvage::{DoubtfulKey, LostRegion, SalvageReport, salvage};
 pub use stats::{Stats, TableStats};
 pub use verify::VerifyReport;

@@ -11,6 +11,7 @@ mod load;
 mod options;
 mod output;
 mod progress;
+mod salvage;
 mod sample;
 mod tables;
 
@@ -47,7 +48,7 @@ Examples:
 
 Exit codes:
   0    done
-  1    get: the key is absent; verify, backup --verify: damage was found; sample: a value is not as in the file
+  1    get: the key is absent; verify, backup --verify, salvage: damage was found; sample: a value is not as in the file
   2    the command line is wrong
   3    the operation failed (I/O, store in use, disk full, damaged data, a bad line, ...)
   4    load: finished, but bad lines were skipped
@@ -64,6 +65,7 @@ enum Command {
     Verify(inspect::VerifyArgs),
     Backup(backup::BackupArgs),
     Restore(backup::RestoreArgs),
+    Salvage(salvage::SalvageArgs),
     Tables(tables::TablesArgs),
     CreateTable(tables::CreateTableArgs),
     Truncate(tables::TruncateArgs),
@@ -97,6 +99,7 @@ fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
         Command::Verify(args) => inspect::verify(args, output),
         Command::Backup(args) => backup::backup(args, output),
         Command::Restore(args) => backup::restore(args, output),
+        Command::Salvage(args) => salvage::run(args, output),
         Command::Tables(args) => tables::list(args, output),
         Command::CreateTable(args) => tables::create(args, output),
         Command::Truncate(args) => tables::truncate(args, output),

@@ -8,7 +8,7 @@ use aiodb::io::sim::{Call, SimDevice};
 use aiodb::{BackupOptions, Db, Durability, Error, IndexKind, Options, Repository, Step, Table};
 use fastrand::Rng;
 
-const SEEDS: u64 = 20;
+const SEEDS: u64 = 100;
 const KEYS: u64 = 24;
 const STORE: &str = "/store";
 const REPOSITORY: &str = "/backups";
@@ -181,7 +181,7 @@ fn a_restore_that_dies_can_be_repeated() {
         assert_eq!(contents(&finished, seed), source.contents, "seed {seed}");
     }
     println!("{died} restores died");
-    assert!(died > SEEDS, "enough restores died: {died}");
+    assert!(died >= SEEDS / 2, "enough restores died: {died}");
 }
 
 /// Reads of the source fail: the backup fails, the store and the earlier restore points do not.

@@ -44,7 +44,8 @@ struct Piece {
 
 /// Reads all jobs in their order and hands the pieces to `take`. Ends with the first error of either side.
 pub(super) fn pump<F: File>(jobs: &[Job<F>], pace: &Pace<'_>, take: Take<'_>) -> Result<()> {
-    let piece_bytes = if pace.bytes_per_second.is_some() { PACED_PIECE_BYTES } else { PIECE_BYTES };
+    let most = if pace.bytes_per_second.is_some() { PACED_PIECE_BYTES } else { PIECE_BYTES };
+    let piece_bytes = jobs.iter().map(|job| job.to - job.from).max().unwrap_or(0).min(most);
     std::thread::scope(|scope| {
         let (full_out, full_in) = sync_channel(1);
         let (empty_out, empty_in) = channel();

@@ -202,10 +202,10 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
 
     /// Fills a segment with zeros from `offset` on: later writes must find their space taken.
     fn fill(&self, file: &S::File, path: &Path, mut offset: u64) -> Result<()> {
-        let zeros = AlignedBuffer::new(FILL_BYTES);
         let end = self.repository.identity.segment_bytes;
+        let zeros = AlignedBuffer::new(FILL_BYTES.min(end as usize));
         while offset < end {
-            let length = (end - offset).min(FILL_BYTES as u64);
+            let length = (end - offset).min(zeros.len() as u64);
             let written = file.write_at(&zeros[..length as usize], offset, WriteSync::Later);
             written.map_err(|e| Error::io("write", path, &e))?;
             offset += length;

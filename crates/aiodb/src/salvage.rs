@@ -7,20 +7,23 @@
 
 mod scan;
 mod source;
+mod versions;
+mod writer;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::Xxh3;
-
 use crate::commit::PENDING_BUFFERS;
+use crate::index::Location;
 use crate::io::{Device, Disk, UNIT_BYTES};
 use crate::log::batch::BatchView;
-use crate::log::record::{Chunk, Kind, Record, decode_chunks};
+use crate::log::record::{Chunk, Form, Kind, Record, decode_chunks};
 use crate::log::segment::{BATCH_MOVES, HEADER_BYTES, PendingHeader, Seed};
-use crate::{Db, Durability, Error, Options, Result, Table};
+use crate::{Db, Durability, Error, Options, Result};
 use scan::{Bytes, Item};
 use source::{Source, Tables};
+use versions::{Operand, Place, Versions};
+use writer::Writer;
 
 /// More than this is counted, not listed.
 const MAX_LISTED: usize = 1000;
@@ -34,7 +37,7 @@ pub struct SalvageReport {
     pub records: u64,
     /// Keys that were written, by table.
     pub tables: BTreeMap<String, u64>,
-    /// Bytes of their values.
+    /// Bytes of their values and operands, as they are stored.
     pub value_bytes: u64,
     /// What does not check out, at most 1000 places.
     pub lost: Vec<LostRegion>,
@@ -90,8 +93,9 @@ impl SalvageReport {
 }
 
 /// Writes what can be proved right in the damaged store at `store` into a new store at `out`, a directory that is
-/// missing or empty. Takes the newest sound version of each key; deleted keys stay deleted. `progress` is told the bytes
-/// read and the bytes in all: the log is read twice, a segment at a time. Some 60 bytes of memory are taken for each key.
+/// missing or empty. Takes the newest sound version of each key, with its merge operands and the time at which it expires;
+/// what was deleted, or has expired, stays so. `progress` is told the bytes read and the bytes in all: the log is read
+/// twice, a segment at a time. Some 60 bytes of memory are taken for each key, and 100 and the key for each operand.
 ///
 /// The source is never changed, and may lie on a read-only file system. Fails with [`Error::NoStore`], [`Error::Locked`]
 /// (a process has the store open), [`Error::NewerVersion`], [`Error::Occupied`], [`Error::DestinationFull`] or
@@ -108,12 +112,12 @@ pub fn salvage(
     refuse_occupied(out)?;
     let mut salvage = Salvage {
         tables: Tables::new(source.manifest.as_ref()),
-        versions: HashMap::new(),
-        lost_versions: Vec::new(),
+        versions: Versions::default(),
         sound_batches: BTreeSet::new(),
         damaged_batches: BTreeSet::new(),
         lost_below: if source.lacks_segments { u64::MAX } else { 0 },
         last_batch: None,
+        time_ms: source.device_ms().max(source.manifest.as_ref().map_or(0, |manifest| manifest.time_ms)),
         pending: Vec::new(),
         source,
     };
@@ -149,52 +153,19 @@ fn refuse_occupied(out: &Path) -> Result<()> {
     if occupied { Err(Error::Occupied { path: out.to_path_buf() }) } else { Ok(()) }
 }
 
-/// What a record does to its key. Every kind of record is dealt with here.
-enum Effect {
-    Put,
-    Delete,
-    /// It changes a table.
-    Table,
-    /// It is a part of something else.
-    Part,
-}
-
-fn effect(record: &Record<'_>) -> Effect {
-    match record.kind {
-        Kind::Put => Effect::Put,
-        Kind::Delete => Effect::Delete,
-        Kind::TableCreate | Kind::TableDrop | Kind::TableTruncate => Effect::Table,
-        Kind::Chunk | Kind::Large => Effect::Part,
-    }
-}
-
-/// The newest sound version of a key.
-struct Version {
-    sequence: u64,
-    deleted: bool,
-    written: bool,
-}
-
-/// A version that is known to have been written but cannot be read.
-struct LostVersion {
-    table: u32,
-    key: Vec<u8>,
-    sequence: u64,
-}
-
 /// A salvage in progress.
 struct Salvage<D: Device> {
     source: Source<D>,
     tables: Tables,
-    /// By table and key, hashed to 128 bits.
-    versions: HashMap<u128, Version>,
-    lost_versions: Vec<LostVersion>,
+    versions: Versions,
     sound_batches: BTreeSet<u64>,
     damaged_batches: BTreeSet<u64>,
     /// No record that is lost has this sequence or a higher one.
     lost_below: u64,
     /// The highest number of a sound batch, and the checksum that the next one names.
     last_batch: Option<(u64, u32)>,
+    /// The latest time that anything says, in milliseconds since 1970.
+    time_ms: u64,
     /// Pending files that hold what the log lacks.
     pending: Vec<(PendingHeader, Vec<u8>)>,
 }
@@ -216,6 +187,7 @@ impl<D: Device> Salvage<D> {
         self.find_pending(report);
         self.find_missing_batches(report);
         self.tables.settle();
+        self.versions.settle();
         Ok(())
     }
 
@@ -228,14 +200,15 @@ impl<D: Device> Salvage<D> {
         match item {
             Item::Record(found) => {
                 report.records += 1;
-                self.find_record(&found.record, segment.value_of(&found));
+                self.find_record(&found.record, Some(found.location), segment.value_of(&found));
             }
-            Item::Batch { number, checksum } => {
+            Item::Batch { number, checksum, time_ms } => {
+                self.time_ms = self.time_ms.max(time_ms);
                 self.sound_batches.insert(number);
                 self.last_batch = self.last_batch.max(Some((number, checksum)));
             }
             Item::Suspect { table, sequence, key } => {
-                self.lost_versions.push(LostVersion { table, key: key.to_vec(), sequence });
+                self.versions.lose(table, key, sequence);
             }
             Item::Damage { offset, length, batch, below } => {
                 self.damaged_batches.extend(batch);
@@ -249,23 +222,23 @@ impl<D: Device> Salvage<D> {
         }
     }
 
-    fn find_record(&mut self, record: &Record<'_>, value: Option<&[u8]>) {
-        let deleted = match effect(record) {
-            Effect::Table => return self.tables.note(record),
-            Effect::Part => return,
-            Effect::Delete => true,
-            Effect::Put => false,
-        };
-        let sound = deleted || value.is_some_and(|value| !record.chunked || self.chunks_are_sound(value));
-        if !sound {
-            let (table, key, sequence) = (record.table, record.key.to_vec(), record.sequence);
-            self.lost_versions.push(LostVersion { table, key, sequence });
-            return;
-        }
-        let new = Version { sequence: record.sequence, deleted, written: false };
-        let version = self.versions.entry(identify(record.table, record.key)).or_insert(Version { ..new });
-        if version.sequence < record.sequence {
-            *version = new;
+    /// Notes what a record says. Every kind of record is dealt with here.
+    fn find_record(&mut self, record: &Record<'_>, location: Option<Location>, value: Option<&[u8]>) {
+        match (record.kind, value) {
+            (Kind::Delete, _) => self.versions.note_base(record, true),
+            (Kind::Put, Some(value)) if !record.form.chunked || self.chunks_are_sound(value) => {
+                self.versions.note_base(record, false);
+            }
+            (Kind::Merge, Some(value)) => {
+                let in_log = |location| Place::Log(location, record.separate.map(|separate| separate.checksum));
+                let place = location.map_or_else(|| Place::Pending(value.to_vec()), in_log);
+                self.tables.note_merge(record.table);
+                self.versions.note_operand(record, place);
+            }
+            (Kind::Put | Kind::Merge, _) => self.versions.lose(record.table, record.key, record.sequence),
+            (Kind::RangeDelete, _) => self.versions.note_range(record),
+            (Kind::TableCreate | Kind::TableDrop | Kind::TableTruncate, _) => self.tables.note(record),
+            (Kind::Chunk | Kind::Large, _) => {}
         }
     }
 
@@ -292,7 +265,7 @@ impl<D: Device> Salvage<D> {
             let view = pending_view(header, bytes);
             for found in view.records() {
                 report.records += 1;
-                self.find_record(&found.record, view.value(&found));
+                self.find_record(&found.record, None, view.value(&found));
             }
             self.sound_batches.insert(header.number);
         }
@@ -316,11 +289,12 @@ impl<D: Device> Salvage<D> {
         let defaults = Options::default();
         let segment_bytes = self.source.segment_bytes.unwrap_or(defaults.segment_bytes);
         let db = Db::open(out, Options { segment_bytes, durability: Durability::None, ..defaults })?;
-        for (name, kind) in self.tables.known() {
-            db.table_or_create(name, *kind)?;
-            report.tables.insert(name.clone(), 0);
+        let doubtful = self.versions.doubtful();
+        let mut writer = Writer::new(&db, report);
+        for (id, (name, settings)) in self.tables.known() {
+            writer.table(*id, name, settings)?;
+            writer.report.tables.insert(name.clone(), 0);
         }
-        let mut writer = Writer { db: &db, tables: HashMap::new() };
         let total = 2 * self.source.bytes();
         let mut done = total / 2;
         for position in 0..self.source.segments.len() {
@@ -329,7 +303,7 @@ impl<D: Device> Salvage<D> {
             let mut outcome = Ok(());
             segment.walk(&mut |item| {
                 if let (Ok(()), Item::Record(found)) = (&outcome, item) {
-                    outcome = self.write_record(&mut writer, &found.record, segment.value_of(&found), report);
+                    outcome = self.write_put(&mut writer, &found.record, segment.value_of(&found));
                 }
             });
             outcome?;
@@ -339,36 +313,58 @@ impl<D: Device> Salvage<D> {
         for (header, bytes) in std::mem::take(&mut self.pending) {
             let view = pending_view(&header, &bytes);
             for found in view.records() {
-                self.write_record(&mut writer, &found.record, view.value(&found), report)?;
+                self.write_put(&mut writer, &found.record, view.value(&found))?;
             }
         }
-        self.tell_doubts(report);
+        self.write_operands(&mut writer)?;
         drop(writer);
+        self.tell_doubts(doubtful, report);
         db.close()
     }
 
-    fn write_record(
-        &mut self,
-        writer: &mut Writer<'_>,
-        record: &Record<'_>,
-        value: Option<&[u8]>,
-        report: &mut SalvageReport,
-    ) -> Result<()> {
-        let (Effect::Put, Some(value)) = (effect(record), value) else { return Ok(()) };
-        let identity = identify(record.table, record.key);
-        let wanted = |version: &Version| version.sequence == record.sequence && !version.deleted && !version.written;
-        if !self.versions.get(&identity).is_some_and(wanted) {
+    fn write_put(&mut self, writer: &mut Writer<'_>, record: &Record<'_>, value: Option<&[u8]>) -> Result<()> {
+        let (Kind::Put, Some(value)) = (record.kind, value) else { return Ok(()) };
+        if !self.versions.wants(record) || self.has_expired(&record.form) {
             return Ok(());
         }
-        let Some((name, kind)) = self.tables.find(record.table) else { return Ok(()) };
-        let whole = if record.chunked { self.read_chunks(value) } else { Some(value.to_vec()) };
-        // A part that could be read a moment ago.
-        let Some(whole) = whole else { return Ok(()) };
-        writer.table(record.table, &name, kind)?.put_with(record.key, &whole, Durability::None)?;
-        self.versions.get_mut(&identity).expect("just seen").written = true;
-        *report.tables.entry(name).or_default() += 1;
-        report.value_bytes += whole.len() as u64;
+        let Some((name, settings)) = self.tables.find(record.table) else { return Ok(()) };
+        let table = (record.table, &*name, &settings);
+        if record.form.chunked {
+            // Parts that could be read a moment ago.
+            let Some(whole) = self.read_chunks(value) else { return Ok(()) };
+            writer.put_large(record, table, &whole)?;
+        } else {
+            writer.copy(record.kind, table, record.key, record.form, value)?;
+        }
+        self.count_written(writer, record.table, record.key, name);
         Ok(())
+    }
+
+    /// Writes the operands, after all that they are applied to.
+    fn write_operands(&mut self, writer: &mut Writer<'_>) -> Result<()> {
+        for Operand { table, key, form, place } in self.versions.take_operands() {
+            let Some((name, settings)) = self.tables.find(table) else { continue };
+            let value = match place {
+                Place::Pending(value) => Some(value),
+                Place::Log(location, checksum) => self.source.read_value(location, checksum),
+            };
+            // It could be read a moment ago.
+            let Some(value) = value else { continue };
+            writer.copy(Kind::Merge, (table, &name, &settings), &key, form, &value)?;
+            self.count_written(writer, table, &key, name);
+        }
+        Ok(())
+    }
+
+    fn count_written(&mut self, writer: &mut Writer<'_>, table: u32, key: &[u8], name: String) {
+        if self.versions.set_written(table, key) {
+            *writer.report.tables.entry(name).or_default() += 1;
+        }
+    }
+
+    /// By the clock of whoever wrote the store or of this machine, whichever is ahead.
+    fn has_expired(&self, form: &Form) -> bool {
+        form.expires_ms.is_some_and(|expires_ms| expires_ms.get() <= self.time_ms)
     }
 
     fn read_chunks(&self, list: &[u8]) -> Option<Vec<u8>> {
@@ -378,39 +374,16 @@ impl<D: Device> Salvage<D> {
     }
 
     /// Lists the keys of which something newer than what was written is known to be lost.
-    fn tell_doubts(&mut self, report: &mut SalvageReport) {
-        let mut doubtful: BTreeSet<(u32, Vec<u8>)> = BTreeSet::new();
-        for lost in std::mem::take(&mut self.lost_versions) {
-            let newest = self.versions.get(&identify(lost.table, &lost.key)).map(|version| version.sequence);
-            if newest.is_none_or(|newest| newest < lost.sequence) {
-                doubtful.insert((lost.table, lost.key));
-            }
-        }
+    fn tell_doubts(&self, doubtful: BTreeSet<(u32, Vec<u8>)>, report: &mut SalvageReport) {
         for (table, key) in doubtful {
             let Some((name, _)) = self.tables.find(table) else { continue };
-            let delivered = self.versions.get(&identify(table, &key)).is_some_and(|version| version.written);
+            let delivered = self.versions.is_written(table, &key);
             report.doubtful_keys += 1;
             if report.doubtful.len() < MAX_LISTED {
                 report.doubtful.push(DoubtfulKey { table: name, key, delivered });
             }
         }
-        let older = self.versions.values().filter(|version| version.written && version.sequence < self.lost_below);
-        report.older_than_damage = older.count() as u64;
-    }
-}
-
-/// Tables of the new store by their ids in the old one.
-struct Writer<'a> {
-    db: &'a Db,
-    tables: HashMap<u32, Table>,
-}
-
-impl Writer<'_> {
-    fn table(&mut self, id: u32, name: &str, kind: crate::IndexKind) -> Result<&Table> {
-        if !self.tables.contains_key(&id) {
-            self.tables.insert(id, self.db.table_or_create(name, kind)?);
-        }
-        Ok(&self.tables[&id])
+        report.older_than_damage = self.versions.written_before(self.lost_below);
     }
 }
 
@@ -418,12 +391,4 @@ fn pending_view<'a>(header: &PendingHeader, bytes: &'a [u8]) -> BatchView<'a> {
     let seed = Seed::new(&header.store, header.segment, header.life);
     let (segment, offset, number) = (header.segment, header.offset, header.number);
     BatchView { bytes: &bytes[UNIT_BYTES..], seed, segment, offset, number }
-}
-
-/// A key of a table in 128 bits: that two keys share them is not to be expected in any store.
-fn identify(table: u32, key: &[u8]) -> u128 {
-    let mut hash = Xxh3::new();
-    hash.update(&table.to_le_bytes());
-    hash.update(key);
-    hash.digest128()
 }

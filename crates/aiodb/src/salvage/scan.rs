@@ -7,22 +7,20 @@ use crate::checksum::crc32c_append;
 use crate::index::Location;
 use crate::io::UNIT_BYTES;
 use crate::log::batch::{BatchView, Found};
-use crate::log::record::{EXTENSION_BYTES, Kind, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record};
+use crate::log::record::{Kind, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record, key_start};
 use crate::log::segment::{BATCH_LINK_OFFSET, BATCH_MOVES, BatchHeader, Seed, u16_at, u32_at, u64_at};
 
 const BATCH_MAGIC: &[u8] = b"ABAT";
 
-/// Bytes of a record that cannot be decoded: its kind, and the flag that says that it has an extension.
-const PUT: u8 = Kind::Put as u8;
-const DELETE: u8 = Kind::Delete as u8;
-const SEPARATE: u8 = 4;
+/// The kinds of records that say something about one key.
+const KEY_KINDS: [u8; 3] = [Kind::Put as u8, Kind::Delete as u8, Kind::Merge as u8];
 
 /// What a walk over a segment has found.
 pub(super) enum Item<'a> {
     /// A record that checks out.
     Record(Found<'a>),
-    /// A batch of this number checks out; the next names its header's checksum.
-    Batch { number: u64, checksum: u32 },
+    /// A batch of this number checks out; the next names its header's checksum. It was written at that time.
+    Batch { number: u64, checksum: u32, time_ms: u64 },
     /// Bytes that look like a record of a damaged batch whose value, or key, is not as it was written.
     Suspect { table: u32, sequence: u64, key: &'a [u8] },
     /// Bytes that do not check out, and the number of the batch if its header does. Records in them may have been told;
@@ -45,8 +43,8 @@ impl<'a> Bytes<'a> {
         let mut offset = UNIT_BYTES;
         while offset + UNIT_BYTES <= self.bytes.len() {
             offset = match self.batch(offset) {
-                Some((view, number, checksum)) => {
-                    tell(Item::Batch { number, checksum });
+                Some((view, header, checksum)) => {
+                    tell(Item::Batch { number: header.number, checksum, time_ms: header.time_ms });
                     view.records().for_each(|found| tell(Item::Record(found)));
                     offset + view.bytes.len()
                 }
@@ -70,14 +68,14 @@ impl<'a> Bytes<'a> {
     }
 
     /// The batch at an offset, if all of it checks out.
-    fn batch(&self, offset: usize) -> Option<(BatchView<'a>, u64, u32)> {
+    fn batch(&self, offset: usize) -> Option<(BatchView<'a>, BatchHeader, u32)> {
         let (header, checksum) = BatchHeader::decode(&self.bytes[offset..], self.seed, offset as u32).ok()?;
         let end = offset + header.length as usize;
         let body = self.bytes.get(offset + BATCH_LINK_OFFSET..end)?;
         let view = self.view(offset, end, header.number);
         let sound =
             self.seed.checksum(body) == header.body_checksum && view.records().count() == header.records as usize;
-        sound.then_some((view, header.number, checksum))
+        sound.then_some((view, header, checksum))
     }
 
     /// Tries every place from `start` to the next batch; returns where that is.
@@ -130,10 +128,10 @@ impl<'a> Bytes<'a> {
         }
         let (sequence, table) = (u64_at(bytes, 16), u32_at(bytes, 12));
         let sequences = header.first_sequence..header.first_sequence + u64::from(header.records);
-        if !sequences.contains(&sequence) || !matches!(bytes[4], PUT | DELETE) {
+        if !sequences.contains(&sequence) || !KEY_KINDS.contains(&bytes[4]) {
             return;
         }
-        let start = RECORD_HEADER_BYTES + (bytes[5] & SEPARATE != 0) as usize * EXTENSION_BYTES;
+        let start = key_start(bytes[5]);
         if let Some(key) = bytes.get(start..start + usize::from(u16_at(bytes, 6)) + 1) {
             tell(Item::Suspect { table, sequence, key });
         }
@@ -159,8 +157,8 @@ pub(super) fn seed_without_header(bytes: &[u8]) -> Option<Seed> {
         }
         let Some(seed) = seed_of(u32_at(at, 4), &at[8..BATCH_LINK_OFFSET]).map(Seed::from_cached) else { continue };
         let segment = Bytes { number: 0, seed, bytes, known_end: 0 };
-        if let Some((_, number, _)) = segment.batch(offset) {
-            newest = newest.max(Some((number, seed.to_cached())));
+        if let Some((_, header, _)) = segment.batch(offset) {
+            newest = newest.max(Some((header.number, seed.to_cached())));
         }
     }
     newest.map(|(_, seed)| Seed::from_cached(seed))

@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 
 use super::scan::seed_without_header;
 use super::{LostRegion, SalvageReport};
-use crate::catalog::kind_from_byte;
+use crate::catalog::Settings;
 use crate::index::Location;
 use crate::io::{Access, Device, File, UNIT_BYTES};
 use crate::log::record::{Chunk, Kind, Record};
 use crate::log::segment::{Damage, HEADER_BYTES, Seed, SegmentHeader, u32_at};
 use crate::manifest::{Identity, Manifest, damage_error, read_file};
-use crate::{Error, IndexKind, Result};
+use crate::{Compression, Error, IndexKind, Result};
+
+/// The name of a merge operator that nothing names.
+pub(super) const UNKNOWN_OPERATOR: &str = "unknown";
 
 /// A segment that may hold records that count.
 pub(super) struct SourceSegment {
@@ -110,13 +113,30 @@ impl<D: Device> Source<D> {
 
     /// A part of a large value, if it checks out.
     pub(super) fn read_chunk(&self, chunk: &Chunk) -> Option<Vec<u8>> {
-        let Location { segment, offset, length } = chunk.location;
+        self.read_value(chunk.location, Some(chunk.checksum))
+    }
+
+    /// The value at a location: with a checksum that is all of it, else it is a whole record's. `None` if it does not
+    /// check out.
+    pub(super) fn read_value(&self, location: Location, checksum: Option<u32>) -> Option<Vec<u8>> {
+        let Location { segment, offset, length } = location;
         let segment = self.segments.iter().find(|found| found.number == segment)?;
         let file = self.device.open(&segment.path, Access::READ).ok()?;
         let mut bytes = vec![0; length as usize];
         let read = file.read_at(&mut bytes, u64::from(offset)).ok()?;
-        let sound = read == bytes.len() && segment.seed.checksum_at(offset, &bytes) == chunk.checksum;
-        sound.then_some(bytes)
+        bytes.truncate(read);
+        match checksum {
+            Some(checksum) => {
+                let sound = read == length as usize && segment.seed.checksum_at(offset, &bytes) == checksum;
+                sound.then_some(bytes)
+            }
+            None => Record::decode(&bytes, segment.seed, offset).map(|record| record.value.to_vec()),
+        }
+    }
+
+    /// This machine's clock, in milliseconds since 1970.
+    pub(super) fn device_ms(&self) -> u64 {
+        self.device.wall_ms()
     }
 
     /// The identity, or what most segment headers say.
@@ -236,8 +256,10 @@ impl<D: Device> Source<D> {
 /// The tables of a damaged store, from its manifest and from the records about tables.
 #[derive(Default)]
 pub(super) struct Tables {
-    by_id: BTreeMap<u32, (String, IndexKind)>,
+    by_id: BTreeMap<u32, (String, Settings)>,
     gone: BTreeSet<u32>,
+    /// Tables that have merge operands.
+    merging: BTreeSet<u32>,
     /// Of the tables with lower ids, those that are not known were dropped.
     complete_below: u32,
     changes: BTreeMap<u64, TableChange>,
@@ -254,7 +276,7 @@ struct TableChange {
 impl Tables {
     pub(super) fn new(manifest: Option<&Manifest>) -> Tables {
         let Some(manifest) = manifest else { return Tables::default() };
-        let known = manifest.tables.iter().map(|table| (table.id, (table.name.clone(), table.kind)));
+        let known = manifest.tables.iter().map(|table| (table.id, (table.name.clone(), table.settings.clone())));
         let (complete_below, from_sequence) = (manifest.next_table, manifest.next_sequence);
         Tables { by_id: known.collect(), complete_below, from_sequence, ..Tables::default() }
     }
@@ -268,17 +290,24 @@ impl Tables {
         }
     }
 
+    /// Notes that a table has merge operands.
+    pub(super) fn note_merge(&mut self, id: u32) {
+        self.merging.insert(id);
+    }
+
     /// Applies the records about tables.
     pub(super) fn settle(&mut self) {
         for change in std::mem::take(&mut self.changes).into_values() {
             match change.kind {
                 Kind::TableCreate => {
-                    let kind = change.value.first().copied().and_then(kind_from_byte).unwrap_or(IndexKind::Lmdb);
-                    self.name(change.id, change.name, kind);
+                    let settings = Settings::decode(&change.value).unwrap_or_else(|| self.likely_settings(change.id));
+                    self.name(change.id, change.name, settings);
                 }
                 Kind::TableTruncate if change.value.len() == 4 => {
-                    let kind = self.by_id.get(&change.id).map_or(IndexKind::Lmdb, |(_, kind)| *kind);
-                    self.name(u32_at(&change.value, 0), change.name, kind);
+                    let id = u32_at(&change.value, 0);
+                    let known = self.by_id.get(&change.id).map(|(_, settings)| settings.clone());
+                    let settings = known.unwrap_or_else(|| self.likely_settings(id));
+                    self.name(id, change.name, settings);
                     self.forget(change.id);
                 }
                 _ => self.forget(change.id),
@@ -286,14 +315,20 @@ impl Tables {
         }
     }
 
+    /// The settings of a table that nothing says anything about.
+    fn likely_settings(&self, id: u32) -> Settings {
+        let merge = self.merging.contains(&id).then(|| UNKNOWN_OPERATOR.to_string());
+        Settings { kind: IndexKind::Lmdb, compression: Compression::None, merge }
+    }
+
     /// A table that had the name before is gone, whether a record says so or not.
-    fn name(&mut self, id: u32, name: String, kind: IndexKind) {
+    fn name(&mut self, id: u32, name: String, settings: Settings) {
         if self.by_id.contains_key(&id) || self.gone.contains(&id) {
             return;
         }
         let before = self.by_id.iter().find(|(_, (taken, _))| *taken == name).map(|(before, _)| *before);
         before.into_iter().for_each(|before| self.forget(before));
-        self.by_id.insert(id, (name, kind));
+        self.by_id.insert(id, (name, settings));
     }
 
     fn forget(&mut self, id: u32) {
@@ -301,8 +336,8 @@ impl Tables {
         self.gone.insert(id);
     }
 
-    /// The name and index of a table, `None` if it is known to be gone. A table that nothing names gets a name.
-    pub(super) fn find(&self, id: u32) -> Option<(String, IndexKind)> {
+    /// The name and settings of a table, `None` if it is known to be gone. A table that nothing names gets a name.
+    pub(super) fn find(&self, id: u32) -> Option<(String, Settings)> {
         if let Some(known) = self.by_id.get(&id) {
             return Some(known.clone());
         }
@@ -313,11 +348,11 @@ impl Tables {
         while self.by_id.values().any(|(taken, _)| *taken == name) {
             name.push('+');
         }
-        Some((name, IndexKind::Lmdb))
+        Some((name, self.likely_settings(id)))
     }
 
-    /// All tables that are known, also empty ones.
-    pub(super) fn known(&self) -> impl Iterator<Item = &(String, IndexKind)> {
-        self.by_id.values()
+    /// All tables that are known, also empty ones, by their ids.
+    pub(super) fn known(&self) -> impl Iterator<Item = (&u32, &(String, Settings))> {
+        self.by_id.iter()
     }
 }

@@ -3,6 +3,7 @@
 
 mod backup;
 mod bench;
+mod describe;
 mod encoding;
 mod error;
 mod inspect;
@@ -45,6 +46,7 @@ Examples:
   aiodb stat /data/store                      sizes, counts and what the last opening recovered
   aiodb verify /data/store                    read everything back and check it
   aiodb backup /data/store /backup/store      copy what is new into a backup repository
+  aiodb stat /data/store --watch              what the process that has it open is doing
 
 Exit codes:
   0    done
@@ -71,6 +73,8 @@ enum Command {
     Truncate(tables::TruncateArgs),
     Drop(tables::DropArgs),
     Bench(bench::BenchArgs),
+    Completion(describe::CompletionArgs),
+    Man(describe::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -104,6 +108,8 @@ fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
         Command::CreateTable(args) => tables::create(args, output),
         Command::Truncate(args) => tables::truncate(args, output),
         Command::Drop(args) => tables::drop(args, output),
+        Command::Completion(args) => describe::completion(&args, output),
+        Command::Man(args) => describe::man(&args, output),
         Command::Bench(args) => bench::run(args, output.is_json()).map(|()| Exit::Success),
     }
 }

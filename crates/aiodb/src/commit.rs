@@ -36,6 +36,8 @@ pub(crate) struct Open {
     pub(crate) deferred: Vec<Deferred>,
     pub(crate) sync_wanted: bool,
     pub(crate) waiters: u32,
+    /// Writes that appended to it, in any class.
+    pub(crate) writers: u32,
     /// The header of the segment that this batch is the first of.
     pub(crate) segment_header: Option<SegmentHeader>,
 }

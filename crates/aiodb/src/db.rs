@@ -56,6 +56,10 @@ impl Db<Disk> {
 }
 
 impl<D: Device> Db<D> {
+    pub(crate) fn engine(&self) -> &Engine<D> {
+        &self.engine
+    }
+
     /// Like [`Db::open`] on another device; the directory must exist.
     pub fn open_on(device: D, path: impl AsRef<Path>, options: Options) -> Result<Db<D>> {
         let run_background = options.background;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::background::Background;
+use crate::cache::ValueCache;
 use crate::catalog::{Catalog, Generation, Settings, check_name, is_name};
 use crate::checkpoint::Checkpoints;
 use crate::commit::Commit;
@@ -21,6 +22,7 @@ use crate::log::batch::{Append, SEPARATE_VALUE_BYTES};
 use crate::log::record::{Chunk, Form, Kind, chunk_list_bytes, encode_chunks};
 use crate::log::{Position, Segments};
 use crate::manifest::{Identity, Manifest, damage_error, read_file, replace_file};
+use crate::metrics::Meters;
 use crate::pins::Pins;
 use crate::reclaim::Victim;
 use crate::recovery::Recovered;
@@ -48,6 +50,8 @@ pub(crate) struct Engine<D: Device> {
     pub(crate) pins: Pins,
     /// Writers between append and publication.
     pub(crate) publishers: Pins,
+    pub(crate) cache: ValueCache,
+    pub(crate) meters: Meters,
     pub(crate) holds: Arc<Holds>,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) settling: Settling,
@@ -127,6 +131,8 @@ impl<D: Device> Engine<D> {
         let holds = Arc::new(Holds::default());
         Engine {
             block_bytes: report.block_bytes,
+            cache: ValueCache::new(options.cache_bytes),
+            meters: Meters::default(),
             device,
             root: root.to_path_buf(),
             options,
@@ -398,6 +404,7 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         self.background.stop();
+        self.remove_metrics_file();
         let outcome = match self.commit.failure() {
             // What can be known is on the device already; the next open recovers it.
             Some(cause) => Err(Error::Failed { cause: cause.to_string() }),

@@ -25,6 +25,7 @@
 
 mod background;
 mod backup;
+mod cache;
 mod catalog;
 mod checkpoint;
 mod checksum;
@@ -40,6 +41,7 @@ pub mod io;
 mod log;
 mod manifest;
 pub mod merge;
+mod metrics;
 mod pins;
 mod publish;
 mod read;
@@ -61,6 +63,7 @@ pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES,
 pub use db::{Batch, Db, Table};
 pub use error::{Error, Result};
 pub use merge::{MergeOperator, MergeOperators};
+pub use metrics::{Distribution, Metrics};
 pub use reader::{Got, Reader};
 pub use salvage::{DoubtfulKey, LostRegion, SalvageReport, salvage};
 pub use scan::{Scan, ScanOptions};

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::cache::Cached;
 use crate::catalog::{Generation, TableSlot};
 use crate::engine::{Engine, Handle};
 use crate::index::{Candidate, Candidates, Location};
@@ -16,6 +17,9 @@ use crate::{Error, Result, Snapshot};
 
 /// A read up to this length uses a buffer that was registered with the device; longer ones allocate.
 const BUFFER_BYTES: usize = 8 << 10;
+
+/// After so many answers in a row that needed no device, the device is asked for finished reads.
+const MAX_STREAK: u32 = 16;
 
 /// Keeps up to `depth` gets in flight from one thread, each with at most one device read at a time.
 ///
@@ -43,6 +47,8 @@ pub struct Reader<D: Device> {
     free: Vec<u32>,
     /// Gets that are answered without the device, or whose last read is in.
     answered: Vec<u32>,
+    /// Answers given since the device was last looked at.
+    streak: u32,
     /// What the last answer lies in: given back at the next call.
     held: Option<Held>,
     /// Reads as of its moment.
@@ -79,6 +85,7 @@ struct Get {
     /// What is to be applied to the value, newest first.
     operands: Vec<Vec<u8>>,
     value: Vec<u8>,
+    cached: Option<Cached>,
     answer: Option<Result<Answer>>,
 }
 
@@ -88,6 +95,8 @@ enum Answer {
     Absent,
     /// In `Get::value`.
     Copied,
+    /// In `Get::cached`.
+    Cached,
 }
 
 /// What to do with bytes that have arrived.
@@ -104,11 +113,12 @@ impl<D: Device> Reader<D> {
             return Err(Error::Option { option: "depth", value: depth.to_string(), allowed: "1 to 4096" });
         }
         let queue = engine.device.queue(depth).map_err(|e| Error::io("make a read queue for", &engine.root, &e))?;
-        let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes);
+        let (device, waits) = (engine.device.clone(), Arc::clone(&engine.meters.reader_read_wait));
+        let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes).timed(move || device.clock_ns(), waits);
         let gets = (0..depth).map(|_| Get::default()).collect();
         let free = (0..depth as u32).rev().collect();
         let answered = Vec::with_capacity(depth);
-        Ok(Reader { engine, table, reads, gets, free, answered, held: None, snapshot: None })
+        Ok(Reader { engine, table, reads, gets, free, answered, streak: 0, held: None, snapshot: None })
     }
 
     /// The same reader on what a snapshot sees.
@@ -161,16 +171,23 @@ impl<D: Device> Reader<D> {
     pub fn poll(&mut self) -> Result<Option<Got<'_>>> {
         self.give_back();
         loop {
-            if let Some(number) = self.answered.pop() {
+            // Answers from the cache must not keep those of the device waiting for ever.
+            let look = self.answered.is_empty() || self.streak >= MAX_STREAK;
+            if let Some(number) = self.answered.pop_if(|_| !look) {
+                self.streak += 1;
                 self.held = Some(Held { get: number, slot: None });
-                let get = &mut self.gets[number as usize];
-                let answer = get.answer.take().expect("an answered get has its answer");
-                let answer = self.snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.moment.check()).and(answer);
-                let value = answer.map(|answer| (answer == Answer::Copied).then_some(&get.value[..]));
-                return Ok(Some(Got { token: get.token, value }));
+                let seen = self.snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.moment.check());
+                return Ok(Some(self.gets[number as usize].got(seen)));
             }
-            let polled = self.reads.poll(true).map_err(|e| Error::io("read from", &self.engine.root, &e))?;
-            let Some(Done { slot, token, outcome }) = polled else { return Ok(None) };
+            self.streak = 0;
+            let wait = self.answered.is_empty();
+            let polled = self.reads.poll(wait).map_err(|e| Error::io("read from", &self.engine.root, &e))?;
+            let Some(Done { slot, token, outcome }) = polled else {
+                if wait {
+                    return Ok(None);
+                }
+                continue;
+            };
             let number = token as u32;
             let get = &mut self.gets[number as usize];
             let location = get.location();
@@ -218,6 +235,9 @@ impl<D: Device> Reader<D> {
                 let error = self.engine.damaged(location, "the index refers to a segment that does not exist");
                 return self.answer(number, Err(error));
             };
+            if get.take_cached(&self.engine) {
+                continue;
+            }
             let length = self.engine.read_length(location);
             if !self.engine.is_written(segment, location) {
                 let mut copy = Vec::with_capacity(length);
@@ -248,6 +268,7 @@ impl<D: Device> Reader<D> {
             self.reads.release(slot);
         }
         self.free.push(held.get);
+        self.gets[held.get as usize].cached = None;
         if let Some(pin) = self.gets[held.get as usize].pin.take() {
             self.engine.pins.unpin(pin);
         }
@@ -265,6 +286,17 @@ impl<D: Device> Drop for Reader<D> {
 }
 
 impl Get {
+    /// The answer, which has been found; `seen` says whether it counts.
+    fn got(&mut self, seen: Result<()>) -> Got<'_> {
+        let answer = self.answer.take().expect("an answered get has its answer");
+        let value = seen.and(answer).map(|answer| match answer {
+            Answer::Absent => None,
+            Answer::Copied => Some(&self.value[..]),
+            Answer::Cached => self.cached.as_ref().map(Cached::value),
+        });
+        Got { token: self.token, value }
+    }
+
     fn is_complete(&self) -> bool {
         if self.chunks.is_empty() {
             self.next_candidate == self.candidates.len()
@@ -280,6 +312,24 @@ impl Get {
         } else {
             self.chunks[self.next_chunk].location
         }
+    }
+
+    /// Answers the get by what is cached of its next candidate, if that is there.
+    fn take_cached<D: Device>(&mut self, engine: &Engine<D>) -> bool {
+        if !self.chunks.is_empty() {
+            return false;
+        }
+        let generation = self.generation.as_ref().expect("a started get has its table");
+        let candidate = &self.candidates[self.next_candidate];
+        let Some(cached) = engine.cached(candidate, generation.id, &self.key, &self.view) else { return false };
+        if self.operands.is_empty() {
+            self.cached = Some(cached);
+            self.answer = Some(Ok(Answer::Cached));
+        } else {
+            self.keep(cached.value());
+            self.answer = Some(self.finish_over(engine, true));
+        }
+        true
     }
 
     /// Takes in the bytes at [`Get::location`].

@@ -46,6 +46,11 @@ impl View {
     pub(crate) fn is_latest(&self) -> bool {
         self.sequence == u64::MAX
     }
+
+    /// Whether it is that of a plain get: whatever is published and has not expired by now.
+    pub(crate) fn is_present(&self) -> bool {
+        self.is_latest() && self.at_ms.is_none()
+    }
 }
 
 /// The snapshots of one store, and the versions kept for them.

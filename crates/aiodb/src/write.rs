@@ -56,10 +56,11 @@ impl<D: Device> Engine<D> {
         let mut state = self.room_or_reclaim(operations, length)?;
         let open = state.open.as_mut().expect("there is room");
         let number = open.batch.start.number;
+        open.writers += 1;
         if durability == Durability::Sync {
             let placed = operations.iter().map(|operation| open.append(operation)).collect();
             open.sync_wanted = true;
-            self.wait_durable(state, number)?;
+            self.timed(&self.meters.acknowledge_wait, || self.wait_durable(state, number))?;
             return Ok(placed);
         }
         let publishing = &self.commit.publishing[number as usize % WORDS];
@@ -312,7 +313,8 @@ impl<D: Device> Engine<D> {
         };
         let buffer = state.buffers.pop().expect("one buffer is free when no batch is open");
         let batch = OpenBatch::open(buffer, start, crate::commit::MAX_BATCH_BYTES.min(room as usize));
-        state.open = Some(Open { batch, deferred: Vec::new(), sync_wanted: false, waiters: 0, segment_header });
+        state.open =
+            Some(Open { batch, deferred: Vec::new(), sync_wanted: false, waiters: 0, writers: 0, segment_header });
         Ok(())
     }
 
@@ -436,7 +438,10 @@ impl<D: Device> Engine<D> {
             segment.file.write_at(&unit, 0, sync).map_err(|e| Error::io("write", path(), &e))?;
         }
         let bytes = sealed.open.batch.bytes(sealed.length);
-        segment.file.write_at(bytes, u64::from(start.offset), sync).map_err(|e| Error::io("write", path(), &e))?;
+        let written =
+            self.timed(&self.meters.write_wait, || segment.file.write_at(bytes, u64::from(start.offset), sync));
+        written.map_err(|e| Error::io("write", path(), &e))?;
+        self.meters.wrote_batch(sealed.length, sealed.open.batch.records(), sealed.open.writers);
         let counters = &self.commit.counters;
         counters.log_bytes.fetch_add(sealed.length as u64, Ordering::Relaxed);
         counters.batches.fetch_add(1, Ordering::Relaxed);
@@ -449,7 +454,8 @@ impl<D: Device> Engine<D> {
     fn sync_segments(&self, numbers: &[u32]) -> Result<()> {
         for &number in numbers {
             let segment = self.segments.get(number);
-            segment.file.sync().map_err(|e| Error::io("flush", self.segments.path(number), &e))?;
+            let synced = self.timed(&self.meters.flush_wait, || segment.file.sync());
+            synced.map_err(|e| Error::io("flush", self.segments.path(number), &e))?;
         }
         Ok(())
     }

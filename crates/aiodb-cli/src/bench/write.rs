@@ -90,6 +90,7 @@ pub(super) fn run(args: &WriteArgs) -> Result<Outcome, CliError> {
     let scratch = Scratch::new(&args.dir, args.keep)?;
     let mut notes = vec![
         format!("latency was taken for 1 in {LATENCY_SAMPLE_EVERY} puts; writers are threads of one process"),
+        "cache of values: 0 bytes".to_owned(),
         "`caught up` includes sync and checkpoint: afterwards nothing is owed to the disk or the index".to_owned(),
         "bytes written are counted by the disk and include those of other processes".to_owned(),
     ];
@@ -134,7 +135,7 @@ impl Writes<'_> {
         notes: &mut Vec<String>,
     ) -> Result<(), CliError> {
         let path = dir.join(format!("{}-{}-{:?}", self.kind.name(), self.value_bytes, self.class).to_lowercase());
-        let db = Db::open(&path, Options { durability: self.durability(), ..Options::default() })?;
+        let db = Db::open(&path, Options { durability: self.durability(), cache_bytes: 0, ..Options::default() })?;
         let table = db.create_table("bench", self.kind)?;
         // Numbers are handed out once, so that every put has a key of its own.
         let next_number = AtomicU64::new(0);

@@ -56,7 +56,7 @@ impl<'a> Writer<'a> {
             Kind::Merge => engine.merge_operation(generation, key, &stored),
             _ => engine.put_operation(generation, key, &stored, form.expires_ms),
         };
-        engine.write(&[operation], Durability::None)
+        engine.write(&[operation], Durability::None).map(drop)
     }
 
     /// Writes a value that was stored in parts.
@@ -68,6 +68,6 @@ impl<'a> Writer<'a> {
     ) -> Result<()> {
         self.report.value_bytes += value.len() as u64;
         let options = WriteOptions { durability: Some(Durability::None), expires_ms: record.form.expires_ms };
-        self.table(id, name, settings)?.put_with(record.key, value, options)
+        self.table(id, name, settings)?.put_with(record.key, value, options).map(drop)
     }
 }

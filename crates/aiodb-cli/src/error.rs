@@ -106,6 +106,12 @@ fn engine_kind(error: &aiodb::Error) -> &'static str {
         Option { .. } => "option",
         Backend { .. } => "backend",
         Closed => "closed",
+        NotARepository { .. } => "not_a_repository",
+        OtherStore { .. } => "other_store",
+        RepositoryInUse { .. } => "repository_in_use",
+        NoRestorePoint { .. } => "no_restore_point",
+        Occupied { .. } => "occupied",
+        DestinationFull { .. } => "destination_full",
         Index { .. } => "index",
     }
 }

@@ -155,6 +155,13 @@ fn refuse_foreign_directory<D: Device>(device: &D, root: &Path, options: &Option
     if names.iter().any(foreign) {
         return Err(Error::NotAStore { path: root.to_path_buf() });
     }
+    // A creation ends with the identity, and only then are there segments: it was lost, and making another would bury
+    // what they hold.
+    let log = device.list(&root.join("log")).unwrap_or_default();
+    if log.iter().any(|name| name.ends_with(".seg")) {
+        let what = "the store's identity is missing; restore the file from a backup, or use `aiodb salvage`";
+        return Err(Error::Corruption { path: root.join("STORE"), offset: 0, what: what.to_string() });
+    }
     if !options.create || options.read_only {
         return Err(Error::NoStore { path: root.to_path_buf() });
     }

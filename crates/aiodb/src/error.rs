@@ -223,6 +223,48 @@ pub enum Error {
     /// The store was closed.
     #[error("the store was closed")]
     Closed,
+    /// The directory for backups holds something else.
+    #[error("{path} is not a backup repository and not empty: choose an empty directory or an existing repository")]
+    NotARepository {
+        /** The directory asked for. */
+        path: PathBuf,
+    },
+    /// The repository's restore points are of another store, or of a copy of this one with a history of its own.
+    #[error(
+        "the backups at {path} are of another store, or of a copy of this one that has changed on its own: choose another directory"
+    )]
+    OtherStore {
+        /** The repository. */
+        path: PathBuf,
+    },
+    /// Another process uses the repository.
+    #[error("the backup repository at {path} is in use by {holder}: wait until that is done")]
+    RepositoryInUse {
+        /** The repository. */
+        path: PathBuf,
+        /** Who holds it. */
+        holder: String,
+    },
+    /// The repository does not have this restore point, or none at all.
+    #[error("{path} has no restore point {point}: `aiodb backup --list` shows what is there")]
+    NoRestorePoint {
+        /** The repository. */
+        path: PathBuf,
+        /** The number asked for, or `latest`. */
+        point: String,
+    },
+    /// The directory to write a store into is not empty.
+    #[error("{path} is not empty: choose a new or an empty directory")]
+    Occupied {
+        /** The directory asked for. */
+        path: PathBuf,
+    },
+    /// There is no space for a backup, a restored or a salvaged store. What was complete before still is.
+    #[error("no space left at {path}: free some and run this again; restore points that were complete still are")]
+    DestinationFull {
+        /** Where space is missing. */
+        path: PathBuf,
+    },
     /// The index library failed.
     #[error("the index in {path} failed: {reason}; if it is damaged, rebuild it from the log")]
     Index {

@@ -24,6 +24,7 @@
 //! Start with [`Db`], [`Table`] and [`Options`]; what an acknowledged write means is said at [`Durability`].
 
 mod background;
+mod backup;
 mod batch;
 mod cache;
 mod catalog;
@@ -51,6 +52,7 @@ mod read;
 mod reader;
 mod reclaim;
 mod recovery;
+mod salvage;
 mod scan;
 mod sequence;
 mod settle;
@@ -61,6 +63,7 @@ mod verify;
 mod write;
 
 pub use background::Step;
+pub use backup::{BackupOptions, BackupReport, Repository, RepositoryReport, RestorePoint, RestoreReport};
 pub use compression::Compression;
 pub use conditional::Condition;
 pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options, TableOptions, WriteOptions};
@@ -70,6 +73,7 @@ pub use futures::{GetFuture, WriteFuture};
 pub use merge::{MergeOperator, MergeOperators};
 pub use metrics::{Distribution, Metrics};
 pub use reader::{Got, Reader};
+pub use salvage::{DoubtfulKey, LostRegion, SalvageReport, salvage};
 pub use scan::{Scan, ScanOptions};
 pub use sequence::Sequence;
 pub use snapshot::Snapshot;

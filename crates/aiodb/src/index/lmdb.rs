@@ -5,6 +5,7 @@
 //! not be a SIGBUS.
 
 pub(crate) mod codec;
+mod copy;
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};

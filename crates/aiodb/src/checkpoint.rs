@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::index::hash::{HashIndex, SHARDS};
 use crate::index::tail::Frozen;
-use crate::io::{Access, Device, File, WriteSync};
+use crate::io::{Access, Device, File, InPhase, Phase, WriteSync};
 use crate::log::segment::{Damage, FORMAT_VERSION, put, u32_at, u64_at};
 use crate::log::{Position, Segment, State};
 use crate::manifest::{
@@ -72,6 +72,7 @@ impl<D: Device> Engine<D> {
 
     fn checkpoint_as(&self, closed: bool) -> Result<()> {
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        let _phase = InPhase::enter(&self.device, Phase::Checkpoint);
         self.flush()?;
         let number = {
             let mut checkpoints = self.checkpoints();
@@ -117,6 +118,7 @@ impl<D: Device> Engine<D> {
     fn commit_frozen(&self, frozen: &mut Frozen) -> Result<()> {
         // Durable in the log first. This also publishes every write that is older than an entry of the tail.
         self.flush()?;
+        let _phase = InPhase::enter(&self.device, Phase::IndexCommit);
         self.lmdb().commit(frozen, &mut |table, dead| self.count_dead(table, Some(dead)))?;
         self.lmdb().tail.forget_frozen();
         Ok(())
@@ -301,6 +303,7 @@ impl<D: Device> Engine<D> {
         let (free, kept): (Vec<_>, Vec<_>) = checkpoints.retired.drain(..).partition(is_free);
         checkpoints.retired = kept;
         drop(checkpoints);
+        let _phase = (!free.is_empty()).then(|| InPhase::enter(&self.device, Phase::SegmentReuse));
         for retired in free {
             self.segments.release(self.segments.get(retired.number))?;
         }

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::catalog::Generation;
 use crate::commit::{CommitState, Guard, Open, Sealed, WORDS, buffer_bytes};
 use crate::engine::Engine;
-use crate::io::{Device, File, UNIT_BYTES, WriteSync};
+use crate::io::{Device, File, InPhase, Phase, UNIT_BYTES, WriteSync};
 use crate::log::batch::{Append, BatchStart, OpenBatch, Placed};
 use crate::log::place::batch_bytes;
 use crate::log::record::Kind;
@@ -67,6 +67,7 @@ impl<D: Device> Engine<D> {
         let placed: PlacedList = operations.iter().map(|operation| open.batch.append(&operation.append)).collect();
         let due = open.batch.used_bytes() >= BATCH_TARGET_BYTES && !state.busy;
         drop(state);
+        let phase = InPhase::enter(&self.device, Phase::Publish);
         for (operation, placed) in operations.iter().zip(&placed) {
             let append = &operation.append;
             let chunks = if append.chunked { append.value } else { &[] };
@@ -77,6 +78,7 @@ impl<D: Device> Engine<D> {
                 self.publish(generation, &publication);
             }
         }
+        drop(phase);
         publishing.fetch_sub(1, Ordering::Release);
         self.background.note(durability, due);
         Ok(placed)
@@ -154,6 +156,7 @@ impl<D: Device> Engine<D> {
         moves: &[Operation<'_>],
         still_current: impl Fn(&Operation<'_>) -> bool,
     ) -> Result<Vec<Option<Placed>>> {
+        let _phase = InPhase::enter(&self.device, Phase::ReclaimMove);
         let mut state = self.idle()?;
         state.moves_turn = true;
         drop(state);
@@ -262,6 +265,7 @@ impl<D: Device> Engine<D> {
     fn open_batch(&self, state: &mut CommitState, length: usize, claim: Claim, flags: u16) -> Result<()> {
         let mut segment_header = state.unwritten_header.take();
         if state.leave_segment || state.end.offset + length as u64 > self.segments.segment_bytes {
+            let _phase = InPhase::enter(&self.device, Phase::Cut);
             let segment = self.segments.take_free(claim)?;
             let life = state.next_life;
             state.next_life += 1;
@@ -409,8 +413,10 @@ impl<D: Device> Engine<D> {
         let path = || self.segments.path(start.segment);
         // Everything before a durable batch must be durable too, or the chain to it would break.
         self.sync_segments(&flush_first)?;
+        let _phase = InPhase::enter(&self.device, Phase::Append);
         let sync = if sealed.open.sync_wanted { WriteSync::Now } else { WriteSync::Later };
         if let Some(header) = &sealed.open.segment_header {
+            let _phase = InPhase::enter(&self.device, Phase::SegmentReuse);
             let mut unit = crate::io::AlignedBuffer::new(UNIT_BYTES);
             put(&mut unit, 0, &header.encode());
             segment.file.write_at(&unit, 0, sync).map_err(|e| Error::io("write", path(), &e))?;
@@ -427,6 +433,7 @@ impl<D: Device> Engine<D> {
     }
 
     fn sync_segments(&self, numbers: &[u32]) -> Result<()> {
+        let _phase = (!numbers.is_empty()).then(|| InPhase::enter(&self.device, Phase::Flush));
         for &number in numbers {
             let segment = self.segments.get(number);
             segment.file.sync().map_err(|e| Error::io("flush", self.segments.path(number), &e))?;
@@ -436,6 +443,7 @@ impl<D: Device> Engine<D> {
 
     /// Publishes what waited for this batch, and waits for those who publish for themselves.
     fn publish_sealed(&self, sealed: &Sealed) {
+        let _phase = InPhase::enter(&self.device, Phase::Publish);
         let batch = &sealed.open.batch;
         for deferred in &sealed.open.deferred {
             let (placed, hash) = (&deferred.placed, deferred.hash);

@@ -114,7 +114,8 @@ impl<D: Device> Engine<D> {
 
     /// The sealed segment with the smallest live share, if garbage has reached its threshold.
     fn choose_victim(&self) -> Option<&Segment<D>> {
-        let floor = self.staging_floor();
+        // The log's end is needed wherever it lies: after a recovery that is a sealed segment until the next batch is there.
+        let floor = self.staging_floor().min(self.commit.log_end().life);
         let sealed = |segment: &&Segment<D>| {
             let end = segment.end.load(Ordering::Acquire);
             let published = segment.published_end.load(Ordering::Acquire) >= end;

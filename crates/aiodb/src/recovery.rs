@@ -105,7 +105,9 @@ impl<D: Device> Engine<D> {
                 segment.begin(&self.segments.store, entry.life, State::Sealed, entry.end);
                 segment.records.store(u64::from(entry.records), std::sync::atomic::Ordering::Relaxed);
                 segment.deletes.store(u64::from(entry.deletes), std::sync::atomic::Ordering::Relaxed);
-                segment.live_chunks().extend(entry.live_chunks.iter().copied());
+                // A table that was dropped before the checkpoint may not have been purged yet.
+                let known = |(table, _): &&(u32, i64)| self.catalog.generation(*table).is_some();
+                segment.live_chunks().extend(entry.live_chunks.iter().filter(known).copied());
             } else if header.life >= manifest.next_life {
                 segment.begin(&self.segments.store, header.life, State::Sealed, UNIT_BYTES as u64);
             } else {
@@ -140,12 +142,17 @@ impl<D: Device> Engine<D> {
 
     /// Takes the live bytes of the checkpointed indexes into the segments' counters.
     fn count_live(&self) -> Result<()> {
-        use std::sync::atomic::Ordering::Relaxed;
         for generation in self.catalog.generations() {
             if let TableIndex::Hash(index) = &generation.index {
                 index.for_each(&mut |location| self.segments.add_live(location));
             }
         }
+        self.count_live_in_lmdb()
+    }
+
+    /// Takes the live bytes of the ordered index into the segments' counters.
+    pub(crate) fn count_live_in_lmdb(&self) -> Result<()> {
+        use std::sync::atomic::Ordering::Relaxed;
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
         for (number, (bytes, records)) in lmdb.live()? {
             if let Some(segment) = self.segments.find(number) {
@@ -160,6 +167,8 @@ impl<D: Device> Engine<D> {
     fn rebuild(&self, manifest: &Manifest, tables: &BTreeSet<u32>, scan: &mut Scan) -> Result<()> {
         let mut segments = manifest.segments.clone();
         segments.sort_by_key(|segment| segment.life);
+        // What the manifest says of these tables' chunks will be counted again.
+        self.segments.iter().for_each(|segment| segment.live_chunks().retain(|table, _| !tables.contains(table)));
         for entry in segments.iter().filter(|entry| entry.life <= manifest.position.life) {
             let segment = self.segments.get(entry.number);
             let end = if entry.life == manifest.position.life { manifest.position.offset } else { entry.end };

@@ -141,9 +141,16 @@ impl<D: Device> Engine<D> {
         match &generation.index {
             TableIndex::Hash(index) => {
                 let to = hash_location(to);
+                // What is counted off is what was counted: a moved record is longer than the first one.
+                let Some(from) = known_place(index, publication.hash, from) else { return };
+                let old_list = publication.replayed.and_then(|_| self.replaced_list(from, publication));
                 if index.replace(publication.hash, from, to) {
                     self.segments.add_live(to);
-                    self.segments.remove_live(hash_location(from));
+                    self.segments.remove_live(from);
+                    if let Some(old_list) = old_list {
+                        self.count_chunks(generation.id, publication.chunks, 1);
+                        self.count_chunks(generation.id, &old_list, -1);
+                    }
                 }
             }
             TableIndex::Lmdb if publication.deleted => {}
@@ -162,6 +169,18 @@ impl<D: Device> Engine<D> {
                 }
             }
         }
+    }
+
+    /// The chunk list that a moved one replaces. While the store is open, reclaim counts the chunks that it moves; when a
+    /// move is replayed, the lists say which they were.
+    fn replaced_list(&self, from: Location, publication: &Publication<'_>) -> Option<Vec<u8>> {
+        if publication.chunks.is_empty() {
+            return None;
+        }
+        let mut list = None;
+        // An unreadable list leaves its chunks counted as alive; reclaim finds out.
+        let _ = self.with_record(from, &mut |record| list = record.chunked.then(|| record.value.to_vec()));
+        list.filter(|list| decode_chunks(list).is_some())
     }
 
     /// Counts a replaced or deleted entry of an ordered index, and its chunks, as dead.
@@ -212,12 +231,30 @@ impl<D: Device> Engine<D> {
     /// Reads the records under a tag and retires all but the newest of each key.
     fn settle(&self, unsettled: &Unsettled) {
         let TableIndex::Hash(index) = &unsettled.generation.index else { unreachable!("only tags are settled") };
+        if self.catalog.generation(unsettled.generation.id).is_none() {
+            // The table was dropped or truncated: all of it is taken out of the counts at once.
+            return;
+        }
         let pin = self.pins.pin();
         // A record that cannot be read stays in the index, so that a get of it reports the damage.
         if let Err(error) = self.settle_tag(index, unsettled) {
             self.note_trouble(&error);
         }
         self.pins.unpin(pin);
+    }
+
+    /// Settles a tag now if several places are under it.
+    pub(crate) fn settle_shared(&self, generation: &Arc<Generation>, hash: u64) -> Result<()> {
+        let TableIndex::Hash(index) = &generation.index else { return Ok(()) };
+        let mut run = SmallVec::new();
+        index.lookup(hash, &mut run);
+        if run.len() < 2 {
+            return Ok(());
+        }
+        let pin = self.pins.pin();
+        let settled = self.settle_tag(index, &Unsettled { generation: Arc::clone(generation), hash });
+        self.pins.unpin(pin);
+        settled
     }
 
     fn settle_tag(&self, index: &HashIndex, unsettled: &Unsettled) -> Result<()> {
@@ -280,6 +317,13 @@ struct Newest {
     location: Location,
     deleted: bool,
     older_left: bool,
+}
+
+/// The place under a tag that is the same as this one, with the length that the index knows.
+fn known_place(index: &HashIndex, hash: u64, place: Location) -> Option<Location> {
+    let mut run = SmallVec::new();
+    index.lookup(hash, &mut run);
+    run.into_iter().find(|location: &Location| location.same_place(place))
 }
 
 /// A location as a hash index gives it back: its length is the size class's bound.

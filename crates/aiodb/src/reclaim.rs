@@ -101,14 +101,16 @@ impl<D: Device> Engine<D> {
     fn empty_some(&self, segment: &Segment<D>, victim: &mut Victim) -> Result<bool> {
         let end = segment.end.load(Ordering::Acquire);
         let stop = victim.offset + STEP_BYTES;
-        while victim.offset < end && victim.offset < stop && victim.alive_bytes < MOVE_BYTES {
-            self.gather_batch(segment, victim)?;
+        if victim.offset < end && victim.alive_bytes < MOVE_BYTES {
+            while victim.offset < end && victim.offset < stop && victim.alive_bytes < MOVE_BYTES {
+                self.gather_batch(segment, victim)?;
+            }
+            // Moving is a step of its own.
+            return Ok(victim.offset >= end && victim.alive.is_empty());
         }
-        if victim.alive_bytes >= MOVE_BYTES || victim.offset >= end {
-            self.move_records(&victim.alive)?;
-            victim.alive.clear();
-            victim.alive_bytes = 0;
-        }
+        self.move_records(&victim.alive)?;
+        victim.alive.clear();
+        victim.alive_bytes = 0;
         Ok(victim.offset >= end)
     }
 
@@ -252,6 +254,10 @@ impl<D: Device> Engine<D> {
         let (Some(generation), Some((origin, _))) = (&operation.generation, operation.append.moved) else {
             return false;
         };
+        if self.catalog.generation(generation.id).is_none() {
+            // The table has gone since the record was found alive, and was taken out of the counts as a whole.
+            return false;
+        }
         let location = Location { segment: origin.segment, offset: origin.offset, length: 0 };
         match operation.append.kind {
             Kind::Put => self.is_current(generation, operation.append.key, location).unwrap_or(false),
@@ -259,10 +265,14 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Whether an index refers to this place for the key.
-    fn is_current(&self, generation: &Generation, key: &[u8], location: Location) -> Result<bool> {
+    /// Whether an index refers to this place for the key. A `hash` index may refer to an overwritten record until its tag
+    /// is settled; were that moved, it would be younger than the delete that is to hide it from a rebuild.
+    fn is_current(&self, generation: &Arc<Generation>, key: &[u8], location: Location) -> Result<bool> {
         match &generation.index {
-            TableIndex::Hash(index) => Ok(index.contains(self.hash(key), location)),
+            TableIndex::Hash(index) => {
+                self.settle_shared(generation, self.hash(key))?;
+                Ok(index.contains(self.hash(key), location))
+            }
             TableIndex::Lmdb => self.lmdb().is_current(generation.id, key, location),
         }
     }

@@ -177,6 +177,11 @@ impl<D: Device> Db<D> {
         self.engine.verify(progress)
     }
 
+    /// The engine, for the public methods that other files add.
+    pub(crate) fn engine(&self) -> &Engine<D> {
+        &self.engine
+    }
+
     /// Runs a bounded piece of background work; for stores opened without [`Options::background`].
     pub fn step(&self, step: Step) -> Result<()> {
         self.engine.check_open()?;

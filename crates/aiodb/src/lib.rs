@@ -23,6 +23,7 @@
 //!
 //! Start with [`Db`], [`Table`] and [`Options`]; what an acknowledged write means is said at [`Durability`].
 
+mod accounting;
 mod background;
 mod catalog;
 mod checkpoint;

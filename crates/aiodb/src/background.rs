@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::io::Device;
+use crate::planted::{self, Bug};
 use crate::{Durability, Error, Result};
 
 /// The writer looks at the open batch at least this often, so that `none` leaves nothing in memory for long.
@@ -85,6 +86,7 @@ impl Background {
     /// Half the shortest interval: a write waits at most that long for its flush to begin.
     fn flush_period(&self) -> Option<Duration> {
         let interval = self.interval_ms.load(Ordering::Relaxed);
+        let interval = if planted::is_on(Bug::IntervalTooLong) { 4 * interval } else { interval };
         (interval > 0).then(|| Duration::from_millis(interval / 2).max(MIN_FLUSH_PERIOD))
     }
 

@@ -39,6 +39,7 @@ pub mod io;
 mod log;
 mod manifest;
 mod pins;
+mod planted;
 mod publish;
 mod read;
 mod reader;
@@ -52,6 +53,8 @@ pub use background::Step;
 pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options};
 pub use db::{Batch, Db, Table};
 pub use error::{Error, Result};
+#[cfg(feature = "planted-bugs")]
+pub use planted::{Bug, plant};
 pub use reader::{Got, Reader};
 pub use stats::{Stats, TableStats};
 pub use verify::VerifyReport;

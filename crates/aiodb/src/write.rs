@@ -19,6 +19,7 @@ use crate::log::place::batch_bytes;
 use crate::log::record::Kind;
 use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader, put};
 use crate::log::{Claim, State};
+use crate::planted::{self, Bug};
 use crate::publish::Publication;
 use crate::{Durability, Error, Result};
 
@@ -131,6 +132,7 @@ impl<D: Device> Engine<D> {
         let outcome = self.sync_segments(&dirty);
         match &outcome {
             Ok(()) => self.commit.durable.store(written, Ordering::Release),
+            Err(_) if planted::is_on(Bug::FailedFlushForgotten) => {}
             Err(error) => self.commit.fail(error),
         }
         let mut state = self.commit.lock();
@@ -338,7 +340,8 @@ impl<D: Device> Engine<D> {
         if state.continues {
             open.batch.start.flags |= BATCH_CONTINUES;
         }
-        let (length, checksum) = open.batch.seal(self.commit.durable());
+        let early = u64::from(planted::is_on(Bug::DurableTooEarly));
+        let (length, checksum) = open.batch.seal(self.commit.durable() + early);
         let number = open.batch.start.number;
         if open.batch.start.flags & BATCH_MOVES == 0 {
             state.next_sequence += u64::from(open.batch.records());
@@ -364,7 +367,7 @@ impl<D: Device> Engine<D> {
         let sealed = Arc::into_inner(sealed).expect("readers of a sealed batch hold the commit lock");
         if sealed.open.sync_wanted {
             self.commit.durable.store(number, Ordering::Release);
-        } else {
+        } else if !planted::is_on(Bug::DirtySegmentForgotten) {
             state.dirty.push(sealed.open.batch.start.segment);
             state.dirty.sort_unstable();
             state.dirty.dedup();
@@ -412,13 +415,20 @@ impl<D: Device> Engine<D> {
         let segment = self.segments.get(start.segment);
         let path = || self.segments.path(start.segment);
         // Everything before a durable batch must be durable too, or the chain to it would break.
-        self.sync_segments(&flush_first)?;
+        if !planted::is_on(Bug::EarlierBatchesUnflushed) {
+            self.sync_segments(&flush_first)?;
+        }
         let _phase = InPhase::enter(&self.device, Phase::Append);
-        let sync = if sealed.open.sync_wanted { WriteSync::Now } else { WriteSync::Later };
+        let sync = if sealed.open.sync_wanted && !planted::is_on(Bug::AckBeforeFlush) {
+            WriteSync::Now
+        } else {
+            WriteSync::Later
+        };
         if let Some(header) = &sealed.open.segment_header {
             let _phase = InPhase::enter(&self.device, Phase::SegmentReuse);
             let mut unit = crate::io::AlignedBuffer::new(UNIT_BYTES);
             put(&mut unit, 0, &header.encode());
+            let sync = if planted::is_on(Bug::SegmentHeaderUnflushed) { WriteSync::Later } else { sync };
             segment.file.write_at(&unit, 0, sync).map_err(|e| Error::io("write", path(), &e))?;
         }
         let bytes = sealed.open.batch.bytes(sealed.length);

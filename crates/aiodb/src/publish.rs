@@ -19,6 +19,7 @@ use crate::index::tail::{Entry, Inserted};
 use crate::io::Device;
 use crate::log::batch::{BatchView, Placed};
 use crate::log::record::{Kind, Origin, Record, decode_chunks};
+use crate::planted::{self, Bug};
 
 /// Tags waiting to be settled; a writer that finds the queue full settles its own.
 pub(crate) const MAX_UNSETTLED: usize = 64 << 10;
@@ -119,6 +120,7 @@ impl<D: Device> Engine<D> {
     /// between batches: within one, packed records and large parts go different ways, and sequences decide.
     fn order(&self, publication: &Publication<'_>, location: Location) -> (u64, u32, u64) {
         match &publication.replayed {
+            Some(_) if planted::is_on(Bug::ReplayOrderLost) => (0, 0, 0),
             // The batch being published is still pending, so whatever is not pending is older.
             None if location.same_place(publication.placed.location) => (1, 0, publication.placed.sequence),
             None => self.commit.pending_sequence(location).map_or((0, 0, 0), |sequence| (1, 0, sequence)),
@@ -142,7 +144,12 @@ impl<D: Device> Engine<D> {
             TableIndex::Hash(index) => {
                 let to = hash_location(to);
                 // What is counted off is what was counted: a moved record is longer than the first one.
-                let Some(from) = known_place(index, publication.hash, from) else { return };
+                let Some(from) = known_place(index, publication.hash, from) else {
+                    if planted::is_on(Bug::MoveBeatsPut) {
+                        self.publish(generation, publication);
+                    }
+                    return;
+                };
                 let old_list = publication.replayed.and_then(|_| self.replaced_list(from, publication));
                 if index.replace(publication.hash, from, to) {
                     self.segments.add_live(to);
@@ -263,7 +270,10 @@ impl<D: Device> Engine<D> {
         let mut newest: Vec<Newest> = Vec::new();
         for &location in &run {
             self.with_record(location, &mut |record: &Record<'_>| {
-                match newest.iter_mut().find(|newest| newest.key == record.key) {
+                match newest
+                    .iter_mut()
+                    .find(|newest| newest.key == record.key || planted::is_on(Bug::CollisionTakenForOverwrite))
+                {
                     None => newest.push(Newest {
                         key: record.key.to_vec(),
                         location,

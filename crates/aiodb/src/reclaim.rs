@@ -19,6 +19,7 @@ use crate::log::scan::Scan;
 use crate::log::segment::array;
 use crate::log::{Segment, State};
 use crate::manifest::damage_error;
+use crate::planted::{self, Bug};
 use crate::write::Operation;
 
 /// Garbage is left alone until it is this share of all bytes in sealed segments...
@@ -260,7 +261,9 @@ impl<D: Device> Engine<D> {
         }
         let location = Location { segment: origin.segment, offset: origin.offset, length: 0 };
         match operation.append.kind {
-            Kind::Put => self.is_current(generation, operation.append.key, location).unwrap_or(false),
+            Kind::Put if !planted::is_on(Bug::MoveBeatsPut) => {
+                self.is_current(generation, operation.append.key, location).unwrap_or(false)
+            }
             _ => true,
         }
     }
@@ -280,7 +283,7 @@ impl<D: Device> Engine<D> {
     /// A delete must stay in the log while an older record of its key may lie in a segment that was in use when it was
     /// written, or a rebuilt index would bring that record back.
     fn tombstone_needed(&self, origin_life: u64) -> bool {
-        self.oldest_life_with_dead_records() <= origin_life
+        self.oldest_life_with_dead_records() <= origin_life && !planted::is_on(Bug::TombstoneDroppedEarly)
     }
 
     fn oldest_life_with_dead_records(&self) -> u64 {
@@ -332,6 +335,9 @@ impl<D: Device> Engine<D> {
     /// After a chunk was moved: the record that names it is written again with the new place.
     fn rename_chunk(&self, old: &Alive, new: Chunk) -> Result<()> {
         let generation = old.generation.as_ref().expect("a live chunk has a table");
+        if planted::is_on(Bug::ChunkMoveForgotten) {
+            return Ok(());
+        }
         let Some((location, length, mut chunks)) = self.naming_record(generation, &old.key, old.location)? else {
             return Ok(());
         };

@@ -19,6 +19,7 @@ use crate::log::scan::Scan;
 use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, Damage, HEADER_BYTES, SegmentHeader};
 use crate::log::{Position, Segment, State};
 use crate::manifest::{Manifest, damage_error};
+use crate::planted::{self, Bug};
 use crate::publish::Publication;
 use crate::{Error, Result};
 
@@ -61,7 +62,9 @@ impl<D: Device> Engine<D> {
         }
         self.commit.resume(walk.position, walk.next_sequence, next_life, !goes_on);
         recovered.pending_records = self.append_pending(pending.records)?;
-        self.flush()?;
+        if !planted::is_on(Bug::RecoveryUnflushed) {
+            self.flush()?;
+        }
         self.commit.use_buffers(self.map_buffers()?);
         recovered.milliseconds = self.device.clock_ms() - started;
         Ok(recovered)
@@ -205,13 +208,15 @@ impl<D: Device> Engine<D> {
                 return Ok(());
             };
             let Ok((header, _)) = scan.header(&self.segments, segment, segment.seed(), offset)? else { return Ok(()) };
-            if header.flags & BATCH_CONTINUES != 0 && !self.atom_is_complete(headers, &position, scan)? {
+            let continues = header.flags & BATCH_CONTINUES != 0 && !planted::is_on(Bug::ContinuedBatchesSplit);
+            if continues && !self.atom_is_complete(headers, &position, scan)? {
                 return Ok(());
             }
             let Ok(batch) = scan.batch(&self.segments, segment, offset)? else { return Ok(()) };
             let header = batch.header;
             let moves = header.flags & BATCH_MOVES != 0;
-            let follows = header.number == position.batch + 1 && header.previous_checksum == position.checksum;
+            let follows = header.number == position.batch + 1 && header.previous_checksum == position.checksum
+                || planted::is_on(Bug::OldLifeAccepted);
             if !follows || (!moves && header.first_sequence != walk.next_sequence) {
                 return Ok(());
             }

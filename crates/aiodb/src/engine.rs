@@ -148,10 +148,8 @@ impl<D: Device> Engine<D> {
     fn load_indexes(&self, manifest: &Manifest) -> Result<BTreeSet<u32>> {
         let mut rebuild = BTreeSet::new();
         let lmdb_tables: Vec<_> = manifest.tables.iter().filter(|table| table.kind == IndexKind::Lmdb).collect();
-        if !lmdb_tables.is_empty() {
-            if self.open_lmdb(manifest)? {
-                rebuild.extend(lmdb_tables.iter().map(|table| table.id));
-            }
+        if !lmdb_tables.is_empty() && self.open_lmdb(manifest)? {
+            rebuild.extend(lmdb_tables.iter().map(|table| table.id));
         }
         for table in &manifest.tables {
             let Some(generation) = self.catalog.generation(table.id) else { continue };

@@ -56,8 +56,6 @@ pub enum Bug {
     ReplayOrderLost,
     /// A group whose end was not pending is recovered in part.
     GroupSplit,
-    /// Batches that count only together are replayed one by one.
-    ContinuedBatchesSplit,
     /// What was still in memory is not recovered.
     PendingForgotten,
     /// What recovery has found is shown before it is durable.
@@ -85,7 +83,7 @@ mod switch {
 
     impl Bug {
         /// All bugs.
-        pub const ALL: [Bug; 28] = [
+        pub const ALL: [Bug; 27] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -110,7 +108,6 @@ mod switch {
             Bug::CollisionTakenForOverwrite,
             Bug::ReplayOrderLost,
             Bug::GroupSplit,
-            Bug::ContinuedBatchesSplit,
             Bug::PendingForgotten,
             Bug::RecoveryUnflushed,
             Bug::OldIndexBelieved,

@@ -208,8 +208,7 @@ impl<D: Device> Engine<D> {
                 return Ok(());
             };
             let Ok((header, _)) = scan.header(&self.segments, segment, segment.seed(), offset)? else { return Ok(()) };
-            let continues = header.flags & BATCH_CONTINUES != 0 && !planted::is_on(Bug::ContinuedBatchesSplit);
-            if continues && !self.atom_is_complete(headers, &position, scan)? {
+            if header.flags & BATCH_CONTINUES != 0 && !self.atom_is_complete(headers, &position, scan)? {
                 return Ok(());
             }
             let Ok(batch) = scan.batch(&self.segments, segment, offset)? else { return Ok(()) };

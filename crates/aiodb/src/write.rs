@@ -58,14 +58,22 @@ impl<D: Device> Engine<D> {
         let open = state.open.as_mut().expect("there is room");
         let number = open.batch.start.number;
         if durability == Durability::Sync {
-            let placed = operations.iter().map(|operation| open.append(operation)).collect();
+            let append = |operation| {
+                let _phase = InPhase::enter(&self.device, Phase::Append);
+                open.append(operation)
+            };
+            let placed = operations.iter().map(append).collect();
             open.sync_wanted = true;
             self.wait_durable(state, number)?;
             return Ok(placed);
         }
         let publishing = &self.commit.publishing[number as usize % WORDS];
         publishing.fetch_add(1, Ordering::Relaxed);
-        let placed: PlacedList = operations.iter().map(|operation| open.batch.append(&operation.append)).collect();
+        let append = |operation: &Operation<'_>| {
+            let _phase = InPhase::enter(&self.device, Phase::Append);
+            open.batch.append(&operation.append)
+        };
+        let placed: PlacedList = operations.iter().map(append).collect();
         let due = open.batch.used_bytes() >= BATCH_TARGET_BYTES && !state.busy;
         drop(state);
         let phase = InPhase::enter(&self.device, Phase::Publish);

@@ -98,7 +98,7 @@ impl<D: Device> Engine<D> {
             if record.chunked {
                 record.value = relocate_chunks(&record.value, &moved);
             }
-            let more = record.more;
+            let more = record.more && !planted::is_on(Bug::GroupSplit);
             group.push(record);
             if more {
                 continue;

@@ -2,6 +2,7 @@
 //! in `options` (how a store is opened), `output` (people or programs), `progress` and `encoding`.
 
 mod bench;
+mod describe;
 mod encoding;
 mod error;
 mod inspect;
@@ -42,6 +43,7 @@ Examples:
   aiodb load /data/store words.tsv            load a file of lines KEY<tab>VALUE
   aiodb stat /data/store                      sizes, counts and what the last opening recovered
   aiodb verify /data/store                    read everything back and check it
+  aiodb stat /data/store --watch              what the process that has it open is doing
 
 Exit codes:
   0    done
@@ -65,6 +67,8 @@ enum Command {
     Truncate(tables::TruncateArgs),
     Drop(tables::DropArgs),
     Bench(bench::BenchArgs),
+    Completion(describe::CompletionArgs),
+    Man(describe::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -95,6 +99,8 @@ fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
         Command::CreateTable(args) => tables::create(args, output),
         Command::Truncate(args) => tables::truncate(args, output),
         Command::Drop(args) => tables::drop(args, output),
+        Command::Completion(args) => describe::completion(&args, output),
+        Command::Man(args) => describe::man(&args, output),
         Command::Bench(args) => bench::run(args, output.is_json()).map(|()| Exit::Success),
     }
 }

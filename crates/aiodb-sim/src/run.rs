@@ -177,12 +177,12 @@ impl<'a> Run<'a> {
                 let bytes = value.bytes();
                 let effects = vec![Effect::Set(*table, *key, Cell::Value(fingerprint(&bytes)))];
                 let key = key_bytes(*key);
-                self.write(effects, *durability, |run| run.table(*table)?.put_with(&key, &bytes, *durability))
+                self.write(effects, *durability, |run| run.table(*table)?.put_with(&key, &bytes, *durability).map(drop))
             }
             Action::Delete(table, key, durability) => {
                 let effects = vec![Effect::Set(*table, *key, Cell::Absent)];
                 let key = key_bytes(*key);
-                self.write(effects, *durability, |run| run.table(*table)?.delete_with(&key, *durability))
+                self.write(effects, *durability, |run| run.table(*table)?.delete_with(&key, *durability).map(drop))
             }
             Action::Batch(writes, durability) => {
                 let values: Vec<_> = writes.iter().map(|(_, _, value)| value.map(|value| value.bytes())).collect();
@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
                 None => batch.delete(&table, &key_bytes(*key))?,
             };
         }
-        self.db().write_with(&batch, durability)
+        self.db().write_with(&batch, durability).map(drop)
     }
 
     /// A change of the contents: acknowledged, refused, or of unknown outcome.

@@ -139,6 +139,7 @@ fn write_out<D: Device>(engine: Weak<Engine<D>>) {
         if let Err(error) = outcome {
             engine.note_trouble(&error);
         }
+        engine.refresh_metrics_file();
         engine.background.sleep(rest);
     }
 }

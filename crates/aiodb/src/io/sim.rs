@@ -292,7 +292,8 @@ impl SimDevice {
         self.machine.lock().observer = Some(Box::new(observer));
     }
 
-    /// Says under which directory of the kernel's file system the files lie that libraries open by themselves.
+    /// Says under which directory of the kernel's file system the files lie that libraries open by themselves; else they
+    /// lie under their own paths.
     pub fn set_real_directory(&self, directory: impl Into<PathBuf>) {
         self.machine.lock().real_directory = Some(directory.into());
     }
@@ -423,9 +424,7 @@ impl Device for SimDevice {
     }
 
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
-        let directory = self.machine.lock().real_directory.clone();
-        let message = "the simulated machine has no real directory for it: see `SimDevice::set_real_directory`";
-        let directory = directory.ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, message))?;
+        let Some(directory) = self.machine.lock().real_directory.clone() else { return Ok(path.to_path_buf()) };
         let within = absolute(path);
         Ok(directory.join(within.strip_prefix("/").expect("the path is absolute")))
     }

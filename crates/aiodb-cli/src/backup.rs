@@ -1,7 +1,7 @@
 //! `backup` and `restore`: copies of a store in a repository, and stores from them.
 
 use crate::error::CliError;
-use crate::options::StoreArgs;
+use crate::options::{BackendChoice, StoreArgs};
 use crate::output::{Exit, Output};
 use crate::progress::{Progress, rate};
 use aiodb::{BackupOptions, Repository, RepositoryReport, RestorePoint};
@@ -26,6 +26,9 @@ pub struct BackupArgs {
     /// Directory of the store
     #[arg(required_unless_present_any = ["list", "verify", "remove"], value_name = "STORE")]
     directories: Vec<PathBuf>,
+    /// Another directory of a store that lies in several, one per disk
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["list", "verify", "remove"])]
+    also: Vec<PathBuf>,
     /// List the restore points of a repository
     #[arg(long, conflicts_with_all = ["verify", "remove", "pace"])]
     list: bool,
@@ -62,6 +65,7 @@ pub struct RestoreArgs {
 /// `aiodb backup`.
 pub fn backup(args: BackupArgs, output: &Output) -> Result<Exit, CliError> {
     let of_repository = args.list || args.verify || args.remove.is_some();
+    let also = args.also;
     match &args.directories[..] {
         [repository] if args.list => list(&Repository::open(repository)?, output),
         [repository] if args.verify => verify(&Repository::open(repository)?, output),
@@ -71,14 +75,21 @@ pub fn backup(args: BackupArgs, output: &Output) -> Result<Exit, CliError> {
             output.result(&json!({"removed_point": number}), &format!("removed restore point {number}\n"))?;
             Ok(Exit::Success)
         }
-        [store, repository] if !of_repository => make(store, repository, args.pace, output),
+        [store, repository] if !of_repository => make(store, also, repository, args.pace, output),
         _ if of_repository => Err(CliError::Usage("name one directory, the backup repository".into())),
         _ => Err(CliError::Usage("name two directories: the store, then the backup repository".into())),
     }
 }
 
-fn make(store: &Path, repository: &Path, pace: Option<u64>, output: &Output) -> Result<Exit, CliError> {
-    let db = StoreArgs { store: store.to_path_buf(), backend: crate::options::BackendChoice::Auto }.open()?;
+fn make(
+    store: &Path,
+    also: Vec<PathBuf>,
+    repository: &Path,
+    pace: Option<u64>,
+    output: &Output,
+) -> Result<Exit, CliError> {
+    let store = StoreArgs { store: store.to_path_buf(), also, backend: BackendChoice::Auto };
+    let db = store.open_with(store.options())?;
     let options = BackupOptions { bytes_per_second: pace.map(|mib| mib << 20) };
     let mut progress = Progress::new(output, Some(0));
     let report = db.backup(repository, &options, &mut in_bytes(&mut progress));

@@ -23,6 +23,7 @@
 //!
 //! Start with [`Db`], [`Table`] and [`Options`]; what an acknowledged write means is said at [`Durability`].
 
+mod accounting;
 mod background;
 mod backup;
 mod batch;
@@ -47,6 +48,7 @@ mod manifest;
 pub mod merge;
 mod metrics;
 mod pins;
+mod planted;
 mod publish;
 mod read;
 mod reader;
@@ -72,6 +74,8 @@ pub use error::{DirectoryFault, Error, Result};
 pub use futures::{GetFuture, WriteFuture};
 pub use merge::{MergeOperator, MergeOperators};
 pub use metrics::{Distribution, Metrics};
+#[cfg(feature = "planted-bugs")]
+pub use planted::{Bug, plant};
 pub use reader::{Got, Reader};
 pub use salvage::{DoubtfulKey, LostRegion, SalvageReport, salvage};
 pub use scan::{Scan, ScanOptions};

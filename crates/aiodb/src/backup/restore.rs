@@ -274,7 +274,9 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
 
 /// Says in a segment's header that its store lies in one directory, if it was another number.
 fn rewrite_header<F: File>(file: &F, first: &[u8]) -> std::io::Result<()> {
-    let Some(header) = SegmentHeader::decode(first).ok().filter(|header| header.directories != 1) else { return Ok(()) };
+    let Some(header) = SegmentHeader::decode(first).ok().filter(|header| header.directories != 1) else {
+        return Ok(());
+    };
     let mut unit = AlignedBuffer::new(UNIT_BYTES);
     unit.copy_from_slice(&first[..UNIT_BYTES]);
     put(&mut unit, 0, &SegmentHeader { directories: 1, ..header }.encode());

@@ -42,6 +42,14 @@ run: $(RUN)/loaded ## Build, load a real data set, read it back and check it, me
 test: compiler ## Run all tests
 	$(CARGO) test --locked --no-fail-fast
 
+.PHONY: sim
+sim: compiler ## Crash the engine on a simulated machine, against a model (SEEDS=1000, MINUTES=)
+	$(CARGO) run --locked --profile sim --package aiodb-sim -- $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES))
+
+.PHONY: sim-planted
+sim-planted: compiler ## Plant known bugs in the engine one by one: the simulator must find each
+	$(CARGO) run --locked --profile sim --package aiodb-sim --features planted-bugs -- --planted all
+
 .PHONY: check
 check: compiler ## Check formatting, lints and documentation, then run all tests
 	scripts/install-packages.sh shellcheck
@@ -73,6 +81,16 @@ check-compare: compiler ## Check and test the comparison itself, outside `make c
 	CXXFLAGS=-march=native $(CARGO) clippy --locked --release --all-targets --manifest-path crates/compare/Cargo.toml \
 		-- --deny warnings
 	CXXFLAGS=-march=native $(CARGO) test --locked --release --manifest-path crates/compare/Cargo.toml
+
+.PHONY: bench-disks
+bench-disks: release ## Measure a store on one and on two disks, which are throttled loop devices; as root
+	scripts/install-packages.sh fio e2fsprogs
+	mkdir -p $(BENCH)
+	for count in 1 2; do \
+		scripts/throttled-disks.sh $(BENCH) $$count 2000 $(AIODB) bench queue-depth --pairs 100000 --threads 1 \
+			--index lmdb --backends uring --depths 64,256 --max-seconds 20 --json-file $(BENCH)/throttled-disks-$$count.json; \
+	done
+	@echo "The figures: $(CURDIR)/$(BENCH)/throttled-disks-{1,2}.json"
 
 .PHONY: bench-compare-writes
 bench-compare-writes: compiler ## Measure durable puts beside RocksDB, which is built from source (an hour)

@@ -4,6 +4,7 @@
 //! leaves rows that name their units, with the command, the commit and the machine. The paper: T. Endo, H. Al-Edaily,
 //! L. Hashem, K. Hiwada, "Development and Evaluation of NoSQL DB AIODB for SSDs with Asynchronous IO Library".
 
+mod cache;
 mod ceiling;
 mod copy_size;
 mod cost;
@@ -33,7 +34,7 @@ use crate::CliError;
 use outcome::{Outcome, Rows};
 use table::Table;
 
-/// The arguments of `aiodb bench`.
+/// Measure stores beside the limits of the device
 #[derive(Args)]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -50,6 +51,8 @@ enum BenchCommand {
     Write(write::WriteArgs),
     /// What a requirement costs in memory and on SSD, from measured rates and given prices
     Cost(cost::CostArgs),
+    /// Gets per second of values in the cache, beside LMDB in memory
+    Cache(cache::CacheArgs),
     /// Draws the report again from the results beside it
     Report(ReportArgs),
 }
@@ -79,6 +82,7 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), CliError> {
         BenchCommand::CopySize(args) => deliver(&copy_size::run(&args)?, &args.output, json),
         BenchCommand::Write(args) => deliver(&write::run(&args)?, &args.output, json),
         BenchCommand::Cost(args) => deliver(&cost::run(&args)?, &args.output, json),
+        BenchCommand::Cache(args) => deliver(&cache::run(&args)?, &args.output, json),
         BenchCommand::Report(args) => report::render(&args.report),
     }
 }
@@ -111,6 +115,7 @@ fn tables(rows: &Rows) -> Vec<Table> {
         Rows::CopySize(rows) => vec![copy_size::table(rows)],
         Rows::Write(rows) => write::tables(rows),
         Rows::Cost(rows) => vec![cost::table(rows)],
+        Rows::Cache(rows) => vec![cache::table(rows)],
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::io::Device;
+use crate::planted::{self, Bug};
 use crate::{Durability, Error, Result};
 
 /// The writer looks at the open batch at least this often, so that `none` leaves nothing in memory for long.
@@ -29,12 +30,25 @@ pub enum Step {
     Flush,
     /// Bring the indexes' durable state up to the log.
     Checkpoint,
-    /// Read records under doubtful tags of `hash` indexes and retire overwritten ones.
+    /// Read records under doubtful tags of `hash` indexes and retire overwritten ones; fold operands.
     Settle,
+    /// Take keys of deleted ranges out of the ordered index.
+    DeleteRanges,
     /// Move live records out of the emptiest segment.
     Reclaim,
     /// Make free segments ahead of need, and free those that nobody needs any more.
     Prepare,
+    /// What the writer's thread does when it wakes: write or flush the open batch if it is due by the clock.
+    WriteBehind,
+    /// What the other thread does when it wakes: a bit of everything that is due.
+    Upkeep,
+}
+
+/// When the writer did its work last, in milliseconds of the device's clock.
+#[derive(Default)]
+struct Written {
+    flush: u64,
+    write: u64,
 }
 
 /// Wakes and stops the threads.
@@ -44,6 +58,7 @@ pub(crate) struct Background {
     signal: Mutex<bool>,
     woken: Condvar,
     stopped: AtomicBool,
+    last: Mutex<Written>,
     /// The shortest interval, in milliseconds, that a write asked for; 0 = none did.
     interval_ms: AtomicU64,
 }
@@ -73,6 +88,7 @@ impl Background {
     /// Half the shortest interval: a write waits at most that long for its flush to begin.
     fn flush_period(&self) -> Option<Duration> {
         let interval = self.interval_ms.load(Ordering::Relaxed);
+        let interval = if planted::is_on(Bug::IntervalTooLong) { 4 * interval } else { interval };
         (interval > 0).then(|| Duration::from_millis(interval / 2).max(MIN_FLUSH_PERIOD))
     }
 
@@ -114,30 +130,17 @@ pub(crate) fn start<D: Device>(engine: &Arc<Engine<D>>) -> Result<()> {
 
 /// Writes open batches of the classes that do not wait, and flushes for `interval`.
 fn write_out<D: Device>(engine: Weak<Engine<D>>) {
-    let mut last_flush = 0;
-    let mut last_write = 0;
     loop {
         let Some(engine) = engine.upgrade() else { return };
         if engine.background.stopped.load(Ordering::SeqCst) {
             return;
         }
-        let now = engine.device.clock_ms();
-        let period = engine.background.flush_period();
-        let outcome = if period.is_some_and(|period| now >= last_flush + period.as_millis() as u64) {
-            (last_flush, last_write) = (now, now);
-            engine.flush()
-        } else if engine.write_is_due(now >= last_write + WRITER_PERIOD.as_millis() as u64) {
-            last_write = now;
-            engine.write_open_batch()
-        } else {
-            Ok(())
-        };
+        let (outcome, rest) = engine.write_behind();
         if let Err(error) = outcome {
             engine.note_trouble(&error);
         }
-        let next_flush =
-            period.map(|period| Duration::from_millis((last_flush + period.as_millis() as u64).saturating_sub(now)));
-        engine.background.sleep(next_flush.unwrap_or(WRITER_PERIOD).clamp(MIN_FLUSH_PERIOD, WRITER_PERIOD));
+        engine.refresh_metrics_file();
+        engine.background.sleep(rest);
     }
 }
 
@@ -162,6 +165,9 @@ fn maintain<D: Device>(engine: Weak<Engine<D>>) {
 impl<D: Device> Engine<D> {
     /// One bounded piece of background work.
     pub(crate) fn step(&self, step: Step) -> Result<()> {
+        if self.options.read_only {
+            self.commit.check()?;
+        }
         match step {
             Step::Write => self.write_open_batch(),
             Step::Flush => self.flush(),
@@ -170,12 +176,33 @@ impl<D: Device> Engine<D> {
                 self.settle_some(SETTLED_PER_STEP);
                 Ok(())
             }
+            Step::DeleteRanges => self.delete_ranges().map(drop),
             Step::Reclaim => self.reclaim_some().map(drop),
             Step::Prepare => {
                 self.release_retired()?;
                 self.segments.replenish()
             }
+            Step::WriteBehind => self.write_behind().0,
+            Step::Upkeep => self.maintain_once().map(drop),
         }
+    }
+
+    /// Writes or flushes what is due; says how long there is nothing more to do.
+    fn write_behind(&self) -> (Result<()>, Duration) {
+        let now = self.device.clock_ms();
+        let period = self.background.flush_period().map(|period| period.as_millis() as u64);
+        let mut last = self.background.last.lock().expect("no code panics while it writes behind");
+        let outcome = if period.is_some_and(|period| now >= last.flush + period) {
+            (last.flush, last.write) = (now, now);
+            self.flush()
+        } else if self.write_is_due(now >= last.write + WRITER_PERIOD.as_millis() as u64) {
+            last.write = now;
+            self.write_open_batch()
+        } else {
+            Ok(())
+        };
+        let next_flush = period.map(|period| Duration::from_millis((last.flush + period).saturating_sub(now)));
+        (outcome, next_flush.unwrap_or(WRITER_PERIOD).clamp(MIN_FLUSH_PERIOD, WRITER_PERIOD))
     }
 
     /// A round of upkeep; true if there is more to do at once.
@@ -185,6 +212,7 @@ impl<D: Device> Engine<D> {
         }
         self.keep_tail_bounded()?;
         let settled = self.settle_some(SETTLED_PER_STEP);
+        let deleted = self.delete_ranges()?;
         // A full disk must not keep reclaim from making room.
         let prepared = self.step(Step::Prepare);
         let reclaimed = self.reclaim_some()?;
@@ -193,14 +221,31 @@ impl<D: Device> Engine<D> {
         if lag_bytes >= self.checkpoint_bytes() || retired >= RETIRED_BEFORE_CHECKPOINT || short {
             self.checkpoint()?;
         }
-        prepared.map(|()| reclaimed || settled)
+        if short {
+            self.end_snapshot_in_the_way()?;
+        }
+        prepared.map(|()| reclaimed || settled || deleted)
+    }
+
+    /// Carries out some of the range deletes; those that the index does not cover yet are covered first.
+    fn delete_ranges(&self) -> Result<bool> {
+        Ok(self.carry_out_ranges()? || (self.cover_ranges()? && self.carry_out_ranges()?))
+    }
+
+    /// On a full disk, emptied segments that a snapshot holds are worth more than the snapshot.
+    fn end_snapshot_in_the_way(&self) -> Result<()> {
+        if self.checkpoint_state().0 > 0 && self.snapshots.end_oldest() {
+            self.release_retired()?;
+        }
+        Ok(())
     }
 
     /// Empties a segment and frees what can be freed, now.
     pub(crate) fn make_room(&self) -> Result<()> {
         while self.checkpoint_state().0 == 0 && self.reclaim_some()? {}
         self.checkpoint()?;
-        self.release_retired()
+        self.release_retired()?;
+        self.end_snapshot_in_the_way()
     }
 
     /// Bytes of log between two checkpoints: more for a large index, so that writing it stays a small share.

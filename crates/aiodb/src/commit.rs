@@ -2,15 +2,17 @@
 //!
 //! The flow that uses it is in `write.rs`; here are only the state and what can be asked of it.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 
 use crate::catalog::Generation;
+use crate::conditional::Stripes;
 use crate::index::Location;
 use crate::io::{Mapping, UNIT_BYTES};
 use crate::log::Position;
 use crate::log::batch::{OpenBatch, Placed};
-use crate::log::segment::SegmentHeader;
+use crate::log::segment::{BATCH_MOVES, SegmentHeader};
 use crate::write::Operation;
 use crate::{Error, Result};
 
@@ -36,6 +38,8 @@ pub(crate) struct Open {
     pub(crate) deferred: Vec<Deferred>,
     pub(crate) sync_wanted: bool,
     pub(crate) waiters: u32,
+    /// Writes that appended to it, in any class.
+    pub(crate) writers: u32,
     /// The header of the segment that this batch is the first of.
     pub(crate) segment_header: Option<SegmentHeader>,
 }
@@ -68,8 +72,8 @@ pub(crate) struct CommitState {
     pub(crate) end: Position,
     /// The end of the last batch that is written and published, and the sequence after it.
     pub(crate) completed_end: (Position, u64),
-    /// Reclaim wants the next batch for itself.
-    pub(crate) moves_turn: bool,
+    /// Someone has the log to himself for a moment, see [`Turn`]: everyone else's appends wait.
+    pub(crate) turn: bool,
     /// Batches that are written now count only together with the one after them.
     pub(crate) continues: bool,
     /// The next batch goes into a fresh segment whatever room is left in this one.
@@ -83,6 +87,13 @@ pub(crate) struct CommitState {
     pub(crate) closed: bool,
 }
 
+impl CommitState {
+    /// The last sequence given to a record.
+    pub(crate) fn appended_sequence(&self) -> u64 {
+        self.next_sequence + self.open.as_ref().map_or(0, |open| u64::from(open.batch.records())) - 1
+    }
+}
+
 /// The group commit.
 pub(crate) struct Commit {
     pub(crate) state: Mutex<CommitState>,
@@ -91,10 +102,16 @@ pub(crate) struct Commit {
     pub(crate) completed: AtomicU64,
     /// The last batch that a power cut cannot take.
     pub(crate) durable: AtomicU64,
+    /// The last sequence that a power cut cannot take.
+    pub(crate) durable_sequence: AtomicU64,
+    /// What conditional writes must know about all others.
+    pub(crate) stripes: Stripes,
     pub(crate) words: [AtomicU32; WORDS],
     /// Writers between append and publication, by batch.
     pub(crate) publishing: [AtomicU32; WORDS],
     pub(crate) failed: OnceLock<String>,
+    /// Set in a store that is open for reading only: its first directory.
+    pub(crate) read_only: OnceLock<PathBuf>,
     pub(crate) counters: Counters,
 }
 
@@ -106,6 +123,25 @@ pub(crate) struct Counters {
     pub(crate) records: AtomicU64,
     pub(crate) moved_bytes: AtomicU64,
     pub(crate) checkpoints: AtomicU64,
+}
+
+/// The right to append while everyone else waits. Only ever one at a time; its owner must not wait for another.
+pub(crate) struct Turn<'a>(pub(crate) &'a Commit);
+
+impl Turn<'_> {
+    /// Ends the turn of someone who holds the commit lock.
+    pub(crate) fn end(self, state: &mut CommitState) {
+        state.turn = false;
+        self.0.idle.notify_all();
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.lock().turn = false;
+        self.0.idle.notify_all();
+    }
 }
 
 /// The commit lock, held.
@@ -126,7 +162,7 @@ impl Commit {
             buffers,
             end,
             completed_end: (end, next_sequence),
-            moves_turn: false,
+            turn: false,
             continues: false,
             leave_segment: true,
             unwritten_header: None,
@@ -140,9 +176,12 @@ impl Commit {
             idle: Condvar::new(),
             completed: AtomicU64::new(end.batch),
             durable: AtomicU64::new(end.batch),
+            durable_sequence: AtomicU64::new(next_sequence - 1),
+            stripes: Stripes::default(),
             words: Default::default(),
             publishing: Default::default(),
             failed: OnceLock::new(),
+            read_only: OnceLock::new(),
             counters: Counters::default(),
         }
     }
@@ -159,6 +198,11 @@ impl Commit {
         self.durable.load(Ordering::Acquire)
     }
 
+    /// Every record up to this sequence survives a power cut.
+    pub(crate) fn durable_sequence(&self) -> u64 {
+        self.durable_sequence.load(Ordering::Acquire)
+    }
+
     /// The end of the last batch that is written and published, and the sequence after it.
     pub(crate) fn completed_end(&self) -> (Position, u64) {
         self.lock().completed_end
@@ -166,8 +210,25 @@ impl Commit {
 
     /// The sequence that the next record gets.
     pub(crate) fn next_sequence(&self) -> u64 {
+        self.lock().appended_sequence() + 1
+    }
+
+    /// A sequence up to which everything is published once the named batch is, if there is one, and once those who publish
+    /// at this moment have done so. Not below that of any acknowledged write.
+    pub(crate) fn sequence_to_settle(&self) -> (u64, Option<u64>) {
         let state = self.lock();
-        state.next_sequence + state.open.as_ref().map_or(0, |open| u64::from(open.batch.records()))
+        let open = state.open.as_ref().filter(|open| !open.batch.is_empty());
+        let sealed = state.sealed.as_ref().map(|sealed| &sealed.open);
+        // Writes that wait for their batch are neither published nor acknowledged yet: they can be left out.
+        let waits = |open: &Open| open.deferred.len() == open.batch.records() as usize;
+        if open.is_none_or(waits) && sealed.is_none_or(waits) {
+            return (state.completed_end.1 - 1, None);
+        }
+        let appended = |open: &Open| if open.batch.start.flags & BATCH_MOVES == 0 { open.batch.records() } else { 0 };
+        let pending = open.map_or(0, |open| u64::from(appended(open)));
+        let has_waiters = |open: &&Open| !open.deferred.is_empty();
+        let batch = open.filter(has_waiters).or(sealed).map_or(0, |open| open.batch.start.number);
+        (state.next_sequence + pending - 1, Some(batch))
     }
 
     /// Where the next batch goes if it fits there.
@@ -227,6 +288,9 @@ impl Commit {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
+        if let Some(path) = self.read_only.get() {
+            return Err(Error::ReadOnly { path: path.clone() });
+        }
         self.failed.get().map_or(Ok(()), |cause| Err(Error::Failed { cause: cause.clone() }))
     }
 

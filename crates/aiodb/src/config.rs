@@ -1,6 +1,10 @@
 //! What a user can choose.
 
+use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::{Compression, MergeOperators};
 
 /// What an acknowledged write has survived, see `docs/durability.md`. In every class it survives the death of the
 /// process; the classes differ in what a power cut may take.
@@ -30,6 +34,48 @@ impl IndexKind {
             IndexKind::Lmdb => "lmdb",
             IndexKind::Hash => "hash",
         }
+    }
+}
+
+/// How a table is made, see [`crate::Db::create_table_with`]. Lasting: truncating a table keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableOptions {
+    /// How it finds its records.
+    pub kind: IndexKind,
+    /// How its values are compressed. Default not at all.
+    pub compression: Compression,
+    /// The name of the operator that [`crate::Table::merge`] uses, at most 255 bytes. Default none.
+    pub merge: Option<String>,
+}
+
+impl From<IndexKind> for TableOptions {
+    fn from(kind: IndexKind) -> TableOptions {
+        TableOptions { kind, compression: Compression::None, merge: None }
+    }
+}
+
+/// How a write is acknowledged, and until when its records count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// The class; `None` = the store's.
+    pub durability: Option<Durability>,
+    /// Milliseconds since 1970 from which on a put counts as deleted; `None` = never. What has expired stays so even if
+    /// the system's clock goes back. Without meaning for deletes and operands.
+    pub expires_ms: Option<NonZeroU64>,
+}
+
+impl From<Durability> for WriteOptions {
+    fn from(durability: Durability) -> WriteOptions {
+        WriteOptions { durability: Some(durability), expires_ms: None }
+    }
+}
+
+impl WriteOptions {
+    /// Writes that expire `after` this moment.
+    pub fn expiring(after: Duration) -> WriteOptions {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let at_ms = u64::try_from((now + after).as_millis()).unwrap_or(u64::MAX);
+        WriteOptions { durability: None, expires_ms: NonZeroU64::new(at_ms) }
     }
 }
 
@@ -63,8 +109,22 @@ pub struct Options {
     pub segment_bytes: u64,
     /// A checkpoint is made when this many bytes of log have been written since the last. Default 256 MiB.
     pub checkpoint_bytes: u64,
+    /// Open the store without changing a byte, also from a read-only file system; every write is refused with
+    /// [`crate::Error::ReadOnly`]. Several processes may do so at once, none while another has the store open for
+    /// writing. What was acknowledged after the last checkpoint is brought into memory and stays there: up to
+    /// `checkpoint_bytes` of log. Default false.
+    pub read_only: bool,
+    /// Memory for values that gets have read lately, in bytes; 0 reads every value from the device. Default 0: a cache
+    /// pays only where some keys are asked for again and again, and costs every other get a copy.
+    pub cache_bytes: u64,
+    /// While the store is open, a file that is replaced about every second by its metrics as Prometheus text (see
+    /// [`crate::Metrics`]), and removed when it is closed; needs `background`. `aiodb stat --watch` looks for it at
+    /// `metrics.prom` in the store's directory. Default none.
+    pub metrics_file: Option<PathBuf>,
     /// Rebuild all indexes from the whole log while opening. Default false.
     pub rebuild_index: bool,
+    /// The operators of tables that merge. Default none.
+    pub merge_operators: MergeOperators,
     /// Run background work on a thread of the store's own. Default true; a simulator switches it off and calls
     /// [`crate::Db::step`].
     pub background: bool,
@@ -82,7 +142,11 @@ impl Default for Options {
             direct: true,
             segment_bytes: 32 << 20,
             checkpoint_bytes: 256 << 20,
+            read_only: false,
+            cache_bytes: 0,
+            metrics_file: None,
             rebuild_index: false,
+            merge_operators: MergeOperators::default(),
             background: true,
             hash_mask: u64::MAX,
         }

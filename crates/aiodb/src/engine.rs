@@ -1,29 +1,38 @@
 //! What all handles of one open store share, and how it comes into being and ends.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::background::Background;
-use crate::catalog::{Catalog, Generation, check_name, kind_byte};
+use crate::cache::ValueCache;
+use crate::catalog::{Catalog, Generation, Settings, check_name, is_name};
 use crate::checkpoint::Checkpoints;
 use crate::commit::Commit;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::directories::{self, Found};
+use crate::futures::Futures;
 use crate::holds::Holds;
 use crate::index::lmdb::LmdbIndex;
+use crate::index::lmdb::codec::MAX_WHOLE_KEY_BYTES;
 use crate::index::tail::Frozen;
-use crate::io::{Device, Report};
+use crate::io::{Access, Device, InPhase, Phase, Report};
+use crate::log::Segments;
 use crate::log::batch::{Append, SEPARATE_VALUE_BYTES};
-use crate::log::record::{Chunk, Kind, chunk_list_bytes, encode_chunks};
-use crate::log::{Position, Segments};
-use crate::manifest::{Identity, Manifest, damage_error, read_file, replace_file};
+use crate::log::record::{Chunk, Form, Kind, chunk_list_bytes, encode_chunks};
+use crate::manifest::{Identity, Manifest, damage_error, read_file};
+use crate::metrics::Meters;
 use crate::pins::Pins;
-use crate::publish::Settling;
+use crate::planted::{self, Bug};
 use crate::reclaim::Victim;
 use crate::recovery::Recovered;
+use crate::settle::Settling;
+use crate::snapshot::Snapshots;
 use crate::write::Operation;
-use crate::{Durability, Error, IndexKind, Options, Result};
+use crate::{Compression, Durability, Error, IndexKind, Options, Result, Sequence, TableOptions};
 
 /// Values up to this length are written whole.
 const MAX_WHOLE_VALUE_BYTES: u64 = 1 << 20;
@@ -31,6 +40,7 @@ const MAX_WHOLE_VALUE_BYTES: u64 = 1 << 20;
 /// An open store.
 pub(crate) struct Engine<D: Device> {
     pub(crate) device: D,
+    /// The first directory, with everything but segments.
     pub(crate) root: PathBuf,
     pub(crate) options: Options,
     pub(crate) report: Report,
@@ -42,7 +52,12 @@ pub(crate) struct Engine<D: Device> {
     /// The environment of the `lmdb` tables, opened with the first of them.
     pub(crate) lmdb: OnceLock<LmdbIndex>,
     pub(crate) pins: Pins,
-    pub(crate) holds: Holds,
+    /// Writers between append and publication.
+    pub(crate) publishers: Pins,
+    pub(crate) cache: ValueCache,
+    pub(crate) meters: Meters,
+    pub(crate) holds: Arc<Holds>,
+    pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) settling: Settling,
     /// Held by whoever commits an index.
     pub(crate) checkpointing: Mutex<()>,
@@ -50,41 +65,47 @@ pub(crate) struct Engine<D: Device> {
     /// The frozen tail that is being committed, or that could not be.
     pub(crate) unfinished_commit: Mutex<Option<Frozen>>,
     pub(crate) reclaiming: Mutex<Option<Victim>>,
-    /// Generations that no table has any more, to be taken out of counts and indexes.
-    pub(crate) forgotten: Mutex<Vec<Arc<Generation>>>,
+    /// Generations that no table has any more, to be taken out of counts and indexes when the holds before the stamp are
+    /// over.
+    pub(crate) forgotten: Mutex<Vec<(Arc<Generation>, u64)>>,
     /// The life of the log's last segment when each large put began: its chunks lie there or later, not yet named.
     staging: Mutex<BTreeMap<u64, u64>>,
     next_staging: AtomicU64,
     pub(crate) background: Background,
+    pub(crate) futures: Futures<D>,
     pub(crate) recovered: OnceLock<Recovered>,
+    /// The store's clock, in milliseconds since 1970: how far it has come, see [`Engine::now_ms`].
+    pub(crate) time_ms: AtomicU64,
     closed: AtomicBool,
     /// The last failure of background work, for `stat`; foreground calls report their own.
     trouble: Mutex<Option<String>>,
     /// Taken out, and so released, when the store is closed.
-    lock: Mutex<Option<D::Lock>>,
+    locks: Mutex<Vec<D::Lock>>,
 }
 
 impl<D: Device> Engine<D> {
-    /// Opens or makes the store in a directory that exists, and recovers it.
-    pub(crate) fn open(device: D, root: &Path, options: Options) -> Result<Engine<D>> {
+    /// Opens or makes the store in directories that exist, and recovers it.
+    pub(crate) fn open(device: D, paths: &[&Path], options: Options) -> Result<Engine<D>> {
         check_options(&options)?;
-        let known = read_identity(&device, root)?;
-        if known.is_none() {
-            refuse_foreign_directory(&device, root, &options)?;
-        }
-        let lock_path = root.join("LOCK");
-        let lock = device.lock(&lock_path).map_err(|e| Error::io("lock", &lock_path, &e))?;
-        let lock = lock.map_err(|holder| Error::Locked { path: root.to_path_buf(), holder })?;
-        let identity = match read_identity(&device, root)? {
-            Some(identity) => identity,
-            None => create_store(&device, root, &options)?,
+        let observed = device.clone();
+        let _phase = InPhase::enter(&observed, Phase::Recovery);
+        // Once before the lock, so that nothing is made in a foreign directory.
+        directories::find(&device, paths, &options)?;
+        let locks = directories::lock(&device, paths, &options)?;
+        let found = match directories::find(&device, paths, &options)? {
+            Some(found) => found,
+            None => directories::create(&device, paths, &options)?,
         };
-        settle_directories(&device, root)?;
-        let manifest = read_manifest(&device, root, &identity)?;
-        let engine = Self::assemble(device, root, options, &identity, &manifest, lock);
+        if !options.read_only {
+            directories::settle(&device, &found.directories)?;
+        }
+        let manifest = read_manifest(&device, &found.directories[0], &found.identity)?;
+        let engine = Self::assemble(device, found, options, &manifest, locks);
         let rebuild = engine.load_indexes(&manifest)?;
         let recovered = engine.recover(&manifest, &rebuild)?;
-        engine.forget_orphans();
+        if !engine.options.read_only {
+            engine.forget_orphans();
+        }
         if recovered.rebuilt {
             engine.checkpoint()?;
         }
@@ -92,19 +113,15 @@ impl<D: Device> Engine<D> {
         Ok(engine)
     }
 
-    fn assemble(
-        device: D,
-        root: &Path,
-        options: Options,
-        identity: &Identity,
-        manifest: &Manifest,
-        lock: D::Lock,
-    ) -> Engine<D> {
+    fn assemble(device: D, found: Found, options: Options, manifest: &Manifest, locks: Vec<D::Lock>) -> Engine<D> {
+        let Found { identity, directories } = found;
+        let root = directories[0].clone();
         let report = device.report();
-        let segments = Segments::new(device.clone(), root.join("log"), identity.store, identity.segment_bytes);
+        let access = Access { write: !options.read_only, ..Access::SEGMENT };
+        let segments = Segments::new(device.clone(), directories, access, identity.store, identity.segment_bytes);
         let catalog = Catalog::new(identity.store, identity.segment_bytes);
         for table in &manifest.tables {
-            catalog.apply_create(&table.name, table.kind, table.id);
+            catalog.apply_create(&table.name, &table.settings, table.id);
         }
         catalog.raise_next_id(manifest.next_table);
         let buffer_bytes = crate::commit::buffer_bytes(identity.segment_bytes);
@@ -112,10 +129,13 @@ impl<D: Device> Engine<D> {
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);
         let checkpoints =
             Checkpoints { begun: manifest.checkpoint, durable: manifest.checkpoint, ..Checkpoints::default() };
+        let holds = Arc::new(Holds::default());
         Engine {
             block_bytes: report.block_bytes,
+            cache: ValueCache::new(options.cache_bytes),
+            meters: Meters::default(),
             device,
-            root: root.to_path_buf(),
+            root,
             options,
             report,
             hash_seed: identity.hash_seed,
@@ -124,7 +144,9 @@ impl<D: Device> Engine<D> {
             catalog,
             lmdb: OnceLock::new(),
             pins: Pins::default(),
-            holds: Holds::default(),
+            publishers: Pins::default(),
+            snapshots: Arc::new(Snapshots::new(Arc::clone(&holds))),
+            holds,
             settling: Settling::default(),
             checkpointing: Mutex::default(),
             checkpoints: Mutex::new(checkpoints),
@@ -134,47 +156,79 @@ impl<D: Device> Engine<D> {
             staging: Mutex::default(),
             next_staging: AtomicU64::new(0),
             background: Background::default(),
+            futures: Futures::default(),
             recovered: OnceLock::new(),
+            time_ms: AtomicU64::new(manifest.time_ms),
             closed: AtomicBool::new(false),
             trouble: Mutex::default(),
-            lock: Mutex::new(Some(lock)),
+            locks: Mutex::new(locks),
         }
     }
 
     /// Loads the checkpointed indexes. Returns the tables whose index is lost or is to be made again.
     fn load_indexes(&self, manifest: &Manifest) -> Result<BTreeSet<u32>> {
         let mut rebuild = BTreeSet::new();
-        let lmdb_tables: Vec<_> = manifest.tables.iter().filter(|table| table.kind == IndexKind::Lmdb).collect();
-        if !lmdb_tables.is_empty() {
-            let path = self.lmdb_path();
-            if self.options.rebuild_index && path.exists() {
-                std::fs::remove_dir_all(&path).map_err(|e| Error::io("remove", &path, &e))?;
-            }
-            self.open_index_of(IndexKind::Lmdb)?;
-            let covered = self.lmdb().position()?;
-            if covered.is_none_or(|covered| covered.batch < manifest.position.batch) && manifest.position.batch > 0 {
-                rebuild.extend(lmdb_tables.iter().map(|table| table.id));
-            }
+        let lmdb_tables: Vec<_> =
+            manifest.tables.iter().filter(|table| table.settings.kind == IndexKind::Lmdb).collect();
+        if !lmdb_tables.is_empty() && self.open_lmdb(manifest)? {
+            rebuild.extend(lmdb_tables.iter().map(|table| table.id));
         }
         for table in &manifest.tables {
             let Some(generation) = self.catalog.generation(table.id) else { continue };
-            let lost = table.kind == IndexKind::Hash
+            let lost = table.settings.kind == IndexKind::Hash
                 && (self.options.rebuild_index || self.load_hash(&generation, table.checkpoint)?.is_none());
             if lost {
                 rebuild.insert(table.id);
             }
         }
+        if self.options.read_only && !rebuild.is_empty() {
+            let reason = "the index of a table has to be made again from the log".to_string();
+            return Err(Error::Unrecovered { path: self.root.clone(), reason });
+        }
         Ok(rebuild)
     }
 
-    /// Opens what tables of this kind need.
-    pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<()> {
-        if kind == IndexKind::Lmdb && self.lmdb.get().is_none() {
-            let index = LmdbIndex::open(&self.lmdb_path(), self.segments.store)?;
-            // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
-            let _ = self.lmdb.set(index);
+    /// Opens the ordered index; true if it must be made again from the log. Then it is empty: what an index older than the
+    /// checkpoint holds may have been deleted since, and the log need not say so any more.
+    fn open_lmdb(&self, manifest: &Manifest) -> Result<bool> {
+        let path = self.lmdb_path()?;
+        let remove = || match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, &error)),
+            _ => Ok(()),
+        };
+        if self.options.rebuild_index {
+            remove()?;
         }
-        Ok(())
+        let mut index = self.new_lmdb(&path)?;
+        let covered = index.position()?.map_or(0, |position| position.batch);
+        let older = covered < manifest.position.batch && !planted::is_on(Bug::OldIndexBelieved);
+        if older && covered > 0 && !self.options.read_only {
+            index.close();
+            remove()?;
+            index = self.new_lmdb(&path)?;
+        }
+        let opened = self.lmdb.set(index).is_ok();
+        assert!(opened, "an index is opened once");
+        Ok(older)
+    }
+
+    fn new_lmdb(&self, path: &Path) -> Result<LmdbIndex> {
+        LmdbIndex::open(path, self.segments.store, Arc::clone(&self.snapshots), self.options.read_only)
+    }
+
+    /// Opens what tables of this kind need; true if it was not open.
+    pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<bool> {
+        if kind != IndexKind::Lmdb || self.lmdb.get().is_some() {
+            return Ok(false);
+        }
+        let index = self.new_lmdb(&self.lmdb_path()?)?;
+        // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
+        let opened = self.lmdb.set(index).is_ok();
+        if opened {
+            // The checkpoint knew no table of this kind, but one may have been here since, or before.
+            self.count_live_in_lmdb()?;
+        }
+        Ok(opened)
     }
 
     /// Entries of tables that were dropped, but not yet purged, when the store was closed.
@@ -182,14 +236,16 @@ impl<D: Device> Engine<D> {
         let Some(lmdb) = self.lmdb.get() else { return };
         for table in lmdb.tables() {
             if self.catalog.generation(table).is_none() {
-                let orphan = Generation::new(table, IndexKind::Lmdb, self.segments.segment_bytes);
+                let settings = Settings::new(&IndexKind::Lmdb.into());
+                let orphan = Generation::new(table, settings, self.segments.segment_bytes);
                 self.forget_generation(Some(Arc::new(orphan)));
             }
         }
     }
 
-    fn lmdb_path(&self) -> PathBuf {
-        self.root.join("index").join("lmdb")
+    fn lmdb_path(&self) -> Result<PathBuf> {
+        let path = self.root.join("index").join("lmdb");
+        self.device.real_path(&path).map_err(|e| Error::io("find a place for", path, &e))
     }
 
     /// The hash of a key in this store.
@@ -244,28 +300,49 @@ impl<D: Device> Engine<D> {
         key: &[u8],
         value: &[u8],
         durability: Durability,
-    ) -> Result<()> {
-        if value.len() <= self.whole_value_bytes() {
-            let operation = self.put_operation(generation, key, value, false);
-            return self.write(&[operation], durability);
-        }
-        let _staging = self.begin_staging();
-        let list = self.write_chunks(&generation, key, value)?;
-        let operation = self.put_operation(generation, key, &list, true);
+        expires_ms: Option<NonZeroU64>,
+    ) -> Result<Sequence> {
+        let _staging = (value.len() > self.whole_value_bytes()).then(|| self.begin_staging());
+        let stored = self.stored(&generation, key, value)?;
+        let operation = self.put_operation(generation, key, &stored, expires_ms);
         self.write(&[operation], durability)
     }
 
-    /// A put as an operation; `chunked` says that the value is a list of chunks.
+    /// A value as its record has it: compressed if the table says so and it is worth it, a list of chunks if it is large.
+    /// The caller has begun staging if it is.
+    pub(crate) fn stored<'a>(&self, generation: &Arc<Generation>, key: &[u8], value: &'a [u8]) -> Result<Stored<'a>> {
+        let mut form = Form::default();
+        if value.len() > self.whole_value_bytes() {
+            form.chunked = true;
+            return Ok(Stored { bytes: Cow::Owned(self.write_chunks(generation, key, value)?), form });
+        }
+        let compressed = generation.settings.compression.compress(value);
+        form.compressed = compressed.is_some();
+        Ok(Stored { bytes: compressed.map_or(Cow::Borrowed(value), Cow::Owned), form })
+    }
+
     pub(crate) fn put_operation<'a>(
         &self,
         generation: Arc<Generation>,
         key: &'a [u8],
-        value: &'a [u8],
-        chunked: bool,
+        stored: &'a Stored<'_>,
+        expires_ms: Option<NonZeroU64>,
     ) -> Operation<'a> {
-        let mut append = Append::new(Kind::Put, generation.id, key, value);
-        (append.separate, append.chunked) = (generation.separates(value.len()), chunked);
+        let mut append = Append::new(Kind::Put, generation.id, key, &stored.bytes);
+        append.form = Form { expires_ms, ..stored.form };
+        append.separate = generation.separates(key, stored.bytes.len());
         Operation { hash: self.hash(key), generation: Some(generation), append }
+    }
+
+    pub(crate) fn merge_operation<'a>(
+        &self,
+        generation: Arc<Generation>,
+        key: &'a [u8],
+        operand: &'a Stored<'_>,
+    ) -> Operation<'a> {
+        let mut operation = self.put_operation(generation, key, operand, None);
+        operation.append.kind = Kind::Merge;
+        operation
     }
 
     pub(crate) fn delete_operation<'a>(&self, generation: Arc<Generation>, key: &'a [u8]) -> Operation<'a> {
@@ -273,27 +350,50 @@ impl<D: Device> Engine<D> {
         Operation { hash: self.hash(key), generation: Some(generation), append }
     }
 
+    /// `end` is as [`encode_range_end`] makes it.
+    pub(crate) fn range_operation<'a>(
+        &self,
+        generation: Arc<Generation>,
+        start: &'a [u8],
+        end: &'a [u8],
+    ) -> Operation<'a> {
+        let append = Append::new(Kind::RangeDelete, generation.id, start, end);
+        Operation { hash: 0, generation: Some(generation), append }
+    }
+
     /// Appends a large value's chunks; returns the list that names them. The caller has begun staging.
     pub(crate) fn write_chunks(&self, generation: &Arc<Generation>, key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
-        let mut chunks = Vec::new();
-        for part in value.chunks(self.whole_value_bytes()) {
-            let mut append = Append::new(Kind::Chunk, generation.id, key, part);
-            append.separate = true;
-            let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: 0 };
-            // The record that names the chunks is durable only if everything before it is.
-            let placed = self.write_placed(&[operation], Durability::None)?;
-            let checksum = placed[0].separate.expect("a chunk is separate");
-            chunks.push(Chunk { location: placed[0].location, checksum });
-        }
+        let parts = value.chunks(self.whole_value_bytes());
+        let chunks = parts.map(|part| self.write_chunk(generation, key, part)).collect::<Result<Vec<_>>>()?;
         Ok(encode_chunks(value.len() as u64, &chunks))
+    }
+
+    /// Appends one part of a large value.
+    pub(crate) fn write_chunk(&self, generation: &Arc<Generation>, key: &[u8], part: &[u8]) -> Result<Chunk> {
+        let mut append = Append::new(Kind::Chunk, generation.id, key, part);
+        append.separate = true;
+        let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: 0 };
+        // The record that names the chunks is durable only if everything before it is.
+        let placed = self.write_placed(&[operation], Durability::None)?;
+        let checksum = placed[0].separate.expect("a chunk is separate");
+        Ok(Chunk { location: placed[0].location, checksum })
     }
 
     /// Keeps reclaim away from chunks that no record names yet.
     pub(crate) fn begin_staging(&self) -> Staging<'_> {
+        Staging { staging: &self.staging, token: self.stage() }
+    }
+
+    /// [`Engine::begin_staging`] for those who cannot borrow: to be ended by [`Engine::unstage`].
+    pub(crate) fn stage(&self) -> u64 {
         let token = self.next_staging.fetch_add(1, Ordering::Relaxed);
         let mut staging = self.staging.lock().expect("no code panics while it stages");
         staging.insert(token, self.commit.log_end().life);
-        Staging { staging: &self.staging, token }
+        token
+    }
+
+    pub(crate) fn unstage(&self, token: u64) {
+        self.staging.lock().expect("no code panics while it stages").remove(&token);
     }
 
     /// Segments of this life or a later one may hold chunks that no record names yet.
@@ -302,30 +402,38 @@ impl<D: Device> Engine<D> {
         staging.values().copied().min().unwrap_or(u64::MAX)
     }
 
-    pub(crate) fn create_table(&self, name: &str, kind: IndexKind) -> Result<()> {
+    pub(crate) fn create_table(&self, name: &str, options: &TableOptions) -> Result<()> {
         check_name(name)?;
+        self.commit.check()?;
+        let _phase = InPhase::enter(&self.device, Phase::TableCreate);
+        let settings = Settings::new(options);
+        check_settings(&settings)?;
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         if let Ok(slot) = self.catalog.find(name) {
-            return Err(Error::TableExists { name: name.to_string(), kind: slot.kind.name() });
+            return Err(Error::TableExists { name: name.to_string(), kind: slot.settings.kind.name() });
         }
-        self.open_index_of(kind)?;
+        if self.open_index_of(settings.kind)? {
+            self.forget_orphans();
+        }
         let id = self.catalog.next_id();
-        self.write_table_record(Kind::TableCreate, id, name, &[kind_byte(kind)])?;
-        self.catalog.apply_create(name, kind, id);
+        self.write_table_record(Kind::TableCreate, id, name, &settings.encode())?;
+        self.catalog.apply_create(name, &settings, id);
         Ok(())
     }
 
     pub(crate) fn truncate_table(&self, name: &str) -> Result<()> {
+        let _phase = InPhase::enter(&self.device, Phase::TableTruncate);
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         let slot = self.catalog.find(name)?;
         let old = slot.generation()?.id;
         let id = self.catalog.next_id();
         self.write_table_record(Kind::TableTruncate, old, name, &id.to_le_bytes())?;
-        self.forget_generation(self.catalog.apply_create(name, slot.kind, id));
+        self.forget_generation(self.catalog.apply_create(name, &slot.settings, id));
         Ok(())
     }
 
     pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
+        let _phase = InPhase::enter(&self.device, Phase::TableDrop);
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         let id = self.catalog.find(name)?.generation()?.id;
         self.write_table_record(Kind::TableDrop, id, name, &[])?;
@@ -336,7 +444,7 @@ impl<D: Device> Engine<D> {
     /// Changes of the catalog are always durable before they are visible.
     fn write_table_record(&self, kind: Kind, id: u32, name: &str, value: &[u8]) -> Result<()> {
         let append = Append::new(kind, id, name.as_bytes(), value);
-        self.write(&[Operation { generation: None, append, hash: 0 }], Durability::Sync)
+        self.write(&[Operation { generation: None, append, hash: 0 }], Durability::Sync).map(drop)
     }
 
     /// Makes everything durable, writes a checkpoint and refuses everything from then on.
@@ -345,16 +453,19 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         self.background.stop();
+        self.futures.stop();
+        self.remove_metrics_file();
         let outcome = match self.commit.failure() {
             // What can be known is on the device already; the next open recovers it.
             Some(cause) => Err(Error::Failed { cause: cause.to_string() }),
+            None if self.options.read_only => Ok(()),
             None => self.close_log(),
         };
         self.commit.close();
         if let Some(lmdb) = self.lmdb.get() {
             lmdb.close();
         }
-        drop(self.lock.lock().expect("no code panics while it releases the lock").take());
+        self.locks.lock().expect("no code panics while it releases the locks").clear();
         outcome
     }
 }
@@ -389,11 +500,51 @@ impl Drop for Staging<'_> {
     }
 }
 
-impl Generation {
-    /// Whether a value of this length lies on blocks of its own.
-    pub(crate) fn separates(&self, value_bytes: usize) -> bool {
-        self.kind() == IndexKind::Lmdb && value_bytes >= SEPARATE_VALUE_BYTES
+/// A value as its record has it.
+pub(crate) struct Stored<'a> {
+    pub(crate) bytes: Cow<'a, [u8]>,
+    pub(crate) form: Form,
+}
+
+impl Stored<'static> {
+    /// No value.
+    pub(crate) fn empty() -> Stored<'static> {
+        Stored::whole(Vec::new())
     }
+
+    /// A list of chunks.
+    pub(crate) fn chunked(list: Vec<u8>) -> Stored<'static> {
+        Stored { bytes: Cow::Owned(list), form: Form { chunked: true, ..Form::default() } }
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn whole(bytes: Vec<u8>) -> Stored<'static> {
+        Stored { bytes: Cow::Owned(bytes), form: Form::default() }
+    }
+}
+
+impl Generation {
+    /// Whether a value of this length lies on blocks of its own. A key that the index cannot keep whole stays with its
+    /// value, where a scan finds it.
+    pub(crate) fn separates(&self, key: &[u8], value_bytes: usize) -> bool {
+        self.kind() == IndexKind::Lmdb && value_bytes >= SEPARATE_VALUE_BYTES && key.len() <= MAX_WHOLE_KEY_BYTES
+    }
+}
+
+fn check_settings(settings: &Settings) -> Result<()> {
+    if Compression::from_bytes(settings.compression.to_bytes()).is_none() {
+        let value = format!("{:?}", settings.compression);
+        return Err(Error::Option {
+            option: "compression",
+            value,
+            allowed: "none, lz4, or zstd with a level from 1 to 19",
+        });
+    }
+    if let Some(name) = settings.merge.as_ref().filter(|name| !is_name(name)) {
+        let allowed = "a merge operator's name has 1 to 255 bytes without control characters";
+        return Err(Error::Option { option: "merge", value: name.clone(), allowed });
+    }
+    Ok(())
 }
 
 fn check_options(options: &Options) -> Result<()> {
@@ -405,57 +556,11 @@ fn check_options(options: &Options) -> Result<()> {
     if options.checkpoint_bytes == 0 {
         return Err(Error::Option { option: "checkpoint_bytes", value: "0".into(), allowed: "at least 1" });
     }
-    Ok(())
-}
-
-fn read_identity<D: Device>(device: &D, root: &Path) -> Result<Option<Identity>> {
-    let path = root.join("STORE");
-    let Some(bytes) = read_file(device, &path)? else { return Ok(None) };
-    let advice = "the store's identity is damaged: restore the file from a backup";
-    Identity::decode(&bytes).map(Some).map_err(|damage| damage_error(&path, 0, damage, advice))
-}
-
-/// Without an identity, a directory may only hold what an interrupted creation has left.
-fn refuse_foreign_directory<D: Device>(device: &D, root: &Path, options: &Options) -> Result<()> {
-    const OURS: [&str; 8] = ["LOCK", "MANIFEST", "MANIFEST.copy", "index", "log", "lost+found", "pending", "STORE.new"];
-    let names = device.list(root).map_err(|e| Error::io("list", root, &e))?;
-    let foreign = |name: &String| !OURS.contains(&name.trim_end_matches(".new")) && !OURS.contains(&name.as_str());
-    if names.iter().any(foreign) {
-        return Err(Error::NotAStore { path: root.to_path_buf() });
-    }
-    if !options.create {
-        return Err(Error::NoStore { path: root.to_path_buf() });
+    if options.read_only && options.rebuild_index {
+        let allowed = "an index is made again only in a store that is open for writing";
+        return Err(Error::Option { option: "rebuild_index", value: "true".into(), allowed });
     }
     Ok(())
-}
-
-fn create_store<D: Device>(device: &D, root: &Path, options: &Options) -> Result<Identity> {
-    for name in ["log", "index", "pending"] {
-        let path = root.join(name);
-        device.create_dir(&path).map_err(|e| Error::io("create", &path, &e))?;
-    }
-    device.sync_dir(root).map_err(|e| Error::io("flush", root, &e))?;
-    let mut store = [0; 16];
-    store[..8].copy_from_slice(&device.random().to_le_bytes());
-    store[8..].copy_from_slice(&device.random().to_le_bytes());
-    let identity = Identity { store, segment_bytes: options.segment_bytes, hash_seed: device.random() };
-    let position = Position { batch: 0, checksum: 0, segment: 0, life: 0, offset: 0 };
-    let manifest = Manifest {
-        checkpoint: 0,
-        closed: true,
-        position,
-        next_sequence: 1,
-        next_life: 1,
-        next_table: 0,
-        tables: Vec::new(),
-        segments: Vec::new(),
-    };
-    let bytes = manifest.encode(&store);
-    replace_file(device, &root.join("MANIFEST"), &bytes)?;
-    replace_file(device, &root.join("MANIFEST.copy"), &bytes)?;
-    // The identity comes last: with it the store exists.
-    replace_file(device, &root.join("STORE"), &identity.encode())?;
-    Ok(identity)
 }
 
 /// The manifest, or its copy when the first is damaged or lost.
@@ -470,18 +575,4 @@ fn read_manifest<D: Device>(device: &D, root: &Path, identity: &Identity) -> Res
         Err(damaged @ Error::Corruption { .. }) => read("MANIFEST.copy").map_err(|_| damaged),
         other => other,
     }
-}
-
-/// Removes files that were being written when the process died, and makes the names of those that it had finished
-/// survive a power cut: it may have died before it could.
-fn settle_directories<D: Device>(device: &D, root: &Path) -> Result<()> {
-    for directory in [root.to_path_buf(), root.join("log"), root.join("index")] {
-        let names = device.list(&directory).map_err(|e| Error::io("list", &directory, &e))?;
-        for name in names.iter().filter(|name| name.ends_with(".new")) {
-            let path = directory.join(name);
-            device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
-        }
-        device.sync_dir(&directory).map_err(|e| Error::io("flush", &directory, &e))?;
-    }
-    Ok(())
 }

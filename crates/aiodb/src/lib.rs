@@ -23,34 +23,64 @@
 //!
 //! Start with [`Db`], [`Table`] and [`Options`]; what an acknowledged write means is said at [`Durability`].
 
+mod accounting;
 mod background;
+mod backup;
+mod batch;
+mod cache;
 mod catalog;
 mod checkpoint;
 mod checksum;
 mod commit;
+mod compression;
+mod conditional;
 mod config;
 mod db;
+mod directories;
 mod engine;
 mod error;
+mod futures;
 mod holds;
 pub mod index;
 pub mod io;
 mod log;
 mod manifest;
+pub mod merge;
+mod metrics;
 mod pins;
+mod planted;
 mod publish;
 mod read;
 mod reader;
 mod reclaim;
 mod recovery;
+mod salvage;
+mod scan;
+mod sequence;
+mod settle;
+mod snapshot;
 mod stats;
+mod stream;
 mod verify;
 mod write;
 
 pub use background::Step;
-pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options};
+pub use backup::{BackupOptions, BackupReport, Repository, RepositoryReport, RestorePoint, RestoreReport};
+pub use compression::Compression;
+pub use conditional::Condition;
+pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options, TableOptions, WriteOptions};
 pub use db::{Batch, Db, Table};
-pub use error::{Error, Result};
+pub use error::{DirectoryFault, Error, Result};
+pub use futures::{GetFuture, WriteFuture};
+pub use merge::{MergeOperator, MergeOperators};
+pub use metrics::{Distribution, Metrics};
+#[cfg(feature = "planted-bugs")]
+pub use planted::{Bug, plant};
 pub use reader::{Got, Reader};
+pub use salvage::{DoubtfulKey, LostRegion, SalvageReport, salvage};
+pub use scan::{Scan, ScanOptions};
+pub use sequence::Sequence;
+pub use snapshot::Snapshot;
 pub use stats::{Stats, TableStats};
+pub use stream::{ValueReader, ValueWriter};
 pub use verify::VerifyReport;

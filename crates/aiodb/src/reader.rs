@@ -1,8 +1,10 @@
 //! Hundreds of gets in flight from one thread.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::catalog::TableSlot;
+use crate::cache::Cached;
+use crate::catalog::{Generation, TableSlot};
 use crate::engine::{Engine, Handle};
 use crate::index::{Candidate, Candidates, Location};
 use crate::io::reads::{Done, Reads};
@@ -10,10 +12,14 @@ use crate::io::{Device, MAX_QUEUE_DEPTH};
 use crate::log::record::Chunk;
 use crate::pins::Pin;
 use crate::read::Outcome;
-use crate::{Error, Result};
+use crate::snapshot::View;
+use crate::{Error, Result, Snapshot};
 
 /// A read up to this length uses a buffer that was registered with the device; longer ones allocate.
 const BUFFER_BYTES: usize = 8 << 10;
+
+/// After so many answers in a row that needed no device, the device is asked for finished reads.
+const MAX_STREAK: u32 = 16;
 
 /// Keeps up to `depth` gets in flight from one thread, each with at most one device read at a time.
 ///
@@ -34,15 +40,21 @@ const BUFFER_BYTES: usize = 8 << 10;
 /// # Ok(()) }
 /// ```
 pub struct Reader<D: Device> {
-    engine: Arc<Handle<D>>,
+    engine: Arc<Engine<D>>,
+    /// Keeps the store open for a reader of a user's; one of the store's own must not.
+    _handle: Option<Arc<Handle<D>>>,
     table: Arc<TableSlot>,
     reads: Reads<D::Queue>,
     gets: Vec<Get>,
     free: Vec<u32>,
     /// Gets that are answered without the device, or whose last read is in.
     answered: Vec<u32>,
+    /// Answers given since the device was last looked at.
+    streak: u32,
     /// What the last answer lies in: given back at the next call.
     held: Option<Held>,
+    /// Reads as of its moment.
+    snapshot: Option<Snapshot<D>>,
 }
 
 /// The answer to one submitted get. The value lies in the reader's buffer until the next call on the reader.
@@ -63,7 +75,8 @@ struct Held {
 #[derive(Default)]
 struct Get {
     token: u64,
-    table: u32,
+    generation: Option<Arc<Generation>>,
+    view: View,
     key: Vec<u8>,
     pin: Option<Pin>,
     candidates: Candidates,
@@ -71,7 +84,10 @@ struct Get {
     /// The chunk being read, when the value lies in chunks.
     chunks: Vec<Chunk>,
     next_chunk: usize,
+    /// What is to be applied to the value, newest first.
+    operands: Vec<Vec<u8>>,
     value: Vec<u8>,
+    cached: Option<Cached>,
     answer: Option<Result<Answer>>,
 }
 
@@ -81,6 +97,8 @@ enum Answer {
     Absent,
     /// In `Get::value`.
     Copied,
+    /// In `Get::cached`.
+    Cached,
 }
 
 /// What to do with bytes that have arrived.
@@ -92,15 +110,30 @@ enum Next {
 }
 
 impl<D: Device> Reader<D> {
-    pub(crate) fn new(engine: Arc<Handle<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
+    pub(crate) fn new(handle: Arc<Handle<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
+        let mut reader = Reader::of_engine(Arc::clone(&handle.0), table, depth)?;
+        reader._handle = Some(handle);
+        Ok(reader)
+    }
+
+    /// A reader that does not keep the store open.
+    pub(crate) fn of_engine(engine: Arc<Engine<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
         if !(1..=MAX_QUEUE_DEPTH).contains(&depth) {
             return Err(Error::Option { option: "depth", value: depth.to_string(), allowed: "1 to 4096" });
         }
         let queue = engine.device.queue(depth).map_err(|e| Error::io("make a read queue for", &engine.root, &e))?;
-        let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes);
+        let (device, waits) = (engine.device.clone(), Arc::clone(&engine.meters.reader_read_wait));
+        let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes).timed(move || device.clock_ns(), waits);
         let gets = (0..depth).map(|_| Get::default()).collect();
         let free = (0..depth as u32).rev().collect();
-        Ok(Reader { engine, table, reads, gets, free, answered: Vec::with_capacity(depth), held: None })
+        let answered = Vec::with_capacity(depth);
+        Ok(Reader { engine, _handle: None, table, reads, gets, free, answered, streak: 0, held: None, snapshot: None })
+    }
+
+    /// The same reader on what a snapshot sees.
+    pub(crate) fn at(mut self, snapshot: Snapshot<D>) -> Reader<D> {
+        self.snapshot = Some(snapshot);
+        self
     }
 
     /// Gets submitted and not yet returned by [`Reader::poll`].
@@ -116,21 +149,31 @@ impl<D: Device> Reader<D> {
     /// Starts a get; `token` comes back with its answer. Panics if there is no room. An error concerns this get, which
     /// has not been started.
     pub fn submit(&mut self, key: &[u8], token: u64) -> Result<()> {
+        self.submit_in(&Arc::clone(&self.table), key, token)
+    }
+
+    /// [`Reader::submit`] in any table of the store.
+    pub(crate) fn submit_in(&mut self, table: &Arc<TableSlot>, key: &[u8], token: u64) -> Result<()> {
         self.give_back();
-        let generation = self.table.generation()?;
+        let (generation, view) = match &self.snapshot {
+            Some(snapshot) => (snapshot.generation_of(table)?, snapshot.moment.view),
+            None => (table.generation()?, View::LATEST),
+        };
         self.engine.check_open()?;
         self.engine.check_key(key)?;
         let number = *self.free.last().expect("a get is submitted only where there is room");
         let get = &mut self.gets[number as usize];
         // The pin comes before the look-up: what it finds stays readable until the answer is given back.
         let pin = self.engine.pins.pin();
-        if let Err(error) = self.engine.lookup(&generation, key, &mut get.candidates) {
+        if let Err(error) = self.engine.lookup(&generation, key, &view, &mut get.candidates) {
             self.engine.pins.unpin(pin);
             return Err(error);
         }
         self.free.pop();
         get.pin = Some(pin);
-        (get.token, get.table, get.next_candidate, get.answer) = (token, generation.id, 0, None);
+        (get.token, get.generation, get.view) = (token, Some(generation), view);
+        (get.next_candidate, get.answer) = (0, None);
+        get.operands.clear();
         get.key.clear();
         get.key.extend_from_slice(key);
         get.chunks.clear();
@@ -142,15 +185,23 @@ impl<D: Device> Reader<D> {
     pub fn poll(&mut self) -> Result<Option<Got<'_>>> {
         self.give_back();
         loop {
-            if let Some(number) = self.answered.pop() {
+            // Answers from the cache must not keep those of the device waiting for ever.
+            let look = self.answered.is_empty() || self.streak >= MAX_STREAK;
+            if let Some(number) = self.answered.pop_if(|_| !look) {
+                self.streak += 1;
                 self.held = Some(Held { get: number, slot: None });
-                let get = &mut self.gets[number as usize];
-                let answer = get.answer.take().expect("an answered get has its answer");
-                let value = answer.map(|answer| (answer == Answer::Copied).then_some(&get.value[..]));
-                return Ok(Some(Got { token: get.token, value }));
+                let seen = self.snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.moment.check());
+                return Ok(Some(self.gets[number as usize].got(seen)));
             }
-            let polled = self.reads.poll(true).map_err(|e| Error::io("read from", &self.engine.root, &e))?;
-            let Some(Done { slot, token, outcome }) = polled else { return Ok(None) };
+            self.streak = 0;
+            let wait = self.answered.is_empty();
+            let polled = self.reads.poll(wait).map_err(|e| Error::io("read from", &self.engine.root, &e))?;
+            let Some(Done { slot, token, outcome }) = polled else {
+                if wait {
+                    return Ok(None);
+                }
+                continue;
+            };
             let number = token as u32;
             let get = &mut self.gets[number as usize];
             let location = get.location();
@@ -159,10 +210,16 @@ impl<D: Device> Reader<D> {
                 Err(e) => Err(Error::io("read", self.engine.segments.path(location.segment), &e)),
             };
             match next {
-                Ok(Next::Value(range)) => {
+                Ok(Next::Value(range)) if self.snapshot.is_none() => {
                     self.held = Some(Held { get: number, slot: Some(slot) });
                     let value = Ok(Some(&self.reads.bytes(slot)[range]));
                     return Ok(Some(Got { token: self.gets[number as usize].token, value }));
+                }
+                Ok(Next::Value(range)) => {
+                    let get = &mut self.gets[number as usize];
+                    get.keep(&self.reads.bytes(slot)[range]);
+                    self.reads.release(slot);
+                    self.answered.push(number);
                 }
                 Ok(Next::Continue) => {
                     self.reads.release(slot);
@@ -184,25 +241,24 @@ impl<D: Device> Reader<D> {
                 return self.answered.push(number);
             }
             if get.is_complete() {
-                let answer = if get.chunks.is_empty() { Answer::Absent } else { Answer::Copied };
-                return self.answer(number, Ok(answer));
+                let answer = get.finish(&self.engine);
+                return self.answer(number, answer);
             }
             let location = get.location();
             let Some(segment) = self.engine.segments.find(location.segment) else {
                 let error = self.engine.damaged(location, "the index refers to a segment that does not exist");
                 return self.answer(number, Err(error));
             };
+            if get.take_cached(&self.engine) {
+                continue;
+            }
             let length = self.engine.read_length(location);
             if !self.engine.is_written(segment, location) {
                 let mut copy = Vec::with_capacity(length);
                 let wanted = Location { length: length as u32, ..location };
                 if self.engine.commit.read_pending(wanted, &mut copy) {
                     match get.take_in(&self.engine, &copy) {
-                        Ok(Next::Value(range)) => {
-                            get.value.clear();
-                            get.value.extend_from_slice(&copy[range]);
-                            get.answer = Some(Ok(Answer::Copied));
-                        }
+                        Ok(Next::Value(range)) => get.keep(&copy[range]),
                         Ok(Next::Continue) => {}
                         Err(error) => get.answer = Some(Err(error)),
                     }
@@ -226,6 +282,7 @@ impl<D: Device> Reader<D> {
             self.reads.release(slot);
         }
         self.free.push(held.get);
+        self.gets[held.get as usize].cached = None;
         if let Some(pin) = self.gets[held.get as usize].pin.take() {
             self.engine.pins.unpin(pin);
         }
@@ -243,6 +300,17 @@ impl<D: Device> Drop for Reader<D> {
 }
 
 impl Get {
+    /// The answer, which has been found; `seen` says whether it counts.
+    fn got(&mut self, seen: Result<()>) -> Got<'_> {
+        let answer = self.answer.take().expect("an answered get has its answer");
+        let value = seen.and(answer).map(|answer| match answer {
+            Answer::Absent => None,
+            Answer::Copied => Some(&self.value[..]),
+            Answer::Cached => self.cached.as_ref().map(Cached::value),
+        });
+        Got { token: self.token, value }
+    }
+
     fn is_complete(&self) -> bool {
         if self.chunks.is_empty() {
             self.next_candidate == self.candidates.len()
@@ -260,6 +328,24 @@ impl Get {
         }
     }
 
+    /// Answers the get by what is cached of its next candidate, if that is there.
+    fn take_cached<D: Device>(&mut self, engine: &Engine<D>) -> bool {
+        if !self.chunks.is_empty() {
+            return false;
+        }
+        let generation = self.generation.as_ref().expect("a started get has its table");
+        let candidate = &self.candidates[self.next_candidate];
+        let Some(cached) = engine.cached(candidate, generation.id, &self.key, &self.view) else { return false };
+        if self.operands.is_empty() {
+            self.cached = Some(cached);
+            self.answer = Some(Ok(Answer::Cached));
+        } else {
+            self.keep(cached.value());
+            self.answer = Some(self.finish_over(engine, true));
+        }
+        true
+    }
+
     /// Takes in the bytes at [`Get::location`].
     fn take_in<D: Device>(&mut self, engine: &Engine<D>, bytes: &[u8]) -> Result<Next> {
         if let Some(chunk) = self.chunks.get(self.next_chunk) {
@@ -269,25 +355,51 @@ impl Get {
             return Ok(Next::Continue);
         }
         let candidate: Candidate = self.candidates[self.next_candidate];
-        match engine.interpret(self.table, &self.key, &candidate, bytes)? {
-            Outcome::Value(value) => {
+        let generation = self.generation.as_ref().expect("a started get has its table");
+        match engine.interpret(generation.id, &self.key, &candidate, &self.view, bytes)? {
+            Outcome::Value(Cow::Borrowed(value)) if self.operands.is_empty() => {
                 let start = value.as_ptr().addr() - bytes.as_ptr().addr();
-                Ok(Next::Value(start..start + value.len()))
+                return Ok(Next::Value(start..start + value.len()));
+            }
+            Outcome::Value(value) => {
+                self.keep(&value);
+                self.answer = Some(self.finish_over(engine, true));
             }
             Outcome::Chunks(length, chunks) => {
                 self.value.clear();
                 self.value.reserve(length as usize);
                 (self.chunks, self.next_chunk) = (chunks, 0);
-                Ok(Next::Continue)
             }
-            Outcome::Deleted => {
-                self.next_candidate = self.candidates.len();
-                Ok(Next::Continue)
-            }
-            Outcome::OtherKey => {
+            Outcome::Deleted => self.next_candidate = self.candidates.len(),
+            Outcome::Operand(operand) => {
+                self.operands.push(operand.into_owned());
                 self.next_candidate += 1;
-                Ok(Next::Continue)
             }
+            Outcome::Unseen => self.next_candidate += 1,
         }
+        Ok(Next::Continue)
+    }
+
+    /// Takes a value over into the get's own memory, as its answer.
+    fn keep(&mut self, value: &[u8]) {
+        self.value.clear();
+        self.value.extend_from_slice(value);
+        self.answer = Some(Ok(Answer::Copied));
+    }
+
+    /// The answer when nothing is left to be read.
+    fn finish<D: Device>(&mut self, engine: &Engine<D>) -> Result<Answer> {
+        self.finish_over(engine, !self.chunks.is_empty())
+    }
+
+    /// Applies the operands to [`Get::value`], if that is there.
+    fn finish_over<D: Device>(&mut self, engine: &Engine<D>, found: bool) -> Result<Answer> {
+        if self.operands.is_empty() {
+            return Ok(if found { Answer::Copied } else { Answer::Absent });
+        }
+        let generation = self.generation.as_ref().expect("a started get has its table");
+        let base = found.then_some(&self.value[..]);
+        self.value = engine.merged(generation, &self.key, base, &self.operands)?;
+        Ok(Answer::Copied)
     }
 }

@@ -8,7 +8,7 @@ pub(crate) mod pending;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::catalog::{TableIndex, kind_from_byte};
+use crate::catalog::{Settings, TableIndex};
 use crate::engine::Engine;
 use crate::index::Location;
 use crate::index::hash::HashIndex;
@@ -19,6 +19,7 @@ use crate::log::scan::Scan;
 use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, Damage, HEADER_BYTES, SegmentHeader};
 use crate::log::{Position, Segment, State};
 use crate::manifest::{Manifest, damage_error};
+use crate::planted::{self, Bug};
 use crate::publish::Publication;
 use crate::{Error, Result};
 
@@ -30,6 +31,14 @@ pub(crate) struct Recovered {
     pub(crate) pending_records: u64,
     pub(crate) rebuilt: bool,
     pub(crate) milliseconds: u64,
+}
+
+/// A record under the tag of one that is being rebuilt.
+struct Known {
+    same_key: bool,
+    sequence: u64,
+    kind: Kind,
+    location: Location,
 }
 
 /// Where the next batch must be, and what it must follow.
@@ -60,18 +69,23 @@ impl<D: Device> Engine<D> {
             self.segments.get(walk.position.segment).set_state(State::Active);
         }
         self.commit.resume(walk.position, walk.next_sequence, next_life, !goes_on);
-        recovered.pending_records = self.append_pending(pending.records)?;
-        self.flush()?;
-        self.commit.use_buffers(self.map_buffers()?);
+        if self.options.read_only {
+            self.refuse_pending(&pending.records)?;
+            let _ = self.commit.read_only.set(self.root.clone());
+        } else {
+            recovered.pending_records = self.append_pending(pending.records)?;
+            if !planted::is_on(Bug::RecoveryUnflushed) {
+                self.flush()?;
+            }
+            self.commit.use_buffers(self.map_buffers()?);
+        }
         recovered.milliseconds = self.device.clock_ms() - started;
         Ok(recovered)
     }
 
     /// Opens all segment files, reads their headers, and marks those in use. Returns the headers by segment.
     fn load_segments(&self, manifest: &Manifest) -> Result<BTreeMap<u32, SegmentHeader>> {
-        let directory = self.root.join("log");
-        let names = self.device.list(&directory).map_err(|e| Error::io("list", &directory, &e))?;
-        let numbers = names.iter().filter_map(|name| name.strip_suffix(".seg")?.parse::<u32>().ok());
+        let numbers = self.segments.list()?;
         let listed: BTreeMap<u32, _> = manifest.segments.iter().map(|segment| (segment.number, segment)).collect();
         let mut headers = BTreeMap::new();
         for number in numbers {
@@ -105,7 +119,10 @@ impl<D: Device> Engine<D> {
                 segment.begin(&self.segments.store, entry.life, State::Sealed, entry.end);
                 segment.records.store(u64::from(entry.records), std::sync::atomic::Ordering::Relaxed);
                 segment.deletes.store(u64::from(entry.deletes), std::sync::atomic::Ordering::Relaxed);
-                segment.live_chunks().extend(entry.live_chunks.iter().copied());
+                // A table that was dropped before the checkpoint may not have been purged yet.
+                let known = |(table, _): &&(u32, i64)| self.catalog.generation(*table).is_some();
+                segment.live_chunks().extend(entry.live_chunks.iter().filter(known).copied());
+                segment.expiring().extend(entry.expiring.iter().copied());
             } else if header.life >= manifest.next_life {
                 segment.begin(&self.segments.store, header.life, State::Sealed, UNIT_BYTES as u64);
             } else {
@@ -131,7 +148,8 @@ impl<D: Device> Engine<D> {
         segment.file.read_at(&mut unit, 0).map_err(|e| Error::io("read", &path, &e))?;
         let advice = "the segment's header is damaged: restore the file, or the store from a backup";
         let header = SegmentHeader::decode(&unit).map_err(|damage| damage_error(&path, 0, damage, advice))?;
-        if header.store != self.segments.store || header.segment != segment.number {
+        let count = self.segments.directory_count();
+        if header.store != self.segments.store || header.segment != segment.number || header.directories != count {
             let damage = Damage::Foreign("the header of another segment or store");
             return Err(damage_error(&path, 0, damage, advice));
         }
@@ -140,12 +158,17 @@ impl<D: Device> Engine<D> {
 
     /// Takes the live bytes of the checkpointed indexes into the segments' counters.
     fn count_live(&self) -> Result<()> {
-        use std::sync::atomic::Ordering::Relaxed;
         for generation in self.catalog.generations() {
             if let TableIndex::Hash(index) = &generation.index {
                 index.for_each(&mut |location| self.segments.add_live(location));
             }
         }
+        self.count_live_in_lmdb()
+    }
+
+    /// Takes the live bytes of the ordered index into the segments' counters.
+    pub(crate) fn count_live_in_lmdb(&self) -> Result<()> {
+        use std::sync::atomic::Ordering::Relaxed;
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
         for (number, (bytes, records)) in lmdb.live()? {
             if let Some(segment) = self.segments.find(number) {
@@ -160,6 +183,8 @@ impl<D: Device> Engine<D> {
     fn rebuild(&self, manifest: &Manifest, tables: &BTreeSet<u32>, scan: &mut Scan) -> Result<()> {
         let mut segments = manifest.segments.clone();
         segments.sort_by_key(|segment| segment.life);
+        // What the manifest says of these tables' chunks will be counted again.
+        self.segments.iter().for_each(|segment| segment.live_chunks().retain(|table, _| !tables.contains(table)));
         for entry in segments.iter().filter(|entry| entry.life <= manifest.position.life) {
             let segment = self.segments.get(entry.number);
             let end = if entry.life == manifest.position.life { manifest.position.offset } else { entry.end };
@@ -202,10 +227,12 @@ impl<D: Device> Engine<D> {
             let Ok(batch) = scan.batch(&self.segments, segment, offset)? else { return Ok(()) };
             let header = batch.header;
             let moves = header.flags & BATCH_MOVES != 0;
-            let follows = header.number == position.batch + 1 && header.previous_checksum == position.checksum;
+            let follows = header.number == position.batch + 1 && header.previous_checksum == position.checksum
+                || planted::is_on(Bug::OldLifeAccepted);
             if !follows || (!moves && header.first_sequence != walk.next_sequence) {
                 return Ok(());
             }
+            self.time_ms.fetch_max(header.time_ms, std::sync::atomic::Ordering::Relaxed);
             for found in batch.view.records() {
                 if rebuild.contains(&found.record.table) {
                     self.rebuild_record(&batch.view, &found)?;
@@ -264,7 +291,7 @@ impl<D: Device> Engine<D> {
 
     fn replay_record(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
         let record = &found.record;
-        if !matches!(record.kind, Kind::Put | Kind::Delete) {
+        if !record.kind.is_indexed() {
             return self.replay_table(record);
         }
         // Records of a table that was dropped since are dead.
@@ -284,7 +311,7 @@ impl<D: Device> Engine<D> {
         let (Some(_), Some(generation)) = (record.moved, self.catalog.generation(record.table)) else {
             return self.replay_record(view, found);
         };
-        if !matches!(record.kind, Kind::Put | Kind::Delete) {
+        if !record.kind.is_indexed() {
             return Ok(());
         }
         let placed = placed(found);
@@ -294,28 +321,32 @@ impl<D: Device> Engine<D> {
             return Ok(());
         };
         // Where it was moved from says nothing here: another life of that segment may hold something else there.
-        match self.known_record(index, &publication)? {
-            Some((sequence, _)) if sequence > record.sequence => {}
+        let known = self.known_records(index, &publication)?;
+        let newer_base = |known: &&Known| known.sequence > record.sequence && known.kind != Kind::Merge;
+        if let Some(copy) = known.iter().find(|known| known.same_key && known.sequence == record.sequence) {
             // An earlier copy of the same record.
-            Some((sequence, copy)) if sequence == record.sequence => {
-                let origin = Origin { segment: copy.segment, offset: copy.offset };
-                self.publish_move(&generation, &publication, origin);
-            }
-            _ => self.publish(&generation, &publication),
+            let origin = Origin { segment: copy.location.segment, offset: copy.location.offset };
+            self.publish_move(&generation, &publication, origin);
+        } else if !known.iter().filter(|known| known.same_key).any(|known| newer_base(&known)) {
+            let order =
+                |location| known.iter().find(|known| known.location.same_place(location)).map(|known| known.sequence);
+            let own_place = placed.location;
+            self.publish_in_order(&generation, &publication, |location| {
+                if location.same_place(own_place) { Some(record.sequence) } else { order(location) }
+            });
         }
         Ok(())
     }
 
-    /// The newest record of the publication's key that a hash index knows: its sequence and place.
-    fn known_record(&self, index: &HashIndex, publication: &Publication<'_>) -> Result<Option<(u64, Location)>> {
+    /// The records under the tag of a publication.
+    fn known_records(&self, index: &HashIndex, publication: &Publication<'_>) -> Result<Vec<Known>> {
         let mut run = smallvec::SmallVec::new();
         index.lookup(publication.hash, &mut run);
-        let mut known = None;
+        let mut known = Vec::new();
         for location in run {
             self.with_record(location, &mut |record| {
-                if record.key == publication.key {
-                    known = known.max(Some((record.sequence, location)));
-                }
+                let same_key = record.key == publication.key;
+                known.push(Known { same_key, sequence: record.sequence, kind: record.kind, location });
             })?;
         }
         Ok(known)
@@ -324,26 +355,27 @@ impl<D: Device> Engine<D> {
     fn publication<'a>(&self, view: &BatchView<'a>, found: &Found<'a>, placed: &'a Placed) -> Result<Publication<'a>> {
         let record = &found.record;
         let malformed = || self.damaged(found.location, "a malformed list of chunks");
-        let chunks = if record.chunked { view.value(found).ok_or_else(malformed)? } else { &[] };
-        if record.chunked {
-            decode_chunks(chunks).ok_or_else(malformed)?;
+        let matters = record.form.chunked || record.kind == Kind::RangeDelete;
+        let value = if matters { view.value(found).ok_or_else(malformed)? } else { &[] };
+        if record.form.chunked {
+            decode_chunks(value).ok_or_else(malformed)?;
         }
-        let (key, hash, deleted) = (record.key, self.hash(record.key), record.kind == Kind::Delete);
-        Ok(Publication { key, hash, placed, deleted, chunks, replayed: Some(*view) })
+        let publication = Publication::new(record, value, self.hash(record.key), placed);
+        Ok(Publication { replayed: Some(*view), ..publication })
     }
 
     fn replay_table(&self, record: &Record<'_>) -> Result<()> {
         let name = || String::from_utf8_lossy(record.key).into_owned();
         match record.kind {
             Kind::TableCreate => {
-                let Some(kind) = record.value.first().copied().and_then(kind_from_byte) else { return Ok(()) };
-                self.open_index_of(kind)?;
-                self.catalog.apply_create(&name(), kind, record.table);
+                let Some(settings) = Settings::decode(record.value) else { return Ok(()) };
+                self.open_index_of(settings.kind)?;
+                self.catalog.apply_create(&name(), &settings, record.table);
             }
             Kind::TableTruncate if record.value.len() == 4 => {
                 let id = crate::log::segment::u32_at(record.value, 0);
                 if let Ok(slot) = self.catalog.find(&name()) {
-                    let old = self.catalog.apply_create(&name(), slot.kind, id);
+                    let old = self.catalog.apply_create(&name(), &slot.settings, id);
                     self.forget_generation(old);
                 }
             }

@@ -11,16 +11,17 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use crate::catalog::Generation;
-use crate::commit::{CommitState, Guard, Open, Sealed, WORDS, buffer_bytes};
+use crate::commit::{CommitState, Guard, Open, Sealed, Turn, WORDS, buffer_bytes};
 use crate::engine::Engine;
-use crate::io::{Device, File, UNIT_BYTES, WriteSync};
+use crate::io::{Device, File, InPhase, Phase, UNIT_BYTES, WriteSync};
 use crate::log::batch::{Append, BatchStart, OpenBatch, Placed};
 use crate::log::place::batch_bytes;
 use crate::log::record::Kind;
 use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader, put};
 use crate::log::{Claim, State};
+use crate::planted::{self, Bug};
 use crate::publish::Publication;
-use crate::{Durability, Error, Result};
+use crate::{Durability, Error, Result, Sequence};
 
 /// Batches of the classes `interval` and `none` are written when they have this many bytes.
 pub(crate) const BATCH_TARGET_BYTES: usize = 1 << 20;
@@ -40,63 +41,131 @@ pub(crate) struct Operation<'a> {
     pub(crate) hash: u64,
 }
 
+/// A group of operations in the log.
+pub(crate) struct Appended<'a> {
+    pub(crate) placed: PlacedList,
+    /// The batch that must be durable before the records are published, with the lock for whoever leads it.
+    pub(crate) unpublished: Option<(Guard<'a>, u64)>,
+}
+
+/// The sequence of a write is that of its last record.
+pub(crate) fn last_sequence(placed: &PlacedList) -> Sequence {
+    Sequence(placed.last().expect("a write has a record").sequence)
+}
+
 impl<D: Device> Engine<D> {
     /// Writes a group of operations atomically and returns when it is acknowledged in its class.
-    pub(crate) fn write(&self, operations: &[Operation<'_>], durability: Durability) -> Result<()> {
-        self.write_placed(operations, durability).map(drop)
+    pub(crate) fn write(&self, operations: &[Operation<'_>], durability: Durability) -> Result<Sequence> {
+        self.write_placed(operations, durability).map(|placed| last_sequence(&placed))
     }
 
     /// Like [`Engine::write`]; says where each record went.
     pub(crate) fn write_placed(&self, operations: &[Operation<'_>], durability: Durability) -> Result<PlacedList> {
+        let appended = self.append(operations, durability, None, || true)?;
+        let Appended { placed, unpublished } = appended.expect("what is always permitted is appended");
+        if let Some((state, number)) = unpublished {
+            self.timed(&self.meters.acknowledge_wait, || self.wait_durable(state, number))?;
+        }
+        Ok(placed)
+    }
+
+    /// Appends a group of operations if `permitted` says so under the commit lock, and publishes it unless its batch must
+    /// be durable first: then [`Engine::wait_durable`] is left to do. `None` means that it was not permitted.
+    pub(crate) fn append(
+        &self,
+        operations: &[Operation<'_>],
+        durability: Durability,
+        turn: Option<&Turn<'_>>,
+        permitted: impl FnOnce() -> bool,
+    ) -> Result<Option<Appended<'_>>> {
         let length = batch_bytes(operations.iter().map(|operation| &operation.append));
         if length > self.max_batch_bytes() {
             return Err(Error::BatchTooLarge { length, max: self.max_batch_bytes() });
         }
-        self.keep_tail_bounded()?;
-        let mut state = self.room_or_reclaim(operations, length)?;
+        if turn.is_none() {
+            self.keep_bounded(operations)?;
+        }
+        let mut state = self.room_or_reclaim(operations, length, turn)?;
+        if !permitted() {
+            return Ok(None);
+        }
         let open = state.open.as_mut().expect("there is room");
         let number = open.batch.start.number;
+        open.writers += 1;
         if durability == Durability::Sync {
-            let placed = operations.iter().map(|operation| open.append(operation)).collect();
+            let append = |operation| {
+                let _phase = InPhase::enter(&self.device, Phase::Append);
+                open.append(operation)
+            };
+            let placed: PlacedList = operations.iter().map(append).collect();
+            self.commit.stripes.appended(operations, &placed);
             open.sync_wanted = true;
-            self.wait_durable(state, number)?;
-            return Ok(placed);
+            return Ok(Some(Appended { placed, unpublished: Some((state, number)) }));
         }
         let publishing = &self.commit.publishing[number as usize % WORDS];
         publishing.fetch_add(1, Ordering::Relaxed);
-        let placed: PlacedList = operations.iter().map(|operation| open.batch.append(&operation.append)).collect();
+        let publisher = self.publishers.pin();
+        let append = |operation: &Operation<'_>| {
+            let _phase = InPhase::enter(&self.device, Phase::Append);
+            open.batch.append(&operation.append)
+        };
+        let placed: PlacedList = operations.iter().map(append).collect();
+        self.commit.stripes.appended(operations, &placed);
         let due = open.batch.used_bytes() >= BATCH_TARGET_BYTES && !state.busy;
         drop(state);
+        let phase = InPhase::enter(&self.device, Phase::Publish);
         for (operation, placed) in operations.iter().zip(&placed) {
-            let append = &operation.append;
-            let chunks = if append.chunked { append.value } else { &[] };
-            let deleted = append.kind == Kind::Delete;
-            let hash = operation.hash;
-            let publication = Publication { key: append.key, hash, placed, deleted, chunks, replayed: None };
-            if let (Kind::Put | Kind::Delete, Some(generation)) = (append.kind, &operation.generation) {
+            let Append { kind, form, key, value, .. } = operation.append;
+            let publication = Publication { key, hash: operation.hash, placed, kind, form, value, replayed: None };
+            if let Some(generation) = operation.generation.as_ref().filter(|_| kind.is_indexed()) {
                 self.publish(generation, &publication);
+                self.commit.stripes.published(generation.id, operation.hash, kind);
             }
         }
+        drop(phase);
+        self.publishers.unpin(publisher);
         publishing.fetch_sub(1, Ordering::Release);
         self.background.note(durability, due);
-        Ok(placed)
+        Ok(Some(Appended { placed, unpublished: None }))
+    }
+
+    /// Helps with background work that this write would make more of, where that has reached a bound.
+    fn keep_bounded(&self, operations: &[Operation<'_>]) -> Result<()> {
+        self.keep_tail_bounded()?;
+        // Chunks are part of a larger write, maybe of background work itself.
+        let is_part = operations.iter().any(|operation| operation.append.kind == Kind::Chunk);
+        if self.recovered.get().is_none() || is_part {
+            return Ok(());
+        }
+        if self.settling.is_urgent() {
+            self.settle_some(1);
+        }
+        let ranges = operations.iter().filter(|operation| operation.append.kind == Kind::RangeDelete).count();
+        if ranges > 0 { self.keep_ranges_bounded(ranges) } else { Ok(()) }
     }
 
     /// [`Engine::room_for`]; what makes room is not refused for lack of it before reclaim has done what it can.
-    fn room_or_reclaim(&self, operations: &[Operation<'_>], length: usize) -> Result<Guard<'_>> {
+    fn room_or_reclaim(
+        &self,
+        operations: &[Operation<'_>],
+        length: usize,
+        turn: Option<&Turn<'_>>,
+    ) -> Result<Guard<'_>> {
         let claim = self.claim(operations);
-        for _ in 0..MOST_RECLAIM_ROUNDS {
-            match self.room_for(operations, length, claim) {
+        // Reclaim needs a turn itself.
+        let rounds = if turn.is_some() { 0 } else { MOST_RECLAIM_ROUNDS };
+        for _ in 0..rounds {
+            match self.room_for(operations, length, claim, turn) {
                 Err(Error::DiskFull { .. }) if claim == Claim::Deletes => self.make_room()?,
                 found => return found,
             }
         }
-        self.room_for(operations, length, claim)
+        self.room_for(operations, length, claim, turn)
     }
 
     /// How much of the last free segments these operations may take.
     fn claim(&self, operations: &[Operation<'_>]) -> Claim {
-        let frees = |kind| matches!(kind, Kind::Delete | Kind::TableDrop | Kind::TableTruncate);
+        let frees = |kind| matches!(kind, Kind::Delete | Kind::RangeDelete | Kind::TableDrop | Kind::TableTruncate);
         if self.recovered.get().is_none() {
             Claim::Recovery
         } else if operations.iter().all(|operation| frees(operation.append.kind)) {
@@ -113,22 +182,42 @@ impl<D: Device> Engine<D> {
 
     /// Makes everything appended so far durable and published.
     pub(crate) fn flush(&self) -> Result<()> {
-        let mut state = self.idle()?;
+        let state = self.idle()?;
+        self.flush_idle(state)
+    }
+
+    /// Makes everything up to a sequence durable and published, if nobody else does.
+    pub(crate) fn flush_to(&self, sequence: Sequence) -> Result<()> {
+        if self.commit.durable_sequence() >= sequence.0 {
+            return Ok(());
+        }
+        let state = self.idle()?;
+        if self.commit.durable_sequence() >= sequence.0 {
+            return Ok(());
+        }
+        self.flush_idle(state)
+    }
+
+    /// [`Engine::flush`], once nobody writes.
+    fn flush_idle(&self, mut state: Guard<'_>) -> Result<()> {
         if state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
             state.open.as_mut().expect("just seen").sync_wanted = true;
-            self.lead(state)?;
-            return Ok(());
+            return self.lead(state);
         }
         if state.dirty.is_empty() {
             return Ok(());
         }
         state.busy = true;
         let dirty = std::mem::take(&mut state.dirty);
-        let written = self.commit.completed();
+        let (written, sequence) = (self.commit.completed(), state.completed_end.1 - 1);
         drop(state);
         let outcome = self.sync_segments(&dirty);
         match &outcome {
-            Ok(()) => self.commit.durable.store(written, Ordering::Release),
+            Ok(()) => {
+                self.commit.durable.store(written, Ordering::Release);
+                self.commit.durable_sequence.store(sequence, Ordering::Release);
+            }
+            Err(_) if planted::is_on(Bug::FailedFlushForgotten) => {}
             Err(error) => self.commit.fail(error),
         }
         let mut state = self.commit.lock();
@@ -154,14 +243,20 @@ impl<D: Device> Engine<D> {
         moves: &[Operation<'_>],
         still_current: impl Fn(&Operation<'_>) -> bool,
     ) -> Result<Vec<Option<Placed>>> {
-        let mut state = self.idle()?;
-        state.moves_turn = true;
-        drop(state);
-        let outcome = self.write_moves_in_turn(moves, still_current);
+        let _phase = InPhase::enter(&self.device, Phase::ReclaimMove);
+        let _turn = self.take_turn()?;
+        self.write_moves_in_turn(moves, still_current)
+    }
+
+    /// Waits until nobody has the log to himself, and has it then.
+    pub(crate) fn take_turn(&self) -> Result<Turn<'_>> {
         let mut state = self.commit.lock();
-        state.moves_turn = false;
-        self.commit.idle.notify_all();
-        outcome
+        while state.turn {
+            self.commit.check()?;
+            state = self.wait_idle(state);
+        }
+        state.turn = true;
+        Ok(Turn(&self.commit))
     }
 
     fn write_moves_in_turn(
@@ -211,7 +306,7 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    fn wait_idle<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
+    pub(crate) fn wait_idle<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
         state.idle_waiters += 1;
         let mut state = self.commit.idle.wait(state).expect("no code panics while it holds the commit lock");
         state.idle_waiters -= 1;
@@ -227,14 +322,20 @@ impl<D: Device> Engine<D> {
 
     /// An open batch in which the operations fit, which fill `length` bytes of a new one: the current one, or the next
     /// after this caller has written it.
-    fn room_for(&self, operations: &[Operation<'_>], length: usize, claim: Claim) -> Result<Guard<'_>> {
+    fn room_for(
+        &self,
+        operations: &[Operation<'_>],
+        length: usize,
+        claim: Claim,
+        turn: Option<&Turn<'_>>,
+    ) -> Result<Guard<'_>> {
         let appends = || operations.iter().map(|operation| &operation.append);
         let mut state = self.commit.lock();
         loop {
             self.commit.check()?;
             match &state.open {
                 _ if state.closed => return Err(Error::Closed),
-                _ if state.moves_turn => state = self.wait_idle(state),
+                _ if state.turn && turn.is_none() => state = self.wait_idle(state),
                 None => self.open_batch(&mut state, length, claim, 0)?,
                 Some(open) if open.batch.fits(appends()) => return Ok(state),
                 Some(open) if open.batch.is_empty() => {
@@ -262,12 +363,14 @@ impl<D: Device> Engine<D> {
     fn open_batch(&self, state: &mut CommitState, length: usize, claim: Claim, flags: u16) -> Result<()> {
         let mut segment_header = state.unwritten_header.take();
         if state.leave_segment || state.end.offset + length as u64 > self.segments.segment_bytes {
+            let _phase = InPhase::enter(&self.device, Phase::Cut);
             let segment = self.segments.take_free(claim)?;
             let life = state.next_life;
             state.next_life += 1;
             segment_header = Some(SegmentHeader {
                 store: self.segments.store,
                 segment: segment.number,
+                directories: self.segments.directory_count(),
                 segment_bytes: self.segments.segment_bytes,
                 life,
                 first_batch: state.end.batch + 1,
@@ -297,12 +400,18 @@ impl<D: Device> Engine<D> {
         };
         let buffer = state.buffers.pop().expect("one buffer is free when no batch is open");
         let batch = OpenBatch::open(buffer, start, crate::commit::MAX_BATCH_BYTES.min(room as usize));
-        state.open = Some(Open { batch, deferred: Vec::new(), sync_wanted: false, waiters: 0, segment_header });
+        state.open =
+            Some(Open { batch, deferred: Vec::new(), sync_wanted: false, waiters: 0, writers: 0, segment_header });
         Ok(())
     }
 
+    /// Returns when a batch is written and published.
+    pub(crate) fn wait_for_batch(&self, number: u64) -> Result<()> {
+        self.wait_durable(self.commit.lock(), number)
+    }
+
     /// Leads the batch if nobody writes, else sleeps until its leader has made it durable or hands the lead over.
-    fn wait_durable<'a>(&'a self, mut state: Guard<'a>, number: u64) -> Result<()> {
+    pub(crate) fn wait_durable<'a>(&'a self, mut state: Guard<'a>, number: u64) -> Result<()> {
         let word = &self.commit.words[number as usize % WORDS];
         loop {
             if self.commit.completed() >= number {
@@ -328,13 +437,14 @@ impl<D: Device> Engine<D> {
 
     /// Writes the open batch for all who are in it, publishes it, and wakes them. The caller must have seen that
     /// nobody writes.
-    fn lead(&self, mut state: Guard<'_>) -> Result<()> {
+    pub(crate) fn lead(&self, mut state: Guard<'_>) -> Result<()> {
         assert!(!state.busy, "one batch is written at a time");
         let mut open = state.open.take().expect("a leader has a batch to write");
         if state.continues {
             open.batch.start.flags |= BATCH_CONTINUES;
         }
-        let (length, checksum) = open.batch.seal(self.commit.durable());
+        let early = u64::from(planted::is_on(Bug::DurableTooEarly));
+        let (length, checksum) = open.batch.seal(self.commit.durable() + early, self.now_ms());
         let number = open.batch.start.number;
         if open.batch.start.flags & BATCH_MOVES == 0 {
             state.next_sequence += u64::from(open.batch.records());
@@ -360,7 +470,9 @@ impl<D: Device> Engine<D> {
         let sealed = Arc::into_inner(sealed).expect("readers of a sealed batch hold the commit lock");
         if sealed.open.sync_wanted {
             self.commit.durable.store(number, Ordering::Release);
-        } else {
+            self.commit.durable_sequence.store(end.1 - 1, Ordering::Release);
+        }
+        if !sealed.open.sync_wanted && !planted::is_on(Bug::DirtySegmentForgotten) {
             state.dirty.push(sealed.open.batch.start.segment);
             state.dirty.sort_unstable();
             state.dirty.dedup();
@@ -408,15 +520,27 @@ impl<D: Device> Engine<D> {
         let segment = self.segments.get(start.segment);
         let path = || self.segments.path(start.segment);
         // Everything before a durable batch must be durable too, or the chain to it would break.
-        self.sync_segments(&flush_first)?;
-        let sync = if sealed.open.sync_wanted { WriteSync::Now } else { WriteSync::Later };
+        if !planted::is_on(Bug::EarlierBatchesUnflushed) {
+            self.sync_segments(&flush_first)?;
+        }
+        let _phase = InPhase::enter(&self.device, Phase::Append);
+        let sync = if sealed.open.sync_wanted && !planted::is_on(Bug::AckBeforeFlush) {
+            WriteSync::Now
+        } else {
+            WriteSync::Later
+        };
         if let Some(header) = &sealed.open.segment_header {
+            let _phase = InPhase::enter(&self.device, Phase::SegmentReuse);
             let mut unit = crate::io::AlignedBuffer::new(UNIT_BYTES);
             put(&mut unit, 0, &header.encode());
+            let sync = if planted::is_on(Bug::SegmentHeaderUnflushed) { WriteSync::Later } else { sync };
             segment.file.write_at(&unit, 0, sync).map_err(|e| Error::io("write", path(), &e))?;
         }
         let bytes = sealed.open.batch.bytes(sealed.length);
-        segment.file.write_at(bytes, u64::from(start.offset), sync).map_err(|e| Error::io("write", path(), &e))?;
+        let written =
+            self.timed(&self.meters.write_wait, || segment.file.write_at(bytes, u64::from(start.offset), sync));
+        written.map_err(|e| Error::io("write", path(), &e))?;
+        self.meters.wrote_batch(sealed.length, sealed.open.batch.records(), sealed.open.writers);
         let counters = &self.commit.counters;
         counters.log_bytes.fetch_add(sealed.length as u64, Ordering::Relaxed);
         counters.batches.fetch_add(1, Ordering::Relaxed);
@@ -427,28 +551,34 @@ impl<D: Device> Engine<D> {
     }
 
     fn sync_segments(&self, numbers: &[u32]) -> Result<()> {
+        let _phase = (!numbers.is_empty()).then(|| InPhase::enter(&self.device, Phase::Flush));
         for &number in numbers {
             let segment = self.segments.get(number);
-            segment.file.sync().map_err(|e| Error::io("flush", self.segments.path(number), &e))?;
+            let synced = self.timed(&self.meters.flush_wait, || segment.file.sync());
+            synced.map_err(|e| Error::io("flush", self.segments.path(number), &e))?;
         }
         Ok(())
     }
 
     /// Publishes what waited for this batch, and waits for those who publish for themselves.
     fn publish_sealed(&self, sealed: &Sealed) {
+        let _phase = InPhase::enter(&self.device, Phase::Publish);
+        let publisher = self.publishers.pin();
         let batch = &sealed.open.batch;
         for deferred in &sealed.open.deferred {
             let (placed, hash) = (&deferred.placed, deferred.hash);
             let record = batch.record_at(placed.record_offset);
-            let deleted = record.kind == Kind::Delete;
-            let chunks = if record.chunked { batch.value_at(&record, placed) } else { &[] };
-            let publication = Publication { key: record.key, hash, placed, deleted, chunks, replayed: None };
-            let (Kind::Put | Kind::Delete, Some(generation)) = (record.kind, &deferred.generation) else { continue };
+            let Some(generation) = deferred.generation.as_ref().filter(|_| record.kind.is_indexed()) else { continue };
+            let publication = Publication::new(&record, batch.value_at(&record, placed), hash, placed);
             match record.moved {
                 Some(origin) => self.publish_move(generation, &publication, origin),
-                None => self.publish(generation, &publication),
+                None => {
+                    self.publish(generation, &publication);
+                    self.commit.stripes.published(generation.id, hash, record.kind);
+                }
             }
         }
+        self.publishers.unpin(publisher);
         let publishing = &self.commit.publishing[batch.start.number as usize % WORDS];
         while publishing.load(Ordering::Acquire) > 0 {
             std::thread::yield_now();

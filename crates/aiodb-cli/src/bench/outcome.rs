@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::cache::CacheRow;
 use super::copy_size::CopySizeRow;
 use super::cost::CostRow;
 use super::environment::Environment;
@@ -35,6 +36,7 @@ pub(crate) enum Rows {
     CopySize(Vec<CopySizeRow>),
     Write(Vec<WriteRow>),
     Cost(Vec<CostRow>),
+    Cache(Vec<CacheRow>),
 }
 
 impl Rows {
@@ -45,6 +47,7 @@ impl Rows {
             Rows::CopySize(_) => "copy-size",
             Rows::Write(_) => "write",
             Rows::Cost(_) => "cost",
+            Rows::Cache(_) => "cache",
         }
     }
 }

@@ -9,9 +9,10 @@ use crate::engine::Engine;
 use crate::index::Location;
 use crate::io::{AlignedBuffer, Device, Mapping, UNIT_BYTES};
 use crate::log::batch::{Append, BatchView};
-use crate::log::record::{Chunk, Kind, Record, decode_chunks, encode_chunks};
+use crate::log::record::{Chunk, Form, Kind, Record, decode_chunks, encode_chunks};
 use crate::log::segment::{BATCH_LINK_OFFSET, BATCH_MOVES, BatchHeader, Damage, HEADER_BYTES, PendingHeader, Seed};
 use crate::manifest::{damage_error, read_file};
+use crate::planted::{self, Bug};
 use crate::write::{Operation, PlacedList};
 use crate::{Durability, Error, Result};
 
@@ -33,7 +34,7 @@ pub(super) struct PendingRecord {
     value: Vec<u8>,
     separate: bool,
     more: bool,
-    chunked: bool,
+    form: Form,
     location: Location,
 }
 
@@ -55,6 +56,9 @@ impl<D: Device> Engine<D> {
         let numbers = files.iter().filter_map(|bytes| PendingHeader::decode(bytes).ok()).map(|header| header.number);
         let later = numbers.max().is_some_and(|number| number > walk.position.batch);
         let mut out = Pending { later, ..Pending::default() };
+        if planted::is_on(Bug::PendingForgotten) {
+            return Ok(out);
+        }
         while let Some((header, batch)) =
             files.iter().find_map(|bytes| pending_batch(bytes, &self.segments.store, expected))
         {
@@ -82,6 +86,15 @@ impl<D: Device> Engine<D> {
         Ok(out)
     }
 
+    /// A store that is open for reading only cannot write into the log what must be there before it can be read.
+    pub(super) fn refuse_pending(&self, pending: &[PendingRecord]) -> Result<()> {
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let reason = format!("{} of its last records are not in the log yet", pending.len());
+        Err(Error::Unrecovered { path: self.root.clone(), reason })
+    }
+
     /// Writes what was pending into the log again, durably, in groups as it was written. The pending files still hold it
     /// until that is done.
     pub(super) fn append_pending(&self, pending: Vec<PendingRecord>) -> Result<u64> {
@@ -91,10 +104,10 @@ impl<D: Device> Engine<D> {
         self.commit.set_continues(true);
         let mut group = Vec::new();
         for mut record in pending {
-            if record.chunked {
+            if record.form.chunked {
                 record.value = relocate_chunks(&record.value, &moved);
             }
-            let more = record.more;
+            let more = record.more && !planted::is_on(Bug::GroupSplit);
             group.push(record);
             if more {
                 continue;
@@ -108,7 +121,9 @@ impl<D: Device> Engine<D> {
             group.clear();
         }
         self.commit.set_continues(false);
-        self.flush()?;
+        if !planted::is_on(Bug::RecoveryUnflushed) {
+            self.flush()?;
+        }
         Ok(count)
     }
 
@@ -116,8 +131,7 @@ impl<D: Device> Engine<D> {
         let mut operations = Vec::new();
         for (position, record) in group.iter().enumerate() {
             let mut append = Append::new(record.kind, record.table, &record.key, &record.value);
-            (append.separate, append.more, append.chunked) =
-                (record.separate, position + 1 < group.len(), record.chunked);
+            (append.separate, append.more, append.form) = (record.separate, position + 1 < group.len(), record.form);
             let generation = self.catalog.generation(record.table);
             operations.push(Operation { generation, append, hash: self.hash(&record.key) });
         }
@@ -176,10 +190,10 @@ fn copy_pending(view: &BatchView<'_>, mut next_sequence: u64, out: &mut Vec<Pend
             value: value.to_vec(),
             separate: record.separate.is_some(),
             more: record.more,
-            chunked: record.chunked,
+            form: record.form,
             location: found.location,
         });
-        if !record.more {
+        if !record.more || planted::is_on(Bug::GroupSplit) {
             next_sequence += group.len() as u64;
             out.append(&mut group);
         }

@@ -1,10 +1,10 @@
-//! Our own engine, as a program would embed it: default options, one table.
+//! Our own engine, as a program would embed it: default options but for the cache of values, one table.
 
 use super::{Engine, IN_FLIGHT, Reads, put, run_one_by_one};
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::stream::{Operation, Stream};
-use aiodb::{Db, Durability, IndexKind, Options, Table};
+use aiodb::{Db, Durability, IndexKind, Options, ScanOptions, Table};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -16,7 +16,8 @@ struct Aiodb {
 
 pub(super) fn open(directory: &Path, index: IndexKind) -> Result<Box<dyn Engine>> {
     let name = format!("aiodb-{}", index.name());
-    let db = Db::open(directory, Options::default()).map_err(Error::engine(&name, "open"))?;
+    let db =
+        Db::open(directory, Options { cache_bytes: 0, ..Options::default() }).map_err(Error::engine(&name, "open"))?;
     let table = db.table_or_create("records", index).map_err(Error::engine(&name, "create a table"))?;
     Ok(Box::new(Aiodb { name, db, table }))
 }
@@ -30,7 +31,7 @@ impl Engine for Aiodb {
     }
 
     fn put_durable(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.table.put_with(key, value, Durability::Sync).map_err(Error::engine(&self.name, "put"))
+        self.table.put_with(key, value, Durability::Sync).map(drop).map_err(Error::engine(&self.name, "put"))
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -52,9 +53,20 @@ impl Engine for Aiodb {
         }
     }
 
-    // The engine has no scan yet.
-    fn scan(&self, _from: &[u8], _limit: u64, _seen: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<Option<u64>> {
-        Ok(None)
+    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<Option<u64>> {
+        if self.table.kind() == IndexKind::Hash {
+            return Ok(None);
+        }
+        let options = ScanOptions::all().from(from).limit(limit);
+        let mut scan = self.table.scan(options).map_err(Error::engine(&self.name, "begin a scan"))?;
+        let mut count = 0;
+        while let Some((key, value)) = scan.next_record().map_err(Error::engine(&self.name, "scan"))? {
+            count += 1;
+            if !seen(key, value) {
+                break;
+            }
+        }
+        Ok(Some(count))
     }
 
     fn make_durable(&self) -> Result<()> {

@@ -16,6 +16,8 @@ pub(crate) fn charts(rows: &Rows) -> Vec<Chart> {
         Rows::CopySize(rows) => copy_size(rows),
         Rows::Write(rows) => write(rows),
         Rows::Cost(rows) => cost(rows),
+        // A handful of figures, which the table shows as well.
+        Rows::Cache(_) => Vec::new(),
     }
 }
 

@@ -40,7 +40,9 @@ const MAX_STREAK: u32 = 16;
 /// # Ok(()) }
 /// ```
 pub struct Reader<D: Device> {
-    engine: Arc<Handle<D>>,
+    engine: Arc<Engine<D>>,
+    /// Keeps the store open for a reader of a user's; one of the store's own must not.
+    _handle: Option<Arc<Handle<D>>>,
     table: Arc<TableSlot>,
     reads: Reads<D::Queue>,
     gets: Vec<Get>,
@@ -108,7 +110,14 @@ enum Next {
 }
 
 impl<D: Device> Reader<D> {
-    pub(crate) fn new(engine: Arc<Handle<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
+    pub(crate) fn new(handle: Arc<Handle<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
+        let mut reader = Reader::of_engine(Arc::clone(&handle.0), table, depth)?;
+        reader._handle = Some(handle);
+        Ok(reader)
+    }
+
+    /// A reader that does not keep the store open.
+    pub(crate) fn of_engine(engine: Arc<Engine<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
         if !(1..=MAX_QUEUE_DEPTH).contains(&depth) {
             return Err(Error::Option { option: "depth", value: depth.to_string(), allowed: "1 to 4096" });
         }
@@ -118,7 +127,7 @@ impl<D: Device> Reader<D> {
         let gets = (0..depth).map(|_| Get::default()).collect();
         let free = (0..depth as u32).rev().collect();
         let answered = Vec::with_capacity(depth);
-        Ok(Reader { engine, table, reads, gets, free, answered, streak: 0, held: None, snapshot: None })
+        Ok(Reader { engine, _handle: None, table, reads, gets, free, answered, streak: 0, held: None, snapshot: None })
     }
 
     /// The same reader on what a snapshot sees.
@@ -140,10 +149,15 @@ impl<D: Device> Reader<D> {
     /// Starts a get; `token` comes back with its answer. Panics if there is no room. An error concerns this get, which
     /// has not been started.
     pub fn submit(&mut self, key: &[u8], token: u64) -> Result<()> {
+        self.submit_in(&Arc::clone(&self.table), key, token)
+    }
+
+    /// [`Reader::submit`] in any table of the store.
+    pub(crate) fn submit_in(&mut self, table: &Arc<TableSlot>, key: &[u8], token: u64) -> Result<()> {
         self.give_back();
         let (generation, view) = match &self.snapshot {
-            Some(snapshot) => (snapshot.generation_of(&self.table)?, snapshot.moment.view),
-            None => (self.table.generation()?, View::LATEST),
+            Some(snapshot) => (snapshot.generation_of(table)?, snapshot.moment.view),
+            None => (table.generation()?, View::LATEST),
         };
         self.engine.check_open()?;
         self.engine.check_key(key)?;

@@ -285,7 +285,7 @@ impl<D: Device> Engine<D> {
     fn settled_sequence(&self) -> Result<u64> {
         let (sequence, batch) = self.commit.sequence_to_settle();
         if let Some(batch) = batch {
-            self.wait_published(batch)?;
+            self.wait_for_batch(batch)?;
             self.publishers.wait_for_present();
         }
         Ok(sequence)

@@ -31,7 +31,7 @@ impl Engine for Aiodb {
     }
 
     fn put_durable(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.table.put_with(key, value, Durability::Sync).map_err(Error::engine(&self.name, "put"))
+        self.table.put_with(key, value, Durability::Sync).map(drop).map_err(Error::engine(&self.name, "put"))
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {

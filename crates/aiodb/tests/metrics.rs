@@ -56,8 +56,10 @@ fn a_cached_value_is_read_once_from_the_device() {
         assert_eq!((once.cache_misses, once.cache_hits), (100, 100), "{}: the reader finds all", kind.name());
         assert_eq!(once.get_read_wait_ns.count(), 100, "{}", kind.name());
         check_all(&table, 100, |number| Some(value(number, length(number))));
+        let part = table.get_range(&key(3), 5, 7).expect("a get works");
+        assert_eq!(part.as_deref(), Some(&value(3, length(3))[5..12]));
         let twice = db.metrics();
-        assert_eq!((twice.cache_misses, twice.cache_hits), (100, 300), "{}", kind.name());
+        assert_eq!((twice.cache_misses, twice.cache_hits), (100, 301), "{}", kind.name());
         assert_eq!((twice.get_read_wait_ns.count(), twice.reader_read_wait_ns.count()), (100, 0));
         assert!(twice.cache_bytes > 0 && twice.cache_bytes <= twice.cache_budget_bytes);
     }

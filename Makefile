@@ -35,6 +35,14 @@ run: $(RUN)/loaded ## Build, load a real data set, read it back and check it, me
 test: compiler ## Run all tests
 	$(CARGO) test --locked --no-fail-fast
 
+.PHONY: sim
+sim: compiler ## Crash the engine on a simulated machine, against a model (SEEDS=1000, MINUTES=)
+	$(CARGO) run --locked --profile sim --package aiodb-sim -- $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES))
+
+.PHONY: sim-planted
+sim-planted: compiler ## Plant known bugs in the engine one by one: the simulator must find each
+	$(CARGO) run --locked --profile sim --package aiodb-sim --features planted-bugs -- --planted all
+
 .PHONY: check
 check: compiler ## Check formatting, lints and documentation, then run all tests
 	scripts/install-packages.sh shellcheck

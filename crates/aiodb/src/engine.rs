@@ -18,13 +18,14 @@ use crate::holds::Holds;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::lmdb::codec::MAX_WHOLE_KEY_BYTES;
 use crate::index::tail::Frozen;
-use crate::io::{Device, Report};
+use crate::io::{Device, InPhase, Phase, Report};
 use crate::log::batch::{Append, SEPARATE_VALUE_BYTES};
 use crate::log::record::{Chunk, Form, Kind, chunk_list_bytes, encode_chunks};
 use crate::log::{Position, Segments};
 use crate::manifest::{Identity, Manifest, damage_error, read_file, replace_file};
 use crate::metrics::Meters;
 use crate::pins::Pins;
+use crate::planted::{self, Bug};
 use crate::reclaim::Victim;
 use crate::recovery::Recovered;
 use crate::settle::Settling;
@@ -84,6 +85,8 @@ impl<D: Device> Engine<D> {
     /// Opens or makes the store in a directory that exists, and recovers it.
     pub(crate) fn open(device: D, root: &Path, options: Options) -> Result<Engine<D>> {
         check_options(&options)?;
+        let observed = device.clone();
+        let _phase = InPhase::enter(&observed, Phase::Recovery);
         let known = read_identity(&device, root)?;
         if known.is_none() {
             refuse_foreign_directory(&device, root, &options)?;
@@ -169,16 +172,8 @@ impl<D: Device> Engine<D> {
         let mut rebuild = BTreeSet::new();
         let lmdb_tables: Vec<_> =
             manifest.tables.iter().filter(|table| table.settings.kind == IndexKind::Lmdb).collect();
-        if !lmdb_tables.is_empty() {
-            let path = self.lmdb_path();
-            if self.options.rebuild_index && path.exists() {
-                std::fs::remove_dir_all(&path).map_err(|e| Error::io("remove", &path, &e))?;
-            }
-            self.open_index_of(IndexKind::Lmdb)?;
-            let covered = self.lmdb().position()?;
-            if covered.is_none_or(|covered| covered.batch < manifest.position.batch) && manifest.position.batch > 0 {
-                rebuild.extend(lmdb_tables.iter().map(|table| table.id));
-            }
+        if !lmdb_tables.is_empty() && self.open_lmdb(manifest)? {
+            rebuild.extend(lmdb_tables.iter().map(|table| table.id));
         }
         for table in &manifest.tables {
             let Some(generation) = self.catalog.generation(table.id) else { continue };
@@ -191,14 +186,43 @@ impl<D: Device> Engine<D> {
         Ok(rebuild)
     }
 
-    /// Opens what tables of this kind need.
-    pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<()> {
-        if kind == IndexKind::Lmdb && self.lmdb.get().is_none() {
-            let index = LmdbIndex::open(&self.lmdb_path(), self.segments.store, Arc::clone(&self.snapshots))?;
-            // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
-            let _ = self.lmdb.set(index);
+    /// Opens the ordered index; true if it must be made again from the log. Then it is empty: what an index older than the
+    /// checkpoint holds may have been deleted since, and the log need not say so any more.
+    fn open_lmdb(&self, manifest: &Manifest) -> Result<bool> {
+        let path = self.lmdb_path()?;
+        let remove = || match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, &error)),
+            _ => Ok(()),
+        };
+        if self.options.rebuild_index {
+            remove()?;
         }
-        Ok(())
+        let mut index = LmdbIndex::open(&path, self.segments.store, Arc::clone(&self.snapshots))?;
+        let covered = index.position()?.map_or(0, |position| position.batch);
+        let older = covered < manifest.position.batch && !planted::is_on(Bug::OldIndexBelieved);
+        if older && covered > 0 {
+            index.close();
+            remove()?;
+            index = LmdbIndex::open(&path, self.segments.store, Arc::clone(&self.snapshots))?;
+        }
+        let opened = self.lmdb.set(index).is_ok();
+        assert!(opened, "an index is opened once");
+        Ok(older)
+    }
+
+    /// Opens what tables of this kind need; true if it was not open.
+    pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<bool> {
+        if kind != IndexKind::Lmdb || self.lmdb.get().is_some() {
+            return Ok(false);
+        }
+        let index = LmdbIndex::open(&self.lmdb_path()?, self.segments.store, Arc::clone(&self.snapshots))?;
+        // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
+        let opened = self.lmdb.set(index).is_ok();
+        if opened {
+            // The checkpoint knew no table of this kind, but one may have been here since, or before.
+            self.count_live_in_lmdb()?;
+        }
+        Ok(opened)
     }
 
     /// Entries of tables that were dropped, but not yet purged, when the store was closed.
@@ -213,8 +237,9 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    fn lmdb_path(&self) -> PathBuf {
-        self.root.join("index").join("lmdb")
+    fn lmdb_path(&self) -> Result<PathBuf> {
+        let path = self.root.join("index").join("lmdb");
+        self.device.real_path(&path).map_err(|e| Error::io("find a place for", path, &e))
     }
 
     /// The hash of a key in this store.
@@ -373,13 +398,16 @@ impl<D: Device> Engine<D> {
 
     pub(crate) fn create_table(&self, name: &str, options: &TableOptions) -> Result<()> {
         check_name(name)?;
+        let _phase = InPhase::enter(&self.device, Phase::TableCreate);
         let settings = Settings::new(options);
         check_settings(&settings)?;
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         if let Ok(slot) = self.catalog.find(name) {
             return Err(Error::TableExists { name: name.to_string(), kind: slot.settings.kind.name() });
         }
-        self.open_index_of(settings.kind)?;
+        if self.open_index_of(settings.kind)? {
+            self.forget_orphans();
+        }
         let id = self.catalog.next_id();
         self.write_table_record(Kind::TableCreate, id, name, &settings.encode())?;
         self.catalog.apply_create(name, &settings, id);
@@ -387,6 +415,7 @@ impl<D: Device> Engine<D> {
     }
 
     pub(crate) fn truncate_table(&self, name: &str) -> Result<()> {
+        let _phase = InPhase::enter(&self.device, Phase::TableTruncate);
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         let slot = self.catalog.find(name)?;
         let old = slot.generation()?.id;
@@ -397,6 +426,7 @@ impl<D: Device> Engine<D> {
     }
 
     pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
+        let _phase = InPhase::enter(&self.device, Phase::TableDrop);
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         let id = self.catalog.find(name)?.generation()?.id;
         self.write_table_record(Kind::TableDrop, id, name, &[])?;

@@ -23,6 +23,7 @@
 //!
 //! Start with [`Db`], [`Table`] and [`Options`]; what an acknowledged write means is said at [`Durability`].
 
+mod accounting;
 mod background;
 mod batch;
 mod cache;
@@ -45,6 +46,7 @@ mod manifest;
 pub mod merge;
 mod metrics;
 mod pins;
+mod planted;
 mod publish;
 mod read;
 mod reader;
@@ -68,6 +70,8 @@ pub use error::{Error, Result};
 pub use futures::{GetFuture, WriteFuture};
 pub use merge::{MergeOperator, MergeOperators};
 pub use metrics::{Distribution, Metrics};
+#[cfg(feature = "planted-bugs")]
+pub use planted::{Bug, plant};
 pub use reader::{Got, Reader};
 pub use scan::{Scan, ScanOptions};
 pub use sequence::Sequence;

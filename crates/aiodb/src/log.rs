@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::index::Location;
 use crate::io::{Access, AlignedBuffer, Device, File, UNIT_BYTES, WriteSync};
+use crate::planted::{self, Bug};
 use crate::{Error, Result};
 use place::footprint;
 use segment::{Seed, SegmentHeader};
@@ -400,6 +401,9 @@ impl<D: Device> Segments<D> {
         let file = self.device.open(&new_path, Access::NEW_SEGMENT).map_err(|e| Error::io("create", &new_path, &e))?;
         let made = self.fill(&file, number, &new_path).and_then(|()| {
             self.device.rename(&new_path, &path).map_err(|e| Error::io("name", &path, &e))?;
+            if planted::is_on(Bug::SegmentNameUnflushed) {
+                return Ok(());
+            }
             self.device.sync_dir(&self.directory).map_err(|e| Error::io("flush", &self.directory, &e))
         });
         if let Err(error) = made {

@@ -9,6 +9,7 @@ use crate::log::segment::{
     Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, put, seal_header, u16_at, u32_at, u64_at,
 };
 use crate::log::{POSITION_BYTES, Position};
+use crate::planted::{self, Bug};
 use crate::{Error, Result};
 
 const MANIFEST_MAGIC: &[u8; 8] = b"AIODBMAN";
@@ -217,7 +218,8 @@ pub(crate) fn read_file<D: Device>(device: &D, path: &Path) -> Result<Option<Vec
 pub(crate) fn replace_file<D: Device>(device: &D, path: &Path, bytes: &[u8]) -> Result<()> {
     let new_path = new_name(path);
     let file = device.open(&new_path, Access::CREATE).map_err(|e| Error::io("create", &new_path, &e))?;
-    let written = file.truncate(0).and_then(|()| file.write_at(bytes, 0, WriteSync::Later)).and_then(|()| file.sync());
+    let flush = || if planted::is_on(Bug::ManifestUnflushed) { Ok(()) } else { file.sync() };
+    let written = file.truncate(0).and_then(|()| file.write_at(bytes, 0, WriteSync::Later)).and_then(|()| flush());
     written.map_err(|e| remove_failed(device, &new_path, &e))?;
     rename_durably(device, &new_path, path)
 }
@@ -233,6 +235,9 @@ pub(crate) fn remove_failed<D: Device>(device: &D, new_path: &Path, error: &std:
 pub(crate) fn rename_durably<D: Device>(device: &D, from: &Path, to: &Path) -> Result<()> {
     let directory = to.parent().expect("a file lies in a directory");
     device.rename(from, to).map_err(|e| Error::io("name", to, &e))?;
+    if planted::is_on(Bug::ManifestNameUnflushed) {
+        return Ok(());
+    }
     device.sync_dir(directory).map_err(|e| Error::io("flush", directory, &e))
 }
 

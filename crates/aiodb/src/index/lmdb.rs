@@ -402,7 +402,14 @@ impl LmdbIndex {
     fn apply(&self, txn: &RwTxn<'_>, key: &[u8], tail: &Stack) -> heed::Result<(Stack, Displaced)> {
         let mut displaced = Displaced::new();
         let mut stack = self.database.get(txn, key)?.and_then(decode_stack).unwrap_or_default();
-        tail.entries().iter().for_each(|entry| stack.insert(*entry, &mut displaced));
+        for entry in tail.entries() {
+            if stack.entries().contains(entry) {
+                // A replay has published what is here already, and counted it a second time.
+                displaced.push((*entry, entry.sequence));
+            } else {
+                stack.insert(*entry, &mut displaced);
+            }
+        }
         self.keep(key, &displaced);
         Ok((stack.without_delete(), displaced))
     }

@@ -2,6 +2,7 @@
 
 use crate::checksum::{crc32c, crc32c_append};
 use crate::io::{SECTOR_BYTES, UNIT_BYTES};
+use crate::planted::{self, Bug};
 
 /// The version that this program writes, and the highest that it reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -60,6 +61,7 @@ impl Seed {
     pub(crate) fn new(store: &[u8; 16], segment: u32, life: u64) -> Seed {
         let crc = crc32c(store);
         let crc = crc32c_append(crc, &segment.to_le_bytes());
+        let life = if planted::is_on(Bug::OldLifeAccepted) { 0 } else { life };
         Seed(crc32c_append(crc, &life.to_le_bytes()))
     }
 

@@ -61,6 +61,16 @@ bench: release ## Measure everything against the limits of the disk under build/
 	$(AIODB) bench write --dir $(BENCH) --report $(BENCH)/report.html
 	@echo "The report with the figures: $(CURDIR)/$(BENCH)/report.html"
 
+.PHONY: bench-disks
+bench-disks: release ## Measure a store on one and on two disks, which are throttled loop devices; as root
+	scripts/install-packages.sh fio e2fsprogs
+	mkdir -p $(BENCH)
+	for count in 1 2; do \
+		scripts/throttled-disks.sh $(BENCH) $$count 2000 $(AIODB) bench queue-depth --pairs 100000 --threads 1 \
+			--index lmdb --backends uring --depths 64,256 --max-seconds 20 --json-file $(BENCH)/throttled-disks-$$count.json; \
+	done
+	@echo "The figures: $(CURDIR)/$(BENCH)/throttled-disks-{1,2}.json"
+
 .PHONY: bench-compare-writes
 bench-compare-writes: compiler ## Measure durable puts beside RocksDB, which is built from source (an hour)
 	scripts/install-packages.sh clang libclang-dev

@@ -1,5 +1,6 @@
 //! The `aiodb` command from outside: what it prints, what it leaves in the store and how it exits.
 
+mod apply;
 mod inspect;
 mod interrupt;
 mod keys;

@@ -20,9 +20,9 @@ use crate::manifest::{
 };
 use crate::publish::Unsettled;
 
-const HASH_MAGIC: &[u8; 8] = b"AIODBHSH";
-const HASH_HEADER_BYTES: usize = 64;
-const SHARD_HEADER_BYTES: usize = 16;
+pub(crate) const HASH_MAGIC: &[u8; 8] = b"AIODBHSH";
+pub(crate) const HASH_HEADER_BYTES: usize = 64;
+pub(crate) const SHARD_HEADER_BYTES: usize = 16;
 
 /// How much of a hash index is encoded before it is written.
 const WRITE_BYTES: usize = 1 << 20;
@@ -344,7 +344,7 @@ impl<D: Device> Engine<D> {
     }
 }
 
-fn decode_hash(
+pub(crate) fn decode_hash(
     index: &HashIndex,
     bytes: &[u8],
     store: &[u8; 16],

@@ -32,6 +32,9 @@ mod config;
 mod db;
 mod engine;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod holds;
 pub mod index;
 pub mod io;

@@ -332,7 +332,7 @@ impl<D: Device> Engine<D> {
         self.root.join("index").join(format!("hash-{table:08}-{number:08}.ckp"))
     }
 
-    fn checkpoints(&self) -> std::sync::MutexGuard<'_, Checkpoints> {
+    fn checkpoints(&self) -> crate::sync::MutexGuard<'_, Checkpoints> {
         self.checkpoints.lock().expect("no code panics while it holds the checkpoints")
     }
 

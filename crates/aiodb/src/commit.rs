@@ -2,8 +2,7 @@
 //!
 //! The flow that uses it is in `write.rs`; here are only the state and what can be asked of it.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use crate::catalog::Generation;
 use crate::index::Location;
@@ -11,6 +10,8 @@ use crate::io::{Mapping, UNIT_BYTES};
 use crate::log::Position;
 use crate::log::batch::{OpenBatch, Placed};
 use crate::log::segment::SegmentHeader;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard, Word};
 use crate::write::Operation;
 use crate::{Error, Result};
 
@@ -83,6 +84,13 @@ pub(crate) struct CommitState {
     pub(crate) closed: bool,
 }
 
+impl CommitState {
+    /// The open batch, if somebody waits for it to be written.
+    pub(crate) fn waited_for(&self) -> Option<u64> {
+        self.open.as_ref().filter(|open| open.waiters > 0).map(|open| open.batch.start.number)
+    }
+}
+
 /// The group commit.
 pub(crate) struct Commit {
     pub(crate) state: Mutex<CommitState>,
@@ -91,7 +99,7 @@ pub(crate) struct Commit {
     pub(crate) completed: AtomicU64,
     /// The last batch that a power cut cannot take.
     pub(crate) durable: AtomicU64,
-    pub(crate) words: [AtomicU32; WORDS],
+    pub(crate) words: [Word; WORDS],
     /// Writers between append and publication, by batch.
     pub(crate) publishing: [AtomicU32; WORDS],
     pub(crate) failed: OnceLock<String>,

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use crate::background::Background;
 use crate::catalog::{Catalog, Generation, check_name, kind_byte};
@@ -22,6 +21,8 @@ use crate::pins::Pins;
 use crate::publish::Settling;
 use crate::reclaim::Victim;
 use crate::recovery::Recovered;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::write::Operation;
 use crate::{Durability, Error, IndexKind, Options, Result};
 

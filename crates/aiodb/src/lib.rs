@@ -47,6 +47,7 @@ mod reader;
 mod reclaim;
 mod recovery;
 mod stats;
+mod sync;
 mod verify;
 mod write;
 

@@ -5,7 +5,7 @@
 //! and counts the others as dead. Until then counts of live bytes are estimates on the high side.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -19,6 +19,7 @@ use crate::index::tail::{Entry, Inserted};
 use crate::io::Device;
 use crate::log::batch::{BatchView, Placed};
 use crate::log::record::{Kind, Origin, Record, decode_chunks};
+use crate::sync::Mutex;
 
 /// Tags waiting to be settled; a writer that finds the queue full settles its own.
 pub(crate) const MAX_UNSETTLED: usize = 64 << 10;

@@ -79,6 +79,9 @@ fn stripe() -> usize {
     STRIPE.get()
 }
 
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings;
+
 #[cfg(test)]
 mod tests {
     use super::Pins;

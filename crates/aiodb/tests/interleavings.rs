@@ -44,7 +44,7 @@ fn version(key: u64, found: &[u8]) -> u64 {
 
 /// Writers of all classes commit together; each reads its own writes, and after a crash they are there.
 #[test]
-fn group_commit() {
+fn interleavings_of_group_commit() {
     in_many_orders(|| {
         let device = SimDevice::new(1);
         let (db, table) = open(&device);
@@ -91,22 +91,23 @@ fn group_commit() {
 
 /// Readers look on while values are replaced, segments are emptied and used again.
 #[test]
-fn readers_and_reclaim() {
+fn interleavings_of_readers_and_reclaim() {
     in_many_orders(|| {
         const KEYS: u64 = 4;
+        const ROUNDS: u64 = 12;
         let device = SimDevice::new(2);
         let (db, table) = open(&device);
         let still = (100u64, value(100, 7, 6000));
         table.put(&still.0.to_le_bytes(), &still.1).expect("the machine runs");
         let latest = Arc::new(Mutex::new([0; KEYS as usize]));
         for key in 0..KEYS {
-            table.put_with(&key.to_le_bytes(), &value(key, 0, 9000), Durability::None).expect("the machine runs");
+            table.put_with(&key.to_le_bytes(), &value(key, 0, 15_000), Durability::None).expect("the machine runs");
         }
         let reader = thread::spawn({
             let (table, latest, still) = (table.clone(), Arc::clone(&latest), still.clone());
             move || {
                 // Not until the others are done: an order in which they wait for this loop would never end.
-                for _ in 0..8 {
+                for _ in 0..12 {
                     assert_eq!(table.get(&still.0.to_le_bytes()).expect("the machine runs").as_ref(), Some(&still.1));
                     for key in 0..KEYS {
                         let least = latest.lock().expect("nobody panics")[key as usize];
@@ -119,17 +120,17 @@ fn readers_and_reclaim() {
         let upkeep = thread::spawn({
             let db = db.clone();
             move || {
-                for _ in 0..4 {
+                for _ in 0..10 {
                     for step in [Step::Settle, Step::Reclaim, Step::Checkpoint, Step::Prepare] {
                         db.step(step).expect("the machine runs");
                     }
                 }
             }
         });
-        for round in 1..6 {
+        for round in 1..=ROUNDS {
             for key in 0..KEYS {
                 let class = if key == 0 { Durability::Interval(Duration::from_millis(5)) } else { Durability::None };
-                table.put_with(&key.to_le_bytes(), &value(key, round, 9000), class).expect("the machine runs");
+                table.put_with(&key.to_le_bytes(), &value(key, round, 15_000), class).expect("the machine runs");
                 latest.lock().expect("nobody panics")[key as usize] = round;
             }
         }
@@ -138,7 +139,7 @@ fn readers_and_reclaim() {
         let (_db, table) = open(&device.process_death());
         for key in 0..KEYS {
             let found = table.get(&key.to_le_bytes()).expect("the machine runs").expect("it was acknowledged");
-            assert_eq!(version(key, &found), 5);
+            assert_eq!(version(key, &found), ROUNDS);
         }
         assert_eq!(table.get(&still.0.to_le_bytes()).expect("the machine runs"), Some(still.1));
     });

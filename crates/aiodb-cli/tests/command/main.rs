@@ -4,6 +4,7 @@ mod apply;
 mod inspect;
 mod interrupt;
 mod keys;
+mod limits;
 mod load;
 mod refusals;
 mod sample;

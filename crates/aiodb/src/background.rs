@@ -29,8 +29,10 @@ pub enum Step {
     Flush,
     /// Bring the indexes' durable state up to the log.
     Checkpoint,
-    /// Read records under doubtful tags of `hash` indexes and retire overwritten ones.
+    /// Read records under doubtful tags of `hash` indexes and retire overwritten ones; fold operands.
     Settle,
+    /// Take keys of deleted ranges out of the ordered index.
+    DeleteRanges,
     /// Move live records out of the emptiest segment.
     Reclaim,
     /// Make free segments ahead of need, and free those that nobody needs any more.
@@ -170,6 +172,7 @@ impl<D: Device> Engine<D> {
                 self.settle_some(SETTLED_PER_STEP);
                 Ok(())
             }
+            Step::DeleteRanges => self.delete_ranges().map(drop),
             Step::Reclaim => self.reclaim_some().map(drop),
             Step::Prepare => {
                 self.release_retired()?;
@@ -185,6 +188,7 @@ impl<D: Device> Engine<D> {
         }
         self.keep_tail_bounded()?;
         let settled = self.settle_some(SETTLED_PER_STEP);
+        let deleted = self.delete_ranges()?;
         // A full disk must not keep reclaim from making room.
         let prepared = self.step(Step::Prepare);
         let reclaimed = self.reclaim_some()?;
@@ -193,14 +197,31 @@ impl<D: Device> Engine<D> {
         if lag_bytes >= self.checkpoint_bytes() || retired >= RETIRED_BEFORE_CHECKPOINT || short {
             self.checkpoint()?;
         }
-        prepared.map(|()| reclaimed || settled)
+        if short {
+            self.end_snapshot_in_the_way()?;
+        }
+        prepared.map(|()| reclaimed || settled || deleted)
+    }
+
+    /// Carries out some of the range deletes; those that the index does not cover yet are covered first.
+    fn delete_ranges(&self) -> Result<bool> {
+        Ok(self.carry_out_ranges()? || (self.cover_ranges()? && self.carry_out_ranges()?))
+    }
+
+    /// On a full disk, emptied segments that a snapshot holds are worth more than the snapshot.
+    fn end_snapshot_in_the_way(&self) -> Result<()> {
+        if self.checkpoint_state().0 > 0 && self.snapshots.end_oldest() {
+            self.release_retired()?;
+        }
+        Ok(())
     }
 
     /// Empties a segment and frees what can be freed, now.
     pub(crate) fn make_room(&self) -> Result<()> {
         while self.checkpoint_state().0 == 0 && self.reclaim_some()? {}
         self.checkpoint()?;
-        self.release_retired()
+        self.release_retired()?;
+        self.end_snapshot_in_the_way()
     }
 
     /// Bytes of log between two checkpoints: more for a large index, so that writing it stays a small share.

@@ -7,7 +7,7 @@ use crate::index::hash::HashIndex;
 use crate::index::lmdb::FIRST_TABLE_ID;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use crate::{Error, IndexKind, Result};
+use crate::{Compression, Error, IndexKind, Result, TableOptions};
 
 /// The longest name of a table, in bytes.
 const MAX_NAME_BYTES: usize = 255;
@@ -15,6 +15,7 @@ const MAX_NAME_BYTES: usize = 255;
 /// What a table is between two truncates: records name it by its id, which is never used again.
 pub(crate) struct Generation {
     pub(crate) id: u32,
+    pub(crate) settings: Settings,
     pub(crate) index: TableIndex,
     /// Changes to the index since the store was opened; tells a checkpoint whether there is anything to write.
     pub(crate) changes: AtomicU64,
@@ -30,19 +31,16 @@ pub(crate) enum TableIndex {
 }
 
 impl Generation {
-    pub(crate) fn new(id: u32, kind: IndexKind, segment_bytes: u64) -> Generation {
-        let index = match kind {
+    pub(crate) fn new(id: u32, settings: Settings, segment_bytes: u64) -> Generation {
+        let index = match settings.kind {
             IndexKind::Lmdb => TableIndex::Lmdb,
             IndexKind::Hash => TableIndex::Hash(HashIndex::new(segment_bytes)),
         };
-        Generation { id, index, changes: AtomicU64::new(0), checkpointed: Mutex::default() }
+        Generation { id, settings, index, changes: AtomicU64::new(0), checkpointed: Mutex::default() }
     }
 
     pub(crate) fn kind(&self) -> IndexKind {
-        match self.index {
-            TableIndex::Lmdb => IndexKind::Lmdb,
-            TableIndex::Hash(_) => IndexKind::Hash,
-        }
+        self.settings.kind
     }
 
     /// Memory of the index.
@@ -58,10 +56,43 @@ impl Generation {
     }
 }
 
+/// What a table was made with; truncating it changes nothing of this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) kind: IndexKind,
+    pub(crate) compression: Compression,
+    /// The name of its merge operator.
+    pub(crate) merge: Option<String>,
+}
+
+impl Settings {
+    pub(crate) fn new(options: &TableOptions) -> Settings {
+        Settings { kind: options.kind, compression: options.compression, merge: options.merge.clone() }
+    }
+
+    /// The value of the record that makes the table, and its part of a manifest.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![kind_byte(self.kind)];
+        out.extend_from_slice(&self.compression.to_bytes());
+        out.extend_from_slice(self.merge.as_deref().unwrap_or_default().as_bytes());
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Settings> {
+        let ([kind, method, level], merge) = bytes.split_first_chunk()?;
+        let merge = String::from_utf8(merge.to_vec()).ok()?;
+        Some(Settings {
+            kind: kind_from_byte(*kind)?,
+            compression: Compression::from_bytes([*method, *level])?,
+            merge: (!merge.is_empty()).then_some(merge),
+        })
+    }
+}
+
 /// A named table, shared by all handles on it.
 pub(crate) struct TableSlot {
     pub(crate) name: String,
-    pub(crate) kind: IndexKind,
+    pub(crate) settings: Settings,
     /// The store that the table belongs to.
     pub(crate) store: [u8; 16],
     current: RwLock<Option<Arc<Generation>>>,
@@ -128,9 +159,9 @@ impl Catalog {
         tables.next_id = tables.next_id.max(next_id);
     }
 
-    /// Adds a table, or gives an existing one a new and empty generation. Ids rise, so a replayed change that the
+    /// Adds a table, or gives an existing one of the same settings a new and empty generation. Ids rise, so a replayed change that the
     /// catalog has gone beyond has no effect. Returns the generation that was replaced.
-    pub(crate) fn apply_create(&self, name: &str, kind: IndexKind, id: u32) -> Option<Arc<Generation>> {
+    pub(crate) fn apply_create(&self, name: &str, settings: &Settings, id: u32) -> Option<Arc<Generation>> {
         let mut tables = self.write();
         if tables.next_id > id
             && tables.by_name.get(name).is_some_and(|slot| Self::id(slot).is_some_and(|old| old >= id))
@@ -138,11 +169,11 @@ impl Catalog {
             return None;
         }
         tables.next_id = tables.next_id.max(id + 1);
-        let generation = Arc::new(Generation::new(id, kind, self.segment_bytes));
+        let generation = Arc::new(Generation::new(id, settings.clone(), self.segment_bytes));
         tables.by_id.insert(id, Arc::clone(&generation));
         let fresh = || {
             let (name, store) = (name.to_string(), self.store);
-            Arc::new(TableSlot { name, kind, store, current: RwLock::default() })
+            Arc::new(TableSlot { name, settings: settings.clone(), store, current: RwLock::default() })
         };
         let slot = Arc::clone(tables.by_name.entry(name.to_string()).or_insert_with(fresh));
         let old = Self::id(&slot).and_then(|old| tables.by_id.remove(&old));
@@ -174,14 +205,16 @@ impl Catalog {
 
 /// Refuses names that a person could not type or read.
 pub(crate) fn check_name(name: &str) -> Result<()> {
-    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
-        return Err(Error::TableName { name: name.to_string() });
-    }
-    Ok(())
+    if !is_name(name) { Err(Error::TableName { name: name.to_string() }) } else { Ok(()) }
+}
+
+/// Whether a table, or a merge operator, can have this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control)
 }
 
 /// The byte by which the format names an index kind.
-pub(crate) fn kind_byte(kind: IndexKind) -> u8 {
+fn kind_byte(kind: IndexKind) -> u8 {
     match kind {
         IndexKind::Lmdb => 1,
         IndexKind::Hash => 2,
@@ -189,7 +222,7 @@ pub(crate) fn kind_byte(kind: IndexKind) -> u8 {
 }
 
 /// The index kind named by a byte.
-pub(crate) fn kind_from_byte(byte: u8) -> Option<IndexKind> {
+fn kind_from_byte(byte: u8) -> Option<IndexKind> {
     match byte {
         1 => Some(IndexKind::Lmdb),
         2 => Some(IndexKind::Hash),

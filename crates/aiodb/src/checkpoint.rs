@@ -11,6 +11,7 @@ use crate::checksum::crc32c;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::index::hash::{HashIndex, SHARDS};
+use crate::index::ranges::MAX_RANGES;
 use crate::index::tail::Frozen;
 use crate::io::{Access, Device, File, WriteSync};
 use crate::log::segment::{Damage, FORMAT_VERSION, put, u32_at, u64_at};
@@ -18,7 +19,7 @@ use crate::log::{Position, Segment, State};
 use crate::manifest::{
     Manifest, ManifestSegment, ManifestTable, new_name, read_file, remove_failed, rename_durably, replace_file,
 };
-use crate::publish::Unsettled;
+use crate::settle::Unsettled;
 
 pub(crate) const HASH_MAGIC: &[u8; 8] = b"AIODBHSH";
 pub(crate) const HASH_HEADER_BYTES: usize = 64;
@@ -81,7 +82,7 @@ impl<D: Device> Engine<D> {
         };
         let (position, next_sequence) = self.commit.completed_end();
         if self.lmdb.get().is_some() {
-            self.commit_tail(&position)?;
+            self.commit_tail()?;
         }
         for generation in self.catalog.generations() {
             if let TableIndex::Hash(index) = &generation.index {
@@ -100,15 +101,17 @@ impl<D: Device> Engine<D> {
         self.release_retired()
     }
 
-    /// Commits the tail of the ordered index, which then covers `position`. After an error, for lack of space say, the
+    /// Commits the tail of the ordered index, which then covers what was published before. After an error, for lack of space say, the
     /// entries stay where gets find them, and the next call goes on with them. The caller holds `checkpointing`.
-    fn commit_tail(&self, position: &Position) -> Result<()> {
+    fn commit_tail(&self) -> Result<()> {
         let mut unfinished = self.unfinished_commit.lock().expect("no code panics while it commits an index");
         if let Some(frozen) = unfinished.as_mut() {
             self.commit_frozen(frozen)?;
             *unfinished = None;
         }
-        let frozen = unfinished.insert(self.lmdb().tail.freeze(*position));
+        // Asked first: what is published later may be in the tail as well.
+        let (position, next_sequence) = self.commit.completed_end();
+        let frozen = unfinished.insert(self.lmdb().tail.freeze(position, next_sequence));
         self.commit_frozen(frozen)?;
         *unfinished = None;
         Ok(())
@@ -117,7 +120,7 @@ impl<D: Device> Engine<D> {
     fn commit_frozen(&self, frozen: &mut Frozen) -> Result<()> {
         // Durable in the log first. This also publishes every write that is older than an entry of the tail.
         self.flush()?;
-        self.lmdb().commit(frozen, &mut |table, dead| self.count_dead(table, Some(dead)))?;
+        self.lmdb().commit(frozen, &mut |table, dead, until| self.count_dead(table, dead, until))?;
         self.lmdb().tail.forget_frozen();
         Ok(())
     }
@@ -132,15 +135,50 @@ impl<D: Device> Engine<D> {
         if !lmdb.tail.is_full() {
             return Ok(());
         }
-        let (position, _) = self.commit.completed_end();
-        self.commit_tail(&position)
+        self.commit_tail()
+    }
+
+    /// Carries out range deletes until that many more can be accepted.
+    pub(crate) fn keep_ranges_bounded(&self, more: usize) -> Result<()> {
+        let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
+        while lmdb.ranges.len() + more > MAX_RANGES {
+            // Only what the index covers can be carried out, and what no snapshot looks behind.
+            if !self.carry_out_ranges()? {
+                self.cover_ranges()?;
+                if lmdb.ranges.oldest().is_some_and(|oldest| oldest.sequence > self.snapshots.oldest().0) {
+                    self.snapshots.end_oldest();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits the tail if there is a range delete that the index does not cover. True if it covers more now.
+    pub(crate) fn cover_ranges(&self) -> Result<bool> {
+        let Some(lmdb) = self.lmdb.get() else { return Ok(false) };
+        let Some(oldest) = lmdb.ranges.oldest().filter(|oldest| oldest.sequence >= lmdb.covered()) else {
+            return Ok(false);
+        };
+        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        self.flush()?;
+        self.commit_tail()?;
+        Ok(oldest.sequence < lmdb.covered())
+    }
+
+    /// Carries out a bounded part of a range delete. True if there may be more to do.
+    pub(crate) fn carry_out_ranges(&self) -> Result<bool> {
+        let Some(lmdb) = self.lmdb.get().filter(|lmdb| lmdb.ranges.len() > 0) else { return Ok(false) };
+        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        lmdb.carry_out_ranges(&mut |table, dead, until| self.count_dead(table, dead, until))
     }
 
     /// Takes dropped and truncated tables out of the counts and, in bounded parts, out of the ordered index. True when
     /// nothing is left to do.
     pub(crate) fn purge_some(&self) -> Result<bool> {
         let mut forgotten = self.forgotten.lock().expect("no code panics while it purges");
-        let Some(generation) = forgotten.first().cloned() else { return Ok(true) };
+        // What a snapshot looks at waits for its end.
+        let ready = forgotten.iter().position(|(_, hold)| self.holds.are_over(*hold));
+        let Some((at, generation)) = ready.map(|at| (at, Arc::clone(&forgotten[at].0))) else { return Ok(true) };
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
         let done = match &generation.index {
             TableIndex::Hash(index) => {
@@ -149,24 +187,24 @@ impl<D: Device> Engine<D> {
             }
             TableIndex::Lmdb => {
                 if self.lmdb().tail.len() > 0 {
-                    let (position, _) = self.commit.completed_end();
-                    self.commit_tail(&position)?;
+                    self.commit_tail()?;
                 }
-                self.lmdb().purge(generation.id, &mut |table, dead| self.count_dead(table, Some(dead)))?
+                self.lmdb().purge(generation.id, &mut |table, dead, until| self.count_dead(table, dead, until))?
             }
         };
         if done {
             for segment in self.segments.iter() {
                 segment.live_chunks().remove(&generation.id);
             }
-            forgotten.remove(0);
+            forgotten.remove(at);
         }
-        Ok(forgotten.is_empty())
+        Ok(!forgotten.iter().any(|(_, hold)| self.holds.are_over(*hold)))
     }
 
     /// Queues a generation that no table has any more.
     pub(crate) fn forget_generation(&self, old: Option<Arc<Generation>>) {
-        self.forgotten.lock().expect("no code panics while it purges").extend(old);
+        let hold = self.holds.stamp();
+        self.forgotten.lock().expect("no code panics while it purges").extend(old.map(|old| (old, hold)));
     }
 
     fn checkpoint_hash(&self, generation: &Generation, index: &HashIndex, number: u64) -> Result<()> {
@@ -227,8 +265,8 @@ impl<D: Device> Engine<D> {
             // A table that was dropped a moment ago is dropped again by replay.
             let Ok(generation) = slot.generation() else { continue };
             let checkpointed = *generation.checkpointed.lock().expect("no code panics while it makes a checkpoint");
-            let name = slot.name.clone();
-            tables.push(ManifestTable { id: generation.id, kind: slot.kind, name, checkpoint: checkpointed.0 });
+            let (name, settings) = (slot.name.clone(), slot.settings.clone());
+            tables.push(ManifestTable { id: generation.id, name, settings, checkpoint: checkpointed.0 });
         }
         // Retired ones that this checkpoint may still refer to stay in use for it.
         let retired: Vec<u32> = {
@@ -249,6 +287,7 @@ impl<D: Device> Engine<D> {
             life: segment.life(),
             end: segment.written_end.load(Ordering::Acquire),
             live_chunks: segment.live_chunks().iter().map(|(table, bytes)| (*table, *bytes)).collect(),
+            expiring: segment.expiring().iter().map(|(time_ms, bytes)| (*time_ms, *bytes)).collect(),
         });
         // What is activated from now on is found by its header.
         let segments: Vec<_> = listed.filter(|segment| segment.life <= position.life).collect();
@@ -260,6 +299,7 @@ impl<D: Device> Engine<D> {
             next_sequence,
             next_life,
             next_table: self.catalog.next_id(),
+            time_ms: self.now_ms(),
             tables,
             segments,
         }
@@ -322,7 +362,7 @@ impl<D: Device> Engine<D> {
         })?;
         for hash in unsettled {
             // More than the queue holds cannot have been queued.
-            let _ = self.settling.push(Unsettled { generation: Arc::clone(generation), hash });
+            let _ = self.settling.push(Unsettled::tag(generation, hash));
         }
         *generation.checkpointed.lock().expect("nobody else has it yet") = (number, 0);
         Ok(Some(()))

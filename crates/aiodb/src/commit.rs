@@ -9,7 +9,7 @@ use crate::index::Location;
 use crate::io::{Mapping, UNIT_BYTES};
 use crate::log::Position;
 use crate::log::batch::{OpenBatch, Placed};
-use crate::log::segment::SegmentHeader;
+use crate::log::segment::{BATCH_MOVES, SegmentHeader};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard, Word};
 use crate::write::Operation;
@@ -176,6 +176,24 @@ impl Commit {
     pub(crate) fn next_sequence(&self) -> u64 {
         let state = self.lock();
         state.next_sequence + state.open.as_ref().map_or(0, |open| u64::from(open.batch.records()))
+    }
+
+    /// A sequence up to which everything is published once the named batch is, if there is one, and once those who publish
+    /// at this moment have done so. Not below that of any acknowledged write.
+    pub(crate) fn sequence_to_settle(&self) -> (u64, Option<u64>) {
+        let state = self.lock();
+        let open = state.open.as_ref().filter(|open| !open.batch.is_empty());
+        let sealed = state.sealed.as_ref().map(|sealed| &sealed.open);
+        // Writes that wait for their batch are neither published nor acknowledged yet: they can be left out.
+        let waits = |open: &Open| open.deferred.len() == open.batch.records() as usize;
+        if open.is_none_or(waits) && sealed.is_none_or(waits) {
+            return (state.completed_end.1 - 1, None);
+        }
+        let appended = |open: &Open| if open.batch.start.flags & BATCH_MOVES == 0 { open.batch.records() } else { 0 };
+        let pending = open.map_or(0, |open| u64::from(appended(open)));
+        let has_waiters = |open: &&Open| !open.deferred.is_empty();
+        let batch = open.filter(has_waiters).or(sealed).map_or(0, |open| open.batch.start.number);
+        (state.next_sequence + pending - 1, Some(batch))
     }
 
     /// Where the next batch goes if it fits there.

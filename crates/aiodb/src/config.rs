@@ -1,6 +1,9 @@
 //! What a user can choose.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
+
+use crate::{Compression, MergeOperators};
 
 /// What an acknowledged write has survived, see `docs/durability.md`. In every class it survives the death of the
 /// process; the classes differ in what a power cut may take.
@@ -30,6 +33,48 @@ impl IndexKind {
             IndexKind::Lmdb => "lmdb",
             IndexKind::Hash => "hash",
         }
+    }
+}
+
+/// How a table is made, see [`crate::Db::create_table_with`]. Lasting: truncating a table keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableOptions {
+    /// How it finds its records.
+    pub kind: IndexKind,
+    /// How its values are compressed. Default not at all.
+    pub compression: Compression,
+    /// The name of the operator that [`crate::Table::merge`] uses, at most 255 bytes. Default none.
+    pub merge: Option<String>,
+}
+
+impl From<IndexKind> for TableOptions {
+    fn from(kind: IndexKind) -> TableOptions {
+        TableOptions { kind, compression: Compression::None, merge: None }
+    }
+}
+
+/// How a write is acknowledged, and until when its records count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// The class; `None` = the store's.
+    pub durability: Option<Durability>,
+    /// Milliseconds since 1970 from which on a put counts as deleted; `None` = never. What has expired stays so even if
+    /// the system's clock goes back. Without meaning for deletes and operands.
+    pub expires_ms: Option<NonZeroU64>,
+}
+
+impl From<Durability> for WriteOptions {
+    fn from(durability: Durability) -> WriteOptions {
+        WriteOptions { durability: Some(durability), expires_ms: None }
+    }
+}
+
+impl WriteOptions {
+    /// Writes that expire `after` this moment.
+    pub fn expiring(after: Duration) -> WriteOptions {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let at_ms = u64::try_from((now + after).as_millis()).unwrap_or(u64::MAX);
+        WriteOptions { durability: None, expires_ms: NonZeroU64::new(at_ms) }
     }
 }
 
@@ -65,6 +110,8 @@ pub struct Options {
     pub checkpoint_bytes: u64,
     /// Rebuild all indexes from the whole log while opening. Default false.
     pub rebuild_index: bool,
+    /// The operators of tables that merge. Default none.
+    pub merge_operators: MergeOperators,
     /// Run background work on a thread of the store's own. Default true; a simulator switches it off and calls
     /// [`crate::Db::step`].
     pub background: bool,
@@ -83,6 +130,7 @@ impl Default for Options {
             segment_bytes: 32 << 20,
             checkpoint_bytes: 256 << 20,
             rebuild_index: false,
+            merge_operators: MergeOperators::default(),
             background: true,
             hash_mask: u64::MAX,
         }

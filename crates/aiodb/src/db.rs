@@ -1,17 +1,22 @@
 //! The public face: stores, tables and batches.
 
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::background::{self, Step};
-use crate::catalog::TableSlot;
-use crate::engine::{Engine, Handle};
+use crate::catalog::{Settings, TableSlot};
+use crate::engine::{Engine, Handle, Stored};
+use crate::index::lmdb::codec::KEPT_PREFIX_BYTES;
 use crate::io::{Device, Disk};
+use crate::log::record::encode_range_end;
 use crate::reader::Reader;
+use crate::scan::{Scan, ScanOptions};
+use crate::snapshot::{Moment, Snapshot, View};
 use crate::stats::Stats;
 use crate::verify::VerifyReport;
 use crate::write::Operation;
-use crate::{Durability, Error, IndexKind, Options, Result};
+use crate::{Durability, Error, IndexKind, Options, Result, TableOptions, WriteOptions};
 
 /// An open store. Cheap to clone; all methods may be called from many threads.
 ///
@@ -69,8 +74,13 @@ impl<D: Device> Db<D> {
 
     /// Makes a table. Durable when it returns, whatever the store's class.
     pub fn create_table(&self, name: &str, kind: IndexKind) -> Result<Table<D>> {
+        self.create_table_with(name, kind.into())
+    }
+
+    /// Makes a table that compresses its values or merges.
+    pub fn create_table_with(&self, name: &str, options: TableOptions) -> Result<Table<D>> {
         self.engine.check_open()?;
-        self.engine.create_table(name, kind)?;
+        self.engine.create_table(name, &options)?;
         self.table(name)
     }
 
@@ -98,7 +108,7 @@ impl<D: Device> Db<D> {
 
     /// Names and kinds of all tables, by name.
     pub fn tables(&self) -> Vec<(String, IndexKind)> {
-        self.engine.catalog.slots().iter().map(|slot| (slot.name.clone(), slot.kind)).collect()
+        self.engine.catalog.slots().iter().map(|slot| (slot.name.clone(), slot.settings.kind)).collect()
     }
 
     /// Empties a table in constant time; its space comes back in the background. Durable when it returns.
@@ -131,26 +141,32 @@ impl<D: Device> Db<D> {
         }
         let _staging = batch.has_large(engine).then(|| engine.begin_staging());
         // Large values go ahead in chunks; the batch holds only their lists.
-        let mut lists = Vec::with_capacity(batch.operations.len());
-        for operation in &batch.operations {
-            let large = operation.value.as_ref().filter(|value| value.len() > engine.whole_value_bytes());
-            lists.push(match large {
-                Some(value) => Some(engine.write_chunks(&operation.slot.generation()?, &operation.key, value)?),
-                None => None,
+        let mut values = Vec::with_capacity(batch.operations.len());
+        for BatchOperation { slot, key, change } in &batch.operations {
+            values.push(match change {
+                Change::Put(value, _) | Change::Merge(value) => engine.stored(&slot.generation()?, key, value)?,
+                Change::Delete => Stored::empty(),
+                Change::DeleteRange(end) => Stored::whole(encode_range_end(0, end)),
             });
         }
         let mut operations: Vec<Operation<'_>> = Vec::with_capacity(batch.operations.len());
-        for (operation, list) in batch.operations.iter().zip(&lists) {
-            let generation = operation.slot.generation()?;
-            operations.push(match (&operation.value, list) {
-                (_, Some(list)) => engine.put_operation(generation, &operation.key, list, true),
-                (Some(value), None) => engine.put_operation(generation, &operation.key, value, false),
-                (None, None) => engine.delete_operation(generation, &operation.key),
+        for (BatchOperation { slot, key, change }, value) in batch.operations.iter().zip(&values) {
+            let generation = slot.generation()?;
+            operations.push(match change {
+                Change::Put(_, expires_ms) => engine.put_operation(generation, key, value, *expires_ms),
+                Change::Merge(_) => engine.merge_operation(generation, key, value),
+                Change::Delete => engine.delete_operation(generation, key),
+                Change::DeleteRange(_) => engine.range_operation(generation, key, &value.bytes),
             });
         }
         let last = operations.len() - 1;
         operations[..last].iter_mut().for_each(|operation| operation.append.more = true);
         engine.write(&operations, durability)
+    }
+
+    /// The store as it is now, for reads that go on while it changes.
+    pub fn snapshot(&self) -> Result<Snapshot<D>> {
+        Snapshot::take(&self.engine)
     }
 
     /// Everything acknowledged so far survives a power cut when this returns.
@@ -188,7 +204,7 @@ impl<D: Device> Db<D> {
 /// [`Error::NoSuchTable`] once it was dropped.
 pub struct Table<D: Device = Disk> {
     engine: Arc<Handle<D>>,
-    slot: Arc<TableSlot>,
+    pub(crate) slot: Arc<TableSlot>,
 }
 
 impl<D: Device> Clone for Table<D> {
@@ -205,7 +221,13 @@ impl<D: Device> Table<D> {
 
     /// The kind of its index.
     pub fn kind(&self) -> IndexKind {
-        self.slot.kind
+        self.slot.settings.kind
+    }
+
+    /// What the table was made with.
+    pub fn options(&self) -> TableOptions {
+        let Settings { kind, compression, merge } = self.slot.settings.clone();
+        TableOptions { kind, compression, merge }
     }
 
     /// The value of a key, `None` if the key is absent. One device read, with the calling thread. Damage is
@@ -213,7 +235,7 @@ impl<D: Device> Table<D> {
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.engine.check_open()?;
         self.engine.check_key(key)?;
-        self.engine.get(&self.slot.generation()?, key)
+        self.engine.get(&self.slot.generation()?, key, &View::LATEST)
     }
 
     /// The values of many keys, in their order, read side by side.
@@ -237,16 +259,85 @@ impl<D: Device> Table<D> {
 
     /// Stores a value in the store's durability class.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.put_with(key, value, self.engine.options.durability)
+        self.put_with(key, value, WriteOptions::default())
     }
 
-    /// Stores a value in a class of its own. A value longer than 1 MiB (or a quarter of a segment) is written in parts;
-    /// it becomes visible as a whole.
-    pub fn put_with(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+    /// Stores a value in a class of its own ([`Durability`] will do), or until a time. A value longer than 1 MiB (or a
+    /// quarter of a segment) is written in parts; it becomes visible as a whole.
+    pub fn put_with(&self, key: &[u8], value: &[u8], options: impl Into<WriteOptions>) -> Result<()> {
         self.engine.check_open()?;
         self.engine.check_key(key)?;
         self.engine.check_value(value)?;
-        self.engine.put(self.slot.generation()?, key, value, durability)
+        let options = options.into();
+        let durability = self.durability(&options);
+        self.engine.put(self.slot.generation()?, key, value, durability, options.expires_ms)
+    }
+
+    /// Adds an operand to a key's value in the store's durability class, without reading it: the table's merge operator
+    /// combines them when the key is read. At most 1 MiB, or a quarter of a segment.
+    pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.merge_with(key, operand, WriteOptions::default())
+    }
+
+    /// Adds an operand in a class of its own.
+    pub fn merge_with(&self, key: &[u8], operand: &[u8], options: impl Into<WriteOptions>) -> Result<()> {
+        self.engine.check_open()?;
+        self.check_merge(key, operand)?;
+        let generation = self.slot.generation()?;
+        let stored = self.engine.stored(&generation, key, operand)?;
+        let operation = self.engine.merge_operation(generation, key, &stored);
+        self.engine.write(&[operation], self.durability(&options.into()))
+    }
+
+    /// Removes all keys from `start` (inclusive) to `end` (exclusive; empty = to the table's end) in the store's
+    /// durability class, atomically and in constant time; the space comes back in the background. Bounds have at most
+    /// 448 bytes. Ordered tables only.
+    pub fn delete_range(&self, start: &[u8], end: &[u8]) -> Result<()> {
+        self.delete_range_with(start, end, WriteOptions::default())
+    }
+
+    /// Removes a range of keys in a class of its own.
+    pub fn delete_range_with(&self, start: &[u8], end: &[u8], options: impl Into<WriteOptions>) -> Result<()> {
+        self.engine.check_open()?;
+        self.check_range(start, end)?;
+        let end = encode_range_end(0, end);
+        let operation = self.engine.range_operation(self.slot.generation()?, start, &end);
+        self.engine.write(&[operation], self.durability(&options.into()))
+    }
+
+    /// The records of a range in the order of their keys, at this moment. Ordered tables only.
+    pub fn scan(&self, options: ScanOptions) -> Result<Scan<D>> {
+        let generation = self.slot.generation()?;
+        Scan::new(&self.engine, generation, Arc::new(Moment::take(&self.engine)?), options)
+    }
+
+    /// All records at this moment: in `hash` tables in no order.
+    pub fn iterate(&self) -> Result<Scan<D>> {
+        let generation = self.slot.generation()?;
+        Scan::unordered(&self.engine, generation, Arc::new(Moment::take(&self.engine)?))
+    }
+
+    fn durability(&self, options: &WriteOptions) -> Durability {
+        options.durability.unwrap_or(self.engine.options.durability)
+    }
+
+    fn check_merge(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.engine.check_key(key)?;
+        self.engine.merge_operator(&*self.slot.generation()?)?;
+        let (length, max) = (operand.len(), self.engine.whole_value_bytes());
+        if length > max { Err(Error::ValueLength { length, max }) } else { Ok(()) }
+    }
+
+    fn check_range(&self, start: &[u8], end: &[u8]) -> Result<()> {
+        if self.kind() != IndexKind::Lmdb {
+            return Err(Error::Unordered { name: self.name().to_string() });
+        }
+        for bound in [start, end] {
+            if bound.len() > KEPT_PREFIX_BYTES {
+                return Err(Error::KeyLength { length: bound.len(), max: KEPT_PREFIX_BYTES });
+            }
+        }
+        self.engine.check_key(start)
     }
 
     /// Removes a key in the store's durability class. Deleting an absent key is no error.
@@ -273,8 +364,17 @@ impl<D: Device> Table<D> {
 struct BatchOperation {
     slot: Arc<TableSlot>,
     key: Vec<u8>,
-    /// `None` deletes.
-    value: Option<Vec<u8>>,
+    change: Change,
+}
+
+/// What happens to a key.
+enum Change {
+    /// This value, until then.
+    Put(Vec<u8>, Option<NonZeroU64>),
+    Merge(Vec<u8>),
+    Delete,
+    /// All keys from this one to that.
+    DeleteRange(Vec<u8>),
 }
 
 /// An atomic group of writes, possibly to several tables of one store. Later operations on a key win.
@@ -299,15 +399,38 @@ impl<D: Device> Batch<D> {
     pub fn put(&mut self, table: &Table<D>, key: &[u8], value: &[u8]) -> Result<&mut Self> {
         table.engine.check_key(key)?;
         table.engine.check_value(value)?;
-        self.add(table, key, Some(value.to_vec()));
-        Ok(self)
+        Ok(self.add(table, key, Change::Put(value.to_vec(), None)))
+    }
+
+    /// Adds a put that counts until a time, in milliseconds since 1970.
+    pub fn put_until(
+        &mut self,
+        table: &Table<D>,
+        key: &[u8],
+        value: &[u8],
+        expires_ms: NonZeroU64,
+    ) -> Result<&mut Self> {
+        table.engine.check_key(key)?;
+        table.engine.check_value(value)?;
+        Ok(self.add(table, key, Change::Put(value.to_vec(), Some(expires_ms))))
+    }
+
+    /// Adds an operand, see [`Table::merge`].
+    pub fn merge(&mut self, table: &Table<D>, key: &[u8], operand: &[u8]) -> Result<&mut Self> {
+        table.check_merge(key, operand)?;
+        Ok(self.add(table, key, Change::Merge(operand.to_vec())))
+    }
+
+    /// Adds the delete of a range, see [`Table::delete_range`]. It concerns earlier operations of the batch too.
+    pub fn delete_range(&mut self, table: &Table<D>, start: &[u8], end: &[u8]) -> Result<&mut Self> {
+        table.check_range(start, end)?;
+        Ok(self.add(table, start, Change::DeleteRange(end.to_vec())))
     }
 
     /// Adds a delete.
     pub fn delete(&mut self, table: &Table<D>, key: &[u8]) -> Result<&mut Self> {
         table.engine.check_key(key)?;
-        self.add(table, key, None);
-        Ok(self)
+        Ok(self.add(table, key, Change::Delete))
     }
 
     /// Operations in the batch.
@@ -320,12 +443,14 @@ impl<D: Device> Batch<D> {
         self.operations.is_empty()
     }
 
-    fn add(&mut self, table: &Table<D>, key: &[u8], value: Option<Vec<u8>>) {
-        self.operations.push(BatchOperation { slot: Arc::clone(&table.slot), key: key.to_vec(), value });
+    fn add(&mut self, table: &Table<D>, key: &[u8], change: Change) -> &mut Self {
+        self.operations.push(BatchOperation { slot: Arc::clone(&table.slot), key: key.to_vec(), change });
+        self
     }
 
     fn has_large(&self, engine: &Engine<D>) -> bool {
         let limit = engine.whole_value_bytes();
-        self.operations.iter().any(|operation| operation.value.as_ref().is_some_and(|value| value.len() > limit))
+        let is_large = |change: &Change| matches!(change, Change::Put(value, _) if value.len() > limit);
+        self.operations.iter().any(|operation| is_large(&operation.change))
     }
 }

@@ -1,30 +1,34 @@
 //! What all handles of one open store share, and how it comes into being and ends.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::background::Background;
-use crate::catalog::{Catalog, Generation, check_name, kind_byte};
+use crate::catalog::{Catalog, Generation, Settings, check_name, is_name};
 use crate::checkpoint::Checkpoints;
 use crate::commit::Commit;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::holds::Holds;
 use crate::index::lmdb::LmdbIndex;
+use crate::index::lmdb::codec::MAX_WHOLE_KEY_BYTES;
 use crate::index::tail::Frozen;
 use crate::io::{Device, Report};
 use crate::log::batch::{Append, SEPARATE_VALUE_BYTES};
-use crate::log::record::{Chunk, Kind, chunk_list_bytes, encode_chunks};
+use crate::log::record::{Chunk, Form, Kind, chunk_list_bytes, encode_chunks};
 use crate::log::{Position, Segments};
 use crate::manifest::{Identity, Manifest, damage_error, read_file, replace_file};
 use crate::pins::Pins;
-use crate::publish::Settling;
 use crate::reclaim::Victim;
 use crate::recovery::Recovered;
+use crate::settle::Settling;
+use crate::snapshot::Snapshots;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::write::Operation;
-use crate::{Durability, Error, IndexKind, Options, Result};
+use crate::{Compression, Durability, Error, IndexKind, Options, Result, TableOptions};
 
 /// Values up to this length are written whole.
 const MAX_WHOLE_VALUE_BYTES: u64 = 1 << 20;
@@ -43,7 +47,10 @@ pub(crate) struct Engine<D: Device> {
     /// The environment of the `lmdb` tables, opened with the first of them.
     pub(crate) lmdb: OnceLock<LmdbIndex>,
     pub(crate) pins: Pins,
-    pub(crate) holds: Holds,
+    /// Writers between append and publication.
+    pub(crate) publishers: Pins,
+    pub(crate) holds: Arc<Holds>,
+    pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) settling: Settling,
     /// Held by whoever commits an index.
     pub(crate) checkpointing: Mutex<()>,
@@ -51,13 +58,18 @@ pub(crate) struct Engine<D: Device> {
     /// The frozen tail that is being committed, or that could not be.
     pub(crate) unfinished_commit: Mutex<Option<Frozen>>,
     pub(crate) reclaiming: Mutex<Option<Victim>>,
-    /// Generations that no table has any more, to be taken out of counts and indexes.
-    pub(crate) forgotten: Mutex<Vec<Arc<Generation>>>,
+    /// Held by whoever appends later copies of records.
+    pub(crate) moving: Mutex<()>,
+    /// Generations that no table has any more, to be taken out of counts and indexes when the holds before the stamp are
+    /// over.
+    pub(crate) forgotten: Mutex<Vec<(Arc<Generation>, u64)>>,
     /// The life of the log's last segment when each large put began: its chunks lie there or later, not yet named.
     staging: Mutex<BTreeMap<u64, u64>>,
     next_staging: AtomicU64,
     pub(crate) background: Background,
     pub(crate) recovered: OnceLock<Recovered>,
+    /// The store's clock, in milliseconds since 1970: how far it has come, see [`Engine::now_ms`].
+    pub(crate) time_ms: AtomicU64,
     closed: AtomicBool,
     /// The last failure of background work, for `stat`; foreground calls report their own.
     trouble: Mutex<Option<String>>,
@@ -105,7 +117,7 @@ impl<D: Device> Engine<D> {
         let segments = Segments::new(device.clone(), root.join("log"), identity.store, identity.segment_bytes);
         let catalog = Catalog::new(identity.store, identity.segment_bytes);
         for table in &manifest.tables {
-            catalog.apply_create(&table.name, table.kind, table.id);
+            catalog.apply_create(&table.name, &table.settings, table.id);
         }
         catalog.raise_next_id(manifest.next_table);
         let buffer_bytes = crate::commit::buffer_bytes(identity.segment_bytes);
@@ -113,6 +125,7 @@ impl<D: Device> Engine<D> {
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);
         let checkpoints =
             Checkpoints { begun: manifest.checkpoint, durable: manifest.checkpoint, ..Checkpoints::default() };
+        let holds = Arc::new(Holds::default());
         Engine {
             block_bytes: report.block_bytes,
             device,
@@ -125,17 +138,21 @@ impl<D: Device> Engine<D> {
             catalog,
             lmdb: OnceLock::new(),
             pins: Pins::default(),
-            holds: Holds::default(),
+            publishers: Pins::default(),
+            snapshots: Arc::new(Snapshots::new(Arc::clone(&holds))),
+            holds,
             settling: Settling::default(),
             checkpointing: Mutex::default(),
             checkpoints: Mutex::new(checkpoints),
             unfinished_commit: Mutex::default(),
             reclaiming: Mutex::default(),
+            moving: Mutex::default(),
             forgotten: Mutex::default(),
             staging: Mutex::default(),
             next_staging: AtomicU64::new(0),
             background: Background::default(),
             recovered: OnceLock::new(),
+            time_ms: AtomicU64::new(manifest.time_ms),
             closed: AtomicBool::new(false),
             trouble: Mutex::default(),
             lock: Mutex::new(Some(lock)),
@@ -145,7 +162,8 @@ impl<D: Device> Engine<D> {
     /// Loads the checkpointed indexes. Returns the tables whose index is lost or is to be made again.
     fn load_indexes(&self, manifest: &Manifest) -> Result<BTreeSet<u32>> {
         let mut rebuild = BTreeSet::new();
-        let lmdb_tables: Vec<_> = manifest.tables.iter().filter(|table| table.kind == IndexKind::Lmdb).collect();
+        let lmdb_tables: Vec<_> =
+            manifest.tables.iter().filter(|table| table.settings.kind == IndexKind::Lmdb).collect();
         if !lmdb_tables.is_empty() {
             let path = self.lmdb_path();
             if self.options.rebuild_index && path.exists() {
@@ -159,7 +177,7 @@ impl<D: Device> Engine<D> {
         }
         for table in &manifest.tables {
             let Some(generation) = self.catalog.generation(table.id) else { continue };
-            let lost = table.kind == IndexKind::Hash
+            let lost = table.settings.kind == IndexKind::Hash
                 && (self.options.rebuild_index || self.load_hash(&generation, table.checkpoint)?.is_none());
             if lost {
                 rebuild.insert(table.id);
@@ -171,7 +189,7 @@ impl<D: Device> Engine<D> {
     /// Opens what tables of this kind need.
     pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<()> {
         if kind == IndexKind::Lmdb && self.lmdb.get().is_none() {
-            let index = LmdbIndex::open(&self.lmdb_path(), self.segments.store)?;
+            let index = LmdbIndex::open(&self.lmdb_path(), self.segments.store, Arc::clone(&self.snapshots))?;
             // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
             let _ = self.lmdb.set(index);
         }
@@ -183,7 +201,8 @@ impl<D: Device> Engine<D> {
         let Some(lmdb) = self.lmdb.get() else { return };
         for table in lmdb.tables() {
             if self.catalog.generation(table).is_none() {
-                let orphan = Generation::new(table, IndexKind::Lmdb, self.segments.segment_bytes);
+                let settings = Settings::new(&IndexKind::Lmdb.into());
+                let orphan = Generation::new(table, settings, self.segments.segment_bytes);
                 self.forget_generation(Some(Arc::new(orphan)));
             }
         }
@@ -245,33 +264,65 @@ impl<D: Device> Engine<D> {
         key: &[u8],
         value: &[u8],
         durability: Durability,
+        expires_ms: Option<NonZeroU64>,
     ) -> Result<()> {
-        if value.len() <= self.whole_value_bytes() {
-            let operation = self.put_operation(generation, key, value, false);
-            return self.write(&[operation], durability);
-        }
-        let _staging = self.begin_staging();
-        let list = self.write_chunks(&generation, key, value)?;
-        let operation = self.put_operation(generation, key, &list, true);
+        let _staging = (value.len() > self.whole_value_bytes()).then(|| self.begin_staging());
+        let stored = self.stored(&generation, key, value)?;
+        let operation = self.put_operation(generation, key, &stored, expires_ms);
         self.write(&[operation], durability)
     }
 
-    /// A put as an operation; `chunked` says that the value is a list of chunks.
+    /// A value as its record has it: compressed if the table says so and it is worth it, a list of chunks if it is large.
+    /// The caller has begun staging if it is.
+    pub(crate) fn stored<'a>(&self, generation: &Arc<Generation>, key: &[u8], value: &'a [u8]) -> Result<Stored<'a>> {
+        let mut form = Form::default();
+        if value.len() > self.whole_value_bytes() {
+            form.chunked = true;
+            return Ok(Stored { bytes: Cow::Owned(self.write_chunks(generation, key, value)?), form });
+        }
+        let compressed = generation.settings.compression.compress(value);
+        form.compressed = compressed.is_some();
+        Ok(Stored { bytes: compressed.map_or(Cow::Borrowed(value), Cow::Owned), form })
+    }
+
     pub(crate) fn put_operation<'a>(
         &self,
         generation: Arc<Generation>,
         key: &'a [u8],
-        value: &'a [u8],
-        chunked: bool,
+        stored: &'a Stored<'_>,
+        expires_ms: Option<NonZeroU64>,
     ) -> Operation<'a> {
-        let mut append = Append::new(Kind::Put, generation.id, key, value);
-        (append.separate, append.chunked) = (generation.separates(value.len()), chunked);
+        let mut append = Append::new(Kind::Put, generation.id, key, &stored.bytes);
+        append.form = Form { expires_ms, ..stored.form };
+        append.separate = generation.separates(key, stored.bytes.len());
         Operation { hash: self.hash(key), generation: Some(generation), append }
+    }
+
+    pub(crate) fn merge_operation<'a>(
+        &self,
+        generation: Arc<Generation>,
+        key: &'a [u8],
+        operand: &'a Stored<'_>,
+    ) -> Operation<'a> {
+        let mut operation = self.put_operation(generation, key, operand, None);
+        operation.append.kind = Kind::Merge;
+        operation
     }
 
     pub(crate) fn delete_operation<'a>(&self, generation: Arc<Generation>, key: &'a [u8]) -> Operation<'a> {
         let append = Append::new(Kind::Delete, generation.id, key, &[]);
         Operation { hash: self.hash(key), generation: Some(generation), append }
+    }
+
+    /// `end` is as [`encode_range_end`] makes it.
+    pub(crate) fn range_operation<'a>(
+        &self,
+        generation: Arc<Generation>,
+        start: &'a [u8],
+        end: &'a [u8],
+    ) -> Operation<'a> {
+        let append = Append::new(Kind::RangeDelete, generation.id, start, end);
+        Operation { hash: 0, generation: Some(generation), append }
     }
 
     /// Appends a large value's chunks; returns the list that names them. The caller has begun staging.
@@ -303,16 +354,18 @@ impl<D: Device> Engine<D> {
         staging.values().copied().min().unwrap_or(u64::MAX)
     }
 
-    pub(crate) fn create_table(&self, name: &str, kind: IndexKind) -> Result<()> {
+    pub(crate) fn create_table(&self, name: &str, options: &TableOptions) -> Result<()> {
         check_name(name)?;
+        let settings = Settings::new(options);
+        check_settings(&settings)?;
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         if let Ok(slot) = self.catalog.find(name) {
-            return Err(Error::TableExists { name: name.to_string(), kind: slot.kind.name() });
+            return Err(Error::TableExists { name: name.to_string(), kind: slot.settings.kind.name() });
         }
-        self.open_index_of(kind)?;
+        self.open_index_of(settings.kind)?;
         let id = self.catalog.next_id();
-        self.write_table_record(Kind::TableCreate, id, name, &[kind_byte(kind)])?;
-        self.catalog.apply_create(name, kind, id);
+        self.write_table_record(Kind::TableCreate, id, name, &settings.encode())?;
+        self.catalog.apply_create(name, &settings, id);
         Ok(())
     }
 
@@ -322,7 +375,7 @@ impl<D: Device> Engine<D> {
         let old = slot.generation()?.id;
         let id = self.catalog.next_id();
         self.write_table_record(Kind::TableTruncate, old, name, &id.to_le_bytes())?;
-        self.forget_generation(self.catalog.apply_create(name, slot.kind, id));
+        self.forget_generation(self.catalog.apply_create(name, &slot.settings, id));
         Ok(())
     }
 
@@ -390,11 +443,46 @@ impl Drop for Staging<'_> {
     }
 }
 
-impl Generation {
-    /// Whether a value of this length lies on blocks of its own.
-    pub(crate) fn separates(&self, value_bytes: usize) -> bool {
-        self.kind() == IndexKind::Lmdb && value_bytes >= SEPARATE_VALUE_BYTES
+/// A value as its record has it.
+pub(crate) struct Stored<'a> {
+    pub(crate) bytes: Cow<'a, [u8]>,
+    pub(crate) form: Form,
+}
+
+impl Stored<'static> {
+    /// No value.
+    pub(crate) fn empty() -> Stored<'static> {
+        Stored::whole(Vec::new())
     }
+
+    /// Bytes as they are.
+    pub(crate) fn whole(bytes: Vec<u8>) -> Stored<'static> {
+        Stored { bytes: Cow::Owned(bytes), form: Form::default() }
+    }
+}
+
+impl Generation {
+    /// Whether a value of this length lies on blocks of its own. A key that the index cannot keep whole stays with its
+    /// value, where a scan finds it.
+    pub(crate) fn separates(&self, key: &[u8], value_bytes: usize) -> bool {
+        self.kind() == IndexKind::Lmdb && value_bytes >= SEPARATE_VALUE_BYTES && key.len() <= MAX_WHOLE_KEY_BYTES
+    }
+}
+
+fn check_settings(settings: &Settings) -> Result<()> {
+    if Compression::from_bytes(settings.compression.to_bytes()).is_none() {
+        let value = format!("{:?}", settings.compression);
+        return Err(Error::Option {
+            option: "compression",
+            value,
+            allowed: "none, lz4, or zstd with a level from 1 to 19",
+        });
+    }
+    if let Some(name) = settings.merge.as_ref().filter(|name| !is_name(name)) {
+        let allowed = "a merge operator's name has 1 to 255 bytes without control characters";
+        return Err(Error::Option { option: "merge", value: name.clone(), allowed });
+    }
+    Ok(())
 }
 
 fn check_options(options: &Options) -> Result<()> {
@@ -448,6 +536,7 @@ fn create_store<D: Device>(device: &D, root: &Path, options: &Options) -> Result
         next_sequence: 1,
         next_life: 1,
         next_table: 0,
+        time_ms: 0,
         tables: Vec::new(),
         segments: Vec::new(),
     };

@@ -109,6 +109,31 @@ pub enum Error {
         /** The limit. */
         max: usize,
     },
+    /// A snapshot, or a scan, was ended so that the store could go on.
+    #[error(
+        "the store ended this snapshot because too much was overwritten since, or the disk is full: take a new one"
+    )]
+    SnapshotEnded,
+    /// A table merges with an operator that the program has not registered, or with none.
+    #[error("{}", no_merge_operator(name.as_deref()))]
+    NoMergeOperator {
+        /** The operator that the table names. */
+        name: Option<String>,
+    },
+    /// A merge operator refused its operands.
+    #[error("the merge operator `{operator}` failed: {reason}; put or delete the key to go on without its operands")]
+    Merge {
+        /** The operator. */
+        operator: String,
+        /** Its message. */
+        reason: String,
+    },
+    /// The table's index does not keep keys in order.
+    #[error("the table `{name}` is unordered: use `iterate` for all its records, or make it with the index `lmdb`")]
+    Unordered {
+        /** The table. */
+        name: String,
+    },
     /// No table has this name.
     #[error("there is no table `{name}`")]
     NoSuchTable {
@@ -158,6 +183,13 @@ pub enum Error {
         /** The library's message. */
         reason: String,
     },
+}
+
+fn no_merge_operator(name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("the table merges with the operator `{name}`: register it in `Options::merge_operators`"),
+        None => "the table has no merge operator: it is chosen when a table is made".to_string(),
+    }
 }
 
 /// How the system says that there is no space.

@@ -2,13 +2,16 @@
 //!
 //! An index is the volatile or lagging half of the store: the log alone is the truth, and every index can be made
 //! again from it. Both kinds answer a look-up with candidates, newest first, which the reader checks against the
-//! record; only `hash` ever has more than one.
+//! record: the operands and the base of a merged key, and in `hash` the records of other keys with the same tag.
 
 pub mod hash;
 pub(crate) mod lmdb;
+pub(crate) mod ranges;
+pub(crate) mod stack;
 pub(crate) mod tail;
 
 use smallvec::SmallVec;
+use stack::Entry;
 
 /// A place in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,12 +35,9 @@ impl Location {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) location: Location,
-    /// For a separate value its checksum: the index vouches for the key, and the location holds the value alone.
-    pub(crate) separate: Option<u32>,
-    /// The separate value is a list of chunks (for a whole record, its own flags say so).
-    pub(crate) chunked: bool,
-    /// The index has compared the whole key: a record of another key at this place is damage.
-    pub(crate) exact: bool,
+    /// What an ordered index says of the record. It has compared the whole key, so a record of another key at this place
+    /// is damage; a hash index says nothing but the place.
+    pub(crate) known: Option<Entry>,
 }
 
 /// Candidates for one key, newest first.

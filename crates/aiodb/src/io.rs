@@ -108,6 +108,8 @@ pub trait Device: Clone + Send + Sync + 'static {
     fn report(&self) -> Report;
     /// Milliseconds of a clock that never goes back.
     fn clock_ms(&self) -> u64;
+    /// Milliseconds since 1970, as the system's clock has them: they may go back.
+    fn wall_ms(&self) -> u64;
     /// A random number, for store identities and hash keys.
     fn random(&self) -> u64;
 }

@@ -25,6 +25,11 @@ pub(crate) const RESERVED_SEGMENTS: usize = 4;
 /// Free segments kept beyond the reserve; more are given back to the file system.
 const SPARE_SEGMENTS: usize = 4;
 
+/// What expires is counted in steps of this length...
+const EXPIRY_STEP_MS: u64 = 60_000;
+/// ...and at most this many of them by segment; the earliest are counted with the next.
+const MAX_EXPIRY_TIMES: usize = 256;
+
 /// How much of a new segment is written at a time.
 const PREWRITE_BYTES: usize = 1 << 20;
 
@@ -124,6 +129,8 @@ pub(crate) struct Segment<D: Device> {
     pub(crate) deletes: AtomicU64,
     /// Bytes of chunks that current records name, by table.
     live_chunks: Mutex<BTreeMap<u32, i64>>,
+    /// Bytes of records that expire, by the time at which they have: an estimate, overwritten ones are not taken off.
+    expiring: Mutex<BTreeMap<u64, i64>>,
 }
 
 impl<D: Device> Segment<D> {
@@ -156,6 +163,16 @@ impl<D: Device> Segment<D> {
         self.live_chunks.lock().expect("no code panics while it counts chunks")
     }
 
+    /// Bytes of records that expire, by the time at which they have, in milliseconds since 1970.
+    pub(crate) fn expiring(&self) -> MutexGuard<'_, BTreeMap<u64, i64>> {
+        self.expiring.lock().expect("no code panics while it counts what expires")
+    }
+
+    /// About how many bytes have expired.
+    pub(crate) fn expired(&self, now_ms: u64) -> u64 {
+        self.expiring().range(..=now_ms).map(|(_, bytes)| *bytes as u64).sum()
+    }
+
     /// Where checksums of this life start.
     pub(crate) fn seed(&self) -> Seed {
         Seed::from_cached(self.seed.load(Ordering::Acquire))
@@ -172,6 +189,7 @@ impl<D: Device> Segment<D> {
         self.live_bytes.store(0, Ordering::Relaxed);
         self.deletes.store(0, Ordering::Relaxed);
         self.live_chunks().clear();
+        self.expiring().clear();
         self.life.store(life, Ordering::Release);
         self.set_state(state);
     }
@@ -261,6 +279,17 @@ impl<D: Device> Segments<D> {
     /// Counts a delete.
     pub(crate) fn add_delete(&self, location: Location) {
         self.get(location.segment).deletes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a record that expires.
+    pub(crate) fn add_expiring(&self, location: Location, expires_ms: u64) {
+        let time_ms = expires_ms.checked_next_multiple_of(EXPIRY_STEP_MS).unwrap_or(u64::MAX);
+        let mut expiring = self.get(location.segment).expiring();
+        *expiring.entry(time_ms).or_default() += footprint(location.length);
+        if expiring.len() > MAX_EXPIRY_TIMES {
+            let (_, bytes) = expiring.pop_first().expect("there are some");
+            *expiring.first_entry().expect("there are more").get_mut() += bytes;
+        }
     }
 
     /// Adds a chunk to its segment's live bytes, or takes it off.
@@ -430,6 +459,7 @@ impl<D: Device> Segments<D> {
             live_bytes: AtomicI64::new(0),
             deletes: AtomicU64::new(0),
             live_chunks: Mutex::default(),
+            expiring: Mutex::default(),
         });
         assert!(inserted.is_ok(), "a segment number is given once");
         let mut pool = self.pool();

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use crate::catalog::{kind_byte, kind_from_byte};
+use crate::catalog::Settings;
 use crate::checksum::crc32c;
 use crate::io::{Access, Device, File, UNIT_BYTES, WriteSync};
 use crate::log::segment::{
-    Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, put, seal_header, u32_at, u64_at,
+    Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, put, seal_header, u16_at, u32_at, u64_at,
 };
 use crate::log::{POSITION_BYTES, Position};
-use crate::{Error, IndexKind, Result};
+use crate::{Error, Result};
 
 const MANIFEST_MAGIC: &[u8; 8] = b"AIODBMAN";
 const IDENTITY_MAGIC: &[u8; 8] = b"AIODBSTO";
@@ -44,8 +44,8 @@ impl Identity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ManifestTable {
     pub(crate) id: u32,
-    pub(crate) kind: IndexKind,
     pub(crate) name: String,
+    pub(crate) settings: Settings,
     /// The checkpoint that holds its hash index, 0 for none.
     pub(crate) checkpoint: u64,
 }
@@ -60,6 +60,8 @@ pub(crate) struct ManifestSegment {
     pub(crate) end: u64,
     /// Live bytes in chunks, by table.
     pub(crate) live_chunks: Vec<(u32, i64)>,
+    /// Bytes of records that expire, by the time at which they have.
+    pub(crate) expiring: Vec<(u64, i64)>,
 }
 
 /// A checkpoint: where replay starts, and what was there.
@@ -72,6 +74,8 @@ pub(crate) struct Manifest {
     pub(crate) next_sequence: u64,
     pub(crate) next_life: u64,
     pub(crate) next_table: u32,
+    /// The store's clock, in milliseconds since 1970: it never goes back behind this.
+    pub(crate) time_ms: u64,
     pub(crate) tables: Vec<ManifestTable>,
     pub(crate) segments: Vec<ManifestSegment>,
 }
@@ -84,12 +88,14 @@ impl Manifest {
         out.extend_from_slice(&self.next_life.to_le_bytes());
         out.extend_from_slice(&self.next_table.to_le_bytes());
         out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&self.time_ms.to_le_bytes());
         out.extend_from_slice(&(self.tables.len() as u32).to_le_bytes());
         for table in &self.tables {
             out.extend_from_slice(&table.id.to_le_bytes());
-            out.push(kind_byte(table.kind));
-            out.push(table.name.len() as u8);
-            out.extend_from_slice(table.name.as_bytes());
+            for part in [table.name.as_bytes(), &table.settings.encode()] {
+                out.extend_from_slice(&(part.len() as u16).to_le_bytes());
+                out.extend_from_slice(part);
+            }
             out.extend_from_slice(&table.checkpoint.to_le_bytes());
         }
         out.extend_from_slice(&(self.segments.len() as u32).to_le_bytes());
@@ -102,6 +108,11 @@ impl Manifest {
             out.extend_from_slice(&(segment.live_chunks.len() as u32).to_le_bytes());
             for (table, bytes) in &segment.live_chunks {
                 out.extend_from_slice(&table.to_le_bytes());
+                out.extend_from_slice(&bytes.to_le_bytes());
+            }
+            out.extend_from_slice(&(segment.expiring.len() as u32).to_le_bytes());
+            for (time_ms, bytes) in &segment.expiring {
+                out.extend_from_slice(&time_ms.to_le_bytes());
                 out.extend_from_slice(&bytes.to_le_bytes());
             }
         }
@@ -137,12 +148,13 @@ impl Manifest {
         let mut rest = Cursor(bytes.get(MANIFEST_HEADER_BYTES..)?);
         let position = Position::decode(rest.take(POSITION_BYTES)?);
         let (next_sequence, next_life, next_table, _) = (rest.u64()?, rest.u64()?, rest.u32()?, rest.u32()?);
+        let time_ms = rest.u64()?;
         let mut tables = Vec::new();
         for _ in 0..rest.u32()? {
-            let (id, kind) = (rest.u32()?, kind_from_byte(rest.take(1)?[0])?);
-            let name_length = usize::from(rest.take(1)?[0]);
-            let name = String::from_utf8(rest.take(name_length)?.to_vec()).ok()?;
-            tables.push(ManifestTable { id, kind, name, checkpoint: rest.u64()? });
+            let id = rest.u32()?;
+            let name = String::from_utf8(rest.part()?.to_vec()).ok()?;
+            let settings = Settings::decode(rest.part()?)?;
+            tables.push(ManifestTable { id, name, settings, checkpoint: rest.u64()? });
         }
         let mut segments = Vec::new();
         for _ in 0..rest.u32()? {
@@ -152,10 +164,14 @@ impl Manifest {
             for _ in 0..rest.u32()? {
                 live_chunks.push((rest.u32()?, rest.u64()? as i64));
             }
-            segments.push(ManifestSegment { number, records, deletes, life, end, live_chunks });
+            let mut expiring = Vec::new();
+            for _ in 0..rest.u32()? {
+                expiring.push((rest.u64()?, rest.u64()? as i64));
+            }
+            segments.push(ManifestSegment { number, records, deletes, life, end, live_chunks, expiring });
         }
         let (checkpoint, closed) = (u64_at(bytes, 40), bytes[48] == 1);
-        Some(Manifest { checkpoint, closed, position, next_sequence, next_life, next_table, tables, segments })
+        Some(Manifest { checkpoint, closed, position, next_sequence, next_life, next_table, time_ms, tables, segments })
     }
 }
 
@@ -166,6 +182,12 @@ impl<'a> Cursor<'a> {
         let (head, tail) = self.0.split_at_checked(length)?;
         self.0 = tail;
         Some(head)
+    }
+
+    /// A part behind its length of two bytes.
+    fn part(&mut self) -> Option<&'a [u8]> {
+        let length = self.take(2)?;
+        self.take(usize::from(u16_at(length, 0)))
     }
 
     fn u32(&mut self) -> Option<u32> {

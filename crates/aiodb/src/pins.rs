@@ -52,6 +52,18 @@ impl Pins {
         assert!(before > 0, "a pin is given back once");
     }
 
+    /// Returns when everyone who is counted now has gone, for those who never stay long.
+    pub(crate) fn wait_for_present(&self) {
+        let present = self.epoch();
+        loop {
+            self.try_advance();
+            if self.epoch() >= present + 2 {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     /// The current epoch, to be noted when something is retired.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::SeqCst)

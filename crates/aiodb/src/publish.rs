@@ -1,118 +1,106 @@
-//! From the log to the indexes: publication of records, and the settling of tags.
-//!
-//! A `hash` index cannot tell whether a put overwrites an older record under the same tag or merely shares its tag, so
-//! both places are kept, newest first, and the tag is queued. Settling reads the records, keeps the newest of each key
-//! and counts the others as dead. Until then counts of live bytes are estimates on the high side.
+//! From the log to the indexes: publication of records. What a publication leaves to be done is in `settle.rs`.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::Result;
 use crate::catalog::{Generation, TableIndex};
 use crate::engine::Engine;
 use crate::index::Location;
-use crate::index::hash::{HashIndex, Published, class_bound};
+use crate::index::hash::{Published, class_bound};
 use crate::index::lmdb::LmdbIndex;
-use crate::index::tail::{Entry, Inserted};
+use crate::index::stack::{Displaced, Entry};
 use crate::io::Device;
 use crate::log::batch::{BatchView, Placed};
-use crate::log::record::{Kind, Origin, Record, decode_chunks};
-use crate::sync::Mutex;
-
-/// Tags waiting to be settled; a writer that finds the queue full settles its own.
-pub(crate) const MAX_UNSETTLED: usize = 64 << 10;
-
-/// A tag under which more older places lie is settled by the writer itself, or a key that is overwritten again and again
-/// would make its tag's run long.
-const MAX_RUN: usize = 8;
+use crate::log::record::{Form, Kind, Origin, Record, decode_chunks, range_end};
+use crate::settle::{FOLD_AT, Unsettled};
 
 /// What a record says to an index.
 pub(crate) struct Publication<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) hash: u64,
     pub(crate) placed: &'a Placed,
-    pub(crate) deleted: bool,
-    /// The chunk list of a chunked record, else empty.
-    pub(crate) chunks: &'a [u8],
+    pub(crate) kind: Kind,
+    pub(crate) form: Form,
+    /// The chunk list of a chunked record and the bounds of a range delete, else empty.
+    pub(crate) value: &'a [u8],
     /// The batch that the record was read back from, during recovery.
     pub(crate) replayed: Option<BatchView<'a>>,
 }
 
-/// A tag of a hash index that may hold dead places.
-#[derive(Clone)]
-pub(crate) struct Unsettled {
-    pub(crate) generation: Arc<Generation>,
-    pub(crate) hash: u64,
-}
-
-/// The queue of tags to be settled.
-#[derive(Default)]
-pub(crate) struct Settling {
-    queue: Mutex<VecDeque<Unsettled>>,
-}
-
-impl Settling {
-    /// Queues a tag; gives it back if the queue is full.
-    pub(crate) fn push(&self, unsettled: Unsettled) -> std::result::Result<(), Unsettled> {
-        let mut queue = self.queue.lock().expect("no code panics while it holds the queue");
-        if queue.len() >= MAX_UNSETTLED {
-            return Err(unsettled);
-        }
-        queue.push_back(unsettled);
-        Ok(())
+impl<'a> Publication<'a> {
+    /// `value` is the record's, wherever it lies.
+    pub(crate) fn new(record: &Record<'a>, value: &'a [u8], hash: u64, placed: &'a Placed) -> Publication<'a> {
+        let matters = record.form.chunked || record.kind == Kind::RangeDelete;
+        let value = if matters { value } else { &[] };
+        Publication { key: record.key, hash, placed, kind: record.kind, form: record.form, value, replayed: None }
     }
 
-    /// The tag that waits longest; it stays queued until [`Settling::pop`].
-    fn front(&self) -> Option<Unsettled> {
-        self.queue.lock().expect("no code panics while it holds the queue").front().cloned()
+    /// The chunk list of a chunked record, else empty.
+    fn chunks(&self) -> &'a [u8] {
+        if self.form.chunked { self.value } else { &[] }
     }
 
-    fn pop(&self) {
-        self.queue.lock().expect("no code panics while it holds the queue").pop_front();
-    }
-
-    /// The hashes of a table's queued tags.
-    pub(crate) fn hashes(&self, table: u32) -> Vec<u64> {
-        let queue = self.queue.lock().expect("no code panics while it holds the queue");
-        queue.iter().filter(|unsettled| unsettled.generation.id == table).map(|unsettled| unsettled.hash).collect()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.queue.lock().expect("no code panics while it holds the queue").len()
+    fn entry(&self) -> Entry {
+        let Placed { sequence, location, separate, .. } = *self.placed;
+        Entry { kind: self.kind, sequence, location, separate, form: self.form }
     }
 }
 
 impl<D: Device> Engine<D> {
-    /// Makes a put or delete visible.
+    /// Makes a record visible.
     pub(crate) fn publish(&self, generation: &Arc<Generation>, publication: &Publication<'_>) {
+        self.publish_in_order(generation, publication, |location| self.order(publication, location));
+    }
+
+    /// Like [`Engine::publish`]; `order` says how new places under one tag are.
+    pub(crate) fn publish_in_order<O: Ord>(
+        &self,
+        generation: &Arc<Generation>,
+        publication: &Publication<'_>,
+        order: impl Fn(Location) -> O,
+    ) {
         generation.count_change();
-        if publication.deleted {
-            self.segments.add_delete(publication.placed.location);
-        }
+        self.count_kind(publication);
         match &generation.index {
+            TableIndex::Lmdb if publication.kind == Kind::RangeDelete => {
+                let end = range_end(publication.value);
+                self.lmdb().insert_range(generation.id, publication.key, end, publication.placed.sequence);
+            }
             TableIndex::Hash(index) => {
                 let location = hash_location(publication.placed.location);
-                let order = |location: Location| self.order(publication, location);
                 if let Published::Inserted { older } = index.publish(publication.hash, location, order) {
                     self.segments.add_live(location);
-                    self.count_chunks(generation.id, publication.chunks, 1);
-                    if older > 0 || publication.deleted {
-                        self.must_settle(generation, publication.hash, older);
+                    self.count_chunks(generation.id, publication.chunks(), 1);
+                    match publication.kind {
+                        Kind::Merge if older < FOLD_AT => {}
+                        Kind::Put if older == 0 => {}
+                        _ => self.must_settle(Unsettled::tag(generation, publication.hash), older),
                     }
                 }
             }
             TableIndex::Lmdb => {
-                let entry = entry(publication);
-                if let Inserted::Newest { replaced } = self.lmdb().insert(generation.id, publication.key, entry) {
-                    if !entry.deleted {
-                        self.segments.add_live(entry.location);
-                        self.count_chunks(generation.id, publication.chunks, 1);
-                    }
-                    self.count_dead(generation.id, replaced);
+                let (entry, mut displaced) = (publication.entry(), Displaced::new());
+                let depth = self.lmdb().insert(generation.id, publication.key, entry, &mut displaced);
+                if !entry.is_delete() {
+                    self.segments.add_live(entry.location);
+                    self.count_chunks(generation.id, publication.chunks(), 1);
+                }
+                displaced.iter().for_each(|(entry, until)| self.count_dead(generation.id, entry, *until));
+                if depth > 0 && depth.is_multiple_of(FOLD_AT) {
+                    self.must_settle(Unsettled::key(generation, publication.key), depth);
                 }
             }
+        }
+    }
+
+    /// Counts what a segment holds besides what indexes refer to.
+    fn count_kind(&self, publication: &Publication<'_>) {
+        let location = publication.placed.location;
+        match (publication.kind, publication.form.expires_ms) {
+            (Kind::Delete | Kind::RangeDelete, _) => self.segments.add_delete(location),
+            (_, Some(expires_ms)) => self.segments.add_expiring(location, expires_ms.get()),
+            _ => {}
         }
     }
 
@@ -131,31 +119,43 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Makes a moved record visible if what it replaces is still current.
+    /// Makes a later copy of a record visible, if what it replaces is still current: a moved record, a put that has taken
+    /// in its operands, or the delete that stands for an expired one.
     pub(crate) fn publish_move(&self, generation: &Arc<Generation>, publication: &Publication<'_>, origin: Origin) {
         generation.count_change();
+        self.count_kind(publication);
         let to = publication.placed.location;
-        if publication.deleted {
-            self.segments.add_delete(to);
-        }
         let from = Location { segment: origin.segment, offset: origin.offset, length: to.length };
         match &generation.index {
+            // It counts as long as it is not carried out, wherever it lies.
+            TableIndex::Lmdb if publication.kind == Kind::RangeDelete => {}
             TableIndex::Hash(index) => {
                 let to = hash_location(to);
-                if index.replace(publication.hash, from, to) {
+                let entry = Entry { location: from, separate: None, ..publication.entry() };
+                let old_list = self.replaced_list(&entry, publication);
+                if let Some(old) = index.replace(publication.hash, from, to) {
                     self.segments.add_live(to);
-                    self.segments.remove_live(hash_location(from));
+                    self.segments.remove_live(old);
+                    self.count_replaced_chunks(generation.id, old_list, publication);
+                    let mut run = SmallVec::new();
+                    index.lookup(publication.hash, &mut run);
+                    if run.len() > 1 || publication.kind == Kind::Delete {
+                        self.must_settle(Unsettled::tag(generation, publication.hash), 0);
+                    }
                 }
             }
-            TableIndex::Lmdb if publication.deleted => {}
             TableIndex::Lmdb => {
-                let relocated = self.lmdb().relocate(generation.id, publication.key, from, entry(publication));
-                match relocated {
+                let (entry, mut displaced) = (publication.entry(), Displaced::new());
+                match self.lmdb().relocate(generation.id, publication.key, from, entry, &mut displaced) {
                     Ok(Some(replaced)) => {
-                        self.segments.add_live(to);
-                        if let Some(old) = replaced {
-                            self.segments.remove_live(old.location);
+                        if !entry.is_delete() {
+                            self.segments.add_live(to);
+                            let old_list = self.replaced_list(&replaced, publication);
+                            self.count_replaced_chunks(generation.id, old_list, publication);
+                        } else if replaced.form.chunked {
+                            self.count_chunks_of(generation.id, &replaced, -1);
                         }
+                        displaced.iter().for_each(|(entry, until)| self.count_dead(generation.id, entry, *until));
                     }
                     Ok(None) => {}
                     // The record stays where it was and its segment is not retired: nothing is lost.
@@ -165,15 +165,40 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Counts a replaced or deleted entry of an ordered index, and its chunks, as dead.
-    pub(crate) fn count_dead(&self, table: u32, old: Option<Entry>) {
-        let Some(old) = old.filter(|old| !old.deleted) else { return };
-        self.segments.remove_live(old.location);
-        if old.chunked {
-            // An unreadable list leaves its chunks counted as alive; reclaim finds out.
-            if let Ok(list) = self.read_chunk_list(&old) {
-                self.count_chunks(table, &list, -1);
-            }
+    /// The chunk list that a moved one replaces. While the store is open, reclaim counts the chunks that it moves; when a
+    /// move is replayed, the lists say which they were.
+    fn replaced_list(&self, old: &Entry, publication: &Publication<'_>) -> Option<Vec<u8>> {
+        if publication.replayed.is_none() || publication.chunks().is_empty() {
+            return None;
+        }
+        // An unreadable list leaves its chunks counted as alive; reclaim finds out.
+        self.read_chunk_list(old).ok()
+    }
+
+    fn count_replaced_chunks(&self, table: u32, old_list: Option<Vec<u8>>, publication: &Publication<'_>) {
+        if let Some(old_list) = old_list {
+            self.count_chunks(table, publication.chunks(), 1);
+            self.count_chunks(table, &old_list, -1);
+        }
+    }
+
+    /// Counts an entry of an ordered index that was displaced at a sequence, and its chunks, as dead.
+    pub(crate) fn count_dead(&self, table: u32, entry: &Entry, until: u64) {
+        if entry.is_delete() {
+            return;
+        }
+        self.segments.remove_live(entry.location);
+        // A later copy of the same record has the same chunks.
+        if entry.form.chunked && until != entry.sequence {
+            self.count_chunks_of(table, entry, -1);
+        }
+    }
+
+    /// [`Engine::count_chunks`] of the list that an entry refers to.
+    fn count_chunks_of(&self, table: u32, entry: &Entry, sign: i64) {
+        // An unreadable list leaves its chunks counted as alive; reclaim finds out.
+        if let Ok(list) = self.read_chunk_list(entry) {
+            self.count_chunks(table, &list, sign);
         }
     }
 
@@ -188,112 +213,12 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    fn must_settle(&self, generation: &Arc<Generation>, hash: u64, older: usize) {
-        let unsettled = Unsettled { generation: Arc::clone(generation), hash };
-        let refused = if older >= MAX_RUN { Err(unsettled) } else { self.settling.push(unsettled) };
-        if let Err(unsettled) = refused {
-            self.settle(&unsettled);
-        }
-    }
-
-    /// Settles up to `limit` queued tags. True if any of them is done with.
-    pub(crate) fn settle_some(&self, limit: usize) -> bool {
-        let mut progress = false;
-        for _ in 0..limit {
-            let Some(unsettled) = self.settling.front() else { break };
-            let before = self.settling.len();
-            self.settle(&unsettled);
-            self.settling.pop();
-            // A tag that could not be settled has been queued again.
-            progress |= self.settling.len() < before;
-        }
-        progress
-    }
-
-    /// Reads the records under a tag and retires all but the newest of each key.
-    fn settle(&self, unsettled: &Unsettled) {
-        let TableIndex::Hash(index) = &unsettled.generation.index else { unreachable!("only tags are settled") };
-        let pin = self.pins.pin();
-        // A record that cannot be read stays in the index, so that a get of it reports the damage.
-        if let Err(error) = self.settle_tag(index, unsettled) {
-            self.note_trouble(&error);
-        }
-        self.pins.unpin(pin);
-    }
-
-    fn settle_tag(&self, index: &HashIndex, unsettled: &Unsettled) -> Result<()> {
-        let mut run = SmallVec::new();
-        index.lookup(unsettled.hash, &mut run);
-        let mut newest: Vec<Newest> = Vec::new();
-        for &location in &run {
-            self.with_record(location, &mut |record: &Record<'_>| {
-                match newest.iter_mut().find(|newest| newest.key == record.key) {
-                    None => newest.push(Newest {
-                        key: record.key.to_vec(),
-                        location,
-                        deleted: record.kind == Kind::Delete,
-                        older_left: false,
-                    }),
-                    Some(newest) => {
-                        let retired = index.remove(unsettled.hash, location);
-                        // A move that came in between has put the place elsewhere in the run; another round finds it.
-                        newest.older_left |= !retired;
-                        if retired {
-                            unsettled.generation.count_change();
-                            self.segments.remove_live(location);
-                            let chunks = if record.chunked { record.value } else { &[] };
-                            self.count_chunks(unsettled.generation.id, chunks, -1);
-                        }
-                    }
-                }
-            })?;
-        }
-        let mut again = false;
-        for newest in newest {
-            let tombstone = newest.deleted && !newest.older_left;
-            if tombstone && self.is_published(newest.location) && index.remove(unsettled.hash, newest.location) {
-                unsettled.generation.count_change();
-                self.segments.remove_live(newest.location);
-            } else {
-                again |= newest.older_left || newest.deleted;
-            }
-        }
-        if again {
-            // A full queue only means that the next write to this tag settles it.
-            let _ = self.settling.push(unsettled.clone());
-        }
-        Ok(())
-    }
-
-    /// Whether everything in the log up to this place is published: no older record of the key can appear any more.
-    fn is_published(&self, location: Location) -> bool {
-        let segment = self.segments.get(location.segment);
-        u64::from(location.offset) < segment.published_end.load(std::sync::atomic::Ordering::Acquire)
-    }
-
     pub(crate) fn lmdb(&self) -> &LmdbIndex {
         self.lmdb.get().expect("an lmdb table opens the environment")
     }
 }
 
-struct Newest {
-    key: Vec<u8>,
-    location: Location,
-    deleted: bool,
-    older_left: bool,
-}
-
 /// A location as a hash index gives it back: its length is the size class's bound.
 pub(crate) fn hash_location(location: Location) -> Location {
     Location { length: class_bound(location.length), ..location }
-}
-
-fn entry(publication: &Publication<'_>) -> Entry {
-    Entry {
-        sequence: publication.placed.sequence,
-        location: publication.placed.location,
-        separate: publication.placed.separate,
-        chunked: !publication.chunks.is_empty(),
-        deleted: publication.deleted,
-    }
 }

@@ -1,6 +1,7 @@
 //! The whole path of a get: look the key up, read the place from the pending batches or the device, check the bytes
 //! against their checksum and key.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,69 +9,130 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use crate::catalog::{Generation, TableIndex};
+use crate::compression::decompress;
 use crate::engine::Engine;
-use crate::index::tail::Entry;
+use crate::index::lmdb::codec::prefix_key;
+use crate::index::stack::{Entry, Stack};
 use crate::index::{Candidate, Candidates, Location};
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::log::Segment;
-use crate::log::record::{Chunk, Kind, Record, decode_chunks};
+use crate::log::record::{Chunk, Form, Kind, Record, decode_chunks};
+use crate::snapshot::View;
 use crate::{Error, Result};
 
 /// What the bytes of a candidate turned out to be.
 pub(crate) enum Outcome<'a> {
-    /// The key's value.
-    Value(&'a [u8]),
+    /// The key's value, or the base of its operands.
+    Value(Cow<'a, [u8]>),
     /// The key's value lies in chunks.
     Chunks(u64, Vec<Chunk>),
-    /// The key was deleted.
+    /// The key was deleted, or has expired.
     Deleted,
-    /// Another key with the same tag.
-    OtherKey,
+    /// An operand; what it is applied to is older.
+    Operand(Cow<'a, [u8]>),
+    /// Another key with the same tag, or a record that the view does not see.
+    Unseen,
 }
 
 impl<D: Device> Engine<D> {
     /// A blocking get: the caller's thread, one read for a value up to a quarter of a segment.
-    pub(crate) fn get(&self, generation: &Arc<Generation>, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn get(&self, generation: &Arc<Generation>, key: &[u8], view: &View) -> Result<Option<Vec<u8>>> {
         let pin = self.pins.pin();
-        let value = self.get_pinned(generation, key);
+        let mut candidates = Candidates::new();
+        let found = self.lookup(generation, key, view, &mut candidates);
+        let value = found.and_then(|()| self.resolve(generation, key, &candidates, view));
         self.pins.unpin(pin);
         value
     }
 
-    fn get_pinned(&self, generation: &Arc<Generation>, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let mut candidates = Candidates::new();
-        self.lookup(generation, key, &mut candidates)?;
-        for candidate in &candidates {
-            let outcome = self.with_bytes(candidate.location, |bytes| {
-                Ok(match self.interpret(generation.id, key, candidate, bytes)? {
-                    Outcome::Value(value) => Some(Ok(Some(value.to_vec()))),
+    /// Reads candidates, newest first, until they make a value. The caller holds a pin.
+    pub(crate) fn resolve(
+        &self,
+        generation: &Generation,
+        key: &[u8],
+        candidates: &[Candidate],
+        view: &View,
+    ) -> Result<Option<Vec<u8>>> {
+        let mut operands: Vec<Vec<u8>> = Vec::new();
+        let mut base = None;
+        for candidate in candidates {
+            let found = self.with_bytes(candidate.location, |bytes| {
+                Ok(match self.interpret(generation.id, key, candidate, view, bytes)? {
+                    Outcome::Value(value) => Some(Ok(Some(value.into_owned()))),
                     Outcome::Chunks(length, chunks) => Some(Err((length, chunks))),
                     Outcome::Deleted => Some(Ok(None)),
-                    Outcome::OtherKey => None,
+                    Outcome::Operand(operand) => {
+                        operands.push(operand.into_owned());
+                        None
+                    }
+                    Outcome::Unseen => None,
                 })
             })?;
-            match outcome {
-                Some(Ok(answer)) => return Ok(answer),
-                Some(Err((length, chunks))) => return self.read_chunks(length, &chunks).map(Some),
-                None => {}
+            match found {
+                Some(Ok(value)) => base = value,
+                Some(Err((length, chunks))) => base = Some(self.read_chunks(length, &chunks)?),
+                None => continue,
             }
+            break;
         }
-        Ok(None)
+        if operands.is_empty() {
+            return Ok(base);
+        }
+        self.merged(generation, key, base.as_deref(), &operands).map(Some)
     }
 
-    /// The places where the key's value may be, newest first.
-    pub(crate) fn lookup(&self, generation: &Generation, key: &[u8], found: &mut Candidates) -> Result<()> {
+    /// The places where the records of the key's value may be, newest first.
+    pub(crate) fn lookup(
+        &self,
+        generation: &Generation,
+        key: &[u8],
+        view: &View,
+        found: &mut Candidates,
+    ) -> Result<()> {
         found.clear();
         match &generation.index {
-            TableIndex::Lmdb => found.extend(self.lmdb().lookup(generation.id, key)?),
-            TableIndex::Hash(index) => {
+            TableIndex::Hash(index) if view.is_latest() => {
                 let mut locations = SmallVec::new();
                 index.lookup(self.hash(key), &mut locations);
-                let whole = |location| Candidate { location, separate: None, chunked: false, exact: false };
-                found.extend(locations.into_iter().map(whole));
+                found.extend(locations.into_iter().map(|location| Candidate { location, known: None }));
             }
+            _ => found.extend(self.stack(generation, key, view)?.entries().iter().map(Entry::candidate)),
         }
         Ok(())
+    }
+
+    /// The records of a key that a view sees. In a `hash` table this reads them. The caller holds a pin.
+    pub(crate) fn stack(&self, generation: &Generation, key: &[u8], view: &View) -> Result<Stack> {
+        let TableIndex::Hash(index) = &generation.index else {
+            return self.lmdb().lookup(generation.id, key, view);
+        };
+        let mut stack = Stack::default();
+        let mut locations = SmallVec::new();
+        index.lookup(self.hash(key), &mut locations);
+        for location in locations {
+            self.with_record(location, &mut |record| {
+                if record.key == key && record.table == generation.id && record.sequence <= view.sequence {
+                    let (kind, sequence, form) = (record.kind, record.sequence, record.form);
+                    stack.insert_below(Entry { kind, sequence, location, separate: None, form });
+                }
+            })?;
+        }
+        if !view.is_latest() {
+            // Asked last: a record is listed there before the index forgets it.
+            self.snapshots.add_versions(&prefix_key(generation.id, key), view, &mut stack);
+        }
+        Ok(stack)
+    }
+
+    /// Whether a record has expired for a view.
+    pub(crate) fn has_expired(&self, form: &Form, view: &View) -> bool {
+        form.expires_ms.is_some_and(|expires_ms| expires_ms.get() <= view.at_ms.unwrap_or_else(|| self.now_ms()))
+    }
+
+    /// Milliseconds since 1970 by the store's clock: the system's, but never going back, over restarts too.
+    pub(crate) fn now_ms(&self) -> u64 {
+        let wall_ms = self.device.wall_ms();
+        self.time_ms.fetch_max(wall_ms, Ordering::AcqRel).max(wall_ms)
     }
 
     /// The bytes of a location that must be read: a size class's bound may reach beyond the record.
@@ -93,29 +155,58 @@ impl<D: Device> Engine<D> {
         table: u32,
         key: &[u8],
         candidate: &Candidate,
+        view: &View,
         bytes: &'a [u8],
     ) -> Result<Outcome<'a>> {
         let location = candidate.location;
-        if let Some(checksum) = candidate.separate {
+        if let Some(entry) = candidate.known
+            && let Some(checksum) = entry.separate
+        {
             let seed = self.segments.get(location.segment).seed();
             if seed.checksum_at(location.offset, bytes) != checksum {
                 return Err(self.damaged(location, "a value whose checksum does not match"));
             }
-            return if candidate.chunked { self.chunks(location, bytes) } else { Ok(Outcome::Value(bytes)) };
+            return self.say(location, entry.kind, &entry.form, view, bytes);
         }
         let record = self.decode(location, bytes)?;
         if record.key != key || record.table != table {
-            if candidate.exact {
+            if candidate.known.is_some() {
                 return Err(self.damaged(location, "the index refers to the record of another key"));
             }
-            return Ok(Outcome::OtherKey);
+            return Ok(Outcome::Unseen);
         }
-        match record.kind {
-            Kind::Put if record.chunked => self.chunks(location, record.value),
-            Kind::Put => Ok(Outcome::Value(record.value)),
+        if record.sequence > view.sequence {
+            return Ok(Outcome::Unseen);
+        }
+        self.say(location, record.kind, &record.form, view, record.value)
+    }
+
+    /// What a sound record says.
+    fn say<'a>(
+        &self,
+        location: Location,
+        kind: Kind,
+        form: &Form,
+        view: &View,
+        value: &'a [u8],
+    ) -> Result<Outcome<'a>> {
+        match kind {
             Kind::Delete => Ok(Outcome::Deleted),
+            Kind::Put if self.has_expired(form, view) => Ok(Outcome::Deleted),
+            Kind::Put if form.chunked => self.chunks(location, value),
+            Kind::Put => Ok(Outcome::Value(self.plain(location, form, value)?)),
+            Kind::Merge => Ok(Outcome::Operand(self.plain(location, form, value)?)),
             _ => Err(self.damaged(location, "the index refers to a record that is no put or delete")),
         }
+    }
+
+    /// A stored value as it was put.
+    fn plain<'a>(&self, location: Location, form: &Form, value: &'a [u8]) -> Result<Cow<'a, [u8]>> {
+        if !form.compressed {
+            return Ok(Cow::Borrowed(value));
+        }
+        let plain = decompress(value, self.whole_value_bytes());
+        plain.map(Cow::Owned).map_err(|what| self.damaged(location, what))
     }
 
     fn chunks<'a>(&self, location: Location, list: &[u8]) -> Result<Outcome<'a>> {
@@ -151,7 +242,7 @@ impl<D: Device> Engine<D> {
         Err(self.damaged(chunk.location, "a part of a large value whose checksum does not match"))
     }
 
-    /// The chunk list that an entry of an ordered index refers to.
+    /// The chunk list that an entry refers to.
     pub(crate) fn read_chunk_list(&self, entry: &Entry) -> Result<Vec<u8>> {
         self.with_bytes(entry.location, |bytes| {
             let list = if entry.separate.is_some() { bytes } else { self.decode(entry.location, bytes)?.value };

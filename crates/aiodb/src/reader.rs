@@ -1,8 +1,9 @@
 //! Hundreds of gets in flight from one thread.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::catalog::TableSlot;
+use crate::catalog::{Generation, TableSlot};
 use crate::engine::{Engine, Handle};
 use crate::index::{Candidate, Candidates, Location};
 use crate::io::reads::{Done, Reads};
@@ -10,7 +11,8 @@ use crate::io::{Device, MAX_QUEUE_DEPTH};
 use crate::log::record::Chunk;
 use crate::pins::Pin;
 use crate::read::Outcome;
-use crate::{Error, Result};
+use crate::snapshot::View;
+use crate::{Error, Result, Snapshot};
 
 /// A read up to this length uses a buffer that was registered with the device; longer ones allocate.
 const BUFFER_BYTES: usize = 8 << 10;
@@ -43,6 +45,8 @@ pub struct Reader<D: Device> {
     answered: Vec<u32>,
     /// What the last answer lies in: given back at the next call.
     held: Option<Held>,
+    /// Reads as of its moment.
+    snapshot: Option<Snapshot<D>>,
 }
 
 /// The answer to one submitted get. The value lies in the reader's buffer until the next call on the reader.
@@ -63,7 +67,8 @@ struct Held {
 #[derive(Default)]
 struct Get {
     token: u64,
-    table: u32,
+    generation: Option<Arc<Generation>>,
+    view: View,
     key: Vec<u8>,
     pin: Option<Pin>,
     candidates: Candidates,
@@ -71,6 +76,8 @@ struct Get {
     /// The chunk being read, when the value lies in chunks.
     chunks: Vec<Chunk>,
     next_chunk: usize,
+    /// What is to be applied to the value, newest first.
+    operands: Vec<Vec<u8>>,
     value: Vec<u8>,
     answer: Option<Result<Answer>>,
 }
@@ -100,7 +107,14 @@ impl<D: Device> Reader<D> {
         let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes);
         let gets = (0..depth).map(|_| Get::default()).collect();
         let free = (0..depth as u32).rev().collect();
-        Ok(Reader { engine, table, reads, gets, free, answered: Vec::with_capacity(depth), held: None })
+        let answered = Vec::with_capacity(depth);
+        Ok(Reader { engine, table, reads, gets, free, answered, held: None, snapshot: None })
+    }
+
+    /// The same reader on what a snapshot sees.
+    pub(crate) fn at(mut self, snapshot: Snapshot<D>) -> Reader<D> {
+        self.snapshot = Some(snapshot);
+        self
     }
 
     /// Gets submitted and not yet returned by [`Reader::poll`].
@@ -117,20 +131,25 @@ impl<D: Device> Reader<D> {
     /// has not been started.
     pub fn submit(&mut self, key: &[u8], token: u64) -> Result<()> {
         self.give_back();
-        let generation = self.table.generation()?;
+        let (generation, view) = match &self.snapshot {
+            Some(snapshot) => (snapshot.generation_of(&self.table)?, snapshot.moment.view),
+            None => (self.table.generation()?, View::LATEST),
+        };
         self.engine.check_open()?;
         self.engine.check_key(key)?;
         let number = *self.free.last().expect("a get is submitted only where there is room");
         let get = &mut self.gets[number as usize];
         // The pin comes before the look-up: what it finds stays readable until the answer is given back.
         let pin = self.engine.pins.pin();
-        if let Err(error) = self.engine.lookup(&generation, key, &mut get.candidates) {
+        if let Err(error) = self.engine.lookup(&generation, key, &view, &mut get.candidates) {
             self.engine.pins.unpin(pin);
             return Err(error);
         }
         self.free.pop();
         get.pin = Some(pin);
-        (get.token, get.table, get.next_candidate, get.answer) = (token, generation.id, 0, None);
+        (get.token, get.generation, get.view) = (token, Some(generation), view);
+        (get.next_candidate, get.answer) = (0, None);
+        get.operands.clear();
         get.key.clear();
         get.key.extend_from_slice(key);
         get.chunks.clear();
@@ -146,6 +165,7 @@ impl<D: Device> Reader<D> {
                 self.held = Some(Held { get: number, slot: None });
                 let get = &mut self.gets[number as usize];
                 let answer = get.answer.take().expect("an answered get has its answer");
+                let answer = self.snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.moment.check()).and(answer);
                 let value = answer.map(|answer| (answer == Answer::Copied).then_some(&get.value[..]));
                 return Ok(Some(Got { token: get.token, value }));
             }
@@ -159,10 +179,16 @@ impl<D: Device> Reader<D> {
                 Err(e) => Err(Error::io("read", self.engine.segments.path(location.segment), &e)),
             };
             match next {
-                Ok(Next::Value(range)) => {
+                Ok(Next::Value(range)) if self.snapshot.is_none() => {
                     self.held = Some(Held { get: number, slot: Some(slot) });
                     let value = Ok(Some(&self.reads.bytes(slot)[range]));
                     return Ok(Some(Got { token: self.gets[number as usize].token, value }));
+                }
+                Ok(Next::Value(range)) => {
+                    let get = &mut self.gets[number as usize];
+                    get.keep(&self.reads.bytes(slot)[range]);
+                    self.reads.release(slot);
+                    self.answered.push(number);
                 }
                 Ok(Next::Continue) => {
                     self.reads.release(slot);
@@ -184,8 +210,8 @@ impl<D: Device> Reader<D> {
                 return self.answered.push(number);
             }
             if get.is_complete() {
-                let answer = if get.chunks.is_empty() { Answer::Absent } else { Answer::Copied };
-                return self.answer(number, Ok(answer));
+                let answer = get.finish(&self.engine);
+                return self.answer(number, answer);
             }
             let location = get.location();
             let Some(segment) = self.engine.segments.find(location.segment) else {
@@ -198,11 +224,7 @@ impl<D: Device> Reader<D> {
                 let wanted = Location { length: length as u32, ..location };
                 if self.engine.commit.read_pending(wanted, &mut copy) {
                     match get.take_in(&self.engine, &copy) {
-                        Ok(Next::Value(range)) => {
-                            get.value.clear();
-                            get.value.extend_from_slice(&copy[range]);
-                            get.answer = Some(Ok(Answer::Copied));
-                        }
+                        Ok(Next::Value(range)) => get.keep(&copy[range]),
                         Ok(Next::Continue) => {}
                         Err(error) => get.answer = Some(Err(error)),
                     }
@@ -269,25 +291,51 @@ impl Get {
             return Ok(Next::Continue);
         }
         let candidate: Candidate = self.candidates[self.next_candidate];
-        match engine.interpret(self.table, &self.key, &candidate, bytes)? {
-            Outcome::Value(value) => {
+        let generation = self.generation.as_ref().expect("a started get has its table");
+        match engine.interpret(generation.id, &self.key, &candidate, &self.view, bytes)? {
+            Outcome::Value(Cow::Borrowed(value)) if self.operands.is_empty() => {
                 let start = value.as_ptr().addr() - bytes.as_ptr().addr();
-                Ok(Next::Value(start..start + value.len()))
+                return Ok(Next::Value(start..start + value.len()));
+            }
+            Outcome::Value(value) => {
+                self.keep(&value);
+                self.answer = Some(self.finish_over(engine, true));
             }
             Outcome::Chunks(length, chunks) => {
                 self.value.clear();
                 self.value.reserve(length as usize);
                 (self.chunks, self.next_chunk) = (chunks, 0);
-                Ok(Next::Continue)
             }
-            Outcome::Deleted => {
-                self.next_candidate = self.candidates.len();
-                Ok(Next::Continue)
-            }
-            Outcome::OtherKey => {
+            Outcome::Deleted => self.next_candidate = self.candidates.len(),
+            Outcome::Operand(operand) => {
+                self.operands.push(operand.into_owned());
                 self.next_candidate += 1;
-                Ok(Next::Continue)
             }
+            Outcome::Unseen => self.next_candidate += 1,
         }
+        Ok(Next::Continue)
+    }
+
+    /// Takes a value over into the get's own memory, as its answer.
+    fn keep(&mut self, value: &[u8]) {
+        self.value.clear();
+        self.value.extend_from_slice(value);
+        self.answer = Some(Ok(Answer::Copied));
+    }
+
+    /// The answer when nothing is left to be read.
+    fn finish<D: Device>(&mut self, engine: &Engine<D>) -> Result<Answer> {
+        self.finish_over(engine, !self.chunks.is_empty())
+    }
+
+    /// Applies the operands to [`Get::value`], if that is there.
+    fn finish_over<D: Device>(&mut self, engine: &Engine<D>, found: bool) -> Result<Answer> {
+        if self.operands.is_empty() {
+            return Ok(if found { Answer::Copied } else { Answer::Absent });
+        }
+        let generation = self.generation.as_ref().expect("a started get has its table");
+        let base = found.then_some(&self.value[..]);
+        self.value = engine.merged(generation, &self.key, base, &self.operands)?;
+        Ok(Answer::Copied)
     }
 }

@@ -10,15 +10,18 @@ use std::sync::atomic::Ordering;
 use crate::Result;
 use crate::catalog::{Generation, TableIndex};
 use crate::engine::Engine;
+use crate::index::stack::Entry;
 use crate::index::{Candidates, Location};
 use crate::io::{Device, UNIT_BYTES};
 use crate::log::batch::{Append, Found};
 use crate::log::place::Cursor;
-use crate::log::record::{Chunk, Kind, Origin, encode_chunks};
+use crate::log::record::{Chunk, Form, Kind, Origin, encode_chunks, encode_range_end, range_end};
 use crate::log::scan::Scan;
 use crate::log::segment::array;
 use crate::log::{Segment, State};
 use crate::manifest::damage_error;
+use crate::read::Outcome;
+use crate::snapshot::View;
 use crate::write::Operation;
 
 /// Garbage is left alone until it is this share of all bytes in sealed segments...
@@ -65,7 +68,7 @@ struct Alive {
     key: Vec<u8>,
     value: Vec<u8>,
     separate: bool,
-    chunked: bool,
+    form: Form,
     sequence: u64,
     location: Location,
 }
@@ -114,7 +117,8 @@ impl<D: Device> Engine<D> {
 
     /// The sealed segment with the smallest live share, if garbage has reached its threshold.
     fn choose_victim(&self) -> Option<&Segment<D>> {
-        let floor = self.staging_floor();
+        // The log's end is needed wherever it lies: after a recovery that is a sealed segment until the next batch is there.
+        let floor = self.staging_floor().min(self.commit.log_end().life);
         let sealed = |segment: &&Segment<D>| {
             let end = segment.end.load(Ordering::Acquire);
             let published = segment.published_end.load(Ordering::Acquire) >= end;
@@ -124,9 +128,11 @@ impl<D: Device> Engine<D> {
         let segment_bytes = self.segments.segment_bytes;
         let total = segments.len() as u64 * segment_bytes;
         let oldest_dead = self.oldest_life_with_dead_records();
+        let now_ms = self.now_ms();
         let kept = |segment: &Segment<D>| {
             let deletes = if oldest_dead <= segment.life() { segment.deletes.load(Ordering::Relaxed) } else { 0 };
-            (segment.live() + deletes * DELETE_BYTES).min(segment_bytes)
+            let live = segment.live().saturating_sub(segment.expired(now_ms));
+            (live + deletes * DELETE_BYTES).min(segment_bytes)
         };
         let live: u64 = segments.iter().map(|segment| kept(segment)).sum();
         let garbage = total - live;
@@ -163,7 +169,11 @@ impl<D: Device> Engine<D> {
         let record = &found.record;
         let Some(generation) = self.catalog.generation(record.table) else { return Ok(None) };
         let needed = match record.kind {
-            Kind::Put => self.is_current(&generation, record.key, found.location)?,
+            Kind::Put | Kind::Merge => self.is_current(&generation, record.key, found.location)?,
+            Kind::RangeDelete => {
+                let waits = || self.lmdb.get().is_some_and(|lmdb| lmdb.ranges.contains(record.sequence));
+                self.tombstone_needed(origin_life(segment, found)) || waits()
+            }
             Kind::Delete => {
                 self.tombstone_needed(origin_life(segment, found)) || {
                     self.is_current(&generation, record.key, found.location)?
@@ -184,22 +194,35 @@ impl<D: Device> Engine<D> {
         value: &[u8],
     ) -> Alive {
         let record = &found.record;
+        let (mut kind, mut separate, mut form) = (record.kind, record.separate.is_some(), record.form);
         let value = match record.kind {
             Kind::Delete => origin_life(segment, found).to_le_bytes().to_vec(),
+            Kind::RangeDelete => encode_range_end(origin_life(segment, found), range_end(value)),
+            Kind::Put if self.is_over(&record.form) => {
+                // A delete takes its place, which keeps older records of the key from coming back.
+                (kind, separate, form) = (Kind::Delete, false, Form::default());
+                segment.life().to_le_bytes().to_vec()
+            }
             _ => value.to_vec(),
         };
         Alive {
             generation,
-            kind: record.kind,
+            kind,
             table: record.table,
             hash: self.hash(record.key),
             key: record.key.to_vec(),
             value,
-            separate: record.separate.is_some(),
-            chunked: record.chunked,
+            separate,
+            form,
             sequence: record.sequence,
             location: found.location,
         }
+    }
+
+    /// Whether a record has expired for everyone.
+    fn is_over(&self, form: &Form) -> bool {
+        let oldest_ms = self.snapshots.oldest().1;
+        form.expires_ms.is_some_and(|expires_ms| expires_ms.get() <= self.now_ms().min(oldest_ms))
     }
 
     fn move_records(&self, alive: &[Alive]) -> Result<()> {
@@ -247,13 +270,18 @@ impl<D: Device> Engine<D> {
     }
 
     /// Asked while everything older is published. An index that cannot be asked moves nothing.
-    fn still_current(&self, operation: &Operation<'_>) -> bool {
+    pub(crate) fn still_current(&self, operation: &Operation<'_>) -> bool {
         let (Some(generation), Some((origin, _))) = (&operation.generation, operation.append.moved) else {
             return false;
         };
         let location = Location { segment: origin.segment, offset: origin.offset, length: 0 };
         match operation.append.kind {
-            Kind::Put => self.is_current(generation, operation.append.key, location).unwrap_or(false),
+            Kind::Put | Kind::Merge => {
+                // A record that a newer one has superseded must not get into a younger segment than the delete of its key.
+                self.settle_before_move(generation, operation.hash);
+                self.is_current(generation, operation.append.key, location).unwrap_or(false)
+            }
+            // A delete that stands for an expired record is published only where that is still current.
             _ => true,
         }
     }
@@ -301,13 +329,15 @@ impl<D: Device> Engine<D> {
         chunk: Location,
     ) -> Result<Option<(Location, u64, Vec<Chunk>)>> {
         let mut candidates = Candidates::new();
-        self.lookup(generation, key, &mut candidates)?;
+        // What has expired for gets still has its chunks.
+        let view = View { at_ms: Some(0), ..View::LATEST };
+        self.lookup(generation, key, &view, &mut candidates)?;
         for candidate in &candidates {
             let list = self.with_bytes(candidate.location, |bytes| {
-                Ok(match self.interpret(generation.id, key, candidate, bytes)? {
-                    crate::read::Outcome::Chunks(length, chunks) => Some(Some((length, chunks))),
-                    crate::read::Outcome::OtherKey => None,
-                    _ => Some(None),
+                Ok(match self.interpret(generation.id, key, candidate, &view, bytes)? {
+                    Outcome::Chunks(length, chunks) => Some(Some((length, chunks))),
+                    Outcome::Unseen | Outcome::Operand(_) => None,
+                    Outcome::Value(_) | Outcome::Deleted => Some(None),
                 })
             })?;
             let Some(answer) = list else { continue };
@@ -328,11 +358,11 @@ impl<D: Device> Engine<D> {
             *chunk = new;
         }
         let list = encode_chunks(length, &chunks);
-        let sequence = self.sequence_of(generation, &old.key, location)?;
+        let Some(named) = self.entry_at(generation, &old.key, location)? else { return Ok(()) };
         let mut append = Append::new(Kind::Put, old.table, &old.key, &list);
-        append.chunked = true;
-        append.separate = generation.separates(list.len());
-        append.moved = Some((Origin { segment: location.segment, offset: location.offset }, sequence));
+        append.form = named.form;
+        append.separate = generation.separates(&old.key, list.len());
+        append.moved = Some((Origin { segment: location.segment, offset: location.offset }, named.sequence));
         let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: old.hash };
         let placed = self.write_moves(&[operation], |operation| self.still_current(operation))?;
         if placed[0].is_some() {
@@ -342,29 +372,25 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// The sequence of the record at a current location.
-    fn sequence_of(&self, generation: &Generation, key: &[u8], location: Location) -> Result<u64> {
-        if let TableIndex::Lmdb = generation.index {
-            return self.lmdb().sequence(generation.id, key);
-        }
+    /// The record of a key at a location, if that is current.
+    fn entry_at(&self, generation: &Generation, key: &[u8], location: Location) -> Result<Option<Entry>> {
         let pin = self.pins.pin();
-        let mut sequence = 0;
-        let read = self.with_record(location, &mut |record| sequence = record.sequence);
+        let stack = self.stack(generation, key, &View::LATEST);
         self.pins.unpin(pin);
-        read.map(|()| sequence)
+        Ok(stack?.at_place(location).copied())
     }
 }
 
 fn operation(record: &Alive) -> Operation<'_> {
     let mut append = Append::new(record.kind, record.table, &record.key, &record.value);
-    (append.separate, append.chunked) = (record.separate, record.chunked);
+    (append.separate, append.form) = (record.separate, record.form);
     let origin = Origin { segment: record.location.segment, offset: record.location.offset };
     append.moved = Some((origin, record.sequence));
     Operation { generation: record.generation.clone(), append, hash: record.hash }
 }
 
-/// The life of the segment in which a delete was first written.
+/// The life of the segment in which a delete, of a key or a range, was first written.
 fn origin_life<D: Device>(segment: &Segment<D>, found: &Found<'_>) -> u64 {
     let value = found.record.value;
-    if found.record.moved.is_some() && value.len() == 8 { u64::from_le_bytes(array(value, 0)) } else { segment.life() }
+    if found.record.moved.is_some() && value.len() >= 8 { u64::from_le_bytes(array(value, 0)) } else { segment.life() }
 }

@@ -8,7 +8,7 @@ pub(crate) mod pending;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::catalog::{TableIndex, kind_from_byte};
+use crate::catalog::{Settings, TableIndex};
 use crate::engine::Engine;
 use crate::index::Location;
 use crate::index::hash::HashIndex;
@@ -30,6 +30,14 @@ pub(crate) struct Recovered {
     pub(crate) pending_records: u64,
     pub(crate) rebuilt: bool,
     pub(crate) milliseconds: u64,
+}
+
+/// A record under the tag of one that is being rebuilt.
+struct Known {
+    same_key: bool,
+    sequence: u64,
+    kind: Kind,
+    location: Location,
 }
 
 /// Where the next batch must be, and what it must follow.
@@ -105,7 +113,10 @@ impl<D: Device> Engine<D> {
                 segment.begin(&self.segments.store, entry.life, State::Sealed, entry.end);
                 segment.records.store(u64::from(entry.records), std::sync::atomic::Ordering::Relaxed);
                 segment.deletes.store(u64::from(entry.deletes), std::sync::atomic::Ordering::Relaxed);
-                segment.live_chunks().extend(entry.live_chunks.iter().copied());
+                // A table that was dropped before the checkpoint may not have been purged yet.
+                let known = |(table, _): &&(u32, i64)| self.catalog.generation(*table).is_some();
+                segment.live_chunks().extend(entry.live_chunks.iter().filter(known).copied());
+                segment.expiring().extend(entry.expiring.iter().copied());
             } else if header.life >= manifest.next_life {
                 segment.begin(&self.segments.store, header.life, State::Sealed, UNIT_BYTES as u64);
             } else {
@@ -206,6 +217,7 @@ impl<D: Device> Engine<D> {
             if !follows || (!moves && header.first_sequence != walk.next_sequence) {
                 return Ok(());
             }
+            self.time_ms.fetch_max(header.time_ms, std::sync::atomic::Ordering::Relaxed);
             for found in batch.view.records() {
                 if rebuild.contains(&found.record.table) {
                     self.rebuild_record(&batch.view, &found)?;
@@ -264,7 +276,7 @@ impl<D: Device> Engine<D> {
 
     fn replay_record(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
         let record = &found.record;
-        if !matches!(record.kind, Kind::Put | Kind::Delete) {
+        if !record.kind.is_indexed() {
             return self.replay_table(record);
         }
         // Records of a table that was dropped since are dead.
@@ -284,7 +296,7 @@ impl<D: Device> Engine<D> {
         let (Some(_), Some(generation)) = (record.moved, self.catalog.generation(record.table)) else {
             return self.replay_record(view, found);
         };
-        if !matches!(record.kind, Kind::Put | Kind::Delete) {
+        if !record.kind.is_indexed() {
             return Ok(());
         }
         let placed = placed(found);
@@ -294,28 +306,32 @@ impl<D: Device> Engine<D> {
             return Ok(());
         };
         // Where it was moved from says nothing here: another life of that segment may hold something else there.
-        match self.known_record(index, &publication)? {
-            Some((sequence, _)) if sequence > record.sequence => {}
+        let known = self.known_records(index, &publication)?;
+        let newer_base = |known: &&Known| known.sequence > record.sequence && known.kind != Kind::Merge;
+        if let Some(copy) = known.iter().find(|known| known.same_key && known.sequence == record.sequence) {
             // An earlier copy of the same record.
-            Some((sequence, copy)) if sequence == record.sequence => {
-                let origin = Origin { segment: copy.segment, offset: copy.offset };
-                self.publish_move(&generation, &publication, origin);
-            }
-            _ => self.publish(&generation, &publication),
+            let origin = Origin { segment: copy.location.segment, offset: copy.location.offset };
+            self.publish_move(&generation, &publication, origin);
+        } else if !known.iter().filter(|known| known.same_key).any(|known| newer_base(&known)) {
+            let order =
+                |location| known.iter().find(|known| known.location.same_place(location)).map(|known| known.sequence);
+            let own_place = placed.location;
+            self.publish_in_order(&generation, &publication, |location| {
+                if location.same_place(own_place) { Some(record.sequence) } else { order(location) }
+            });
         }
         Ok(())
     }
 
-    /// The newest record of the publication's key that a hash index knows: its sequence and place.
-    fn known_record(&self, index: &HashIndex, publication: &Publication<'_>) -> Result<Option<(u64, Location)>> {
+    /// The records under the tag of a publication.
+    fn known_records(&self, index: &HashIndex, publication: &Publication<'_>) -> Result<Vec<Known>> {
         let mut run = smallvec::SmallVec::new();
         index.lookup(publication.hash, &mut run);
-        let mut known = None;
+        let mut known = Vec::new();
         for location in run {
             self.with_record(location, &mut |record| {
-                if record.key == publication.key {
-                    known = known.max(Some((record.sequence, location)));
-                }
+                let same_key = record.key == publication.key;
+                known.push(Known { same_key, sequence: record.sequence, kind: record.kind, location });
             })?;
         }
         Ok(known)
@@ -324,26 +340,27 @@ impl<D: Device> Engine<D> {
     fn publication<'a>(&self, view: &BatchView<'a>, found: &Found<'a>, placed: &'a Placed) -> Result<Publication<'a>> {
         let record = &found.record;
         let malformed = || self.damaged(found.location, "a malformed list of chunks");
-        let chunks = if record.chunked { view.value(found).ok_or_else(malformed)? } else { &[] };
-        if record.chunked {
-            decode_chunks(chunks).ok_or_else(malformed)?;
+        let matters = record.form.chunked || record.kind == Kind::RangeDelete;
+        let value = if matters { view.value(found).ok_or_else(malformed)? } else { &[] };
+        if record.form.chunked {
+            decode_chunks(value).ok_or_else(malformed)?;
         }
-        let (key, hash, deleted) = (record.key, self.hash(record.key), record.kind == Kind::Delete);
-        Ok(Publication { key, hash, placed, deleted, chunks, replayed: Some(*view) })
+        let publication = Publication::new(record, value, self.hash(record.key), placed);
+        Ok(Publication { replayed: Some(*view), ..publication })
     }
 
     fn replay_table(&self, record: &Record<'_>) -> Result<()> {
         let name = || String::from_utf8_lossy(record.key).into_owned();
         match record.kind {
             Kind::TableCreate => {
-                let Some(kind) = record.value.first().copied().and_then(kind_from_byte) else { return Ok(()) };
-                self.open_index_of(kind)?;
-                self.catalog.apply_create(&name(), kind, record.table);
+                let Some(settings) = Settings::decode(record.value) else { return Ok(()) };
+                self.open_index_of(settings.kind)?;
+                self.catalog.apply_create(&name(), &settings, record.table);
             }
             Kind::TableTruncate if record.value.len() == 4 => {
                 let id = crate::log::segment::u32_at(record.value, 0);
                 if let Ok(slot) = self.catalog.find(&name()) {
-                    let old = self.catalog.apply_create(&name(), slot.kind, id);
+                    let old = self.catalog.apply_create(&name(), &slot.settings, id);
                     self.forget_generation(old);
                 }
             }

@@ -1,23 +1,26 @@
 //! Reads everything and compares it with its checksums and with the indexes.
 
+use std::ops::Bound;
+
 use crate::catalog::{Generation, TableIndex};
 use crate::engine::Engine;
-use crate::index::lmdb::stored_key;
-use crate::index::tail::Entry;
-use crate::index::{Candidate, Location};
+use crate::index::lmdb::codec::{encode_key, prefix_key};
+use crate::index::stack::Entry;
+use crate::index::tail::Reached;
 use crate::io::{Device, UNIT_BYTES};
-use crate::log::record::Kind;
+use crate::log::record::{Chunk, Kind, decode_chunks};
 use crate::log::scan::Scan;
 use crate::log::{Segment, State};
 use crate::manifest::damage_error;
 use crate::read::Outcome;
+use crate::snapshot::View;
 use crate::{Error, Result};
 
 /// More damage than this is counted, not listed.
 const MAX_LISTED: usize = 1000;
 
-/// Index entries looked at in one transaction.
-const ENTRIES_PER_VISIT: usize = 1000;
+/// Keys of an ordered index looked at in one transaction.
+const KEYS_PER_VISIT: usize = 1000;
 
 /// What [`crate::Db::verify`] found.
 #[derive(Clone, Debug, Default)]
@@ -127,7 +130,8 @@ impl<D: Device> Engine<D> {
                 for location in locations {
                     let mut sound = false;
                     let read = self.with_record(location, &mut |record| {
-                        sound = record.table == generation.id && matches!(record.kind, Kind::Put | Kind::Delete);
+                        let indexed = matches!(record.kind, Kind::Put | Kind::Delete | Kind::Merge);
+                        sound = record.table == generation.id && indexed;
                     });
                     let wrong =
                         || self.damaged(location, "the hash index refers to something that is no record of its table");
@@ -139,16 +143,17 @@ impl<D: Device> Engine<D> {
                 }
             }
             TableIndex::Lmdb => {
-                let mut after = None;
+                let mut from = Bound::Included(prefix_key(generation.id, &[]));
+                let to = prefix_key(generation.id + 1, &[]);
                 loop {
-                    let mut entries: Vec<(Vec<u8>, Entry)> = Vec::new();
-                    let mut collect = |key: &[u8], entry| entries.push((key.to_vec(), entry));
-                    after = self.lmdb().visit(generation.id, after.as_deref(), ENTRIES_PER_VISIT, &mut collect)?;
-                    for (key, entry) in entries {
-                        self.verify_entry(generation, &key, &entry, report);
+                    let range = (from.as_ref().map(Vec::as_slice), Bound::Excluded(&to[..]));
+                    let (found, reached) = self.lmdb().range(range, false, KEYS_PER_VISIT, &View::LATEST)?;
+                    for (key, stack) in &found {
+                        stack.entries().iter().for_each(|entry| self.verify_entry(generation, key, entry, report));
                     }
-                    if after.is_none() {
-                        return Ok(());
+                    match reached {
+                        Reached::Key(key) => from = Bound::Excluded(key.into()),
+                        Reached::End => return Ok(()),
                     }
                 }
             }
@@ -157,16 +162,19 @@ impl<D: Device> Engine<D> {
     }
 
     fn verify_entry(&self, generation: &Generation, key: &[u8], entry: &Entry, report: &mut VerifyReport) {
-        let (location, separate, chunked) = (entry.location, entry.separate, entry.chunked);
-        let checked = self.with_bytes(location, |bytes| {
-            if separate.is_some() {
-                let candidate = Candidate { location, separate, chunked, exact: true };
-                return match self.interpret(generation.id, key, &candidate, bytes)? {
+        if entry.is_delete() {
+            return;
+        }
+        let checked = self.with_bytes(entry.location, |bytes| {
+            if entry.separate.is_some() {
+                // What has expired is checked all the same.
+                let view = View { at_ms: Some(0), ..View::LATEST };
+                return match self.interpret(generation.id, &key[4..], &entry.candidate(), &view, bytes)? {
                     Outcome::Chunks(length, chunks) => Ok(Some((length, chunks))),
                     _ => Ok(None),
                 };
             }
-            self.verify_whole_record(generation, key, location, bytes)
+            self.verify_whole_record(key, entry, bytes)
         });
         let checked = checked.and_then(|chunks| match chunks {
             Some((length, chunks)) => self.read_chunks(length, &chunks).map(drop),
@@ -178,23 +186,18 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// A record found through an entry must be of the entry's key, which is stored shortened if it is long.
-    fn verify_whole_record(
-        &self,
-        generation: &Generation,
-        key: &[u8],
-        location: Location,
-        bytes: &[u8],
-    ) -> Result<Option<(u64, Vec<crate::log::record::Chunk>)>> {
-        let record = self.decode(location, bytes)?;
-        if record.table != generation.id || stored_key(record.key) != key || record.kind != Kind::Put {
-            return Err(self.damaged(location, "the index refers to the record of another key"));
+    /// A record found through an entry must be of the entry's index key, which is shortened if it is long.
+    fn verify_whole_record(&self, key: &[u8], entry: &Entry, bytes: &[u8]) -> Result<Option<(u64, Vec<Chunk>)>> {
+        let record = self.decode(entry.location, bytes)?;
+        if *encode_key(record.table, record.key) != *key
+            || (record.kind, record.sequence) != (entry.kind, entry.sequence)
+        {
+            return Err(self.damaged(entry.location, "the index refers to another record"));
         }
-        if !record.chunked {
+        if !record.form.chunked {
             return Ok(None);
         }
-        crate::log::record::decode_chunks(record.value)
-            .map(Some)
-            .ok_or_else(|| self.damaged(location, "a malformed list of chunks"))
+        let chunks = decode_chunks(record.value).map(Some);
+        chunks.ok_or_else(|| self.damaged(entry.location, "a malformed list of chunks"))
     }
 }

@@ -53,7 +53,7 @@ impl<D: Device> Engine<D> {
         if length > self.max_batch_bytes() {
             return Err(Error::BatchTooLarge { length, max: self.max_batch_bytes() });
         }
-        self.keep_tail_bounded()?;
+        self.keep_bounded(operations)?;
         let mut state = self.room_or_reclaim(operations, length)?;
         let open = state.open.as_mut().expect("there is room");
         let number = open.batch.start.number;
@@ -65,22 +65,36 @@ impl<D: Device> Engine<D> {
         }
         let publishing = &self.commit.publishing[number as usize % WORDS];
         publishing.fetch_add(1, Ordering::Relaxed);
+        let publisher = self.publishers.pin();
         let placed: PlacedList = operations.iter().map(|operation| open.batch.append(&operation.append)).collect();
         let due = open.batch.used_bytes() >= BATCH_TARGET_BYTES && !state.busy;
         drop(state);
         for (operation, placed) in operations.iter().zip(&placed) {
-            let append = &operation.append;
-            let chunks = if append.chunked { append.value } else { &[] };
-            let deleted = append.kind == Kind::Delete;
-            let hash = operation.hash;
-            let publication = Publication { key: append.key, hash, placed, deleted, chunks, replayed: None };
-            if let (Kind::Put | Kind::Delete, Some(generation)) = (append.kind, &operation.generation) {
+            let Append { kind, form, key, value, .. } = operation.append;
+            let publication = Publication { key, hash: operation.hash, placed, kind, form, value, replayed: None };
+            if let Some(generation) = operation.generation.as_ref().filter(|_| kind.is_indexed()) {
                 self.publish(generation, &publication);
             }
         }
+        self.publishers.unpin(publisher);
         publishing.fetch_sub(1, Ordering::Release);
         self.background.note(durability, due);
         Ok(placed)
+    }
+
+    /// Helps with background work that this write would make more of, where that has reached a bound.
+    fn keep_bounded(&self, operations: &[Operation<'_>]) -> Result<()> {
+        self.keep_tail_bounded()?;
+        // Chunks are part of a larger write, maybe of background work itself.
+        let is_part = operations.iter().any(|operation| operation.append.kind == Kind::Chunk);
+        if self.recovered.get().is_none() || is_part {
+            return Ok(());
+        }
+        if self.settling.is_urgent() {
+            self.settle_some(1);
+        }
+        let ranges = operations.iter().filter(|operation| operation.append.kind == Kind::RangeDelete).count();
+        if ranges > 0 { self.keep_ranges_bounded(ranges) } else { Ok(()) }
     }
 
     /// [`Engine::room_for`]; what makes room is not refused for lack of it before reclaim has done what it can.
@@ -97,7 +111,7 @@ impl<D: Device> Engine<D> {
 
     /// How much of the last free segments these operations may take.
     fn claim(&self, operations: &[Operation<'_>]) -> Claim {
-        let frees = |kind| matches!(kind, Kind::Delete | Kind::TableDrop | Kind::TableTruncate);
+        let frees = |kind| matches!(kind, Kind::Delete | Kind::RangeDelete | Kind::TableDrop | Kind::TableTruncate);
         if self.recovered.get().is_none() {
             Claim::Recovery
         } else if operations.iter().all(|operation| frees(operation.append.kind)) {
@@ -157,6 +171,7 @@ impl<D: Device> Engine<D> {
         moves: &[Operation<'_>],
         still_current: impl Fn(&Operation<'_>) -> bool,
     ) -> Result<Vec<Option<Placed>>> {
+        let _one_at_a_time = self.moving.lock().expect("no code panics while it moves records");
         let mut state = self.idle()?;
         state.moves_turn = true;
         drop(state);
@@ -304,6 +319,11 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
+    /// Returns when a batch is written and published.
+    pub(crate) fn wait_published(&self, number: u64) -> Result<()> {
+        self.wait_durable(self.commit.lock(), number)
+    }
+
     /// Leads the batch if nobody writes, else sleeps until its leader has made it durable or hands the lead over.
     fn wait_durable<'a>(&'a self, mut state: Guard<'a>, number: u64) -> Result<()> {
         let word = &self.commit.words[number as usize % WORDS];
@@ -337,7 +357,7 @@ impl<D: Device> Engine<D> {
         if state.continues {
             open.batch.start.flags |= BATCH_CONTINUES;
         }
-        let (length, checksum) = open.batch.seal(self.commit.durable());
+        let (length, checksum) = open.batch.seal(self.commit.durable(), self.now_ms());
         let number = open.batch.start.number;
         if open.batch.start.flags & BATCH_MOVES == 0 {
             state.next_sequence += u64::from(open.batch.records());
@@ -439,19 +459,19 @@ impl<D: Device> Engine<D> {
 
     /// Publishes what waited for this batch, and waits for those who publish for themselves.
     fn publish_sealed(&self, sealed: &Sealed) {
+        let publisher = self.publishers.pin();
         let batch = &sealed.open.batch;
         for deferred in &sealed.open.deferred {
             let (placed, hash) = (&deferred.placed, deferred.hash);
             let record = batch.record_at(placed.record_offset);
-            let deleted = record.kind == Kind::Delete;
-            let chunks = if record.chunked { batch.value_at(&record, placed) } else { &[] };
-            let publication = Publication { key: record.key, hash, placed, deleted, chunks, replayed: None };
-            let (Kind::Put | Kind::Delete, Some(generation)) = (record.kind, &deferred.generation) else { continue };
+            let Some(generation) = deferred.generation.as_ref().filter(|_| record.kind.is_indexed()) else { continue };
+            let publication = Publication::new(&record, batch.value_at(&record, placed), hash, placed);
             match record.moved {
                 Some(origin) => self.publish_move(generation, &publication, origin),
                 None => self.publish(generation, &publication),
             }
         }
+        self.publishers.unpin(publisher);
         let publishing = &self.commit.publishing[batch.start.number as usize % WORDS];
         while publishing.load(Ordering::Acquire) > 0 {
             yield_now();

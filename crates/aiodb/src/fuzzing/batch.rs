@@ -1,5 +1,7 @@
 //! Batches: walked as they may be found on a disk, and written and walked again.
 
+use std::num::NonZeroU64;
+
 use super::{LIFE, SEGMENT, STORE};
 use crate::io::UNIT_BYTES;
 use crate::log::batch::{Append, BatchStart, BatchView, OpenBatch};
@@ -18,12 +20,13 @@ const CAPACITY: usize = 64 * UNIT_BYTES;
 pub(super) fn repair_record(bytes: &mut [u8], seed: Seed, offset: u32) -> Option<usize> {
     const MOVED: u8 = 2;
     const SEPARATE: u8 = 4;
+    const EXPIRES: u8 = 16;
     if bytes.len() < RECORD_HEADER_BYTES {
         return None;
     }
     let flags = bytes[5];
     let value = if flags & SEPARATE != 0 { 0 } else { u32_at(bytes, 8) as usize };
-    let extensions = 8 * (usize::from(flags & MOVED != 0) + usize::from(flags & SEPARATE != 0));
+    let extensions = 8 * (flags & (MOVED | SEPARATE | EXPIRES)).count_ones() as usize;
     let length = RECORD_HEADER_BYTES + extensions + usize::from(u16_at(bytes, 6)) + 1 + value;
     let checksum = seed.checksum_at(offset, bytes.get(4..length)?);
     put(bytes, 0, &checksum.to_le_bytes());
@@ -77,7 +80,7 @@ pub(super) fn walk(input: &[u8]) {
     let view = BatchView { bytes: &bytes, seed, segment: SEGMENT, offset, number: NUMBER };
     for found in view.records() {
         if let Some(value) = view.value(&found) {
-            assert!(found.record.chunked || value.len() == found.record.value_length as usize);
+            assert!(found.record.form.chunked || value.len() == found.record.value_length as usize);
         }
         if found.record.separate.is_none() {
             assert_eq!(view.sequence_at(found.location), Some(found.record.sequence));
@@ -108,6 +111,8 @@ pub(super) fn round_trip(input: &[u8]) {
         let mut append = Append::new(kind, u32::from(word[5]), key, value);
         append.separate = word[0] & 4 != 0 && !value.is_empty();
         append.more = word[0] & 8 != 0;
+        append.form.expires_ms = NonZeroU64::new(u64::from(word[0] & 32));
+        append.form.compressed = word[0] & 64 != 0;
         append.moved = (word[0] & 16 != 0).then_some((Origin { segment: 1, offset: 4096 }, 17));
         if !batch.fits([&append].into_iter()) {
             assert!(!batch.is_empty() || batch_bytes([&append].into_iter()) > CAPACITY);
@@ -115,7 +120,7 @@ pub(super) fn round_trip(input: &[u8]) {
         }
         appended.push((append, batch.append(&append)));
     }
-    let (length, _) = batch.seal(0);
+    let (length, _) = batch.seal(0, 0);
     let view = BatchView {
         bytes: batch.bytes(length),
         seed: Seed::new(&STORE, SEGMENT, LIFE),
@@ -130,6 +135,7 @@ pub(super) fn round_trip(input: &[u8]) {
         assert_eq!((record.kind, record.table, record.key), (append.kind, append.table, append.key));
         assert_eq!(view.value(found), Some(append.value));
         assert_eq!((found.location, record.sequence, record.more), (placed.location, placed.sequence, append.more));
+        assert_eq!(record.form, append.form);
         assert_eq!(record.moved, append.moved.map(|(origin, _)| origin));
     }
 }

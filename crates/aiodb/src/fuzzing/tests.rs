@@ -1,16 +1,18 @@
 //! The corpus that fuzzers have left in `fuzz/corpus`, valid bytes of each kind, and thousands of changed copies of both,
 //! through the functions that fuzzers call.
 
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
 
 use super::{LIFE, SEGMENT, STORE, TARGETS, fuzz};
-use crate::IndexKind;
+use crate::catalog::Settings;
 use crate::log::Position;
 use crate::log::record::{Chunk, Kind, Origin, Record, encode_chunks};
 use crate::log::segment::{BatchHeader, HEADER_BYTES, PendingHeader, Seed, SegmentHeader};
 use crate::manifest::{Manifest, ManifestSegment, ManifestTable};
+use crate::{Compression, IndexKind};
 
 /// Changed copies of all inputs of a target; `operations` opens a store for each.
 const CHANGED: usize = 1_500;
@@ -28,6 +30,7 @@ fn valid(target: &str) -> Vec<Vec<u8>> {
         "record" => {
             let mut record = Record::new(Kind::Put, 16, 1000, b"key", b"a value");
             record.moved = Some(Origin { segment: 1, offset: 4096 });
+            record.form.expires_ms = NonZeroU64::new(1_800_000_000_000);
             let mut bytes = vec![0; record.length()];
             record.encode(seed, 4224, &mut bytes);
             let location = crate::index::Location { segment: 1, offset: 4096, length: 500 };
@@ -93,6 +96,7 @@ fn batch_header() -> BatchHeader {
         previous_checksum: 2,
         flags: 0,
         durable_batch: 76,
+        time_ms: 1_700_000_000_000,
     }
 }
 
@@ -112,6 +116,9 @@ fn pending_header() -> PendingHeader {
 fn manifest() -> Manifest {
     let name = "a table".to_string();
     let live_chunks = vec![(16, 4096)];
+    let expiring = vec![(1_800_000_000_000, 512)];
+    let merge = Some("append".into());
+    let settings = Settings { kind: IndexKind::Hash, compression: Compression::Lz4, merge };
     Manifest {
         checkpoint: 5,
         closed: true,
@@ -119,8 +126,17 @@ fn manifest() -> Manifest {
         next_sequence: 1000,
         next_life: 10,
         next_table: 17,
-        tables: vec![ManifestTable { id: 16, kind: IndexKind::Hash, name, checkpoint: 5 }],
-        segments: vec![ManifestSegment { number: 3, records: 9, deletes: 1, life: LIFE, end: 8192, live_chunks }],
+        time_ms: 1_700_000_000_000,
+        tables: vec![ManifestTable { id: 16, name, settings, checkpoint: 5 }],
+        segments: vec![ManifestSegment {
+            number: 3,
+            records: 9,
+            deletes: 1,
+            life: LIFE,
+            end: 8192,
+            live_chunks,
+            expiring,
+        }],
     }
 }
 

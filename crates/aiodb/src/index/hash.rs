@@ -101,16 +101,15 @@ impl HashIndex {
         Published::Inserted { older: run.end - position }
     }
 
-    /// Puts `to` where `from` was, with the age of `from`. False if `from` is not there; nothing changes then. Only the
-    /// place of `from` is compared, not its length.
-    pub fn replace(&self, hash: u64, from: Location, to: Location) -> bool {
+    /// Puts `to` where `from` was, with the age of `from`, and returns what was there. `None` if `from` is not there;
+    /// nothing changes then. Only the place of `from` is compared, not its length.
+    pub fn replace(&self, hash: u64, from: Location, to: Location) -> Option<Location> {
         let slot = self.slot(hash, to);
         let mut shard = self.write(shard_of(hash));
-        let found = shard.find(slot.tag(), self.granule(from));
-        if let Some(position) = found {
-            shard.set(position, slot);
-        }
-        found.is_some()
+        let position = shard.find(slot.tag(), self.granule(from))?;
+        let old = self.location(shard.slot(position));
+        shard.set(position, slot);
+        Some(old)
     }
 
     /// Takes a location out. False if it is not there. Only its place is compared, not its length.
@@ -143,6 +142,24 @@ impl HashIndex {
     pub fn for_each(&self, f: &mut dyn FnMut(Location)) {
         for shard in 0..SHARDS {
             self.read(shard).live().for_each(|slot| f(self.location(slot)));
+        }
+    }
+
+    /// Calls `f` with the locations under each tag of a shard, newest first, under the shard's read lock: `f` must not
+    /// change the index.
+    pub fn for_each_run(&self, shard: usize, f: &mut dyn FnMut(&[Location])) {
+        let shard = self.read(shard);
+        let (mut run, mut tag) = (SmallVec::<[Location; 4]>::new(), None);
+        for slot in shard.live() {
+            if tag != Some(slot.tag()) && !run.is_empty() {
+                f(&run);
+                run.clear();
+            }
+            tag = Some(slot.tag());
+            run.push(self.location(slot));
+        }
+        if !run.is_empty() {
+            f(&run);
         }
     }
 
@@ -219,7 +236,7 @@ impl HashIndex {
 }
 
 /// The hash's top bits.
-fn shard_of(hash: u64) -> usize {
+pub(crate) fn shard_of(hash: u64) -> usize {
     (hash >> (u64::BITS - SHARD_BITS)) as usize
 }
 

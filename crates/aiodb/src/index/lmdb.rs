@@ -4,22 +4,31 @@
 //! transaction lasts one look-up. NOSYNC and WRITEMAP stay off: a power cut must not corrupt the index, a full disk must
 //! not be a SIGBUS.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
+pub(crate) mod codec;
 
+use std::collections::BTreeMap;
+use std::ops::{Bound, RangeBounds};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use codec::{
+    RANGE_PREFIX, decode_range, decode_stack, encode_key, encode_range, encode_stack, prefix_key, prefixed, range_key,
+    table_of,
+};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RwTxn};
-use sha2::{Digest, Sha256};
-use smallvec::SmallVec;
 
-use super::tail::{Entry, Frozen, Inserted, Known, Tail};
-use super::{Candidate, Location};
+use super::Location;
+use super::ranges::{RangeDelete, Ranges};
+use super::stack::{Displaced, Entry, Stack};
+use super::tail::{Frozen, KeyRange, Reached, Stacks, Tail};
 use crate::checksum::crc32c;
 use crate::log::Position;
 use crate::log::place::footprint;
 use crate::log::segment::{put, u32_at, u64_at};
+use crate::snapshot::{Snapshots, View};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use crate::{Error, Result};
 
 /// The first id of a user's table; lower ones prefix the index's own keys.
@@ -29,16 +38,10 @@ const POSITION_KEY: [u8; 4] = 0u32.to_be_bytes();
 const SEGMENT_PREFIX: [u8; 4] = 1u32.to_be_bytes();
 const COUNT_PREFIX: [u8; 4] = 2u32.to_be_bytes();
 
-/// Keys up to this length are kept whole; LMDB's limit is 511 bytes with the table's id.
-const MAX_WHOLE_KEY_BYTES: usize = 480;
-/// Of a longer key this much is kept before its digest, so that order is kept as far as it goes.
-const KEPT_PREFIX_BYTES: usize = 448;
-
-const ENTRY_BYTES: usize = 32;
 const POSITION_VALUE_BYTES: usize = 64;
 
-/// Entries in one transaction: bounds its dirty pages.
-const ENTRIES_PER_TRANSACTION: usize = 32 << 10;
+/// Keys in one transaction: bounds its dirty pages.
+const KEYS_PER_TRANSACTION: usize = 32 << 10;
 
 /// LMDB's pages are those of the system.
 const PAGE_BYTES: u64 = 4096;
@@ -46,13 +49,17 @@ const PAGE_BYTES: u64 = 4096;
 const INITIAL_MAP_BYTES: usize = 1 << 30;
 const MAX_READERS: u32 = 4096;
 
-type Key = SmallVec<[u8; 64]>;
-
 /// Changes of live bytes and live records, by segment.
 pub(crate) type LiveChanges = BTreeMap<u32, (i64, i64)>;
 
-/// What a commit tells its caller about each entry that died: its table and itself.
-pub(crate) type Died<'a> = &'a mut dyn FnMut(u32, Entry);
+/// Keys by table.
+type Counts = BTreeMap<u32, i64>;
+
+/// What a transaction changes besides keys.
+type Counters<'a> = (&'a mut LiveChanges, &'a mut Counts);
+
+/// What a commit tells its caller about each entry that died: its table, itself, and the sequence that displaced it.
+pub(crate) type Died<'a> = &'a mut dyn FnMut(u32, &Entry, u64);
 
 /// The environment of all `lmdb` tables.
 pub(crate) struct LmdbIndex {
@@ -62,13 +69,19 @@ pub(crate) struct LmdbIndex {
     path: PathBuf,
     store: [u8; 16],
     pub(crate) tail: Tail,
-    /// Entries in LMDB, by table.
+    pub(crate) ranges: Ranges,
+    snapshots: Arc<Snapshots>,
+    /// Keys in LMDB, by table.
     counts: Mutex<BTreeMap<u32, i64>>,
+    /// Everything before this sequence is in LMDB, as far as this process knows.
+    covered: AtomicU64,
+    /// Which range delete is being carried out, and how far.
+    carried_to: Mutex<(u64, Vec<u8>)>,
 }
 
 impl LmdbIndex {
     /// Opens or makes the environment.
-    pub(crate) fn open(path: &Path, store: [u8; 16]) -> Result<LmdbIndex> {
+    pub(crate) fn open(path: &Path, store: [u8; 16], snapshots: Arc<Snapshots>) -> Result<LmdbIndex> {
         std::fs::create_dir_all(path).map_err(|e| Error::io("create", path, &e))?;
         let failed = |error: heed::Error| index_error(path, &error);
         let file_bytes = std::fs::metadata(path.join("data.mdb")).map_or(0, |metadata| metadata.len());
@@ -95,107 +108,194 @@ impl LmdbIndex {
             path: path.to_path_buf(),
             store,
             tail: Tail::default(),
+            ranges: Ranges::default(),
+            snapshots,
             counts: Mutex::default(),
+            covered: AtomicU64::new(0),
+            carried_to: Mutex::default(),
         };
+        index.load_ranges()?;
         let counts = index.load_prefix(COUNT_PREFIX, |value| u64_at(value, 0) as i64)?;
         *index.counts.lock().expect("nobody else has it yet") = counts;
         Ok(index)
     }
 
-    /// The newest entry of a key, if the key is there.
-    pub(crate) fn lookup(&self, table: u32, key: &[u8]) -> Result<Option<Candidate>> {
-        let current = self.current(&encode_key(table, key))?;
-        Ok(current.filter(|entry| !entry.deleted).map(|entry| Candidate {
-            location: entry.location,
-            separate: entry.separate,
-            chunked: entry.chunked,
-            exact: true,
-        }))
+    /// The records of a key that a view sees.
+    pub(crate) fn lookup(&self, table: u32, key: &[u8], view: &View) -> Result<Stack> {
+        self.stack(&encode_key(table, key), view)
     }
 
-    /// Publishes an entry in the tail.
-    pub(crate) fn insert(&self, table: u32, key: &[u8], entry: Entry) -> Inserted {
-        self.tail.insert(&encode_key(table, key), entry)
+    /// Publishes an entry in the tail; returns how many of the key's operands are there.
+    pub(crate) fn insert(&self, table: u32, key: &[u8], entry: Entry, displaced: &mut Displaced) -> usize {
+        let key = encode_key(table, key);
+        self.tail.insert(&key, entry, displaced, |displaced| self.keep(&key, displaced))
     }
 
-    /// Whether the key's current entry is at this place.
+    /// Publishes a range delete.
+    pub(crate) fn insert_range(&self, table: u32, start: &[u8], end: &[u8], sequence: u64) {
+        let end = if end.is_empty() { (table + 1).to_be_bytes().to_vec() } else { prefix_key(table, end) };
+        self.ranges.insert(RangeDelete { start: prefix_key(table, start).into(), end: end.into(), sequence });
+    }
+
+    /// Whether a record of the key's value is at this place.
     pub(crate) fn is_current(&self, table: u32, key: &[u8], location: Location) -> Result<bool> {
-        let current = self.current(&encode_key(table, key))?;
-        Ok(current.is_some_and(|entry| !entry.deleted && entry.location.same_place(location)))
+        Ok(self.lookup(table, key, &View::LATEST)?.at_place(location).is_some())
     }
 
-    /// The sequence of a key's current entry; 0 if there is none.
-    pub(crate) fn sequence(&self, table: u32, key: &[u8]) -> Result<u64> {
-        Ok(self.current(&encode_key(table, key))?.map_or(0, |entry| entry.sequence))
-    }
-
-    /// Publishes a moved record if what it replaces is still current. `Some(replaced)` as [`Tail::replace`].
+    /// Puts a later copy of a record in its place, and returns what was there, if that is still current.
     pub(crate) fn relocate(
         &self,
         table: u32,
         key: &[u8],
         from: Location,
         entry: Entry,
-    ) -> Result<Option<Option<Entry>>> {
+        displaced: &mut Displaced,
+    ) -> Result<Option<Entry>> {
         let key = encode_key(table, key);
-        match self.current(&key)? {
-            Some(current) if !current.deleted && current.location.same_place(from) => {
-                Ok(self.tail.replace(&key, current, entry))
-            }
-            _ => Ok(None),
-        }
+        let stack = self.stack(&key, &View::LATEST)?;
+        let Some(current) = stack.at_place(from).copied() else { return Ok(None) };
+        let replaced =
+            self.tail.replace(&key, (&stack, current), entry, displaced, |displaced| self.keep(&key, displaced));
+        Ok(replaced.then_some(current))
     }
 
     /// Commits a frozen tail durably in bounded transactions; the last one records the covered position. `died` is told
-    /// of every entry that was replaced or deleted. After an error the same tail can be committed further.
+    /// of every entry that was displaced. After an error the same tail can be committed further.
     pub(crate) fn commit(&self, frozen: &mut Frozen, died: Died<'_>) -> Result<()> {
-        let entries = Arc::clone(&frozen.entries);
-        let mut rest = entries.iter().skip(frozen.committed).peekable();
+        let stacks = Arc::clone(&frozen.stacks);
+        let mut rest = stacks.iter().skip(frozen.committed).peekable();
         loop {
-            let chunk: Vec<_> = rest.by_ref().take(ENTRIES_PER_TRANSACTION).collect();
+            let part: Vec<_> = rest.by_ref().take(KEYS_PER_TRANSACTION).collect();
             let last = rest.peek().is_none();
             let mut dead = Vec::new();
             self.transact(|txn, changes, counts| {
                 dead.clear();
-                for &(key, entry) in &chunk {
-                    self.apply(txn, key, entry, changes, counts, &mut dead)?;
+                for &(key, stack) in &part {
+                    let (kept, displaced) = self.apply(txn, key, stack)?;
+                    self.store(txn, key, &kept, (changes, counts))?;
+                    dead.extend(displaced.into_iter().map(|(entry, until)| (table_of(key), entry, until)));
                 }
-                let position = self.encode_position(&frozen.position);
-                if last { self.database.put(txn, &POSITION_KEY, &position) } else { Ok(()) }
+                if last { self.seal(txn, frozen) } else { Ok(()) }
             })?;
-            frozen.committed += chunk.len();
-            dead.drain(..).for_each(|(table, entry)| died(table, entry));
+            frozen.committed += part.len();
+            dead.drain(..).for_each(|(table, entry, until)| died(table, &entry, until));
             if last {
+                self.covered.store(frozen.next_sequence, Ordering::Release);
                 return Ok(());
             }
         }
     }
 
-    /// Deletes up to a transaction's worth of a dropped table's entries; true when none is left.
+    /// Everything before this sequence is in LMDB, as far as this process knows.
+    pub(crate) fn covered(&self) -> u64 {
+        self.covered.load(Ordering::Acquire)
+    }
+
+    /// Carries out a bounded part of the oldest range delete, if no snapshot looks behind it. True if there may be more
+    /// to do.
+    pub(crate) fn carry_out_ranges(&self, died: Died<'_>) -> Result<bool> {
+        let Some(range) = self.ranges.oldest() else { return Ok(false) };
+        if range.sequence >= self.covered() || range.sequence > self.snapshots.oldest().0 {
+            return Ok(false);
+        }
+        let mut carried_to = self.carried_to.lock().expect("no code panics while it carries out a range delete");
+        let from = if carried_to.0 == range.sequence { std::mem::take(&mut carried_to.1) } else { Vec::new() };
+        let mut dead = Vec::new();
+        let mut reached = None;
+        self.transact(|txn, changes, counts| {
+            dead.clear();
+            let start = if from.is_empty() { Bound::Included(&*range.start) } else { Bound::Excluded(&from[..]) };
+            let mut keys: Vec<(Box<[u8]>, Stack)> = Vec::new();
+            for item in self.database.range(txn, &(start, Bound::Excluded(&*range.end)))?.take(KEYS_PER_TRANSACTION) {
+                let (key, value) = item?;
+                keys.push((key.into(), decode_stack(value).unwrap_or_default()));
+            }
+            reached = (keys.len() == KEYS_PER_TRANSACTION).then(|| keys.last().expect("there are some").0.to_vec());
+            for (key, mut stack) in keys {
+                let mut displaced = Displaced::new();
+                stack.cut(range.sequence, &mut displaced);
+                if !displaced.is_empty() {
+                    self.snapshots.keep(&key, &displaced);
+                    self.store(txn, &key, &stack, (changes, counts))?;
+                    dead.extend(displaced.into_iter().map(|(entry, until)| (table_of(&key), entry, until)));
+                }
+            }
+            if reached.is_none() { self.database.delete(txn, &range_key(&range)).map(drop) } else { Ok(()) }
+        })?;
+        dead.drain(..).for_each(|(table, entry, until)| died(table, &entry, until));
+        match reached {
+            Some(key) => *carried_to = (range.sequence, key),
+            None => self.ranges.forget(|known| known.sequence == range.sequence),
+        }
+        Ok(true)
+    }
+
+    /// Deletes up to a transaction's worth of a dropped table's keys; true when none is left.
     pub(crate) fn purge(&self, table: u32, died: Died<'_>) -> Result<bool> {
+        let of_table = |range: &RangeDelete| table_of(&range.start) == table;
+        let ranges: Vec<_> = self.ranges.all().into_iter().filter(of_table).collect();
         let mut dead = Vec::new();
         let mut done = false;
         self.transact(|txn, changes, counts| {
             dead.clear();
-            let prefix = table.to_be_bytes();
             let mut keys: Vec<Box<[u8]>> = Vec::new();
-            for item in self.database.prefix_iter(txn, &prefix)?.take(ENTRIES_PER_TRANSACTION) {
+            for item in self.database.prefix_iter(txn, &table.to_be_bytes())?.take(KEYS_PER_TRANSACTION) {
                 let (key, value) = item?;
                 keys.push(key.into());
-                dead.extend(decode_entry(value));
+                dead.extend(decode_stack(value).unwrap_or_default().entries().iter().copied());
             }
             for key in &keys {
-                self.database.delete(txn, key)?;
+                self.store(txn, key, &Stack::default(), (changes, counts))?;
             }
-            for entry in &dead {
-                add(changes, entry.location, -1);
+            for range in &ranges {
+                self.database.delete(txn, &range_key(range))?;
             }
-            done = keys.len() < ENTRIES_PER_TRANSACTION;
-            *counts.entry(table).or_default() -= keys.len() as i64;
+            done = keys.len() < KEYS_PER_TRANSACTION;
             Ok(())
         })?;
-        dead.drain(..).for_each(|entry| died(table, entry));
+        dead.drain(..).for_each(|entry| died(table, &entry, u64::MAX));
+        self.ranges.forget(of_table);
         Ok(done)
+    }
+
+    /// The keys of a range of index keys with what a view sees of them: about `limit`, from the range's start or, backward,
+    /// from its end. Says how far it came. A key whose value was deleted may be among them.
+    pub(crate) fn range(
+        &self,
+        range: KeyRange<'_>,
+        backward: bool,
+        limit: usize,
+        view: &View,
+    ) -> Result<(Stacks, Reached)> {
+        // Newest first, as in a look-up; the range deletes before everything, since they are forgotten last.
+        let deletes = if self.ranges.len() == 0 { Vec::new() } else { self.ranges.all() };
+        let mut found = Stacks::new();
+        let mut reached = self.tail.range(range, backward, limit, view.sequence, &mut found);
+        reached = reached.and(self.committed_range(range, backward, limit, view, &mut found)?, backward);
+        let within = match &reached {
+            Reached::End => range,
+            Reached::Key(key) if backward => (Bound::Included(&**key), range.1),
+            Reached::Key(key) => (range.0, Bound::Included(&**key)),
+        };
+        if !view.is_latest() {
+            for key in self.snapshots.version_keys(within) {
+                found.entry(key).or_default();
+            }
+        }
+        found.retain(|key, stack| {
+            if !RangeBounds::<[u8]>::contains(&within, &**key) {
+                return false;
+            }
+            if !view.is_latest() {
+                self.snapshots.add_versions(key, view, stack);
+            }
+            let covering = |range: &&RangeDelete| range.sequence <= view.sequence && range.covers(key);
+            if let Some(delete) = deletes.iter().rev().find(covering) {
+                stack.cut(delete.sequence, &mut Displaced::new());
+            }
+            !stack.is_empty()
+        });
+        Ok((found, reached))
     }
 
     /// The position that the index covers, `None` in a new environment.
@@ -222,7 +322,7 @@ impl LmdbIndex {
         counts.iter().filter(|(_, count)| **count > 0).map(|(table, _)| *table).collect()
     }
 
-    /// Committed entries of a table.
+    /// Committed keys of a table.
     pub(crate) fn count(&self, table: u32) -> u64 {
         let counts = self.counts.lock().expect("no code panics while it holds the counts");
         counts.get(&table).map_or(0, |&count| count.max(0) as u64)
@@ -233,84 +333,131 @@ impl LmdbIndex {
         self.env().as_ref().map_or(0, |env| env.real_disk_size().unwrap_or(0))
     }
 
-    /// Visits up to `limit` committed entries of a table after `after`; returns the last key seen, `None` at the end.
-    /// Keys that were too long are given as they are stored.
-    pub(crate) fn visit(
+    fn stack(&self, key: &[u8], view: &View) -> Result<Stack> {
+        // Asked first: a range delete is forgotten only after its keys are gone.
+        let deleted = self.ranges.covering(key, view.sequence);
+        let mut stack = Stack::default();
+        self.tail.lookup(key, view.sequence, &mut stack);
+        if !stack.is_complete() {
+            self.committed(key, view, &mut stack)?;
+        }
+        if !view.is_latest() {
+            self.snapshots.add_versions(key, view, &mut stack);
+        }
+        if deleted > 0 {
+            stack.cut(deleted, &mut Displaced::new());
+        }
+        Ok(stack)
+    }
+
+    /// Adds what is committed of a key, below what is there.
+    fn committed(&self, key: &[u8], view: &View, stack: &mut Stack) -> Result<()> {
+        let env = self.env();
+        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(|e| self.failed(&e))?;
+        if let Some(value) = self.database.get(&txn, key).map_err(|e| self.failed(&e))? {
+            self.add_committed(value, view, stack)?;
+        }
+        Ok(())
+    }
+
+    fn add_committed(&self, value: &[u8], view: &View, stack: &mut Stack) -> Result<()> {
+        let committed = decode_stack(value).ok_or_else(|| self.bad_entry())?;
+        stack.add_below(&committed, view.sequence);
+        Ok(())
+    }
+
+    /// Adds up to `limit` committed keys of a range.
+    fn committed_range(
         &self,
-        table: u32,
-        after: Option<&[u8]>,
+        range: KeyRange<'_>,
+        backward: bool,
         limit: usize,
-        visit: &mut dyn FnMut(&[u8], Entry),
-    ) -> Result<Option<Vec<u8>>> {
+        view: &View,
+        found: &mut Stacks,
+    ) -> Result<Reached> {
         let env = self.env();
         let failed = |e: heed::Error| self.failed(&e);
         let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(failed)?;
-        let first = table.to_be_bytes().to_vec();
-        let end = (table + 1).to_be_bytes().to_vec();
-        let start = after.map_or(Bound::Included(&first[..]), Bound::Excluded);
-        let range = (start, Bound::Excluded(&end[..]));
-        let mut last = None;
-        let mut seen = 0;
-        for item in self.database.range(&txn, &range).map_err(failed)?.take(limit) {
+        let mut reached = Reached::End;
+        let mut taken = 0;
+        let mut take = |item: heed::Result<(&[u8], &[u8])>| {
             let (key, value) = item.map_err(failed)?;
-            seen += 1;
-            last = Some(key.to_vec());
-            if let Some(entry) = decode_entry(value) {
-                visit(&key[4..], entry);
+            if !found.contains_key(key) {
+                found.insert(key.into(), Stack::default());
             }
+            taken += 1;
+            if taken == limit {
+                reached = Reached::Key(key.into());
+            }
+            self.add_committed(value, view, found.get_mut(key).expect("just made"))
+        };
+        if backward {
+            self.database.rev_range(&txn, &range).map_err(failed)?.take(limit).try_for_each(&mut take)?;
+        } else {
+            self.database.range(&txn, &range).map_err(failed)?.take(limit).try_for_each(&mut take)?;
         }
-        Ok(last.filter(|_| seen == limit))
+        Ok(reached)
     }
 
-    fn current(&self, key: &[u8]) -> Result<Option<Entry>> {
-        match self.tail.lookup(key) {
-            Known::Here(entry) => Ok(Some(entry)),
-            Known::Unknown => self.committed(key),
+    /// What a key's records are with those of the tail, and which ones count no more.
+    fn apply(&self, txn: &RwTxn<'_>, key: &[u8], tail: &Stack) -> heed::Result<(Stack, Displaced)> {
+        let mut displaced = Displaced::new();
+        let mut stack = self.database.get(txn, key)?.and_then(decode_stack).unwrap_or_default();
+        tail.entries().iter().for_each(|entry| stack.insert(*entry, &mut displaced));
+        self.keep(key, &displaced);
+        Ok((stack.without_delete(), displaced))
+    }
+
+    /// Tells the snapshots what is displaced.
+    fn keep(&self, key: &[u8], displaced: &Displaced) {
+        if self.snapshots.is_any() {
+            // A range delete may have come first.
+            let until =
+                |(entry, until): &(Entry, u64)| (*entry, self.ranges.first_after(key, entry.sequence).min(*until));
+            self.snapshots.keep(key, &displaced.iter().map(until).collect());
         }
     }
 
-    fn committed(&self, key: &[u8]) -> Result<Option<Entry>> {
+    /// Stores what a key's records are, and counts the difference.
+    fn store(&self, txn: &mut RwTxn<'_>, key: &[u8], stack: &Stack, counters: Counters<'_>) -> heed::Result<()> {
+        let (changes, counts) = counters;
+        let old = self.database.get(txn, key)?.map(|value| decode_stack(value).unwrap_or_default());
+        let count = counts.entry(table_of(key)).or_default();
+        *count += i64::from(!stack.is_empty()) - i64::from(old.is_some());
+        let is_new = old.is_none();
+        old.unwrap_or_default().entries().iter().for_each(|entry| add(changes, entry.location, -1));
+        stack.entries().iter().for_each(|entry| add(changes, entry.location, 1));
+        match stack.is_empty() {
+            true if is_new => Ok(()),
+            true => self.database.delete(txn, key).map(drop),
+            false => self.database.put(txn, key, &encode_stack(stack)),
+        }
+    }
+
+    /// Records that everything up to the tail's position is in LMDB.
+    fn seal(&self, txn: &mut RwTxn<'_>, frozen: &Frozen) -> heed::Result<()> {
+        for range in self.ranges.all().iter().filter(|range| range.sequence < frozen.next_sequence) {
+            self.database.put(txn, &range_key(range), &encode_range(range))?;
+        }
+        self.database.put(txn, &POSITION_KEY, &self.encode_position(&frozen.position))
+    }
+
+    fn load_ranges(&self) -> Result<()> {
         let env = self.env();
-        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(|e| self.failed(&e))?;
-        let value = self.database.get(&txn, key).map_err(|e| self.failed(&e))?;
-        value.map_or(Ok(None), |value| decode_entry(value).map(Some).ok_or_else(|| self.bad_entry()))
-    }
-
-    fn apply(
-        &self,
-        txn: &mut RwTxn<'_>,
-        key: &[u8],
-        entry: &Entry,
-        changes: &mut LiveChanges,
-        counts: &mut BTreeMap<u32, i64>,
-        dead: &mut Vec<(u32, Entry)>,
-    ) -> heed::Result<()> {
-        let old = self.database.get(txn, key)?.and_then(decode_entry);
-        let table = u32::from_be_bytes([key[0], key[1], key[2], key[3]]);
-        if let Some(old) = old {
-            if old.sequence > entry.sequence {
-                // Replay met a record that the index had already gone beyond.
-                dead.extend((!entry.deleted).then_some((table, *entry)));
-                return Ok(());
-            }
-            add(changes, old.location, -1);
-            dead.push((table, old));
-            *counts.entry(table).or_default() -= 1;
+        let failed = |e: heed::Error| self.failed(&e);
+        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(failed)?;
+        for item in self.database.prefix_iter(&txn, &RANGE_PREFIX).map_err(failed)? {
+            let (key, value) = item.map_err(failed)?;
+            self.ranges.insert(decode_range(key, value).ok_or_else(|| self.bad_entry())?);
         }
-        if entry.deleted {
-            self.database.delete(txn, key)?;
-            return Ok(());
-        }
-        add(changes, entry.location, 1);
-        *counts.entry(table).or_default() += 1;
-        self.database.put(txn, key, &encode_entry(entry))
+        Ok(())
     }
 
     /// Runs `work` in a transaction, again after growing the map when it was full, and keeps the live counters in the
     /// same transaction.
     fn transact(
         &self,
-        mut work: impl FnMut(&mut RwTxn<'_>, &mut LiveChanges, &mut BTreeMap<u32, i64>) -> heed::Result<()>,
+        mut work: impl FnMut(&mut RwTxn<'_>, &mut LiveChanges, &mut Counts) -> heed::Result<()>,
     ) -> Result<()> {
         loop {
             let mut counts = self.counts.lock().expect("no code panics while it holds the counts").clone();
@@ -329,8 +476,8 @@ impl LmdbIndex {
     fn try_transact(
         &self,
         env: &Env,
-        work: &mut impl FnMut(&mut RwTxn<'_>, &mut LiveChanges, &mut BTreeMap<u32, i64>) -> heed::Result<()>,
-        counts: &mut BTreeMap<u32, i64>,
+        work: &mut impl FnMut(&mut RwTxn<'_>, &mut LiveChanges, &mut Counts) -> heed::Result<()>,
+        counts: &mut Counts,
     ) -> heed::Result<()> {
         let mut txn = env.write_txn()?;
         let mut changes = LiveChanges::new();
@@ -405,68 +552,6 @@ impl LmdbIndex {
     }
 }
 
-/// The key under which a user's key is stored.
-fn encode_key(table: u32, key: &[u8]) -> Key {
-    let mut out = Key::new();
-    out.extend_from_slice(&table.to_be_bytes());
-    if key.len() <= MAX_WHOLE_KEY_BYTES {
-        out.extend_from_slice(key);
-    } else {
-        out.extend_from_slice(&key[..KEPT_PREFIX_BYTES]);
-        out.extend_from_slice(&Sha256::digest(key));
-    }
-    out
-}
-
-/// What a user's key looks like in [`LmdbIndex::visit`].
-pub(crate) fn stored_key(key: &[u8]) -> Vec<u8> {
-    encode_key(0, key)[4..].to_vec()
-}
-
-fn prefixed(prefix: [u8; 4], number: u32) -> [u8; 8] {
-    let mut key = [0; 8];
-    put(&mut key, 0, &prefix);
-    put(&mut key, 4, &number.to_be_bytes());
-    key
-}
-
-fn add(changes: &mut LiveChanges, location: Location, sign: i64) {
-    let change = changes.entry(location.segment).or_default();
-    change.0 += sign * footprint(location.length);
-    change.1 += sign;
-}
-
-const SHAPE_RECORD: u8 = 1;
-const SHAPE_SEPARATE: u8 = 2;
-const SHAPE_CHUNKED: u8 = 16;
-
-fn encode_entry(entry: &Entry) -> [u8; ENTRY_BYTES] {
-    let mut out = [0; ENTRY_BYTES];
-    put(&mut out, 0, &entry.sequence.to_le_bytes());
-    put(&mut out, 8, &entry.location.segment.to_le_bytes());
-    put(&mut out, 12, &entry.location.offset.to_le_bytes());
-    put(&mut out, 16, &entry.location.length.to_le_bytes());
-    put(&mut out, 20, &entry.separate.unwrap_or(0).to_le_bytes());
-    let shape = if entry.separate.is_some() { SHAPE_SEPARATE } else { SHAPE_RECORD };
-    out[24] = shape + if entry.chunked { SHAPE_CHUNKED } else { 0 };
-    out
-}
-
-fn decode_entry(bytes: &[u8]) -> Option<Entry> {
-    if bytes.len() != ENTRY_BYTES {
-        return None;
-    }
-    let shape = bytes[24] & !SHAPE_CHUNKED;
-    let location = Location { segment: u32_at(bytes, 8), offset: u32_at(bytes, 12), length: u32_at(bytes, 16) };
-    Some(Entry {
-        sequence: u64_at(bytes, 0),
-        location,
-        separate: (shape == SHAPE_SEPARATE).then(|| u32_at(bytes, 20)),
-        chunked: bytes[24] & SHAPE_CHUNKED != 0,
-        deleted: false,
-    })
-}
-
 fn existing_bytes(path: &Path) -> usize {
     let bytes = std::fs::metadata(path.join("data.mdb")).map_or(0, |metadata| metadata.len() as usize);
     // Room to grow, in whole pages.
@@ -474,10 +559,28 @@ fn existing_bytes(path: &Path) -> usize {
 }
 
 fn index_error(path: &Path, error: &heed::Error) -> Error {
-    if let heed::Error::Io(error) = error
-        && error.kind() == std::io::ErrorKind::StorageFull
-    {
-        return Error::DiskFull { path: path.to_path_buf() };
+    if let heed::Error::Io(error) = error {
+        // LMDB says EIO when only a part of a write found room.
+        let cut_short = error.raw_os_error() == Some(libc::EIO) && is_full(path);
+        if cut_short || error.kind() == std::io::ErrorKind::StorageFull {
+            return Error::DiskFull { path: path.to_path_buf() };
+        }
     }
     Error::Index { path: path.to_path_buf(), reason: error.to_string() }
+}
+fn add(changes: &mut LiveChanges, location: Location, sign: i64) {
+    let change = changes.entry(location.segment).or_default();
+    change.0 += sign * footprint(location.length);
+    change.1 += sign;
+}
+
+/// Whether next to nothing is free on the file system of a path.
+fn is_full(path: &Path) -> bool {
+    const NEXT_TO_NOTHING_BYTES: u64 = 1 << 20;
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()) else { return false };
+    // SAFETY: all zeros is a valid value of this plain structure.
+    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the path ends with a zero byte, and the structure is valid for writes.
+    let known = unsafe { libc::statvfs(path.as_ptr(), &mut stat) } == 0;
+    known && stat.f_bavail * stat.f_frsize < NEXT_TO_NOTHING_BYTES
 }

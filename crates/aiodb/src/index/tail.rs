@@ -4,59 +4,44 @@
 //! the frozen one, then the index on disk; an entry leaves the tail only after the commit that holds it is durable.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::ops::Bound;
+use std::sync::Arc;
 
-use super::Location;
+use super::stack::{Displaced, Entry, Stack};
 use crate::log::Position;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Entries that the active generation may have before it must be frozen.
-pub(crate) const MAX_ACTIVE_ENTRIES: usize = 512 << 10;
+/// Keys that the active generation may have before it must be frozen.
+pub(crate) const MAX_ACTIVE_KEYS: usize = 512 << 10;
 
-/// One entry of an ordered index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) sequence: u64,
-    pub(crate) location: Location,
-    pub(crate) separate: Option<u32>,
-    pub(crate) chunked: bool,
-    pub(crate) deleted: bool,
-}
+/// What is known of each index key.
+pub(crate) type Stacks = BTreeMap<Box<[u8]>, Stack>;
 
-/// Entries by index key.
-pub(crate) type Entries = BTreeMap<Box<[u8]>, Entry>;
-
-/// What became of an inserted entry.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Inserted {
-    /// It is the newest now; the entry that it replaced in the active generation is dead.
-    Newest { replaced: Option<Entry> },
-    /// A newer one was there already.
-    Older,
-}
-
-/// What the tail knows about a key's entry at a place.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// The tail's entry.
-    Here(Entry),
-    /// The index on disk must be asked.
-    Unknown,
-}
+/// A range of index keys.
+pub(crate) type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 #[derive(Default)]
 struct Generations {
-    active: Entries,
-    frozen: Option<Arc<Entries>>,
+    active: Stacks,
+    frozen: Option<Arc<Stacks>>,
+}
+
+impl Generations {
+    fn frozen(&self, key: &[u8]) -> Option<&Stack> {
+        self.frozen.as_ref()?.get(key)
+    }
 }
 
 /// A frozen generation on its way to disk.
 #[derive(Clone)]
 pub(crate) struct Frozen {
-    pub(crate) entries: Arc<Entries>,
-    /// What the index covers once all entries are committed.
+    pub(crate) stacks: Arc<Stacks>,
+    /// What the index covers once all keys are committed.
     pub(crate) position: Position,
-    /// Entries that are committed already, in the order of their keys.
+    /// The sequence after that position.
+    pub(crate) next_sequence: u64,
+    /// Keys that are committed already, in their order.
     pub(crate) committed: usize,
 }
 
@@ -70,52 +55,120 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// The newest entry of a key, as far as the tail knows.
-    pub(crate) fn lookup(&self, key: &[u8]) -> Known {
-        if !self.occupied.load(Ordering::Acquire) {
-            return Known::Unknown;
-        }
-        let generations = self.read();
-        let frozen = || generations.frozen.as_ref().and_then(|frozen| frozen.get(key));
-        generations.active.get(key).or_else(frozen).map_or(Known::Unknown, |entry| Known::Here(*entry))
-    }
-
-    /// Inserts an entry unless a newer one of the key is there.
-    pub(crate) fn insert(&self, key: &[u8], entry: Entry) -> Inserted {
-        let mut generations = self.write();
-        self.occupied.store(true, Ordering::Release);
-        let newer = |other: &Entry| other.sequence > entry.sequence;
-        if generations.frozen.as_ref().and_then(|frozen| frozen.get(key)).is_some_and(newer) {
-            return Inserted::Older;
-        }
-        match generations.active.get_mut(key) {
-            Some(old) if newer(old) => Inserted::Older,
-            Some(old) => Inserted::Newest { replaced: Some(std::mem::replace(old, entry)) },
-            None => {
-                generations.active.insert(key.into(), entry);
-                Inserted::Newest { replaced: None }
+    /// Adds what the tail knows of a key up to a sequence.
+    pub(crate) fn lookup(&self, key: &[u8], newest: u64, stack: &mut Stack) {
+        if self.occupied.load(Ordering::Acquire) {
+            let generations = self.read();
+            generations.active.get(key).into_iter().for_each(|known| stack.add_below(known, newest));
+            if !stack.is_complete() {
+                generations.frozen(key).into_iter().for_each(|known| stack.add_below(known, newest));
             }
         }
     }
 
-    /// Replaces what [`Tail::lookup`] or the index on disk gave as the current entry, if the tail still agrees.
-    /// `Some(replaced)` is the entry of the active generation that is dead now.
-    pub(crate) fn replace(&self, key: &[u8], current: Entry, entry: Entry) -> Option<Option<Entry>> {
+    /// Inserts an entry. What it displaces, perhaps itself, is added to `displaced`; `keep` is told of it before a look-up
+    /// can miss it. Returns how many operands of the key are in the active generation.
+    pub(crate) fn insert(
+        &self,
+        key: &[u8],
+        entry: Entry,
+        displaced: &mut Displaced,
+        keep: impl Fn(&Displaced),
+    ) -> usize {
         let mut generations = self.write();
         self.occupied.store(true, Ordering::Release);
-        match generations.active.get_mut(key) {
-            Some(old) if *old == current => return Some(Some(std::mem::replace(old, entry))),
-            Some(_) => return None,
-            None => {}
+        let newer = |other: &&Entry| other.is_base() && other.sequence > entry.sequence;
+        if let Some(base) = generations.frozen(key).and_then(|frozen| frozen.entries().iter().find(newer)) {
+            displaced.push((entry, base.sequence));
+            keep(displaced);
+            return 0;
         }
-        if generations.frozen.as_ref().and_then(|frozen| frozen.get(key)).is_some_and(|old| *old != current) {
-            return None;
+        if !generations.active.contains_key(key) {
+            generations.active.insert(key.into(), Stack::default());
         }
-        generations.active.insert(key.into(), entry);
-        Some(None)
+        let stack = generations.active.get_mut(key).expect("just made");
+        stack.insert(entry, displaced);
+        // Nobody looks before the lock is released.
+        keep(displaced);
+        stack.operands()
     }
 
-    /// Entries in both generations.
+    /// Puts a later copy of a record in the place of an entry of the stack that a look-up has just given, if the tail still
+    /// agrees. `displaced` and `keep` as for [`Tail::insert`]; what lies below the active generation is displaced by its commit.
+    pub(crate) fn replace(
+        &self,
+        key: &[u8],
+        (stack, current): (&Stack, Entry),
+        entry: Entry,
+        displaced: &mut Displaced,
+        keep: impl Fn(&Displaced),
+    ) -> bool {
+        let mut generations = self.write();
+        let hides = |other: &Entry| match other.sequence.cmp(&current.sequence) {
+            std::cmp::Ordering::Greater => other.is_base(),
+            std::cmp::Ordering::Equal => *other != current,
+            std::cmp::Ordering::Less => false,
+        };
+        let is_hidden = |stack: &Stack| stack.entries().iter().any(hides);
+        let active = generations.active.get(key);
+        let in_active = active.is_some_and(|stack| stack.entries().contains(&current));
+        if active.is_some_and(is_hidden) || (!in_active && generations.frozen(key).is_some_and(is_hidden)) {
+            return false;
+        }
+        self.occupied.store(true, Ordering::Release);
+        let changed = generations.active.entry(key.into()).or_default();
+        changed.insert(entry, displaced);
+        // A look-up that finds a base usually looks no further.
+        if stack.entries().iter().any(|other| other.sequence > current.sequence && !changed.entries().contains(other)) {
+            changed.set_partial();
+        }
+        keep(displaced);
+        true
+    }
+
+    /// Adds all keys of a range, with what is known of them up to a sequence, to `found`: at most `limit` from each
+    /// generation, from the range's start or, backward, from its end. Says whether the tail had more.
+    pub(crate) fn range(
+        &self,
+        range: KeyRange<'_>,
+        backward: bool,
+        limit: usize,
+        newest: u64,
+        found: &mut Stacks,
+    ) -> Reached {
+        let mut reached = Reached::End;
+        if !self.occupied.load(Ordering::Acquire) {
+            return reached;
+        }
+        let generations = self.read();
+        for stacks in std::iter::once(&generations.active).chain(generations.frozen.as_deref()) {
+            let mut add = |key: &[u8], known: &Stack| {
+                if !found.contains_key(key) {
+                    found.insert(key.into(), Stack::default());
+                }
+                found.get_mut(key).expect("just made").add_below(known, newest);
+            };
+            let mut last = None;
+            let mut taken = 0;
+            let mut take = |(key, known): (&Box<[u8]>, &Stack)| {
+                add(key, known);
+                taken += 1;
+                last = Some(key.clone());
+            };
+            let all = stacks.range::<[u8], _>(range);
+            if backward {
+                all.rev().take(limit).for_each(&mut take)
+            } else {
+                all.take(limit).for_each(&mut take)
+            }
+            if let Some(last) = last.filter(|_| taken == limit) {
+                reached = reached.and(Reached::Key(last), backward);
+            }
+        }
+        reached
+    }
+
+    /// Keys in both generations.
     pub(crate) fn len(&self) -> usize {
         let generations = self.read();
         generations.active.len() + generations.frozen.as_ref().map_or(0, |frozen| frozen.len())
@@ -123,16 +176,16 @@ impl Tail {
 
     /// Whether the active generation should be frozen before more is inserted.
     pub(crate) fn is_full(&self) -> bool {
-        self.read().active.len() >= MAX_ACTIVE_ENTRIES
+        self.read().active.len() >= MAX_ACTIVE_KEYS
     }
 
     /// Freezes the active generation. Only after [`Tail::forget_frozen`] can the next one be frozen.
-    pub(crate) fn freeze(&self, position: Position) -> Frozen {
+    pub(crate) fn freeze(&self, position: Position, next_sequence: u64) -> Frozen {
         let mut generations = self.write();
         assert!(generations.frozen.is_none(), "one generation is committed at a time");
-        let entries = Arc::new(std::mem::take(&mut generations.active));
-        generations.frozen = Some(Arc::clone(&entries));
-        Frozen { entries, position, committed: 0 }
+        let stacks = Arc::new(std::mem::take(&mut generations.active));
+        generations.frozen = Some(Arc::clone(&stacks));
+        Frozen { stacks, position, next_sequence, committed: 0 }
     }
 
     /// Drops the frozen generation, whose commit is durable.
@@ -151,5 +204,27 @@ impl Tail {
 
     fn write(&self) -> RwLockWriteGuard<'_, Generations> {
         self.generations.write().expect("no code panics while it holds the tail")
+    }
+}
+
+/// How far a bounded look into one part of an index has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// To the end of the range.
+    End,
+    /// To this key.
+    Key(Box<[u8]>),
+}
+
+impl Reached {
+    /// How far both parts have come.
+    pub(crate) fn and(self, other: Reached, backward: bool) -> Reached {
+        match (self, other) {
+            (Reached::Key(one), Reached::Key(other)) => {
+                Reached::Key(if backward { one.max(other) } else { one.min(other) })
+            }
+            (Reached::End, other) => other,
+            (one, Reached::End) => one,
+        }
     }
 }

@@ -126,6 +126,12 @@ impl Device for Disk {
         self.0.start.elapsed().as_millis() as u64
     }
 
+    fn wall_ms(&self) -> u64 {
+        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        // A clock before 1970 has not been set.
+        since_1970.map_or(0, |time| time.as_millis() as u64)
+    }
+
     fn random(&self) -> u64 {
         let mut bytes = [0; 8];
         // SAFETY: the buffer has the length given.

@@ -83,6 +83,9 @@ pub struct SimDevice {
     generation: u64,
 }
 
+/// The system's clock when a machine is made: some day in 2026.
+const START_WALL_MS: u64 = 1_780_000_000_000;
+
 /// Holds a simulated lock until dropped.
 pub struct SimLock {
     device: SimDevice,
@@ -118,6 +121,8 @@ struct State {
     faults: Vec<Fault>,
     locks: BTreeSet<PathBuf>,
     clock_us: u64,
+    /// How far the system's clock has been set forward, or back.
+    wall_offset_ms: i64,
     counters: Counters,
 }
 
@@ -141,6 +146,7 @@ impl SimDevice {
             faults: Vec::new(),
             locks: BTreeSet::new(),
             clock_us: 0,
+            wall_offset_ms: 0,
             counters: Counters::default(),
         };
         SimDevice { machine: Arc::new(Machine(Mutex::new(state))), generation: 0 }
@@ -234,6 +240,11 @@ impl SimDevice {
         self.machine.lock().clock_us += ms * 1000;
     }
 
+    /// Sets the system's clock, but not the one that never goes back, forward or back.
+    pub fn set_wall_clock(&self, offset_ms: i64) {
+        self.machine.lock().wall_offset_ms = offset_ms;
+    }
+
     /// What has happened so far.
     pub fn counters(&self) -> Counters {
         self.machine.lock().counters
@@ -321,6 +332,11 @@ impl Device for SimDevice {
 
     fn clock_ms(&self) -> u64 {
         self.machine.lock().clock_us / 1000
+    }
+
+    fn wall_ms(&self) -> u64 {
+        let state = self.machine.lock();
+        START_WALL_MS.saturating_add_signed(state.wall_offset_ms) + state.clock_us / 1000
     }
 
     fn random(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::place::{Cursor, MAX_PACKED_BYTES};
 use super::record::{
-    EXTENSION_BYTES, Kind, Origin, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record, Separate, sequence_of,
+    Form, Kind, Origin, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record, Separate, extension_bytes, sequence_of,
 };
 use super::segment::{
     BATCH_HEADER_BYTES, BATCH_LINK_OFFSET, BatchHeader, PendingHeader, Seed, UNIT_HEADER_BYTES, encode_unit_header,
@@ -28,21 +28,21 @@ pub(crate) struct Append<'a> {
     /// The value lies on blocks of its own.
     pub(crate) separate: bool,
     pub(crate) more: bool,
-    pub(crate) chunked: bool,
+    pub(crate) form: Form,
     /// For a moved record: what it replaces, and the sequence that it keeps.
     pub(crate) moved: Option<(Origin, u64)>,
 }
 
 impl<'a> Append<'a> {
     pub(crate) fn new(kind: Kind, table: u32, key: &'a [u8], value: &'a [u8]) -> Append<'a> {
-        Append { kind, table, key, value, separate: false, more: false, chunked: false, moved: None }
+        Append { kind, table, key, value, separate: false, more: false, form: Form::default(), moved: None }
     }
 
     /// Bytes of the record itself, without a separate value.
     pub(crate) fn record_length(&self) -> usize {
-        let extensions = usize::from(self.moved.is_some()) + usize::from(self.separate);
+        let extensions = extension_bytes(self.moved.is_some(), self.separate, &self.form);
         let value = if self.separate { 0 } else { self.value.len() };
-        RECORD_HEADER_BYTES + extensions * EXTENSION_BYTES + self.key.len() + value
+        RECORD_HEADER_BYTES + extensions + self.key.len() + value
     }
 }
 
@@ -131,7 +131,7 @@ impl OpenBatch {
             None => (None, self.start.first_sequence + u64::from(self.records)),
         };
         let mut record = Record::new(append.kind, append.table, sequence, append.key, append.value);
-        (record.more, record.chunked, record.moved) = (append.more, append.chunked, moved);
+        (record.more, record.form, record.moved) = (append.more, append.form, moved);
         let mut value_location = None;
         if append.separate {
             let offset = self.place_separate(append.value);
@@ -152,7 +152,7 @@ impl OpenBatch {
     }
 
     /// Writes the batch's header; returns its length and the header's checksum.
-    pub(crate) fn seal(&mut self, durable_batch: u64) -> (usize, u32) {
+    pub(crate) fn seal(&mut self, durable_batch: u64, time_ms: u64) -> (usize, u32) {
         let length = self.cursor.end.next_multiple_of(UNIT_BYTES);
         let (end, seed, start) = (self.cursor.end, self.seed, self.start);
         let body = self.body();
@@ -167,6 +167,7 @@ impl OpenBatch {
             previous_checksum: start.previous_checksum,
             flags: start.flags,
             durable_batch,
+            time_ms,
         };
         let checksum = header.encode(seed, self.body());
         (length, checksum)

@@ -1,5 +1,7 @@
 //! The bytes of records, see `docs/format.md`. No I/O here.
 
+use std::num::NonZeroU64;
+
 use super::segment::{Seed, put, u16_at, u32_at, u64_at};
 use crate::index::Location;
 
@@ -14,14 +16,16 @@ const CHUNK_ENTRY_BYTES: usize = 16;
 const CHUNK_TOTAL_BYTES: usize = 8;
 
 /// Bytes of each extension between a record's header and its key.
-pub(crate) const EXTENSION_BYTES: usize = 8;
+const EXTENSION_BYTES: usize = 8;
 
-/// What a record says. The numbers are the format's; those of later work are refused until it exists.
+/// What a record says. The numbers are the format's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
     Put = 1,
     Delete = 2,
+    RangeDelete = 3,
+    Merge = 4,
     TableCreate = 5,
     TableDrop = 6,
     TableTruncate = 7,
@@ -30,10 +34,17 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// Whether it says something to its table's index.
+    pub(crate) fn is_indexed(self) -> bool {
+        matches!(self, Kind::Put | Kind::Delete | Kind::RangeDelete | Kind::Merge)
+    }
+
     fn from_byte(byte: u8) -> Option<Kind> {
         Some(match byte {
             1 => Kind::Put,
             2 => Kind::Delete,
+            3 => Kind::RangeDelete,
+            4 => Kind::Merge,
             5 => Kind::TableCreate,
             6 => Kind::TableDrop,
             7 => Kind::TableTruncate,
@@ -48,7 +59,20 @@ const FLAG_MORE: u8 = 1;
 const FLAG_MOVED: u8 = 2;
 const FLAG_SEPARATE: u8 = 4;
 const FLAG_CHUNKED: u8 = 8;
-const KNOWN_FLAGS: u8 = FLAG_MORE | FLAG_MOVED | FLAG_SEPARATE | FLAG_CHUNKED;
+const FLAG_EXPIRES: u8 = 16;
+const FLAG_COMPRESSED: u8 = 32;
+const KNOWN_FLAGS: u8 = FLAG_MORE | FLAG_MOVED | FLAG_SEPARATE | FLAG_CHUNKED | FLAG_EXPIRES | FLAG_COMPRESSED;
+
+/// How a record's value is stored, and until when it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Form {
+    /// The value is a list of chunks.
+    pub(crate) chunked: bool,
+    /// The value is compressed, see `compression.rs`.
+    pub(crate) compressed: bool,
+    /// Milliseconds since 1970 from which on the record counts as deleted; `None` = never.
+    pub(crate) expires_ms: Option<NonZeroU64>,
+}
 
 /// Where a separate value lies, within the segment of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +99,7 @@ pub(crate) struct Record<'a> {
     pub(crate) value_length: u32,
     /// The next record belongs to the same atomic group.
     pub(crate) more: bool,
-    /// The value is a list of chunks.
-    pub(crate) chunked: bool,
+    pub(crate) form: Form,
     pub(crate) moved: Option<Origin>,
     pub(crate) separate: Option<Separate>,
 }
@@ -85,14 +108,14 @@ impl<'a> Record<'a> {
     /// A record with its value inside.
     pub(crate) fn new(kind: Kind, table: u32, sequence: u64, key: &'a [u8], value: &'a [u8]) -> Record<'a> {
         let value_length = u32::try_from(value.len()).expect("a stored value is shorter than 4 GiB");
-        let (more, chunked, moved, separate) = (false, false, None, None);
-        Record { kind, table, sequence, key, value, value_length, more, chunked, moved, separate }
+        let (more, form, moved, separate) = (false, Form::default(), None, None);
+        Record { kind, table, sequence, key, value, value_length, more, form, moved, separate }
     }
 
     /// The encoded length without padding.
     pub(crate) fn length(&self) -> usize {
-        let extensions = usize::from(self.moved.is_some()) + usize::from(self.separate.is_some());
-        RECORD_HEADER_BYTES + extensions * EXTENSION_BYTES + self.key.len() + self.value.len()
+        let extensions = extension_bytes(self.moved.is_some(), self.separate.is_some(), &self.form);
+        RECORD_HEADER_BYTES + extensions + self.key.len() + self.value.len()
     }
 
     /// Encodes the record at the start of `out`, as it will lie at `offset` in its segment.
@@ -116,6 +139,10 @@ impl<'a> Record<'a> {
             put(out, at + 4, &separate.checksum.to_le_bytes());
             at += EXTENSION_BYTES;
         }
+        if let Some(expires_ms) = self.form.expires_ms {
+            put(out, at, &expires_ms.get().to_le_bytes());
+            at += EXTENSION_BYTES;
+        }
         put(out, at, self.key);
         put(out, at + self.key.len(), self.value);
         let checksum = seed.checksum_at(offset, &out[4..length]);
@@ -137,7 +164,7 @@ impl<'a> Record<'a> {
         let key_length = usize::from(u16_at(bytes, 6)) + 1;
         let value_length = u32_at(bytes, 8);
         let stored_value_bytes = if separate { 0 } else { value_length as usize };
-        let extensions = usize::from(flags & FLAG_MOVED != 0) + usize::from(separate);
+        let extensions = (flags & (FLAG_MOVED | FLAG_SEPARATE | FLAG_EXPIRES)).count_ones() as usize;
         let key_start = RECORD_HEADER_BYTES + extensions * EXTENSION_BYTES;
         let value_start = key_start + key_length;
         let length = value_start.checked_add(stored_value_bytes)?;
@@ -150,7 +177,14 @@ impl<'a> Record<'a> {
             at += EXTENSION_BYTES;
             origin
         });
-        let separate = separate.then(|| Separate { offset: u32_at(bytes, at), checksum: u32_at(bytes, at + 4) });
+        let separate = separate.then(|| {
+            let separate = Separate { offset: u32_at(bytes, at), checksum: u32_at(bytes, at + 4) };
+            at += EXTENSION_BYTES;
+            separate
+        });
+        let expires = flags & FLAG_EXPIRES != 0;
+        let expires_ms = if expires { Some(NonZeroU64::new(u64_at(bytes, at))?) } else { None };
+        let form = Form { chunked: flags & FLAG_CHUNKED != 0, compressed: flags & FLAG_COMPRESSED != 0, expires_ms };
         Some(Record {
             kind,
             table: u32_at(bytes, 12),
@@ -159,7 +193,7 @@ impl<'a> Record<'a> {
             value: &bytes[value_start..length],
             value_length,
             more: flags & FLAG_MORE != 0,
-            chunked: flags & FLAG_CHUNKED != 0,
+            form,
             moved,
             separate,
         })
@@ -170,8 +204,27 @@ impl<'a> Record<'a> {
         flag(self.more, FLAG_MORE)
             | flag(self.moved.is_some(), FLAG_MOVED)
             | flag(self.separate.is_some(), FLAG_SEPARATE)
-            | flag(self.chunked, FLAG_CHUNKED)
+            | flag(self.form.chunked, FLAG_CHUNKED)
+            | flag(self.form.compressed, FLAG_COMPRESSED)
+            | flag(self.form.expires_ms.is_some(), FLAG_EXPIRES)
     }
+}
+
+/// The value of a range delete: the life of the segment in which it was first written (0 in the record that was), and the
+/// first key that is spared, empty for none.
+pub(crate) fn encode_range_end(origin_life: u64, end: &[u8]) -> Vec<u8> {
+    [&origin_life.to_le_bytes(), end].concat()
+}
+
+/// The first key that a range delete spares.
+pub(crate) fn range_end(value: &[u8]) -> &[u8] {
+    value.get(8..).unwrap_or_default()
+}
+
+/// Bytes of the extensions between a record's header and its key.
+pub(crate) fn extension_bytes(moved: bool, separate: bool, form: &Form) -> usize {
+    let extensions = usize::from(moved) + usize::from(separate) + usize::from(form.expires_ms.is_some());
+    extensions * EXTENSION_BYTES
 }
 
 /// The sequence in an encoded record's header.

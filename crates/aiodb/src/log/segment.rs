@@ -185,6 +185,8 @@ pub(crate) struct BatchHeader {
     pub(crate) previous_checksum: u32,
     pub(crate) flags: u16,
     pub(crate) durable_batch: u64,
+    /// The store's clock when the batch was sealed, in milliseconds since 1970.
+    pub(crate) time_ms: u64,
 }
 
 impl BatchHeader {
@@ -201,7 +203,7 @@ impl BatchHeader {
         put(out, 44, &self.flags.to_le_bytes());
         put(out, 46, &[0; 2]);
         put(out, 48, &self.durable_batch.to_le_bytes());
-        put(out, 56, &[0; 8]);
+        put(out, 56, &self.time_ms.to_le_bytes());
         let checksum = seed.checksum(&out[8..BATCH_LINK_OFFSET]);
         put(out, 4, &checksum.to_le_bytes());
         checksum
@@ -226,6 +228,7 @@ impl BatchHeader {
             previous_checksum: u32_at(bytes, 40),
             flags: u16::from_le_bytes(array(bytes, 44)),
             durable_batch: u64_at(bytes, 48),
+            time_ms: u64_at(bytes, 56),
         };
         let length = header.length as usize;
         if header.offset != offset || length < UNIT_BYTES || !length.is_multiple_of(UNIT_BYTES) {

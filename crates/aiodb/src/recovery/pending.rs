@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::index::Location;
 use crate::io::{AlignedBuffer, Device, Mapping, UNIT_BYTES};
 use crate::log::batch::{Append, BatchView};
-use crate::log::record::{Chunk, Kind, Record, decode_chunks, encode_chunks};
+use crate::log::record::{Chunk, Form, Kind, Record, decode_chunks, encode_chunks};
 use crate::log::segment::{BATCH_LINK_OFFSET, BATCH_MOVES, BatchHeader, Damage, HEADER_BYTES, PendingHeader, Seed};
 use crate::manifest::{damage_error, read_file};
 use crate::write::{Operation, PlacedList};
@@ -33,7 +33,7 @@ pub(super) struct PendingRecord {
     value: Vec<u8>,
     separate: bool,
     more: bool,
-    chunked: bool,
+    form: Form,
     location: Location,
 }
 
@@ -91,7 +91,7 @@ impl<D: Device> Engine<D> {
         self.commit.set_continues(true);
         let mut group = Vec::new();
         for mut record in pending {
-            if record.chunked {
+            if record.form.chunked {
                 record.value = relocate_chunks(&record.value, &moved);
             }
             let more = record.more;
@@ -116,8 +116,7 @@ impl<D: Device> Engine<D> {
         let mut operations = Vec::new();
         for (position, record) in group.iter().enumerate() {
             let mut append = Append::new(record.kind, record.table, &record.key, &record.value);
-            (append.separate, append.more, append.chunked) =
-                (record.separate, position + 1 < group.len(), record.chunked);
+            (append.separate, append.more, append.form) = (record.separate, position + 1 < group.len(), record.form);
             let generation = self.catalog.generation(record.table);
             operations.push(Operation { generation, append, hash: self.hash(&record.key) });
         }
@@ -176,7 +175,7 @@ fn copy_pending(view: &BatchView<'_>, mut next_sequence: u64, out: &mut Vec<Pend
             value: value.to_vec(),
             separate: record.separate.is_some(),
             more: record.more,
-            chunked: record.chunked,
+            form: record.form,
             location: found.location,
         });
         if !record.more {

@@ -56,11 +56,11 @@ impl Checked {
     fn replace(&mut self) {
         let to = place(self.ages.len() as u64, self.random.u32(1..=LENGTH_MAX));
         let hash = self.hash();
-        assert!(!self.index.replace(hash, to, to), "replaced what was never there");
+        assert!(self.index.replace(hash, to, to).is_none(), "replaced what was never there");
         if let Some((hash, rank)) = self.existing() {
             let (from, age) = self.model[&hash][rank];
             self.ages.push(age);
-            assert!(self.index.replace(hash, Location { length: 1, ..from }, to));
+            assert!(self.index.replace(hash, Location { length: 1, ..from }, to).is_some());
             self.model.get_mut(&hash).unwrap()[rank].0 = bounded(to);
             assert!(self.index.contains(hash, to) && !self.index.contains(hash, from));
         }

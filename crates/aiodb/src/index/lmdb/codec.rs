@@ -1,0 +1,125 @@
+//! The bytes of keys and values in LMDB, see `docs/format.md`. No I/O here.
+
+use std::num::NonZeroU64;
+
+use sha2::{Digest, Sha256};
+use smallvec::SmallVec;
+
+use crate::index::Location;
+use crate::index::ranges::RangeDelete;
+use crate::index::stack::{Entry, Stack};
+use crate::log::record::{Form, Kind};
+use crate::log::segment::{put, u32_at, u64_at};
+
+/// What the keys of range deletes begin with.
+pub(super) const RANGE_PREFIX: [u8; 4] = 3u32.to_be_bytes();
+
+/// Keys up to this length are kept whole; LMDB's limit is 511 bytes with the table's id.
+pub(crate) const MAX_WHOLE_KEY_BYTES: usize = 479;
+/// Of a longer key this much is kept before its digest, so that order is kept as far as it goes. No whole key is as long
+/// as both together.
+pub(crate) const KEPT_PREFIX_BYTES: usize = 448;
+
+const ENTRY_BYTES: usize = 40;
+
+pub(crate) type Key = SmallVec<[u8; 64]>;
+
+/// The key under which a user's key is stored.
+pub(crate) fn encode_key(table: u32, key: &[u8]) -> Key {
+    let mut out = Key::new();
+    out.extend_from_slice(&table.to_be_bytes());
+    if key.len() <= MAX_WHOLE_KEY_BYTES {
+        out.extend_from_slice(key);
+    } else {
+        out.extend_from_slice(&key[..KEPT_PREFIX_BYTES]);
+        out.extend_from_slice(&Sha256::digest(key));
+    }
+    out
+}
+
+/// A table's key as it is, for the bounds of ranges: those are in the right order with stored keys as long as they are no
+/// longer than what of a long key is kept.
+pub(crate) fn prefix_key(table: u32, key: &[u8]) -> Vec<u8> {
+    [&table.to_be_bytes(), key].concat()
+}
+
+/// Whether an index key stands for a key that was too long to be kept whole.
+pub(crate) fn is_shortened(index_key: &[u8]) -> bool {
+    index_key.len() > 4 + MAX_WHOLE_KEY_BYTES
+}
+
+pub(super) fn table_of(index_key: &[u8]) -> u32 {
+    u32::from_be_bytes([index_key[0], index_key[1], index_key[2], index_key[3]])
+}
+
+pub(super) fn prefixed(prefix: [u8; 4], number: u32) -> [u8; 8] {
+    let mut key = [0; 8];
+    put(&mut key, 0, &prefix);
+    put(&mut key, 4, &number.to_be_bytes());
+    key
+}
+
+const SHAPE_RECORD: u8 = 1;
+const SHAPE_SEPARATE: u8 = 2;
+const SHAPE_CHUNKED: u8 = 16;
+const SHAPE_COMPRESSED: u8 = 32;
+
+pub(super) fn encode_stack(stack: &Stack) -> Vec<u8> {
+    let mut out = vec![0; stack.entries().len() * ENTRY_BYTES];
+    for (entry, out) in stack.entries().iter().zip(out.chunks_exact_mut(ENTRY_BYTES)) {
+        put(out, 0, &entry.sequence.to_le_bytes());
+        put(out, 8, &entry.location.segment.to_le_bytes());
+        put(out, 12, &entry.location.offset.to_le_bytes());
+        put(out, 16, &entry.location.length.to_le_bytes());
+        put(out, 20, &entry.separate.unwrap_or(0).to_le_bytes());
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let shape = if entry.separate.is_some() { SHAPE_SEPARATE } else { SHAPE_RECORD };
+        out[24] = shape | flag(entry.form.chunked, SHAPE_CHUNKED) | flag(entry.form.compressed, SHAPE_COMPRESSED);
+        out[25] = entry.kind as u8;
+        put(out, 32, &entry.form.expires_ms.map_or(0, NonZeroU64::get).to_le_bytes());
+    }
+    out
+}
+
+pub(super) fn decode_stack(bytes: &[u8]) -> Option<Stack> {
+    if bytes.is_empty() || !bytes.len().is_multiple_of(ENTRY_BYTES) {
+        return None;
+    }
+    bytes.chunks_exact(ENTRY_BYTES).map(decode_entry).collect()
+}
+
+fn decode_entry(bytes: &[u8]) -> Option<Entry> {
+    let shape = bytes[24];
+    let kind = match bytes[25] {
+        kind if kind == Kind::Put as u8 => Kind::Put,
+        kind if kind == Kind::Merge as u8 => Kind::Merge,
+        _ => return None,
+    };
+    let location = Location { segment: u32_at(bytes, 8), offset: u32_at(bytes, 12), length: u32_at(bytes, 16) };
+    let form = Form {
+        chunked: shape & SHAPE_CHUNKED != 0,
+        compressed: shape & SHAPE_COMPRESSED != 0,
+        expires_ms: NonZeroU64::new(u64_at(bytes, 32)),
+    };
+    let separate = (shape & SHAPE_SEPARATE != 0).then(|| u32_at(bytes, 20));
+    Some(Entry { kind, sequence: u64_at(bytes, 0), location, separate, form })
+}
+
+pub(super) fn range_key(range: &RangeDelete) -> [u8; 12] {
+    let mut key = [0; 12];
+    put(&mut key, 0, &RANGE_PREFIX);
+    put(&mut key, 4, &range.sequence.to_be_bytes());
+    key
+}
+
+pub(super) fn encode_range(range: &RangeDelete) -> Vec<u8> {
+    let start_bytes = (range.start.len() as u32).to_le_bytes();
+    [&start_bytes, &*range.start, &*range.end].concat()
+}
+
+pub(super) fn decode_range(key: &[u8], value: &[u8]) -> Option<RangeDelete> {
+    let sequence = u64::from_be_bytes(key.get(4..12)?.try_into().ok()?);
+    let (start_bytes, bounds) = value.split_first_chunk()?;
+    let (start, end) = bounds.split_at_checked(u32::from_le_bytes(*start_bytes) as usize)?;
+    (start.len() >= 4 && end.len() >= 4).then(|| RangeDelete { start: start.into(), end: end.into(), sequence })
+}

@@ -1,0 +1,91 @@
+//! Range deletes that are not carried out yet: every look-up in an ordered index asks whether one of them covers its key.
+//!
+//! Carrying one out takes its keys out of the index in the background; then it is forgotten here. In the log it stays as
+//! long as any delete does.
+
+use crate::sync::RwLock;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// More than this many wait for the background before another one is accepted.
+pub(crate) const MAX_RANGES: usize = 1024;
+
+/// A range of index keys, in which nothing counts that is older than the sequence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RangeDelete {
+    /// The first key, with its table.
+    pub(crate) start: Box<[u8]>,
+    /// The first key that is spared, with the same table or the next one.
+    pub(crate) end: Box<[u8]>,
+    pub(crate) sequence: u64,
+}
+
+impl RangeDelete {
+    pub(crate) fn covers(&self, key: &[u8]) -> bool {
+        *self.start <= *key && *key < *self.end
+    }
+}
+
+/// All of them, by sequence.
+#[derive(Default)]
+pub(crate) struct Ranges {
+    all: RwLock<Vec<RangeDelete>>,
+    /// How many there are: look-ups need no lock while there is none.
+    count: AtomicUsize,
+}
+
+impl Ranges {
+    /// Adds one, unless it is known already.
+    pub(crate) fn insert(&self, range: RangeDelete) {
+        let mut all = self.all.write().expect("no code panics while it holds the ranges");
+        if let Err(at) = all.binary_search_by_key(&range.sequence, |known| known.sequence) {
+            all.insert(at, range);
+        }
+        self.count.store(all.len(), Ordering::Release);
+    }
+
+    /// The sequence of the newest one up to `newest` that covers a key; 0 = none.
+    pub(crate) fn covering(&self, key: &[u8], newest: u64) -> u64 {
+        let mut covers = |range: &&RangeDelete| range.sequence <= newest && range.covers(key);
+        self.look(|all| all.iter().rev().find(&mut covers).map_or(0, |range| range.sequence))
+    }
+
+    /// The sequence of the oldest one after `sequence` that covers a key; the highest number = none.
+    pub(crate) fn first_after(&self, key: &[u8], sequence: u64) -> u64 {
+        let covers = |range: &&RangeDelete| range.sequence > sequence && range.covers(key);
+        let found = self.look(|all| all.iter().find(covers).map_or(0, |range| range.sequence));
+        if found == 0 { u64::MAX } else { found }
+    }
+
+    /// The oldest one.
+    pub(crate) fn oldest(&self) -> Option<RangeDelete> {
+        self.all().into_iter().next()
+    }
+
+    /// All of them, oldest first.
+    pub(crate) fn all(&self) -> Vec<RangeDelete> {
+        self.all.read().expect("no code panics while it holds the ranges").clone()
+    }
+
+    /// Whether the one with this sequence is not carried out yet.
+    pub(crate) fn contains(&self, sequence: u64) -> bool {
+        self.all().iter().any(|range| range.sequence == sequence)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Forgets those that `done` says.
+    pub(crate) fn forget(&self, done: impl Fn(&RangeDelete) -> bool) {
+        let mut all = self.all.write().expect("no code panics while it holds the ranges");
+        all.retain(|range| !done(range));
+        self.count.store(all.len(), Ordering::Release);
+    }
+
+    fn look(&self, find: impl FnOnce(&[RangeDelete]) -> u64) -> u64 {
+        if self.len() == 0 {
+            return 0;
+        }
+        find(&self.all.read().expect("no code panics while it holds the ranges"))
+    }
+}

@@ -1,0 +1,141 @@
+//! The records that make up a key's value, as an index knows them.
+
+use smallvec::SmallVec;
+
+use super::{Candidate, Location};
+use crate::log::record::{Form, Kind};
+
+/// One record of a key: a put, a delete or a merge operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) kind: Kind,
+    pub(crate) sequence: u64,
+    pub(crate) location: Location,
+    /// For a separate value its checksum.
+    pub(crate) separate: Option<u32>,
+    pub(crate) form: Form,
+}
+
+impl Entry {
+    /// Whether older records of the key do not matter: it is no operand.
+    pub(crate) fn is_base(&self) -> bool {
+        self.kind != Kind::Merge
+    }
+
+    /// Whether there is no value here.
+    pub(crate) fn is_delete(&self) -> bool {
+        self.kind == Kind::Delete
+    }
+
+    /// What a get must read.
+    pub(crate) fn candidate(&self) -> Candidate {
+        Candidate { location: self.location, known: Some(*self) }
+    }
+}
+
+/// An entry that no longer counts, and the sequence from which on that is so.
+pub(crate) type Displaced = SmallVec<[(Entry, u64); 2]>;
+
+/// A key's records that count, newest first: merge operands, then at most one put or delete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stack {
+    entries: SmallVec<[Entry; 1]>,
+    /// A layer below has newer operands than the base here: a later copy of that was put on top.
+    partial: bool,
+}
+
+impl Stack {
+    /// The entries, newest first.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The newest entry.
+    pub(crate) fn newest(&self) -> Option<&Entry> {
+        self.entries.first()
+    }
+
+    /// How many of them are operands.
+    pub(crate) fn operands(&self) -> usize {
+        self.entries.len() - usize::from(self.has_base())
+    }
+
+    /// Whether nothing older than these entries matters.
+    pub(crate) fn is_complete(&self) -> bool {
+        !self.partial && self.has_base()
+    }
+
+    fn has_base(&self) -> bool {
+        self.entries.last().is_some_and(Entry::is_base)
+    }
+
+    /// Puts an entry where its sequence says. What no longer counts, perhaps the entry itself, goes to `displaced`. Of
+    /// two entries with one sequence the second counts: it is a later copy of the same record.
+    pub(crate) fn insert(&mut self, entry: Entry, displaced: &mut Displaced) {
+        let at = self.entries.iter().position(|other| other.sequence <= entry.sequence).unwrap_or(self.entries.len());
+        if let Some(base) = self.entries[..at].last().filter(|newer| newer.is_base()) {
+            displaced.push((entry, base.sequence));
+            return;
+        }
+        match self.entries.get_mut(at).filter(|other| other.sequence == entry.sequence) {
+            Some(copy) if *copy == entry => {}
+            Some(copy) => displaced.push((std::mem::replace(copy, entry), entry.sequence)),
+            None => self.entries.insert(at, entry),
+        }
+        if entry.is_base() {
+            displaced.extend(self.entries.drain(at + 1..).map(|older| (older, entry.sequence)));
+            self.partial &= at > 0;
+        }
+    }
+
+    /// Notes that a layer below has newer operands than the base here.
+    pub(crate) fn set_partial(&mut self) {
+        self.partial = true;
+    }
+
+    /// Adds the entries of a layer below, up to a sequence.
+    pub(crate) fn add_below(&mut self, other: &Stack, newest: u64) {
+        other.entries.iter().filter(|entry| entry.sequence <= newest).for_each(|entry| self.insert_below(*entry));
+        self.partial |= other.partial;
+    }
+
+    /// Adds an entry from a layer below: of two copies of one record, the one that is there counts.
+    pub(crate) fn insert_below(&mut self, entry: Entry) {
+        if !self.entries.iter().any(|other| other.sequence == entry.sequence) {
+            self.insert(entry, &mut Displaced::new());
+        }
+    }
+
+    /// Takes out the entries that are older than a sequence.
+    pub(crate) fn cut(&mut self, sequence: u64, displaced: &mut Displaced) {
+        let at = self.entries.iter().position(|entry| entry.sequence < sequence).unwrap_or(self.entries.len());
+        displaced.extend(self.entries.drain(at..).map(|older| (older, sequence)));
+    }
+
+    /// The entry at a place, if it has a value.
+    pub(crate) fn at_place(&self, location: Location) -> Option<&Entry> {
+        self.entries.iter().find(|entry| !entry.is_delete() && entry.location.same_place(location))
+    }
+
+    /// Takes off a delete at the end, where nothing older can be.
+    pub(crate) fn without_delete(mut self) -> Stack {
+        if self.entries.last().is_some_and(Entry::is_delete) {
+            self.entries.pop();
+        }
+        self
+    }
+}
+
+impl FromIterator<Entry> for Stack {
+    /// The entries must come newest first, as [`Stack::entries`] gives them.
+    fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Stack {
+        Stack { entries: entries.into_iter().collect(), partial: false }
+    }
+}
+
+#[cfg(test)]
+mod tests;

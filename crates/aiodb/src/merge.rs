@@ -1,0 +1,107 @@
+//! Merge operators: what the operands of [`crate::Table::merge`] mean.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::catalog::Generation;
+use crate::engine::Engine;
+use crate::io::Device;
+use crate::{Error, Result};
+
+/// An associative function that combines a key's value with operands, which are stored as they come and combined when
+/// the key is read. The same operands in the same order must always give the same value, in every process that opens
+/// the store, and combining neighbours first must not change it.
+///
+/// A table names its operator when it is made ([`crate::TableOptions::merge`]); the program registers it each time it
+/// opens the store ([`crate::Options::merge_operators`]).
+pub trait MergeOperator: Send + Sync {
+    /// The name that tables refer to, which never changes.
+    fn name(&self) -> &str;
+
+    /// The value of a key: `base` is what was put last (`None` = nothing, or it was deleted), `operands` came after it,
+    /// oldest first. An error, in words, is given to whoever reads the key; it stays until the key is put or deleted.
+    fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> std::result::Result<Vec<u8>, String>;
+}
+
+/// The operators that a program registers.
+#[derive(Clone, Default)]
+pub struct MergeOperators(Vec<Arc<dyn MergeOperator>>);
+
+impl MergeOperators {
+    /// Adds an operator; a later one of the same name takes its place.
+    pub fn with(mut self, operator: impl MergeOperator + 'static) -> MergeOperators {
+        self.0.retain(|other| other.name() != operator.name());
+        self.0.push(Arc::new(operator));
+        self
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<dyn MergeOperator>> {
+        self.0.iter().find(|operator| operator.name() == name).cloned()
+    }
+}
+
+impl fmt::Debug for MergeOperators {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|operator| operator.name())).finish()
+    }
+}
+
+/// Appends operands to the value: an operator named `append`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Append;
+
+impl MergeOperator for Append {
+    fn name(&self) -> &str {
+        "append"
+    }
+
+    fn merge(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> std::result::Result<Vec<u8>, String> {
+        Ok([base.unwrap_or_default(), &operands.concat()].concat())
+    }
+}
+
+/// Adds little-endian 64-bit integers, wrapping around; no value counts as 0: an operator named `add`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Add;
+
+impl MergeOperator for Add {
+    fn name(&self) -> &str {
+        "add"
+    }
+
+    fn merge(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> std::result::Result<Vec<u8>, String> {
+        let mut sum = 0i64;
+        for part in base.iter().chain(operands) {
+            let bytes = part.as_array().ok_or_else(|| format!("{} bytes are not an integer of 8", part.len()))?;
+            sum = sum.wrapping_add(i64::from_le_bytes(*bytes));
+        }
+        Ok(sum.to_le_bytes().to_vec())
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// The operator of a table.
+    pub(crate) fn merge_operator(&self, generation: &Generation) -> Result<Arc<dyn MergeOperator>> {
+        let Some(name) = &generation.settings.merge else {
+            return Err(Error::NoMergeOperator { name: None });
+        };
+        let operator = self.options.merge_operators.find(name);
+        operator.ok_or_else(|| Error::NoMergeOperator { name: Some(name.clone()) })
+    }
+
+    /// The value that operands, newest first, make of a base.
+    pub(crate) fn merged(
+        &self,
+        generation: &Generation,
+        key: &[u8],
+        base: Option<&[u8]>,
+        operands: &[Vec<u8>],
+    ) -> Result<Vec<u8>> {
+        let operator = self.merge_operator(generation)?;
+        let oldest_first: Vec<&[u8]> = operands.iter().rev().map(Vec::as_slice).collect();
+        let refused = |reason| Error::Merge { operator: operator.name().to_string(), reason };
+        let value = operator.merge(key, base, &oldest_first).map_err(refused)?;
+        self.check_value(&value)?;
+        Ok(value)
+    }
+}

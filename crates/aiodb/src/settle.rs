@@ -1,0 +1,292 @@
+//! What publications leave to be done in the background, key by key.
+//!
+//! A `hash` index cannot tell whether a put overwrites an older record under the same tag or merely shares its tag, so
+//! both places are kept, newest first, and the tag is queued. Settling reads the records, keeps those of each key that
+//! count and counts the others as dead. Until then counts of live bytes are estimates on the high side.
+//!
+//! In both kinds of index the operands of a merge pile up on their base. When there are many, they are folded: what they
+//! make is put as a later copy of the newest one, which displaces them all.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::Result;
+use crate::catalog::{Generation, TableIndex};
+use crate::engine::Engine;
+use crate::index::hash::HashIndex;
+use crate::index::stack::Entry;
+use crate::index::{Candidates, Location};
+use crate::io::Device;
+use crate::log::record::Origin;
+use crate::snapshot::View;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard};
+
+/// Keys and tags waiting to be settled; a writer that finds the queue full settles its own.
+pub(crate) const MAX_UNSETTLED: usize = 64 << 10;
+
+/// A tag under which more older places lie is settled by the writer itself, or a key that is overwritten again and again
+/// would make its tag's run long.
+const MAX_RUN: usize = 8;
+
+/// Operands of one key that are worth folding.
+pub(crate) const FOLD_AT: usize = 8;
+
+/// A key with more operands than this makes writers fold before they go on.
+const MAX_OPERANDS: usize = 64;
+
+/// A tag of a hash index that may hold dead places, or a key whose operands are to be folded.
+#[derive(Clone)]
+pub(crate) struct Unsettled {
+    generation: Arc<Generation>,
+    /// Of a `hash` table.
+    hash: u64,
+    /// Of an ordered table; empty in a `hash` table.
+    key: Box<[u8]>,
+    /// Writers wait for it.
+    urgent: bool,
+}
+
+impl Unsettled {
+    pub(crate) fn tag(generation: &Arc<Generation>, hash: u64) -> Unsettled {
+        Unsettled { generation: Arc::clone(generation), hash, key: Box::default(), urgent: false }
+    }
+
+    pub(crate) fn key(generation: &Arc<Generation>, key: &[u8]) -> Unsettled {
+        Unsettled { generation: Arc::clone(generation), hash: 0, key: key.into(), urgent: false }
+    }
+}
+
+/// The queue of what is to be settled.
+#[derive(Default)]
+pub(crate) struct Settling {
+    queue: Mutex<VecDeque<Unsettled>>,
+    urgent: AtomicUsize,
+}
+
+impl Settling {
+    /// Queues a tag or key; gives it back if the queue is full.
+    pub(crate) fn push(&self, unsettled: Unsettled) -> std::result::Result<(), Unsettled> {
+        let mut queue = self.lock();
+        if queue.len() >= MAX_UNSETTLED {
+            return Err(unsettled);
+        }
+        self.urgent.fetch_add(usize::from(unsettled.urgent), Ordering::Relaxed);
+        queue.push_back(unsettled);
+        Ok(())
+    }
+
+    /// What waits longest; it stays queued until [`Settling::pop`].
+    fn front(&self) -> Option<Unsettled> {
+        self.lock().front().cloned()
+    }
+
+    fn pop(&self) {
+        let popped = self.lock().pop_front();
+        self.urgent.fetch_sub(usize::from(popped.is_some_and(|unsettled| unsettled.urgent)), Ordering::Relaxed);
+    }
+
+    /// Whether a writer should settle something before it adds more.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.urgent.load(Ordering::Relaxed) > 0
+    }
+
+    /// The hashes of a `hash` table's queued tags.
+    pub(crate) fn hashes(&self, table: u32) -> Vec<u64> {
+        let queue = self.lock();
+        queue.iter().filter(|unsettled| unsettled.generation.id == table).map(|unsettled| unsettled.hash).collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Unsettled>> {
+        self.queue.lock().expect("no code panics while it holds the queue")
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// Queues what a publication leaves; `older` says how much has piled up.
+    pub(crate) fn must_settle(&self, mut unsettled: Unsettled, older: usize) {
+        unsettled.urgent = older >= MAX_OPERANDS;
+        let crowded = unsettled.key.is_empty() && older >= MAX_RUN;
+        let refused = if crowded { Err(unsettled) } else { self.settling.push(unsettled) };
+        if let Err(unsettled) = refused {
+            // Folding writes, and this caller is in the middle of a write.
+            let folds = self.settle(&unsettled, false);
+            if folds {
+                let _ = self.settling.push(unsettled);
+            }
+        }
+    }
+
+    /// Settles up to `limit` of what is queued. True if any of it is done with.
+    pub(crate) fn settle_some(&self, limit: usize) -> bool {
+        let mut progress = false;
+        for _ in 0..limit {
+            let Some(unsettled) = self.settling.front() else { break };
+            let before = self.settling.len();
+            self.settle(&unsettled, true);
+            self.settling.pop();
+            // What could not be settled has been queued again.
+            progress |= self.settling.len() < before;
+        }
+        progress
+    }
+
+    /// Settles a tag that has several places, so that those left count.
+    pub(crate) fn settle_before_move(&self, generation: &Arc<Generation>, hash: u64) {
+        let TableIndex::Hash(index) = &generation.index else { return };
+        let mut run = SmallVec::new();
+        index.lookup(hash, &mut run);
+        if run.len() > 1 {
+            self.settle(&Unsettled::tag(generation, hash), false);
+        }
+    }
+
+    /// Settles a tag or folds a key. True if there is something to fold that was left for lack of permission.
+    fn settle(&self, unsettled: &Unsettled, may_fold: bool) -> bool {
+        if self.catalog.generation(unsettled.generation.id).is_none() {
+            // The table was dropped or truncated: all of it is taken out of the counts at once.
+            return false;
+        }
+        let pin = self.pins.pin();
+        let outcome = match &unsettled.generation.index {
+            TableIndex::Hash(index) => self.settle_tag(index, unsettled),
+            TableIndex::Lmdb => Ok(Some(unsettled.key.to_vec())),
+        };
+        self.pins.unpin(pin);
+        let folded = outcome.and_then(|key| match key {
+            Some(key) if may_fold => self.fold(&unsettled.generation, &key, unsettled).map(|()| false),
+            key => Ok(key.is_some()),
+        });
+        // A record that cannot be read stays in the index, so that a get of it reports the damage.
+        folded.inspect_err(|error| self.note_trouble(error)).unwrap_or(false)
+    }
+
+    /// Reads the records under a tag and retires those that do not count. Returns a key with many operands.
+    fn settle_tag(&self, index: &HashIndex, unsettled: &Unsettled) -> Result<Option<Vec<u8>>> {
+        let generation = &unsettled.generation;
+        // No snapshot may begin between the decision what no snapshot sees and the removal.
+        let publisher = self.publishers.pin();
+        let keys = self.keys_under_tag(index, unsettled.hash);
+        let settled = keys.map(|keys| {
+            let (mut again, mut foldable) = (false, None);
+            for mut key in keys {
+                again |= self.settle_key(index, unsettled, &mut key);
+                if key.operands() >= FOLD_AT {
+                    foldable = Some(key.key);
+                }
+            }
+            (again, foldable)
+        });
+        self.publishers.unpin(publisher);
+        let (again, foldable) = settled?;
+        if again {
+            // A full queue only means that the next write to this tag settles it.
+            let _ = self.settling.push(Unsettled::tag(generation, unsettled.hash));
+        }
+        Ok(foldable)
+    }
+
+    /// The records under a tag by key, newest first.
+    fn keys_under_tag(&self, index: &HashIndex, hash: u64) -> Result<Vec<KeyRecords>> {
+        let mut run = SmallVec::new();
+        index.lookup(hash, &mut run);
+        let mut keys: Vec<KeyRecords> = Vec::new();
+        for &location in &run {
+            self.with_record(location, &mut |record| {
+                let list = if record.form.chunked { record.value.to_vec() } else { Vec::new() };
+                let (kind, sequence, form) = (record.kind, record.sequence, record.form);
+                let found = (Entry { kind, sequence, location, separate: None, form }, list);
+                match keys.iter_mut().find(|known| known.key == record.key) {
+                    Some(known) => known.records.push(found),
+                    None => keys.push(KeyRecords { key: record.key.to_vec(), records: vec![found] }),
+                }
+            })?;
+        }
+        Ok(keys)
+    }
+
+    /// Retires a key's records below its base, and a delete with nothing below it. True if that has to be done again.
+    fn settle_key(&self, index: &HashIndex, unsettled: &Unsettled, key: &mut KeyRecords) -> bool {
+        let generation = &unsettled.generation;
+        let Some(base) = key.records.iter().position(|(entry, _)| entry.is_base()) else { return false };
+        let (base_entry, mut older_left) = (key.records[base].0, false);
+        let index_key = crate::index::lmdb::codec::prefix_key(generation.id, &key.key);
+        for (entry, list) in key.records.drain(base + 1..) {
+            self.snapshots.keep(&index_key, &std::iter::once((entry, base_entry.sequence)).collect());
+            let retired = index.remove(unsettled.hash, entry.location);
+            // A move that came in between has put the place elsewhere in the run; another round finds it.
+            older_left |= !retired;
+            if retired {
+                generation.count_change();
+                self.segments.remove_live(entry.location);
+                self.count_chunks(generation.id, &list, -1);
+            }
+        }
+        if !base_entry.is_delete() {
+            return older_left;
+        }
+        let gone = !older_left && self.is_published(base_entry.location);
+        if gone && index.remove(unsettled.hash, base_entry.location) {
+            generation.count_change();
+            self.segments.remove_live(base_entry.location);
+            return false;
+        }
+        true
+    }
+
+    /// Whether everything in the log up to this place is published: no older record of the key can appear any more.
+    fn is_published(&self, location: Location) -> bool {
+        let segment = self.segments.get(location.segment);
+        u64::from(location.offset) < segment.published_end.load(Ordering::Acquire)
+    }
+
+    /// Puts what a key's operands make as a later copy of the newest one. Queued again where that cannot be done yet.
+    fn fold(&self, generation: &Arc<Generation>, key: &[u8], unsettled: &Unsettled) -> Result<()> {
+        let pin = self.pins.pin();
+        let made = self.made_of_operands(generation, key);
+        self.pins.unpin(pin);
+        let Some((newest, value)) = made? else { return Ok(()) };
+        if !self.is_published(newest.location) {
+            // Something older may still be on its way.
+            let _ = self.settling.push(unsettled.clone());
+            return Ok(());
+        }
+        let _staging = (value.len() > self.whole_value_bytes()).then(|| self.begin_staging());
+        let stored = self.stored(generation, key, &value)?;
+        let mut operation = self.put_operation(Arc::clone(generation), key, &stored, None);
+        let origin = Origin { segment: newest.location.segment, offset: newest.location.offset };
+        operation.append.moved = Some((origin, newest.sequence));
+        self.write_moves(&[operation], |operation| self.still_current(operation)).map(drop)
+    }
+
+    /// A key's newest operand, and what it makes with the others. `None` if there is nothing to fold, or the base will
+    /// expire: the operands stay when it has.
+    fn made_of_operands(&self, generation: &Arc<Generation>, key: &[u8]) -> Result<Option<(Entry, Vec<u8>)>> {
+        let stack = self.stack(generation, key, &View::LATEST)?;
+        let expires = stack.entries().iter().any(|entry| entry.is_base() && entry.form.expires_ms.is_some());
+        let Some(newest) = stack.newest().copied().filter(|_| stack.operands() > 1 && !expires) else {
+            return Ok(None);
+        };
+        let candidates: Candidates = stack.entries().iter().map(Entry::candidate).collect();
+        let value = self.resolve(generation, key, &candidates, &View::LATEST)?;
+        Ok(value.map(|value| (newest, value)))
+    }
+}
+
+/// A key's records under a tag, newest first; each with its chunk list, if it has one.
+struct KeyRecords {
+    key: Vec<u8>,
+    records: Vec<(Entry, Vec<u8>)>,
+}
+
+impl KeyRecords {
+    fn operands(&self) -> usize {
+        self.records.iter().take_while(|(entry, _)| !entry.is_base()).count()
+    }
+}

@@ -112,5 +112,6 @@ fn apply(db: &Db, request: &Request) -> Result<(), CliError> {
             None => batch.delete(&table, change.key.as_bytes())?,
         };
     }
-    Ok(db.write_with(&batch, durability)?)
+    db.write_with(&batch, durability)?;
+    Ok(())
 }

@@ -4,6 +4,7 @@
 //! leaves rows that name their units, with the command, the commit and the machine. The paper: T. Endo, H. Al-Edaily,
 //! L. Hashem, K. Hiwada, "Development and Evaluation of NoSQL DB AIODB for SSDs with Asynchronous IO Library".
 
+mod cache;
 mod ceiling;
 mod copy_size;
 mod counters;
@@ -32,7 +33,7 @@ use crate::CliError;
 use outcome::{Outcome, Rows};
 use table::Table;
 
-/// The arguments of `aiodb bench`.
+/// Measure stores beside the limits of the device
 #[derive(Args)]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -47,6 +48,8 @@ enum BenchCommand {
     CopySize(copy_size::CopySizeArgs),
     /// Durable writes per second against concurrent writers, beside the device's flush rate
     Write(write::WriteArgs),
+    /// Gets per second of values in the cache, beside LMDB in memory
+    Cache(cache::CacheArgs),
     /// Draws the report again from the results beside it
     Report(ReportArgs),
 }
@@ -75,6 +78,7 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), CliError> {
         BenchCommand::QueueDepth(args) => deliver(&queue_depth::run(&args)?, &args.output, json),
         BenchCommand::CopySize(args) => deliver(&copy_size::run(&args)?, &args.output, json),
         BenchCommand::Write(args) => deliver(&write::run(&args)?, &args.output, json),
+        BenchCommand::Cache(args) => deliver(&cache::run(&args)?, &args.output, json),
         BenchCommand::Report(args) => report::render(&args.report),
     }
 }
@@ -106,6 +110,7 @@ fn tables(rows: &Rows) -> Vec<Table> {
         Rows::QueueDepth(rows) => vec![queue_depth::table(rows)],
         Rows::CopySize(rows) => vec![copy_size::table(rows)],
         Rows::Write(rows) => write::tables(rows),
+        Rows::Cache(rows) => vec![cache::table(rows)],
     }
 }
 

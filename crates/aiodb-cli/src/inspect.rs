@@ -2,6 +2,7 @@
 
 mod stat;
 mod verify;
+mod watch;
 
 pub use stat::{StatArgs, stat};
 pub use verify::{VerifyArgs, verify};

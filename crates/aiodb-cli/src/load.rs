@@ -120,7 +120,7 @@ impl Load<'_> {
             let bad = match item {
                 Item::End => return Ended::Complete,
                 Item::Entry => match table.put(&entry.key, &entry.value) {
-                    Ok(()) => None,
+                    Ok(_) => None,
                     Err(error @ (Error::KeyLength { .. } | Error::ValueLength { .. })) => Some(error.to_string()),
                     Err(error) => return Ended::Failed(error.into()),
                 },

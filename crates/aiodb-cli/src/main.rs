@@ -3,6 +3,7 @@
 
 mod apply;
 mod bench;
+mod describe;
 mod encoding;
 mod error;
 mod inspect;
@@ -43,6 +44,7 @@ Examples:
   aiodb load /data/store words.tsv            load a file of lines KEY<tab>VALUE
   aiodb stat /data/store                      sizes, counts and what the last opening recovered
   aiodb verify /data/store                    read everything back and check it
+  aiodb stat /data/store --watch              what the process that has it open is doing
 
 Exit codes:
   0    done
@@ -67,6 +69,8 @@ enum Command {
     Truncate(tables::TruncateArgs),
     Drop(tables::DropArgs),
     Bench(bench::BenchArgs),
+    Completion(describe::CompletionArgs),
+    Man(describe::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -98,6 +102,8 @@ fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
         Command::CreateTable(args) => tables::create(args, output),
         Command::Truncate(args) => tables::truncate(args, output),
         Command::Drop(args) => tables::drop(args, output),
+        Command::Completion(args) => describe::completion(&args, output),
+        Command::Man(args) => describe::man(&args, output),
         Command::Bench(args) => bench::run(args, output.is_json()).map(|()| Exit::Success),
     }
 }

@@ -25,7 +25,13 @@ pub struct StoreArgs {
 impl StoreArgs {
     /// The engine's options for a store that must be there already.
     pub fn options(&self) -> Options {
-        Options { create: false, backend: self.backend.into(), ..Options::default() }
+        let metrics_file = Some(self.metrics_file());
+        Options { create: false, backend: self.backend.into(), metrics_file, ..Options::default() }
+    }
+
+    /// Where a command that works for long tells others what it is doing: `stat --watch` looks there.
+    pub fn metrics_file(&self) -> PathBuf {
+        self.store.join("metrics.prom")
     }
 
     /// Opens the store; it must be there already.

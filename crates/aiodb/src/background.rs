@@ -137,6 +137,7 @@ fn write_out<D: Device>(engine: Weak<Engine<D>>) {
         if let Err(error) = outcome {
             engine.note_trouble(&error);
         }
+        engine.refresh_metrics_file();
         let next_flush =
             period.map(|period| Duration::from_millis((last_flush + period.as_millis() as u64).saturating_sub(now)));
         engine.background.sleep(next_flush.unwrap_or(WRITER_PERIOD).clamp(MIN_FLUSH_PERIOD, WRITER_PERIOD));

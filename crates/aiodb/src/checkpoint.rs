@@ -65,7 +65,7 @@ impl<D: Device> Engine<D> {
     /// On a full disk a checkpoint may find no room for its files, without which no segment can be freed: then a segment
     /// of the reserve makes room for them.
     fn checkpoint_making_room(&self, closed: bool) -> Result<()> {
-        match self.checkpoint_as(closed) {
+        match self.timed(&self.meters.checkpoint, || self.checkpoint_as(closed)) {
             Err(error) if error.is_full() && self.segments.give_back_one()? => self.checkpoint_as(closed),
             made => made,
         }
@@ -120,7 +120,10 @@ impl<D: Device> Engine<D> {
     fn commit_frozen(&self, frozen: &mut Frozen) -> Result<()> {
         // Durable in the log first. This also publishes every write that is older than an entry of the tail.
         self.flush()?;
-        self.lmdb().commit(frozen, &mut |table, dead, until| self.count_dead(table, dead, until))?;
+        self.timed(&self.meters.tail_commit, || {
+            self.lmdb().commit(frozen, &mut |table, dead, until| self.count_dead(table, dead, until))
+        })?;
+        self.meters.tail_committed_entries.fetch_add(frozen.stacks.len() as u64, Ordering::Relaxed);
         self.lmdb().tail.forget_frozen();
         Ok(())
     }
@@ -255,6 +258,7 @@ impl<D: Device> Engine<D> {
     fn write_piece(&self, file: &D::File, out: &mut Vec<u8>, at: u64) -> std::io::Result<u64> {
         file.write_at(out, at, WriteSync::Later)?;
         let length = out.len() as u64;
+        self.meters.checkpoint_bytes.fetch_add(length, Ordering::Relaxed);
         out.clear();
         Ok(length)
     }

@@ -5,6 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::catalog::Generation;
+use crate::conditional::Stripes;
 use crate::index::Location;
 use crate::io::{Mapping, UNIT_BYTES};
 use crate::log::Position;
@@ -37,6 +38,8 @@ pub(crate) struct Open {
     pub(crate) deferred: Vec<Deferred>,
     pub(crate) sync_wanted: bool,
     pub(crate) waiters: u32,
+    /// Writes that appended to it, in any class.
+    pub(crate) writers: u32,
     /// The header of the segment that this batch is the first of.
     pub(crate) segment_header: Option<SegmentHeader>,
 }
@@ -69,8 +72,8 @@ pub(crate) struct CommitState {
     pub(crate) end: Position,
     /// The end of the last batch that is written and published, and the sequence after it.
     pub(crate) completed_end: (Position, u64),
-    /// Reclaim wants the next batch for itself.
-    pub(crate) moves_turn: bool,
+    /// Someone has the log to himself for a moment, see [`Turn`]: everyone else's appends wait.
+    pub(crate) turn: bool,
     /// Batches that are written now count only together with the one after them.
     pub(crate) continues: bool,
     /// The next batch goes into a fresh segment whatever room is left in this one.
@@ -89,6 +92,11 @@ impl CommitState {
     pub(crate) fn waited_for(&self) -> Option<u64> {
         self.open.as_ref().filter(|open| open.waiters > 0).map(|open| open.batch.start.number)
     }
+
+    /// The last sequence given to a record.
+    pub(crate) fn appended_sequence(&self) -> u64 {
+        self.next_sequence + self.open.as_ref().map_or(0, |open| u64::from(open.batch.records())) - 1
+    }
 }
 
 /// The group commit.
@@ -99,6 +107,10 @@ pub(crate) struct Commit {
     pub(crate) completed: AtomicU64,
     /// The last batch that a power cut cannot take.
     pub(crate) durable: AtomicU64,
+    /// The last sequence that a power cut cannot take.
+    pub(crate) durable_sequence: AtomicU64,
+    /// What conditional writes must know about all others.
+    pub(crate) stripes: Stripes,
     pub(crate) words: [Word; WORDS],
     /// Writers between append and publication, by batch.
     pub(crate) publishing: [AtomicU32; WORDS],
@@ -114,6 +126,25 @@ pub(crate) struct Counters {
     pub(crate) records: AtomicU64,
     pub(crate) moved_bytes: AtomicU64,
     pub(crate) checkpoints: AtomicU64,
+}
+
+/// The right to append while everyone else waits. Only ever one at a time; its owner must not wait for another.
+pub(crate) struct Turn<'a>(pub(crate) &'a Commit);
+
+impl Turn<'_> {
+    /// Ends the turn of someone who holds the commit lock.
+    pub(crate) fn end(self, state: &mut CommitState) {
+        state.turn = false;
+        self.0.idle.notify_all();
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.lock().turn = false;
+        self.0.idle.notify_all();
+    }
 }
 
 /// The commit lock, held.
@@ -134,7 +165,7 @@ impl Commit {
             buffers,
             end,
             completed_end: (end, next_sequence),
-            moves_turn: false,
+            turn: false,
             continues: false,
             leave_segment: true,
             unwritten_header: None,
@@ -148,6 +179,8 @@ impl Commit {
             idle: Condvar::new(),
             completed: AtomicU64::new(end.batch),
             durable: AtomicU64::new(end.batch),
+            durable_sequence: AtomicU64::new(next_sequence - 1),
+            stripes: Stripes::default(),
             words: Default::default(),
             publishing: Default::default(),
             failed: OnceLock::new(),
@@ -167,6 +200,11 @@ impl Commit {
         self.durable.load(Ordering::Acquire)
     }
 
+    /// Every record up to this sequence survives a power cut.
+    pub(crate) fn durable_sequence(&self) -> u64 {
+        self.durable_sequence.load(Ordering::Acquire)
+    }
+
     /// The end of the last batch that is written and published, and the sequence after it.
     pub(crate) fn completed_end(&self) -> (Position, u64) {
         self.lock().completed_end
@@ -174,8 +212,7 @@ impl Commit {
 
     /// The sequence that the next record gets.
     pub(crate) fn next_sequence(&self) -> u64 {
-        let state = self.lock();
-        state.next_sequence + state.open.as_ref().map_or(0, |open| u64::from(open.batch.records()))
+        self.lock().appended_sequence() + 1
     }
 
     /// A sequence up to which everything is published once the named batch is, if there is one, and once those who publish

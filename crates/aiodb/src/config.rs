@@ -1,6 +1,7 @@
 //! What a user can choose.
 
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::{Compression, MergeOperators};
@@ -108,6 +109,13 @@ pub struct Options {
     pub segment_bytes: u64,
     /// A checkpoint is made when this many bytes of log have been written since the last. Default 256 MiB.
     pub checkpoint_bytes: u64,
+    /// Memory for values that gets have read lately, in bytes; 0 reads every value from the device. Default 0: a cache
+    /// pays only where some keys are asked for again and again, and costs every other get a copy.
+    pub cache_bytes: u64,
+    /// While the store is open, a file that is replaced about every second by its metrics as Prometheus text (see
+    /// [`crate::Metrics`]), and removed when it is closed; needs `background`. `aiodb stat --watch` looks for it at
+    /// `metrics.prom` in the store's directory. Default none.
+    pub metrics_file: Option<PathBuf>,
     /// Rebuild all indexes from the whole log while opening. Default false.
     pub rebuild_index: bool,
     /// The operators of tables that merge. Default none.
@@ -129,6 +137,8 @@ impl Default for Options {
             direct: true,
             segment_bytes: 32 << 20,
             checkpoint_bytes: 256 << 20,
+            cache_bytes: 0,
+            metrics_file: None,
             rebuild_index: false,
             merge_operators: MergeOperators::default(),
             background: true,

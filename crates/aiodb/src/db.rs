@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::background::{self, Step};
 use crate::catalog::{Settings, TableSlot};
-use crate::engine::{Engine, Handle, Stored};
+use crate::conditional::Requirement;
+use crate::engine::{Engine, Handle};
 use crate::index::lmdb::codec::KEPT_PREFIX_BYTES;
 use crate::io::{Device, Disk};
 use crate::log::record::encode_range_end;
@@ -15,15 +16,14 @@ use crate::scan::{Scan, ScanOptions};
 use crate::snapshot::{Moment, Snapshot, View};
 use crate::stats::Stats;
 use crate::verify::VerifyReport;
-use crate::write::Operation;
-use crate::{Durability, Error, IndexKind, Options, Result, TableOptions, WriteOptions};
+use crate::{Durability, Error, IndexKind, Options, Result, Sequence, TableOptions, WriteOptions};
 
 /// An open store. Cheap to clone; all methods may be called from many threads.
 ///
 /// The store is closed by [`Db::close`], or when the last handle on it (of tables and readers too) is dropped; the first
 /// reports failures, the second cannot.
 pub struct Db<D: Device = Disk> {
-    engine: Arc<Handle<D>>,
+    pub(crate) engine: Arc<Handle<D>>,
 }
 
 impl<D: Device> Clone for Db<D> {
@@ -56,6 +56,10 @@ impl Db<Disk> {
 }
 
 impl<D: Device> Db<D> {
+    pub(crate) fn engine(&self) -> &Engine<D> {
+        &self.engine
+    }
+
     /// Like [`Db::open`] on another device; the directory must exist.
     pub fn open_on(device: D, path: impl AsRef<Path>, options: Options) -> Result<Db<D>> {
         let run_background = options.background;
@@ -124,44 +128,16 @@ impl<D: Device> Db<D> {
     }
 
     /// Applies a batch in the store's durability class: all of it or, after a crash before the acknowledgement,
-    /// possibly nothing.
-    pub fn write(&self, batch: &Batch<D>) -> Result<()> {
+    /// possibly nothing. Returns the sequence of its last operation; an empty batch changes nothing and returns the last
+    /// one given.
+    pub fn write(&self, batch: &Batch<D>) -> Result<Sequence> {
         self.write_with(batch, self.engine.options.durability)
     }
 
     /// Applies a batch in a class of its own.
-    pub fn write_with(&self, batch: &Batch<D>, durability: Durability) -> Result<()> {
+    pub fn write_with(&self, batch: &Batch<D>, durability: Durability) -> Result<Sequence> {
         self.engine.check_open()?;
-        if batch.operations.is_empty() {
-            return Ok(());
-        }
-        let engine: &Engine<D> = &self.engine;
-        if let Some(foreign) = batch.operations.iter().find(|operation| operation.slot.store != engine.segments.store) {
-            return Err(Error::NoSuchTable { name: format!("{} (of another store)", foreign.slot.name) });
-        }
-        let _staging = batch.has_large(engine).then(|| engine.begin_staging());
-        // Large values go ahead in chunks; the batch holds only their lists.
-        let mut values = Vec::with_capacity(batch.operations.len());
-        for BatchOperation { slot, key, change } in &batch.operations {
-            values.push(match change {
-                Change::Put(value, _) | Change::Merge(value) => engine.stored(&slot.generation()?, key, value)?,
-                Change::Delete => Stored::empty(),
-                Change::DeleteRange(end) => Stored::whole(encode_range_end(0, end)),
-            });
-        }
-        let mut operations: Vec<Operation<'_>> = Vec::with_capacity(batch.operations.len());
-        for (BatchOperation { slot, key, change }, value) in batch.operations.iter().zip(&values) {
-            let generation = slot.generation()?;
-            operations.push(match change {
-                Change::Put(_, expires_ms) => engine.put_operation(generation, key, value, *expires_ms),
-                Change::Merge(_) => engine.merge_operation(generation, key, value),
-                Change::Delete => engine.delete_operation(generation, key),
-                Change::DeleteRange(_) => engine.range_operation(generation, key, &value.bytes),
-            });
-        }
-        let last = operations.len() - 1;
-        operations[..last].iter_mut().for_each(|operation| operation.append.more = true);
-        engine.write(&operations, durability)
+        self.engine.write_batch(batch, durability)
     }
 
     /// The store as it is now, for reads that go on while it changes.
@@ -203,7 +179,7 @@ impl<D: Device> Db<D> {
 /// A handle on a named table. Cheap to clone; it follows the table through truncates, and fails with
 /// [`Error::NoSuchTable`] once it was dropped.
 pub struct Table<D: Device = Disk> {
-    engine: Arc<Handle<D>>,
+    pub(crate) engine: Arc<Handle<D>>,
     pub(crate) slot: Arc<TableSlot>,
 }
 
@@ -257,14 +233,14 @@ impl<D: Device> Table<D> {
         }
     }
 
-    /// Stores a value in the store's durability class.
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    /// Stores a value in the store's durability class. Returns the write's place in the order of all writes.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<Sequence> {
         self.put_with(key, value, WriteOptions::default())
     }
 
     /// Stores a value in a class of its own ([`Durability`] will do), or until a time. A value longer than 1 MiB (or a
     /// quarter of a segment) is written in parts; it becomes visible as a whole.
-    pub fn put_with(&self, key: &[u8], value: &[u8], options: impl Into<WriteOptions>) -> Result<()> {
+    pub fn put_with(&self, key: &[u8], value: &[u8], options: impl Into<WriteOptions>) -> Result<Sequence> {
         self.engine.check_open()?;
         self.engine.check_key(key)?;
         self.engine.check_value(value)?;
@@ -275,12 +251,12 @@ impl<D: Device> Table<D> {
 
     /// Adds an operand to a key's value in the store's durability class, without reading it: the table's merge operator
     /// combines them when the key is read. At most 1 MiB, or a quarter of a segment.
-    pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+    pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<Sequence> {
         self.merge_with(key, operand, WriteOptions::default())
     }
 
     /// Adds an operand in a class of its own.
-    pub fn merge_with(&self, key: &[u8], operand: &[u8], options: impl Into<WriteOptions>) -> Result<()> {
+    pub fn merge_with(&self, key: &[u8], operand: &[u8], options: impl Into<WriteOptions>) -> Result<Sequence> {
         self.engine.check_open()?;
         self.check_merge(key, operand)?;
         let generation = self.slot.generation()?;
@@ -292,12 +268,12 @@ impl<D: Device> Table<D> {
     /// Removes all keys from `start` (inclusive) to `end` (exclusive; empty = to the table's end) in the store's
     /// durability class, atomically and in constant time; the space comes back in the background. Bounds have at most
     /// 448 bytes. Ordered tables only.
-    pub fn delete_range(&self, start: &[u8], end: &[u8]) -> Result<()> {
+    pub fn delete_range(&self, start: &[u8], end: &[u8]) -> Result<Sequence> {
         self.delete_range_with(start, end, WriteOptions::default())
     }
 
     /// Removes a range of keys in a class of its own.
-    pub fn delete_range_with(&self, start: &[u8], end: &[u8], options: impl Into<WriteOptions>) -> Result<()> {
+    pub fn delete_range_with(&self, start: &[u8], end: &[u8], options: impl Into<WriteOptions>) -> Result<Sequence> {
         self.engine.check_open()?;
         self.check_range(start, end)?;
         let end = encode_range_end(0, end);
@@ -317,7 +293,7 @@ impl<D: Device> Table<D> {
         Scan::unordered(&self.engine, generation, Arc::new(Moment::take(&self.engine)?))
     }
 
-    fn durability(&self, options: &WriteOptions) -> Durability {
+    pub(crate) fn durability(&self, options: &WriteOptions) -> Durability {
         options.durability.unwrap_or(self.engine.options.durability)
     }
 
@@ -341,12 +317,12 @@ impl<D: Device> Table<D> {
     }
 
     /// Removes a key in the store's durability class. Deleting an absent key is no error.
-    pub fn delete(&self, key: &[u8]) -> Result<()> {
+    pub fn delete(&self, key: &[u8]) -> Result<Sequence> {
         self.delete_with(key, self.engine.options.durability)
     }
 
     /// Removes a key in a class of its own.
-    pub fn delete_with(&self, key: &[u8], durability: Durability) -> Result<()> {
+    pub fn delete_with(&self, key: &[u8], durability: Durability) -> Result<Sequence> {
         self.engine.check_open()?;
         self.engine.check_key(key)?;
         let operation = self.engine.delete_operation(self.slot.generation()?, key);
@@ -361,14 +337,14 @@ impl<D: Device> Table<D> {
     }
 }
 
-struct BatchOperation {
-    slot: Arc<TableSlot>,
-    key: Vec<u8>,
-    change: Change,
+pub(crate) struct BatchOperation {
+    pub(crate) slot: Arc<TableSlot>,
+    pub(crate) key: Vec<u8>,
+    pub(crate) change: Change,
 }
 
 /// What happens to a key.
-enum Change {
+pub(crate) enum Change {
     /// This value, until then.
     Put(Vec<u8>, Option<NonZeroU64>),
     Merge(Vec<u8>),
@@ -379,7 +355,8 @@ enum Change {
 
 /// An atomic group of writes, possibly to several tables of one store. Later operations on a key win.
 pub struct Batch<D: Device = Disk> {
-    operations: Vec<BatchOperation>,
+    pub(crate) operations: Vec<BatchOperation>,
+    pub(crate) requirements: Vec<Requirement>,
     _store: std::marker::PhantomData<fn() -> D>,
 }
 
@@ -392,7 +369,7 @@ impl<D: Device> Default for Batch<D> {
 impl<D: Device> Batch<D> {
     /// An empty batch.
     pub fn new() -> Batch<D> {
-        Batch { operations: Vec::new(), _store: std::marker::PhantomData }
+        Batch { operations: Vec::new(), requirements: Vec::new(), _store: std::marker::PhantomData }
     }
 
     /// Adds a put.
@@ -448,7 +425,7 @@ impl<D: Device> Batch<D> {
         self
     }
 
-    fn has_large(&self, engine: &Engine<D>) -> bool {
+    pub(crate) fn has_large(&self, engine: &Engine<D>) -> bool {
         let limit = engine.whole_value_bytes();
         let is_large = |change: &Change| matches!(change, Change::Put(value, _) if value.len() > limit);
         self.operations.iter().any(|operation| is_large(&operation.change))

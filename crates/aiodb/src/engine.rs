@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::background::Background;
+use crate::cache::ValueCache;
 use crate::catalog::{Catalog, Generation, Settings, check_name, is_name};
 use crate::checkpoint::Checkpoints;
 use crate::commit::Commit;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::futures::Futures;
 use crate::holds::Holds;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::lmdb::codec::MAX_WHOLE_KEY_BYTES;
@@ -20,6 +22,7 @@ use crate::log::batch::{Append, SEPARATE_VALUE_BYTES};
 use crate::log::record::{Chunk, Form, Kind, chunk_list_bytes, encode_chunks};
 use crate::log::{Position, Segments};
 use crate::manifest::{Identity, Manifest, damage_error, read_file, replace_file};
+use crate::metrics::Meters;
 use crate::pins::Pins;
 use crate::reclaim::Victim;
 use crate::recovery::Recovered;
@@ -28,7 +31,7 @@ use crate::snapshot::Snapshots;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::write::Operation;
-use crate::{Compression, Durability, Error, IndexKind, Options, Result, TableOptions};
+use crate::{Compression, Durability, Error, IndexKind, Options, Result, Sequence, TableOptions};
 
 /// Values up to this length are written whole.
 const MAX_WHOLE_VALUE_BYTES: u64 = 1 << 20;
@@ -49,6 +52,8 @@ pub(crate) struct Engine<D: Device> {
     pub(crate) pins: Pins,
     /// Writers between append and publication.
     pub(crate) publishers: Pins,
+    pub(crate) cache: ValueCache,
+    pub(crate) meters: Meters,
     pub(crate) holds: Arc<Holds>,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) settling: Settling,
@@ -58,8 +63,6 @@ pub(crate) struct Engine<D: Device> {
     /// The frozen tail that is being committed, or that could not be.
     pub(crate) unfinished_commit: Mutex<Option<Frozen>>,
     pub(crate) reclaiming: Mutex<Option<Victim>>,
-    /// Held by whoever appends later copies of records.
-    pub(crate) moving: Mutex<()>,
     /// Generations that no table has any more, to be taken out of counts and indexes when the holds before the stamp are
     /// over.
     pub(crate) forgotten: Mutex<Vec<(Arc<Generation>, u64)>>,
@@ -67,6 +70,7 @@ pub(crate) struct Engine<D: Device> {
     staging: Mutex<BTreeMap<u64, u64>>,
     next_staging: AtomicU64,
     pub(crate) background: Background,
+    pub(crate) futures: Futures<D>,
     pub(crate) recovered: OnceLock<Recovered>,
     /// The store's clock, in milliseconds since 1970: how far it has come, see [`Engine::now_ms`].
     pub(crate) time_ms: AtomicU64,
@@ -128,6 +132,8 @@ impl<D: Device> Engine<D> {
         let holds = Arc::new(Holds::default());
         Engine {
             block_bytes: report.block_bytes,
+            cache: ValueCache::new(options.cache_bytes),
+            meters: Meters::default(),
             device,
             root: root.to_path_buf(),
             options,
@@ -146,11 +152,11 @@ impl<D: Device> Engine<D> {
             checkpoints: Mutex::new(checkpoints),
             unfinished_commit: Mutex::default(),
             reclaiming: Mutex::default(),
-            moving: Mutex::default(),
             forgotten: Mutex::default(),
             staging: Mutex::default(),
             next_staging: AtomicU64::new(0),
             background: Background::default(),
+            futures: Futures::default(),
             recovered: OnceLock::new(),
             time_ms: AtomicU64::new(manifest.time_ms),
             closed: AtomicBool::new(false),
@@ -265,7 +271,7 @@ impl<D: Device> Engine<D> {
         value: &[u8],
         durability: Durability,
         expires_ms: Option<NonZeroU64>,
-    ) -> Result<()> {
+    ) -> Result<Sequence> {
         let _staging = (value.len() > self.whole_value_bytes()).then(|| self.begin_staging());
         let stored = self.stored(&generation, key, value)?;
         let operation = self.put_operation(generation, key, &stored, expires_ms);
@@ -327,25 +333,37 @@ impl<D: Device> Engine<D> {
 
     /// Appends a large value's chunks; returns the list that names them. The caller has begun staging.
     pub(crate) fn write_chunks(&self, generation: &Arc<Generation>, key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
-        let mut chunks = Vec::new();
-        for part in value.chunks(self.whole_value_bytes()) {
-            let mut append = Append::new(Kind::Chunk, generation.id, key, part);
-            append.separate = true;
-            let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: 0 };
-            // The record that names the chunks is durable only if everything before it is.
-            let placed = self.write_placed(&[operation], Durability::None)?;
-            let checksum = placed[0].separate.expect("a chunk is separate");
-            chunks.push(Chunk { location: placed[0].location, checksum });
-        }
+        let parts = value.chunks(self.whole_value_bytes());
+        let chunks = parts.map(|part| self.write_chunk(generation, key, part)).collect::<Result<Vec<_>>>()?;
         Ok(encode_chunks(value.len() as u64, &chunks))
+    }
+
+    /// Appends one part of a large value.
+    pub(crate) fn write_chunk(&self, generation: &Arc<Generation>, key: &[u8], part: &[u8]) -> Result<Chunk> {
+        let mut append = Append::new(Kind::Chunk, generation.id, key, part);
+        append.separate = true;
+        let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: 0 };
+        // The record that names the chunks is durable only if everything before it is.
+        let placed = self.write_placed(&[operation], Durability::None)?;
+        let checksum = placed[0].separate.expect("a chunk is separate");
+        Ok(Chunk { location: placed[0].location, checksum })
     }
 
     /// Keeps reclaim away from chunks that no record names yet.
     pub(crate) fn begin_staging(&self) -> Staging<'_> {
+        Staging { staging: &self.staging, token: self.stage() }
+    }
+
+    /// [`Engine::begin_staging`] for those who cannot borrow: to be ended by [`Engine::unstage`].
+    pub(crate) fn stage(&self) -> u64 {
         let token = self.next_staging.fetch_add(1, Ordering::Relaxed);
         let mut staging = self.staging.lock().expect("no code panics while it stages");
         staging.insert(token, self.commit.log_end().life);
-        Staging { staging: &self.staging, token }
+        token
+    }
+
+    pub(crate) fn unstage(&self, token: u64) {
+        self.staging.lock().expect("no code panics while it stages").remove(&token);
     }
 
     /// Segments of this life or a later one may hold chunks that no record names yet.
@@ -390,7 +408,7 @@ impl<D: Device> Engine<D> {
     /// Changes of the catalog are always durable before they are visible.
     fn write_table_record(&self, kind: Kind, id: u32, name: &str, value: &[u8]) -> Result<()> {
         let append = Append::new(kind, id, name.as_bytes(), value);
-        self.write(&[Operation { generation: None, append, hash: 0 }], Durability::Sync)
+        self.write(&[Operation { generation: None, append, hash: 0 }], Durability::Sync).map(drop)
     }
 
     /// Makes everything durable, writes a checkpoint and refuses everything from then on.
@@ -399,6 +417,8 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         self.background.stop();
+        self.futures.stop();
+        self.remove_metrics_file();
         let outcome = match self.commit.failure() {
             // What can be known is on the device already; the next open recovers it.
             Some(cause) => Err(Error::Failed { cause: cause.to_string() }),
@@ -453,6 +473,11 @@ impl Stored<'static> {
     /// No value.
     pub(crate) fn empty() -> Stored<'static> {
         Stored::whole(Vec::new())
+    }
+
+    /// A list of chunks.
+    pub(crate) fn chunked(list: Vec<u8>) -> Stored<'static> {
+        Stored { bytes: Cow::Owned(list), form: Form { chunked: true, ..Form::default() } }
     }
 
     /// Bytes as they are.

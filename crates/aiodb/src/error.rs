@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The result of an operation on a store.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -109,6 +110,17 @@ pub enum Error {
         /** The limit. */
         max: usize,
     },
+    /// A condition of a batch does not hold.
+    #[error(
+        "condition {condition} of the batch (counted from 0), on a key of table `{table}`, does not hold: nothing was \
+        written; read what it is about and decide again"
+    )]
+    ConditionFailed {
+        /** Which condition, in the order in which they were added, from 0. */
+        condition: usize,
+        /** The table of its key. */
+        table: String,
+    },
     /// A snapshot, or a scan, was ended so that the store could go on.
     #[error(
         "the store ended this snapshot because too much was overwritten since, or the disk is full: take a new one"
@@ -148,6 +160,20 @@ pub enum Error {
         /** Its index. */
         kind: &'static str,
     },
+    /// The table was emptied while a value was being streamed into it.
+    #[error("the table `{name}` was emptied while a value was being written to it: nothing was stored; write it again")]
+    TableEmptied {
+        /** The name. */
+        name: String,
+    },
+    /// Where a streamed value was to come from failed.
+    #[error("the source of the value failed after {bytes} bytes: {cause}; nothing was stored")]
+    Source {
+        /** Bytes that it had given before. */
+        bytes: u64,
+        /** Its own error. */
+        cause: Arc<io::Error>,
+    },
     /// A table's name is empty, too long or not printable.
     #[error("`{name}` cannot name a table: use 1 to 255 bytes without control characters")]
     TableName {
@@ -183,6 +209,21 @@ pub enum Error {
         /** The library's message. */
         reason: String,
     },
+}
+
+impl From<Error> for io::Error {
+    /// For what reads and writes through the traits of `std::io`; the error itself can be had back by
+    /// [`io::Error::downcast`].
+    fn from(error: Error) -> io::Error {
+        let kind = match &error {
+            Error::Io { kind, .. } => *kind,
+            Error::DiskFull { .. } => io::ErrorKind::StorageFull,
+            Error::Corruption { .. } => io::ErrorKind::InvalidData,
+            Error::ValueLength { .. } => io::ErrorKind::InvalidInput,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, error)
+    }
 }
 
 fn no_merge_operator(name: Option<&str>) -> String {

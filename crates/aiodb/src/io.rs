@@ -108,6 +108,10 @@ pub trait Device: Clone + Send + Sync + 'static {
     fn report(&self) -> Report;
     /// Milliseconds of a clock that never goes back.
     fn clock_ms(&self) -> u64;
+    /// Nanoseconds of the same clock, for measuring how long things take.
+    fn clock_ns(&self) -> u64 {
+        self.clock_ms() * 1_000_000
+    }
     /// Milliseconds since 1970, as the system's clock has them: they may go back.
     fn wall_ms(&self) -> u64;
     /// A random number, for store identities and hash keys.

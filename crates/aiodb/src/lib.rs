@@ -24,15 +24,19 @@
 //! Start with [`Db`], [`Table`] and [`Options`]; what an acknowledged write means is said at [`Durability`].
 
 mod background;
+mod batch;
+mod cache;
 mod catalog;
 mod checkpoint;
 mod checksum;
 mod commit;
 mod compression;
+mod conditional;
 mod config;
 mod db;
 mod engine;
 mod error;
+mod futures;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -42,6 +46,7 @@ pub mod io;
 mod log;
 mod manifest;
 pub mod merge;
+mod metrics;
 mod pins;
 mod publish;
 mod read;
@@ -49,21 +54,28 @@ mod reader;
 mod reclaim;
 mod recovery;
 mod scan;
+mod sequence;
 mod settle;
 mod snapshot;
 mod stats;
+mod stream;
 mod sync;
 mod verify;
 mod write;
 
 pub use background::Step;
 pub use compression::Compression;
+pub use conditional::Condition;
 pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options, TableOptions, WriteOptions};
 pub use db::{Batch, Db, Table};
 pub use error::{Error, Result};
+pub use futures::{GetFuture, WriteFuture};
 pub use merge::{MergeOperator, MergeOperators};
+pub use metrics::{Distribution, Metrics};
 pub use reader::{Got, Reader};
 pub use scan::{Scan, ScanOptions};
+pub use sequence::Sequence;
 pub use snapshot::Snapshot;
 pub use stats::{Stats, TableStats};
+pub use stream::{ValueReader, ValueWriter};
 pub use verify::VerifyReport;

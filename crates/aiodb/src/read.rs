@@ -56,6 +56,10 @@ impl<D: Device> Engine<D> {
         let mut operands: Vec<Vec<u8>> = Vec::new();
         let mut base = None;
         for candidate in candidates {
+            if let Some(cached) = self.cached(candidate, generation.id, key, view) {
+                base = Some(cached.value().to_vec());
+                break;
+            }
             let found = self.with_bytes(candidate.location, |bytes| {
                 Ok(match self.interpret(generation.id, key, candidate, view, bytes)? {
                     Outcome::Value(value) => Some(Ok(Some(value.into_owned()))),
@@ -98,6 +102,7 @@ impl<D: Device> Engine<D> {
             }
             _ => found.extend(self.stack(generation, key, view)?.entries().iter().map(Entry::candidate)),
         }
+        self.meters.looked_up(found.len());
         Ok(())
     }
 
@@ -149,7 +154,8 @@ impl<D: Device> Engine<D> {
         u64::from(location.offset) < segment.written_end.load(Ordering::Acquire)
     }
 
-    /// Checks the bytes at a candidate's location and says what they are to this key.
+    /// Checks the bytes at a candidate's location and says what they are to this key. A value that a get of the present
+    /// has come upon is left in the cache.
     pub(crate) fn interpret<'a>(
         &self,
         table: u32,
@@ -159,26 +165,34 @@ impl<D: Device> Engine<D> {
         bytes: &'a [u8],
     ) -> Result<Outcome<'a>> {
         let location = candidate.location;
-        if let Some(entry) = candidate.known
-            && let Some(checksum) = entry.separate
-        {
+        let separate = candidate.known.and_then(|entry| Some((entry, entry.separate?)));
+        let (kind, form, stored) = if let Some((entry, checksum)) = separate {
             let seed = self.segments.get(location.segment).seed();
             if seed.checksum_at(location.offset, bytes) != checksum {
                 return Err(self.damaged(location, "a value whose checksum does not match"));
             }
-            return self.say(location, entry.kind, &entry.form, view, bytes);
-        }
-        let record = self.decode(location, bytes)?;
-        if record.key != key || record.table != table {
-            if candidate.known.is_some() {
-                return Err(self.damaged(location, "the index refers to the record of another key"));
+            (entry.kind, entry.form, bytes)
+        } else {
+            let record = self.decode(location, bytes)?;
+            if record.key != key || record.table != table {
+                if candidate.known.is_some() {
+                    return Err(self.damaged(location, "the index refers to the record of another key"));
+                }
+                return Ok(Outcome::Unseen);
             }
-            return Ok(Outcome::Unseen);
+            if record.sequence > view.sequence {
+                return Ok(Outcome::Unseen);
+            }
+            (record.kind, record.form, record.value)
+        };
+        let outcome = self.say(location, kind, &form, view, stored)?;
+        if let Outcome::Value(value) = &outcome
+            && form.expires_ms.is_none()
+            && view.is_present()
+        {
+            self.keep(location, table, key, value);
         }
-        if record.sequence > view.sequence {
-            return Ok(Outcome::Unseen);
-        }
-        self.say(location, record.kind, &record.form, view, record.value)
+        Ok(outcome)
     }
 
     /// What a sound record says.
@@ -277,7 +291,7 @@ impl<D: Device> Engine<D> {
         let head = (u64::from(location.offset) - start) as usize;
         let span = (head + length).next_multiple_of(block as usize);
         with_scratch(span, |buffer| {
-            let read = segment.file.read_at(&mut buffer[..span], start);
+            let read = self.timed(&self.meters.get_read_wait, || segment.file.read_at(&mut buffer[..span], start));
             let read = read.map_err(|e| Error::io("read", self.segments.path(segment.number), &e))?;
             if read < head + length {
                 return Err(self.damaged(location, "the file ends before the record does"));

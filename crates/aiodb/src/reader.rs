@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::cache::Cached;
 use crate::catalog::{Generation, TableSlot};
 use crate::engine::{Engine, Handle};
 use crate::index::{Candidate, Candidates, Location};
@@ -16,6 +17,9 @@ use crate::{Error, Result, Snapshot};
 
 /// A read up to this length uses a buffer that was registered with the device; longer ones allocate.
 const BUFFER_BYTES: usize = 8 << 10;
+
+/// After so many answers in a row that needed no device, the device is asked for finished reads.
+const MAX_STREAK: u32 = 16;
 
 /// Keeps up to `depth` gets in flight from one thread, each with at most one device read at a time.
 ///
@@ -36,13 +40,17 @@ const BUFFER_BYTES: usize = 8 << 10;
 /// # Ok(()) }
 /// ```
 pub struct Reader<D: Device> {
-    engine: Arc<Handle<D>>,
+    engine: Arc<Engine<D>>,
+    /// Keeps the store open for a reader of a user's; one of the store's own must not.
+    _handle: Option<Arc<Handle<D>>>,
     table: Arc<TableSlot>,
     reads: Reads<D::Queue>,
     gets: Vec<Get>,
     free: Vec<u32>,
     /// Gets that are answered without the device, or whose last read is in.
     answered: Vec<u32>,
+    /// Answers given since the device was last looked at.
+    streak: u32,
     /// What the last answer lies in: given back at the next call.
     held: Option<Held>,
     /// Reads as of its moment.
@@ -79,6 +87,7 @@ struct Get {
     /// What is to be applied to the value, newest first.
     operands: Vec<Vec<u8>>,
     value: Vec<u8>,
+    cached: Option<Cached>,
     answer: Option<Result<Answer>>,
 }
 
@@ -88,6 +97,8 @@ enum Answer {
     Absent,
     /// In `Get::value`.
     Copied,
+    /// In `Get::cached`.
+    Cached,
 }
 
 /// What to do with bytes that have arrived.
@@ -99,16 +110,24 @@ enum Next {
 }
 
 impl<D: Device> Reader<D> {
-    pub(crate) fn new(engine: Arc<Handle<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
+    pub(crate) fn new(handle: Arc<Handle<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
+        let mut reader = Reader::of_engine(Arc::clone(&handle.0), table, depth)?;
+        reader._handle = Some(handle);
+        Ok(reader)
+    }
+
+    /// A reader that does not keep the store open.
+    pub(crate) fn of_engine(engine: Arc<Engine<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
         if !(1..=MAX_QUEUE_DEPTH).contains(&depth) {
             return Err(Error::Option { option: "depth", value: depth.to_string(), allowed: "1 to 4096" });
         }
         let queue = engine.device.queue(depth).map_err(|e| Error::io("make a read queue for", &engine.root, &e))?;
-        let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes);
+        let (device, waits) = (engine.device.clone(), Arc::clone(&engine.meters.reader_read_wait));
+        let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes).timed(move || device.clock_ns(), waits);
         let gets = (0..depth).map(|_| Get::default()).collect();
         let free = (0..depth as u32).rev().collect();
         let answered = Vec::with_capacity(depth);
-        Ok(Reader { engine, table, reads, gets, free, answered, held: None, snapshot: None })
+        Ok(Reader { engine, _handle: None, table, reads, gets, free, answered, streak: 0, held: None, snapshot: None })
     }
 
     /// The same reader on what a snapshot sees.
@@ -130,10 +149,15 @@ impl<D: Device> Reader<D> {
     /// Starts a get; `token` comes back with its answer. Panics if there is no room. An error concerns this get, which
     /// has not been started.
     pub fn submit(&mut self, key: &[u8], token: u64) -> Result<()> {
+        self.submit_in(&Arc::clone(&self.table), key, token)
+    }
+
+    /// [`Reader::submit`] in any table of the store.
+    pub(crate) fn submit_in(&mut self, table: &Arc<TableSlot>, key: &[u8], token: u64) -> Result<()> {
         self.give_back();
         let (generation, view) = match &self.snapshot {
-            Some(snapshot) => (snapshot.generation_of(&self.table)?, snapshot.moment.view),
-            None => (self.table.generation()?, View::LATEST),
+            Some(snapshot) => (snapshot.generation_of(table)?, snapshot.moment.view),
+            None => (table.generation()?, View::LATEST),
         };
         self.engine.check_open()?;
         self.engine.check_key(key)?;
@@ -161,16 +185,23 @@ impl<D: Device> Reader<D> {
     pub fn poll(&mut self) -> Result<Option<Got<'_>>> {
         self.give_back();
         loop {
-            if let Some(number) = self.answered.pop() {
+            // Answers from the cache must not keep those of the device waiting for ever.
+            let look = self.answered.is_empty() || self.streak >= MAX_STREAK;
+            if let Some(number) = self.answered.pop_if(|_| !look) {
+                self.streak += 1;
                 self.held = Some(Held { get: number, slot: None });
-                let get = &mut self.gets[number as usize];
-                let answer = get.answer.take().expect("an answered get has its answer");
-                let answer = self.snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.moment.check()).and(answer);
-                let value = answer.map(|answer| (answer == Answer::Copied).then_some(&get.value[..]));
-                return Ok(Some(Got { token: get.token, value }));
+                let seen = self.snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.moment.check());
+                return Ok(Some(self.gets[number as usize].got(seen)));
             }
-            let polled = self.reads.poll(true).map_err(|e| Error::io("read from", &self.engine.root, &e))?;
-            let Some(Done { slot, token, outcome }) = polled else { return Ok(None) };
+            self.streak = 0;
+            let wait = self.answered.is_empty();
+            let polled = self.reads.poll(wait).map_err(|e| Error::io("read from", &self.engine.root, &e))?;
+            let Some(Done { slot, token, outcome }) = polled else {
+                if wait {
+                    return Ok(None);
+                }
+                continue;
+            };
             let number = token as u32;
             let get = &mut self.gets[number as usize];
             let location = get.location();
@@ -218,6 +249,9 @@ impl<D: Device> Reader<D> {
                 let error = self.engine.damaged(location, "the index refers to a segment that does not exist");
                 return self.answer(number, Err(error));
             };
+            if get.take_cached(&self.engine) {
+                continue;
+            }
             let length = self.engine.read_length(location);
             if !self.engine.is_written(segment, location) {
                 let mut copy = Vec::with_capacity(length);
@@ -248,6 +282,7 @@ impl<D: Device> Reader<D> {
             self.reads.release(slot);
         }
         self.free.push(held.get);
+        self.gets[held.get as usize].cached = None;
         if let Some(pin) = self.gets[held.get as usize].pin.take() {
             self.engine.pins.unpin(pin);
         }
@@ -265,6 +300,17 @@ impl<D: Device> Drop for Reader<D> {
 }
 
 impl Get {
+    /// The answer, which has been found; `seen` says whether it counts.
+    fn got(&mut self, seen: Result<()>) -> Got<'_> {
+        let answer = self.answer.take().expect("an answered get has its answer");
+        let value = seen.and(answer).map(|answer| match answer {
+            Answer::Absent => None,
+            Answer::Copied => Some(&self.value[..]),
+            Answer::Cached => self.cached.as_ref().map(Cached::value),
+        });
+        Got { token: self.token, value }
+    }
+
     fn is_complete(&self) -> bool {
         if self.chunks.is_empty() {
             self.next_candidate == self.candidates.len()
@@ -280,6 +326,24 @@ impl Get {
         } else {
             self.chunks[self.next_chunk].location
         }
+    }
+
+    /// Answers the get by what is cached of its next candidate, if that is there.
+    fn take_cached<D: Device>(&mut self, engine: &Engine<D>) -> bool {
+        if !self.chunks.is_empty() {
+            return false;
+        }
+        let generation = self.generation.as_ref().expect("a started get has its table");
+        let candidate = &self.candidates[self.next_candidate];
+        let Some(cached) = engine.cached(candidate, generation.id, &self.key, &self.view) else { return false };
+        if self.operands.is_empty() {
+            self.cached = Some(cached);
+            self.answer = Some(Ok(Answer::Cached));
+        } else {
+            self.keep(cached.value());
+            self.answer = Some(self.finish_over(engine, true));
+        }
+        true
     }
 
     /// Takes in the bytes at [`Get::location`].

@@ -82,6 +82,7 @@ impl<D: Device> Engine<D> {
         let mut current = self.reclaiming.lock().expect("no code panics while it reclaims");
         if current.is_none() {
             let Some(segment) = self.choose_victim() else { return Ok(false) };
+            self.meters.victim_live_percent.record(segment.live() * 100 / self.segments.segment_bytes);
             let (number, life, offset) = (segment.number, segment.life(), UNIT_BYTES as u64);
             let scan = Scan::new(self.segments.segment_bytes);
             *current = Some(Victim { number, life, offset, scan, alive: Vec::new(), alive_bytes: 0 });
@@ -92,6 +93,7 @@ impl<D: Device> Engine<D> {
         let emptied = self.empty_some(segment, victim);
         if let Ok(true) = emptied {
             self.retire(segment);
+            self.meters.reclaimed_segments.count();
         }
         if !matches!(emptied, Ok(false)) {
             // After an error another one may do better; this one is chosen again when it still is the emptiest.

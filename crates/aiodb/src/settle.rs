@@ -155,7 +155,10 @@ impl<D: Device> Engine<D> {
         }
         let pin = self.pins.pin();
         let outcome = match &unsettled.generation.index {
-            TableIndex::Hash(index) => self.settle_tag(index, unsettled),
+            TableIndex::Hash(index) => {
+                self.meters.settled_tags.count();
+                self.settle_tag(index, unsettled)
+            }
             TableIndex::Lmdb => Ok(Some(unsettled.key.to_vec())),
         };
         self.pins.unpin(pin);

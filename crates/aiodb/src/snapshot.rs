@@ -47,6 +47,11 @@ impl View {
     pub(crate) fn is_latest(&self) -> bool {
         self.sequence == u64::MAX
     }
+
+    /// Whether it is that of a plain get: whatever is published and has not expired by now.
+    pub(crate) fn is_present(&self) -> bool {
+        self.is_latest() && self.at_ms.is_none()
+    }
 }
 
 /// The snapshots of one store, and the versions kept for them.
@@ -281,7 +286,7 @@ impl<D: Device> Engine<D> {
     fn settled_sequence(&self) -> Result<u64> {
         let (sequence, batch) = self.commit.sequence_to_settle();
         if let Some(batch) = batch {
-            self.wait_published(batch)?;
+            self.wait_for_batch(batch)?;
             self.publishers.wait_for_present();
         }
         Ok(sequence)

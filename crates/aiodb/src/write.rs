@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use crate::catalog::Generation;
-use crate::commit::{CommitState, Guard, Open, Sealed, WORDS, buffer_bytes};
+use crate::commit::{CommitState, Guard, Open, Sealed, Turn, WORDS, buffer_bytes};
 use crate::engine::Engine;
 use crate::io::{Device, File, UNIT_BYTES, WriteSync};
 use crate::log::batch::{Append, BatchStart, OpenBatch, Placed};
@@ -21,7 +21,7 @@ use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader, put};
 use crate::log::{Claim, State};
 use crate::publish::Publication;
 use crate::sync::{Word, yield_now};
-use crate::{Durability, Error, Result};
+use crate::{Durability, Error, Result, Sequence};
 
 /// Batches of the classes `interval` and `none` are written when they have this many bytes.
 pub(crate) const BATCH_TARGET_BYTES: usize = 1 << 20;
@@ -41,32 +41,68 @@ pub(crate) struct Operation<'a> {
     pub(crate) hash: u64,
 }
 
+/// A group of operations in the log.
+pub(crate) struct Appended<'a> {
+    pub(crate) placed: PlacedList,
+    /// The batch that must be durable before the records are published, with the lock for whoever leads it.
+    pub(crate) unpublished: Option<(Guard<'a>, u64)>,
+}
+
+/// The sequence of a write is that of its last record.
+pub(crate) fn last_sequence(placed: &PlacedList) -> Sequence {
+    Sequence(placed.last().expect("a write has a record").sequence)
+}
+
 impl<D: Device> Engine<D> {
     /// Writes a group of operations atomically and returns when it is acknowledged in its class.
-    pub(crate) fn write(&self, operations: &[Operation<'_>], durability: Durability) -> Result<()> {
-        self.write_placed(operations, durability).map(drop)
+    pub(crate) fn write(&self, operations: &[Operation<'_>], durability: Durability) -> Result<Sequence> {
+        self.write_placed(operations, durability).map(|placed| last_sequence(&placed))
     }
 
     /// Like [`Engine::write`]; says where each record went.
     pub(crate) fn write_placed(&self, operations: &[Operation<'_>], durability: Durability) -> Result<PlacedList> {
+        let appended = self.append(operations, durability, None, || true)?;
+        let Appended { placed, unpublished } = appended.expect("what is always permitted is appended");
+        if let Some((state, number)) = unpublished {
+            self.timed(&self.meters.acknowledge_wait, || self.wait_durable(state, number))?;
+        }
+        Ok(placed)
+    }
+
+    /// Appends a group of operations if `permitted` says so under the commit lock, and publishes it unless its batch must
+    /// be durable first: then [`Engine::wait_durable`] is left to do. `None` means that it was not permitted.
+    pub(crate) fn append(
+        &self,
+        operations: &[Operation<'_>],
+        durability: Durability,
+        turn: Option<&Turn<'_>>,
+        permitted: impl FnOnce() -> bool,
+    ) -> Result<Option<Appended<'_>>> {
         let length = batch_bytes(operations.iter().map(|operation| &operation.append));
         if length > self.max_batch_bytes() {
             return Err(Error::BatchTooLarge { length, max: self.max_batch_bytes() });
         }
-        self.keep_bounded(operations)?;
-        let mut state = self.room_or_reclaim(operations, length)?;
+        if turn.is_none() {
+            self.keep_bounded(operations)?;
+        }
+        let mut state = self.room_or_reclaim(operations, length, turn)?;
+        if !permitted() {
+            return Ok(None);
+        }
         let open = state.open.as_mut().expect("there is room");
         let number = open.batch.start.number;
+        open.writers += 1;
         if durability == Durability::Sync {
-            let placed = operations.iter().map(|operation| open.append(operation)).collect();
+            let placed: PlacedList = operations.iter().map(|operation| open.append(operation)).collect();
+            self.commit.stripes.appended(operations, &placed);
             open.sync_wanted = true;
-            self.wait_durable(state, number)?;
-            return Ok(placed);
+            return Ok(Some(Appended { placed, unpublished: Some((state, number)) }));
         }
         let publishing = &self.commit.publishing[number as usize % WORDS];
         publishing.fetch_add(1, Ordering::Relaxed);
         let publisher = self.publishers.pin();
         let placed: PlacedList = operations.iter().map(|operation| open.batch.append(&operation.append)).collect();
+        self.commit.stripes.appended(operations, &placed);
         let due = open.batch.used_bytes() >= BATCH_TARGET_BYTES && !state.busy;
         drop(state);
         for (operation, placed) in operations.iter().zip(&placed) {
@@ -74,12 +110,13 @@ impl<D: Device> Engine<D> {
             let publication = Publication { key, hash: operation.hash, placed, kind, form, value, replayed: None };
             if let Some(generation) = operation.generation.as_ref().filter(|_| kind.is_indexed()) {
                 self.publish(generation, &publication);
+                self.commit.stripes.published(generation.id, operation.hash, kind);
             }
         }
         self.publishers.unpin(publisher);
         publishing.fetch_sub(1, Ordering::Release);
         self.background.note(durability, due);
-        Ok(placed)
+        Ok(Some(Appended { placed, unpublished: None }))
     }
 
     /// Helps with background work that this write would make more of, where that has reached a bound.
@@ -98,15 +135,22 @@ impl<D: Device> Engine<D> {
     }
 
     /// [`Engine::room_for`]; what makes room is not refused for lack of it before reclaim has done what it can.
-    fn room_or_reclaim(&self, operations: &[Operation<'_>], length: usize) -> Result<Guard<'_>> {
+    fn room_or_reclaim(
+        &self,
+        operations: &[Operation<'_>],
+        length: usize,
+        turn: Option<&Turn<'_>>,
+    ) -> Result<Guard<'_>> {
         let claim = self.claim(operations);
-        for _ in 0..MOST_RECLAIM_ROUNDS {
-            match self.room_for(operations, length, claim) {
+        // Reclaim needs a turn itself.
+        let rounds = if turn.is_some() { 0 } else { MOST_RECLAIM_ROUNDS };
+        for _ in 0..rounds {
+            match self.room_for(operations, length, claim, turn) {
                 Err(Error::DiskFull { .. }) if claim == Claim::Deletes => self.make_room()?,
                 found => return found,
             }
         }
-        self.room_for(operations, length, claim)
+        self.room_for(operations, length, claim, turn)
     }
 
     /// How much of the last free segments these operations may take.
@@ -128,23 +172,40 @@ impl<D: Device> Engine<D> {
 
     /// Makes everything appended so far durable and published.
     pub(crate) fn flush(&self) -> Result<()> {
-        let mut state = self.idle()?;
+        let state = self.idle()?;
+        self.flush_idle(state)
+    }
+
+    /// Makes everything up to a sequence durable and published, if nobody else does.
+    pub(crate) fn flush_to(&self, sequence: Sequence) -> Result<()> {
+        if self.commit.durable_sequence() >= sequence.0 {
+            return Ok(());
+        }
+        let state = self.idle()?;
+        if self.commit.durable_sequence() >= sequence.0 {
+            return Ok(());
+        }
+        self.flush_idle(state)
+    }
+
+    /// [`Engine::flush`], once nobody writes.
+    fn flush_idle(&self, mut state: Guard<'_>) -> Result<()> {
         if state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
             state.open.as_mut().expect("just seen").sync_wanted = true;
-            self.lead(state)?;
-            return Ok(());
+            return self.lead(state);
         }
         if state.dirty.is_empty() {
             return Ok(());
         }
         state.busy = true;
         let dirty = std::mem::take(&mut state.dirty);
-        let written = self.commit.completed();
+        let (written, sequence) = (self.commit.completed(), state.completed_end.1 - 1);
         drop(state);
         if let Err(error) = self.sync_segments(&dirty) {
             return Err(self.fail_batch(error));
         }
         self.commit.durable.store(written, Ordering::Release);
+        self.commit.durable_sequence.store(sequence, Ordering::Release);
         let mut state = self.commit.lock();
         self.become_idle(&mut state);
         // Who came to the open batch meanwhile waits for a leader.
@@ -171,15 +232,19 @@ impl<D: Device> Engine<D> {
         moves: &[Operation<'_>],
         still_current: impl Fn(&Operation<'_>) -> bool,
     ) -> Result<Vec<Option<Placed>>> {
-        let _one_at_a_time = self.moving.lock().expect("no code panics while it moves records");
-        let mut state = self.idle()?;
-        state.moves_turn = true;
-        drop(state);
-        let outcome = self.write_moves_in_turn(moves, still_current);
+        let _turn = self.take_turn()?;
+        self.write_moves_in_turn(moves, still_current)
+    }
+
+    /// Waits until nobody has the log to himself, and has it then.
+    pub(crate) fn take_turn(&self) -> Result<Turn<'_>> {
         let mut state = self.commit.lock();
-        state.moves_turn = false;
-        self.commit.idle.notify_all();
-        outcome
+        while state.turn {
+            self.commit.check()?;
+            state = self.wait_idle(state);
+        }
+        state.turn = true;
+        Ok(Turn(&self.commit))
     }
 
     fn write_moves_in_turn(
@@ -229,7 +294,7 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    fn wait_idle<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
+    pub(crate) fn wait_idle<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
         state.idle_waiters += 1;
         let mut state = self.commit.idle.wait(state).expect("no code panics while it holds the commit lock");
         state.idle_waiters -= 1;
@@ -245,14 +310,20 @@ impl<D: Device> Engine<D> {
 
     /// An open batch in which the operations fit, which fill `length` bytes of a new one: the current one, or the next
     /// after this caller has written it.
-    fn room_for(&self, operations: &[Operation<'_>], length: usize, claim: Claim) -> Result<Guard<'_>> {
+    fn room_for(
+        &self,
+        operations: &[Operation<'_>],
+        length: usize,
+        claim: Claim,
+        turn: Option<&Turn<'_>>,
+    ) -> Result<Guard<'_>> {
         let appends = || operations.iter().map(|operation| &operation.append);
         let mut state = self.commit.lock();
         loop {
             self.commit.check()?;
             match &state.open {
                 _ if state.closed => return Err(Error::Closed),
-                _ if state.moves_turn => state = self.wait_idle(state),
+                _ if state.turn && turn.is_none() => state = self.wait_idle(state),
                 None => self.open_batch(&mut state, length, claim, 0)?,
                 Some(open) if open.batch.fits(appends()) => return Ok(state),
                 Some(open) if open.batch.is_empty() => {
@@ -315,17 +386,18 @@ impl<D: Device> Engine<D> {
         };
         let buffer = state.buffers.pop().expect("one buffer is free when no batch is open");
         let batch = OpenBatch::open(buffer, start, crate::commit::MAX_BATCH_BYTES.min(room as usize));
-        state.open = Some(Open { batch, deferred: Vec::new(), sync_wanted: false, waiters: 0, segment_header });
+        state.open =
+            Some(Open { batch, deferred: Vec::new(), sync_wanted: false, waiters: 0, writers: 0, segment_header });
         Ok(())
     }
 
     /// Returns when a batch is written and published.
-    pub(crate) fn wait_published(&self, number: u64) -> Result<()> {
+    pub(crate) fn wait_for_batch(&self, number: u64) -> Result<()> {
         self.wait_durable(self.commit.lock(), number)
     }
 
     /// Leads the batch if nobody writes, else sleeps until its leader has made it durable or hands the lead over.
-    fn wait_durable<'a>(&'a self, mut state: Guard<'a>, number: u64) -> Result<()> {
+    pub(crate) fn wait_durable<'a>(&'a self, mut state: Guard<'a>, number: u64) -> Result<()> {
         let word = &self.commit.words[number as usize % WORDS];
         loop {
             if self.commit.completed() >= number {
@@ -351,7 +423,7 @@ impl<D: Device> Engine<D> {
 
     /// Writes the open batch for all who are in it, publishes it, and wakes them. The caller must have seen that
     /// nobody writes.
-    fn lead(&self, mut state: Guard<'_>) -> Result<()> {
+    pub(crate) fn lead(&self, mut state: Guard<'_>) -> Result<()> {
         assert!(!state.busy, "one batch is written at a time");
         let mut open = state.open.take().expect("a leader has a batch to write");
         if state.continues {
@@ -383,6 +455,7 @@ impl<D: Device> Engine<D> {
         let sealed = Arc::into_inner(sealed).expect("readers of a sealed batch hold the commit lock");
         if sealed.open.sync_wanted {
             self.commit.durable.store(number, Ordering::Release);
+            self.commit.durable_sequence.store(end.1 - 1, Ordering::Release);
         } else {
             state.dirty.push(sealed.open.batch.start.segment);
             state.dirty.sort_unstable();
@@ -439,7 +512,10 @@ impl<D: Device> Engine<D> {
             segment.file.write_at(&unit, 0, sync).map_err(|e| Error::io("write", path(), &e))?;
         }
         let bytes = sealed.open.batch.bytes(sealed.length);
-        segment.file.write_at(bytes, u64::from(start.offset), sync).map_err(|e| Error::io("write", path(), &e))?;
+        let written =
+            self.timed(&self.meters.write_wait, || segment.file.write_at(bytes, u64::from(start.offset), sync));
+        written.map_err(|e| Error::io("write", path(), &e))?;
+        self.meters.wrote_batch(sealed.length, sealed.open.batch.records(), sealed.open.writers);
         let counters = &self.commit.counters;
         counters.log_bytes.fetch_add(sealed.length as u64, Ordering::Relaxed);
         counters.batches.fetch_add(1, Ordering::Relaxed);
@@ -452,7 +528,8 @@ impl<D: Device> Engine<D> {
     fn sync_segments(&self, numbers: &[u32]) -> Result<()> {
         for &number in numbers {
             let segment = self.segments.get(number);
-            segment.file.sync().map_err(|e| Error::io("flush", self.segments.path(number), &e))?;
+            let synced = self.timed(&self.meters.flush_wait, || segment.file.sync());
+            synced.map_err(|e| Error::io("flush", self.segments.path(number), &e))?;
         }
         Ok(())
     }
@@ -468,7 +545,10 @@ impl<D: Device> Engine<D> {
             let publication = Publication::new(&record, batch.value_at(&record, placed), hash, placed);
             match record.moved {
                 Some(origin) => self.publish_move(generation, &publication, origin),
-                None => self.publish(generation, &publication),
+                None => {
+                    self.publish(generation, &publication);
+                    self.commit.stripes.published(generation.id, hash, record.kind);
+                }
             }
         }
         self.publishers.unpin(publisher);

@@ -58,7 +58,10 @@ struct Run {
 impl Run {
     fn new(kind: IndexKind, seed: u64) -> Run {
         let mut rng = Rng::with_seed(seed);
+        // Half of the runs with a cache, from one that holds few short values to one that holds everything.
+        let cache_bytes = if seed.is_multiple_of(2) { 0 } else { 4096 << Rng::with_seed(!seed).u32(..9) };
         let options = Options {
+            cache_bytes,
             background: false,
             segment_bytes: 64 << 10,
             merge_operators: MergeOperators::default().with(Append),

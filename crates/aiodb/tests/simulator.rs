@@ -168,7 +168,7 @@ impl Run {
         &mut self,
         durability: Durability,
         writes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-        write: impl FnOnce() -> aiodb::Result<()>,
+        write: impl FnOnce() -> aiodb::Result<aiodb::Sequence>,
     ) -> aiodb::Result<()> {
         if std::env::var_os("AIODB_SIM_TRACE").is_some() {
             let writes: Vec<_> = writes.iter().map(|(key, value)| one(key, value.as_ref())).collect();
@@ -187,7 +187,7 @@ impl Run {
                 self.model.durable = self.model.changes.len();
             }
         }
-        written
+        written.map(drop)
     }
 
     /// A life of the process: it ends with a crash, or with a close.

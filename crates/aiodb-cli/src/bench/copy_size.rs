@@ -109,7 +109,7 @@ pub(super) fn run(args: &CopySizeArgs) -> Result<Outcome, CliError> {
     let rows: Vec<CopySizeRow> = points.into_iter().map(|point| point.into_row(data.pairs)).collect();
     let mut notes = vec![
         format!(
-            "one thread; our store: index {}, backend {}, values read from the device each time",
+            "one thread; our store: index {}, backend {}, cache of values: 0 bytes",
             args.index.name(),
             stats.backend
         ),

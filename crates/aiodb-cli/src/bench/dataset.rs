@@ -100,9 +100,10 @@ pub(crate) struct LoadedStore {
 }
 
 impl LoadedStore {
-    /// Makes a store and puts every pair into it; everything is durable and indexed when this returns.
+    /// Makes a store and puts every pair into it; everything is durable and indexed when this returns. It has no cache
+    /// of values: each get reads the device.
     pub(crate) fn build(path: &Path, kind: IndexKind, data: Dataset) -> Result<LoadedStore, CliError> {
-        let db = Db::open(path, Options::default())?;
+        let db = Db::open(path, Options { cache_bytes: 0, ..Options::default() })?;
         let table = db.create_table(TABLE, kind)?;
         let pairs_per_batch = (LOAD_BATCH_BYTES / data.value_bytes).max(1) as u64;
         let mut value = vec![0; data.value_bytes];
@@ -118,9 +119,9 @@ impl LoadedStore {
         Ok(LoadedStore { db, table })
     }
 
-    /// Opens a store made by [`LoadedStore::build`] with a certain device backend.
-    pub(crate) fn open(path: &Path, backend: Backend) -> aiodb::Result<LoadedStore> {
-        let db = Db::open(path, Options { create: false, backend, ..Options::default() })?;
+    /// Opens a store made by [`LoadedStore::build`] with a certain device backend and a cache of this size.
+    pub(crate) fn open(path: &Path, backend: Backend, cache_bytes: u64) -> aiodb::Result<LoadedStore> {
+        let db = Db::open(path, Options { create: false, backend, cache_bytes, ..Options::default() })?;
         let table = db.table(TABLE)?;
         Ok(LoadedStore { db, table })
     }

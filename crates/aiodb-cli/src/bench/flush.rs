@@ -47,7 +47,12 @@ impl WriteTarget {
 
     /// Overwrites of 4 KiB per second, each durable when it returns (`O_DIRECT` and `RWF_DSYNC`), `in_flight` at once.
     pub(crate) fn flushes_per_s(&self, in_flight: usize, duration: Duration) -> Result<f64, CliError> {
-        self.rate(in_flight, FLUSH_BYTES, duration, |buffer, offset| write_durably(&self.file, buffer, offset))
+        self.flushes_of(FLUSH_BYTES, in_flight, duration)
+    }
+
+    /// The same with overwrites of `write_bytes`, a multiple of 4 KiB.
+    pub(crate) fn flushes_of(&self, write_bytes: usize, in_flight: usize, duration: Duration) -> Result<f64, CliError> {
+        self.rate(in_flight, write_bytes, duration, |buffer, offset| write_durably(&self.file, buffer, offset))
     }
 
     /// Bytes per second of large direct writes one after another; not flushed.
@@ -70,7 +75,7 @@ impl WriteTarget {
         let work = |buffer: AlignedBuffer, start: Instant| {
             let mut finished = 0;
             loop {
-                let offset = next.fetch_add(write_bytes as u64, Ordering::Relaxed) % FILE_BYTES;
+                let offset = next.fetch_add(write_bytes as u64, Ordering::Relaxed) % (FILE_BYTES - write_bytes as u64);
                 write(&buffer, offset)
                     .map_err(|error| CliError::failed(format!("a direct write to the disk failed: {error}")))?;
                 finished += 1;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::cache::CacheRow;
 use super::copy_size::CopySizeRow;
 use super::environment::Environment;
 use super::queue_depth::QueueDepthRow;
@@ -33,6 +34,7 @@ pub(crate) enum Rows {
     QueueDepth(Vec<QueueDepthRow>),
     CopySize(Vec<CopySizeRow>),
     Write(Vec<WriteRow>),
+    Cache(Vec<CacheRow>),
 }
 
 impl Rows {
@@ -42,6 +44,7 @@ impl Rows {
             Rows::QueueDepth(_) => "queue-depth",
             Rows::CopySize(_) => "copy-size",
             Rows::Write(_) => "write",
+            Rows::Cache(_) => "cache",
         }
     }
 }

@@ -65,6 +65,9 @@ pub(super) struct QueueDepthArgs {
     /// Seconds per point at most [default: 90; 6 with --quick]
     #[arg(long)]
     max_seconds: Option<u64>,
+    /// Cache of values in bytes; 0 measures the device, as this benchmark is meant to
+    #[arg(long, default_value_t = 0)]
+    cache_bytes: u64,
     /// A small measurement of about a minute
     #[arg(long)]
     quick: bool,
@@ -126,6 +129,7 @@ struct Plan {
     indexes: Vec<IndexKind>,
     round: Duration,
     max_rounds: usize,
+    cache_bytes: u64,
     max_point: Duration,
     /// Rounds of each way to measure the device before one is chosen.
     choosing_rounds: usize,
@@ -156,6 +160,7 @@ impl Plan {
             ),
             round: Duration::from_millis(args.round_ms.unwrap_or(if quick { 250 } else { 1000 })),
             max_rounds: args.max_rounds.max(1),
+            cache_bytes: args.cache_bytes,
             max_point: Duration::from_secs(args.max_seconds.unwrap_or(if quick { 6 } else { 90 })),
             choosing_rounds: if quick { 1 } else { 3 },
         }
@@ -171,6 +176,7 @@ pub(super) fn run(args: &QueueDepthArgs) -> Result<Outcome, CliError> {
             .to_owned(),
         format!("latency was taken for 1 in {LATENCY_SAMPLE_EVERY} gets, from submit to poll; every value was checked"),
         "device reads are counted by the disk and include those of other processes".to_owned(),
+        format!("cache of values: {} bytes", plan.cache_bytes),
     ];
     let mut rows = Vec::new();
     for &kind in &plan.indexes {
@@ -217,7 +223,7 @@ impl<'a> IndexRun<'a> {
         // The device is the same for every backend: its fastest measure is chosen once per depth and thread count.
         let mut ceilings = HashMap::new();
         for &backend in &self.plan.backends {
-            let store = match LoadedStore::open(&self.path, backend) {
+            let store = match LoadedStore::open(&self.path, backend, self.plan.cache_bytes) {
                 Ok(store) => store,
                 Err(error @ aiodb::Error::Backend { .. }) => {
                     notes.push(format!("not measured: {error}"));

@@ -55,6 +55,7 @@ fn title(rows: &Rows) -> &'static str {
         Rows::QueueDepth(_) => "Gets against queue depth",
         Rows::CopySize(_) => "Memory against device",
         Rows::Write(_) => "Writes",
+        Rows::Cache(_) => "Cached values",
     }
 }
 
@@ -114,6 +115,9 @@ fn key_figures(rows: &Rows) -> String {
             .into_iter()
             .flatten()
             .collect()
+        }
+        Rows::Cache(rows) => {
+            rows.iter().map(|row| (whole(row.gets_per_s), format!("gets/s: {}", row.in_words()))).collect()
         }
         Rows::Write(rows) => most_durable_puts(rows).into_iter().chain(rows.iter().filter_map(write_figure)).collect(),
     };

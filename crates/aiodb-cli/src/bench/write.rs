@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use aiodb::{Batch, Db, Durability, IndexKind, Options, Table as DbTable};
 use clap::Args;
+use futures::StreamExt;
+use futures::executor::block_on;
+use futures::stream::FuturesUnordered;
 use hdrhistogram::Histogram;
 
 use super::counters::BlockDevice;
@@ -50,9 +53,12 @@ pub(super) struct WriteArgs {
     /// Bytes of a value; keys have 25
     #[arg(long, value_delimiter = ',', default_value = "25,1000", value_parser = clap::value_parser!(u64).range(0..=16 << 20))]
     value_bytes: Vec<u64>,
-    /// Concurrent writers, one thread each, all putting distinct keys
+    /// Concurrent writers, one thread each (but see --futures), all putting distinct keys
     #[arg(long, value_delimiter = ',', default_value = "1,10,30,100,300", value_parser = clap::value_parser!(u64).range(1..=4096))]
     writers: Vec<u64>,
+    /// Writers are futures in flight from one thread instead of threads
+    #[arg(long)]
+    futures: bool,
     /// Length of a round in seconds
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
@@ -89,7 +95,11 @@ fn parse_class(name: &str) -> Result<Class, String> {
 pub(super) fn run(args: &WriteArgs) -> Result<Outcome, CliError> {
     let scratch = Scratch::new(&args.dir, args.keep)?;
     let mut notes = vec![
-        format!("latency was taken for 1 in {LATENCY_SAMPLE_EVERY} puts; writers are threads of one process"),
+        format!(
+            "latency was taken for 1 in {LATENCY_SAMPLE_EVERY} puts; writers are {} of one process",
+            if args.futures { "futures in flight from one thread" } else { "threads" }
+        ),
+        "cache of values: 0 bytes".to_owned(),
         "`caught up` includes sync and checkpoint: afterwards nothing is owed to the disk or the index".to_owned(),
         "bytes written are counted by the disk and include those of other processes".to_owned(),
     ];
@@ -134,7 +144,7 @@ impl Writes<'_> {
         notes: &mut Vec<String>,
     ) -> Result<(), CliError> {
         let path = dir.join(format!("{}-{}-{:?}", self.kind.name(), self.value_bytes, self.class).to_lowercase());
-        let db = Db::open(&path, Options { durability: self.durability(), ..Options::default() })?;
+        let db = Db::open(&path, Options { durability: self.durability(), cache_bytes: 0, ..Options::default() })?;
         let table = db.create_table("bench", self.kind)?;
         // Numbers are handed out once, so that every put has a key of its own.
         let next_number = AtomicU64::new(0);
@@ -190,10 +200,16 @@ impl Writes<'_> {
         let mut rounds = Rounds::default();
         for _ in 0..self.args.rounds {
             if let Some(target) = target {
-                rounds.flushes_per_s.push(target.flushes_per_s(1, DEVICE_ROUND)?);
+                let bytes = self.flush_bytes(writers);
+                rounds.flushes_per_s.push(target.flushes_of(bytes, 1, DEVICE_ROUND)?);
             }
             let before = disk.as_ref().and_then(BlockDevice::counts);
-            let round = self.run_round(table, writers, next_number)?;
+            let batches_before = db.stats().batches_written;
+            let round = match self.args.futures {
+                true => self.run_futures(table, writers, next_number),
+                false => self.run_round(table, writers, next_number),
+            }?;
+            rounds.batches += db.stats().batches_written - batches_before;
             let catching_up = Instant::now();
             db.sync()?;
             db.checkpoint()?;
@@ -231,6 +247,57 @@ impl Writes<'_> {
         round::run(writers, None, |_| Ok(()), put_until)
     }
 
+    /// Keeps puts in flight from one thread.
+    fn run_futures(&self, table: &DbTable, in_flight: usize, next_number: &AtomicU64) -> Result<Round, CliError> {
+        let duration = Duration::from_secs(self.args.seconds);
+        let value = value(self.value_bytes);
+        let put_until = |(): (), start: Instant| {
+            let deadline = start + duration;
+            let put = || {
+                let number = next_number.fetch_add(1, Ordering::Relaxed);
+                let put = table.put_async(&key(number), &value);
+                let begin = number.is_multiple_of(LATENCY_SAMPLE_EVERY).then(Instant::now);
+                async move { put.await.map(|_| begin) }
+            };
+            let mut puts: FuturesUnordered<_> = (0..in_flight).map(|_| put()).collect();
+            let mut tally = Tally { in_time: 0, finished: 0, elapsed: duration, latency_ns: empty_latencies() };
+            let mut over = false;
+            block_on(async {
+                while let Some(done) = puts.next().await {
+                    tally.finished += 1;
+                    if let Some(begin) = done? {
+                        let end = Instant::now();
+                        tally
+                            .latency_ns
+                            .record((end - begin).as_nanos() as u64)
+                            .expect("the histogram grows as needed");
+                        if end >= deadline && !over {
+                            over = true;
+                            (tally.in_time, tally.elapsed) = (tally.finished, end - start);
+                        }
+                    }
+                    if !over {
+                        puts.push(put());
+                    }
+                }
+                Ok(tally)
+            })
+        };
+        round::run(1, None, |_| Ok(()), put_until)
+    }
+
+    /// What one flush of the disk itself writes: 4 KiB, or a batch of all the futures in flight.
+    fn flush_bytes(&self, writers: usize) -> usize {
+        /// Bytes of a record besides its key and value, and what it starts on a multiple of.
+        const RECORD_BYTES: usize = 24;
+        const RECORD_ALIGNMENT: usize = 16;
+        if !self.args.futures {
+            return flush::FLUSH_BYTES;
+        }
+        let record = (RECORD_BYTES + KEY_BYTES + self.value_bytes).next_multiple_of(RECORD_ALIGNMENT);
+        (writers * record).next_multiple_of(flush::FLUSH_BYTES).min(flush::SEQUENTIAL_BYTES)
+    }
+
     fn row(&self, writers: usize, keys_before: u64, rounds: Rounds) -> StoreWrites {
         let acked = Summary::of(&rounds.acked_per_s).expect("at least one round was run");
         let caught_up = Summary::of(&rounds.caught_up_per_s).expect("at least one round was run");
@@ -245,6 +312,8 @@ impl Writes<'_> {
             key_bytes: KEY_BYTES,
             value_bytes: self.value_bytes,
             writers,
+            futures: self.args.futures,
+            device_flush_bytes: self.flush_bytes(writers),
             keys_before,
             puts: rounds.puts,
             rounds: rounds.acked_per_s.len(),
@@ -253,6 +322,7 @@ impl Writes<'_> {
             puts_per_s_acked_max: acked.max,
             puts_per_s_acked_rounds: rounds.acked_per_s,
             puts_per_s_caught_up: caught_up.median,
+            puts_per_batch: rounds.puts as f64 / rounds.batches.max(1) as f64,
             p50_us: latency_us(&rounds.latency_ns, 0.5),
             p99_us: latency_us(&rounds.latency_ns, 0.99),
             p999_us: latency_us(&rounds.latency_ns, 0.999),
@@ -269,6 +339,7 @@ struct Rounds {
     caught_up_per_s: Vec<f64>,
     flushes_per_s: Vec<f64>,
     puts: u64,
+    batches: u64,
     cpu_us: f64,
     device_bytes: Option<u64>,
     latency_ns: Histogram<u64>,
@@ -281,6 +352,7 @@ impl Default for Rounds {
             caught_up_per_s: Vec::new(),
             flushes_per_s: Vec::new(),
             puts: 0,
+            batches: 0,
             cpu_us: 0.0,
             device_bytes: Some(0),
             latency_ns: empty_latencies(),

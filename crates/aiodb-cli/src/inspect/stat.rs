@@ -1,5 +1,6 @@
 //! `aiodb stat`: all of the engine's counters, aligned for people or with units in their names for programs.
 
+use super::watch::watch;
 use crate::error::CliError;
 use crate::options::{StoreArgs, durability_name};
 use crate::output::{Exit, Output};
@@ -9,22 +10,42 @@ use clap::Args;
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Show sizes, counts and what recovery did
 #[derive(Args)]
 #[command(
     long_about = "Show the sizes and counts of a store, its tables, the device backend that was chosen and why, and \
                   what recovery did when this command opened it. Counters marked `since opening` start with this \
-                  command. With --json every name carries its unit.",
-    after_help = "Examples:\n  aiodb stat /data/store\n  aiodb stat /data/store --json | jq .live_bytes"
+                  command. With --json every name carries its unit.\n\nA store that another process has open can be \
+                  watched if that process lets it write its metrics (Options::metrics_file in the library; loads by \
+                  this command do). docs/operations.md says what each metric means.",
+    after_help = "Examples:\n  aiodb stat /data/store\n  aiodb stat /data/store --json | jq .live_bytes\n  aiodb stat \
+                  /data/store --watch=5"
 )]
 pub struct StatArgs {
     #[command(flatten)]
     store: StoreArgs,
+    /// Show the metrics of the process that has the store open, and again every so many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1",
+          value_parser = clap::value_parser!(u64).range(1..=3600))]
+    watch: Option<u64>,
+    /// Stop watching after so many times
+    #[arg(long, requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
+    times: Option<u64>,
+    /// Where that process writes its metrics [default: metrics.prom in the store]
+    #[arg(long, value_name = "FILE", requires = "watch")]
+    metrics_file: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub fn stat(args: StatArgs, output: &Output) -> Result<Exit, CliError> {
+    if let Some(seconds) = args.watch {
+        let path = args.metrics_file.unwrap_or_else(|| args.store.metrics_file());
+        watch(&path, Duration::from_secs(seconds), args.times, output)?;
+        return Ok(Exit::Success);
+    }
     let db = args.store.open()?;
     let stats = db.stats();
     db.close()?;

@@ -1,8 +1,10 @@
 //! `stat` and `verify`.
 
-use crate::{BOTH_INDEXES, Place};
+use crate::{BOTH_INDEXES, Place, Ran};
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 #[test]
 fn stat_describes_the_store() {
@@ -18,6 +20,30 @@ fn stat_describes_the_store() {
     assert_eq!(json["tables"][0]["index"], "hash");
     assert_eq!(json["tables"][0]["keys"], 1);
     assert!(json["segment_bytes"].as_u64().unwrap() > 0);
+}
+
+/// A load that waits for more input has the store open; its metrics are there after a second.
+#[test]
+fn a_store_that_another_process_has_open_can_be_watched() {
+    let place = Place::new();
+    let refused = place.run("stat", &["--watch", "--json"]).exits(3);
+    assert_eq!(refused.error_kind(), "input");
+    let mut load = place.spawn("load", &["-", "--format", "tsv"]);
+    let mut input = load.stdin.take().unwrap();
+    writeln!(input, "k\tv").unwrap();
+    input.flush().unwrap();
+    while !place.store().join("metrics.prom").exists() {
+        assert!(load.try_wait().unwrap().is_none(), "the load goes on until its input ends");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let text = place.run("stat", &["--watch", "--times", "2"]).exits(0).text();
+    assert_eq!(text.matches("records_written").count(), 2, "{text}");
+    let json = place.run("stat", &["--watch", "--times", "1", "--json"]).exits(0).json();
+    assert!(json["log_file_bytes"]["value"].as_f64().unwrap() > 0.0, "{json}");
+    drop(input);
+    Ran::ended(load).exits(0);
+    place.run("stat", &["--watch", "--times", "1"]).exits(3);
+    assert_eq!(place.get("k", &[]), b"v");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The `aiodb` command from outside: what it prints, what it leaves in the store and how it exits.
 
 mod apply;
+mod describe;
 mod inspect;
 mod interrupt;
 mod keys;

@@ -221,14 +221,14 @@ impl Run<'_> {
                 self.model.changes.pop();
                 Ok(())
             }
-            Ok(()) if !self.device.has_crashed() => {
+            Ok(_) if !self.device.has_crashed() => {
                 self.model.acknowledged = self.model.changes.len();
                 if durability == Durability::Sync {
                     self.model.durable = self.model.changes.len();
                 }
                 Ok(())
             }
-            outcome => outcome,
+            outcome => outcome.map(drop),
         }
     }
 

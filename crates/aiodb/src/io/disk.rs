@@ -126,6 +126,10 @@ impl Device for Disk {
         self.0.start.elapsed().as_millis() as u64
     }
 
+    fn clock_ns(&self) -> u64 {
+        self.0.start.elapsed().as_nanos() as u64
+    }
+
     fn wall_ms(&self) -> u64 {
         let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         // A clock before 1970 has not been set.

@@ -3,7 +3,10 @@
 
 use std::io;
 
+use std::sync::Arc;
+
 use super::{AlignedBuffer, Queue, UNIT_BYTES};
+use crate::metrics::histogram::Histogram;
 
 /// Up to this depth few reads are in flight, and holding back even a handful of them leaves the device idle.
 const SHALLOW_DEPTH: usize = 16;
@@ -18,6 +21,9 @@ const DEEP_PACE: usize = 4;
 const MAX_RETRIES: u8 = 16;
 /// The most that is asked of the device at once. A longer read goes on where the last transfer ended.
 const MAX_TRANSFER_BYTES: usize = 1 << 30;
+
+/// One read in this many is timed: reading the clock for each would cost a per cent of a fast device's reads.
+const TIMED_EVERY: u64 = 16;
 
 /// A read that came to its end. Its slot stays occupied until [`Reads::release`].
 #[derive(Debug)]
@@ -43,6 +49,14 @@ pub struct Reads<Q: Queue> {
     /// Reads given to the queue since it was last entered.
     unentered: usize,
     in_flight: usize,
+    timing: Option<Timing>,
+}
+
+/// How long reads are in flight.
+struct Timing {
+    clock_ns: Box<dyn Fn() -> u64 + Send>,
+    waits: Arc<Histogram>,
+    pushed: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,6 +85,8 @@ struct Slot<F> {
     filled: usize,
     /// The buffer of a read that does not fit into the slot's part of the arena.
     large: Option<AlignedBuffer>,
+    /// When a timed read was pushed.
+    pushed_ns: Option<u64>,
 }
 
 impl<F> Slot<F> {
@@ -86,6 +102,7 @@ impl<F> Slot<F> {
             span: 0,
             filled: 0,
             large: None,
+            pushed_ns: None,
         }
     }
 }
@@ -111,7 +128,13 @@ impl<Q: Queue> Reads<Q> {
             pace: if depth <= SHALLOW_DEPTH { SHALLOW_PACE } else { DEEP_PACE },
             unentered: 0,
             in_flight: 0,
+            timing: None,
         }
+    }
+
+    /// Records how long one read in 16 is in flight, from [`Reads::push`] to the [`Reads::poll`] that returns it.
+    pub(crate) fn timed(self, clock_ns: impl Fn() -> u64 + Send + 'static, waits: Arc<Histogram>) -> Reads<Q> {
+        Reads { timing: Some(Timing { clock_ns: Box::new(clock_ns), waits, pushed: 0 }), ..self }
     }
 
     /// Whether another read can be pushed.
@@ -145,6 +168,7 @@ impl<Q: Queue> Reads<Q> {
             span,
             filled: 0,
             large: (span > self.buffer_bytes).then(|| AlignedBuffer::new(span)),
+            pushed_ns: self.timing.as_mut().and_then(Timing::push),
         };
         self.in_flight += 1;
         self.issue(slot);
@@ -227,8 +251,19 @@ impl<Q: Queue> Reads<Q> {
         }
         read.state = if outcome.is_ok() { State::Finished } else { State::Failed };
         read.file = None;
+        if let (Some(timing), Some(pushed_ns)) = (&self.timing, read.pushed_ns) {
+            timing.waits.record((timing.clock_ns)().saturating_sub(pushed_ns));
+        }
         self.in_flight -= 1;
         Some(Done { slot, token: read.token, outcome: outcome.map(|_| ()) })
+    }
+}
+
+impl Timing {
+    /// The time, if this read is one of those that are timed.
+    fn push(&mut self) -> Option<u64> {
+        self.pushed += 1;
+        (self.pushed % TIMED_EVERY == 1).then(|| (self.clock_ns)())
     }
 }
 

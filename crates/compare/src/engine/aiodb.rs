@@ -1,4 +1,4 @@
-//! Our own engine, as a program would embed it: default options, one table.
+//! Our own engine, as a program would embed it: default options but for the cache of values, one table.
 
 use super::Engine;
 use crate::error::{Error, Result};
@@ -15,7 +15,8 @@ struct Aiodb {
 
 pub(super) fn open(directory: &Path, index: IndexKind) -> Result<Box<dyn Engine>> {
     let name = format!("aiodb-{}", index.name());
-    let db = Db::open(directory, Options::default()).map_err(Error::engine(&name, "open"))?;
+    let db =
+        Db::open(directory, Options { cache_bytes: 0, ..Options::default() }).map_err(Error::engine(&name, "open"))?;
     let table = db.table_or_create("records", index).map_err(Error::engine(&name, "create a table"))?;
     Ok(Box::new(Aiodb { name, db, table }))
 }
@@ -30,7 +31,7 @@ impl Engine for Aiodb {
     }
 
     fn put_durable(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.table.put_with(key, value, Durability::Sync).map_err(Error::engine(&self.name, "put"))
+        self.table.put_with(key, value, Durability::Sync).map(drop).map_err(Error::engine(&self.name, "put"))
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {

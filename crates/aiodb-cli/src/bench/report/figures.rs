@@ -14,6 +14,8 @@ pub(crate) fn charts(rows: &Rows) -> Vec<Chart> {
         Rows::QueueDepth(rows) => queue_depth(rows),
         Rows::CopySize(rows) => copy_size(rows),
         Rows::Write(rows) => write(rows),
+        // A handful of figures, which the table shows as well.
+        Rows::Cache(_) => Vec::new(),
     }
 }
 

@@ -24,6 +24,9 @@ pub(crate) struct StoreWrites {
     pub key_bytes: usize,
     pub value_bytes: usize,
     pub writers: usize,
+    /// The writers are futures of one thread, not threads.
+    #[serde(default)]
+    pub futures: bool,
     /// Keys in the store when the point began.
     pub keys_before: u64,
     pub puts: u64,
@@ -35,14 +38,21 @@ pub(crate) struct StoreWrites {
     pub puts_per_s_acked_rounds: Vec<f64>,
     /// Until `sync` and `checkpoint` had returned as well: nothing is owed to the disk or the index any more.
     pub puts_per_s_caught_up: f64,
+    /// Puts that shared one write to the log, on average.
+    #[serde(default)]
+    pub puts_per_batch: f64,
     pub p50_us: f64,
     pub p99_us: f64,
     pub p999_us: f64,
     pub cpu_us_per_put: f64,
     /// Written by the disk until caught up, whoever wrote, over bytes of keys and values.
     pub device_bytes_per_user_byte: Option<f64>,
-    /// The disk's own durable writes per second at 1 in flight, just before each round.
+    /// The disk's own durable writes per second at 1 in flight, just before each round: of 4 KiB, or with futures of as
+    /// much as a batch of all in flight.
     pub device_flushes_per_s: Option<f64>,
+    /// Bytes of each of these.
+    #[serde(default)]
+    pub device_flush_bytes: usize,
 }
 
 /// The disk's rate of durable writes; the median of rounds before and after everything else.
@@ -67,12 +77,13 @@ pub(crate) struct DeviceSequential {
 impl StoreWrites {
     pub(super) fn in_words(&self) -> String {
         format!(
-            "{} {} {} B + {} B, {} writers: {} puts/s, {} until caught up",
+            "{} {} {} B + {} B, {} {}: {} puts/s, {} until caught up",
             self.index,
             self.durability,
             self.key_bytes,
             self.value_bytes,
             self.writers,
+            if self.futures { "futures" } else { "writers" },
             whole(self.puts_per_s_acked),
             whole(self.puts_per_s_caught_up)
         )
@@ -90,6 +101,7 @@ pub(crate) fn tables(rows: &[WriteRow]) -> Vec<Table> {
         "min",
         "max",
         "caught up/s",
+        "puts/batch",
         "p50 µs",
         "p99 µs",
         "p99.9 µs",
@@ -127,11 +139,12 @@ fn store_cells(row: &StoreWrites) -> Vec<String> {
         row.index.clone(),
         row.durability.clone(),
         row.value_bytes.to_string(),
-        row.writers.to_string(),
+        if row.futures { format!("{} futures", row.writers) } else { row.writers.to_string() },
         whole(row.puts_per_s_acked),
         whole(row.puts_per_s_acked_min),
         whole(row.puts_per_s_acked_max),
         whole(row.puts_per_s_caught_up),
+        decimal(row.puts_per_batch, 1),
         decimal(row.p50_us, 1),
         decimal(row.p99_us, 1),
         decimal(row.p999_us, 1),

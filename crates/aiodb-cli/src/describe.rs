@@ -1,0 +1,52 @@
+//! `aiodb completion` and `aiodb man`: what shells and manuals need to know about the command, made from its own
+//! description.
+
+use crate::Cli;
+use crate::error::CliError;
+use crate::output::{Exit, Output};
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// Print a script that completes this command's arguments in a shell
+#[derive(Args)]
+#[command(after_help = "Examples:
+  aiodb completion bash > ~/.local/share/bash-completion/completions/aiodb
+  aiodb completion zsh > ~/.zfunc/_aiodb       (with ~/.zfunc in $fpath)
+  aiodb completion fish > ~/.config/fish/completions/aiodb.fish")]
+pub struct CompletionArgs {
+    /// The shell
+    shell: Shell,
+}
+
+/// Print the manual page
+#[derive(Args)]
+#[command(after_help = "Examples:
+  aiodb man | man -l -                         read it
+  aiodb man --dir /usr/local/share/man/man1    install it, with a page for each subcommand")]
+pub struct ManArgs {
+    /// Write this page and one for each subcommand into this directory instead
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+/// Runs `completion`.
+pub fn completion(args: &CompletionArgs, output: &Output) -> Result<Exit, CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "aiodb", &mut script);
+    output.bytes(&script)?;
+    Ok(Exit::Success)
+}
+
+/// Runs `man`.
+pub fn man(args: &ManArgs, output: &Output) -> Result<Exit, CliError> {
+    if let Some(dir) = &args.dir {
+        std::fs::create_dir_all(dir).map_err(CliError::Output)?;
+        clap_mangen::generate_to(Cli::command(), dir).map_err(CliError::Output)?;
+        return Ok(Exit::Success);
+    }
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(CliError::Output)?;
+    output.bytes(&page)?;
+    Ok(Exit::Success)
+}

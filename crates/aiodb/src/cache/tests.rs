@@ -1,0 +1,123 @@
+use super::{ENTRY_OVERHEAD_BYTES, Place, ValueCache};
+
+fn place(number: u64) -> Place {
+    Place { segment: (number >> 12) as u32, offset: (number as u32 & 0xfff) << 12, life: number >> 12 }
+}
+
+/// A get through the cache: true on a hit.
+fn get(cache: &ValueCache, number: u64, length: usize) -> bool {
+    let key = number.to_le_bytes();
+    if let Some(cached) = cache.get(place(number)) {
+        assert!(cached.is_of(3, &key) && !cached.is_of(4, &key) && !cached.is_of(3, &key[1..]));
+        assert_eq!(cached.value(), content(number, length), "the value at place {number}");
+        return true;
+    }
+    cache.insert(place(number), 3, &key, &content(number, length));
+    false
+}
+
+fn content(number: u64, length: usize) -> Vec<u8> {
+    (0..length as u64).map(|at| (number.wrapping_mul(31) + at) as u8).collect()
+}
+
+/// A number below `count`, small ones much more often than large ones: the popularity of the n-th is about 1/n.
+fn zipf(random: &mut fastrand::Rng, count: u64) -> u64 {
+    ((count as f64).powf(random.f64()) as u64 - 1).min(count - 1)
+}
+
+#[test]
+fn lives_segments_and_offsets_are_told_apart() {
+    let cache = ValueCache::new(1 << 20);
+    let first = Place { segment: 1, offset: 4096, life: 7 };
+    cache.insert(first, 1, b"key", b"first");
+    assert_eq!(cache.get(first).expect("just inserted").value(), b"first");
+    for other in [Place { segment: 2, ..first }, Place { offset: 8192, ..first }, Place { life: 8, ..first }] {
+        assert!(cache.get(other).is_none());
+    }
+    assert_eq!(cache.hits_and_misses(), (1, 3));
+}
+
+#[test]
+fn a_budget_of_nothing_keeps_nothing_and_counts_nothing() {
+    let cache = ValueCache::new(0);
+    assert!(!get(&cache, 1, 10) && !get(&cache, 1, 10));
+    assert_eq!((cache.used_bytes(), cache.hits_and_misses()), (0, (0, 0)));
+}
+
+#[test]
+fn the_budget_holds_for_entries_of_any_length() {
+    for budget in [100_000, 1 << 20, 5_000_000] {
+        for length in [0, 1, 100, 4096, 100_000] {
+            let cache = ValueCache::new(budget);
+            for number in 0..2 * budget / (length as u64 + ENTRY_OVERHEAD_BYTES) {
+                get(&cache, number, length);
+                assert!(cache.used_bytes() <= budget, "{} of {budget} bytes", cache.used_bytes());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_value_pushes_nothing_out() {
+    let cache = ValueCache::new(1 << 20);
+    get(&cache, 1, 100);
+    let before = cache.used_bytes();
+    get(&cache, 2, (1 << 20) / 16 / 8);
+    assert_eq!(cache.used_bytes(), before, "it takes more than its share of a shard");
+    assert!(get(&cache, 1, 100));
+}
+
+/// What is popular must stay although everything else is read once in between, ten times the cache's size. The same
+/// gets through a list in order of use, as the measure of what reading everything does to a cache that minds it.
+#[test]
+fn reading_everything_once_leaves_what_is_popular() {
+    const LENGTH: usize = 1000;
+    const FIT: usize = 2000;
+    let cache = ValueCache::new(FIT as u64 * (8 + LENGTH as u64 + ENTRY_OVERHEAD_BYTES));
+    let mut recent = Recent::default();
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut rounds = |gets: u64, recent: &mut Recent| {
+        let (mut hits, mut recent_hits) = (0, 0);
+        for _ in 0..gets {
+            let number = zipf(&mut random, 20_000);
+            hits += u64::from(get(&cache, number, LENGTH));
+            recent_hits += u64::from(recent.get(number, FIT));
+        }
+        (hits as f64 / gets as f64, recent_hits as f64 / gets as f64)
+    };
+    rounds(100_000, &mut recent);
+    let (warm, recent_warm) = rounds(20_000, &mut recent);
+    for number in 1_000_000..1_000_000 + 10 * FIT as u64 {
+        get(&cache, number, LENGTH);
+        recent.get(number, FIT);
+    }
+    let (after, recent_after) = rounds(2_000, &mut recent);
+    println!("hit rate {warm:.3}, after the scan {after:.3}; in order of use {recent_warm:.3} and {recent_after:.3}");
+    assert!(warm > recent_warm, "popularity counts for more than recency");
+    assert!(after > 0.9 * warm, "{after:.3} of gets are answered after everything was read, {warm:.3} before");
+    assert!(recent_after < 0.9 * recent_warm, "the scan is one that a cache can suffer from");
+}
+
+/// The least recently used entry leaves first: a list of numbers and when they were used last.
+#[derive(Default)]
+struct Recent {
+    used: std::collections::HashMap<u64, u64>,
+    order: std::collections::BTreeMap<u64, u64>,
+    clock: u64,
+}
+
+impl Recent {
+    fn get(&mut self, number: u64, fit: usize) -> bool {
+        self.clock += 1;
+        let before = self.used.insert(number, self.clock);
+        if let Some(before) = before {
+            self.order.remove(&before);
+        }
+        self.order.insert(self.clock, number);
+        if self.order.len() > fit {
+            let (_, oldest) = self.order.pop_first().expect("it is not empty");
+            self.used.remove(&oldest);
+        }
+        before.is_some()
+    }
+}

@@ -1,0 +1,220 @@
+//! What a store counts and times while it works.
+//!
+//! [`Meters`] is what the engine records in, [`Metrics`] what its user reads. Recording must cost next to nothing beside
+//! what it measures: counters of gets are spread over threads, the clock is read beside calls of the system, and for
+//! reads through a queue only once in a while.
+
+pub(crate) mod counter;
+mod file;
+pub(crate) mod histogram;
+mod prometheus;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::db::Db;
+use crate::engine::Engine;
+use crate::io::Device;
+use counter::Counter;
+pub use histogram::Distribution;
+use histogram::Histogram;
+
+/// What the engine records in. Times are nanoseconds.
+#[derive(Default)]
+pub(crate) struct Meters {
+    pub(crate) lookups: Counter,
+    pub(crate) ambiguous_lookups: Counter,
+    pub(crate) get_read_wait: Histogram,
+    /// Shared with the queues of readers.
+    pub(crate) reader_read_wait: Arc<Histogram>,
+    pub(crate) write_wait: Histogram,
+    pub(crate) flush_wait: Histogram,
+    pub(crate) batch_bytes: Histogram,
+    pub(crate) batch_records: Histogram,
+    pub(crate) batch_writers: Histogram,
+    pub(crate) acknowledge_wait: Histogram,
+    pub(crate) tail_commit: Histogram,
+    pub(crate) tail_committed_entries: AtomicU64,
+    pub(crate) checkpoint: Histogram,
+    pub(crate) checkpoint_bytes: AtomicU64,
+    pub(crate) settled_tags: Counter,
+    pub(crate) reclaimed_segments: Counter,
+    pub(crate) victim_live_percent: Histogram,
+    /// When the metrics file was written last, by the device's clock in milliseconds.
+    file_written_ms: AtomicU64,
+}
+
+impl Meters {
+    /// A key was looked up in its index.
+    pub(crate) fn looked_up(&self, candidates: usize) {
+        self.lookups.count();
+        if candidates > 1 {
+            self.ambiguous_lookups.count();
+        }
+    }
+
+    /// A batch was written for so many writers.
+    pub(crate) fn wrote_batch(&self, bytes: usize, records: u32, writers: u32) {
+        self.batch_bytes.record(bytes as u64);
+        self.batch_records.record(u64::from(records));
+        self.batch_writers.record(u64::from(writers));
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// Does something and records how long it took.
+    pub(crate) fn timed<T>(&self, meter: &Histogram, work: impl FnOnce() -> T) -> T {
+        let begun = self.device.clock_ns();
+        let outcome = work();
+        meter.record(self.device.clock_ns().saturating_sub(begun));
+        outcome
+    }
+
+    pub(crate) fn metrics(&self) -> Metrics {
+        let (stats, meters) = (self.stats(), &self.meters);
+        let (cache_hits, cache_misses) = self.cache.hits_and_misses();
+        let segments = stats.segments_in_use + stats.segments_free + stats.segments_retiring;
+        Metrics {
+            lookups: meters.lookups.sum(),
+            ambiguous_lookups: meters.ambiguous_lookups.sum(),
+            get_read_wait_ns: meters.get_read_wait.snapshot(),
+            reader_read_wait_ns: meters.reader_read_wait.snapshot(),
+            write_wait_ns: meters.write_wait.snapshot(),
+            flush_wait_ns: meters.flush_wait.snapshot(),
+            batch_bytes: meters.batch_bytes.snapshot(),
+            batch_records: meters.batch_records.snapshot(),
+            batch_writers: meters.batch_writers.snapshot(),
+            acknowledge_wait_ns: meters.acknowledge_wait.snapshot(),
+            log_bytes_written: stats.log_bytes_written,
+            records_written: stats.records_written,
+            tail_entries: self.lmdb.get().map_or(0, |lmdb| lmdb.tail.len() as u64),
+            tail_commit_ns: meters.tail_commit.snapshot(),
+            tail_committed_entries: meters.tail_committed_entries.load(Ordering::Relaxed),
+            checkpoint_ns: meters.checkpoint.snapshot(),
+            checkpoint_bytes_written: meters.checkpoint_bytes.load(Ordering::Relaxed),
+            checkpoint_lag_bytes: stats.checkpoint_log_lag_bytes,
+            unsettled_tags: stats.unsettled_tags,
+            settled_tags: meters.settled_tags.sum(),
+            reclaimed_segments: meters.reclaimed_segments.sum(),
+            reclaim_moved_bytes: stats.bytes_moved_by_reclaim,
+            victim_live_percent: meters.victim_live_percent.snapshot(),
+            segments_in_use: stats.segments_in_use,
+            segments_free: stats.segments_free,
+            segments_retiring: stats.segments_retiring,
+            live_bytes: stats.live_bytes,
+            dead_bytes: (stats.segments_in_use * stats.segment_bytes).saturating_sub(stats.live_bytes),
+            log_file_bytes: segments * stats.segment_bytes,
+            lmdb_file_bytes: self.lmdb.get().map_or(0, |lmdb| lmdb.disk_bytes()),
+            hash_memory_bytes: stats.tables.iter().map(|table| table.index_memory_bytes).sum(),
+            cache_hits,
+            cache_misses,
+            cache_bytes: self.cache.used_bytes(),
+            cache_budget_bytes: self.options.cache_bytes,
+            recovery_ms: stats.recovery_ms,
+            recovered_batches: stats.recovered_batches,
+            recovered_records: stats.recovered_records,
+            recovered_pending_records: stats.recovered_pending_records,
+            in_trouble: stats.trouble.is_some(),
+            write_failed: self.commit.failure().is_some(),
+        }
+    }
+}
+
+impl<D: Device> Db<D> {
+    /// Counts, sizes and times of everything that costs some, since the store was opened. Cheap enough to be asked
+    /// for every second.
+    pub fn metrics(&self) -> Metrics {
+        self.engine().metrics()
+    }
+}
+
+/// What a store has counted and timed since it was opened, and its sizes at this moment. Names end with the unit;
+/// `_ns` are nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics {
+    /// Keys looked up in an index, by gets above all.
+    pub lookups: u64,
+    /// Look-ups that led to more than one place (`hash` tables: a shared tag, or a version that is not yet settled).
+    pub ambiguous_lookups: u64,
+    /// How long blocking gets, and other reads with the calling thread, waited for the device.
+    pub get_read_wait_ns: Distribution,
+    /// The same for reads of a [`crate::Reader`], from hand-over to the poll that found them; one in 16 is timed.
+    pub reader_read_wait_ns: Distribution,
+    /// How long writes of a batch to the log took.
+    pub write_wait_ns: Distribution,
+    /// How long flushes of a segment took.
+    pub flush_wait_ns: Distribution,
+    /// Bytes of each batch, padding included.
+    pub batch_bytes: Distribution,
+    /// Records in each batch.
+    pub batch_records: Distribution,
+    /// Writes (single ones or [`crate::Batch`]es) that shared each batch.
+    pub batch_writers: Distribution,
+    /// How long writes of the class `sync` waited to be acknowledged.
+    pub acknowledge_wait_ns: Distribution,
+    /// Bytes written to the log.
+    pub log_bytes_written: u64,
+    /// Records written to the log.
+    pub records_written: u64,
+    /// Entries of `lmdb` tables that are not yet in LMDB.
+    pub tail_entries: u64,
+    /// How long commits of such entries to LMDB took.
+    pub tail_commit_ns: Distribution,
+    /// Entries committed to LMDB.
+    pub tail_committed_entries: u64,
+    /// How long checkpoints took.
+    pub checkpoint_ns: Distribution,
+    /// Bytes of checkpoint files of `hash` tables.
+    pub checkpoint_bytes_written: u64,
+    /// Bytes of log since the last checkpoint.
+    pub checkpoint_lag_bytes: u64,
+    /// Tags of `hash` tables waiting to be settled.
+    pub unsettled_tags: u64,
+    /// Tags settled.
+    pub settled_tags: u64,
+    /// Segments emptied by reclaim.
+    pub reclaimed_segments: u64,
+    /// Bytes of batches that reclaim wrote.
+    pub reclaim_moved_bytes: u64,
+    /// How much of each segment was alive when reclaim chose it, in per cent.
+    pub victim_live_percent: Distribution,
+    /// Segments that hold data.
+    pub segments_in_use: u64,
+    /// Segments ready to be written.
+    pub segments_free: u64,
+    /// Segments emptied and not yet free.
+    pub segments_retiring: u64,
+    /// Bytes that the indexes refer to.
+    pub live_bytes: u64,
+    /// Other bytes of segments in use: overwritten, deleted, padding, not yet written.
+    pub dead_bytes: u64,
+    /// Bytes of the log's files.
+    pub log_file_bytes: u64,
+    /// Bytes of LMDB's file.
+    pub lmdb_file_bytes: u64,
+    /// Memory of the indexes of `hash` tables.
+    pub hash_memory_bytes: u64,
+    /// Look-ups in the cache of values that were answered...
+    pub cache_hits: u64,
+    /// ...and that were not.
+    pub cache_misses: u64,
+    /// Memory of the cache of values.
+    pub cache_bytes: u64,
+    /// What it may take at most: [`crate::Options::cache_bytes`].
+    pub cache_budget_bytes: u64,
+    /// How long recovery took when the store was opened.
+    pub recovery_ms: u64,
+    /// Batches that it replayed.
+    pub recovered_batches: u64,
+    /// Records in them.
+    pub recovered_records: u64,
+    /// Records that it found in memory that outlived a process.
+    pub recovered_pending_records: u64,
+    /// Whether background work has failed, or writes are refused: [`crate::Stats::trouble`] says why.
+    pub in_trouble: bool,
+    /// Whether writes are refused until the store is opened again, because the outcome of one is unknown.
+    pub write_failed: bool,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+use super::{Histogram, Metrics};
+
+fn metrics() -> Metrics {
+    let times = Histogram::default();
+    for time_ns in [900, 1024, 1025, 5_000_000, 1 << 40] {
+        times.record(time_ns);
+    }
+    let shares = Histogram::default();
+    shares.record(55);
+    Metrics {
+        lookups: 12,
+        get_read_wait_ns: times.snapshot(),
+        write_wait_ns: times.snapshot(),
+        victim_live_percent: shares.snapshot(),
+        segments_free: 7,
+        recovery_ms: 1500,
+        ..Metrics::default()
+    }
+}
+
+#[test]
+fn the_text_is_what_prometheus_reads() {
+    let text = metrics().to_prometheus();
+    for lines in [
+        "# HELP aiodb_lookups_total Keys looked up in an index.\n# TYPE aiodb_lookups_total counter\naiodb_lookups_total 12\n",
+        "# TYPE aiodb_segments gauge\naiodb_segments{state=\"in_use\"} 0\naiodb_segments{state=\"free\"} 7\n",
+        "aiodb_recovery_seconds 1.5\n",
+        "# TYPE aiodb_write_wait_seconds histogram\naiodb_write_wait_seconds_bucket{le=\"0.000001024\"} 2\n\
+         aiodb_write_wait_seconds_bucket{le=\"0.000002048\"} 3\n",
+        "aiodb_write_wait_seconds_bucket{le=\"+Inf\"} 5\naiodb_write_wait_seconds_sum 1099.516630725\n\
+         aiodb_write_wait_seconds_count 5\n",
+        "aiodb_read_wait_seconds_bucket{path=\"get\",le=\"+Inf\"} 5\naiodb_read_wait_seconds_sum{path=\"get\"} 1099",
+        "aiodb_reclaim_live_ratio_bucket{le=\"0.4\"} 0\naiodb_reclaim_live_ratio_bucket{le=\"0.64\"} 1\n",
+    ] {
+        assert!(text.contains(lines), "{lines}\nis missing in\n{text}");
+    }
+}
+
+/// Each line is a comment or `name{labels} number`, each sample follows the TYPE line of its family, and buckets grow.
+#[test]
+fn every_line_has_the_form_of_the_format() {
+    let text = metrics().to_prometheus();
+    assert!(text.ends_with('\n'));
+    let (mut family, mut kind, mut bucket) = ("", "", 0.0);
+    for line in text.lines() {
+        if let Some(comment) = line.strip_prefix("# ") {
+            let mut words = comment.splitn(3, ' ');
+            let (word, name, rest) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+            match word {
+                "HELP" => assert!(rest.ends_with('.') && !rest.contains('\\'), "{line}"),
+                "TYPE" => (family, kind) = (name, rest),
+                _ => panic!("{line}"),
+            }
+            continue;
+        }
+        let (sample, number) = line.rsplit_once(' ').unwrap();
+        let number: f64 = number.parse().unwrap_or_else(|_| panic!("{line}"));
+        let name = sample.split('{').next().unwrap();
+        let suffix = name.strip_prefix(family).unwrap_or_else(|| panic!("{line} belongs to {family}"));
+        match kind {
+            "histogram" => assert!(["_bucket", "_sum", "_count"].contains(&suffix), "{line}"),
+            _ => assert_eq!(suffix, "", "{line}"),
+        }
+        assert_eq!(name.ends_with("_total"), kind == "counter", "{line}");
+        if suffix == "_bucket" {
+            assert!(number >= bucket, "{line} is below the bucket before");
+            bucket = number;
+        } else {
+            bucket = 0.0;
+        }
+    }
+}
+
+#[test]
+fn the_documentation_names_every_metric() {
+    let documentation = include_str!("../../../../docs/operations.md");
+    for family in metrics().families() {
+        let name = format!("`aiodb_{}`", family.name);
+        assert!(documentation.contains(&name), "docs/operations.md does not explain {name}");
+    }
+}

@@ -1,0 +1,185 @@
+//! What a store says of itself, and the cache of values, seen from outside: what is counted is what was done.
+
+mod support;
+
+use aiodb::{Batch, Db, Durability, IndexKind, Options, Table};
+use support::{KINDS, open, quiet, scratch, upkeep, value};
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+/// A value of one, a few or many blocks.
+fn length(number: u64) -> usize {
+    [20, 900, 1500, 4096, 9000][number as usize % 5]
+}
+
+fn with_cache(cache_bytes: u64) -> Options {
+    Options { cache_bytes, ..quiet() }
+}
+
+/// Reads every key by a get and by a reader, and checks what comes.
+fn check_all(table: &Table, keys: u64, wanted: impl Fn(u64) -> Option<Vec<u8>>) {
+    for number in 0..keys {
+        assert_eq!(table.get(&key(number)).expect("a get works"), wanted(number), "key {number}");
+    }
+    let mut reader = table.reader(8).expect("a reader can be made");
+    let mut numbers = 0..keys;
+    let mut seen = 0;
+    loop {
+        while reader.has_room() {
+            let Some(number) = numbers.next() else { break };
+            reader.submit(&key(number), number).expect("a get can be submitted");
+        }
+        let Some(got) = reader.poll().expect("the reader works") else { break };
+        assert_eq!(got.value.expect("a get works").map(<[u8]>::to_vec), wanted(got.token), "key {}", got.token);
+        seen += 1;
+    }
+    assert_eq!(seen, keys);
+}
+
+#[test]
+fn a_cached_value_is_read_once_from_the_device() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &with_cache(32 << 20));
+        for number in 0..100 {
+            table.put(&key(number), &value(number, length(number))).expect("a put works");
+        }
+        check_all(&table, 100, |number| Some(value(number, length(number))));
+        let once = db.metrics();
+        assert_eq!((once.cache_misses, once.cache_hits), (100, 100), "{}: the reader finds all", kind.name());
+        assert_eq!(once.get_read_wait_ns.count(), 100, "{}", kind.name());
+        check_all(&table, 100, |number| Some(value(number, length(number))));
+        let twice = db.metrics();
+        assert_eq!((twice.cache_misses, twice.cache_hits), (100, 300), "{}", kind.name());
+        assert_eq!((twice.get_read_wait_ns.count(), twice.reader_read_wait_ns.count()), (100, 0));
+        assert!(twice.cache_bytes > 0 && twice.cache_bytes <= twice.cache_budget_bytes);
+    }
+}
+
+#[test]
+fn without_a_cache_every_get_reads_the_device() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &with_cache(0));
+        table.put(&key(1), b"value").expect("a put works");
+        for _ in 0..3 {
+            assert!(table.get(&key(1)).expect("a get works").is_some());
+        }
+        let metrics = db.metrics();
+        assert_eq!((metrics.cache_hits, metrics.cache_misses, metrics.cache_bytes), (0, 0, 0));
+        assert_eq!(metrics.get_read_wait_ns.count(), 3, "{}", kind.name());
+    }
+}
+
+/// Keys are overwritten and deleted, their segments emptied and used for other keys, while the cache remembers places of
+/// all of them.
+#[test]
+fn what_was_cached_never_comes_back_after_overwrites_moves_and_reuse_of_segments() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &with_cache(8 << 20));
+        let keys = 400;
+        let mut reused = 0;
+        for round in 0..12u64 {
+            for number in 0..keys {
+                if (number + round).is_multiple_of(7) {
+                    table.delete_with(&key(number), Durability::None).expect("a delete works");
+                } else if !(number + round).is_multiple_of(5) || round == 0 {
+                    let seed = number + round * 1000;
+                    table.put_with(&key(number), &value(seed, length(number)), Durability::None).expect("a put works");
+                }
+            }
+            let wanted = |number: u64| {
+                let changed = |round: &u64| !(number + round).is_multiple_of(5) || *round == 0;
+                let last = (0..=round).rev().find(|round| (number + round).is_multiple_of(7) || changed(round));
+                let round = last.filter(|round| !(number + round).is_multiple_of(7))?;
+                Some(value(number + round * 1000, length(number)))
+            };
+            check_all(&table, keys, wanted);
+            upkeep(&db);
+            check_all(&table, keys, wanted);
+            reused = db.metrics().reclaimed_segments;
+        }
+        assert!(reused >= 4, "{}: segments are used again: {reused}", kind.name());
+        assert!(db.metrics().cache_hits > 1000, "{}: the cache answers", kind.name());
+    }
+}
+
+#[test]
+fn writes_checkpoints_and_reclaim_are_counted() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &with_cache(0));
+        let before = db.metrics();
+        for number in 0..10 {
+            table.put(&key(number), b"durable").expect("a put works");
+        }
+        let mut batch = Batch::new();
+        for number in 0..5 {
+            batch.put(&table, &key(number), b"together").expect("it fits");
+        }
+        db.write(&batch).expect("a batch works");
+        let after = db.metrics();
+        assert_eq!(after.acknowledge_wait_ns.count() - before.acknowledge_wait_ns.count(), 11);
+        assert_eq!(after.batch_writers.sum() - before.batch_writers.sum(), 11, "each write is in one batch");
+        assert_eq!(after.batch_records.sum() - before.batch_records.sum(), 15);
+        assert_eq!(after.records_written - before.records_written, 15);
+        assert_eq!(after.batch_bytes.sum(), after.log_bytes_written);
+        assert_eq!(after.write_wait_ns.count(), after.batch_bytes.count());
+        for round in 0..30 {
+            for number in 0..1000 {
+                let value = value(number + round, 1000);
+                table.put_with(&key(number), &value, Durability::None).expect("a put works");
+            }
+            upkeep(&db);
+        }
+        let end = db.metrics();
+        assert!(end.reclaimed_segments > 0 && end.victim_live_percent.count() >= end.reclaimed_segments);
+        assert!(end.checkpoint_ns.count() > 0 && end.flush_wait_ns.count() > 0);
+        let (tail, tags) = (end.tail_committed_entries, end.settled_tags);
+        match kind {
+            IndexKind::Lmdb => assert!(tail > 0 && end.tail_commit_ns.count() > 0 && end.lmdb_file_bytes > 0),
+            IndexKind::Hash => assert!(tags > 0 && end.checkpoint_bytes_written > 0 && end.hash_memory_bytes > 0),
+        }
+        let stats = db.stats();
+        assert_eq!((end.live_bytes, end.segments_in_use), (stats.live_bytes, stats.segments_in_use));
+        assert!(end.dead_bytes + end.live_bytes >= end.segments_in_use * stats.segment_bytes);
+        assert!(!end.in_trouble && !end.write_failed);
+    }
+}
+
+#[test]
+fn an_open_store_keeps_its_metrics_file_and_a_closed_one_has_none() {
+    let directory = scratch();
+    let file = directory.path().join("metrics.prom");
+    let options = Options { metrics_file: Some(file.clone()), background: true, ..with_cache(0) };
+    let db = Db::open(directory.path(), options).expect("a store can be made");
+    while !file.exists() {
+        assert!(db.stats().trouble.is_none(), "{:?}", db.stats().trouble);
+        std::thread::yield_now();
+    }
+    let text = std::fs::read_to_string(&file).expect("it is replaced as a whole");
+    assert!(
+        text.contains("# TYPE aiodb_lookups_total counter\n") && text.ends_with("aiodb_write_failed 0\n"),
+        "{text}"
+    );
+    db.close().expect("the store can be closed");
+    assert!(!file.exists(), "a closed store has no metrics");
+}
+
+#[test]
+fn a_metrics_file_that_cannot_be_written_is_trouble_and_nothing_else() {
+    let directory = scratch();
+    let file = directory.path().join("no such directory").join("metrics.prom");
+    let options = Options { metrics_file: Some(file), background: true, ..with_cache(0) };
+    let (db, table) = open(directory.path(), IndexKind::Hash, &options);
+    while !db.metrics().in_trouble {
+        std::thread::yield_now();
+    }
+    let trouble = db.stats().trouble.expect("it says why");
+    assert!(trouble.contains("metrics.prom"), "{trouble}");
+    table.put(&key(1), b"v").expect("a put works");
+    db.close().expect("the store can be closed");
+}

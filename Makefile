@@ -70,6 +70,14 @@ fuzz: compiler ## Fuzz the decoders and whole operation sequences (SECONDS_EACH=
 race: compiler ## Run the engine's threads in thousands of chosen orders (SCHEDULES=)
 	AIODB_SCHEDULES=$(SCHEDULES) $(CARGO) test --locked --package aiodb --features shuttle --lib --test interleavings interleavings
 
+.PHONY: sim
+sim: compiler ## Crash the engine on a simulated machine, against a model (SEEDS=1000, MINUTES=)
+	$(CARGO) run --locked --profile sim --package aiodb-sim -- $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES))
+
+.PHONY: sim-planted
+sim-planted: compiler ## Plant known bugs in the engine one by one: the simulator must find each
+	$(CARGO) run --locked --profile sim --package aiodb-sim --features planted-bugs -- --planted all
+
 .PHONY: check
 check: compiler ## Check formatting, lints and documentation, then run all tests
 	scripts/install-packages.sh shellcheck
@@ -87,6 +95,16 @@ bench: release ## Measure everything against the limits of the disk under build/
 	$(AIODB) bench copy-size --dir $(BENCH) --report $(BENCH)/report.html
 	$(AIODB) bench write --dir $(BENCH) --report $(BENCH)/report.html
 	@echo "The report with the figures: $(CURDIR)/$(BENCH)/report.html"
+
+.PHONY: bench-disks
+bench-disks: release ## Measure a store on one and on two disks, which are throttled loop devices; as root
+	scripts/install-packages.sh fio e2fsprogs
+	mkdir -p $(BENCH)
+	for count in 1 2; do \
+		scripts/throttled-disks.sh $(BENCH) $$count 2000 $(AIODB) bench queue-depth --pairs 100000 --threads 1 \
+			--index lmdb --backends uring --depths 64,256 --max-seconds 20 --json-file $(BENCH)/throttled-disks-$$count.json; \
+	done
+	@echo "The figures: $(CURDIR)/$(BENCH)/throttled-disks-{1,2}.json"
 
 .PHONY: bench-compare-writes
 bench-compare-writes: compiler ## Measure durable puts beside RocksDB, which is built from source (an hour)

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::io::Device;
+use crate::planted::{self, Bug};
 use crate::{Durability, Error, Result};
 
 /// The writer looks at the open batch at least this often, so that `none` leaves nothing in memory for long.
@@ -37,6 +38,17 @@ pub enum Step {
     Reclaim,
     /// Make free segments ahead of need, and free those that nobody needs any more.
     Prepare,
+    /// What the writer's thread does when it wakes: write or flush the open batch if it is due by the clock.
+    WriteBehind,
+    /// What the other thread does when it wakes: a bit of everything that is due.
+    Upkeep,
+}
+
+/// When the writer did its work last, in milliseconds of the device's clock.
+#[derive(Default)]
+struct Written {
+    flush: u64,
+    write: u64,
 }
 
 /// Wakes and stops the threads.
@@ -46,6 +58,7 @@ pub(crate) struct Background {
     signal: Mutex<bool>,
     woken: Condvar,
     stopped: AtomicBool,
+    last: Mutex<Written>,
     /// The shortest interval, in milliseconds, that a write asked for; 0 = none did.
     interval_ms: AtomicU64,
 }
@@ -75,6 +88,7 @@ impl Background {
     /// Half the shortest interval: a write waits at most that long for its flush to begin.
     fn flush_period(&self) -> Option<Duration> {
         let interval = self.interval_ms.load(Ordering::Relaxed);
+        let interval = if planted::is_on(Bug::IntervalTooLong) { 4 * interval } else { interval };
         (interval > 0).then(|| Duration::from_millis(interval / 2).max(MIN_FLUSH_PERIOD))
     }
 
@@ -116,31 +130,17 @@ pub(crate) fn start<D: Device>(engine: &Arc<Engine<D>>) -> Result<()> {
 
 /// Writes open batches of the classes that do not wait, and flushes for `interval`.
 fn write_out<D: Device>(engine: Weak<Engine<D>>) {
-    let mut last_flush = 0;
-    let mut last_write = 0;
     loop {
         let Some(engine) = engine.upgrade() else { return };
         if engine.background.stopped.load(Ordering::SeqCst) {
             return;
         }
-        let now = engine.device.clock_ms();
-        let period = engine.background.flush_period();
-        let outcome = if period.is_some_and(|period| now >= last_flush + period.as_millis() as u64) {
-            (last_flush, last_write) = (now, now);
-            engine.flush()
-        } else if engine.write_is_due(now >= last_write + WRITER_PERIOD.as_millis() as u64) {
-            last_write = now;
-            engine.write_open_batch()
-        } else {
-            Ok(())
-        };
+        let (outcome, rest) = engine.write_behind();
         if let Err(error) = outcome {
             engine.note_trouble(&error);
         }
         engine.refresh_metrics_file();
-        let next_flush =
-            period.map(|period| Duration::from_millis((last_flush + period.as_millis() as u64).saturating_sub(now)));
-        engine.background.sleep(next_flush.unwrap_or(WRITER_PERIOD).clamp(MIN_FLUSH_PERIOD, WRITER_PERIOD));
+        engine.background.sleep(rest);
     }
 }
 
@@ -165,6 +165,9 @@ fn maintain<D: Device>(engine: Weak<Engine<D>>) {
 impl<D: Device> Engine<D> {
     /// One bounded piece of background work.
     pub(crate) fn step(&self, step: Step) -> Result<()> {
+        if self.options.read_only {
+            self.commit.check()?;
+        }
         match step {
             Step::Write => self.write_open_batch(),
             Step::Flush => self.flush(),
@@ -179,7 +182,27 @@ impl<D: Device> Engine<D> {
                 self.release_retired()?;
                 self.segments.replenish()
             }
+            Step::WriteBehind => self.write_behind().0,
+            Step::Upkeep => self.maintain_once().map(drop),
         }
+    }
+
+    /// Writes or flushes what is due; says how long there is nothing more to do.
+    fn write_behind(&self) -> (Result<()>, Duration) {
+        let now = self.device.clock_ms();
+        let period = self.background.flush_period().map(|period| period.as_millis() as u64);
+        let mut last = self.background.last.lock().expect("no code panics while it writes behind");
+        let outcome = if period.is_some_and(|period| now >= last.flush + period) {
+            (last.flush, last.write) = (now, now);
+            self.flush()
+        } else if self.write_is_due(now >= last.write + WRITER_PERIOD.as_millis() as u64) {
+            last.write = now;
+            self.write_open_batch()
+        } else {
+            Ok(())
+        };
+        let next_flush = period.map(|period| Duration::from_millis((last.flush + period).saturating_sub(now)));
+        (outcome, next_flush.unwrap_or(WRITER_PERIOD).clamp(MIN_FLUSH_PERIOD, WRITER_PERIOD))
     }
 
     /// A round of upkeep; true if there is more to do at once.

@@ -13,12 +13,13 @@ use crate::error::Error;
 use crate::index::hash::{HashIndex, SHARDS};
 use crate::index::ranges::MAX_RANGES;
 use crate::index::tail::Frozen;
-use crate::io::{Access, Device, File, WriteSync};
+use crate::io::{Access, Device, File, InPhase, Phase, WriteSync};
 use crate::log::segment::{Damage, FORMAT_VERSION, put, u32_at, u64_at};
 use crate::log::{Position, Segment, State};
 use crate::manifest::{
     Manifest, ManifestSegment, ManifestTable, new_name, read_file, remove_failed, rename_durably, replace_file,
 };
+use crate::planted::{self, Bug};
 use crate::settle::Unsettled;
 
 pub(crate) const HASH_MAGIC: &[u8; 8] = b"AIODBHSH";
@@ -53,27 +54,35 @@ pub(crate) struct Checkpoints {
 impl<D: Device> Engine<D> {
     /// Makes a checkpoint of everything published so far. Writers go on meanwhile.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        self.checkpoint_making_room(false)
+        self.checkpoint_making_room(false, &mut |_| Ok(()))
+    }
+
+    /// Makes a checkpoint and calls `remember` before any other can be made, while all files that it names are there.
+    pub(crate) fn checkpoint_and(&self, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
+        self.checkpoint_making_room(false, remember)
     }
 
     /// The last checkpoint: refuses writes first, so that nothing comes after it.
     pub(crate) fn close_log(&self) -> Result<()> {
         self.commit.close();
-        self.checkpoint_making_room(true)
+        self.checkpoint_making_room(true, &mut |_| Ok(()))
     }
 
     /// On a full disk a checkpoint may find no room for its files, without which no segment can be freed: then a segment
     /// of the reserve makes room for them.
-    fn checkpoint_making_room(&self, closed: bool) -> Result<()> {
-        match self.timed(&self.meters.checkpoint, || self.checkpoint_as(closed)) {
-            Err(error) if error.is_full() && self.segments.give_back_one()? => self.checkpoint_as(closed),
+    fn checkpoint_making_room(&self, closed: bool, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
+        match self.timed(&self.meters.checkpoint, || self.checkpoint_as(closed, remember)) {
+            Err(error) if error.is_full() && self.segments.give_back_one()? => self.checkpoint_as(closed, remember),
             made => made,
         }
     }
 
-    fn checkpoint_as(&self, closed: bool) -> Result<()> {
+    fn checkpoint_as(&self, closed: bool, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
-        self.flush()?;
+        let _phase = InPhase::enter(&self.device, Phase::Checkpoint);
+        if !planted::is_on(Bug::CheckpointAheadOfLog) {
+            self.flush()?;
+        }
         let number = {
             let mut checkpoints = self.checkpoints();
             checkpoints.begun += 1;
@@ -90,13 +99,16 @@ impl<D: Device> Engine<D> {
             }
         }
         // An index may lag the durable log, never lead it: what the shards say beyond the position must be durable.
-        self.flush()?;
+        if !planted::is_on(Bug::CheckpointAheadOfLog) {
+            self.flush()?;
+        }
         let manifest = Manifest { closed, ..self.manifest(number, position, next_sequence) };
         let bytes = manifest.encode(&self.segments.store);
         replace_file(&self.device, &self.root.join("MANIFEST"), &bytes)?;
         replace_file(&self.device, &self.root.join("MANIFEST.copy"), &bytes)?;
         self.checkpoints().durable = number;
         self.commit.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        remember(&manifest)?;
         self.remove_old_checkpoints(&manifest)?;
         self.release_retired()
     }
@@ -119,7 +131,10 @@ impl<D: Device> Engine<D> {
 
     fn commit_frozen(&self, frozen: &mut Frozen) -> Result<()> {
         // Durable in the log first. This also publishes every write that is older than an entry of the tail.
-        self.flush()?;
+        if !planted::is_on(Bug::CheckpointAheadOfLog) {
+            self.flush()?;
+        }
+        let _phase = InPhase::enter(&self.device, Phase::IndexCommit);
         self.timed(&self.meters.tail_commit, || {
             self.lmdb().commit(frozen, &mut |table, dead, until| self.count_dead(table, dead, until))
         })?;
@@ -131,7 +146,8 @@ impl<D: Device> Engine<D> {
     /// Commits the tail when it has reached its bound; a writer that finds it so helps or waits.
     pub(crate) fn keep_tail_bounded(&self) -> Result<()> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
-        if !lmdb.tail.is_full() {
+        // What a store that is open for reading only has in its tail stays there.
+        if !lmdb.tail.is_full() || self.options.read_only {
             return Ok(());
         }
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
@@ -243,7 +259,10 @@ impl<D: Device> Engine<D> {
             }
         }
         // Taken after the last shard: nothing that it holds twice is missing here.
-        let unsettled = self.settling.hashes(generation.id);
+        let mut unsettled = self.settling.hashes(generation.id);
+        if planted::is_on(Bug::UnsettledTagsForgotten) {
+            unsettled.clear();
+        }
         out.extend_from_slice(&(unsettled.len() as u64).to_le_bytes());
         unsettled.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
         let checksum = crc32c(&out);
@@ -302,7 +321,7 @@ impl<D: Device> Engine<D> {
             position,
             next_sequence,
             next_life,
-            next_table: self.catalog.next_id(),
+            next_table: if planted::is_on(Bug::TableIdsReused) { 0 } else { self.catalog.next_id() },
             time_ms: self.now_ms(),
             tables,
             segments,
@@ -340,11 +359,14 @@ impl<D: Device> Engine<D> {
         let mut checkpoints = self.checkpoints();
         let durable = checkpoints.durable;
         let is_free = |retired: &Retired| {
-            retired.checkpoint < durable && retired.epoch + 2 <= epoch && self.holds.are_over(retired.hold)
+            (retired.checkpoint < durable || planted::is_on(Bug::FreedBeforeCheckpoint))
+                && (retired.epoch + 2 <= epoch || planted::is_on(Bug::FreedUnderReader))
+                && self.holds.are_over(retired.hold)
         };
         let (free, kept): (Vec<_>, Vec<_>) = checkpoints.retired.drain(..).partition(is_free);
         checkpoints.retired = kept;
         drop(checkpoints);
+        let _phase = (!free.is_empty()).then(|| InPhase::enter(&self.device, Phase::SegmentReuse));
         for retired in free {
             self.segments.release(self.segments.get(retired.number))?;
         }
@@ -372,7 +394,7 @@ impl<D: Device> Engine<D> {
         Ok(Some(()))
     }
 
-    fn hash_checkpoint_path(&self, table: u32, number: u64) -> PathBuf {
+    pub(crate) fn hash_checkpoint_path(&self, table: u32, number: u64) -> PathBuf {
         self.root.join("index").join(format!("hash-{table:08}-{number:08}.ckp"))
     }
 

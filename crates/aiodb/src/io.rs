@@ -17,7 +17,7 @@ mod threads;
 mod uring;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use buffer::{AlignedBuffer, Mapping};
 pub use disk::Disk;
@@ -76,6 +76,72 @@ pub struct Report {
     pub fallbacks: Vec<String>,
 }
 
+/// A part of the engine's work, as far as it matters where in it a crash falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// A batch is written to its segment.
+    Append,
+    /// What was written before becomes durable.
+    Flush,
+    /// Records become visible in their indexes.
+    Publish,
+    /// An index on disk takes up its tail.
+    IndexCommit,
+    /// The indexes' durable state is brought up to the log.
+    Checkpoint,
+    /// The log leaves a segment and goes on in another one.
+    Cut,
+    /// Live records are appended again.
+    ReclaimMove,
+    /// An emptied segment is freed, or begins its next life.
+    SegmentReuse,
+    /// A table is made.
+    TableCreate,
+    /// A table is dropped.
+    TableDrop,
+    /// A table is emptied.
+    TableTruncate,
+    /// A store is opened.
+    Recovery,
+}
+
+impl Phase {
+    /// All of them.
+    pub const ALL: [Phase; 12] = [
+        Phase::Append,
+        Phase::Flush,
+        Phase::Publish,
+        Phase::IndexCommit,
+        Phase::Checkpoint,
+        Phase::Cut,
+        Phase::ReclaimMove,
+        Phase::SegmentReuse,
+        Phase::TableCreate,
+        Phase::TableDrop,
+        Phase::TableTruncate,
+        Phase::Recovery,
+    ];
+}
+
+/// Tells the device that the engine is in a phase, until this is dropped. It costs nothing on a device that does not ask.
+pub(crate) struct InPhase<'a, D: Device> {
+    device: &'a D,
+    phase: Phase,
+}
+
+impl<'a, D: Device> InPhase<'a, D> {
+    pub(crate) fn enter(device: &'a D, phase: Phase) -> InPhase<'a, D> {
+        device.mark(phase, true);
+        InPhase { device, phase }
+    }
+}
+
+impl<D: Device> Drop for InPhase<'_, D> {
+    fn drop(&mut self) {
+        self.device.mark(self.phase, false);
+    }
+}
+
 /// The outside world of one store.
 pub trait Device: Clone + Send + Sync + 'static {
     /// An open file; clones share it.
@@ -102,6 +168,11 @@ pub trait Device: Clone + Send + Sync + 'static {
     fn map(&self, path: &Path, length: usize) -> io::Result<Mapping>;
     /// Takes the exclusive lock on `path`. `Ok(Err(holder))` names who holds it.
     fn lock(&self, path: &Path) -> io::Result<Result<Self::Lock, String>>;
+    /// Takes a lock on `path` that excludes [`Device::lock`], but not this, and writes nothing. A device on which nobody
+    /// else reads takes the exclusive lock.
+    fn lock_shared(&self, path: &Path) -> io::Result<Result<Self::Lock, String>> {
+        self.lock(path)
+    }
     /// A new read queue that can hold `depth` reads (1 to [`MAX_QUEUE_DEPTH`]) in flight.
     fn queue(&self, depth: usize) -> io::Result<Self::Queue>;
     /// What was found at probing.
@@ -116,6 +187,13 @@ pub trait Device: Clone + Send + Sync + 'static {
     fn wall_ms(&self) -> u64;
     /// A random number, for store identities and hash keys.
     fn random(&self) -> u64;
+    /// Where in the file system of the kernel a file lies that a library opens by itself: LMDB's.
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_path_buf())
+    }
+    /// The engine begins or ends a phase; for simulators, which crash there and count where they did.
+    #[inline]
+    fn mark(&self, _phase: Phase, _begins: bool) {}
 }
 
 /// An open file. All offsets and lengths are in bytes.

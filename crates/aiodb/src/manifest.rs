@@ -9,6 +9,7 @@ use crate::log::segment::{
     Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, put, seal_header, u16_at, u32_at, u64_at,
 };
 use crate::log::{POSITION_BYTES, Position};
+use crate::planted::{self, Bug};
 use crate::{Error, Result};
 
 const MANIFEST_MAGIC: &[u8; 8] = b"AIODBMAN";
@@ -19,6 +20,10 @@ const MANIFEST_HEADER_BYTES: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) store: [u8; 16],
+    /// Which of the store's directories this is...
+    pub(crate) ordinal: u16,
+    /// ...of how many.
+    pub(crate) count: u16,
     pub(crate) segment_bytes: u64,
     pub(crate) hash_seed: u64,
 }
@@ -27,7 +32,8 @@ impl Identity {
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut out = [0; HEADER_BYTES];
         put(&mut out, 16, &self.store);
-        put(&mut out, 34, &1u16.to_le_bytes());
+        put(&mut out, 32, &self.ordinal.to_le_bytes());
+        put(&mut out, 34, &self.count.to_le_bytes());
         put(&mut out, 40, &self.segment_bytes.to_le_bytes());
         put(&mut out, 48, &self.hash_seed.to_le_bytes());
         seal_header(&mut out, IDENTITY_MAGIC);
@@ -36,7 +42,12 @@ impl Identity {
 
     pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Identity, Damage> {
         check_header(bytes, IDENTITY_MAGIC, "not a store's identity")?;
-        Ok(Identity { store: array(bytes, 16), segment_bytes: u64_at(bytes, 40), hash_seed: u64_at(bytes, 48) })
+        let (ordinal, count) = (u16_at(bytes, 32), u16_at(bytes, 34));
+        if ordinal >= count {
+            return Err(Damage::Foreign("a directory beyond the store's last"));
+        }
+        let (segment_bytes, hash_seed) = (u64_at(bytes, 40), u64_at(bytes, 48));
+        Ok(Identity { store: array(bytes, 16), ordinal, count, segment_bytes, hash_seed })
     }
 }
 
@@ -217,7 +228,8 @@ pub(crate) fn read_file<D: Device>(device: &D, path: &Path) -> Result<Option<Vec
 pub(crate) fn replace_file<D: Device>(device: &D, path: &Path, bytes: &[u8]) -> Result<()> {
     let new_path = new_name(path);
     let file = device.open(&new_path, Access::CREATE).map_err(|e| Error::io("create", &new_path, &e))?;
-    let written = file.truncate(0).and_then(|()| file.write_at(bytes, 0, WriteSync::Later)).and_then(|()| file.sync());
+    let flush = || if planted::is_on(Bug::ManifestUnflushed) { Ok(()) } else { file.sync() };
+    let written = file.truncate(0).and_then(|()| file.write_at(bytes, 0, WriteSync::Later)).and_then(|()| flush());
     written.map_err(|e| remove_failed(device, &new_path, &e))?;
     rename_durably(device, &new_path, path)
 }
@@ -233,6 +245,9 @@ pub(crate) fn remove_failed<D: Device>(device: &D, new_path: &Path, error: &std:
 pub(crate) fn rename_durably<D: Device>(device: &D, from: &Path, to: &Path) -> Result<()> {
     let directory = to.parent().expect("a file lies in a directory");
     device.rename(from, to).map_err(|e| Error::io("name", to, &e))?;
+    if planted::is_on(Bug::ManifestNameUnflushed) {
+        return Ok(());
+    }
     device.sync_dir(directory).map_err(|e| Error::io("flush", directory, &e))
 }
 

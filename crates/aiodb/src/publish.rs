@@ -13,6 +13,7 @@ use crate::index::stack::{Displaced, Entry};
 use crate::io::Device;
 use crate::log::batch::{BatchView, Placed};
 use crate::log::record::{Form, Kind, Origin, Record, decode_chunks, range_end};
+use crate::planted::{self, Bug};
 use crate::settle::{FOLD_AT, Unsettled};
 
 /// What a record says to an index.
@@ -108,6 +109,7 @@ impl<D: Device> Engine<D> {
     /// between batches: within one, packed records and large parts go different ways, and sequences decide.
     fn order(&self, publication: &Publication<'_>, location: Location) -> (u64, u32, u64) {
         match &publication.replayed {
+            Some(_) if planted::is_on(Bug::ReplayOrderLost) => (0, 0, 0),
             // The batch being published is still pending, so whatever is not pending is older.
             None if location.same_place(publication.placed.location) => (1, 0, publication.placed.sequence),
             None => self.commit.pending_sequence(location).map_or((0, 0, 0), |sequence| (1, 0, sequence)),
@@ -142,6 +144,8 @@ impl<D: Device> Engine<D> {
                     if run.len() > 1 || publication.kind == Kind::Delete {
                         self.must_settle(Unsettled::tag(generation, publication.hash), 0);
                     }
+                } else if planted::is_on(Bug::MoveBeatsPut) {
+                    self.publish(generation, publication);
                 }
             }
             TableIndex::Lmdb => {

@@ -20,6 +20,7 @@ use crate::log::scan::Scan;
 use crate::log::segment::array;
 use crate::log::{Segment, State};
 use crate::manifest::damage_error;
+use crate::planted::{self, Bug};
 use crate::read::Outcome;
 use crate::snapshot::View;
 use crate::write::Operation;
@@ -106,14 +107,16 @@ impl<D: Device> Engine<D> {
     fn empty_some(&self, segment: &Segment<D>, victim: &mut Victim) -> Result<bool> {
         let end = segment.end.load(Ordering::Acquire);
         let stop = victim.offset + STEP_BYTES;
-        while victim.offset < end && victim.offset < stop && victim.alive_bytes < MOVE_BYTES {
-            self.gather_batch(segment, victim)?;
+        if victim.offset < end && victim.alive_bytes < MOVE_BYTES {
+            while victim.offset < end && victim.offset < stop && victim.alive_bytes < MOVE_BYTES {
+                self.gather_batch(segment, victim)?;
+            }
+            // Moving is a step of its own.
+            return Ok(victim.offset >= end && victim.alive.is_empty());
         }
-        if victim.alive_bytes >= MOVE_BYTES || victim.offset >= end {
-            self.move_records(&victim.alive)?;
-            victim.alive.clear();
-            victim.alive_bytes = 0;
-        }
+        self.move_records(&victim.alive)?;
+        victim.alive.clear();
+        victim.alive_bytes = 0;
         Ok(victim.offset >= end)
     }
 
@@ -276,9 +279,13 @@ impl<D: Device> Engine<D> {
         let (Some(generation), Some((origin, _))) = (&operation.generation, operation.append.moved) else {
             return false;
         };
+        if self.catalog.generation(generation.id).is_none() {
+            // The table has gone since the record was found alive, and was taken out of the counts as a whole.
+            return false;
+        }
         let location = Location { segment: origin.segment, offset: origin.offset, length: 0 };
         match operation.append.kind {
-            Kind::Put | Kind::Merge => {
+            Kind::Put | Kind::Merge if !planted::is_on(Bug::MoveBeatsPut) => {
                 // A record that a newer one has superseded must not get into a younger segment than the delete of its key.
                 self.settle_before_move(generation, operation.hash);
                 self.is_current(generation, operation.append.key, location).unwrap_or(false)
@@ -299,7 +306,7 @@ impl<D: Device> Engine<D> {
     /// A delete must stay in the log while an older record of its key may lie in a segment that was in use when it was
     /// written, or a rebuilt index would bring that record back.
     fn tombstone_needed(&self, origin_life: u64) -> bool {
-        self.oldest_life_with_dead_records() <= origin_life
+        self.oldest_life_with_dead_records() <= origin_life && !planted::is_on(Bug::TombstoneDroppedEarly)
     }
 
     fn oldest_life_with_dead_records(&self) -> u64 {
@@ -353,6 +360,9 @@ impl<D: Device> Engine<D> {
     /// After a chunk was moved: the record that names it is written again with the new place.
     fn rename_chunk(&self, old: &Alive, new: Chunk) -> Result<()> {
         let generation = old.generation.as_ref().expect("a live chunk has a table");
+        if planted::is_on(Bug::ChunkMoveForgotten) {
+            return Ok(());
+        }
         let Some((location, length, mut chunks)) = self.naming_record(generation, &old.key, old.location)? else {
             return Ok(());
         };

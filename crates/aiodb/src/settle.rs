@@ -20,6 +20,7 @@ use crate::index::stack::Entry;
 use crate::index::{Candidates, Location};
 use crate::io::Device;
 use crate::log::record::Origin;
+use crate::planted::{self, Bug};
 use crate::snapshot::View;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
@@ -205,7 +206,8 @@ impl<D: Device> Engine<D> {
                 let list = if record.form.chunked { record.value.to_vec() } else { Vec::new() };
                 let (kind, sequence, form) = (record.kind, record.sequence, record.form);
                 let found = (Entry { kind, sequence, location, separate: None, form }, list);
-                match keys.iter_mut().find(|known| known.key == record.key) {
+                let taken_for_same = planted::is_on(Bug::CollisionTakenForOverwrite);
+                match keys.iter_mut().find(|known| known.key == record.key || taken_for_same) {
                     Some(known) => known.records.push(found),
                     None => keys.push(KeyRecords { key: record.key.to_vec(), records: vec![found] }),
                 }

@@ -13,12 +13,13 @@ use smallvec::SmallVec;
 use crate::catalog::Generation;
 use crate::commit::{CommitState, Guard, Open, Sealed, Turn, WORDS, buffer_bytes};
 use crate::engine::Engine;
-use crate::io::{Device, File, UNIT_BYTES, WriteSync};
+use crate::io::{Device, File, InPhase, Phase, UNIT_BYTES, WriteSync};
 use crate::log::batch::{Append, BatchStart, OpenBatch, Placed};
 use crate::log::place::batch_bytes;
 use crate::log::record::Kind;
 use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader, put};
 use crate::log::{Claim, State};
+use crate::planted::{self, Bug};
 use crate::publish::Publication;
 use crate::sync::{Word, yield_now};
 use crate::{Durability, Error, Result, Sequence};
@@ -93,7 +94,11 @@ impl<D: Device> Engine<D> {
         let number = open.batch.start.number;
         open.writers += 1;
         if durability == Durability::Sync {
-            let placed: PlacedList = operations.iter().map(|operation| open.append(operation)).collect();
+            let append = |operation| {
+                let _phase = InPhase::enter(&self.device, Phase::Append);
+                open.append(operation)
+            };
+            let placed: PlacedList = operations.iter().map(append).collect();
             self.commit.stripes.appended(operations, &placed);
             open.sync_wanted = true;
             return Ok(Some(Appended { placed, unpublished: Some((state, number)) }));
@@ -101,10 +106,15 @@ impl<D: Device> Engine<D> {
         let publishing = &self.commit.publishing[number as usize % WORDS];
         publishing.fetch_add(1, Ordering::Relaxed);
         let publisher = self.publishers.pin();
-        let placed: PlacedList = operations.iter().map(|operation| open.batch.append(&operation.append)).collect();
+        let append = |operation: &Operation<'_>| {
+            let _phase = InPhase::enter(&self.device, Phase::Append);
+            open.batch.append(&operation.append)
+        };
+        let placed: PlacedList = operations.iter().map(append).collect();
         self.commit.stripes.appended(operations, &placed);
         let due = open.batch.used_bytes() >= BATCH_TARGET_BYTES && !state.busy;
         drop(state);
+        let phase = InPhase::enter(&self.device, Phase::Publish);
         for (operation, placed) in operations.iter().zip(&placed) {
             let Append { kind, form, key, value, .. } = operation.append;
             let publication = Publication { key, hash: operation.hash, placed, kind, form, value, replayed: None };
@@ -113,6 +123,7 @@ impl<D: Device> Engine<D> {
                 self.commit.stripes.published(generation.id, operation.hash, kind);
             }
         }
+        drop(phase);
         self.publishers.unpin(publisher);
         publishing.fetch_sub(1, Ordering::Release);
         self.background.note(durability, due);
@@ -201,17 +212,21 @@ impl<D: Device> Engine<D> {
         let dirty = std::mem::take(&mut state.dirty);
         let (written, sequence) = (self.commit.completed(), state.completed_end.1 - 1);
         drop(state);
-        if let Err(error) = self.sync_segments(&dirty) {
-            return Err(self.fail_batch(error));
+        let outcome = self.sync_segments(&dirty);
+        match &outcome {
+            Ok(()) => {
+                self.commit.durable.store(written, Ordering::Release);
+                self.commit.durable_sequence.store(sequence, Ordering::Release);
+            }
+            Err(_) if planted::is_on(Bug::FailedFlushForgotten) => {}
+            Err(error) => return Err(self.fail_batch(error.clone())),
         }
-        self.commit.durable.store(written, Ordering::Release);
-        self.commit.durable_sequence.store(sequence, Ordering::Release);
         let mut state = self.commit.lock();
         self.become_idle(&mut state);
         // Who came to the open batch meanwhile waits for a leader.
         let next = state.waited_for();
         self.wake(state, None, next);
-        Ok(())
+        outcome
     }
 
     /// Writes the open batch out, without making it durable unless a waiter wants that.
@@ -232,6 +247,7 @@ impl<D: Device> Engine<D> {
         moves: &[Operation<'_>],
         still_current: impl Fn(&Operation<'_>) -> bool,
     ) -> Result<Vec<Option<Placed>>> {
+        let _phase = InPhase::enter(&self.device, Phase::ReclaimMove);
         let _turn = self.take_turn()?;
         self.write_moves_in_turn(moves, still_current)
     }
@@ -351,12 +367,14 @@ impl<D: Device> Engine<D> {
     fn open_batch(&self, state: &mut CommitState, length: usize, claim: Claim, flags: u16) -> Result<()> {
         let mut segment_header = state.unwritten_header.take();
         if state.leave_segment || state.end.offset + length as u64 > self.segments.segment_bytes {
+            let _phase = InPhase::enter(&self.device, Phase::Cut);
             let segment = self.segments.take_free(claim)?;
             let life = state.next_life;
             state.next_life += 1;
             segment_header = Some(SegmentHeader {
                 store: self.segments.store,
                 segment: segment.number,
+                directories: self.segments.directory_count(),
                 segment_bytes: self.segments.segment_bytes,
                 life,
                 first_batch: state.end.batch + 1,
@@ -429,7 +447,8 @@ impl<D: Device> Engine<D> {
         if state.continues {
             open.batch.start.flags |= BATCH_CONTINUES;
         }
-        let (length, checksum) = open.batch.seal(self.commit.durable(), self.now_ms());
+        let early = u64::from(planted::is_on(Bug::DurableTooEarly));
+        let (length, checksum) = open.batch.seal(self.commit.durable() + early, self.now_ms());
         let number = open.batch.start.number;
         if open.batch.start.flags & BATCH_MOVES == 0 {
             state.next_sequence += u64::from(open.batch.records());
@@ -456,7 +475,8 @@ impl<D: Device> Engine<D> {
         if sealed.open.sync_wanted {
             self.commit.durable.store(number, Ordering::Release);
             self.commit.durable_sequence.store(end.1 - 1, Ordering::Release);
-        } else {
+        }
+        if !sealed.open.sync_wanted && !planted::is_on(Bug::DirtySegmentForgotten) {
             state.dirty.push(sealed.open.batch.start.segment);
             state.dirty.sort_unstable();
             state.dirty.dedup();
@@ -504,11 +524,20 @@ impl<D: Device> Engine<D> {
         let segment = self.segments.get(start.segment);
         let path = || self.segments.path(start.segment);
         // Everything before a durable batch must be durable too, or the chain to it would break.
-        self.sync_segments(&flush_first)?;
-        let sync = if sealed.open.sync_wanted { WriteSync::Now } else { WriteSync::Later };
+        if !planted::is_on(Bug::EarlierBatchesUnflushed) {
+            self.sync_segments(&flush_first)?;
+        }
+        let _phase = InPhase::enter(&self.device, Phase::Append);
+        let sync = if sealed.open.sync_wanted && !planted::is_on(Bug::AckBeforeFlush) {
+            WriteSync::Now
+        } else {
+            WriteSync::Later
+        };
         if let Some(header) = &sealed.open.segment_header {
+            let _phase = InPhase::enter(&self.device, Phase::SegmentReuse);
             let mut unit = crate::io::AlignedBuffer::new(UNIT_BYTES);
             put(&mut unit, 0, &header.encode());
+            let sync = if planted::is_on(Bug::SegmentHeaderUnflushed) { WriteSync::Later } else { sync };
             segment.file.write_at(&unit, 0, sync).map_err(|e| Error::io("write", path(), &e))?;
         }
         let bytes = sealed.open.batch.bytes(sealed.length);
@@ -526,6 +555,7 @@ impl<D: Device> Engine<D> {
     }
 
     fn sync_segments(&self, numbers: &[u32]) -> Result<()> {
+        let _phase = (!numbers.is_empty()).then(|| InPhase::enter(&self.device, Phase::Flush));
         for &number in numbers {
             let segment = self.segments.get(number);
             let synced = self.timed(&self.meters.flush_wait, || segment.file.sync());
@@ -536,6 +566,7 @@ impl<D: Device> Engine<D> {
 
     /// Publishes what waited for this batch, and waits for those who publish for themselves.
     fn publish_sealed(&self, sealed: &Sealed) {
+        let _phase = InPhase::enter(&self.device, Phase::Publish);
         let publisher = self.publishers.pin();
         let batch = &sealed.open.batch;
         for deferred in &sealed.open.deferred {

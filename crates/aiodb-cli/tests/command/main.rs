@@ -1,7 +1,9 @@
 //! The `aiodb` command from outside: what it prints, what it leaves in the store and how it exits.
 
 mod apply;
+mod backup;
 mod describe;
+mod directories;
 mod inspect;
 mod interrupt;
 mod keys;

@@ -76,6 +76,7 @@ fn segment_header() -> SegmentHeader {
         store: STORE,
         segment: SEGMENT,
         segment_bytes: 1 << 20,
+        directories: 1,
         life: LIFE,
         first_batch: 70,
         previous_checksum: 1,

@@ -31,7 +31,7 @@ use fastrand::Rng;
 pub use self::file::SimFile;
 pub use self::queue::SimQueue;
 use self::tree::{Tree, absolute};
-use super::{Access, Device, Mapping, Report, SECTOR_BYTES, UNIT_BYTES};
+use super::{Access, Device, Mapping, Phase, Report, SECTOR_BYTES, UNIT_BYTES};
 
 /// The simulated clock advances by this much with each call, so that waiting in a loop for a time to come ends.
 const STEP_US: u64 = 20;
@@ -51,6 +51,28 @@ pub enum Call {
     Sync,
 }
 
+/// What an injected fault does to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The call fails with `EIO`.
+    Fail,
+    /// A write or sync is acknowledged and has not happened. Reads are not affected.
+    Lose,
+    /// A write goes to this many units further on in its file, around the end. Other calls are not affected.
+    Misdirect(u64),
+    /// The call takes this many milliseconds more.
+    Delay(u64),
+}
+
+/// What is told to the observer of a machine, see [`SimDevice::observe`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The process dies now.
+    Crash,
+    /// The engine has ended a phase.
+    End(Phase),
+}
+
 /// What has happened on a [`SimDevice`] since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -66,6 +88,20 @@ pub struct Counters {
     pub torn_writes: u64,
     /// Sectors whose newest state a power cut took.
     pub lost_sectors: u64,
+    /// Directory changes (a name made, changed or removed) that a power cut took.
+    pub lost_names: u64,
+    /// Calls that were made to fail, by kind: reads, writes, syncs.
+    pub failed: [u64; 3],
+    /// Writes, and syncs, that were acknowledged and did not happen.
+    pub lost_writes: u64,
+    /// See `lost_writes`.
+    pub lost_syncs: u64,
+    /// Writes that went elsewhere.
+    pub misdirected_writes: u64,
+    /// Calls that were delayed.
+    pub delayed_calls: u64,
+    /// Calls that found the disk full.
+    pub refused_for_space: u64,
 }
 
 /// A deterministic machine in memory; see the module for its rules.
@@ -103,6 +139,7 @@ impl Machine {
 
 struct Fault {
     call: Call,
+    effect: Effect,
     skip: u64,
     times: u64,
     on: Box<dyn Fn(&Path) -> bool + Send>,
@@ -117,6 +154,10 @@ struct State {
     /// Steps until the crash.
     crash_in: Option<u64>,
     crashed: bool,
+    /// The phases that the engine is in, outermost first; after a crash those that it was in.
+    phases: Vec<Phase>,
+    observer: Option<Box<dyn FnMut(Event) + Send>>,
+    real_directory: Option<PathBuf>,
     capacity: Option<u64>,
     faults: Vec<Fault>,
     locks: BTreeSet<PathBuf>,
@@ -142,6 +183,9 @@ impl SimDevice {
             generation: 0,
             crash_in: None,
             crashed: false,
+            phases: Vec::new(),
+            observer: None,
+            real_directory: None,
             capacity: None,
             faults: Vec::new(),
             locks: BTreeSet::new(),
@@ -176,8 +220,9 @@ impl SimDevice {
     #[must_use = "the device of the process that died is of no further use"]
     pub fn power_cut(&self) -> SimDevice {
         self.restart(|state| {
-            let lost = state.tree.settle(&mut state.random);
-            state.counters.lost_sectors += lost;
+            let (sectors, names) = state.tree.settle(&mut state.random);
+            state.counters.lost_sectors += sectors;
+            state.counters.lost_names += names;
         })
     }
 
@@ -189,6 +234,7 @@ impl SimDevice {
         state.generation += 1;
         state.crash_in = None;
         state.crashed = false;
+        state.phases.clear();
         state.locks.clear();
         state.counters.crashes += 1;
         SimDevice { machine: self.machine.clone(), generation: state.generation }
@@ -197,10 +243,22 @@ impl SimDevice {
     /// Makes calls on files whose path (as opened) satisfies `on` fail with `EIO`: after the next `skip` such calls,
     /// the following `times` ones. Faults stay through crashes until they are used up or cleared.
     pub fn fail(&self, call: Call, skip: u64, times: u64, on: impl Fn(&Path) -> bool + Send + 'static) {
-        self.machine.lock().faults.push(Fault { call, skip, times, on: Box::new(on) });
+        self.disturb(call, Effect::Fail, skip, times, on);
     }
 
-    /// Takes back all faults of [`SimDevice::fail`].
+    /// Like [`SimDevice::fail`], with another effect.
+    pub fn disturb(
+        &self,
+        call: Call,
+        effect: Effect,
+        skip: u64,
+        times: u64,
+        on: impl Fn(&Path) -> bool + Send + 'static,
+    ) {
+        self.machine.lock().faults.push(Fault { call, effect, skip, times, on: Box::new(on) });
+    }
+
+    /// Takes back all faults of [`SimDevice::fail`] and [`SimDevice::disturb`].
     pub fn clear_faults(&self) {
         self.machine.lock().faults.clear();
     }
@@ -211,12 +269,33 @@ impl SimDevice {
         self.machine.lock().capacity = capacity;
     }
 
+    /// The space that files take on the disk, in bytes.
+    pub fn used_bytes(&self) -> u64 {
+        self.machine.lock().tree.used_bytes(UNIT_BYTES as u64)
+    }
+
     /// Flips the bits of `mask` in the byte at `offset`, on the medium and in the kernel. Panics if there is no such
     /// byte or the file is mapped.
     pub fn corrupt(&self, path: impl AsRef<Path>, offset: u64, mask: u8) {
         let path = path.as_ref();
         let inode = self.machine.lock().tree.find(path);
         inode.unwrap_or_else(|| panic!("no file {} to corrupt", path.display())).lock().corrupt(offset, mask);
+    }
+
+    /// The phases that the engine is in, outermost first; after a crash those in which it happened.
+    pub fn phases(&self) -> Vec<Phase> {
+        self.machine.lock().phases.clone()
+    }
+
+    /// Has events told to `observer`, which must not call the device.
+    pub fn observe(&self, observer: impl FnMut(Event) + Send + 'static) {
+        self.machine.lock().observer = Some(Box::new(observer));
+    }
+
+    /// Says under which directory of the kernel's file system the files lie that libraries open by themselves; else they
+    /// lie under their own paths.
+    pub fn set_real_directory(&self, directory: impl Into<PathBuf>) {
+        self.machine.lock().real_directory = Some(directory.into());
     }
 
     /// What the kernel shows of a file (after a crash: showed when it happened), `None` if there is no such file.
@@ -284,10 +363,11 @@ impl Device for SimDevice {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.call(|state| {
             state.counters.syncs += 1;
-            if state.fails(Call::Sync, &absolute(dir)) {
-                return Err(io::Error::from_raw_os_error(libc::EIO));
+            match state.disturbance(Call::Sync, &absolute(dir)) {
+                Some(Effect::Fail) => Err(io::Error::from_raw_os_error(libc::EIO)),
+                Some(Effect::Lose) => Ok(()),
+                _ => state.tree.sync_dir(dir),
             }
-            state.tree.sync_dir(dir)
         })
     }
 
@@ -342,6 +422,30 @@ impl Device for SimDevice {
     fn random(&self) -> u64 {
         self.machine.lock().random.u64(..)
     }
+
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        let Some(directory) = self.machine.lock().real_directory.clone() else { return Ok(path.to_path_buf()) };
+        let within = absolute(path);
+        Ok(directory.join(within.strip_prefix("/").expect("the path is absolute")))
+    }
+
+    /// Both ends of a phase are steps: a crash can hit them where the engine only works in memory.
+    fn mark(&self, phase: Phase, begins: bool) {
+        let mut state = self.machine.lock();
+        if state.generation != self.generation || state.crashed {
+            return;
+        }
+        if begins {
+            state.phases.push(phase);
+        }
+        // A crash shows in the next call.
+        let dies = state.step(self.generation).unwrap_or(true);
+        if !begins && !dies {
+            let ended = state.phases.pop();
+            assert_eq!(ended, Some(phase), "phases end in the order in which they began");
+            state.tell(Event::End(phase));
+        }
+    }
 }
 
 impl Drop for SimLock {
@@ -371,8 +475,15 @@ impl State {
             // What the process stores in its mappings from here on must not count.
             self.tree.absorb();
             self.tree.orphan_memory();
+            self.tell(Event::Crash);
         }
         Ok(self.crashed)
+    }
+
+    fn tell(&mut self, event: Event) {
+        if let Some(observer) = &mut self.observer {
+            observer(event);
+        }
     }
 
     /// Makes a call that a crash either prevents or lets take effect; writes, which can be torn, are made otherwise.
@@ -385,19 +496,35 @@ impl State {
         if dies { Err(crashed()) } else { outcome }
     }
 
-    /// Whether an injected fault hits this call.
-    fn fails(&mut self, call: Call, path: &Path) -> bool {
+    /// What an injected fault does to this call. Delays are over when this returns.
+    fn disturbance(&mut self, call: Call, path: &Path) -> Option<Effect> {
+        let mut found = None;
         for fault in self.faults.iter_mut().filter(|fault| fault.call == call && fault.times > 0) {
             if !(fault.on)(path) {
                 continue;
             }
-            if fault.skip == 0 {
-                fault.times -= 1;
-                return true;
+            if fault.skip > 0 {
+                fault.skip -= 1;
+                continue;
             }
-            fault.skip -= 1;
+            fault.times -= 1;
+            if let Effect::Delay(ms) = fault.effect {
+                self.clock_us += ms * 1000;
+                self.counters.delayed_calls += 1;
+                continue;
+            }
+            found = Some(fault.effect);
+            break;
         }
-        false
+        self.faults.retain(|fault| fault.times > 0);
+        match (found?, call) {
+            (Effect::Fail, _) => self.counters.failed[call as usize] += 1,
+            (Effect::Lose, Call::Write) => self.counters.lost_writes += 1,
+            (Effect::Lose, Call::Sync) => self.counters.lost_syncs += 1,
+            (Effect::Misdirect(_), Call::Write) => self.counters.misdirected_writes += 1,
+            _ => {}
+        }
+        found
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::checksum::{crc32c, crc32c_append};
 use crate::io::{SECTOR_BYTES, UNIT_BYTES};
+use crate::planted::{self, Bug};
 
 /// The version that this program writes, and the highest that it reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -60,6 +61,7 @@ impl Seed {
     pub(crate) fn new(store: &[u8; 16], segment: u32, life: u64) -> Seed {
         let crc = crc32c(store);
         let crc = crc32c_append(crc, &segment.to_le_bytes());
+        let life = if planted::is_on(Bug::OldLifeAccepted) { 0 } else { life };
         Seed(crc32c_append(crc, &life.to_le_bytes()))
     }
 
@@ -88,6 +90,8 @@ impl Seed {
 pub(crate) struct SegmentHeader {
     pub(crate) store: [u8; 16],
     pub(crate) segment: u32,
+    /// The number of the store's directories; the segment lies in directory `segment % directories`.
+    pub(crate) directories: u16,
     pub(crate) segment_bytes: u64,
     pub(crate) life: u64,
     pub(crate) first_batch: u64,
@@ -102,7 +106,8 @@ impl SegmentHeader {
         let mut out = [0; HEADER_BYTES];
         put(&mut out, 16, &self.store);
         put(&mut out, 32, &self.segment.to_le_bytes());
-        put(&mut out, 38, &1u16.to_le_bytes());
+        put(&mut out, 36, &((self.segment % u32::from(self.directories)) as u16).to_le_bytes());
+        put(&mut out, 38, &self.directories.to_le_bytes());
         put(&mut out, 40, &self.segment_bytes.to_le_bytes());
         put(&mut out, 48, &self.life.to_le_bytes());
         put(&mut out, 56, &self.first_batch.to_le_bytes());
@@ -119,6 +124,7 @@ impl SegmentHeader {
         Ok(SegmentHeader {
             store: array(bytes, 16),
             segment: u32_at(bytes, 32),
+            directories: u16_at(bytes, 38),
             segment_bytes: u64_at(bytes, 40),
             life: u64_at(bytes, 48),
             first_batch: u64_at(bytes, 56),

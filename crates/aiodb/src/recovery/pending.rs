@@ -12,6 +12,7 @@ use crate::log::batch::{Append, BatchView};
 use crate::log::record::{Chunk, Form, Kind, Record, decode_chunks, encode_chunks};
 use crate::log::segment::{BATCH_LINK_OFFSET, BATCH_MOVES, BatchHeader, Damage, HEADER_BYTES, PendingHeader, Seed};
 use crate::manifest::{damage_error, read_file};
+use crate::planted::{self, Bug};
 use crate::write::{Operation, PlacedList};
 use crate::{Durability, Error, Result};
 
@@ -55,6 +56,9 @@ impl<D: Device> Engine<D> {
         let numbers = files.iter().filter_map(|bytes| PendingHeader::decode(bytes).ok()).map(|header| header.number);
         let later = numbers.max().is_some_and(|number| number > walk.position.batch);
         let mut out = Pending { later, ..Pending::default() };
+        if planted::is_on(Bug::PendingForgotten) {
+            return Ok(out);
+        }
         while let Some((header, batch)) =
             files.iter().find_map(|bytes| pending_batch(bytes, &self.segments.store, expected))
         {
@@ -82,6 +86,15 @@ impl<D: Device> Engine<D> {
         Ok(out)
     }
 
+    /// A store that is open for reading only cannot write into the log what must be there before it can be read.
+    pub(super) fn refuse_pending(&self, pending: &[PendingRecord]) -> Result<()> {
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let reason = format!("{} of its last records are not in the log yet", pending.len());
+        Err(Error::Unrecovered { path: self.root.clone(), reason })
+    }
+
     /// Writes what was pending into the log again, durably, in groups as it was written. The pending files still hold it
     /// until that is done.
     pub(super) fn append_pending(&self, pending: Vec<PendingRecord>) -> Result<u64> {
@@ -94,7 +107,7 @@ impl<D: Device> Engine<D> {
             if record.form.chunked {
                 record.value = relocate_chunks(&record.value, &moved);
             }
-            let more = record.more;
+            let more = record.more && !planted::is_on(Bug::GroupSplit);
             group.push(record);
             if more {
                 continue;
@@ -108,7 +121,9 @@ impl<D: Device> Engine<D> {
             group.clear();
         }
         self.commit.set_continues(false);
-        self.flush()?;
+        if !planted::is_on(Bug::RecoveryUnflushed) {
+            self.flush()?;
+        }
         Ok(count)
     }
 
@@ -178,7 +193,7 @@ fn copy_pending(view: &BatchView<'_>, mut next_sequence: u64, out: &mut Vec<Pend
             form: record.form,
             location: found.location,
         });
-        if !record.more {
+        if !record.more || planted::is_on(Bug::GroupSplit) {
             next_sequence += group.len() as u64;
             out.append(&mut group);
         }

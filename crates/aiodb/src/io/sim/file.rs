@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 
 use super::tree::Inode;
-use super::{Call, SimDevice, State, crashed, stale};
+use super::{Call, Effect, SimDevice, State, crashed, stale};
 use crate::io::{Access, File, SECTOR_BYTES, UNIT_BYTES, WriteSync};
 
 /// An open file of a [`SimDevice`]; of no use after the process that opened it died.
@@ -57,15 +57,25 @@ impl File for SimFile {
     fn sync(&self) -> io::Result<()> {
         self.device.machine.lock().call(self.device.generation, |state| {
             state.counters.syncs += 1;
-            let fails = state.fails(Call::Sync, &self.path);
+            let effect = state.disturbance(Call::Sync, &self.path);
             let mut content = self.inode.lock();
             content.absorb();
-            if fails {
-                content.flush_failing(&mut state.random);
-                return Err(io::Error::from_raw_os_error(libc::EIO));
+            match effect {
+                Some(Effect::Fail) => {
+                    if self.access.direct {
+                        // Reads go past the kernel: they see what the drive has kept.
+                        content.settle(&mut state.random);
+                    } else {
+                        content.flush_failing(&mut state.random);
+                    }
+                    Err(io::Error::from_raw_os_error(libc::EIO))
+                }
+                Some(Effect::Lose) => Ok(()),
+                _ => {
+                    content.flush();
+                    Ok(())
+                }
             }
-            content.flush();
-            Ok(())
         })
     }
 
@@ -97,7 +107,7 @@ impl State {
         if file.device.generation != self.generation {
             return Err(stale());
         }
-        if self.fails(Call::Read, &file.path) {
+        if self.disturbance(Call::Read, &file.path) == Some(Effect::Fail) {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
         let mut content = file.inode.lock();
@@ -112,11 +122,23 @@ impl State {
         file.check_alignment(self.block_bytes, bytes.as_ptr().addr(), bytes.len(), offset)?;
         let end = offset.checked_add(bytes.len() as u64).ok_or(io::ErrorKind::FileTooLarge)?;
         self.check_space(&file.inode, end)?;
-        let fails = self.fails(Call::Write, &file.path);
+        let effect = self.disturbance(Call::Write, &file.path);
         let mut content = file.inode.lock();
         content.unmap();
-        if !dies && !fails {
-            content.write(bytes, offset, sync);
+        if !dies && effect != Some(Effect::Fail) {
+            match effect {
+                Some(Effect::Lose) => {}
+                Some(Effect::Misdirect(units)) => {
+                    let file_bytes = content.length().max(end);
+                    let most = file_bytes - bytes.len() as u64 + 1;
+                    content.write(
+                        bytes,
+                        (offset + units * UNIT_BYTES as u64) % most / SECTOR_BYTES as u64 * SECTOR_BYTES as u64,
+                        sync,
+                    );
+                }
+                _ => content.write(bytes, offset, sync),
+            }
             return Ok(());
         }
         let chosen = tear(&mut self.random, bytes.len() / SECTOR_BYTES + 2);
@@ -126,7 +148,7 @@ impl State {
     }
 
     /// Refuses to let a file grow to `length` bytes if the disk is too small. Holes take space like written bytes.
-    pub(super) fn check_space(&self, inode: &Inode, length: u64) -> io::Result<()> {
+    pub(super) fn check_space(&mut self, inode: &Inode, length: u64) -> io::Result<()> {
         let Some(capacity) = self.capacity else { return Ok(()) };
         let unit_bytes = UNIT_BYTES as u64;
         let has = inode.lock().length().next_multiple_of(unit_bytes);
@@ -134,6 +156,7 @@ impl State {
         if wants <= has || self.tree.used_bytes(unit_bytes) + (wants - has) <= capacity {
             return Ok(());
         }
+        self.counters.refused_for_space += 1;
         Err(io::Error::from_raw_os_error(libc::ENOSPC))
     }
 }

@@ -76,12 +76,16 @@ impl Directory {
         }
     }
 
-    fn settle(&mut self, random: &mut Rng) {
-        if !self.pending.is_empty() {
-            self.flush(random.usize(0..=self.pending.len()));
-            self.pending.clear();
-            self.current = self.durable.clone();
+    /// A power cut; returns how many changes it took.
+    fn settle(&mut self, random: &mut Rng) -> u64 {
+        if self.pending.is_empty() {
+            return 0;
         }
+        self.flush(random.usize(0..=self.pending.len()));
+        let lost = self.pending.len() as u64;
+        self.pending.clear();
+        self.current = self.durable.clone();
+        lost
     }
 
     fn inodes(&self) -> impl Iterator<Item = &Inode> {
@@ -213,8 +217,8 @@ impl Tree {
         self.directories.values().flat_map(Directory::inodes).for_each(|inode| inode.lock().orphan_memory());
     }
 
-    /// A power cut; returns how many sectors lost their newest state.
-    pub(super) fn settle(&mut self, random: &mut Rng) -> u64 {
+    /// A power cut; returns how many sectors lost their newest state, and how many changes of names were lost.
+    pub(super) fn settle(&mut self, random: &mut Rng) -> (u64, u64) {
         // Paths are sorted, so a directory comes after its parent and is lost with it.
         let mut lost: Vec<PathBuf> = Vec::new();
         self.directories.retain(|path, directory| {
@@ -225,14 +229,14 @@ impl Tree {
             }
             kept
         });
-        let mut lost_sectors = 0;
+        let (mut lost_sectors, mut lost_names) = (0, 0);
         for directory in self.directories.values_mut() {
-            directory.settle(random);
+            lost_names += directory.settle(random);
             for inode in directory.current.values() {
                 lost_sectors += inode.lock().settle(random);
             }
         }
-        lost_sectors
+        (lost_sectors, lost_names)
     }
 
     /// The directory and name that `path` stands for, whether or not such a file is there.

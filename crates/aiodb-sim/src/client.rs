@@ -1,0 +1,114 @@
+//! Clients that keep gets in flight while others write.
+
+use std::collections::BTreeMap;
+
+use aiodb::Reader;
+use aiodb::io::sim::SimDevice;
+
+use crate::model::{Cell, Effect};
+use crate::run::{Run, Violation, cell};
+use crate::workload::key_bytes;
+
+/// Gets that a client keeps in flight.
+const DEPTH: usize = 4;
+
+/// One logical client with a reader of its own.
+#[derive(Default)]
+pub(crate) struct Client {
+    reader: Option<Reader<SimDevice>>,
+    /// The reader's table, and which of its creations.
+    table: (usize, u64),
+    in_flight: BTreeMap<u64, Get>,
+    next_token: u64,
+}
+
+/// A get in flight, and every value that its key has had since it was submitted.
+struct Get {
+    key: usize,
+    accepted: Vec<Cell>,
+}
+
+impl Run<'_> {
+    /// A client starts a get.
+    pub(crate) fn submit(&mut self, client: usize, table: usize, key: usize) -> Result<(), Violation> {
+        let creation = self.model.creations(table);
+        let exists = self.model.exists(table);
+        if self.client(client).table != (table, creation) {
+            // A reader that is dropped with gets in flight gives everything back.
+            *self.client(client) = Client::default();
+        }
+        if self.client(client).reader.is_none() {
+            match self.table(table).and_then(|table| table.reader(DEPTH)) {
+                Ok(reader) => {
+                    let client = self.client(client);
+                    (client.reader, client.table) = (Some(reader), (table, creation));
+                }
+                Err(error) => {
+                    let accepted = if exists { vec![Cell::Damaged] } else { Vec::new() };
+                    return self.check_answer(Err(error), &accepted, "making a reader");
+                }
+            }
+        }
+        if self.client(client).reader.as_ref().is_some_and(|reader| !reader.has_room()) {
+            self.poll(client)?;
+        }
+        if self.device.has_crashed() {
+            return Ok(());
+        }
+        let accepted: Vec<Cell> = self.model.cell(table, key).into_iter().collect();
+        let client = self.client(client);
+        let token = client.next_token;
+        client.next_token += 1;
+        let Some(reader) = &mut client.reader else { return Ok(()) };
+        match reader.submit(&key_bytes(key), token) {
+            Ok(()) => {
+                client.in_flight.insert(token, Get { key, accepted });
+                Ok(())
+            }
+            Err(error) => self.check_answer(Err(error), &accepted, "submitting a get"),
+        }
+    }
+
+    /// A client takes an answer.
+    pub(crate) fn poll(&mut self, client: usize) -> Result<(), Violation> {
+        let client = self.client(client);
+        let Some(reader) = &mut client.reader else { return Ok(()) };
+        let polled = reader.poll().map(|got| got.map(|got| (got.token, got.value.map(cell))));
+        match polled {
+            Ok(Some((token, found))) => {
+                let get = client.in_flight.remove(&token).expect("a token comes back once");
+                self.check_answer(found, &get.accepted, "a get in flight")
+            }
+            Ok(None) if client.in_flight.is_empty() => Ok(()),
+            Ok(None) => Err("gets in flight were never answered".into()),
+            Err(error) => {
+                *client = Client::default();
+                self.check_answer(Err(error), &[Cell::Damaged], "polling")
+            }
+        }
+    }
+
+    /// Gets in flight may see what was there when they were submitted, or anything since.
+    pub(crate) fn clients_see(&mut self, effects: &[Effect]) {
+        let Some(life) = &mut self.life else { return };
+        for client in &mut life.clients {
+            for get in client.in_flight.values_mut() {
+                for effect in effects {
+                    match effect {
+                        Effect::Set(table, key, cell) if (*table, *key) == (client.table.0, get.key) => {
+                            get.accepted.push(*cell);
+                        }
+                        Effect::Truncate(table) | Effect::Drop(table) if *table == client.table.0 => {
+                            get.accepted.push(Cell::Absent);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn client(&mut self, client: usize) -> &mut Client {
+        &mut self.life.as_mut().expect("the store is open").clients[client]
+    }
+}

@@ -1,0 +1,230 @@
+//! What a store must hold: a reference model of the public operations, small enough to be seen to be right.
+//!
+//! The model keeps the contents after the last recovery and every change since, in the order of the log. A crash may
+//! take changes from the end only; how many, the durability classes say.
+
+use aiodb::Durability;
+
+/// A value, by a fingerprint of its bytes.
+pub type Fingerprint = u64;
+
+/// What a key was found to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// No value.
+    Absent,
+    /// A value.
+    Value(Fingerprint),
+    /// The store reported damage. The model itself never holds this.
+    Damaged,
+}
+
+/// The contents of all tables; `None` for a table that does not exist.
+pub type Contents = Vec<Option<Vec<Cell>>>;
+
+/// What a change does to the contents.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// A key is put or deleted.
+    Set(usize, usize, Cell),
+    /// A table is made.
+    Create(usize),
+    /// A table is dropped.
+    Drop(usize),
+    /// A table is emptied.
+    Truncate(usize),
+}
+
+/// Effects that happen together or not at all.
+#[derive(Clone, Debug)]
+pub struct Change {
+    effects: Vec<Effect>,
+    /// Whether it was acknowledged, and when, in milliseconds of the simulated clock.
+    acknowledged: Option<u64>,
+    durability: Durability,
+}
+
+/// What must be there after a crash, as a number of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Required {
+    /// After the death of the process.
+    pub death: usize,
+    /// After a power cut.
+    pub power_cut: usize,
+}
+
+/// The model of one store.
+pub struct Model {
+    keys: usize,
+    base: Contents,
+    changes: Vec<Change>,
+    current: Contents,
+    /// How often each table was made: a handle does not outlive a drop.
+    creations: Vec<u64>,
+    durable: usize,
+    /// Changes covered by the last checkpoint.
+    checkpointed: usize,
+}
+
+impl Model {
+    /// A store without tables; there will be up to `tables`, with up to `keys` keys each.
+    pub fn new(tables: usize, keys: usize) -> Model {
+        Model {
+            keys,
+            base: vec![None; tables],
+            changes: Vec::new(),
+            current: vec![None; tables],
+            creations: vec![0; tables],
+            durable: 0,
+            checkpointed: 0,
+        }
+    }
+
+    /// The contents that a get must show now.
+    pub fn current(&self) -> &Contents {
+        &self.current
+    }
+
+    /// What a get of this key must return; `None` if its table does not exist.
+    pub fn cell(&self, table: usize, key: usize) -> Option<Cell> {
+        self.current[table].as_ref().map(|cells| cells[key])
+    }
+
+    /// Whether a table exists.
+    pub fn exists(&self, table: usize) -> bool {
+        self.current[table].is_some()
+    }
+
+    /// How often the table was made.
+    pub fn creations(&self, table: usize) -> u64 {
+        self.creations[table]
+    }
+
+    /// Changes since the last recovery.
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Whether nothing has changed since the last recovery.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// A change was acknowledged.
+    pub fn acknowledge(&mut self, effects: Vec<Effect>, durability: Durability, now_ms: u64) {
+        for effect in &effects {
+            if let Effect::Create(table) = effect {
+                self.creations[*table] += 1;
+            }
+            apply(&mut self.current, effect, self.keys);
+        }
+        self.changes.push(Change { effects, acknowledged: Some(now_ms), durability });
+        if durability == Durability::Sync {
+            self.durable = self.changes.len();
+        }
+    }
+
+    /// A change was attempted, and its outcome is unknown: it may come to light at the next recovery.
+    pub fn attempt(&mut self, effects: Vec<Effect>) {
+        self.changes.push(Change { effects, acknowledged: None, durability: Durability::None });
+    }
+
+    /// Everything acknowledged so far survives a power cut.
+    pub fn everything_is_durable(&mut self) {
+        self.durable = self.acknowledged();
+    }
+
+    /// A checkpoint covers everything so far.
+    pub fn checkpoint(&mut self) {
+        self.everything_is_durable();
+        self.checkpointed = self.changes.len();
+    }
+
+    /// Changes that the last checkpoint covers: damage elsewhere cannot hide them.
+    pub fn checkpointed(&self) -> usize {
+        self.checkpointed
+    }
+
+    fn acknowledged(&self) -> usize {
+        self.changes.iter().rposition(|change| change.acknowledged.is_some()).map_or(0, |last| last + 1)
+    }
+
+    /// What must be there after a crash now. `on_time` says that the intervals were kept.
+    pub fn required(&self, now_ms: u64, on_time: bool) -> Required {
+        let promised = |change: &Change| match (change.durability, change.acknowledged) {
+            (Durability::Interval(interval), Some(at)) => at + (interval.as_millis() as u64) < now_ms,
+            _ => false,
+        };
+        let promised = if on_time { self.changes.iter().rposition(promised).map_or(0, |last| last + 1) } else { 0 };
+        Required { death: self.acknowledged(), power_cut: self.durable.max(promised) }
+    }
+
+    /// The largest number of changes, at least `required`, after which the contents are those found. Where damage was
+    /// found, any content will do.
+    pub fn matching(&self, found: &Contents, required: usize) -> Option<usize> {
+        let mut contents = self.base.clone();
+        let mut matching = None;
+        for count in 0..=self.changes.len() {
+            if count > 0 {
+                self.changes[count - 1].effects.iter().for_each(|effect| apply(&mut contents, effect, self.keys));
+            }
+            if count >= required && agree(found, &contents) {
+                matching = Some(count);
+            }
+        }
+        matching
+    }
+
+    /// After a recovery that kept so many changes: they stay, the others are gone.
+    pub fn recovered(&mut self, kept: usize) {
+        for change in self.changes.drain(..).take(kept) {
+            change.effects.iter().for_each(|effect| apply(&mut self.base, effect, self.keys));
+        }
+        self.current = self.base.clone();
+        // Old handles are gone with their process.
+        (self.durable, self.checkpointed) = (0, 0);
+    }
+
+    /// In words, how the found contents differ from those after all changes.
+    pub fn differences(&self, found: &Contents) -> String {
+        let mut contents = self.base.clone();
+        self.changes.iter().flat_map(|change| &change.effects).for_each(|e| apply(&mut contents, e, self.keys));
+        let mut out = Vec::new();
+        for (table, (found, wanted)) in found.iter().zip(&contents).enumerate() {
+            match (found, wanted) {
+                (Some(found), Some(wanted)) => {
+                    for (key, (found, wanted)) in found.iter().zip(wanted).enumerate().filter(|(_, (f, w))| f != w) {
+                        out.push(format!("table {table} key {key}: {found:x?} instead of {wanted:x?}"));
+                    }
+                }
+                (None, None) => {}
+                (found, _) => {
+                    out.push(format!("table {table} is {}", if found.is_some() { "there" } else { "missing" }))
+                }
+            }
+        }
+        out.truncate(12);
+        out.join("; ")
+    }
+}
+
+fn apply(contents: &mut Contents, effect: &Effect, keys: usize) {
+    match effect {
+        Effect::Set(table, key, cell) => {
+            if let Some(cells) = &mut contents[*table] {
+                cells[*key] = *cell;
+            }
+        }
+        Effect::Create(table) | Effect::Truncate(table) => contents[*table] = Some(vec![Cell::Absent; keys]),
+        Effect::Drop(table) => contents[*table] = None,
+    }
+}
+
+fn agree(found: &Contents, wanted: &Contents) -> bool {
+    found.iter().zip(wanted).all(|pair| match pair {
+        (Some(found), Some(wanted)) => {
+            found.iter().zip(wanted).all(|(found, wanted)| found == wanted || *found == Cell::Damaged)
+        }
+        (found, wanted) => found.is_none() == wanted.is_none(),
+    })
+}

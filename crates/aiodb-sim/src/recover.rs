@@ -1,0 +1,250 @@
+//! Crashes and recoveries, and what must be there afterwards.
+
+use aiodb::io::Device;
+use aiodb::io::sim::SimDevice;
+use aiodb::{Db, Error};
+
+use crate::client::Client;
+use crate::model::{Cell, Contents};
+use crate::run::{Life, Run, Violation, between_calls, cell, hash_of, table_name};
+use crate::script::{Crash, IndexState};
+use crate::workload::{CLIENTS, key_bytes};
+
+/// Openings that may fail for reasons that the script has made and that are taken away then.
+const MOST_ATTEMPTS: usize = 4;
+
+impl Run<'_> {
+    /// The process ends: by the crash that was armed and has happened, or here, between two calls.
+    pub(crate) fn crash(&mut self, crash: &Crash) -> Result<(), Violation> {
+        let on_time = self.on_time && self.is_on_time() && self.failed.is_none();
+        let required = self.model.required(self.device.clock_ms(), on_time);
+        self.report.cycles += 1;
+        self.report.power_cuts += u64::from(crash.power_cut);
+        self.report.crashed(&self.device.phases(), self.operations_since_crash);
+        self.operations_since_crash = 0;
+        self.armed = None;
+        self.end_process(crash.power_cut, crash.index);
+        // A flush that failed may have lost what was acknowledged without one, whatever comes then.
+        let mut like_power_cut = crash.power_cut || self.failed.is_some();
+        for (steps, power_cut) in &crash.again {
+            self.device.crash_after(*steps);
+            let opened = self.open(crash.rebuild);
+            self.report.crashes_in_recovery += u64::from(self.device.has_crashed());
+            self.report.crashed(&self.device.phases(), 0);
+            self.life = opened.ok().map(without_clients);
+            self.end_process(*power_cut, IndexState::Newest);
+            like_power_cut |= power_cut;
+        }
+        // So may one that fails during a recovery.
+        like_power_cut |= self.allowed.errors && !crash.again.is_empty();
+        self.recover(if like_power_cut { required.power_cut } else { required.death }, crash)
+    }
+
+    /// Goes to the next process. The old one's handles are dropped after it has died: they can change nothing.
+    fn end_process(&mut self, power_cut: bool, index: IndexState) {
+        self.device = if power_cut { self.device.power_cut() } else { self.device.process_death() };
+        if let Some(files) = &mut self.index {
+            self.report.index_states[match index {
+                IndexState::Newest => 0,
+                IndexState::Earlier(_) => 1,
+                IndexState::Missing => 2,
+            }] += 1;
+            files.crash(&self.device, index);
+        }
+        self.life = None;
+        if let Some(files) = &self.index {
+            files.forget_dead();
+        }
+    }
+
+    /// Closes the store and opens it again in the same process.
+    pub(crate) fn reopen(&mut self) -> Result<(), Violation> {
+        let outcome = self.db().close();
+        if self.device.has_crashed() {
+            return Ok(());
+        }
+        let closed = outcome.is_ok();
+        if closed {
+            self.model.everything_is_durable();
+        } else {
+            let failed = matches!(outcome, Err(Error::Failed { .. } | Error::Io { .. })) && self.allowed.errors;
+            if !failed {
+                self.unexpected("closing", outcome)?;
+            } else {
+                self.failed = Some(0);
+            }
+        }
+        let required = self.model.required(self.device.clock_ms(), false);
+        self.life = None;
+        self.report.reopened += 1;
+        let required = if self.failed.is_some() { required.power_cut } else { required.death };
+        self.recover(required, &between_calls(false))
+    }
+
+    /// Opens the store and compares what is there with what must be.
+    pub(crate) fn recover(&mut self, required: usize, crash: &Crash) -> Result<(), Violation> {
+        let mut required = required;
+        self.rebuilt |= crash.rebuild;
+        let mut opened = self.open(crash.rebuild);
+        for _ in 0..MOST_ATTEMPTS {
+            match &opened {
+                _ if self.device.has_crashed() => {
+                    // A crash that was armed before the store was closed falls into its opening.
+                    let crash = self.armed.take().expect("only an armed crash happens");
+                    drop(opened);
+                    let power_cut = self.model.required(self.device.clock_ms(), false).power_cut;
+                    self.report.crashes_in_recovery += 1;
+                    self.report.crashed(&self.device.phases(), self.operations_since_crash);
+                    self.operations_since_crash = 0;
+                    self.end_process(crash.power_cut, crash.index);
+                    required = if crash.power_cut { power_cut.min(required) } else { required };
+                }
+                Err(Error::Io { .. } | Error::Failed { .. }) if self.allowed.errors => {
+                    self.device.clear_faults();
+                    drop(opened);
+                    required = required.min(self.model.required(self.device.clock_ms(), false).power_cut);
+                }
+                Err(Error::DiskFull { .. }) if self.allowed.full => self.device.set_capacity(None),
+                // A version is looked at before the checksum, which may change with it.
+                Err(Error::Corruption { .. } | Error::NewerVersion { .. }) if self.allowed.damage => {
+                    self.report.damage_reported += 1;
+                    self.ended = true;
+                    return Ok(());
+                }
+                _ => break,
+            }
+            opened = self.open(crash.rebuild);
+        }
+        let db = opened.map_err(|error| format!("recovery: {error}"))?;
+        self.life = Some(without_clients(db));
+        self.check_contents(required)?;
+        self.restart_clock();
+        if crash.verify && !self.ended && !self.device.has_crashed() {
+            self.verify()?;
+        }
+        Ok(())
+    }
+
+    fn check_contents(&mut self, required: usize) -> Result<(), Violation> {
+        let found = self.find_contents()?;
+        if self.device.has_crashed() {
+            // What is armed stays required; the caller sees the crash.
+            return Ok(());
+        }
+        for found in found.iter().flatten().flatten() {
+            self.see(hash_of(*found));
+        }
+        let least = if self.allowed.damage { self.floor.min(required) } else { required };
+        let Some(kept) = self.model.matching(&found, least) else {
+            return Err(format!(
+                "after recovery the store holds none of the states {least} to {}; beside the last: {}",
+                self.model.len(),
+                self.model.differences(&found),
+            ));
+        };
+        if found.iter().flatten().flatten().any(|cell| *cell == Cell::Damaged) {
+            self.report.damage_reported += 1;
+            self.ended = true;
+            return self.damage_is_listed();
+        }
+        self.report.damage_beyond_detection += u64::from(kept < required);
+        self.model.recovered(kept);
+        (self.floor, self.failed) = (0, None);
+        Ok(())
+    }
+
+    /// Everything that gets find in the store.
+    fn find_contents(&mut self) -> Result<Contents, Violation> {
+        let keys = self.script.setup.keys;
+        let mut contents = Contents::new();
+        for table in 0..self.script.setup.tables.len() {
+            let table = match self.db().table(&table_name(table)) {
+                Ok(table) => table,
+                Err(_) => {
+                    contents.push(None);
+                    continue;
+                }
+            };
+            let mut cells = Vec::with_capacity(keys);
+            for key in 0..keys {
+                let mut found = table.get(&key_bytes(key));
+                if matches!(found, Err(Error::Io { .. })) && self.allowed.errors {
+                    self.device.clear_faults();
+                    found = table.get(&key_bytes(key));
+                }
+                self.report.answers += 1;
+                cells.push(match found {
+                    Ok(value) => cell(value.as_deref()),
+                    Err(_) if self.device.has_crashed() => return Ok(contents),
+                    Err(Error::Corruption { .. }) if self.allowed.damage => Cell::Damaged,
+                    Err(error) => return Err(format!("a get after recovery: {error}")),
+                });
+            }
+            contents.push(Some(cells));
+        }
+        Ok(contents)
+    }
+
+    /// What a get reports, `verify` must list.
+    fn damage_is_listed(&mut self) -> Result<(), Violation> {
+        match self.db().verify(&mut |_, _| {}) {
+            Ok(report) if report.damage.is_empty() && !self.device.has_crashed() => {
+                Err("a get reported damage that verify does not list".into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads everything, and counts again what is alive.
+    pub(crate) fn verify(&mut self) -> Result<(), Violation> {
+        let verified = self.db().verify(&mut |_, _| {});
+        let tolerant = self.allowed.damage || self.failed.is_some();
+        let counted = match verified {
+            Ok(report) if report.damage.is_empty() || tolerant => {
+                // Replay cannot know which chunks an ordered index that is newer than the checkpoint has counted, and a
+                // rebuild may count fewer than there are. It only makes reclaim choose less well.
+                self.db().recount(!self.script.uses_lmdb() && !self.rebuilt)
+            }
+            Ok(_) if self.device.has_crashed() => return Ok(()),
+            Ok(report) if self.allowed.errors && report.damage.iter().all(is_io) => return Ok(()),
+            Ok(report) => return Err(format!("verify found damage: {}", report.damage[0])),
+            Err(error) => return self.unexpected("verify", Err(error)),
+        };
+        match counted {
+            Ok(differences) if differences.is_empty() || tolerant || self.device.has_crashed() => {
+                self.report.verified += 1;
+                Ok(())
+            }
+            // An unreadable list leaves its chunks counted as alive.
+            Ok(_) if self.allowed.errors => Ok(()),
+            Ok(differences) => Err(format!("live bytes are counted wrong: {}", differences.join("; "))),
+            Err(error) => self.unexpected("a recount", Err(error)),
+        }
+    }
+
+    /// Counters that must fit the model.
+    pub(crate) fn check_stats(&mut self) -> Result<(), Violation> {
+        let stats = self.db().stats();
+        for table in &stats.tables {
+            let number = (0..self.script.setup.tables.len()).find(|number| table_name(*number) == table.name);
+            let Some(cells) = number.and_then(|number| self.model.current()[number].as_ref()) else {
+                return Err(format!("stats list a table `{}` that does not exist", table.name));
+            };
+            let keys = cells.iter().filter(|cell| **cell != Cell::Absent).count() as u64;
+            // A tag whose records cannot be read stays unsettled, and is not counted as such.
+            let readable = !self.allowed.errors && !self.allowed.damage;
+            if table.keys_exact && readable && table.keys != keys {
+                return Err(format!("stats count {} keys in `{}`, there are {keys}", table.keys, table.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_io(error: &Error) -> bool {
+    matches!(error, Error::Io { .. })
+}
+
+fn without_clients(db: Db<SimDevice>) -> Life {
+    Life { clients: (0..CLIENTS).map(|_| Client::default()).collect(), db }
+}

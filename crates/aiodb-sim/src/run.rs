@@ -1,0 +1,523 @@
+//! One run: the engine on a simulated machine does what a script says, and the model says what must come of it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use aiodb::io::Device;
+use aiodb::io::sim::SimDevice;
+use aiodb::{Batch, Db, Durability, Error, Options, Step, Table};
+
+use crate::client::Client;
+use crate::index_files::IndexFiles;
+use crate::model::{Cell, Effect, Model};
+use crate::report::Report;
+use crate::script::{Action, Crash, Files, IndexState, Script};
+use crate::workload::key_bytes;
+
+pub(crate) const ROOT: &str = "/store";
+
+/// Calls of the clock-driven work that are further apart than this are late: intervals are then not promised.
+const MAX_TICK_MS: u64 = 40;
+
+/// Time passes in pieces of this length.
+const WAIT_PIECE_MS: u64 = 10;
+
+/// So many operations are tried on a store that refuses writes, before it is opened again.
+const OPERATIONS_AFTER_FAILURE: usize = 12;
+
+/// What a run found wrong.
+pub type Violation = String;
+
+/// Runs a script. Returns a hash of all that could be seen of the run: the same script gives the same.
+pub fn run(script: &Script, report: &mut Report) -> Result<u64, Violation> {
+    let mut run = Run::new(script);
+    std::mem::swap(report, &mut run.report);
+    let outcome = catch_unwind(AssertUnwindSafe(|| run.execute()));
+    run.report.add_machine(&run.device.counters());
+    run.report.runs += 1;
+    std::mem::swap(report, &mut run.report);
+    match outcome {
+        Ok(outcome) => outcome.map(|()| run.trace).map_err(|what| format!("action {}: {what}", run.at)),
+        Err(panic) => {
+            // Its locks may be poisoned: closing it would panic again.
+            std::mem::forget(run.life.take());
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
+            Err(format!("action {}: panic: {}", run.at, text.unwrap_or_default()))
+        }
+    }
+}
+
+/// A process: an open store and what its clients hold.
+pub(crate) struct Life {
+    pub(crate) clients: Vec<Client>,
+    pub(crate) db: Db<SimDevice>,
+}
+
+/// What may go wrong by now, because the script made it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Allowed {
+    /// Calls failed with an I/O error.
+    pub(crate) errors: bool,
+    /// The disk had an end.
+    pub(crate) full: bool,
+    /// The medium was damaged.
+    pub(crate) damage: bool,
+}
+
+pub(crate) struct Run<'a> {
+    pub(crate) script: &'a Script,
+    pub(crate) device: SimDevice,
+    pub(crate) index: Option<IndexFiles>,
+    pub(crate) model: Model,
+    pub(crate) life: Option<Life>,
+    pub(crate) report: Report,
+    pub(crate) allowed: Allowed,
+    /// The crash that is armed.
+    pub(crate) armed: Option<Crash>,
+    /// The store has refused a write for good; operations tried since.
+    pub(crate) failed: Option<usize>,
+    /// Changes that no damage of the medium may take.
+    pub(crate) floor: usize,
+    /// Damage was found and reported: nothing more can be said.
+    pub(crate) ended: bool,
+    pub(crate) operations_since_crash: usize,
+    /// Indexes were made again from the log.
+    pub(crate) rebuilt: bool,
+    last_tick: u64,
+    pub(crate) on_time: bool,
+    /// The action being performed.
+    at: usize,
+    trace: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(script: &'a Script) -> Run<'a> {
+        let device = SimDevice::with_block_bytes(script.seed, script.setup.block_bytes);
+        let index = script.uses_lmdb().then(|| IndexFiles::new(&device));
+        Run {
+            script,
+            device,
+            index,
+            model: Model::new(script.setup.tables.len(), script.setup.keys),
+            life: None,
+            report: Report::default(),
+            allowed: Allowed::default(),
+            armed: None,
+            failed: None,
+            floor: 0,
+            ended: false,
+            operations_since_crash: 0,
+            rebuilt: false,
+            last_tick: 0,
+            on_time: true,
+            at: 0,
+            trace: 0,
+        }
+    }
+
+    fn execute(&mut self) -> Result<(), Violation> {
+        self.recover(0, &between_calls(false))?;
+        let script = self.script;
+        for (at, action) in script.actions.iter().enumerate() {
+            self.at = at;
+            self.perform(action)?;
+            if !self.device.has_crashed() && self.life.is_some() {
+                self.tick()?;
+            }
+            self.see(self.device.counters().steps);
+            if self.device.has_crashed() {
+                let crash = self.armed.take().expect("only an armed crash happens");
+                self.crash(&crash)?;
+            } else if self.failed.is_some_and(|operations| operations >= OPERATIONS_AFTER_FAILURE) {
+                self.crash(&between_calls(at % 2 == 0))?;
+            }
+            if self.ended {
+                return Ok(());
+            }
+        }
+        self.crash(&Crash { verify: true, ..between_calls(false) })
+    }
+
+    /// Takes something into the hash of the run.
+    pub(crate) fn see(&mut self, what: u64) {
+        self.trace = (self.trace.rotate_left(5) ^ what).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    pub(crate) fn options(&self, rebuild: bool) -> Options {
+        Options {
+            segment_bytes: self.script.setup.segment_bytes,
+            checkpoint_bytes: self.script.setup.checkpoint_bytes,
+            hash_mask: self.script.setup.hash_mask,
+            rebuild_index: rebuild,
+            background: false,
+            ..Options::default()
+        }
+    }
+
+    pub(crate) fn open(&self, rebuild: bool) -> aiodb::Result<Db<SimDevice>> {
+        let created = self.device.create_dir(Path::new(ROOT));
+        created.map_err(|e| Error::Io {
+            action: "create",
+            path: ROOT.into(),
+            kind: e.kind(),
+            reason: e.to_string(),
+        })?;
+        Db::open_on(self.device.clone(), ROOT, self.options(rebuild))
+    }
+
+    fn perform(&mut self, action: &Action) -> Result<(), Violation> {
+        self.operations_since_crash += 1;
+        self.report.operations += 1;
+        if let Some(operations) = &mut self.failed {
+            *operations += 1;
+        }
+        match action {
+            Action::Put(table, key, value, durability) => {
+                let bytes = value.bytes();
+                let effects = vec![Effect::Set(*table, *key, Cell::Value(fingerprint(&bytes)))];
+                let key = key_bytes(*key);
+                self.write(effects, *durability, |run| run.table(*table)?.put_with(&key, &bytes, *durability).map(drop))
+            }
+            Action::Delete(table, key, durability) => {
+                let effects = vec![Effect::Set(*table, *key, Cell::Absent)];
+                let key = key_bytes(*key);
+                self.write(effects, *durability, |run| run.table(*table)?.delete_with(&key, *durability).map(drop))
+            }
+            Action::Batch(writes, durability) => {
+                let values: Vec<_> = writes.iter().map(|(_, _, value)| value.map(|value| value.bytes())).collect();
+                let effects = writes.iter().zip(&values).map(|((table, key, _), value)| {
+                    let cell = value.as_ref().map_or(Cell::Absent, |bytes| Cell::Value(fingerprint(bytes)));
+                    Effect::Set(*table, *key, cell)
+                });
+                let effects = effects.collect();
+                self.write(effects, *durability, |run| run.write_batch(writes, &values, *durability))
+            }
+            Action::Create(table) if self.model.exists(*table) => {
+                match self.db().create_table(&table_name(*table), self.script.setup.tables[*table]) {
+                    Err(Error::TableExists { .. }) => Ok(()),
+                    outcome => self.unexpected("creating a table that exists", outcome.map(drop)),
+                }
+            }
+            Action::Create(table) => {
+                let kind = self.script.setup.tables[*table];
+                let create = |run: &mut Self| run.db().create_table(&table_name(*table), kind).map(drop);
+                self.write(vec![Effect::Create(*table)], Durability::Sync, create)
+            }
+            Action::Drop(table) => {
+                let drop = |run: &mut Self| run.db().drop_table(&table_name(*table));
+                self.write(vec![Effect::Drop(*table)], Durability::Sync, drop)
+            }
+            Action::Truncate(table) => {
+                let truncate = |run: &mut Self| run.db().truncate_table(&table_name(*table));
+                self.write(vec![Effect::Truncate(*table)], Durability::Sync, truncate)
+            }
+            Action::Get(table, key) => {
+                let found = self.table(*table).and_then(|table| table.get(&key_bytes(*key)));
+                let accepted: Vec<Cell> = self.model.cell(*table, *key).into_iter().collect();
+                self.check_answer(found.map(|value| cell(value.as_deref())), &accepted, "a get")
+            }
+            Action::GetMany(table, keys) => self.get_many(*table, keys),
+            Action::Submit(client, table, key) => self.submit(*client, *table, *key),
+            Action::Poll(client) => self.poll(*client),
+            Action::Sync => {
+                let outcome = self.db().sync();
+                self.done("a sync", outcome, Model::everything_is_durable)
+            }
+            Action::Checkpoint => {
+                let outcome = self.db().checkpoint();
+                self.done("a checkpoint", outcome, Model::checkpoint)
+            }
+            Action::Verify => self.verify(),
+            Action::Stats => self.check_stats(),
+            Action::Step(step) => {
+                let outcome = self.db().step(*step);
+                let learned = if *step == Step::Checkpoint { Model::checkpoint } else { |_: &mut Model| {} };
+                self.done("a step", outcome, learned)
+            }
+            Action::Wait(ms) => self.wait(*ms),
+            Action::Reopen => self.reopen(),
+            Action::CrashIn(steps, crash) => {
+                self.device.crash_after(*steps);
+                self.armed = Some(crash.clone());
+                Ok(())
+            }
+            Action::CrashNow(crash) => self.crash(crash),
+            Action::Fault(call, effect, skip, times, files) => {
+                use aiodb::io::sim::Effect::{Delay, Fail, Lose, Misdirect};
+                match effect {
+                    Fail => self.allowed.errors = true,
+                    Lose | Misdirect(_) => self.medium_fault(),
+                    Delay(_) => {}
+                }
+                let files = *files;
+                self.device.disturb(*call, *effect, *skip, *times, move |path| concerns(files, path));
+                Ok(())
+            }
+            Action::Rot(file, offset, mask) => self.rot(*file, *offset, *mask),
+            Action::Capacity(segments) => {
+                self.allowed.full |= segments.is_some();
+                let more = segments.map(|segments| segments * self.script.setup.segment_bytes);
+                self.device.set_capacity(more.map(|more| self.device.used_bytes() + more));
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn db(&self) -> &Db<SimDevice> {
+        &self.life.as_ref().expect("the store is open").db
+    }
+
+    pub(crate) fn table(&self, table: usize) -> aiodb::Result<Table<SimDevice>> {
+        self.db().table(&table_name(table))
+    }
+
+    fn write_batch(
+        &mut self,
+        writes: &[(usize, usize, Option<crate::script::Value>)],
+        values: &[Option<Vec<u8>>],
+        durability: Durability,
+    ) -> aiodb::Result<()> {
+        let mut batch = Batch::new();
+        for ((table, key, _), value) in writes.iter().zip(values) {
+            let table = self.table(*table)?;
+            match value {
+                Some(value) => batch.put(&table, &key_bytes(*key), value)?,
+                None => batch.delete(&table, &key_bytes(*key))?,
+            };
+        }
+        self.db().write_with(&batch, durability).map(drop)
+    }
+
+    /// A change of the contents: acknowledged, refused, or of unknown outcome.
+    fn write(
+        &mut self,
+        effects: Vec<Effect>,
+        durability: Durability,
+        write: impl FnOnce(&mut Self) -> aiodb::Result<()>,
+    ) -> Result<(), Violation> {
+        let tables_exist = effects.iter().all(|effect| match effect {
+            Effect::Set(table, ..) | Effect::Drop(table) | Effect::Truncate(table) => self.model.exists(*table),
+            Effect::Create(_) => true,
+        });
+        let outcome = write(self);
+        if self.device.has_crashed() {
+            // The process may have died in the middle of the call, whatever it would have returned.
+            if tables_exist {
+                self.model.attempt(effects);
+            }
+            return Ok(());
+        }
+        match outcome {
+            Ok(()) if !tables_exist => Err("a write to a table that does not exist was acknowledged".into()),
+            Ok(()) => {
+                self.clients_see(&effects);
+                self.model.acknowledge(effects, durability, self.device.clock_ms());
+                Ok(())
+            }
+            Err(Error::NoSuchTable { .. }) if !tables_exist => Ok(()),
+            Err(Error::BatchTooLarge { .. }) => Ok(()),
+            Err(Error::Io { .. }) if self.allowed.errors => {
+                self.find_out(effects);
+                Ok(())
+            }
+            Err(error) => self.unexpected("a write", Err(error)),
+        }
+    }
+
+    /// After a failed call: whether the store goes on, or refuses writes because it cannot know what has happened.
+    fn find_out(&mut self, effects: Vec<Effect>) {
+        let goes_on = self.db().sync().is_ok();
+        if self.device.has_crashed() {
+            self.model.attempt(effects);
+        } else if goes_on {
+            // What was refused has not happened.
+            self.model.everything_is_durable();
+        } else {
+            self.model.attempt(effects);
+            self.failed = Some(0);
+        }
+    }
+
+    /// What is learned when a call that changes no contents has succeeded.
+    fn done(
+        &mut self,
+        what: &str,
+        outcome: aiodb::Result<()>,
+        learned: impl FnOnce(&mut Model),
+    ) -> Result<(), Violation> {
+        if outcome.is_ok() && !self.device.has_crashed() {
+            learned(&mut self.model);
+            return Ok(());
+        }
+        self.unexpected(what, outcome)
+    }
+
+    /// Whether an outcome can be explained by what the script has made go wrong.
+    pub(crate) fn unexpected(&mut self, what: &str, outcome: aiodb::Result<()>) -> Result<(), Violation> {
+        if self.device.has_crashed() {
+            return Ok(());
+        }
+        match outcome {
+            Ok(()) => Err(format!("{what} succeeded")),
+            Err(Error::Io { .. }) if self.allowed.errors => {
+                if self.failed.is_none() {
+                    self.find_out(Vec::new());
+                }
+                Ok(())
+            }
+            Err(Error::Failed { .. }) if self.allowed.errors => {
+                self.failed = self.failed.or(Some(0));
+                Ok(())
+            }
+            Err(Error::DiskFull { .. }) if self.allowed.full => Ok(()),
+            // What a failed flush has lost is reported, like all damage.
+            Err(Error::Corruption { .. }) if self.allowed.damage || self.failed.is_some() => Ok(()),
+            Err(error) => Err(format!("{what}: {error}")),
+        }
+    }
+
+    fn get_many(&mut self, table: usize, keys: &[usize]) -> Result<(), Violation> {
+        let bytes: Vec<_> = keys.iter().map(|key| key_bytes(*key)).collect();
+        match self.table(table).and_then(|table| table.get_many(&bytes)) {
+            Ok(values) => {
+                for (key, value) in keys.iter().zip(values) {
+                    let accepted: Vec<Cell> = self.model.cell(table, *key).into_iter().collect();
+                    self.check_answer(Ok(cell(value.as_deref())), &accepted, "one of many gets")?;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                let exists = self.model.exists(table);
+                let accepted = if exists { vec![Cell::Damaged] } else { Vec::new() };
+                self.check_answer(Err(error), &accepted, "many gets")
+            }
+        }
+    }
+
+    /// An answer must be one of those accepted; none are when the table does not exist.
+    pub(crate) fn check_answer(
+        &mut self,
+        found: aiodb::Result<Cell>,
+        accepted: &[Cell],
+        what: &str,
+    ) -> Result<(), Violation> {
+        if self.device.has_crashed() {
+            return Ok(());
+        }
+        self.report.answers += 1;
+        match found {
+            Ok(found) => {
+                self.see(hash_of(found));
+                if accepted.contains(&found) {
+                    return Ok(());
+                }
+                Err(format!("{what} found {found:x?} instead of {accepted:x?}"))
+            }
+            Err(Error::NoSuchTable { .. }) if accepted.is_empty() => Ok(()),
+            Err(Error::Io { .. }) if self.allowed.errors => Ok(()),
+            // What a failed flush has lost is reported, like all damage.
+            Err(Error::Corruption { .. }) if self.allowed.damage || self.failed.is_some() => Ok(()),
+            Err(error) => Err(format!("{what}: {error}")),
+        }
+    }
+
+    fn wait(&mut self, ms: u64) -> Result<(), Violation> {
+        let mut left = ms;
+        while left > 0 && !self.device.has_crashed() {
+            let piece = left.min(WAIT_PIECE_MS);
+            self.device.advance_clock(piece);
+            left -= piece;
+            self.tick()?;
+        }
+        Ok(())
+    }
+
+    /// What the clock makes due is done.
+    fn tick(&mut self) -> Result<(), Violation> {
+        let now = self.device.clock_ms();
+        if now == self.last_tick {
+            return Ok(());
+        }
+        self.on_time &= self.is_on_time();
+        self.last_tick = now;
+        let outcome = self.db().step(Step::WriteBehind);
+        self.done("writing behind", outcome, |_| {})
+    }
+
+    /// Whether the clock-driven work was called as often as an interval needs.
+    pub(crate) fn is_on_time(&self) -> bool {
+        self.device.clock_ms() - self.last_tick <= MAX_TICK_MS
+    }
+
+    /// A new process: nothing is late yet.
+    pub(crate) fn restart_clock(&mut self) {
+        self.last_tick = self.device.clock_ms();
+        self.on_time = true;
+    }
+
+    /// From now on the medium may have lost or changed anything after the last checkpoint.
+    fn medium_fault(&mut self) {
+        if !self.allowed.damage {
+            self.floor = self.model.checkpointed();
+        }
+        self.allowed.damage = true;
+    }
+
+    fn rot(&mut self, file: usize, offset: u64, mask: u8) -> Result<(), Violation> {
+        self.medium_fault();
+        // The open batches lie in mapped memory, the lock's text counts for nothing.
+        let names: Vec<_> = self.device.file_names().into_iter().filter(|name| !is_memory(name)).collect();
+        let Some(name) = names.get(file % names.len().max(1)) else { return Ok(()) };
+        let length = self.device.file_bytes(name).map_or(0, |bytes| bytes.len() as u64);
+        if length > 0 {
+            self.device.corrupt(name, offset % length, mask);
+            self.report.rotten_bytes += 1;
+        }
+        Ok(())
+    }
+}
+
+fn is_memory(path: &Path) -> bool {
+    path.starts_with("/store/pending") || path.ends_with("LOCK")
+}
+
+fn concerns(files: Files, path: &Path) -> bool {
+    let segment = path.extension().is_some_and(|extension| extension == "seg");
+    match files {
+        Files::Log => segment,
+        Files::Other => !segment,
+        Files::Any => true,
+    }
+}
+
+/// A crash without anything else.
+pub(crate) fn between_calls(power_cut: bool) -> Crash {
+    Crash { power_cut, index: IndexState::Newest, again: Vec::new(), verify: false, rebuild: false }
+}
+
+pub(crate) fn table_name(table: usize) -> String {
+    format!("table-{table}")
+}
+
+/// What a value, or its absence, is to the model.
+pub(crate) fn cell(value: Option<&[u8]>) -> Cell {
+    value.map_or(Cell::Absent, |bytes| Cell::Value(fingerprint(bytes)))
+}
+
+fn fingerprint(bytes: &[u8]) -> u64 {
+    let mut hash = bytes.len() as u64;
+    let mut take = |word: u64| hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let (words, rest) = bytes.as_chunks::<8>();
+    words.iter().for_each(|word| take(u64::from_le_bytes(*word)));
+    rest.iter().for_each(|byte| take(u64::from(*byte)));
+    hash ^ hash >> 32
+}
+
+pub(crate) fn hash_of(cell: Cell) -> u64 {
+    match cell {
+        Cell::Absent => 1,
+        Cell::Damaged => 2,
+        Cell::Value(fingerprint) => fingerprint,
+    }
+}

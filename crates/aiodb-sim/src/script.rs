@@ -1,0 +1,167 @@
+//! What happens in a run: everything that a seed decides, written out before anything is run, so that parts can be left
+//! out and the rest still means the same.
+
+use std::time::Duration;
+
+use aiodb::io::sim::{Call, Effect};
+use aiodb::{Durability, IndexKind, Step};
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// What it was made from; also seeds the simulated machine.
+    pub seed: u64,
+    /// How the store is made.
+    pub setup: Setup,
+    /// What happens, one after the other.
+    pub actions: Vec<Action>,
+}
+
+/// What holds for a whole run.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The kinds of the tables that may come to be.
+    pub tables: Vec<IndexKind>,
+    /// Keys in each table.
+    pub keys: usize,
+    /// Bytes of a segment.
+    pub segment_bytes: u64,
+    /// Alignment of direct I/O, in bytes.
+    pub block_bytes: usize,
+    /// Bits that are kept of a key's hash: few make keys share tags.
+    pub hash_mask: u64,
+    /// Bytes of log between the checkpoints that upkeep makes.
+    pub checkpoint_bytes: u64,
+}
+
+/// A value: its bytes follow from these.
+#[derive(Clone, Copy, Debug)]
+pub struct Value {
+    /// In bytes.
+    pub length: u32,
+    /// Tells values of one length apart.
+    pub seed: u32,
+}
+
+impl Value {
+    /// The value itself.
+    pub fn bytes(self) -> Vec<u8> {
+        let mut bytes = vec![0; self.length as usize];
+        if self.seed.is_multiple_of(3) {
+            // Some values repeat themselves.
+            bytes.fill(self.seed as u8);
+            let stamp = self.seed.to_le_bytes();
+            bytes.iter_mut().zip(stamp).for_each(|(byte, stamp)| *byte = stamp);
+        } else {
+            fastrand::Rng::with_seed(u64::from(self.seed)).fill(&mut bytes);
+        }
+        bytes
+    }
+}
+
+/// How a crash ends a process, and what the next one starts on.
+#[derive(Clone, Debug)]
+pub struct Crash {
+    /// A power cut; else only the process dies.
+    pub power_cut: bool,
+    /// Which state of LMDB's file is there afterwards.
+    pub index: IndexState,
+    /// Crashes during the recoveries that follow: after so many steps, by a power cut or not.
+    pub again: Vec<(u64, bool)>,
+    /// Whether everything is verified and recounted after recovery.
+    pub verify: bool,
+    /// Whether the indexes are made again from the log.
+    pub rebuild: bool,
+}
+
+/// A state of LMDB's file.
+#[derive(Clone, Copy, Debug)]
+pub enum IndexState {
+    /// As it was at the crash.
+    Newest,
+    /// As it was after a commit so many commits ago.
+    Earlier(usize),
+    /// No file.
+    Missing,
+}
+
+/// The files that a fault concerns.
+#[derive(Clone, Copy, Debug)]
+pub enum Files {
+    /// Segments.
+    Log,
+    /// Everything else: manifests, checkpoints, directories.
+    Other,
+    /// All.
+    Any,
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Table, key, value, class.
+    Put(usize, usize, Value, Durability),
+    /// Table, key, class.
+    Delete(usize, usize, Durability),
+    /// Puts and deletes as one group.
+    Batch(Vec<(usize, usize, Option<Value>)>, Durability),
+    /// Table, key.
+    Get(usize, usize),
+    /// Table, keys.
+    GetMany(usize, Vec<usize>),
+    /// A client starts a get in its reader: client, table, key.
+    Submit(usize, usize, usize),
+    /// A client takes the next answer from its reader.
+    Poll(usize),
+    /// Make a table.
+    Create(usize),
+    /// Drop a table.
+    Drop(usize),
+    /// Empty a table.
+    Truncate(usize),
+    /// Make everything durable.
+    Sync,
+    /// Make a checkpoint.
+    Checkpoint,
+    /// Read everything and compare.
+    Verify,
+    /// Look at sizes and counters.
+    Stats,
+    /// A bit of background work.
+    Step(Step),
+    /// Time passes, in milliseconds; what the clock makes due is done.
+    Wait(u64),
+    /// Close the store and open it again.
+    Reopen,
+    /// The process will crash in so many steps.
+    CrashIn(u64, Crash),
+    /// The process ends between two calls.
+    CrashNow(Crash),
+    /// So many calls are disturbed, after some that are not.
+    Fault(Call, Effect, u64, u64, Files),
+    /// A byte of a file changes: the file by its place in the list of files, offset, bits.
+    Rot(usize, u64, u8),
+    /// The disk has room for so many more segments, or for any number.
+    Capacity(Option<u64>),
+}
+
+impl Script {
+    /// Whether LMDB takes part.
+    pub fn uses_lmdb(&self) -> bool {
+        self.setup.tables.contains(&IndexKind::Lmdb)
+    }
+}
+
+/// The interval of the class `interval` in all scripts.
+pub const INTERVAL: Duration = Duration::from_millis(100);
+
+impl std::fmt::Display for Script {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "seed {}", self.seed)?;
+        writeln!(f, "{:?}", self.setup)?;
+        for (number, action) in self.actions.iter().enumerate() {
+            writeln!(f, "{number:>5}  {action:?}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,249 @@
+//! From a seed to a script.
+
+use aiodb::io::sim::{Call, Effect};
+use aiodb::{Durability, IndexKind, Step};
+use fastrand::Rng;
+
+use crate::script::{Action, Crash, Files, INTERVAL, IndexState, Script, Setup, Value};
+
+/// Crashes in a run, about.
+const LIVES: usize = 8;
+/// Readers with gets in flight.
+pub const CLIENTS: usize = 3;
+
+/// Which tables runs use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tables {
+    /// A quarter of the runs uses LMDB.
+    Any,
+    /// Only hash tables.
+    Hash,
+    /// At least one ordered table.
+    Lmdb,
+}
+
+/// What besides crashes happens in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    None,
+    Errors,
+    FullDisk,
+    Medium,
+    Slow,
+}
+
+/// The script of a seed.
+pub fn script(seed: u64, tables: Tables) -> Script {
+    let mut random = Rng::with_seed(seed);
+    let lmdb = match tables {
+        Tables::Any => random.u8(..4) == 0,
+        Tables::Hash => false,
+        Tables::Lmdb => true,
+    };
+    let mut kinds = vec![if lmdb { IndexKind::Lmdb } else { IndexKind::Hash }];
+    for _ in 0..random.usize(0..3) {
+        kinds.push(if lmdb && random.bool() { IndexKind::Lmdb } else { IndexKind::Hash });
+    }
+    let setup = Setup {
+        tables: kinds,
+        keys: random.usize(8..40),
+        segment_bytes: if random.u8(..8) == 0 { 256 << 10 } else { 64 << 10 },
+        block_bytes: if random.bool() { 512 } else { 4096 },
+        // Now and then keys share tags.
+        hash_mask: if random.u8(..4) == 0 { !0 << 61 } else { u64::MAX },
+        checkpoint_bytes: [64 << 10, 256 << 10, 1 << 20][random.usize(..3)],
+    };
+    let trouble = match random.u8(..16) {
+        0..=1 => Trouble::Errors,
+        2..=3 => Trouble::FullDisk,
+        4..=5 => Trouble::Medium,
+        6 => Trouble::Slow,
+        _ => Trouble::None,
+    };
+    let mut maker = Maker { random, setup, trouble, actions: Vec::new(), next_value: 0 };
+    for _ in 0..LIVES {
+        maker.life();
+    }
+    Script { seed, setup: maker.setup, actions: maker.actions }
+}
+
+struct Maker {
+    random: Rng,
+    setup: Setup,
+    trouble: Trouble,
+    actions: Vec<Action>,
+    next_value: u32,
+}
+
+impl Maker {
+    /// What happens between two crashes.
+    fn life(&mut self) {
+        for table in 0..self.setup.tables.len() {
+            self.actions.push(Action::Create(table));
+        }
+        for _ in 0..self.random.usize(90..200) {
+            let action = self.action();
+            self.actions.push(action);
+            if self.random.u8(..40) == 0 {
+                let trouble = self.trouble();
+                self.actions.extend(trouble);
+            }
+        }
+        if self.trouble == Trouble::FullDisk && self.random.bool() {
+            self.actions.push(Action::Capacity(None));
+        }
+        self.crash();
+    }
+
+    fn crash(&mut self) {
+        let crash = Crash {
+            power_cut: self.random.bool(),
+            index: match self.random.u8(..6) {
+                0..=2 => IndexState::Newest,
+                3..=4 => IndexState::Earlier(self.random.usize(..4)),
+                _ => IndexState::Missing,
+            },
+            again: (0..self.random.usize(..8).saturating_sub(5))
+                .map(|_| (self.random.u64(1..80), self.random.bool()))
+                .collect(),
+            verify: self.random.u8(..4) == 0,
+            rebuild: self.random.u8(..12) == 0,
+        };
+        match self.random.u8(..10) {
+            0 => self.actions.push(Action::CrashNow(crash)),
+            1 => self.actions.push(Action::Reopen),
+            2..=5 => {
+                let steps = self.random.u64(1..150);
+                self.actions.push(Action::CrashIn(steps, crash));
+            }
+            _ => {
+                let steps = self.random.u64(1..40);
+                self.actions.push(Action::CrashIn(steps, crash));
+                self.target();
+            }
+        }
+    }
+
+    /// What an armed crash is likely to fall into.
+    fn target(&mut self) {
+        let table = self.table();
+        match self.random.u8(..8) {
+            0..=1 => self.actions.push(Action::Checkpoint),
+            2 => self.actions.push(Action::Truncate(table)),
+            3 => self.actions.extend([Action::Drop(table), Action::Create(table)]),
+            4..=5 => {
+                let steps =
+                    [Step::Settle, Step::Reclaim, Step::Reclaim, Step::Checkpoint, Step::Prepare, Step::Reclaim];
+                self.actions.extend(steps.map(Action::Step));
+            }
+            6 => self.actions.extend([Action::Step(Step::Upkeep), Action::Step(Step::Upkeep)]),
+            _ => {
+                for _ in 0..4 {
+                    let (table, key) = (self.table(), self.key());
+                    let value = self.value_of(16_000..70_000);
+                    let durability = self.durability();
+                    self.actions.push(Action::Put(table, key, value, durability));
+                }
+            }
+        }
+    }
+
+    fn action(&mut self) -> Action {
+        let (table, key) = (self.table(), self.key());
+        match self.random.u8(..100) {
+            0..=29 => Action::Put(table, key, self.value(), self.durability()),
+            30..=39 => Action::Delete(table, key, self.durability()),
+            40..=47 => {
+                let writes = (0..self.random.usize(2..7)).map(|_| {
+                    let value = (self.random.u8(..4) > 0).then(|| self.value());
+                    (self.table(), self.key(), value)
+                });
+                let writes = writes.collect();
+                Action::Batch(writes, self.durability())
+            }
+            48..=59 => Action::Get(table, key),
+            60..=61 => Action::GetMany(table, (0..self.random.usize(1..12)).map(|_| self.key()).collect()),
+            62..=69 => Action::Submit(self.random.usize(..CLIENTS), table, key),
+            70..=74 => Action::Poll(self.random.usize(..CLIENTS)),
+            75 => Action::Sync,
+            76 => Action::Checkpoint,
+            77 if self.random.u8(..4) == 0 => Action::Verify,
+            77 => Action::Stats,
+            78 if self.random.u8(..3) == 0 => Action::Truncate(table),
+            78 if self.random.u8(..3) == 0 => Action::Drop(table),
+            79 => Action::Create(table),
+            80..=84 => Action::Wait(self.random.u64(1..120)),
+            85..=86 => Action::Step(Step::Write),
+            87..=88 => Action::Step(Step::Settle),
+            89..=91 => Action::Step(Step::Prepare),
+            92..=94 => Action::Step(Step::Upkeep),
+            _ => Action::Step(Step::Reclaim),
+        }
+    }
+
+    /// A fault of the kind that this run has.
+    fn trouble(&mut self) -> Option<Action> {
+        let files = [Files::Log, Files::Log, Files::Other, Files::Any][self.random.usize(..4)];
+        let (skip, call) = (self.random.u64(..6), [Call::Read, Call::Write, Call::Sync][self.random.usize(..3)]);
+        match self.trouble {
+            Trouble::None => None,
+            Trouble::Errors => (self.random.u8(..2) == 0)
+                .then(|| Action::Fault(call, Effect::Fail, skip, self.random.u64(1..3), files)),
+            Trouble::FullDisk => Some(Action::Capacity(match self.random.u8(..3) {
+                0 => None,
+                _ => Some(self.random.u64(..3)),
+            })),
+            // One copy on one disk: at most one damage in a life or so, or nothing could be said of what is left.
+            Trouble::Medium => match self.random.u8(..12) {
+                0..=1 => {
+                    let offset = self.random.u64(..);
+                    Some(Action::Rot(self.random.usize(..), offset, 1 << self.random.u8(..8)))
+                }
+                2 => Some(Action::Fault(Call::Write, Effect::Lose, skip, 1, files)),
+                3 => Some(Action::Fault(Call::Write, Effect::Misdirect(self.random.u64(1..16)), skip, 1, files)),
+                4 => Some(Action::Fault(Call::Sync, Effect::Lose, skip, 1, files)),
+                _ => None,
+            },
+            Trouble::Slow => Some(Action::Fault(call, Effect::Delay(self.random.u64(1..400)), skip, 1, files)),
+        }
+    }
+
+    fn table(&mut self) -> usize {
+        self.random.usize(..self.setup.tables.len())
+    }
+
+    fn key(&mut self) -> usize {
+        self.random.usize(..self.setup.keys)
+    }
+
+    fn durability(&mut self) -> Durability {
+        match self.random.u8(..3) {
+            0 => Durability::Sync,
+            1 => Durability::Interval(INTERVAL),
+            _ => Durability::None,
+        }
+    }
+
+    fn value(&mut self) -> Value {
+        let lengths = match self.random.u8(..24) {
+            0 => 0..1,
+            1 => 1200..1400,
+            2 => 4000..6000,
+            3 => 14_000..40_000,
+            _ => 1..300,
+        };
+        self.value_of(lengths)
+    }
+
+    fn value_of(&mut self, lengths: std::ops::Range<u32>) -> Value {
+        self.next_value += 1;
+        Value { length: self.random.u32(lengths), seed: self.next_value }
+    }
+}
+
+/// The bytes of a key by its number. Every eighth is long, and differs from the others only at its end.
+pub fn key_bytes(number: usize) -> Vec<u8> {
+    let mut key = if number % 8 == 7 { vec![b'x'; 600] } else { b"key".to_vec() };
+    key.extend_from_slice(number.to_string().as_bytes());
+    key
+}

@@ -1,0 +1,127 @@
+//! Bugs that can be planted in the engine, to see whether the simulator finds them.
+//!
+//! Each stands at the place where the real one would be. Without the feature `planted-bugs` [`is_on`] is constantly false
+//! and nothing of this is compiled in; with it, one bug at a time can be switched on for the whole process.
+
+/// A bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[cfg_attr(not(feature = "planted-bugs"), allow(dead_code))]
+pub enum Bug {
+    /// A `sync` write is acknowledged before its batch is durable.
+    AckBeforeFlush = 1,
+    /// What earlier batches left to flush is not flushed before a durable batch.
+    EarlierBatchesUnflushed,
+    /// A segment's first batch is durable, its header is not.
+    SegmentHeaderUnflushed,
+    /// Batches of `interval` and `none` are forgotten by the next flush.
+    DirtySegmentForgotten,
+    /// After a failed flush the store goes on as if nothing had happened.
+    FailedFlushForgotten,
+    /// `interval` flushes four times too late.
+    IntervalTooLong,
+    /// A batch says of itself that it is durable before it is.
+    DurableTooEarly,
+    /// A checkpoint refers to log that is not durable.
+    CheckpointAheadOfLog,
+    /// A manifest is named before it is durable.
+    ManifestUnflushed,
+    /// A manifest's name is not made durable.
+    ManifestNameUnflushed,
+    /// A new segment's name is not made durable.
+    SegmentNameUnflushed,
+    /// A checkpoint forgets which tags are not settled.
+    UnsettledTagsForgotten,
+    /// A checkpoint forgets which table ids were given away.
+    TableIdsReused,
+    /// A record's checksum is not checked.
+    RecordUnchecked,
+    /// A batch's checksum is not checked by recovery.
+    BatchUnchecked,
+    /// Batches of a segment's earlier life are taken for those of this one.
+    OldLifeAccepted,
+    /// A segment is used again while a reader may see it.
+    FreedUnderReader,
+    /// A segment is used again before the checkpoint that needs it no more is durable.
+    FreedBeforeCheckpoint,
+    /// Reclaim drops deletes that older records still need.
+    TombstoneDroppedEarly,
+    /// A move overtakes a put that came in between.
+    MoveBeatsPut,
+    /// A moved chunk is not made known to the record that names it.
+    ChunkMoveForgotten,
+    /// A tag shared by two keys is taken for an overwrite.
+    CollisionTakenForOverwrite,
+    /// Replay forgets which of two places under a tag is newer.
+    ReplayOrderLost,
+    /// A group whose end was not pending is recovered in part.
+    GroupSplit,
+    /// What was still in memory is not recovered.
+    PendingForgotten,
+    /// What recovery has found is shown before it is durable.
+    RecoveryUnflushed,
+    /// An ordered index that is older than the checkpoint is believed.
+    OldIndexBelieved,
+}
+
+#[cfg(feature = "planted-bugs")]
+mod switch {
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    use super::Bug;
+
+    static PLANTED: AtomicU8 = AtomicU8::new(0);
+
+    /// Switches one bug on, or none.
+    pub fn plant(bug: Option<Bug>) {
+        PLANTED.store(bug.map_or(0, |bug| bug as u8), Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_on(bug: Bug) -> bool {
+        PLANTED.load(Ordering::Relaxed) == bug as u8
+    }
+
+    impl Bug {
+        /// All bugs.
+        pub const ALL: [Bug; 27] = [
+            Bug::AckBeforeFlush,
+            Bug::EarlierBatchesUnflushed,
+            Bug::SegmentHeaderUnflushed,
+            Bug::DirtySegmentForgotten,
+            Bug::FailedFlushForgotten,
+            Bug::IntervalTooLong,
+            Bug::DurableTooEarly,
+            Bug::CheckpointAheadOfLog,
+            Bug::ManifestUnflushed,
+            Bug::ManifestNameUnflushed,
+            Bug::SegmentNameUnflushed,
+            Bug::UnsettledTagsForgotten,
+            Bug::TableIdsReused,
+            Bug::RecordUnchecked,
+            Bug::BatchUnchecked,
+            Bug::OldLifeAccepted,
+            Bug::FreedUnderReader,
+            Bug::FreedBeforeCheckpoint,
+            Bug::TombstoneDroppedEarly,
+            Bug::MoveBeatsPut,
+            Bug::ChunkMoveForgotten,
+            Bug::CollisionTakenForOverwrite,
+            Bug::ReplayOrderLost,
+            Bug::GroupSplit,
+            Bug::PendingForgotten,
+            Bug::RecoveryUnflushed,
+            Bug::OldIndexBelieved,
+        ];
+    }
+}
+
+#[cfg(feature = "planted-bugs")]
+pub(crate) use switch::is_on;
+#[cfg(feature = "planted-bugs")]
+pub use switch::plant;
+
+/// Whether a bug is switched on.
+#[cfg(not(feature = "planted-bugs"))]
+pub(crate) const fn is_on(_bug: Bug) -> bool {
+    false
+}

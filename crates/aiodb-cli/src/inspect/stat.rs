@@ -75,6 +75,9 @@ fn to_json(stats: &Stats) -> Value {
         "last_batch": stats.last_batch,
         "durable_batch": stats.durable_batch,
         "unsettled_tags": stats.unsettled_tags,
+        "snapshots": stats.snapshots,
+        "kept_versions": stats.kept_versions,
+        "waiting_range_deletes": stats.waiting_range_deletes,
         "trouble": stats.trouble,
         "checkpoints": stats.checkpoints,
         "checkpoint_log_lag_bytes": stats.checkpoint_log_lag_bytes,
@@ -141,6 +144,9 @@ fn space_rows(stats: &Stats) -> Rows {
         ("segments retiring", segments(stats.segments_retiring, stats)),
         ("live data", bytes(stats.live_bytes)),
         ("unsettled tags", count(stats.unsettled_tags)),
+        ("snapshots", count(stats.snapshots)),
+        ("kept versions", count(stats.kept_versions)),
+        ("range deletes", count(stats.waiting_range_deletes)),
     ]
 }
 

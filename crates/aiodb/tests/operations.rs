@@ -41,6 +41,9 @@ impl Known {
 
 type Model = BTreeMap<Vec<u8>, Known>;
 
+/// Whether a key is in a range.
+type IsIn = Box<dyn Fn(&[u8]) -> bool>;
+
 struct Run {
     what: String,
     rng: Rng,
@@ -309,7 +312,7 @@ impl Run {
     }
 
     /// A range, and which keys are in it.
-    fn range(&mut self) -> (ScanOptions, Box<dyn Fn(&[u8]) -> bool>) {
+    fn range(&mut self) -> (ScanOptions, IsIn) {
         let (bound, all) = (self.key(), ScanOptions::all());
         match self.rng.u8(..6) {
             0 => (all.from(&bound), Box::new(move |key| key >= &bound[..])),

@@ -2,6 +2,7 @@
 
 mod apply;
 mod backup;
+mod bench;
 mod describe;
 mod directories;
 mod inspect;

@@ -23,6 +23,10 @@ QUICK :=
 RUN := build/run
 BENCH := build/bench
 
+# New inputs of fuzzers stay here; what the repository keeps is fuzz/corpus.
+FUZZ_FOUND := build/fuzz
+FUZZ_TOOLS := $(CURDIR)/build/tools
+
 .PHONY: help
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 30
@@ -41,6 +45,37 @@ run: $(RUN)/loaded ## Build, load a real data set, read it back and check it, me
 .PHONY: test
 test: compiler ## Run all tests
 	$(CARGO) test --locked --no-fail-fast
+
+# How much of each: `make crash KILLS=1000`.
+KILLS := 300
+RUNS := 6
+CUTS := 60
+SECONDS_EACH := 60
+SCHEDULES := 1000
+
+.PHONY: crash
+crash: release ## Kill the command under load, hundreds of times, and check what is there (KILLS=)
+	$(CARGO) run --locked --release --package aiodb-crash -- --aiodb $(AIODB) --dir $(RUN)/crash kill --kills $(KILLS)
+
+.PHONY: crash-power
+crash-power: release ## Cut the power below the file system, and check what is there (RUNS= CUTS=; as root)
+	scripts/install-packages.sh e2fsprogs mount
+	$(CARGO) run --locked --release --package aiodb-crash --features power -- --aiodb $(AIODB) --dir $(RUN)/crash \
+		power --runs $(RUNS) --cuts $(CUTS)
+
+.PHONY: fuzz
+fuzz: compiler ## Fuzz the decoders and whole operation sequences (SECONDS_EACH=; needs a nightly compiler)
+	command -v cargo-fuzz $(FUZZ_TOOLS)/bin/cargo-fuzz > /dev/null || \
+		$(CARGO) install cargo-fuzz --locked --root $(FUZZ_TOOLS)
+	for target in $$(ls fuzz/corpus); do \
+		mkdir -p $(FUZZ_FOUND)/$$target; \
+		PATH="$$PATH:$(FUZZ_TOOLS)/bin" $(CARGO) +nightly fuzz run --fuzz-dir fuzz $$target $(FUZZ_FOUND)/$$target \
+			fuzz/corpus/$$target -- -max_total_time=$(SECONDS_EACH) -max_len=4096 -print_final_stats=1; \
+	done
+
+.PHONY: race
+race: compiler ## Run the engine's threads in thousands of chosen orders (SCHEDULES=)
+	AIODB_SCHEDULES=$(SCHEDULES) $(CARGO) test --locked --package aiodb --features shuttle --lib --test interleavings interleavings
 
 .PHONY: sim
 sim: compiler ## Crash the engine on a simulated machine, against a model (SEEDS=1000, MINUTES=)

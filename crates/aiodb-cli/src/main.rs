@@ -1,6 +1,7 @@
 //! The `aiodb` command. Each subcommand has its arguments and its code in the module named after it; what they share is
 //! in `options` (how a store is opened), `output` (people or programs), `progress` and `encoding`.
 
+mod apply;
 mod backup;
 mod bench;
 mod describe;
@@ -59,6 +60,7 @@ Exit codes:
 #[derive(Subcommand)]
 enum Command {
     Load(load::LoadArgs),
+    Apply(apply::ApplyArgs),
     Sample(sample::SampleArgs),
     Get(keys::GetArgs),
     Put(keys::PutArgs),
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
 fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
     match command {
         Command::Load(args) => load::run(args, output),
+        Command::Apply(args) => apply::run(args, output),
         Command::Sample(args) => sample::run(args, output),
         Command::Get(args) => keys::get(args, output),
         Command::Put(args) => keys::put(args, output),

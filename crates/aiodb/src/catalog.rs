@@ -1,11 +1,12 @@
 //! The named tables.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use crate::index::hash::HashIndex;
 use crate::index::lmdb::FIRST_TABLE_ID;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::{Compression, Error, IndexKind, Result, TableOptions};
 
 /// The longest name of a table, in bytes.

@@ -22,9 +22,9 @@ use crate::manifest::{
 use crate::planted::{self, Bug};
 use crate::settle::Unsettled;
 
-const HASH_MAGIC: &[u8; 8] = b"AIODBHSH";
-const HASH_HEADER_BYTES: usize = 64;
-const SHARD_HEADER_BYTES: usize = 16;
+pub(crate) const HASH_MAGIC: &[u8; 8] = b"AIODBHSH";
+pub(crate) const HASH_HEADER_BYTES: usize = 64;
+pub(crate) const SHARD_HEADER_BYTES: usize = 16;
 
 /// How much of a hash index is encoded before it is written.
 const WRITE_BYTES: usize = 1 << 20;
@@ -398,7 +398,7 @@ impl<D: Device> Engine<D> {
         self.root.join("index").join(format!("hash-{table:08}-{number:08}.ckp"))
     }
 
-    fn checkpoints(&self) -> std::sync::MutexGuard<'_, Checkpoints> {
+    fn checkpoints(&self) -> crate::sync::MutexGuard<'_, Checkpoints> {
         self.checkpoints.lock().expect("no code panics while it holds the checkpoints")
     }
 
@@ -410,7 +410,7 @@ impl<D: Device> Engine<D> {
     }
 }
 
-fn decode_hash(
+pub(crate) fn decode_hash(
     index: &HashIndex,
     bytes: &[u8],
     store: &[u8; 16],

@@ -3,8 +3,7 @@
 //! The flow that uses it is in `write.rs`; here are only the state and what can be asked of it.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use crate::catalog::Generation;
 use crate::conditional::Stripes;
@@ -13,6 +12,8 @@ use crate::io::{Mapping, UNIT_BYTES};
 use crate::log::Position;
 use crate::log::batch::{OpenBatch, Placed};
 use crate::log::segment::{BATCH_MOVES, SegmentHeader};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard, Word};
 use crate::write::Operation;
 use crate::{Error, Result};
 
@@ -88,6 +89,11 @@ pub(crate) struct CommitState {
 }
 
 impl CommitState {
+    /// The open batch, if somebody waits for it to be written.
+    pub(crate) fn waited_for(&self) -> Option<u64> {
+        self.open.as_ref().filter(|open| open.waiters > 0).map(|open| open.batch.start.number)
+    }
+
     /// The last sequence given to a record.
     pub(crate) fn appended_sequence(&self) -> u64 {
         self.next_sequence + self.open.as_ref().map_or(0, |open| u64::from(open.batch.records())) - 1
@@ -106,7 +112,7 @@ pub(crate) struct Commit {
     pub(crate) durable_sequence: AtomicU64,
     /// What conditional writes must know about all others.
     pub(crate) stripes: Stripes,
-    pub(crate) words: [AtomicU32; WORDS],
+    pub(crate) words: [Word; WORDS],
     /// Writers between append and publication, by batch.
     pub(crate) publishing: [AtomicU32; WORDS],
     pub(crate) failed: OnceLock<String>,

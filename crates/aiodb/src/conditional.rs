@@ -11,7 +11,6 @@
 //! overtaken in [`MOST_ROUNDS`] rounds has the log to itself for the next one (`Turn`), so each of them proceeds too.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 
@@ -22,6 +21,8 @@ use crate::io::Device;
 use crate::log::batch::Placed;
 use crate::log::record::Kind;
 use crate::snapshot::View;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::yield_now;
 use crate::write::{Appended, Operation, last_sequence};
 use crate::{Batch, Durability, Error, Result, Sequence, Table};
 
@@ -235,7 +236,7 @@ impl<D: Device> Engine<D> {
             }
             self.commit.check()?;
             if glance < MOST_GLANCES {
-                std::thread::yield_now();
+                yield_now();
                 continue;
             }
             let state = self.commit.lock();
@@ -245,7 +246,7 @@ impl<D: Device> Engine<D> {
                 self.lead(state)?;
             } else {
                 drop(state);
-                std::thread::yield_now();
+                yield_now();
             }
         }
         Ok(())

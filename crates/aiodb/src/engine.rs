@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use crate::background::Background;
 use crate::cache::ValueCache;
@@ -31,6 +30,8 @@ use crate::reclaim::Victim;
 use crate::recovery::Recovered;
 use crate::settle::Settling;
 use crate::snapshot::Snapshots;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::write::Operation;
 use crate::{Compression, Durability, Error, IndexKind, Options, Result, Sequence, TableOptions};
 

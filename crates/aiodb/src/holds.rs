@@ -4,7 +4,8 @@
 //! it ends, and tables that were dropped or truncated keep their index.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard};
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// The snapshots and backups of one store.
 #[derive(Default)]

@@ -40,6 +40,9 @@ mod directories;
 mod engine;
 mod error;
 mod futures;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod holds;
 pub mod index;
 pub mod io;
@@ -61,6 +64,7 @@ mod settle;
 mod snapshot;
 mod stats;
 mod stream;
+mod sync;
 mod verify;
 mod write;
 

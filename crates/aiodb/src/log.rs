@@ -9,12 +9,13 @@ pub(crate) mod segment;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::OnceLock;
 
 use crate::index::Location;
 use crate::io::{Access, AlignedBuffer, Device, File, UNIT_BYTES, WriteSync};
 use crate::planted::{self, Bug};
+use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 use crate::{Error, Result};
 use place::footprint;
 use pool::Pool;

@@ -4,7 +4,7 @@
 //! segment retired in epoch `e` may be used again in epoch `e + 2`, when every reader that could have seen a reference
 //! to it has gone.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Readers on different threads mostly count on different cache lines.
 const STRIPES: usize = 16;
@@ -86,10 +86,13 @@ fn stripe() -> usize {
     use std::sync::atomic::AtomicUsize;
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static STRIPE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+        static STRIPE: Cell<usize> = Cell::new(NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % STRIPES);
     }
     STRIPE.get()
 }
+
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings;
 
 #[cfg(test)]
 mod tests {

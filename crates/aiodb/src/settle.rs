@@ -8,8 +8,7 @@
 //! make is put as a later copy of the newest one, which displaces them all.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -23,6 +22,8 @@ use crate::io::Device;
 use crate::log::record::Origin;
 use crate::planted::{self, Bug};
 use crate::snapshot::View;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Keys and tags waiting to be settled; a writer that finds the queue full settles its own.
 pub(crate) const MAX_UNSETTLED: usize = 64 << 10;

@@ -8,8 +8,7 @@
 mod versions;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use crate::catalog::{Generation, TableSlot};
 use crate::engine::{Engine, Handle};
@@ -18,6 +17,8 @@ use crate::index::stack::{Displaced, Stack};
 use crate::io::{Device, Disk};
 use crate::reader::Reader;
 use crate::scan::{Scan, ScanOptions};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 use crate::{Error, Result, Table};
 use versions::Versions;
 

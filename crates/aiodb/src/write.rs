@@ -21,6 +21,7 @@ use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader, put};
 use crate::log::{Claim, State};
 use crate::planted::{self, Bug};
 use crate::publish::Publication;
+use crate::sync::{Word, yield_now};
 use crate::{Durability, Error, Result, Sequence};
 
 /// Batches of the classes `interval` and `none` are written when they have this many bytes.
@@ -218,10 +219,13 @@ impl<D: Device> Engine<D> {
                 self.commit.durable_sequence.store(sequence, Ordering::Release);
             }
             Err(_) if planted::is_on(Bug::FailedFlushForgotten) => {}
-            Err(error) => self.commit.fail(error),
+            Err(error) => return Err(self.fail_batch(error.clone())),
         }
         let mut state = self.commit.lock();
         self.become_idle(&mut state);
+        // Who came to the open batch meanwhile waits for a leader.
+        let next = state.waited_for();
+        self.wake(state, None, next);
         outcome
     }
 
@@ -425,9 +429,9 @@ impl<D: Device> Engine<D> {
             if let Some(open) = state.open.as_mut().filter(|open| open.batch.start.number == number) {
                 open.waiters += 1;
             }
-            let seen = word.load(Ordering::Relaxed);
+            let seen = word.seen();
             drop(state);
-            atomic_wait::wait(word, seen);
+            word.wait(seen);
             if self.commit.completed() >= number {
                 return Ok(());
             }
@@ -480,7 +484,7 @@ impl<D: Device> Engine<D> {
         self.commit.completed.store(number, Ordering::Release);
         state.buffers.push(sealed.open.batch.into_buffer());
         self.become_idle(&mut state);
-        let next = state.open.as_ref().filter(|open| open.waiters > 0).map(|open| open.batch.start.number);
+        let next = state.waited_for();
         self.wake(state, (sealed.open.waiters > 0).then_some(number), next);
         Ok(())
     }
@@ -490,28 +494,28 @@ impl<D: Device> Engine<D> {
         let word = |number: u64| &self.commit.words[number as usize % WORDS];
         // Changed under the lock: whoever is about to sleep on a word has read it under the lock.
         for number in done.into_iter().chain(next) {
-            word(number).fetch_add(1, Ordering::Relaxed);
+            word(number).change();
         }
         drop(state);
         if let Some(next) = next {
-            atomic_wait::wake_one(word(next));
+            word(next).wake_one();
         }
         if let Some(done) = done {
-            atomic_wait::wake_all(word(done));
+            word(done).wake_all();
         }
     }
 
-    /// The outcome of a batch's write is unknown. The batch stays readable, since parts of it may be acknowledged, but
+    /// The outcome of a write or flush is unknown. The batch stays readable, since parts of it may be acknowledged, but
     /// nothing is written any more.
     fn fail_batch(&self, error: Error) -> Error {
         self.commit.fail(&error);
         let mut state = self.commit.lock();
         self.become_idle(&mut state);
         for word in &self.commit.words {
-            word.fetch_add(1, Ordering::Relaxed);
+            word.change();
         }
         drop(state);
-        self.commit.words.iter().for_each(|word| atomic_wait::wake_all(word));
+        self.commit.words.iter().for_each(Word::wake_all);
         error
     }
 
@@ -581,7 +585,7 @@ impl<D: Device> Engine<D> {
         self.publishers.unpin(publisher);
         let publishing = &self.commit.publishing[batch.start.number as usize % WORDS];
         while publishing.load(Ordering::Acquire) > 0 {
-            std::thread::yield_now();
+            yield_now();
         }
         let end = u64::from(batch.start.offset) + sealed.length as u64;
         self.segments.get(batch.start.segment).published_end.store(end, Ordering::Release);

@@ -1,5 +1,6 @@
 //! The `aiodb` command from outside: what it prints, what it leaves in the store and how it exits.
 
+mod apply;
 mod backup;
 mod bench;
 mod describe;
@@ -7,6 +8,7 @@ mod directories;
 mod inspect;
 mod interrupt;
 mod keys;
+mod limits;
 mod load;
 mod refusals;
 mod sample;

@@ -13,11 +13,10 @@ mod slot;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-
 use smallvec::SmallVec;
 
 use super::Location;
+use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use shard::Shard;
 use slot::{GRANULE_BITS, GRANULE_BYTES, SLOT_BYTES, Slot, TAG_BITS, class_of};
 pub use slot::{LENGTH_MAX, class_bound};

@@ -10,8 +10,7 @@ mod copy;
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
 use codec::{
     RANGE_PREFIX, decode_range, decode_stack, encode_key, encode_range, encode_stack, prefix_key, prefixed, range_key,
@@ -29,6 +28,8 @@ use crate::log::Position;
 use crate::log::place::footprint;
 use crate::log::segment::{put, u32_at, u64_at};
 use crate::snapshot::{Snapshots, View};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use crate::{Error, Result};
 
 /// The first id of a user's table; lower ones prefix the index's own keys.

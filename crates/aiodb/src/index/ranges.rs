@@ -3,8 +3,8 @@
 //! Carrying one out takes its keys out of the index in the background; then it is forgotten here. In the log it stays as
 //! long as any delete does.
 
-use std::sync::RwLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::RwLock;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// More than this many wait for the background before another one is accepted.
 pub(crate) const MAX_RANGES: usize = 1024;

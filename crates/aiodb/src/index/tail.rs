@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use super::stack::{Displaced, Entry, Stack};
 use crate::log::Position;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Keys that the active generation may have before it must be frozen.
 pub(crate) const MAX_ACTIVE_KEYS: usize = 512 << 10;

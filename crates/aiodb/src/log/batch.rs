@@ -340,7 +340,7 @@ pub(crate) struct Records<'a> {
 
 impl<'a> Records<'a> {
     fn decode_at(&self, at: usize, end: usize) -> Option<(Record<'a>, u32)> {
-        let offset = self.view.offset + at as u32;
+        let offset = self.view.offset.checked_add(u32::try_from(at).ok()?)?;
         let record = Record::decode(self.view.bytes.get(at..end)?, self.view.seed, offset)?;
         Some((record, offset))
     }
@@ -348,7 +348,9 @@ impl<'a> Records<'a> {
     /// The unit that the current one links to. Links only lead forward, so a walk ends.
     fn next_unit(&self) -> Option<usize> {
         let link_at = if self.unit == 0 { BATCH_LINK_OFFSET } else { self.unit + UNIT_LINK_OFFSET };
-        let unit = (u32_at(self.view.bytes, link_at) as usize).checked_mul(UNIT_BYTES)?;
+        // A pending file may have lost its end.
+        let link = self.view.bytes.get(link_at..)?.first_chunk::<4>()?;
+        let unit = (u32::from_le_bytes(*link) as usize).checked_mul(UNIT_BYTES)?;
         let bytes = self.view.bytes.get(unit..)?;
         (unit > self.unit && is_unit_header(bytes, self.view.number)).then_some(unit)
     }

@@ -121,6 +121,9 @@ impl SegmentHeader {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<SegmentHeader, Damage> {
         check_header(bytes, SEGMENT_MAGIC, "not a segment header")?;
+        if u16_at(bytes, 38) == 0 {
+            return Err(Damage::Foreign("a segment of a store without directories"));
+        }
         Ok(SegmentHeader {
             store: array(bytes, 16),
             segment: u32_at(bytes, 32),

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::RwLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use smallvec::SmallVec;
 
 use crate::index::stack::{Entry, Stack};
+use crate::sync::RwLock;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// The list is searched for what nobody needs any more when it has grown by this many.
 const PRUNE_STEP: usize = 1024;

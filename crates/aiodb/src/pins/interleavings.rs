@@ -1,0 +1,56 @@
+//! Pins in thousands of orders that `shuttle` chooses.
+
+use std::sync::Arc;
+
+use super::Pins;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+const GONE: u64 = u64::MAX;
+const SLOTS: usize = 6;
+
+/// Readers follow a reference to a slot, while a writer moves the reference on and destroys the slots that it has left
+/// as soon as the epochs allow it.
+fn follow_while_slots_are_destroyed() {
+    let slots: Arc<[AtomicU64; SLOTS]> = Arc::new(std::array::from_fn(|slot| AtomicU64::new(slot as u64)));
+    let (pins, current) = (Arc::new(Pins::default()), Arc::new(AtomicUsize::new(0)));
+    let readers: Vec<_> = (0..2)
+        .map(|_| {
+            let (slots, pins, current) = (Arc::clone(&slots), Arc::clone(&pins), Arc::clone(&current));
+            shuttle::thread::spawn(move || {
+                for _ in 0..4 {
+                    let pin = pins.pin();
+                    let slot = current.load(Ordering::SeqCst);
+                    assert_eq!(
+                        slots[slot].load(Ordering::SeqCst),
+                        slot as u64,
+                        "a pinned reader finds what it was led to"
+                    );
+                    pins.unpin(pin);
+                }
+            })
+        })
+        .collect();
+    let mut retired = Vec::new();
+    for slot in 1..SLOTS {
+        current.store(slot, Ordering::SeqCst);
+        retired.push((slot - 1, pins.epoch()));
+        pins.try_advance();
+        retired.retain(|(slot, epoch)| {
+            let free = epoch + 2 <= pins.epoch();
+            if free {
+                slots[*slot].store(GONE, Ordering::SeqCst);
+            }
+            !free
+        });
+    }
+    readers.into_iter().for_each(|reader| reader.join().expect("a reader does not panic"));
+    pins.try_advance();
+    pins.try_advance();
+    assert!(retired.iter().all(|(_, epoch)| epoch + 2 <= pins.epoch()), "without readers everything becomes free");
+}
+
+#[test]
+fn interleavings_of_pins() {
+    shuttle::check_random(follow_while_slots_are_destroyed, 1_000);
+    shuttle::check_pct(follow_while_slots_are_destroyed, 1_000, 3);
+}

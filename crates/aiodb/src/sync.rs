@@ -1,0 +1,76 @@
+//! Locks and atomics of what threads share: the standard library's, or those of `shuttle`, which runs the real code in
+//! orders of its own choosing (`tests/interleavings.rs`, feature `shuttle`).
+
+#[cfg(not(feature = "shuttle"))]
+pub(crate) use std::{
+    sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic},
+    thread::yield_now,
+};
+
+#[cfg(feature = "shuttle")]
+pub(crate) use shuttle::{
+    sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic},
+    thread::yield_now,
+};
+
+use atomic::{AtomicU32, Ordering};
+
+/// A number that threads sleep on.
+#[derive(Default)]
+pub(crate) struct Word {
+    value: AtomicU32,
+    #[cfg(feature = "shuttle")]
+    sleepers: (Mutex<()>, Condvar),
+}
+
+impl Word {
+    /// The number to be given to [`Word::wait`].
+    pub(crate) fn seen(&self) -> u32 {
+        self.value.load(Ordering::Relaxed)
+    }
+
+    /// Changes the number: whoever has seen the one before does not fall asleep any more.
+    pub(crate) fn change(&self) {
+        self.value.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(not(feature = "shuttle"))]
+impl Word {
+    /// Sleeps until it is woken, unless the number has changed; may wake up for no reason.
+    pub(crate) fn wait(&self, seen: u32) {
+        atomic_wait::wait(&self.value, seen);
+    }
+
+    pub(crate) fn wake_one(&self) {
+        atomic_wait::wake_one(&self.value);
+    }
+
+    pub(crate) fn wake_all(&self) {
+        atomic_wait::wake_all(&self.value);
+    }
+}
+
+/// The same promises, kept with a lock that the kernel would take.
+#[cfg(feature = "shuttle")]
+impl Word {
+    pub(crate) fn wait(&self, seen: u32) {
+        let (lock, woken) = &self.sleepers;
+        let guard = lock.lock().expect("nobody panics here");
+        if self.seen() == seen {
+            drop(woken.wait(guard).expect("nobody panics here"));
+        }
+    }
+
+    pub(crate) fn wake_one(&self) {
+        let (lock, woken) = &self.sleepers;
+        let _guard = lock.lock().expect("nobody panics here");
+        woken.notify_one();
+    }
+
+    pub(crate) fn wake_all(&self) {
+        let (lock, woken) = &self.sleepers;
+        let _guard = lock.lock().expect("nobody panics here");
+        woken.notify_all();
+    }
+}

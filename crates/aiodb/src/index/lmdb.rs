@@ -27,6 +27,7 @@ use crate::checksum::crc32c;
 use crate::log::Position;
 use crate::log::place::footprint;
 use crate::log::segment::{put, u32_at, u64_at};
+use crate::planted::{self, Bug};
 use crate::snapshot::{Snapshots, View};
 use crate::{Error, Result};
 
@@ -442,7 +443,9 @@ impl LmdbIndex {
 
     /// Records that everything up to the tail's position is in LMDB.
     fn seal(&self, txn: &mut RwTxn<'_>, frozen: &Frozen) -> heed::Result<()> {
-        for range in self.ranges.all().iter().filter(|range| range.sequence < frozen.next_sequence) {
+        let written =
+            |range: &&RangeDelete| range.sequence < frozen.next_sequence && !planted::is_on(Bug::RangeDeleteForgotten);
+        for range in self.ranges.all().iter().filter(written) {
             self.database.put(txn, &range_key(range), &encode_range(range))?;
         }
         self.database.put(txn, &POSITION_KEY, &self.encode_position(&frozen.position))

@@ -191,13 +191,18 @@ impl LmdbIndex {
         self.covered.load(Ordering::Acquire)
     }
 
+    /// The oldest range delete, if it is covered and no snapshot looks behind it. Until it is carried out, entries may refer
+    /// to places that nobody needs any more.
+    pub(crate) fn due_range(&self) -> Option<RangeDelete> {
+        let is_due =
+            |range: &RangeDelete| range.sequence < self.covered() && range.sequence <= self.snapshots.oldest().0;
+        self.ranges.oldest().filter(is_due)
+    }
+
     /// Carries out a bounded part of the oldest range delete, if no snapshot looks behind it. True if there may be more
     /// to do.
     pub(crate) fn carry_out_ranges(&self, died: Died<'_>) -> Result<bool> {
-        let Some(range) = self.ranges.oldest() else { return Ok(false) };
-        if range.sequence >= self.covered() || range.sequence > self.snapshots.oldest().0 {
-            return Ok(false);
-        }
+        let Some(range) = self.due_range() else { return Ok(false) };
         let mut carried_to = self.carried_to.lock().expect("no code panics while it carries out a range delete");
         let from = if carried_to.0 == range.sequence { std::mem::take(&mut carried_to.1) } else { Vec::new() };
         let mut dead = Vec::new();

@@ -12,6 +12,13 @@ CARGO := $(or $(shell command -v cargo),$(wildcard $(HOME)/.cargo/bin/cargo))
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 AIODB := $(TARGET)/release/aiodb
 
+# The package is named by its manifest, since a library that it uses has the same name. RocksDB takes its checksums
+# from hardware only where it is built for this processor.
+COMPARE := CXXFLAGS=-march=native $(CARGO) run --locked --release --manifest-path crates/compare/Cargo.toml --
+
+# `make bench-compare QUICK=1` is the small form.
+QUICK :=
+
 # Where data and results go: a directory on the disk to be measured.
 RUN := build/run
 BENCH := build/bench
@@ -61,12 +68,35 @@ bench: release ## Measure everything against the limits of the disk under build/
 	$(AIODB) bench write --dir $(BENCH) --report $(BENCH)/report.html
 	@echo "The report with the figures: $(CURDIR)/$(BENCH)/report.html"
 
+.PHONY: bench-compare
+bench-compare: compiler ## Measure data larger than memory beside LMDB, RocksDB, redb and fjall (hours; QUICK=1: 15 minutes)
+	scripts/install-packages.sh clang libclang-dev
+	mkdir -p $(BENCH)
+	$(COMPARE) workloads --dir $(BENCH) $(if $(QUICK),--quick,--sweep) --json $(BENCH)/workloads.json
+	@echo "The figures: $(CURDIR)/$(BENCH)/workloads.json"
+
+.PHONY: check-compare
+check-compare: compiler ## Check and test the comparison itself, outside `make check` for RocksDB's sake
+	scripts/install-packages.sh clang libclang-dev
+	CXXFLAGS=-march=native $(CARGO) clippy --locked --release --all-targets --manifest-path crates/compare/Cargo.toml \
+		-- --deny warnings
+	CXXFLAGS=-march=native $(CARGO) test --locked --release --manifest-path crates/compare/Cargo.toml
+
+.PHONY: bench-disks
+bench-disks: release ## Measure a store on one and on two disks, which are throttled loop devices; as root
+	scripts/install-packages.sh fio e2fsprogs
+	mkdir -p $(BENCH)
+	for count in 1 2; do \
+		scripts/throttled-disks.sh $(BENCH) $$count 2000 $(AIODB) bench queue-depth --pairs 100000 --threads 1 \
+			--index lmdb --backends uring --depths 64,256 --max-seconds 20 --json-file $(BENCH)/throttled-disks-$$count.json; \
+	done
+	@echo "The figures: $(CURDIR)/$(BENCH)/throttled-disks-{1,2}.json"
+
 .PHONY: bench-compare-writes
 bench-compare-writes: compiler ## Measure durable puts beside RocksDB, which is built from source (an hour)
 	scripts/install-packages.sh clang libclang-dev
 	mkdir -p $(BENCH)
-	$(CARGO) run --locked --release --package compare -- durable-puts --dir $(BENCH) --seconds 120 --sweep \
-		--json $(BENCH)/durable-puts.json
+	$(COMPARE) durable-puts --dir $(BENCH) --seconds 120 --sweep --json $(BENCH)/durable-puts.json
 	@echo "The figures: $(CURDIR)/$(BENCH)/durable-puts.json"
 
 .PHONY: fmt

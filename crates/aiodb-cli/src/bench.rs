@@ -7,6 +7,7 @@
 mod cache;
 mod ceiling;
 mod copy_size;
+mod cost;
 mod counters;
 mod dataset;
 mod environment;
@@ -48,6 +49,8 @@ enum BenchCommand {
     CopySize(copy_size::CopySizeArgs),
     /// Durable writes per second against concurrent writers, beside the device's flush rate
     Write(write::WriteArgs),
+    /// What a requirement costs in memory and on SSD, from measured rates and given prices
+    Cost(cost::CostArgs),
     /// Gets per second of values in the cache, beside LMDB in memory
     Cache(cache::CacheArgs),
     /// Draws the report again from the results beside it
@@ -78,6 +81,7 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), CliError> {
         BenchCommand::QueueDepth(args) => deliver(&queue_depth::run(&args)?, &args.output, json),
         BenchCommand::CopySize(args) => deliver(&copy_size::run(&args)?, &args.output, json),
         BenchCommand::Write(args) => deliver(&write::run(&args)?, &args.output, json),
+        BenchCommand::Cost(args) => deliver(&cost::run(&args)?, &args.output, json),
         BenchCommand::Cache(args) => deliver(&cache::run(&args)?, &args.output, json),
         BenchCommand::Report(args) => report::render(&args.report),
     }
@@ -110,6 +114,7 @@ fn tables(rows: &Rows) -> Vec<Table> {
         Rows::QueueDepth(rows) => vec![queue_depth::table(rows)],
         Rows::CopySize(rows) => vec![copy_size::table(rows)],
         Rows::Write(rows) => write::tables(rows),
+        Rows::Cost(rows) => vec![cost::table(rows)],
         Rows::Cache(rows) => vec![cache::table(rows)],
     }
 }

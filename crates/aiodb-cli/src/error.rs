@@ -81,6 +81,9 @@ fn engine_kind(error: &aiodb::Error) -> &'static str {
         NoStore { .. } => "no_store",
         NotAStore { .. } => "not_a_store",
         Locked { .. } => "locked",
+        Directory { .. } => "directory",
+        ReadOnly { .. } => "read_only",
+        Unrecovered { .. } => "unrecovered",
         NewerVersion { .. } => "newer_version",
         Io { .. } => "io",
         Corruption { .. } => "corruption",
@@ -103,6 +106,12 @@ fn engine_kind(error: &aiodb::Error) -> &'static str {
         Option { .. } => "option",
         Backend { .. } => "backend",
         Closed => "closed",
+        NotARepository { .. } => "not_a_repository",
+        OtherStore { .. } => "other_store",
+        RepositoryInUse { .. } => "repository_in_use",
+        NoRestorePoint { .. } => "no_restore_point",
+        Occupied { .. } => "occupied",
+        DestinationFull { .. } => "destination_full",
         Index { .. } => "index",
     }
 }
@@ -115,6 +124,9 @@ impl fmt::Display for CliError {
             // The engine's own message speaks of an option that only programs have.
             CliError::Engine(aiodb::Error::NoStore { path }) => {
                 write!(f, "no store at {}: check the path; put, load and create-table make a store", path.display())
+            }
+            CliError::Engine(error @ aiodb::Error::Directory { fault: aiodb::DirectoryFault::Missing { .. }, .. }) => {
+                write!(f, "{error} (--also names another one)")
             }
             CliError::Engine(error) => error.fmt(f),
             CliError::NotSynced { cause, records, skip_lines } => write!(

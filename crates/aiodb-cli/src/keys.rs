@@ -2,7 +2,7 @@
 
 use crate::encoding::Encoding;
 use crate::error::CliError;
-use crate::options::{IndexArgs, StoreArgs, TableArgs, parse_durability};
+use crate::options::{IndexArgs, ReadArgs, StoreArgs, TableArgs, parse_durability};
 use crate::output::{Exit, Output};
 use aiodb::{Durability, MAX_VALUE_BYTES};
 use clap::Args;
@@ -22,7 +22,7 @@ use std::os::unix::ffi::OsStrExt;
 )]
 pub struct GetArgs {
     #[command(flatten)]
-    store: StoreArgs,
+    store: ReadArgs,
     #[command(flatten)]
     key: KeyArgs,
     #[command(flatten)]

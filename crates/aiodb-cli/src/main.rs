@@ -1,6 +1,7 @@
 //! The `aiodb` command. Each subcommand has its arguments and its code in the module named after it; what they share is
 //! in `options` (how a store is opened), `output` (people or programs), `progress` and `encoding`.
 
+mod backup;
 mod bench;
 mod describe;
 mod encoding;
@@ -11,6 +12,7 @@ mod load;
 mod options;
 mod output;
 mod progress;
+mod salvage;
 mod sample;
 mod tables;
 
@@ -43,11 +45,12 @@ Examples:
   aiodb load /data/store words.tsv            load a file of lines KEY<tab>VALUE
   aiodb stat /data/store                      sizes, counts and what the last opening recovered
   aiodb verify /data/store                    read everything back and check it
+  aiodb backup /data/store /backup/store      copy what is new into a backup repository
   aiodb stat /data/store --watch              what the process that has it open is doing
 
 Exit codes:
   0    done
-  1    get: the key is absent; verify: damage was found; sample: a value is not as in the file
+  1    get: the key is absent; verify, backup --verify, salvage: damage was found; sample: a value is not as in the file
   2    the command line is wrong
   3    the operation failed (I/O, store in use, disk full, damaged data, a bad line, ...)
   4    load: finished, but bad lines were skipped
@@ -62,6 +65,9 @@ enum Command {
     Del(keys::DelArgs),
     Stat(inspect::StatArgs),
     Verify(inspect::VerifyArgs),
+    Backup(backup::BackupArgs),
+    Restore(backup::RestoreArgs),
+    Salvage(salvage::SalvageArgs),
     Tables(tables::TablesArgs),
     CreateTable(tables::CreateTableArgs),
     Truncate(tables::TruncateArgs),
@@ -95,6 +101,9 @@ fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
         Command::Del(args) => keys::del(args, output),
         Command::Stat(args) => inspect::stat(args, output),
         Command::Verify(args) => inspect::verify(args, output),
+        Command::Backup(args) => backup::backup(args, output),
+        Command::Restore(args) => backup::restore(args, output),
+        Command::Salvage(args) => salvage::run(args, output),
         Command::Tables(args) => tables::list(args, output),
         Command::CreateTable(args) => tables::create(args, output),
         Command::Truncate(args) => tables::truncate(args, output),

@@ -17,6 +17,10 @@ pub const DEFAULT_TABLE: &str = "default";
 pub struct StoreArgs {
     /// Directory of the store
     pub store: PathBuf,
+    /// Another directory of a store that lies in several, one per disk; needed each time, in any order. With a command
+    /// that makes the store it is made in all of them
+    #[arg(long, value_name = "DIR")]
+    pub also: Vec<PathBuf>,
     /// How reads reach the device; anything but auto fails where it does not work
     #[arg(long, value_enum, default_value = "auto")]
     pub backend: BackendChoice,
@@ -34,14 +38,40 @@ impl StoreArgs {
         self.store.join("metrics.prom")
     }
 
-    /// Opens the store; it must be there already.
-    pub fn open(&self) -> Result<Db, CliError> {
-        Ok(Db::open(&self.store, self.options())?)
+    /// Opens the store with certain options.
+    pub fn open_with(&self, options: Options) -> aiodb::Result<Db> {
+        let directories: Vec<_> = std::iter::once(&self.store).chain(&self.also).collect();
+        Db::open_several(&directories, options)
     }
 
     /// Opens the store for writing, or makes it where there is none and `create` allows it.
     pub fn open_to_write(&self, create: bool, durability: Durability) -> Result<Db, CliError> {
-        Ok(Db::open(&self.store, Options { create, durability, ..self.options() })?)
+        Ok(self.open_with(Options { create, durability, ..self.options() })?)
+    }
+}
+
+/// Which store, for commands that only read.
+#[derive(Args, Clone, Debug)]
+pub struct ReadArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// Open the store without changing a byte; other commands may read it at the same time, none may write
+    #[arg(long)]
+    pub read_only: bool,
+}
+
+impl ReadArgs {
+    /// The engine's options for a store that must be there already.
+    pub fn options(&self) -> Options {
+        let options = self.store.options();
+        // Reading alone leaves no file either.
+        let metrics_file = options.metrics_file.filter(|_| !self.read_only);
+        Options { read_only: self.read_only, metrics_file, ..options }
+    }
+
+    /// Opens the store; it must be there already.
+    pub fn open(&self) -> Result<Db, CliError> {
+        Ok(self.store.open_with(self.options())?)
     }
 }
 

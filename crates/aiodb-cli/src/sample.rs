@@ -4,7 +4,7 @@ use crate::error::CliError;
 use crate::load::input::{Entry, Item};
 use crate::load::interrupt::Interrupt;
 use crate::load::source::{Source, SourceArgs};
-use crate::options::{StoreArgs, TableArgs};
+use crate::options::{ReadArgs, TableArgs};
 use crate::output::{Exit, Output};
 use crate::progress::{Progress, rate};
 use aiodb::Table;
@@ -35,7 +35,7 @@ const MAX_LISTED: usize = 20;
 )]
 pub struct SampleArgs {
     #[command(flatten)]
-    store: StoreArgs,
+    store: ReadArgs,
     #[command(flatten)]
     source: SourceArgs,
     #[command(flatten)]

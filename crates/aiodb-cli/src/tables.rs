@@ -1,7 +1,7 @@
 //! `tables`, `create-table`, `truncate` and `drop`.
 
 use crate::error::CliError;
-use crate::options::{IndexChoice, StoreArgs};
+use crate::options::{IndexChoice, ReadArgs, StoreArgs};
 use crate::output::{Exit, Output};
 use aiodb::{Db, Durability, TableStats};
 use clap::Args;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 )]
 pub struct TablesArgs {
     #[command(flatten)]
-    store: StoreArgs,
+    store: ReadArgs,
 }
 
 /// Make an empty table

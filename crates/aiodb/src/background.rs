@@ -165,6 +165,9 @@ fn maintain<D: Device>(engine: Weak<Engine<D>>) {
 impl<D: Device> Engine<D> {
     /// One bounded piece of background work.
     pub(crate) fn step(&self, step: Step) -> Result<()> {
+        if self.options.read_only {
+            self.commit.check()?;
+        }
         match step {
             Step::Write => self.write_open_batch(),
             Step::Flush => self.flush(),

@@ -54,25 +54,30 @@ pub(crate) struct Checkpoints {
 impl<D: Device> Engine<D> {
     /// Makes a checkpoint of everything published so far. Writers go on meanwhile.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        self.checkpoint_making_room(false)
+        self.checkpoint_making_room(false, &mut |_| Ok(()))
+    }
+
+    /// Makes a checkpoint and calls `remember` before any other can be made, while all files that it names are there.
+    pub(crate) fn checkpoint_and(&self, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
+        self.checkpoint_making_room(false, remember)
     }
 
     /// The last checkpoint: refuses writes first, so that nothing comes after it.
     pub(crate) fn close_log(&self) -> Result<()> {
         self.commit.close();
-        self.checkpoint_making_room(true)
+        self.checkpoint_making_room(true, &mut |_| Ok(()))
     }
 
     /// On a full disk a checkpoint may find no room for its files, without which no segment can be freed: then a segment
     /// of the reserve makes room for them.
-    fn checkpoint_making_room(&self, closed: bool) -> Result<()> {
-        match self.timed(&self.meters.checkpoint, || self.checkpoint_as(closed)) {
-            Err(error) if error.is_full() && self.segments.give_back_one()? => self.checkpoint_as(closed),
+    fn checkpoint_making_room(&self, closed: bool, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
+        match self.timed(&self.meters.checkpoint, || self.checkpoint_as(closed, remember)) {
+            Err(error) if error.is_full() && self.segments.give_back_one()? => self.checkpoint_as(closed, remember),
             made => made,
         }
     }
 
-    fn checkpoint_as(&self, closed: bool) -> Result<()> {
+    fn checkpoint_as(&self, closed: bool, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
         let _phase = InPhase::enter(&self.device, Phase::Checkpoint);
         if !planted::is_on(Bug::CheckpointAheadOfLog) {
@@ -103,6 +108,7 @@ impl<D: Device> Engine<D> {
         replace_file(&self.device, &self.root.join("MANIFEST.copy"), &bytes)?;
         self.checkpoints().durable = number;
         self.commit.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        remember(&manifest)?;
         self.remove_old_checkpoints(&manifest)?;
         self.release_retired()
     }
@@ -140,7 +146,8 @@ impl<D: Device> Engine<D> {
     /// Commits the tail when it has reached its bound; a writer that finds it so helps or waits.
     pub(crate) fn keep_tail_bounded(&self) -> Result<()> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
-        if !lmdb.tail.is_full() {
+        // What a store that is open for reading only has in its tail stays there.
+        if !lmdb.tail.is_full() || self.options.read_only {
             return Ok(());
         }
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
@@ -390,7 +397,7 @@ impl<D: Device> Engine<D> {
         Ok(Some(()))
     }
 
-    fn hash_checkpoint_path(&self, table: u32, number: u64) -> PathBuf {
+    pub(crate) fn hash_checkpoint_path(&self, table: u32, number: u64) -> PathBuf {
         self.root.join("index").join(format!("hash-{table:08}-{number:08}.ckp"))
     }
 

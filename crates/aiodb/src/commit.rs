@@ -2,6 +2,7 @@
 //!
 //! The flow that uses it is in `write.rs`; here are only the state and what can be asked of it.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 
@@ -109,6 +110,8 @@ pub(crate) struct Commit {
     /// Writers between append and publication, by batch.
     pub(crate) publishing: [AtomicU32; WORDS],
     pub(crate) failed: OnceLock<String>,
+    /// Set in a store that is open for reading only: its first directory.
+    pub(crate) read_only: OnceLock<PathBuf>,
     pub(crate) counters: Counters,
 }
 
@@ -178,6 +181,7 @@ impl Commit {
             words: Default::default(),
             publishing: Default::default(),
             failed: OnceLock::new(),
+            read_only: OnceLock::new(),
             counters: Counters::default(),
         }
     }
@@ -284,6 +288,9 @@ impl Commit {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
+        if let Some(path) = self.read_only.get() {
+            return Err(Error::ReadOnly { path: path.clone() });
+        }
         self.failed.get().map_or(Ok(()), |cause| Err(Error::Failed { cause: cause.clone() }))
     }
 

@@ -109,6 +109,11 @@ pub struct Options {
     pub segment_bytes: u64,
     /// A checkpoint is made when this many bytes of log have been written since the last. Default 256 MiB.
     pub checkpoint_bytes: u64,
+    /// Open the store without changing a byte, also from a read-only file system; every write is refused with
+    /// [`crate::Error::ReadOnly`]. Several processes may do so at once, none while another has the store open for
+    /// writing. What was acknowledged after the last checkpoint is brought into memory and stays there: up to
+    /// `checkpoint_bytes` of log. Default false.
+    pub read_only: bool,
     /// Memory for values that gets have read lately, in bytes; 0 reads every value from the device. Default 0: a cache
     /// pays only where some keys are asked for again and again, and costs every other get a copy.
     pub cache_bytes: u64,
@@ -137,6 +142,7 @@ impl Default for Options {
             direct: true,
             segment_bytes: 32 << 20,
             checkpoint_bytes: 256 << 20,
+            read_only: false,
             cache_bytes: 0,
             metrics_file: None,
             rebuild_index: false,

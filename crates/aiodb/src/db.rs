@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::background::{self, Step};
+use crate::background::Step;
 use crate::catalog::{Settings, TableSlot};
 use crate::conditional::Requirement;
 use crate::engine::{Engine, Handle};
@@ -37,21 +37,11 @@ impl Db<Disk> {
     /// earlier process acknowledged.
     ///
     /// Fails with [`Error::NoStore`], [`Error::NotAStore`], [`Error::Locked`] (another process has it),
-    /// [`Error::NewerVersion`], [`Error::Corruption`], [`Error::Backend`], [`Error::Option`], [`Error::DiskFull`],
-    /// [`Error::Index`] or [`Error::Io`].
+    /// [`Error::Directory`] (the store lies in several), [`Error::NewerVersion`], [`Error::Corruption`],
+    /// [`Error::Backend`], [`Error::Option`], [`Error::DiskFull`], [`Error::Index`] or [`Error::Io`]; with
+    /// [`Options::read_only`] also with [`Error::Unrecovered`].
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
-        let path = path.as_ref();
-        let failed = |e: std::io::Error| Error::io("open", path, &e);
-        if !path.join("STORE").try_exists().map_err(failed)? {
-            if !options.create && !path.try_exists().map_err(failed)? {
-                return Err(Error::NoStore { path: path.to_path_buf() });
-            }
-            if options.create {
-                std::fs::create_dir_all(path).map_err(|e| Error::io("create", path, &e))?;
-            }
-        }
-        let device = Disk::open(path, options.backend, options.direct)?;
-        Db::open_on(device, path, options)
+        Db::open_several(&[path], options)
     }
 }
 
@@ -62,12 +52,7 @@ impl<D: Device> Db<D> {
 
     /// Like [`Db::open`] on another device; the directory must exist.
     pub fn open_on(device: D, path: impl AsRef<Path>, options: Options) -> Result<Db<D>> {
-        let run_background = options.background;
-        let engine = Arc::new(Engine::open(device, path.as_ref(), options)?);
-        if run_background {
-            background::start(&engine)?;
-        }
-        Ok(Db { engine: Arc::new(Handle(engine)) })
+        Db::open_several_on(device, &[path], options)
     }
 
     /// Makes everything durable, writes a checkpoint and releases the store. Later calls on any handle fail with

@@ -13,16 +13,17 @@ use crate::catalog::{Catalog, Generation, Settings, check_name, is_name};
 use crate::checkpoint::Checkpoints;
 use crate::commit::Commit;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::directories::{self, Found};
 use crate::futures::Futures;
 use crate::holds::Holds;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::lmdb::codec::MAX_WHOLE_KEY_BYTES;
 use crate::index::tail::Frozen;
-use crate::io::{Device, InPhase, Phase, Report};
+use crate::io::{Access, Device, InPhase, Phase, Report};
+use crate::log::Segments;
 use crate::log::batch::{Append, SEPARATE_VALUE_BYTES};
 use crate::log::record::{Chunk, Form, Kind, chunk_list_bytes, encode_chunks};
-use crate::log::{Position, Segments};
-use crate::manifest::{Identity, Manifest, damage_error, read_file, replace_file};
+use crate::manifest::{Identity, Manifest, damage_error, read_file};
 use crate::metrics::Meters;
 use crate::pins::Pins;
 use crate::planted::{self, Bug};
@@ -39,6 +40,7 @@ const MAX_WHOLE_VALUE_BYTES: u64 = 1 << 20;
 /// An open store.
 pub(crate) struct Engine<D: Device> {
     pub(crate) device: D,
+    /// The first directory, with everything but segments.
     pub(crate) root: PathBuf,
     pub(crate) options: Options,
     pub(crate) report: Report,
@@ -78,32 +80,32 @@ pub(crate) struct Engine<D: Device> {
     /// The last failure of background work, for `stat`; foreground calls report their own.
     trouble: Mutex<Option<String>>,
     /// Taken out, and so released, when the store is closed.
-    lock: Mutex<Option<D::Lock>>,
+    locks: Mutex<Vec<D::Lock>>,
 }
 
 impl<D: Device> Engine<D> {
-    /// Opens or makes the store in a directory that exists, and recovers it.
-    pub(crate) fn open(device: D, root: &Path, options: Options) -> Result<Engine<D>> {
+    /// Opens or makes the store in directories that exist, and recovers it.
+    pub(crate) fn open(device: D, paths: &[&Path], options: Options) -> Result<Engine<D>> {
         check_options(&options)?;
         let observed = device.clone();
         let _phase = InPhase::enter(&observed, Phase::Recovery);
-        let known = read_identity(&device, root)?;
-        if known.is_none() {
-            refuse_foreign_directory(&device, root, &options)?;
-        }
-        let lock_path = root.join("LOCK");
-        let lock = device.lock(&lock_path).map_err(|e| Error::io("lock", &lock_path, &e))?;
-        let lock = lock.map_err(|holder| Error::Locked { path: root.to_path_buf(), holder })?;
-        let identity = match read_identity(&device, root)? {
-            Some(identity) => identity,
-            None => create_store(&device, root, &options)?,
+        // Once before the lock, so that nothing is made in a foreign directory.
+        directories::find(&device, paths, &options)?;
+        let locks = directories::lock(&device, paths, &options)?;
+        let found = match directories::find(&device, paths, &options)? {
+            Some(found) => found,
+            None => directories::create(&device, paths, &options)?,
         };
-        settle_directories(&device, root)?;
-        let manifest = read_manifest(&device, root, &identity)?;
-        let engine = Self::assemble(device, root, options, &identity, &manifest, lock);
+        if !options.read_only {
+            directories::settle(&device, &found.directories)?;
+        }
+        let manifest = read_manifest(&device, &found.directories[0], &found.identity)?;
+        let engine = Self::assemble(device, found, options, &manifest, locks);
         let rebuild = engine.load_indexes(&manifest)?;
         let recovered = engine.recover(&manifest, &rebuild)?;
-        engine.forget_orphans();
+        if !engine.options.read_only {
+            engine.forget_orphans();
+        }
         if recovered.rebuilt {
             engine.checkpoint()?;
         }
@@ -111,16 +113,12 @@ impl<D: Device> Engine<D> {
         Ok(engine)
     }
 
-    fn assemble(
-        device: D,
-        root: &Path,
-        options: Options,
-        identity: &Identity,
-        manifest: &Manifest,
-        lock: D::Lock,
-    ) -> Engine<D> {
+    fn assemble(device: D, found: Found, options: Options, manifest: &Manifest, locks: Vec<D::Lock>) -> Engine<D> {
+        let Found { identity, directories } = found;
+        let root = directories[0].clone();
         let report = device.report();
-        let segments = Segments::new(device.clone(), root.join("log"), identity.store, identity.segment_bytes);
+        let access = Access { write: !options.read_only, ..Access::SEGMENT };
+        let segments = Segments::new(device.clone(), directories, access, identity.store, identity.segment_bytes);
         let catalog = Catalog::new(identity.store, identity.segment_bytes);
         for table in &manifest.tables {
             catalog.apply_create(&table.name, &table.settings, table.id);
@@ -137,7 +135,7 @@ impl<D: Device> Engine<D> {
             cache: ValueCache::new(options.cache_bytes),
             meters: Meters::default(),
             device,
-            root: root.to_path_buf(),
+            root,
             options,
             report,
             hash_seed: identity.hash_seed,
@@ -163,7 +161,7 @@ impl<D: Device> Engine<D> {
             time_ms: AtomicU64::new(manifest.time_ms),
             closed: AtomicBool::new(false),
             trouble: Mutex::default(),
-            lock: Mutex::new(Some(lock)),
+            locks: Mutex::new(locks),
         }
     }
 
@@ -183,6 +181,10 @@ impl<D: Device> Engine<D> {
                 rebuild.insert(table.id);
             }
         }
+        if self.options.read_only && !rebuild.is_empty() {
+            let reason = "the index of a table has to be made again from the log".to_string();
+            return Err(Error::Unrecovered { path: self.root.clone(), reason });
+        }
         Ok(rebuild)
     }
 
@@ -197,17 +199,21 @@ impl<D: Device> Engine<D> {
         if self.options.rebuild_index {
             remove()?;
         }
-        let mut index = LmdbIndex::open(&path, self.segments.store, Arc::clone(&self.snapshots))?;
+        let mut index = self.new_lmdb(&path)?;
         let covered = index.position()?.map_or(0, |position| position.batch);
         let older = covered < manifest.position.batch && !planted::is_on(Bug::OldIndexBelieved);
-        if older && covered > 0 {
+        if older && covered > 0 && !self.options.read_only {
             index.close();
             remove()?;
-            index = LmdbIndex::open(&path, self.segments.store, Arc::clone(&self.snapshots))?;
+            index = self.new_lmdb(&path)?;
         }
         let opened = self.lmdb.set(index).is_ok();
         assert!(opened, "an index is opened once");
         Ok(older)
+    }
+
+    fn new_lmdb(&self, path: &Path) -> Result<LmdbIndex> {
+        LmdbIndex::open(path, self.segments.store, Arc::clone(&self.snapshots), self.options.read_only)
     }
 
     /// Opens what tables of this kind need; true if it was not open.
@@ -215,7 +221,7 @@ impl<D: Device> Engine<D> {
         if kind != IndexKind::Lmdb || self.lmdb.get().is_some() {
             return Ok(false);
         }
-        let index = LmdbIndex::open(&self.lmdb_path()?, self.segments.store, Arc::clone(&self.snapshots))?;
+        let index = self.new_lmdb(&self.lmdb_path()?)?;
         // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
         let opened = self.lmdb.set(index).is_ok();
         if opened {
@@ -398,6 +404,7 @@ impl<D: Device> Engine<D> {
 
     pub(crate) fn create_table(&self, name: &str, options: &TableOptions) -> Result<()> {
         check_name(name)?;
+        self.commit.check()?;
         let _phase = InPhase::enter(&self.device, Phase::TableCreate);
         let settings = Settings::new(options);
         check_settings(&settings)?;
@@ -451,13 +458,14 @@ impl<D: Device> Engine<D> {
         let outcome = match self.commit.failure() {
             // What can be known is on the device already; the next open recovers it.
             Some(cause) => Err(Error::Failed { cause: cause.to_string() }),
+            None if self.options.read_only => Ok(()),
             None => self.close_log(),
         };
         self.commit.close();
         if let Some(lmdb) = self.lmdb.get() {
             lmdb.close();
         }
-        drop(self.lock.lock().expect("no code panics while it releases the lock").take());
+        self.locks.lock().expect("no code panics while it releases the locks").clear();
         outcome
     }
 }
@@ -548,58 +556,11 @@ fn check_options(options: &Options) -> Result<()> {
     if options.checkpoint_bytes == 0 {
         return Err(Error::Option { option: "checkpoint_bytes", value: "0".into(), allowed: "at least 1" });
     }
-    Ok(())
-}
-
-fn read_identity<D: Device>(device: &D, root: &Path) -> Result<Option<Identity>> {
-    let path = root.join("STORE");
-    let Some(bytes) = read_file(device, &path)? else { return Ok(None) };
-    let advice = "the store's identity is damaged: restore the file from a backup";
-    Identity::decode(&bytes).map(Some).map_err(|damage| damage_error(&path, 0, damage, advice))
-}
-
-/// Without an identity, a directory may only hold what an interrupted creation has left.
-fn refuse_foreign_directory<D: Device>(device: &D, root: &Path, options: &Options) -> Result<()> {
-    const OURS: [&str; 8] = ["LOCK", "MANIFEST", "MANIFEST.copy", "index", "log", "lost+found", "pending", "STORE.new"];
-    let names = device.list(root).map_err(|e| Error::io("list", root, &e))?;
-    let foreign = |name: &String| !OURS.contains(&name.trim_end_matches(".new")) && !OURS.contains(&name.as_str());
-    if names.iter().any(foreign) {
-        return Err(Error::NotAStore { path: root.to_path_buf() });
-    }
-    if !options.create {
-        return Err(Error::NoStore { path: root.to_path_buf() });
+    if options.read_only && options.rebuild_index {
+        let allowed = "an index is made again only in a store that is open for writing";
+        return Err(Error::Option { option: "rebuild_index", value: "true".into(), allowed });
     }
     Ok(())
-}
-
-fn create_store<D: Device>(device: &D, root: &Path, options: &Options) -> Result<Identity> {
-    for name in ["log", "index", "pending"] {
-        let path = root.join(name);
-        device.create_dir(&path).map_err(|e| Error::io("create", &path, &e))?;
-    }
-    device.sync_dir(root).map_err(|e| Error::io("flush", root, &e))?;
-    let mut store = [0; 16];
-    store[..8].copy_from_slice(&device.random().to_le_bytes());
-    store[8..].copy_from_slice(&device.random().to_le_bytes());
-    let identity = Identity { store, segment_bytes: options.segment_bytes, hash_seed: device.random() };
-    let position = Position { batch: 0, checksum: 0, segment: 0, life: 0, offset: 0 };
-    let manifest = Manifest {
-        checkpoint: 0,
-        closed: true,
-        position,
-        next_sequence: 1,
-        next_life: 1,
-        next_table: 0,
-        time_ms: 0,
-        tables: Vec::new(),
-        segments: Vec::new(),
-    };
-    let bytes = manifest.encode(&store);
-    replace_file(device, &root.join("MANIFEST"), &bytes)?;
-    replace_file(device, &root.join("MANIFEST.copy"), &bytes)?;
-    // The identity comes last: with it the store exists.
-    replace_file(device, &root.join("STORE"), &identity.encode())?;
-    Ok(identity)
 }
 
 /// The manifest, or its copy when the first is damaged or lost.
@@ -614,18 +575,4 @@ fn read_manifest<D: Device>(device: &D, root: &Path, identity: &Identity) -> Res
         Err(damaged @ Error::Corruption { .. }) => read("MANIFEST.copy").map_err(|_| damaged),
         other => other,
     }
-}
-
-/// Removes files that were being written when the process died, and makes the names of those that it had finished
-/// survive a power cut: it may have died before it could.
-fn settle_directories<D: Device>(device: &D, root: &Path) -> Result<()> {
-    for directory in [root.to_path_buf(), root.join("log"), root.join("index")] {
-        let names = device.list(&directory).map_err(|e| Error::io("list", &directory, &e))?;
-        for name in names.iter().filter(|name| name.ends_with(".new")) {
-            let path = directory.join(name);
-            device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
-        }
-        device.sync_dir(&directory).map_err(|e| Error::io("flush", &directory, &e))?;
-    }
-    Ok(())
 }

@@ -30,6 +30,28 @@ pub enum Error {
         /** Who holds it. */
         holder: String,
     },
+    /// One of the directories given is not, or not alone, what the store lies in.
+    #[error("{path}: {fault}")]
+    Directory {
+        /** The directory. */
+        path: PathBuf,
+        /** What is wrong with it. */
+        fault: DirectoryFault,
+    },
+    /// The store was opened with [`crate::Options::read_only`].
+    #[error("the store at {path} was opened for reading only: open it for writing to change it")]
+    ReadOnly {
+        /** The store. */
+        path: PathBuf,
+    },
+    /// The store cannot be opened for reading only before its last process's work was finished by one that may write.
+    #[error("the store at {path} was not closed and {reason}: open it once for writing, then for reading only")]
+    Unrecovered {
+        /** The store. */
+        path: PathBuf,
+        /** What is to be done there. */
+        reason: String,
+    },
     /// The files were written by a newer version of this software.
     #[error("{path} has format version {found}, this program knows versions up to {known}: use a newer aiodb")]
     NewerVersion {
@@ -201,6 +223,48 @@ pub enum Error {
     /// The store was closed.
     #[error("the store was closed")]
     Closed,
+    /// The directory for backups holds something else.
+    #[error("{path} is not a backup repository and not empty: choose an empty directory or an existing repository")]
+    NotARepository {
+        /** The directory asked for. */
+        path: PathBuf,
+    },
+    /// The repository's restore points are of another store, or of a copy of this one with a history of its own.
+    #[error(
+        "the backups at {path} are of another store, or of a copy of this one that has changed on its own: choose another directory"
+    )]
+    OtherStore {
+        /** The repository. */
+        path: PathBuf,
+    },
+    /// Another process uses the repository.
+    #[error("the backup repository at {path} is in use by {holder}: wait until that is done")]
+    RepositoryInUse {
+        /** The repository. */
+        path: PathBuf,
+        /** Who holds it. */
+        holder: String,
+    },
+    /// The repository does not have this restore point, or none at all.
+    #[error("{path} has no restore point {point}: `aiodb backup --list` shows what is there")]
+    NoRestorePoint {
+        /** The repository. */
+        path: PathBuf,
+        /** The number asked for, or `latest`. */
+        point: String,
+    },
+    /// The directory to write a store into is not empty.
+    #[error("{path} is not empty: choose a new or an empty directory")]
+    Occupied {
+        /** The directory asked for. */
+        path: PathBuf,
+    },
+    /// There is no space for a backup, a restored or a salvaged store. What was complete before still is.
+    #[error("no space left at {path}: free some and run this again; restore points that were complete still are")]
+    DestinationFull {
+        /** Where space is missing. */
+        path: PathBuf,
+    },
     /// The index library failed.
     #[error("the index in {path} failed: {reason}; if it is damaged, rebuild it from the log")]
     Index {
@@ -208,6 +272,36 @@ pub enum Error {
         path: PathBuf,
         /** The library's message. */
         reason: String,
+    },
+}
+
+/// What is wrong with a directory in which a store was looked for, see [`crate::Db::open_several`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DirectoryFault {
+    /// The store has another directory, which was not given.
+    #[error(
+        "the store lies in {count} directories, and the one with ordinal {ordinal} was not given: give all of them"
+    )]
+    Missing {
+        /** The ordinal of the first that was not given, from 0. */
+        ordinal: u16,
+        /** The number of the store's directories. */
+        count: u16,
+    },
+    /// There is no part of the store in it.
+    #[error(
+        "no part of the store is here: if this is a mount point, mount its disk, else give the store's own directory"
+    )]
+    NoPart,
+    /// Another store's.
+    #[error("the directory belongs to another store than the others given: give the directories of one store")]
+    Foreign,
+    /// It is the same as another one, or a copy of it.
+    #[error("this is the same directory of the store as {other}: give each of them once")]
+    Twice {
+        /** The other. */
+        other: PathBuf,
     },
 }
 

@@ -168,6 +168,11 @@ pub trait Device: Clone + Send + Sync + 'static {
     fn map(&self, path: &Path, length: usize) -> io::Result<Mapping>;
     /// Takes the exclusive lock on `path`. `Ok(Err(holder))` names who holds it.
     fn lock(&self, path: &Path) -> io::Result<Result<Self::Lock, String>>;
+    /// Takes a lock on `path` that excludes [`Device::lock`], but not this, and writes nothing. A device on which nobody
+    /// else reads takes the exclusive lock.
+    fn lock_shared(&self, path: &Path) -> io::Result<Result<Self::Lock, String>> {
+        self.lock(path)
+    }
     /// A new read queue that can hold `depth` reads (1 to [`MAX_QUEUE_DEPTH`]) in flight.
     fn queue(&self, depth: usize) -> io::Result<Self::Queue>;
     /// What was found at probing.

@@ -25,6 +25,7 @@
 
 mod accounting;
 mod background;
+mod backup;
 mod batch;
 mod cache;
 mod catalog;
@@ -35,6 +36,7 @@ mod compression;
 mod conditional;
 mod config;
 mod db;
+mod directories;
 mod engine;
 mod error;
 mod futures;
@@ -52,6 +54,7 @@ mod read;
 mod reader;
 mod reclaim;
 mod recovery;
+mod salvage;
 mod scan;
 mod sequence;
 mod settle;
@@ -62,17 +65,19 @@ mod verify;
 mod write;
 
 pub use background::Step;
+pub use backup::{BackupOptions, BackupReport, Repository, RepositoryReport, RestorePoint, RestoreReport};
 pub use compression::Compression;
 pub use conditional::Condition;
 pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options, TableOptions, WriteOptions};
 pub use db::{Batch, Db, Table};
-pub use error::{Error, Result};
+pub use error::{DirectoryFault, Error, Result};
 pub use futures::{GetFuture, WriteFuture};
 pub use merge::{MergeOperator, MergeOperators};
 pub use metrics::{Distribution, Metrics};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Bug, plant};
 pub use reader::{Got, Reader};
+pub use salvage::{DoubtfulKey, LostRegion, SalvageReport, salvage};
 pub use scan::{Scan, ScanOptions};
 pub use sequence::Sequence;
 pub use snapshot::Snapshot;

@@ -2,11 +2,12 @@
 
 pub(crate) mod batch;
 pub(crate) mod place;
+mod pool;
 pub(crate) mod record;
 pub(crate) mod scan;
 pub(crate) mod segment;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -16,6 +17,7 @@ use crate::io::{Access, AlignedBuffer, Device, File, UNIT_BYTES, WriteSync};
 use crate::planted::{self, Bug};
 use crate::{Error, Result};
 use place::footprint;
+use pool::Pool;
 use segment::{Seed, SegmentHeader};
 
 /// Free segments that ordinary writes may not take: one for deletes, two for reclaim, and one whose space the files of a
@@ -198,10 +200,14 @@ impl<D: Device> Segment<D> {
 /// Places for segments that are made together.
 type Group<D> = Box<[OnceLock<Segment<D>>]>;
 
-/// All segments of a store, looked up without a lock.
+/// All segments of a store, looked up without a lock. They lie in its directories in turn: segment n in directory
+/// n % count, see `docs/decisions/0009-stripe-by-segment.md`.
 pub(crate) struct Segments<D: Device> {
     device: D,
-    directory: PathBuf,
+    /// The directories of the store, by ordinal.
+    directories: Vec<PathBuf>,
+    /// How segments are opened.
+    access: Access,
     pub(crate) store: [u8; 16],
     pub(crate) segment_bytes: u64,
     groups: Box<[OnceLock<Group<D>>]>,
@@ -211,24 +217,25 @@ pub(crate) struct Segments<D: Device> {
     refused: AtomicBool,
 }
 
-#[derive(Default)]
-struct Pool {
-    /// Numbers 0 .. count exist.
-    count: u32,
-    free: BTreeSet<u32>,
-    absent: BTreeSet<u32>,
-}
-
 impl<D: Device> Segments<D> {
-    pub(crate) fn new(device: D, directory: PathBuf, store: [u8; 16], segment_bytes: u64) -> Segments<D> {
+    /// No segments yet, in these directories; `access` is how existing ones are opened.
+    pub(crate) fn new(
+        device: D,
+        directories: Vec<PathBuf>,
+        access: Access,
+        store: [u8; 16],
+        segment_bytes: u64,
+    ) -> Segments<D> {
         let groups = (0..GROUPS).map(|_| OnceLock::new()).collect();
+        let pool = Mutex::new(Pool::new(directories.len()));
         Segments {
             device,
-            directory,
+            directories,
+            access,
             store,
             segment_bytes,
             groups,
-            pool: Mutex::default(),
+            pool,
             making: Mutex::default(),
             refused: AtomicBool::new(false),
         }
@@ -246,8 +253,8 @@ impl<D: Device> Segments<D> {
 
     /// All segments, by number.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Segment<D>> {
-        let count = self.pool().count;
-        (0..count).filter_map(|number| self.find(number))
+        let end = self.pool().end();
+        (0..end).filter_map(|number| self.find(number))
     }
 
     /// The segments that hold data, by life.
@@ -259,7 +266,39 @@ impl<D: Device> Segments<D> {
     }
 
     pub(crate) fn path(&self, number: u32) -> PathBuf {
-        self.directory.join(format!("{number:08}.seg"))
+        self.log_directory(self.ordinal(number)).join(format!("{number:08}.seg"))
+    }
+
+    /// The numbers of all segment files, in no order. One in a directory that is not its own is damage.
+    pub(crate) fn list(&self) -> Result<Vec<u32>> {
+        let mut numbers = Vec::new();
+        for ordinal in 0..self.directories.len() {
+            let directory = self.log_directory(ordinal);
+            let names = self.device.list(&directory).map_err(|e| Error::io("list", &directory, &e))?;
+            for number in names.iter().filter_map(|name| name.strip_suffix(".seg")?.parse::<u32>().ok()) {
+                if self.ordinal(number) != ordinal || number as usize >= MAX_SEGMENTS {
+                    let what = format!("no segment of directory {ordinal}; move the file to where it came from");
+                    let path = directory.join(format!("{number:08}.seg"));
+                    return Err(Error::Corruption { path, offset: 0, what });
+                }
+                numbers.push(number);
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// The ordinal of the directory that a segment lies in.
+    fn ordinal(&self, number: u32) -> usize {
+        number as usize % self.directories.len()
+    }
+
+    fn log_directory(&self, ordinal: usize) -> PathBuf {
+        self.directories[ordinal].join("log")
+    }
+
+    /// The number of the store's directories, as headers have it.
+    pub(crate) fn directory_count(&self) -> u16 {
+        u16::try_from(self.directories.len()).expect("the number of directories is limited")
     }
 
     /// Counts what an index now refers to.
@@ -308,24 +347,25 @@ impl<D: Device> Segments<D> {
             Claim::Moves => 1,
             Claim::Recovery => 0,
         };
-        while self.pool().free.len() <= kept {
+        while self.pool().free_count() <= kept {
             self.create_one()?;
         }
-        let number = self.pool().free.pop_first().ok_or_else(|| self.full())?;
+        let number = self.pool().take_free().ok_or_else(|| self.full())?;
         Ok(self.get(number))
     }
 
     /// Makes free segments until the reserve and one more are there.
     pub(crate) fn replenish(&self) -> Result<()> {
-        while self.pool().free.len() < RESERVED_SEGMENTS + 1 {
+        while self.pool().free_count() < RESERVED_SEGMENTS + 1 {
             self.create_one()?;
         }
         Ok(())
     }
 
-    /// Gives the space of a free segment back to the file system. False if there is none.
+    /// Gives the space of a free segment back to the file system of the first directory, where the files of a
+    /// checkpoint need it. False if there is none.
     pub(crate) fn give_back_one(&self) -> Result<bool> {
-        let Some(number) = self.pool().free.pop_first() else { return Ok(false) };
+        let Some(number) = self.pool().take_free_in(0) else { return Ok(false) };
         self.give_back(self.get(number)).map(|()| true)
     }
 
@@ -337,7 +377,12 @@ impl<D: Device> Segments<D> {
 
     /// Gives a retired segment back, or its space to the file system when there are plenty.
     pub(crate) fn release(&self, segment: &Segment<D>) -> Result<()> {
-        if self.pool().free.len() >= RESERVED_SEGMENTS + SPARE_SEGMENTS {
+        let (plenty, wanted) = {
+            let pool = self.pool();
+            let for_checkpoints = self.ordinal(segment.number) == 0 && pool.free_in(0) == 0;
+            (pool.free_count() >= RESERVED_SEGMENTS + SPARE_SEGMENTS, for_checkpoints)
+        };
+        if plenty && !wanted {
             return self.give_back(segment);
         }
         self.set_free(segment);
@@ -352,7 +397,7 @@ impl<D: Device> Segments<D> {
     /// Opens an existing segment file at start-up, and returns it with its length. Recovery finds out what it holds.
     pub(crate) fn open_existing(&self, number: u32) -> Result<(&Segment<D>, u64)> {
         let path = self.path(number);
-        let file = self.device.open(&path, Access::SEGMENT).map_err(|e| Error::io("open", &path, &e))?;
+        let file = self.device.open(&path, self.access).map_err(|e| Error::io("open", &path, &e))?;
         let length = file.length().map_err(|e| Error::io("look at", &path, &e))?;
         Ok((self.insert(number, file), length))
     }
@@ -361,50 +406,66 @@ impl<D: Device> Segments<D> {
     /// stays until the segment is filled again.
     pub(crate) fn set_absent(&self, segment: &Segment<D>) {
         segment.set_state(State::Absent);
-        self.pool().absent.insert(segment.number);
+        self.pool().add_absent(segment.number);
     }
 
     /// Declares an opened segment free.
     pub(crate) fn set_free(&self, segment: &Segment<D>) {
         segment.set_state(State::Free);
-        self.pool().free.insert(segment.number);
+        self.pool().add_free(segment.number);
     }
 
+    /// Makes a free segment in the directory that lacks one most and has room.
     fn create_one(&self) -> Result<()> {
-        let made = self.try_create_one();
+        let made = self.create_where_there_is_room();
         self.refused.store(made.as_ref().is_err_and(Error::is_full), Ordering::Relaxed);
         made
     }
 
-    /// Makes a new free segment, or fills an absent one again. Space is taken and every byte written before the
-    /// segment counts, so that later writes neither fail for lack of space nor change the file's layout.
-    fn try_create_one(&self) -> Result<()> {
+    fn create_where_there_is_room(&self) -> Result<()> {
+        let mut refusal = None;
+        let by_need = self.pool().by_need();
+        for ordinal in by_need {
+            match self.create_in(ordinal) {
+                Err(error @ (Error::DiskFull { .. } | Error::StoreFull { .. })) => {
+                    // A full disk can be made empty again, the limit of the store stays.
+                    refusal = refusal.filter(Error::is_full).or(Some(error));
+                }
+                made => return made,
+            }
+        }
+        Err(refusal.expect("a store has a directory"))
+    }
+
+    /// Makes a new free segment in a directory, or fills an absent one again. Space is taken and every byte written
+    /// before the segment counts, so that later writes neither fail for lack of space nor change the file's layout.
+    fn create_in(&self, ordinal: usize) -> Result<()> {
         let _making = self.making.lock().expect("no code panics while it makes a segment");
-        let absent = self.pool().absent.first().copied();
-        let number = absent.unwrap_or_else(|| self.pool().count);
+        let (number, absent) = self.pool().next_to_make(ordinal);
         let most = MAX_SEGMENTS.min((MAX_LOG_BYTES / self.segment_bytes) as usize);
         if number as usize >= most {
             return Err(Error::StoreFull { path: self.root(), max_bytes: most as u64 * self.segment_bytes });
         }
         let path = self.path(number);
-        if absent.is_some() {
+        if absent {
             let segment = self.get(number);
             self.fill(&segment.file, number, &path).inspect_err(|_| {
                 // The space was not to be had; the file stays absent, whatever it grew to.
                 let _ = segment.file.truncate(0);
             })?;
-            self.pool().absent.remove(&number);
+            self.pool().remove_absent(number);
             self.set_free(segment);
             return Ok(());
         }
-        let new_path = self.directory.join(format!("{number:08}.seg.new"));
+        let directory = self.log_directory(ordinal);
+        let new_path = directory.join(format!("{number:08}.seg.new"));
         let file = self.device.open(&new_path, Access::NEW_SEGMENT).map_err(|e| Error::io("create", &new_path, &e))?;
         let made = self.fill(&file, number, &new_path).and_then(|()| {
             self.device.rename(&new_path, &path).map_err(|e| Error::io("name", &path, &e))?;
             if planted::is_on(Bug::SegmentNameUnflushed) {
                 return Ok(());
             }
-            self.device.sync_dir(&self.directory).map_err(|e| Error::io("flush", &self.directory, &e))
+            self.device.sync_dir(&directory).map_err(|e| Error::io("flush", &directory, &e))
         });
         if let Err(error) = made {
             // Half a file is of no use; if it cannot be removed either, the next open removes it.
@@ -426,6 +487,7 @@ impl<D: Device> Segments<D> {
         let header = SegmentHeader {
             store: self.store,
             segment: number,
+            directories: self.directory_count(),
             segment_bytes: self.segment_bytes,
             life: 0,
             first_batch: 0,
@@ -465,8 +527,7 @@ impl<D: Device> Segments<D> {
             expiring: Mutex::default(),
         });
         assert!(inserted.is_ok(), "a segment number is given once");
-        let mut pool = self.pool();
-        pool.count = pool.count.max(number + 1);
+        self.pool().add(number);
         slot.get().expect("just set")
     }
 
@@ -475,7 +536,7 @@ impl<D: Device> Segments<D> {
     }
 
     fn root(&self) -> PathBuf {
-        self.directory.parent().unwrap_or(&self.directory).to_path_buf()
+        self.directories[0].clone()
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool> {

@@ -20,6 +20,10 @@ const MANIFEST_HEADER_BYTES: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) store: [u8; 16],
+    /// Which of the store's directories this is...
+    pub(crate) ordinal: u16,
+    /// ...of how many.
+    pub(crate) count: u16,
     pub(crate) segment_bytes: u64,
     pub(crate) hash_seed: u64,
 }
@@ -28,7 +32,8 @@ impl Identity {
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut out = [0; HEADER_BYTES];
         put(&mut out, 16, &self.store);
-        put(&mut out, 34, &1u16.to_le_bytes());
+        put(&mut out, 32, &self.ordinal.to_le_bytes());
+        put(&mut out, 34, &self.count.to_le_bytes());
         put(&mut out, 40, &self.segment_bytes.to_le_bytes());
         put(&mut out, 48, &self.hash_seed.to_le_bytes());
         seal_header(&mut out, IDENTITY_MAGIC);
@@ -37,7 +42,12 @@ impl Identity {
 
     pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Identity, Damage> {
         check_header(bytes, IDENTITY_MAGIC, "not a store's identity")?;
-        Ok(Identity { store: array(bytes, 16), segment_bytes: u64_at(bytes, 40), hash_seed: u64_at(bytes, 48) })
+        let (ordinal, count) = (u16_at(bytes, 32), u16_at(bytes, 34));
+        if ordinal >= count {
+            return Err(Damage::Foreign("a directory beyond the store's last"));
+        }
+        let (segment_bytes, hash_seed) = (u64_at(bytes, 40), u64_at(bytes, 48));
+        Ok(Identity { store: array(bytes, 16), ordinal, count, segment_bytes, hash_seed })
     }
 }
 

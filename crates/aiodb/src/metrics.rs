@@ -38,6 +38,7 @@ pub(crate) struct Meters {
     pub(crate) checkpoint: Histogram,
     pub(crate) checkpoint_bytes: AtomicU64,
     pub(crate) settled_tags: Counter,
+    pub(crate) folded_keys: Counter,
     pub(crate) reclaimed_segments: Counter,
     pub(crate) victim_live_percent: Histogram,
     /// When the metrics file was written last, by the device's clock in milliseconds.
@@ -95,6 +96,10 @@ impl<D: Device> Engine<D> {
             checkpoint_lag_bytes: stats.checkpoint_log_lag_bytes,
             unsettled_tags: stats.unsettled_tags,
             settled_tags: meters.settled_tags.sum(),
+            folded_keys: meters.folded_keys.sum(),
+            waiting_range_deletes: stats.waiting_range_deletes,
+            snapshots: stats.snapshots,
+            kept_versions: stats.kept_versions,
             reclaimed_segments: meters.reclaimed_segments.sum(),
             reclaim_moved_bytes: stats.bytes_moved_by_reclaim,
             victim_live_percent: meters.victim_live_percent.snapshot(),
@@ -168,10 +173,18 @@ pub struct Metrics {
     pub checkpoint_bytes_written: u64,
     /// Bytes of log since the last checkpoint.
     pub checkpoint_lag_bytes: u64,
-    /// Tags of `hash` tables waiting to be settled.
+    /// Tags of `hash` tables waiting to be settled, and keys of `lmdb` tables whose operands wait to be folded.
     pub unsettled_tags: u64,
     /// Tags settled.
     pub settled_tags: u64,
+    /// Times that a key's operands were folded into a value.
+    pub folded_keys: u64,
+    /// Range deletes of `lmdb` tables that count already and are still to be carried out.
+    pub waiting_range_deletes: u64,
+    /// Snapshots alive, those of running scans among them.
+    pub snapshots: u64,
+    /// Superseded records that are kept for them.
+    pub kept_versions: u64,
     /// Segments emptied by reclaim.
     pub reclaimed_segments: u64,
     /// Bytes of batches that reclaim wrote.

@@ -69,20 +69,23 @@ impl<D: Device> Engine<D> {
             self.segments.get(walk.position.segment).set_state(State::Active);
         }
         self.commit.resume(walk.position, walk.next_sequence, next_life, !goes_on);
-        recovered.pending_records = self.append_pending(pending.records)?;
-        if !planted::is_on(Bug::RecoveryUnflushed) {
-            self.flush()?;
+        if self.options.read_only {
+            self.refuse_pending(&pending.records)?;
+            let _ = self.commit.read_only.set(self.root.clone());
+        } else {
+            recovered.pending_records = self.append_pending(pending.records)?;
+            if !planted::is_on(Bug::RecoveryUnflushed) {
+                self.flush()?;
+            }
+            self.commit.use_buffers(self.map_buffers()?);
         }
-        self.commit.use_buffers(self.map_buffers()?);
         recovered.milliseconds = self.device.clock_ms() - started;
         Ok(recovered)
     }
 
     /// Opens all segment files, reads their headers, and marks those in use. Returns the headers by segment.
     fn load_segments(&self, manifest: &Manifest) -> Result<BTreeMap<u32, SegmentHeader>> {
-        let directory = self.root.join("log");
-        let names = self.device.list(&directory).map_err(|e| Error::io("list", &directory, &e))?;
-        let numbers = names.iter().filter_map(|name| name.strip_suffix(".seg")?.parse::<u32>().ok());
+        let numbers = self.segments.list()?;
         let listed: BTreeMap<u32, _> = manifest.segments.iter().map(|segment| (segment.number, segment)).collect();
         let mut headers = BTreeMap::new();
         for number in numbers {
@@ -145,7 +148,8 @@ impl<D: Device> Engine<D> {
         segment.file.read_at(&mut unit, 0).map_err(|e| Error::io("read", &path, &e))?;
         let advice = "the segment's header is damaged: restore the file, or the store from a backup";
         let header = SegmentHeader::decode(&unit).map_err(|damage| damage_error(&path, 0, damage, advice))?;
-        if header.store != self.segments.store || header.segment != segment.number {
+        let count = self.segments.directory_count();
+        if header.store != self.segments.store || header.segment != segment.number || header.directories != count {
             let damage = Damage::Foreign("the header of another segment or store");
             return Err(damage_error(&path, 0, damage, advice));
         }

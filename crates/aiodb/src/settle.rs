@@ -266,7 +266,11 @@ impl<D: Device> Engine<D> {
         let mut operation = self.put_operation(Arc::clone(generation), key, &stored, None);
         let origin = Origin { segment: newest.location.segment, offset: newest.location.offset };
         operation.append.moved = Some((origin, newest.sequence));
-        self.write_moves(&[operation], |operation| self.still_current(operation)).map(drop)
+        let placed = self.write_moves(&[operation], |operation| self.still_current(operation))?;
+        if placed[0].is_some() {
+            self.meters.folded_keys.count();
+        }
+        Ok(())
     }
 
     /// A key's newest operand, and what it makes with the others. `None` if there is nothing to fold, or the base will

@@ -55,8 +55,14 @@ pub struct Stats {
     pub checkpoints: u64,
     /// Bytes of log since the last checkpoint: what a restart would replay.
     pub checkpoint_log_lag_bytes: u64,
-    /// Tags of `hash` indexes waiting to be settled.
+    /// Tags of `hash` indexes waiting to be settled, and keys of `lmdb` tables whose operands wait to be folded.
     pub unsettled_tags: u64,
+    /// Snapshots alive, those of running scans among them.
+    pub snapshots: u64,
+    /// Superseded records that are kept for them, in memory about 150 bytes each.
+    pub kept_versions: u64,
+    /// Range deletes of `lmdb` tables that count already and are still to be carried out.
+    pub waiting_range_deletes: u64,
     /// Batches that were replayed when the store was opened.
     pub recovered_batches: u64,
     /// Records in them.
@@ -95,6 +101,7 @@ impl<D: Device> Engine<D> {
         let states: Vec<State> = self.segments.iter().map(|segment| segment.state()).collect();
         let count = |wanted: &[State]| states.iter().filter(|state| wanted.contains(state)).count() as u64;
         let counters = &self.commit.counters;
+        let (snapshots, kept_versions) = self.snapshots.counts();
         let recovered = self.recovered.get().copied().unwrap_or_default();
         Stats {
             format_version: FORMAT_VERSION,
@@ -119,6 +126,9 @@ impl<D: Device> Engine<D> {
             checkpoints: counters.checkpoints.load(Ordering::Relaxed),
             checkpoint_log_lag_bytes: self.checkpoint_state().1,
             unsettled_tags: self.settling.len() as u64,
+            snapshots: snapshots as u64,
+            kept_versions: kept_versions as u64,
+            waiting_range_deletes: self.lmdb.get().map_or(0, |lmdb| lmdb.ranges.len() as u64),
             recovered_batches: recovered.batches,
             recovered_records: recovered.records,
             recovered_pending_records: recovered.pending_records,

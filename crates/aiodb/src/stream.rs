@@ -345,6 +345,9 @@ impl<D: Device> Engine<D> {
         let (view, mut candidates) = (View::LATEST, Candidates::new());
         self.lookup(generation, key, &view, &mut candidates)?;
         for candidate in &candidates {
+            if let Some(cached) = self.cached(candidate, generation.id, key, &view) {
+                return Ok(Some(Found::Whole(take(cached.value()))));
+            }
             let mut merged = false;
             let found = self.with_bytes(candidate.location, |bytes| {
                 Ok(match self.interpret(generation.id, key, candidate, &view, bytes)? {

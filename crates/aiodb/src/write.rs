@@ -370,6 +370,7 @@ impl<D: Device> Engine<D> {
             segment_header = Some(SegmentHeader {
                 store: self.segments.store,
                 segment: segment.number,
+                directories: self.segments.directory_count(),
                 segment_bytes: self.segments.segment_bytes,
                 life,
                 first_batch: state.end.batch + 1,

@@ -224,7 +224,11 @@ fn lock<D: Device>(device: &D, dir: &Path) {
     let held = device.lock(&path).unwrap().unwrap_or_else(|holder| panic!("held by {holder}"));
     let holder = device.lock(&path).unwrap().err().expect("the lock is exclusive");
     assert!(!holder.is_empty(), "the holder is named");
+    assert!(device.lock_shared(&path).unwrap().is_err(), "the lock excludes those who share one");
     drop(held);
+    let shared = device.lock_shared(&path).unwrap().unwrap_or_else(|holder| panic!("held by {holder}"));
+    assert!(device.lock(&path).unwrap().is_err(), "a shared lock excludes the other kind");
+    drop(shared);
     assert!(device.lock(&path).unwrap().is_ok(), "a dropped lock is free");
 }
 

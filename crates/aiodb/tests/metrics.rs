@@ -2,7 +2,12 @@
 
 mod support;
 
-use aiodb::{Batch, Db, Durability, IndexKind, Options, Table};
+use std::time::Duration;
+
+use aiodb::merge::Append;
+use aiodb::{
+    Batch, Db, Durability, IndexKind, MergeOperators, Options, ScanOptions, Step, Table, TableOptions, WriteOptions,
+};
 use support::{KINDS, open, quiet, scratch, upkeep, value};
 
 fn key(number: u64) -> [u8; 8] {
@@ -51,8 +56,10 @@ fn a_cached_value_is_read_once_from_the_device() {
         assert_eq!((once.cache_misses, once.cache_hits), (100, 100), "{}: the reader finds all", kind.name());
         assert_eq!(once.get_read_wait_ns.count(), 100, "{}", kind.name());
         check_all(&table, 100, |number| Some(value(number, length(number))));
+        let part = table.get_range(&key(3), 5, 7).expect("a get works");
+        assert_eq!(part.as_deref(), Some(&value(3, length(3))[5..12]));
         let twice = db.metrics();
-        assert_eq!((twice.cache_misses, twice.cache_hits), (100, 300), "{}", kind.name());
+        assert_eq!((twice.cache_misses, twice.cache_hits), (100, 301), "{}", kind.name());
         assert_eq!((twice.get_read_wait_ns.count(), twice.reader_read_wait_ns.count()), (100, 0));
         assert!(twice.cache_bytes > 0 && twice.cache_bytes <= twice.cache_budget_bytes);
     }
@@ -70,6 +77,63 @@ fn without_a_cache_every_get_reads_the_device() {
         let metrics = db.metrics();
         assert_eq!((metrics.cache_hits, metrics.cache_misses, metrics.cache_bytes), (0, 0, 0));
         assert_eq!(metrics.get_read_wait_ns.count(), 3, "{}", kind.name());
+    }
+}
+
+/// A store with a table `t` whose operands are appended.
+fn open_appending(directory: &tempfile::TempDir, kind: IndexKind, cache_bytes: u64) -> (Db, Table) {
+    let options = Options { merge_operators: MergeOperators::default().with(Append), ..with_cache(cache_bytes) };
+    let db = Db::open(directory.path(), options).expect("a store can be made");
+    let merge = Some("append".to_owned());
+    let table = db.create_table_with("t", TableOptions { merge, ..kind.into() }).expect("a table can be made");
+    (db, table)
+}
+
+fn get_by_reader(table: &Table, key: &[u8]) -> Option<Vec<u8>> {
+    let mut reader = table.reader(1).expect("a reader can be made");
+    reader.submit(key, 0).expect("a get can be submitted");
+    let got = reader.poll().expect("the reader works").expect("a get is in flight");
+    got.value.expect("a get works").map(<[u8]>::to_vec)
+}
+
+#[test]
+fn operands_are_applied_to_a_cached_value_and_are_not_cached() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (db, table) = open_appending(&directory, kind, 1 << 20);
+        table.put(&key(1), b"base").expect("a put works");
+        table.get(&key(1)).expect("a get works");
+        let base = db.metrics();
+        assert_eq!((base.cache_hits, base.get_read_wait_ns.count()), (0, 1));
+        table.merge(&key(1), b"+1").expect("a merge works");
+        table.merge(&key(1), b"+2").expect("a merge works");
+        assert_eq!(table.get(&key(1)).expect("a get works").as_deref(), Some(&b"base+1+2"[..]));
+        assert_eq!(get_by_reader(&table, &key(1)).as_deref(), Some(&b"base+1+2"[..]));
+        let merged = db.metrics();
+        assert_eq!((merged.cache_hits, merged.cache_bytes), (2, base.cache_bytes), "{}", kind.name());
+        assert_eq!(merged.get_read_wait_ns.count(), 3, "{}: the get has read two operands", kind.name());
+    }
+}
+
+#[test]
+fn scans_snapshots_and_values_that_expire_leave_the_cache_as_it_is() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &with_cache(1 << 20));
+        table.put(&key(1), b"value").expect("a put works");
+        let soon = WriteOptions::expiring(Duration::from_secs(3600));
+        table.put_with(&key(2), b"short-lived", soon).expect("a put works");
+        let snapshot = db.snapshot().expect("a snapshot");
+        assert!(snapshot.get(&table, &key(1)).expect("a get works").is_some());
+        assert_eq!(table.iterate().expect("a scan").count(), 2);
+        if kind == IndexKind::Lmdb {
+            assert_eq!(table.scan(ScanOptions::all()).expect("a scan").count(), 2);
+        }
+        assert!(table.get(&key(2)).expect("a get works").is_some());
+        assert!(get_by_reader(&table, &key(2)).is_some());
+        assert_eq!((db.metrics().cache_hits, db.metrics().cache_bytes), (0, 0), "{}", kind.name());
+        assert!(table.get(&key(1)).expect("a get works").is_some());
+        assert!(db.metrics().cache_bytes > 0, "{}: a plain get fills it", kind.name());
     }
 }
 
@@ -147,6 +211,63 @@ fn writes_checkpoints_and_reclaim_are_counted() {
         assert_eq!((end.live_bytes, end.segments_in_use), (stats.live_bytes, stats.segments_in_use));
         assert!(end.dead_bytes + end.live_bytes >= end.segments_in_use * stats.segment_bytes);
         assert!(!end.in_trouble && !end.write_failed);
+    }
+}
+
+#[test]
+fn snapshots_and_what_is_kept_for_them_are_counted() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &with_cache(0));
+        let counts = || {
+            let (metrics, stats) = (db.metrics(), db.stats());
+            assert_eq!((metrics.snapshots, metrics.kept_versions), (stats.snapshots, stats.kept_versions));
+            (stats.snapshots, stats.kept_versions)
+        };
+        table.put(&key(1), b"old").expect("a put works");
+        assert_eq!(counts(), (0, 0));
+        let (first, second) = (db.snapshot().expect("a snapshot"), db.snapshot().expect("a snapshot"));
+        table.put(&key(1), b"new").expect("a put works");
+        upkeep(&db);
+        assert_eq!(counts(), (2, 1), "{}", kind.name());
+        drop(first);
+        assert_eq!(counts(), (1, 1), "{}", kind.name());
+        drop(second);
+        assert_eq!(counts(), (0, 0), "{}", kind.name());
+    }
+}
+
+#[test]
+fn range_deletes_are_counted_until_they_are_carried_out() {
+    let directory = scratch();
+    let (db, table) = open(directory.path(), IndexKind::Lmdb, &with_cache(0));
+    for number in 0..10 {
+        table.put(&key(number), b"value").expect("a put works");
+    }
+    db.checkpoint().expect("a checkpoint can be made");
+    table.delete_range(&key(2), &key(5)).expect("a range can be deleted");
+    assert_eq!((db.stats().waiting_range_deletes, db.metrics().waiting_range_deletes), (1, 1));
+    while db.metrics().waiting_range_deletes > 0 {
+        db.step(Step::DeleteRanges).expect("background work");
+        db.step(Step::Checkpoint).expect("background work");
+    }
+    assert_eq!(table.scan(ScanOptions::all()).expect("a scan").count(), 7);
+}
+
+#[test]
+fn folded_keys_are_counted() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (db, table) = open_appending(&directory, kind, 0);
+        for _ in 0..20 {
+            table.merge(&key(1), b"x").expect("a merge works");
+        }
+        assert_eq!(db.metrics().folded_keys, 0);
+        for _ in 0..4 {
+            db.step(Step::Settle).expect("background work");
+        }
+        assert!(db.metrics().folded_keys > 0, "{}", kind.name());
+        assert_eq!(table.get(&key(1)).expect("a get works").map(|value| value.len()), Some(20));
     }
 }
 

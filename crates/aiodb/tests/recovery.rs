@@ -9,7 +9,8 @@ use std::time::Duration;
 use aiodb::{Batch, Db, Durability, Error, IndexKind, Options, Step, Table};
 use fastrand::Rng;
 use support::{
-    KINDS, Known, Role, assert_value, copy_tree, damage, open, quiet, refusal, say, scratch, small, upkeep, value,
+    KINDS, Known, Role, assert_value, copy_tree, damage, open, open_several, quiet, refusal, say, scratch, scratches,
+    small, upkeep, value,
 };
 
 /// Threads of a child that write, each to keys of its own.
@@ -23,7 +24,7 @@ fn child() {
     let Some(role) = support::role() else { return };
     let role: Vec<&str> = role.iter().map(String::as_str).collect();
     match role[..] {
-        ["write", path, kind, next] => write_until_killed(Path::new(path), kind_of(kind), next),
+        ["write", paths, kind, next] => write_until_killed(&paths.split(':').collect::<Vec<_>>(), kind_of(kind), next),
         ["tail", path, kind] => leave_a_tail(Path::new(path), kind_of(kind)),
         _ => panic!("no such role: {role:?}"),
     }
@@ -59,8 +60,8 @@ fn operation(thread: u64, number: u64) -> (Vec<Change>, Durability) {
 }
 
 /// Writes from many threads, and says which operations were acknowledged.
-fn write_until_killed(path: &Path, kind: IndexKind, next: &str) {
-    let (db, table) = open(path, kind, &small());
+fn write_until_killed(paths: &[&str], kind: IndexKind, next: &str) {
+    let (db, table) = open_several(paths, kind, &small());
     let next: Vec<u64> = next.split(' ').map(|number| number.parse().expect("the role has numbers")).collect();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -124,16 +125,16 @@ impl Contents {
 
 #[test]
 fn acknowledged_writes_survive_the_death_of_the_process() {
-    for kind in KINDS {
+    for (kind, count) in KINDS.into_iter().flat_map(|kind| [(kind, 1), (kind, 2)]) {
         let seed = fastrand::u64(..);
-        println!("{} with seed {seed}", kind.name());
+        println!("{} in {count} directories with seed {seed}", kind.name());
         let mut rng = Rng::with_seed(seed);
-        let directory = scratch();
+        let directories = scratches(count);
+        let paths: Vec<_> = directories.iter().map(|one| one.path().to_str().expect("the path is text")).collect();
         let mut contents = vec![Contents::default(); THREADS as usize];
         for round in 0..10 {
             let next: Vec<_> = contents.iter().map(|contents| (contents.operations + 1).to_string()).collect();
-            let path = directory.path().to_str().expect("the path is text");
-            let mut child = Role::start(&["write", path, kind.name(), &next.join(" ")]);
+            let mut child = Role::start(&["write", &paths.join(":"), kind.name(), &next.join(" ")]);
             let mut lines = Vec::new();
             for _ in 0..rng.u64(..1200) {
                 lines.push(child.line().expect("the child writes until it is killed"));
@@ -146,7 +147,7 @@ fn acknowledged_writes_survive_the_death_of_the_process() {
             }
             // Every other time the next process recovers what this one left behind.
             if round % 2 == 1 {
-                check_threads(directory.path(), kind, &contents, &format!("round {round}"));
+                check_threads(&paths, kind, &contents, &format!("round {round}"));
             }
         }
         let operations: u64 = contents.iter().map(|contents| contents.operations).sum();
@@ -155,8 +156,8 @@ fn acknowledged_writes_survive_the_death_of_the_process() {
 }
 
 /// Each thread's keys hold what was acknowledged, or one whole operation more.
-fn check_threads(path: &Path, kind: IndexKind, contents: &[Contents], when: &str) {
-    let (db, table) = open(path, kind, &quiet());
+fn check_threads(paths: &[&str], kind: IndexKind, contents: &[Contents], when: &str) {
+    let (db, table) = open_several(paths, kind, &quiet());
     for (thread, acknowledged) in contents.iter().enumerate() {
         let thread = thread as u64;
         let keys: Vec<_> = (0..KEYS).map(|key| (thread << 16 | key).to_be_bytes().to_vec()).collect();

@@ -5,12 +5,30 @@ mod support;
 use std::time::Duration;
 
 use aiodb::{Backend, Batch, Db, Durability, Error, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options, Table};
-use support::{assert_get, assert_value, damage, open, refusal, scratch, small, value};
+use support::{assert_get, assert_value, damage, open_several, refusal, scratch, small, value};
 use tempfile::TempDir;
 
-/// A store with one table, in a directory of its own.
+/// What the same test is run with.
+#[derive(Clone)]
+struct Setup {
+    kind: IndexKind,
+    options: Options,
+    /// How many directories the store lies in.
+    directories: usize,
+}
+
+impl Setup {
+    /// The same with other options.
+    fn with(&self, change: impl FnOnce(&mut Options)) -> Setup {
+        let mut setup = self.clone();
+        change(&mut setup.options);
+        setup
+    }
+}
+
+/// A store with one table, in directories of its own.
 struct Store {
-    directory: TempDir,
+    directories: Vec<TempDir>,
     options: Options,
     kind: IndexKind,
     db: Db,
@@ -18,19 +36,20 @@ struct Store {
 }
 
 impl Store {
-    fn new(kind: IndexKind, options: Options) -> Store {
-        let directory = scratch();
-        let (db, table) = open(directory.path(), kind, &options);
-        Store { directory, options, kind, db, table }
+    fn new(setup: &Setup) -> Store {
+        let Setup { kind, options, directories } = setup.clone();
+        let directories = support::scratches(directories);
+        let (db, table) = open_several(&directories, kind, &options);
+        Store { directories, options, kind, db, table }
     }
 
     /// Closes the store and opens it again.
     fn reopened(self) -> Store {
-        let Store { directory, options, kind, db, table } = self;
+        let Store { directories, options, kind, db, table } = self;
         db.close().expect("a sound store can be closed");
         drop((db, table));
-        let (db, table) = open(directory.path(), kind, &options);
-        Store { directory, options, kind, db, table }
+        let (db, table) = open_several(&directories, kind, &options);
+        Store { directories, options, kind, db, table }
     }
 
     fn put(&self, key: &[u8], value: &[u8]) {
@@ -45,21 +64,24 @@ impl Store {
 /// Runs each of the named functions as a test for each kind of index and each backend.
 macro_rules! contract {
     ($($test:ident)*) => {
-        contract!(@ lmdb_uring Lmdb Uring $($test)*);
-        contract!(@ lmdb_libaio Lmdb Libaio $($test)*);
-        contract!(@ lmdb_threads Lmdb Threads $($test)*);
-        contract!(@ hash_uring Hash Uring $($test)*);
-        contract!(@ hash_libaio Hash Libaio $($test)*);
-        contract!(@ hash_threads Hash Threads $($test)*);
+        contract!(@ lmdb_uring Lmdb Uring 1 $($test)*);
+        contract!(@ lmdb_libaio Lmdb Libaio 1 $($test)*);
+        contract!(@ lmdb_threads Lmdb Threads 1 $($test)*);
+        contract!(@ hash_uring Hash Uring 1 $($test)*);
+        contract!(@ hash_libaio Hash Libaio 1 $($test)*);
+        contract!(@ hash_threads Hash Threads 1 $($test)*);
+        contract!(@ lmdb_in_three_directories Lmdb Uring 3 $($test)*);
+        contract!(@ hash_in_two_directories Hash Threads 2 $($test)*);
     };
-    (@ $module:ident $kind:ident $backend:ident $($test:ident)*) => {
+    (@ $module:ident $kind:ident $backend:ident $directories:literal $($test:ident)*) => {
         mod $module {
             $(#[test]
             fn $test() {
                 let directory = super::scratch();
                 if super::support::is_available(super::Backend::$backend, directory.path()) {
                     let options = super::Options { backend: super::Backend::$backend, ..super::small() };
-                    super::$test(super::IndexKind::$kind, options);
+                    let (kind, directories) = (super::IndexKind::$kind, $directories);
+                    super::$test(&super::Setup { kind, options, directories });
                 }
             })*
         }
@@ -81,8 +103,8 @@ contract! {
     the_forced_backend_is_used
 }
 
-fn what_was_put_is_got(kind: IndexKind, options: Options) {
-    let store = Store::new(kind, options);
+fn what_was_put_is_got(setup: &Setup) {
+    let store = Store::new(setup);
     assert_get(&store.table, b"a", None, "before anything was put");
     store.delete(b"a");
     assert_get(&store.table, b"a", None, "after a delete of an absent key");
@@ -113,9 +135,9 @@ fn long_key(length: usize, last: u8) -> Vec<u8> {
     key
 }
 
-fn key_lengths(kind: IndexKind, options: Options) {
+fn key_lengths(setup: &Setup) {
     const LENGTHS: [usize; 10] = [1, 2, 447, 448, 480, 481, 511, 512, 600, MAX_KEY_BYTES];
-    let mut store = Store::new(kind, options);
+    let mut store = Store::new(setup);
     for (number, length) in LENGTHS.into_iter().enumerate() {
         for last in [0, 1, 255] {
             // A small value next to the key, and one on blocks of its own.
@@ -136,12 +158,11 @@ fn key_lengths(kind: IndexKind, options: Options) {
     }
 }
 
-fn value_lengths(kind: IndexKind, options: Options) {
+fn value_lengths(setup: &Setup) {
     const MIB: usize = 1 << 20;
     const LENGTHS: [usize; 18] =
         [0, 1, 1279, 1280, 3000, 4000, 4055, 4056, 4080, 4081, 4095, 4096, 4097, 8192, 65_536, MIB - 1, MIB, MIB + 1];
-    let options = Options { segment_bytes: 4 << 20, ..options };
-    let mut store = Store::new(kind, options);
+    let mut store = Store::new(&setup.with(|options| options.segment_bytes = 4 << 20));
     for (seed, length) in LENGTHS.into_iter().enumerate() {
         store.put(&length.to_be_bytes(), &value(seed as u64, length));
     }
@@ -161,8 +182,8 @@ fn value_lengths(kind: IndexKind, options: Options) {
     assert!(damage(&store.db).is_empty(), "a check finds no damage, but: {:?}", damage(&store.db));
 }
 
-fn limits(kind: IndexKind, options: Options) {
-    let store = Store::new(kind, options.clone());
+fn limits(setup: &Setup) {
+    let store = Store::new(setup);
     let too_long = vec![b'k'; MAX_KEY_BYTES + 1];
     for key in [&[][..], &too_long] {
         let mut batch = Batch::new();
@@ -185,7 +206,7 @@ fn limits(kind: IndexKind, options: Options) {
     }
     // A store's segments may allow less than the format does.
     let zeros = vec![0; MAX_VALUE_BYTES + 1];
-    let large = Store::new(kind, Options { segment_bytes: 4 << 20, ..options.clone() });
+    let large = Store::new(&setup.with(|options| options.segment_bytes = 4 << 20));
     let error = refusal(large.table.put(b"k", &zeros), "a value of 1 GiB and a byte");
     assert!(
         matches!(error, Error::ValueLength { length, max: MAX_VALUE_BYTES } if length == zeros.len()),
@@ -196,7 +217,8 @@ fn limits(kind: IndexKind, options: Options) {
     assert_get(&large.table, b"k", None, "after a refused put");
     for segment_bytes in [0, 32 << 10, 100_000, 2 << 30] {
         let directory = scratch();
-        let error = refusal(Db::open(directory.path(), Options { segment_bytes, ..options.clone() }), "such a segment");
+        let error =
+            refusal(Db::open(directory.path(), Options { segment_bytes, ..setup.options.clone() }), "such a segment");
         assert!(
             matches!(error, Error::Option { option: "segment_bytes", .. }),
             "segments of {segment_bytes} bytes are refused by name, not with: {error:?}"
@@ -211,8 +233,8 @@ fn limits(kind: IndexKind, options: Options) {
     }
 }
 
-fn many_keys_at_once(kind: IndexKind, options: Options) {
-    let store = Store::new(kind, options);
+fn many_keys_at_once(setup: &Setup) {
+    let store = Store::new(setup);
     let none: [&[u8]; 0] = [];
     assert!(store.table.get_many(&none).expect("no key is no error").is_empty(), "no keys have no values");
     for seed in 0..200u64 {
@@ -234,9 +256,9 @@ fn many_keys_at_once(kind: IndexKind, options: Options) {
     }
 }
 
-fn readers(kind: IndexKind, options: Options) {
+fn readers(setup: &Setup) {
     const KEYS: u64 = 1500;
-    let store = Store::new(kind, options);
+    let store = Store::new(setup);
     // Among small values some that span units and some in chunks.
     let length = |seed: u64| match seed % 100 {
         0 => 300_000,
@@ -278,8 +300,8 @@ fn readers(kind: IndexKind, options: Options) {
     }
 }
 
-fn a_reader_sees_what_is_written_meanwhile(kind: IndexKind, options: Options) {
-    let store = Store::new(kind, options);
+fn a_reader_sees_what_is_written_meanwhile(setup: &Setup) {
+    let store = Store::new(setup);
     let mut reader = store.table.reader(4).expect("a reader can be made");
     for round in 0..200u64 {
         let durability = if round % 20 == 0 { Durability::Sync } else { Durability::None };
@@ -299,9 +321,10 @@ fn a_reader_sees_what_is_written_meanwhile(kind: IndexKind, options: Options) {
     assert!(matches!(error, Error::NoSuchTable { .. }), "a dropped table is named, not: {error:?}");
 }
 
-fn batches(kind: IndexKind, options: Options) {
+fn batches(setup: &Setup) {
+    let kind = setup.kind;
     let other_kind = if kind == IndexKind::Hash { IndexKind::Lmdb } else { IndexKind::Hash };
-    let store = Store::new(kind, options);
+    let store = Store::new(setup);
     let other = store.db.create_table("other", other_kind).expect("a second table can be made");
     store.db.write(&Batch::new()).expect("an empty batch is no error");
     let large = value(1, 700_000);
@@ -349,8 +372,9 @@ fn batches(kind: IndexKind, options: Options) {
     assert!(matches!(error, Error::NoSuchTable { .. }), "a dropped table is named, not: {error:?}");
 }
 
-fn tables(kind: IndexKind, options: Options) {
-    let store = Store::new(kind, options);
+fn tables(setup: &Setup) {
+    let kind = setup.kind;
+    let store = Store::new(setup);
     let name_error = |name: &str| refusal(store.db.create_table(name, kind).map(drop), "such a name");
     for bad in ["", "a\nb", "\0", &"n".repeat(256)] {
         assert!(matches!(name_error(bad), Error::TableName { .. }), "{bad:?} cannot name a table");
@@ -399,14 +423,14 @@ fn tables(kind: IndexKind, options: Options) {
 
     let store = store.reopened();
     let mut wanted = vec![("T".to_string(), kind), ("a table".to_string(), other_kind)];
-    wanted.extend([("t".to_string(), kind), (long_name, kind)]);
+    wanted.extend([("t".to_string(), setup.kind), (long_name, setup.kind)]);
     assert_eq!(store.db.tables(), wanted, "all tables are there after a close, by name");
     assert_get(&store.table, b"k", Some(b"after"), "a truncated table after a close");
     assert_get(&store.db.table("a table").expect("it is there"), b"k", None, "a table made again after a close");
 }
 
-fn durability_classes(kind: IndexKind, options: Options) {
-    let store = Store::new(kind, Options { background: false, ..options });
+fn durability_classes(setup: &Setup) {
+    let store = Store::new(&setup.with(|options| options.background = false));
     store.put(b"sync", b"1");
     let stats = store.db.stats();
     assert_eq!(stats.durable_batch, stats.last_batch, "a put in the class sync is durable when it returns");
@@ -440,8 +464,8 @@ fn durability_classes(kind: IndexKind, options: Options) {
     assert_get(&store.table, b"none", Some(b"3"), "after the other put");
 }
 
-fn a_closed_store_opens_as_it_was(kind: IndexKind, options: Options) {
-    let mut store = Store::new(kind, options);
+fn a_closed_store_opens_as_it_was(setup: &Setup) {
+    let mut store = Store::new(setup);
     for round in 0..4u64 {
         for key in 0..100u64 {
             let old = round.checked_sub(1).filter(|old| (key + old) % 3 > 0).map(|old| value(key + old * 1000, 200));
@@ -468,23 +492,23 @@ fn a_closed_store_opens_as_it_was(kind: IndexKind, options: Options) {
     }
     // The last handle is dropped: the store is free for the next one when the drop returns.
     for _ in 0..3 {
-        let Store { directory, options, db, table, .. } = store;
+        let Store { directories, options, kind, db, table } = store;
         table.put_with(b"dropped", b"kept", Durability::None).expect("a put works");
         drop((db, table));
-        let (db, table) = open(directory.path(), kind, &options);
+        let (db, table) = open_several(&directories, kind, &options);
         assert_get(&table, b"dropped", Some(b"kept"), "after the last handle was dropped");
-        store = Store { directory, options, kind, db, table };
+        store = Store { directories, options, kind, db, table };
     }
 }
 
-fn the_forced_backend_is_used(kind: IndexKind, options: Options) {
-    let wanted = match options.backend {
+fn the_forced_backend_is_used(setup: &Setup) {
+    let wanted = match setup.options.backend {
         Backend::Uring => "uring",
         Backend::Libaio => "libaio",
         Backend::Threads => "threads",
         Backend::Auto => unreachable!("the contract forces a backend"),
     };
-    let store = Store::new(kind, options);
+    let store = Store::new(setup);
     assert_eq!(store.db.stats().backend, wanted, "the forced backend is in use");
 }
 
@@ -493,7 +517,8 @@ fn the_forced_backend_is_used(kind: IndexKind, options: Options) {
 fn a_value_of_100_mib() {
     let wanted = value(7, 100 << 20);
     for kind in support::KINDS {
-        let store = Store::new(kind, Options { background: false, ..Options::default() });
+        let store =
+            Store::new(&Setup { kind, options: Options { background: false, ..Options::default() }, directories: 1 });
         store.put(b"k", &wanted);
         assert_get(&store.table, b"k", Some(&wanted), kind.name());
         let mut reader = store.table.reader(2).expect("a reader can be made");

@@ -1,65 +1,225 @@
 //! The one interface behind which engines are measured.
 
 mod aiodb;
+mod fjall;
+mod lmdb;
+mod redb;
 mod rocksdb;
 #[cfg(test)]
 mod tests;
 
+use crate::batch::Batch;
 use crate::error::Result;
 use crate::records::Records;
+use crate::stream::{Operation, Stream};
 use ::aiodb::IndexKind;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use std::path::Path;
 
-pub use rocksdb::RocksDbSettings;
+pub use fjall::FjallSettings;
+pub use lmdb::LmdbSettings;
+pub use redb::RedbSettings;
+pub use rocksdb::{RocksDbReads, RocksDbSettings};
 
-/// An open engine. `preload` and `put_durable` are called from many threads at once, the others from one.
+/// Records in one write of the preload.
+const PRELOAD_BATCH_RECORDS: u64 = 1_000;
+
+/// An open engine. Everything but closing may be called from many threads at once.
 pub trait Engine: Sync {
-    /// Writes the next `count` records as fast as the engine takes them; they may be volatile until [`Engine::finish`].
-    fn preload(&self, records: &mut Records, count: u64) -> Result<()>;
+    /// Writes all records of a batch. They are seen by later gets, and may be volatile until
+    /// [`Engine::make_durable`].
+    fn write(&self, batch: &Batch) -> Result<()>;
     /// Returns when the record survives a power cut and every later get sees it.
     fn put_durable(&self, key: &[u8], value: &[u8]) -> Result<()>;
     /// The value of a key, if it is there.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
+    /// Performs a thread's operations to their end, reading in the given way, which must be one of
+    /// [`Engine::ways_to_read`]. Values are shown to the stream where they lie, without a copy that the engine does
+    /// not need.
+    fn run(&self, reads: Reads, stream: &mut Stream) -> Result<()>;
+    /// The ways in which the engine can read.
+    fn ways_to_read(&self) -> Vec<Reads> {
+        vec![Reads::OneByOne]
+    }
+    /// Shows up to `limit` records in key order, from the first whose key is not below `from`, as long as `seen` wants
+    /// more, and returns how many there were. None if this engine cannot scan in key order.
+    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<Option<u64>>;
+    /// Returns when everything acknowledged survives a power cut.
+    fn make_durable(&self) -> Result<()>;
     /// Does all the work that earlier writes left for later, and returns when it is on the device.
     fn finish(&self) -> Result<()>;
     /// What the engine runs with, as it reports it itself where it does.
     fn settings(&self) -> Value;
     /// Closes the engine; its directory can be opened again.
     fn close(self: Box<Self>) -> Result<()>;
+
+    /// Writes the next `count` records as fast as the engine takes them; they may be volatile until [`Engine::finish`].
+    fn preload(&self, records: &mut Records, count: u64) -> Result<()> {
+        let mut batch = Batch::default();
+        let mut left = count;
+        while left > 0 {
+            batch.clear();
+            for _ in 0..left.min(PRELOAD_BATCH_RECORDS) {
+                let (key, value) = records.next();
+                batch.push(key, value);
+            }
+            self.write(&batch)?;
+            left -= left.min(PRELOAD_BATCH_RECORDS);
+        }
+        Ok(())
+    }
+}
+
+/// How one thread reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reads {
+    /// Each get is awaited before the next.
+    OneByOne,
+    /// So many keys are asked for in one call.
+    Together(usize),
+    /// So many gets are kept in flight.
+    InFlight(usize),
+}
+
+/// The way of an engine that keeps gets in flight.
+pub const IN_FLIGHT: Reads = Reads::InFlight(64);
+
+/// The way of an engine that takes many keys in a call.
+pub const TOGETHER: Reads = Reads::Together(256);
+
+/// The name used in tables and files.
+impl fmt::Display for Reads {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reads::OneByOne => write!(formatter, "one by one"),
+            Reads::Together(count) => write!(formatter, "{count} together"),
+            Reads::InFlight(count) => write!(formatter, "{count} in flight"),
+        }
+    }
+}
+
+/// Performs the operations one after the other, with `get` showing the value of a key to a function.
+fn run_one_by_one(
+    engine: &dyn Engine,
+    stream: &mut Stream,
+    mut get: impl FnMut(&[u8], &mut dyn FnMut(&[u8])) -> Result<()>,
+) -> Result<()> {
+    let mut batch = Batch::default();
+    while let Some(operation) = stream.next() {
+        match operation {
+            Operation::Get(number) => {
+                let mut found = false;
+                get(&stream.key(number), &mut |value| {
+                    found = true;
+                    stream.answer(number, Some(value));
+                })?;
+                if !found {
+                    stream.answer(number, None);
+                }
+            }
+            Operation::Put(number) => put(engine, stream, &mut batch, number)?,
+        }
+    }
+    Ok(())
+}
+
+/// Performs one put of a stream; it may be volatile.
+fn put(engine: &dyn Engine, stream: &mut Stream, batch: &mut Batch, number: u64) -> Result<()> {
+    batch.clear();
+    batch.push(&stream.key(number), stream.value(number));
+    engine.write(batch)?;
+    stream.written(1);
+    Ok(())
+}
+
+/// The version of a library that this program was built with.
+fn locked_version(library: &str) -> &'static str {
+    let named = format!("name = \"{library}\"");
+    let mut lines = include_str!("../../../Cargo.lock").lines().skip_while(|line| *line != named);
+    lines.nth(1).and_then(|line| line.strip_prefix("version = ")).map_or("unknown", |version| version.trim_matches('"'))
+}
+
+/// What an engine may use.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Resources {
+    /// Bytes of main memory for the whole process, page cache included. None where there is no limit: then caches
+    /// have the engine's own default size.
+    pub memory_bytes: Option<u64>,
+    /// Bytes of keys and values that the store is going to hold, for engines that must know beforehand. None for an
+    /// amount that a test or a small store takes.
+    pub data_bytes: Option<u64>,
+}
+
+impl Resources {
+    /// A share of the memory, in hundredths.
+    fn memory_percent(&self, percent: u8) -> Option<u64> {
+        self.memory_bytes.map(|bytes| bytes / 100 * u64::from(percent))
+    }
+
+    /// The bytes of a write buffer: `wanted`, but at most an eighth of the memory, since engines have several.
+    fn write_buffer_bytes(&self, wanted: u64) -> u64 {
+        self.memory_bytes.map_or(wanted, |bytes| wanted.min(bytes / 8))
+    }
 }
 
 /// Which engine to open, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineSpec {
-    /// RocksDB with one of the published settings.
+    /// RocksDB, with its values in the tree or in blob files, with one of the published settings.
     RocksDb(RocksDbSettings),
+    /// LMDB with one of the published settings.
+    Lmdb(LmdbSettings),
+    /// redb with one of the published settings.
+    Redb(RedbSettings),
+    /// fjall with one of the published settings.
+    Fjall(FjallSettings),
     /// Our engine with one of its indexes.
     Aiodb(IndexKind),
 }
 
 impl EngineSpec {
     /// Opens the engine in a directory of its own, which is made if missing.
-    pub fn open(&self, directory: &Path) -> Result<Box<dyn Engine>> {
+    pub fn open(&self, directory: &Path, resources: Resources) -> Result<Box<dyn Engine>> {
         match self {
-            EngineSpec::RocksDb(settings) => rocksdb::open(directory, settings),
+            EngineSpec::RocksDb(settings) => rocksdb::open(directory, settings, resources),
+            EngineSpec::Lmdb(settings) => lmdb::open(directory, settings, resources),
+            EngineSpec::Redb(settings) => redb::open(directory, settings, resources),
+            EngineSpec::Fjall(settings) => fjall::open(directory, settings, resources),
             EngineSpec::Aiodb(index) => aiodb::open(directory, *index),
         }
     }
 
     /// Whether this is a rival, against whose best the others are held.
     pub fn is_rival(&self) -> bool {
-        matches!(self, EngineSpec::RocksDb(_))
+        !matches!(self, EngineSpec::Aiodb(_))
+    }
+
+    /// The engine without its settings: of each rival the best setting counts.
+    pub fn family(&self) -> &'static str {
+        match self {
+            EngineSpec::RocksDb(settings) if settings.reads.blobs => "blobdb",
+            EngineSpec::RocksDb(_) => "rocksdb",
+            EngineSpec::Lmdb(_) => "lmdb",
+            EngineSpec::Redb(_) => "redb",
+            EngineSpec::Fjall(_) => "fjall",
+            EngineSpec::Aiodb(_) => "aiodb",
+        }
     }
 }
 
 /// The name used in options, tables and files.
 impl fmt::Display for EngineSpec {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            EngineSpec::RocksDb(settings) => write!(formatter, "rocksdb-{}", settings.name),
-            EngineSpec::Aiodb(index) => write!(formatter, "aiodb-{}", index.name()),
-        }
+        let settings = match self {
+            EngineSpec::RocksDb(settings) => settings.name,
+            EngineSpec::Lmdb(settings) => settings.name,
+            EngineSpec::Redb(settings) => settings.name,
+            EngineSpec::Fjall(settings) => settings.name,
+            EngineSpec::Aiodb(index) => index.name(),
+        };
+        write!(formatter, "{}-{settings}", self.family())
     }
 }

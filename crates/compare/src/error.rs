@@ -34,6 +34,9 @@ pub enum Error {
         /// What came back.
         found: &'static str,
     },
+    /// What was asked for cannot be done here.
+    #[error("{0}")]
+    Request(String),
     /// The operating system refused an operation on a file.
     #[error("cannot {action} {path}: {source}")]
     Io {

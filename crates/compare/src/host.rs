@@ -29,6 +29,8 @@ pub struct Usage {
     /// Bytes written to the device by anyone, the file system's own among them. None where the directory is on no
     /// single block device (tmpfs, overlayfs, btrfs).
     pub device_bytes: Option<u64>,
+    /// Reads that the device has finished for anyone; None likewise.
+    pub device_reads: Option<u64>,
     /// Bytes that this process caused to be written. None where the kernel does not count them.
     pub process_bytes: Option<u64>,
 }
@@ -46,21 +48,25 @@ impl Disk {
         nix::unistd::syncfs(&self.directory).map_err(|errno| Error::io("sync", &self.path)(errno.into()))
     }
 
+    /// Bytes that can still be written to the file system.
+    pub fn free_bytes(&self) -> Result<u64> {
+        let space = nix::sys::statvfs::fstatvfs(&self.directory)
+            .map_err(|errno| Error::io("ask for the free space of", &self.path)(errno.into()))?;
+        Ok(space.blocks_available() * space.fragment_size())
+    }
+
     /// What has been used until now.
     pub fn usage(&self) -> Result<Usage> {
         let resources = getrusage(UsageWho::RUSAGE_SELF)
             .map_err(|errno| Error::io("read the usage of", "this process")(errno.into()))?;
-        Ok(Usage {
-            cpu: duration(resources.user_time()) + duration(resources.system_time()),
-            device_bytes: self.device_bytes()?,
-            process_bytes: process_bytes(),
-        })
-    }
-
-    fn device_bytes(&self) -> Result<Option<u64>> {
         let path = "/proc/diskstats";
         let table = fs::read_to_string(path).map_err(Error::io("read", path))?;
-        Ok(written_bytes(&table, self.device))
+        Ok(Usage {
+            cpu: duration(resources.user_time()) + duration(resources.system_time()),
+            device_bytes: written_bytes(&table, self.device),
+            device_reads: finished_reads(&table, self.device),
+            process_bytes: process_bytes(),
+        })
     }
 
     /// The device's name in `/dev`, if there is one.
@@ -74,6 +80,11 @@ impl Disk {
 fn written_bytes(table: &str, device: (u64, u64)) -> Option<u64> {
     let sectors: u64 = device_line(table, device)?.split_whitespace().nth(9)?.parse().ok()?;
     Some(sectors * 512)
+}
+
+/// Reads that a device has finished, from the same table.
+fn finished_reads(table: &str, device: (u64, u64)) -> Option<u64> {
+    device_line(table, device)?.split_whitespace().nth(3)?.parse().ok()
 }
 
 fn device_line(table: &str, device: (u64, u64)) -> Option<&str> {

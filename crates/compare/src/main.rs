@@ -1,5 +1,6 @@
 //! `compare`: rival engines beside aiodb, measured in one run on one disk.
 
+mod batch;
 mod durable_puts;
 mod engine;
 mod error;
@@ -7,7 +8,9 @@ mod host;
 mod records;
 mod report;
 mod store;
+mod stream;
 mod sweep;
+mod workloads;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -24,11 +27,18 @@ struct Cli {
 enum Experiment {
     /// Small durable puts, one thread per writer, index included.
     DurablePuts(durable_puts::Options),
+    /// Reads, scans, mixed loads and writes of data that is larger than memory.
+    Workloads(workloads::Options),
+    /// One engine's part of `workloads`, in a process of its own; the request comes on stdin.
+    #[command(hide = true)]
+    Measured,
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().experiment {
         Experiment::DurablePuts(options) => durable_puts::run(&options),
+        Experiment::Workloads(options) => workloads::run(&options),
+        Experiment::Measured => workloads::run_measured(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -56,7 +56,7 @@ impl Records {
 }
 
 /// The finaliser of splitmix64 (Steele, Lea and Flood, 2014): a bijection, so distinct ordinals give distinct words.
-fn mix(ordinal: u64) -> u64 {
+pub fn mix(ordinal: u64) -> u64 {
     let mut word = ordinal.wrapping_add(GOLDEN);
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -64,7 +64,7 @@ fn mix(ordinal: u64) -> u64 {
 }
 
 /// The step of splitmix64: 2^64 divided by the golden ratio.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 fn fill(bytes: &mut [u8], first_word: u64) {
     let mut word = first_word;

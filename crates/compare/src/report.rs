@@ -222,7 +222,8 @@ pub fn point_line(point: &Point) -> String {
     )
 }
 
-fn table(headers: &[&str], rows: Vec<Vec<String>>) -> String {
+/// A Markdown table.
+pub fn table(headers: &[&str], rows: Vec<Vec<String>>) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].len());
         cells.chain([headers[column].len()]).max().unwrap_or_default()

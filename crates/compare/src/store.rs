@@ -1,6 +1,6 @@
 //! One engine with its directory: loaded, measured any number of times, checked, removed.
 
-use crate::engine::{Engine, EngineSpec};
+use crate::engine::{Engine, EngineSpec, Resources};
 use crate::error::{Error, Result};
 use crate::host::{Disk, Usage};
 use crate::records::{Records, Shape};
@@ -83,7 +83,7 @@ impl<'a> Store<'a> {
             .prefix(&format!("compare-{spec}-"))
             .tempdir_in(parent)
             .map_err(Error::io("create a directory in", parent))?;
-        let engine = spec.open(&directory.path().join("store"))?;
+        let engine = spec.open(&directory.path().join("store"), Resources::default())?;
         let shares: Vec<u64> = (0..PRELOAD_THREADS).map(|thread| (keys + thread) / PRELOAD_THREADS).collect();
         thread::scope(|scope| {
             let loaders: Vec<_> = (0..)

@@ -117,8 +117,8 @@ fn measure(
     let lmdb = MemoryStore::build(&dir.join(format!("lmdb-alone-{value_bytes}")), data)?;
     let store = |kind: IndexKind| {
         let path = dir.join(format!("{}-{value_bytes}", kind.name()));
-        LoadedStore::build(&path, kind, data)?.db.close()?;
-        let store = LoadedStore::open(&path, Backend::Auto, cache_bytes)?;
+        LoadedStore::build(std::slice::from_ref(&path), kind, data)?.db.close()?;
+        let store = LoadedStore::open(std::slice::from_ref(&path), Backend::Auto, cache_bytes)?;
         warm(&store, data, args.depth as usize)?;
         Ok::<_, CliError>(store)
     };

@@ -89,8 +89,8 @@ pub(super) fn run(args: &CopySizeArgs) -> Result<Outcome, CliError> {
     let memory = MemoryStore::build(&scratch.path().join("lmdb-alone"), data)?;
     progress("loading the same pairs into our store");
     let store_path = scratch.path().join("store");
-    let store = LoadedStore::build(&store_path, args.index, data)?;
-    ReadArea::warmed(&store_path, store.db.stats().segment_bytes)?;
+    let store = LoadedStore::build(std::slice::from_ref(&store_path), args.index, data)?;
+    ReadArea::warmed(std::slice::from_ref(&store_path), store.db.stats().segment_bytes)?;
 
     let round = Duration::from_millis(args.round_ms);
     let mut points = points(args);

@@ -33,6 +33,14 @@ pub(crate) struct DiskCounts {
 }
 
 impl DiskCounts {
+    fn plus(self, other: DiskCounts) -> DiskCounts {
+        DiskCounts {
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            bytes_written: self.bytes_written + other.bytes_written,
+        }
+    }
+
     /// What was added since `earlier`.
     pub(crate) fn since(self, earlier: DiskCounts) -> DiskCounts {
         DiskCounts {
@@ -50,6 +58,8 @@ pub(crate) struct BlockDevice {
     minor: u32,
     /// Its directory in sysfs; a partition's lies inside its disk's.
     sysfs: PathBuf,
+    /// Devices whose transfers count with its own.
+    others: Vec<BlockDevice>,
 }
 
 impl BlockDevice {
@@ -63,15 +73,27 @@ impl BlockDevice {
         })
     }
 
+    /// All the devices under several paths, counted together. `None` if one of the paths has none.
+    pub(crate) fn holding_all(paths: &[PathBuf]) -> Option<BlockDevice> {
+        let mut devices = paths.iter().map(|path| Self::holding(path)).collect::<Option<Vec<_>>>()?;
+        devices.sort_by_key(|device| (device.major, device.minor));
+        devices.dedup();
+        let mut all = devices.into_iter();
+        let first = all.next()?;
+        Some(BlockDevice { others: all.collect(), ..first })
+    }
+
     fn numbered(device: u64) -> Option<BlockDevice> {
         let (major, minor) = (libc::major(device), libc::minor(device));
         let sysfs = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
-        Some(BlockDevice { major, minor, sysfs })
+        Some(BlockDevice { major, minor, sysfs, others: Vec::new() })
     }
 
     /// The counters now; `None` if the kernel keeps none for this device.
     pub(crate) fn counts(&self) -> Option<DiskCounts> {
-        parse_diskstats(&fs::read_to_string("/proc/diskstats").ok()?, self.major, self.minor)
+        let text = fs::read_to_string("/proc/diskstats").ok()?;
+        let counts = |device: &BlockDevice| parse_diskstats(&text, device.major, device.minor);
+        self.others.iter().try_fold(counts(self)?, |sum, other| Some(sum.plus(counts(other)?)))
     }
 
     /// The kernel's name of the disk or partition, such as `nvme0n1p2`.

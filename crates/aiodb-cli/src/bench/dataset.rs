@@ -100,10 +100,10 @@ pub(crate) struct LoadedStore {
 }
 
 impl LoadedStore {
-    /// Makes a store and puts every pair into it; everything is durable and indexed when this returns. It has no cache
-    /// of values: each get reads the device.
-    pub(crate) fn build(path: &Path, kind: IndexKind, data: Dataset) -> Result<LoadedStore, CliError> {
-        let db = Db::open(path, Options { cache_bytes: 0, ..Options::default() })?;
+    /// Makes a store in these directories and puts every pair into it; everything is durable and indexed when this returns.
+    /// It has no cache of values: each get reads the device.
+    pub(crate) fn build(paths: &[PathBuf], kind: IndexKind, data: Dataset) -> Result<LoadedStore, CliError> {
+        let db = Db::open_several(paths, Options { cache_bytes: 0, ..Options::default() })?;
         let table = db.create_table(TABLE, kind)?;
         let pairs_per_batch = (LOAD_BATCH_BYTES / data.value_bytes).max(1) as u64;
         let mut value = vec![0; data.value_bytes];
@@ -120,8 +120,8 @@ impl LoadedStore {
     }
 
     /// Opens a store made by [`LoadedStore::build`] with a certain device backend and a cache of this size.
-    pub(crate) fn open(path: &Path, backend: Backend, cache_bytes: u64) -> aiodb::Result<LoadedStore> {
-        let db = Db::open(path, Options { create: false, backend, cache_bytes, ..Options::default() })?;
+    pub(crate) fn open(paths: &[PathBuf], backend: Backend, cache_bytes: u64) -> aiodb::Result<LoadedStore> {
+        let db = Db::open_several(paths, Options { create: false, backend, cache_bytes, ..Options::default() })?;
         let table = db.table(TABLE)?;
         Ok(LoadedStore { db, table })
     }

@@ -1,10 +1,12 @@
 //! Runs `fio`, the usual measure of a disk, and reads its report.
 
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use serde::Deserialize;
+use tempfile::TempDir;
 
 use super::raw::{RawReads, ReadSample};
 use crate::CliError;
@@ -26,16 +28,32 @@ impl Fio {
 
     /// Random direct reads of the same files, size, threads and depth as our own loop.
     pub(crate) fn read(&self, engine: FioEngine, reads: &RawReads, duration: Duration) -> Result<ReadSample, CliError> {
-        let output = Command::new("fio")
-            .args(arguments(engine, reads, duration))
-            .current_dir(reads.area.directory())
-            .output()
+        let output = Links::to(reads)
+            .and_then(|links| {
+                let arguments = arguments(engine, reads, duration);
+                Command::new("fio").args(arguments).current_dir(links.directory.path()).output()
+            })
             .map_err(|error| CliError::failed(format!("cannot start fio: {error}")))?;
         if !output.status.success() {
             let reason = String::from_utf8_lossy(&output.stderr);
             return Err(CliError::failed(format!("fio with {} failed: {}", engine.name(), reason.trim())));
         }
         parse_report(&output.stdout).map_err(|reason| CliError::failed(format!("cannot read fio's report: {reason}")))
+    }
+}
+
+/// A directory with a short name for each directory that is read: `fio` takes no more than 4096 bytes of file names.
+struct Links {
+    directory: TempDir,
+}
+
+impl Links {
+    fn to(reads: &RawReads) -> io::Result<Links> {
+        let directory = tempfile::tempdir()?;
+        for (number, target) in reads.area.directories().into_iter().enumerate() {
+            std::os::unix::fs::symlink(target.canonicalize()?, directory.path().join(number.to_string()))?;
+        }
+        Ok(Links { directory })
     }
 }
 
@@ -57,8 +75,12 @@ impl FioEngine {
 
 fn arguments(engine: FioEngine, reads: &RawReads, duration: Duration) -> Vec<String> {
     let files = reads.area.files();
-    // Names without their directory, in which fio runs: it takes no more than 4096 bytes of them.
-    let name = |path: &Path| PathBuf::from(path.file_name().expect("a segment file has a name"));
+    let directories = reads.area.directories();
+    let name = |path: &Path| {
+        let number = directories.iter().position(|directory| path.parent() == Some(directory));
+        let number = number.expect("every file lies in one of the directories");
+        Path::new(&number.to_string()).join(path.file_name().expect("a segment file has a name"))
+    };
     let names: Vec<String> = files.iter().map(|file| escaped(&name(&file.path))).collect();
     let mut arguments: Vec<String> =
         ["--name=ceiling", "--rw=randread", "--direct=1", "--norandommap", "--randrepeat=0"]
@@ -67,6 +89,10 @@ fn arguments(engine: FioEngine, reads: &RawReads, duration: Duration) -> Vec<Str
             .map(str::to_owned)
             .collect();
     arguments.push(format!("--ioengine={}", engine.name()));
+    // Several disks get their reads as they come, like the engine; in turn would be a load of another kind.
+    if directories.len() > 1 {
+        arguments.push("--file_service_type=random".to_owned());
+    }
     if engine == FioEngine::IoUring {
         arguments.extend(["--fixedbufs=1".to_owned(), "--registerfiles=1".to_owned()]);
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::CacheRow;
 use super::copy_size::CopySizeRow;
+use super::cost::CostRow;
 use super::environment::Environment;
 use super::queue_depth::QueueDepthRow;
 use super::write::WriteRow;
@@ -34,6 +35,7 @@ pub(crate) enum Rows {
     QueueDepth(Vec<QueueDepthRow>),
     CopySize(Vec<CopySizeRow>),
     Write(Vec<WriteRow>),
+    Cost(Vec<CostRow>),
     Cache(Vec<CacheRow>),
 }
 
@@ -44,6 +46,7 @@ impl Rows {
             Rows::QueueDepth(_) => "queue-depth",
             Rows::CopySize(_) => "copy-size",
             Rows::Write(_) => "write",
+            Rows::Cost(_) => "cost",
             Rows::Cache(_) => "cache",
         }
     }

@@ -1,6 +1,6 @@
 //! Gets per second against queue depth: the paper's figure 2, with the ceiling measured in alternating rounds.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -38,9 +38,13 @@ const MARKED_BELOW: f64 = 0.8;
 
 #[derive(Args)]
 pub(super) struct QueueDepthArgs {
-    /// Directory on the disk to measure; the store is made in a fresh directory below it
+    /// Directory on the disk to measure; the store is made in a fresh directory below it. Given several times, once for
+    /// each disk, the store lies on all of them, and is held against all of them together
     #[arg(long, default_value = ".")]
-    dir: PathBuf,
+    dir: Vec<PathBuf>,
+    /// Something about the disks that whoever reads the result must know
+    #[arg(long)]
+    note: Vec<String>,
     /// Pairs in the store, each an 8-byte key and a 4096-byte value [default: 1000000; 200000 with --quick]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=MAX_PAIRS))]
     pairs: Option<u64>,
@@ -169,27 +173,49 @@ impl Plan {
 
 pub(super) fn run(args: &QueueDepthArgs) -> Result<Outcome, CliError> {
     let plan = Plan::of(args);
-    let scratch = Scratch::new(&args.dir, args.keep)?;
-    let mut notes = vec![
+    let scratches = args.dir.iter().map(|dir| Scratch::new(dir, args.keep)).collect::<Result<Vec<_>, _>>()?;
+    let mut notes = args.note.clone();
+    notes.extend(disks_in_words(&args.dir));
+    notes.extend([
         "before measuring, all segment files were read once with direct I/O, so that the host below a virtual disk has \
          cached them for the engine and for the ceiling alike"
             .to_owned(),
         format!("latency was taken for 1 in {LATENCY_SAMPLE_EVERY} gets, from submit to poll; every value was checked"),
         "device reads are counted by the disk and include those of other processes".to_owned(),
         format!("cache of values: {} bytes", plan.cache_bytes),
-    ];
+    ]);
     let mut rows = Vec::new();
     for &kind in &plan.indexes {
-        IndexRun::prepare(&plan, kind, &scratch, &mut notes)?.measure(&mut rows, &mut notes)?;
+        IndexRun::prepare(&plan, kind, &scratches, &mut notes)?.measure(&mut rows, &mut notes)?;
     }
-    Ok(Outcome::new(scratch.path(), notes, Rows::QueueDepth(rows)))
+    Ok(Outcome::new(scratches[0].path(), notes, Rows::QueueDepth(rows)))
+}
+
+/// What the directories of one store lie on, where there are several.
+fn disks_in_words(dirs: &[PathBuf]) -> Vec<String> {
+    if dirs.len() < 2 {
+        return Vec::new();
+    }
+    let name = |dir: &PathBuf| BlockDevice::holding(dir).map_or_else(|| "no block device".to_owned(), |d| d.name());
+    let names: Vec<String> = dirs.iter().map(name).collect();
+    let placed = dirs.iter().zip(&names).map(|(dir, name)| format!("{} on {name}", dir.display()));
+    let mut notes =
+        vec![format!("the store lies in {} directories: {}", dirs.len(), placed.collect::<Vec<_>>().join(", "))];
+    if names.iter().collect::<HashSet<_>>().len() < names.len() {
+        notes.push("some of these directories share a device: this does not show what several disks give".to_owned());
+    }
+    if names.iter().any(|name| name.starts_with("loop")) {
+        notes.push("loop devices are files on another file system, not disks".to_owned());
+    }
+    notes
 }
 
 /// The measurements on one store.
 struct IndexRun<'a> {
     plan: &'a Plan,
     kind: IndexKind,
-    path: PathBuf,
+    /// The store's directories.
+    paths: Vec<PathBuf>,
     keep: bool,
     area: ReadArea,
     /// Bytes that one get reads from the device.
@@ -202,28 +228,28 @@ impl<'a> IndexRun<'a> {
     fn prepare(
         plan: &'a Plan,
         kind: IndexKind,
-        scratch: &Scratch,
+        scratches: &[Scratch],
         notes: &mut Vec<String>,
     ) -> Result<IndexRun<'a>, CliError> {
-        let path = scratch.path().join(kind.name());
+        let paths: Vec<PathBuf> = scratches.iter().map(|scratch| scratch.path().join(kind.name())).collect();
         progress(&format!("loading {} pairs, index {}", whole(plan.data.pairs as f64), kind.name()));
-        let store = LoadedStore::build(&path, kind, plan.data)?;
+        let store = LoadedStore::build(&paths, kind, plan.data)?;
         let stats = store.db.stats();
         store.db.close()?;
         progress("reading the segments once");
-        let area = ReadArea::warmed(&path, stats.segment_bytes)?;
+        let area = ReadArea::warmed(&paths, stats.segment_bytes)?;
         let read_bytes = read_bytes(kind, stats.block_bytes);
         let sources = Sources::probe(&RawReads { area: &area, read_bytes, threads: 1, depth: 16 });
         notes.extend(stats.fallbacks.iter().chain(&sources.notes).cloned());
-        let disk = BlockDevice::holding(&path);
-        Ok(IndexRun { plan, kind, path, keep: scratch.is_kept(), area, read_bytes, sources, disk })
+        let disk = BlockDevice::holding_all(&paths);
+        Ok(IndexRun { plan, kind, paths, keep: scratches[0].is_kept(), area, read_bytes, sources, disk })
     }
 
     fn measure(&self, rows: &mut Vec<QueueDepthRow>, notes: &mut Vec<String>) -> Result<(), CliError> {
         // The device is the same for every backend: its fastest measure is chosen once per depth and thread count.
         let mut ceilings = HashMap::new();
         for &backend in &self.plan.backends {
-            let store = match LoadedStore::open(&self.path, backend, self.plan.cache_bytes) {
+            let store = match LoadedStore::open(&self.paths, backend, self.plan.cache_bytes) {
                 Ok(store) => store,
                 Err(error @ aiodb::Error::Backend { .. }) => {
                     notes.push(format!("not measured: {error}"));
@@ -242,8 +268,10 @@ impl<'a> IndexRun<'a> {
             store.db.close()?;
         }
         if !self.keep {
-            std::fs::remove_dir_all(&self.path)
-                .map_err(|error| CliError::failed(format!("cannot remove {}: {error}", self.path.display())))?;
+            for path in &self.paths {
+                std::fs::remove_dir_all(path)
+                    .map_err(|error| CliError::failed(format!("cannot remove {}: {error}", path.display())))?;
+            }
         }
         Ok(())
     }

@@ -46,26 +46,32 @@ impl ReadArea {
         &self.files
     }
 
-    /// Where the files lie, all in one directory.
-    pub(crate) fn directory(&self) -> &Path {
-        self.files[0].path.parent().expect("a segment file lies in a directory")
+    /// The directories that the files lie in.
+    pub(crate) fn directories(&self) -> Vec<&Path> {
+        let mut directories: Vec<&Path> =
+            self.files.iter().map(|file| file.path.parent().expect("a segment file lies in a directory")).collect();
+        directories.dedup();
+        directories
     }
 
-    /// Reads every segment file under `store` once, front to back, with direct I/O, and keeps the full ones (or the
+    /// Reads every segment file under the directories of a store once, front to back, with direct I/O, and keeps the full ones (or the
     /// fullest, if the store is smaller than one).
     ///
     /// The reading itself matters: below a virtual disk a block that the host has not cached takes five times as long,
     /// for the engine and for the device alike.
-    pub(crate) fn warmed(store: &Path, segment_bytes: u64) -> Result<ReadArea, CliError> {
+    pub(crate) fn warmed(store: &[PathBuf], segment_bytes: u64) -> Result<ReadArea, CliError> {
         let mut files = Vec::new();
-        for path in files_of_length(store, segment_bytes).map_err(|error| cannot("list", store, &error))? {
-            let data_bytes = read_to_end(&path).map_err(|error| cannot("read", &path, &error))?;
-            files.push(DataFile { path, data_bytes });
+        for directory in store {
+            let found = files_of_length(directory, segment_bytes);
+            for path in found.map_err(|error| cannot("list", directory, &error))? {
+                let data_bytes = read_to_end(&path).map_err(|error| cannot("read", &path, &error))?;
+                files.push(DataFile { path, data_bytes });
+            }
         }
         progress(&format!("segment files read once: {}", files.len()));
         let Some(fullest) = files.iter().max_by_key(|file| file.data_bytes).filter(|file| file.data_bytes > 0).cloned()
         else {
-            return Err(CliError::failed(format!("no segment file with data was found in {}", store.display())));
+            return Err(CliError::failed(format!("no segment file with data was found in {}", store[0].display())));
         };
         // A segment is closed when the next batch does not fit, so a full one still ends with some unused blocks.
         files.retain(|file| file.data_bytes >= segment_bytes / 16 * 15);

@@ -7,6 +7,7 @@ mod paper;
 
 use std::path::{Path, PathBuf};
 
+use super::cost::CostRow;
 use super::environment::Environment;
 use super::outcome::{Outcome, Rows, write_file};
 use super::table::{Table, bytes, whole};
@@ -55,6 +56,7 @@ fn title(rows: &Rows) -> &'static str {
         Rows::QueueDepth(_) => "Gets against queue depth",
         Rows::CopySize(_) => "Memory against device",
         Rows::Write(_) => "Writes",
+        Rows::Cost(_) => "Cost in memory and on SSD",
         Rows::Cache(_) => "Cached values",
     }
 }
@@ -120,6 +122,9 @@ fn key_figures(rows: &Rows) -> String {
             rows.iter().map(|row| (whole(row.gets_per_s), format!("gets/s: {}", row.in_words()))).collect()
         }
         Rows::Write(rows) => most_durable_puts(rows).into_iter().chain(rows.iter().filter_map(write_figure)).collect(),
+        Rows::Cost(rows) => {
+            rows.iter().max_by(|a, b| a.data_bytes.total_cmp(&b.data_bytes)).map(cost_figure).into_iter().collect()
+        }
     };
     let tiles = figures.iter().map(|(value, words)| format!("<div><b>{}</b>{}</div>", escaped(value), escaped(words)));
     format!("<div class='figures'>{}</div>\n", tiles.collect::<String>())
@@ -135,6 +140,17 @@ fn most_durable_puts(rows: &[WriteRow]) -> Option<(String, String)> {
     let words =
         format!("durable puts/s at most: {}, {} B values, {} writers", best.index, best.value_bytes, best.writers);
     Some((whole(best.puts_per_s_acked), words))
+}
+
+/// The most data, where memory has to show whether it is worth its price.
+fn cost_figure(row: &CostRow) -> (String, String) {
+    let words = format!(
+        "of the cost in memory: {} with values of {} B, {} gets/s",
+        bytes(row.data_bytes as u64),
+        row.value_bytes,
+        whole(row.gets_per_s)
+    );
+    (format!("{:.1} %", row.ssd_to_memory_usd * 100.0), words)
 }
 
 fn write_figure(row: &WriteRow) -> Option<(String, String)> {

@@ -2,7 +2,7 @@
 
 use super::watch::watch;
 use crate::error::CliError;
-use crate::options::{StoreArgs, durability_name};
+use crate::options::{ReadArgs, durability_name};
 use crate::output::{Exit, Output};
 use crate::tables::keys;
 use aiodb::{Stats, TableStats};
@@ -26,7 +26,7 @@ use std::time::Duration;
 )]
 pub struct StatArgs {
     #[command(flatten)]
-    store: StoreArgs,
+    store: ReadArgs,
     /// Show the metrics of the process that has the store open, and again every so many seconds
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1",
           value_parser = clap::value_parser!(u64).range(1..=3600))]
@@ -42,7 +42,7 @@ pub struct StatArgs {
 /// Runs the command.
 pub fn stat(args: StatArgs, output: &Output) -> Result<Exit, CliError> {
     if let Some(seconds) = args.watch {
-        let path = args.metrics_file.unwrap_or_else(|| args.store.metrics_file());
+        let path = args.metrics_file.unwrap_or_else(|| args.store.store.metrics_file());
         watch(&path, Duration::from_secs(seconds), args.times, output)?;
         return Ok(Exit::Success);
     }
@@ -75,6 +75,9 @@ fn to_json(stats: &Stats) -> Value {
         "last_batch": stats.last_batch,
         "durable_batch": stats.durable_batch,
         "unsettled_tags": stats.unsettled_tags,
+        "snapshots": stats.snapshots,
+        "kept_versions": stats.kept_versions,
+        "waiting_range_deletes": stats.waiting_range_deletes,
         "trouble": stats.trouble,
         "checkpoints": stats.checkpoints,
         "checkpoint_log_lag_bytes": stats.checkpoint_log_lag_bytes,
@@ -141,6 +144,9 @@ fn space_rows(stats: &Stats) -> Rows {
         ("segments retiring", segments(stats.segments_retiring, stats)),
         ("live data", bytes(stats.live_bytes)),
         ("unsettled tags", count(stats.unsettled_tags)),
+        ("snapshots", count(stats.snapshots)),
+        ("kept versions", count(stats.kept_versions)),
+        ("range deletes", count(stats.waiting_range_deletes)),
     ]
 }
 

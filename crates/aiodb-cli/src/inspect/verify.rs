@@ -1,10 +1,10 @@
 //! `aiodb verify`: reads everything back and lists what is damaged.
 
 use crate::error::CliError;
-use crate::options::StoreArgs;
+use crate::options::ReadArgs;
 use crate::output::{Exit, Output};
 use crate::progress::{Progress, rate};
-use aiodb::{Db, Error, Options, VerifyReport};
+use aiodb::{Error, Options, VerifyReport};
 use clap::Args;
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
@@ -24,15 +24,15 @@ const MAX_DAMAGE_LISTED: usize = 1000;
 )]
 pub struct VerifyArgs {
     #[command(flatten)]
-    store: StoreArgs,
+    store: ReadArgs,
     /// First rebuild all indexes from the log
-    #[arg(long)]
+    #[arg(long, conflicts_with = "read_only")]
     rebuild: bool,
 }
 
 /// Runs the command.
 pub fn verify(args: VerifyArgs, output: &Output) -> Result<Exit, CliError> {
-    let db = match Db::open(&args.store.store, Options { rebuild_index: args.rebuild, ..args.store.options() }) {
+    let db = match args.store.store.open_with(Options { rebuild_index: args.rebuild, ..args.store.options() }) {
         Ok(db) => db,
         Err(error @ (Error::Corruption { .. } | Error::Index { .. })) => return unopened(error, &args, output),
         Err(error) => return Err(error.into()),
@@ -106,7 +106,11 @@ fn list_damage(text: &mut String, report: &VerifyReport, args: &VerifyArgs) {
         let _ = writeln!(text, "  {damage}");
     }
     if !args.rebuild {
-        let store = args.store.store.display();
-        let _ = writeln!(text, "`aiodb verify {store} --rebuild` mends a damaged index; a damaged log needs a backup");
+        let store = args.store.store.store.display();
+        let also: String = args.store.store.also.iter().map(|other| format!(" --also {}", other.display())).collect();
+        let _ = writeln!(
+            text,
+            "`aiodb verify {store}{also} --rebuild` mends a damaged index; a damaged log needs a backup"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! `stat` and `verify`.
+//! `stat`, `verify` and `salvage`.
 
 use crate::{BOTH_INDEXES, Place, Ran};
 use std::fs;
@@ -84,6 +84,32 @@ fn damage_is_found_located_and_never_read_as_a_value() {
         assert!(text.contains("damage found in ") && text.contains(file), "{text}");
 
         assert_eq!(place.run("get", &["damaged", "--json"]).exits(3).error_kind(), "corruption");
+        assert_eq!(place.get("sound", &[]), b"v");
+    }
+}
+
+#[test]
+fn what_is_sound_is_salvaged() {
+    for index in BOTH_INDEXES {
+        let place = Place::new();
+        let value = "only these bytes are damaged ".repeat(300);
+        place.run("put", &["damaged", "older", "--index", index]).exits(0);
+        place.run("put", &["damaged", &value]).exits(0);
+        place.run("put", &["sound", "v"]).exits(0);
+        let out = place.dir.path().join("out");
+        let sound = place.run("salvage", &[out.to_str().unwrap()]).exits(0).text();
+        assert!(sound.ends_with("nothing is lost\n"), "{sound}");
+        assert_eq!(place.run("salvage", &[out.to_str().unwrap(), "--json"]).exits(3).error_kind(), "occupied");
+
+        assert!(damage(&place.store(), value.as_bytes()) > 0, "the value is stored as it is");
+        let out = place.dir.path().join("salvaged");
+        let report = place.run("salvage", &[out.to_str().unwrap(), "--json"]).exits(1).json();
+        assert_eq!(report["keys_by_table"], serde_json::json!({"default": 2}));
+        assert_eq!((&report["doubtful"][0]["key"], &report["doubtful_keys"]), (&"damaged".into(), &1.into()));
+        assert!(Path::new(report["lost"][0]["file"].as_str().unwrap()).starts_with(place.store()), "{report}");
+        fs::remove_dir_all(place.store()).unwrap();
+        fs::rename(&out, place.store()).unwrap();
+        assert_eq!(place.get("damaged", &[]), b"older");
         assert_eq!(place.get("sound", &[]), b"v");
     }
 }

@@ -1,6 +1,9 @@
 //! The `aiodb` command from outside: what it prints, what it leaves in the store and how it exits.
 
+mod backup;
+mod bench;
 mod describe;
+mod directories;
 mod inspect;
 mod interrupt;
 mod keys;

@@ -5,6 +5,7 @@
 //! not be a SIGBUS.
 
 pub(crate) mod codec;
+mod copy;
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
@@ -80,15 +81,19 @@ pub(crate) struct LmdbIndex {
 }
 
 impl LmdbIndex {
-    /// Opens or makes the environment.
-    pub(crate) fn open(path: &Path, store: [u8; 16], snapshots: Arc<Snapshots>) -> Result<LmdbIndex> {
-        std::fs::create_dir_all(path).map_err(|e| Error::io("create", path, &e))?;
+    /// Opens or makes the environment. With `read_only` it must be there, and nothing in it changes.
+    pub(crate) fn open(path: &Path, store: [u8; 16], snapshots: Arc<Snapshots>, read_only: bool) -> Result<LmdbIndex> {
+        if !read_only {
+            std::fs::create_dir_all(path).map_err(|e| Error::io("create", path, &e))?;
+        }
         let failed = |error: heed::Error| index_error(path, &error);
         let file_bytes = std::fs::metadata(path.join("data.mdb")).map_or(0, |metadata| metadata.len());
         let mut options = EnvOpenOptions::new();
         options.map_size(INITIAL_MAP_BYTES.max(existing_bytes(path))).max_readers(MAX_READERS);
-        // SAFETY: NO_READ_AHEAD is only advice to the kernel; none of the flags that give up safety is set.
-        unsafe { options.flags(EnvFlags::NO_READ_AHEAD) };
+        // Without a lock file nobody announces readers to writers; a shared lock on the store keeps all writers out.
+        let reading = if read_only { EnvFlags::READ_ONLY | EnvFlags::NO_LOCK } else { EnvFlags::empty() };
+        // SAFETY: NO_READ_AHEAD is only advice to the kernel, and no other flag that gives up safety is set for writers.
+        unsafe { options.flags(EnvFlags::NO_READ_AHEAD | reading) };
         // SAFETY: the store's lock keeps other processes from this file, and nothing else here writes to it.
         let env = unsafe { options.open(path) }.map_err(failed)?;
         // A page that the file no longer has would end the process (`SIGBUS`).
@@ -97,11 +102,7 @@ impl LmdbIndex {
             let reason = format!("its file has {file_bytes} bytes and should have {known_bytes}");
             return Err(Error::Index { path: path.to_path_buf(), reason });
         }
-        let txn = env.write_txn().map_err(failed)?;
-        let made = env.create_databases_and_commit(txn, |opener, txn| -> heed::Result<_> {
-            Ok(CommitOrAbort::<_, ()>::Commit(opener.create_database(txn, None)?))
-        });
-        let database = made.map_err(failed)?.unwrap_commit();
+        let database = if read_only { open_database(&env) } else { make_database(&env) }.map_err(failed)?;
         let index = LmdbIndex {
             env: RwLock::new(Some(env)),
             database,
@@ -564,6 +565,23 @@ impl LmdbIndex {
     fn failed(&self, error: &heed::Error) -> Error {
         index_error(&self.path, error)
     }
+}
+
+fn make_database(env: &Env) -> heed::Result<Database<'static, Bytes, Bytes>> {
+    let txn = env.write_txn()?;
+    let made = env.create_databases_and_commit(txn, |opener, txn| -> heed::Result<_> {
+        Ok(CommitOrAbort::<_, ()>::Commit(opener.create_database(txn, None)?))
+    })?;
+    Ok(made.unwrap_commit())
+}
+
+fn open_database(env: &Env) -> heed::Result<Database<'static, Bytes, Bytes>> {
+    let txn = env.read_txn()?;
+    let opened = env.open_databases_and_commit(txn, |opener, txn| -> heed::Result<_> {
+        let database = opener.open_database(txn, None)?.ok_or(heed::Error::Mdb(MdbError::NotFound))?;
+        Ok(CommitOrAbort::<_, ()>::Commit(database))
+    })?;
+    Ok(opened.unwrap_commit())
 }
 
 fn existing_bytes(path: &Path) -> usize {

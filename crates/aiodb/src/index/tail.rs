@@ -149,12 +149,12 @@ impl Tail {
             };
             let mut last = None;
             let mut taken = 0;
-            let mut take = |(key, known): (&Box<[u8]>, &Stack)| {
+            let mut take = |(key, known): (&[u8], &Stack)| {
                 add(key, known);
                 taken += 1;
-                last = Some(key.clone());
+                last = Some(key.into());
             };
-            let all = stacks.range::<[u8], _>(range);
+            let all = stacks.range::<[u8], _>(range).map(|(key, known)| (&**key, known));
             if backward {
                 all.rev().take(limit).for_each(&mut take)
             } else {

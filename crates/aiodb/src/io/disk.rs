@@ -16,7 +16,7 @@ pub use file::DiskFile;
 use super::libaio::LibaioQueue;
 use super::threads::ThreadsQueue;
 use super::uring::UringQueue;
-use super::{Access, Device, MAX_QUEUE_DEPTH, Mapping, Queue, Reaped, Report};
+use super::{Access, Device, MAX_QUEUE_DEPTH, Mapping, Queue, Reaped, Report, SECTOR_BYTES};
 use crate::config::Backend;
 use crate::error::Result;
 
@@ -37,9 +37,32 @@ impl Disk {
     ///
     /// Raises the process's limit of open files as far as it may, since a store has many segments.
     pub fn open(dir: &Path, backend: Backend, direct: bool) -> Result<Disk> {
+        Disk::open_several(&[dir], backend, direct)
+    }
+
+    /// Like [`Disk::open`] in several directories, for what works in all of them: the coarsest alignment, and `O_DIRECT`
+    /// only if none refuses it.
+    pub fn open_several(dirs: &[&Path], backend: Backend, direct: bool) -> Result<Disk> {
+        Disk::probed(dirs, backend, direct, probe::probe)
+    }
+
+    /// Like [`Disk::open_several`] on directories of stores, with files that are there: nothing is written.
+    pub fn open_to_read(dirs: &[&Path], backend: Backend, direct: bool) -> Result<Disk> {
+        Disk::probed(dirs, backend, direct, probe::probe_reading)
+    }
+
+    fn probed(dirs: &[&Path], backend: Backend, direct: bool, probe: probe::Probe) -> Result<Disk> {
         raise_open_files_limit();
-        let (kind, report) = probe::probe(dir, backend, direct)?;
+        let (kind, report) = probe::probe_all(dirs, backend, direct, probe)?;
         Ok(Disk(Arc::new(Opened { kind, report, start: Instant::now() })))
+    }
+}
+
+impl Disk {
+    /// Files through the page cache, with nothing tried out: for directories that are only read.
+    pub(crate) fn plain() -> Disk {
+        let report = Report { backend: "threads", direct: false, block_bytes: SECTOR_BYTES, fallbacks: Vec::new() };
+        Disk(Arc::new(Opened { kind: QueueKind::Threads, report, start: Instant::now() }))
     }
 }
 
@@ -96,22 +119,33 @@ impl Device for Disk {
 
     fn lock(&self, path: &Path) -> io::Result<std::result::Result<DiskLock, String>> {
         let mut file = open_options(Access::CREATE).open(path)?;
-        // SAFETY: the call takes numbers only.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::WouldBlock {
-                return Err(error);
-            }
-            let mut holder = Vec::new();
-            file.take(MAX_HOLDER_BYTES).read_to_end(&mut holder)?;
-            let holder = String::from_utf8_lossy(&holder).trim().to_owned();
-            // The holder may be between taking the lock and writing its name.
-            return Ok(Err(if holder.is_empty() { "another process".to_owned() } else { holder }));
+        if let Some(holder) = flock(&mut file, libc::LOCK_EX)? {
+            // Readers leave no name; the one that is there is of somebody who wrote earlier.
+            let only_read = flock(&mut file, libc::LOCK_SH)?.is_none();
+            return Ok(Err(if only_read { "others that only read it".to_owned() } else { holder }));
         }
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
         file.write_all(own_name().as_bytes())?;
-        Ok(Ok(DiskLock { file }))
+        Ok(Ok(DiskLock { file: Some(file) }))
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<std::result::Result<DiskLock, String>> {
+        use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
+        let mut file = match open_options(Access::READ).open(path) {
+            Err(error) if error.kind() == NotFound => match open_options(Access::CREATE).open(path) {
+                // A copy on a medium where nobody can make the file: then nobody can open it for writing either.
+                Err(error) if matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => {
+                    return Ok(Ok(DiskLock { file: None }));
+                }
+                made => made?,
+            },
+            opened => opened?,
+        };
+        Ok(match flock(&mut file, libc::LOCK_SH)? {
+            Some(holder) => Err(holder),
+            None => Ok(DiskLock { file: Some(file) }),
+        })
     }
 
     fn queue(&self, depth: usize) -> io::Result<DiskQueue> {
@@ -150,19 +184,37 @@ const MAX_HOLDER_BYTES: u64 = 256;
 
 /// The lock on a store, held until dropped. The kernel releases it when the process dies.
 pub struct DiskLock {
-    file: std::fs::File,
+    file: Option<std::fs::File>,
 }
 
 impl Drop for DiskLock {
     fn drop(&mut self) {
+        let Some(file) = &self.file else { return };
         // Closing alone would leave the lock with a child process that is between fork and exec.
         // SAFETY: the call takes numbers only.
-        unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+        unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
     }
 }
 
-/// The implementation behind a queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Takes a lock, or says who holds one that excludes it: as the last who took an exclusive one has written there.
+fn flock(file: &mut std::fs::File, kind: libc::c_int) -> io::Result<Option<String>> {
+    // SAFETY: the call takes numbers only.
+    if unsafe { libc::flock(file.as_raw_fd(), kind | libc::LOCK_NB) } == 0 {
+        return Ok(None);
+    }
+    let error = io::Error::last_os_error();
+    if error.kind() != io::ErrorKind::WouldBlock {
+        return Err(error);
+    }
+    let mut holder = Vec::new();
+    file.take(MAX_HOLDER_BYTES).read_to_end(&mut holder)?;
+    let holder = String::from_utf8_lossy(&holder).trim().to_owned();
+    // The holder may be between taking the lock and writing its name.
+    Ok(Some(if holder.is_empty() { "another process".to_owned() } else { holder }))
+}
+
+/// The implementation behind a queue; the later one works wherever an earlier one does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum QueueKind {
     Uring,
     Libaio,

@@ -165,8 +165,7 @@ impl<'a> Record<'a> {
         let key_length = usize::from(u16_at(bytes, 6)) + 1;
         let value_length = u32_at(bytes, 8);
         let stored_value_bytes = if separate { 0 } else { value_length as usize };
-        let extensions = (flags & (FLAG_MOVED | FLAG_SEPARATE | FLAG_EXPIRES)).count_ones() as usize;
-        let key_start = RECORD_HEADER_BYTES + extensions * EXTENSION_BYTES;
+        let key_start = key_start(flags);
         let value_start = key_start + key_length;
         let length = value_start.checked_add(stored_value_bytes)?;
         if length > bytes.len() {
@@ -229,6 +228,12 @@ pub(crate) fn range_end(value: &[u8]) -> &[u8] {
 pub(crate) fn extension_bytes(moved: bool, separate: bool, form: &Form) -> usize {
     let extensions = usize::from(moved) + usize::from(separate) + usize::from(form.expires_ms.is_some());
     extensions * EXTENSION_BYTES
+}
+
+/// Where a record with these flags has its key.
+pub(crate) fn key_start(flags: u8) -> usize {
+    let extensions = (flags & (FLAG_MOVED | FLAG_SEPARATE | FLAG_EXPIRES)).count_ones() as usize;
+    RECORD_HEADER_BYTES + extensions * EXTENSION_BYTES
 }
 
 /// The sequence in an encoded record's header.

@@ -90,6 +90,8 @@ impl Seed {
 pub(crate) struct SegmentHeader {
     pub(crate) store: [u8; 16],
     pub(crate) segment: u32,
+    /// The number of the store's directories; the segment lies in directory `segment % directories`.
+    pub(crate) directories: u16,
     pub(crate) segment_bytes: u64,
     pub(crate) life: u64,
     pub(crate) first_batch: u64,
@@ -104,7 +106,8 @@ impl SegmentHeader {
         let mut out = [0; HEADER_BYTES];
         put(&mut out, 16, &self.store);
         put(&mut out, 32, &self.segment.to_le_bytes());
-        put(&mut out, 38, &1u16.to_le_bytes());
+        put(&mut out, 36, &((self.segment % u32::from(self.directories)) as u16).to_le_bytes());
+        put(&mut out, 38, &self.directories.to_le_bytes());
         put(&mut out, 40, &self.segment_bytes.to_le_bytes());
         put(&mut out, 48, &self.life.to_le_bytes());
         put(&mut out, 56, &self.first_batch.to_le_bytes());
@@ -121,6 +124,7 @@ impl SegmentHeader {
         Ok(SegmentHeader {
             store: array(bytes, 16),
             segment: u32_at(bytes, 32),
+            directories: u16_at(bytes, 38),
             segment_bytes: u64_at(bytes, 40),
             life: u64_at(bytes, 48),
             first_batch: u64_at(bytes, 56),

@@ -119,8 +119,12 @@ impl Metrics {
                 self.checkpoint_bytes_written,
             ),
             gauge("checkpoint_lag_bytes", "Bytes of log since the last checkpoint.", self.checkpoint_lag_bytes),
-            gauge("unsettled_tags", "Tags of hash tables waiting to be settled.", self.unsettled_tags),
+            gauge("unsettled_tags", "Tags waiting to be settled, and keys to be folded.", self.unsettled_tags),
             counter("settled_tags_total", "Tags of hash tables settled.", self.settled_tags),
+            counter("folded_keys_total", "Times that a key's operands were folded.", self.folded_keys),
+            gauge("waiting_range_deletes", "Range deletes to be carried out.", self.waiting_range_deletes),
+            gauge("snapshots", "Snapshots alive, those of scans among them.", self.snapshots),
+            gauge("kept_versions", "Superseded records kept for snapshots.", self.kept_versions),
             gauge("hash_memory_bytes", "Memory of the indexes of hash tables.", self.hash_memory_bytes),
             gauge("lmdb_file_bytes", "Bytes of LMDB's file.", self.lmdb_file_bytes),
         ]

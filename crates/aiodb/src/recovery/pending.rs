@@ -86,6 +86,15 @@ impl<D: Device> Engine<D> {
         Ok(out)
     }
 
+    /// A store that is open for reading only cannot write into the log what must be there before it can be read.
+    pub(super) fn refuse_pending(&self, pending: &[PendingRecord]) -> Result<()> {
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let reason = format!("{} of its last records are not in the log yet", pending.len());
+        Err(Error::Unrecovered { path: self.root.clone(), reason })
+    }
+
     /// Writes what was pending into the log again, durably, in groups as it was written. The pending files still hold it
     /// until that is done.
     pub(super) fn append_pending(&self, pending: Vec<PendingRecord>) -> Result<u64> {

@@ -174,7 +174,7 @@ impl<D: Device> Fetch<D> {
         let from = if !self.values {
             From::Key
         } else if newest.kind == Kind::Put && !newest.form.chunked {
-            self.from_place(Place { candidate: newest.candidate(), listed: None })
+            self.place(Place { candidate: newest.candidate(), listed: None })
         } else {
             From::Candidates(stack.entries().iter().map(Entry::candidate).collect())
         };
@@ -183,7 +183,7 @@ impl<D: Device> Fetch<D> {
 
     /// Adds a place that an unordered index has alone under its tag. Records of the `listed` keys are left out.
     pub(super) fn add_place(&mut self, location: Location, listed: Option<Arc<BTreeSet<Vec<u8>>>>) {
-        let from = self.from_place(Place { candidate: Candidate { location, known: None }, listed });
+        let from = self.place(Place { candidate: Candidate { location, known: None }, listed });
         self.ahead.push_back(Ahead { key: SmallVec::new(), from });
     }
 
@@ -310,7 +310,7 @@ impl<D: Device> Fetch<D> {
 
     /// Where a record comes from that lies whole at one place: a stretch that it joins or begins, unless it is still in
     /// memory.
-    fn from_place(&mut self, place: Place) -> From {
+    fn place(&mut self, place: Place) -> From {
         let location = place.candidate.location;
         let length = self.engine.read_length(location);
         if let Some(segment) = self.engine.segments.find(location.segment)

@@ -44,10 +44,20 @@ pub fn is_available(backend: Backend, directory: &Path) -> bool {
     }
 }
 
+/// Directories on a real disk.
+pub fn scratches(count: usize) -> Vec<TempDir> {
+    (0..count).map(|_| scratch()).collect()
+}
+
 /// Opens a store that has one table, `t`.
 pub fn open(path: &Path, kind: IndexKind, options: &Options) -> (Db, Table) {
-    let db =
-        Db::open(path, options.clone()).unwrap_or_else(|error| panic!("{} can be opened: {error}", path.display()));
+    open_several(&[path], kind, options)
+}
+
+/// Opens a store in several directories that has one table, `t`.
+pub fn open_several<P: AsRef<Path>>(paths: &[P], kind: IndexKind, options: &Options) -> (Db, Table) {
+    let db = Db::open_several(paths, options.clone())
+        .unwrap_or_else(|error| panic!("{} can be opened: {error}", paths[0].as_ref().display()));
     let table = db.table_or_create("t", kind).expect("the table is there or can be made");
     (db, table)
 }

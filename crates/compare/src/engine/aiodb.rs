@@ -1,9 +1,10 @@
 //! Our own engine, as a program would embed it: default options but for the cache of values, one table.
 
-use super::Engine;
+use super::{Engine, IN_FLIGHT, Reads, put, run_one_by_one};
+use crate::batch::Batch;
 use crate::error::{Error, Result};
-use crate::records::Records;
-use aiodb::{Db, Durability, IndexKind, Options, Table};
+use crate::stream::{Operation, Stream};
+use aiodb::{Db, Durability, IndexKind, Options, ScanOptions, Table};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -22,10 +23,9 @@ pub(super) fn open(directory: &Path, index: IndexKind) -> Result<Box<dyn Engine>
 }
 
 impl Engine for Aiodb {
-    fn preload(&self, records: &mut Records, count: u64) -> Result<()> {
-        for _ in 0..count {
-            let (key, value) = records.next();
-            self.table.put_with(key, value, Durability::None).map_err(Error::engine(&self.name, "preload"))?;
+    fn write(&self, batch: &Batch) -> Result<()> {
+        for (key, value) in batch.records() {
+            self.table.put_with(key, value, Durability::None).map_err(Error::engine(&self.name, "write"))?;
         }
         Ok(())
     }
@@ -38,14 +38,50 @@ impl Engine for Aiodb {
         self.table.get(key).map_err(Error::engine(&self.name, "get"))
     }
 
+    fn ways_to_read(&self) -> Vec<Reads> {
+        vec![IN_FLIGHT, Reads::OneByOne]
+    }
+
+    fn run(&self, reads: Reads, stream: &mut Stream) -> Result<()> {
+        match reads {
+            Reads::InFlight(depth) => self.run_in_flight(depth, stream),
+            _ => run_one_by_one(self, stream, |key, seen| {
+                let value = self.table.get(key).map_err(Error::engine(&self.name, "get"))?;
+                value.iter().for_each(|value| seen(value));
+                Ok(())
+            }),
+        }
+    }
+
+    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<Option<u64>> {
+        if self.table.kind() == IndexKind::Hash {
+            return Ok(None);
+        }
+        let options = ScanOptions::all().from(from).limit(limit);
+        let mut scan = self.table.scan(options).map_err(Error::engine(&self.name, "begin a scan"))?;
+        let mut count = 0;
+        while let Some((key, value)) = scan.next_record().map_err(Error::engine(&self.name, "scan"))? {
+            count += 1;
+            if !seen(key, value) {
+                break;
+            }
+        }
+        Ok(Some(count))
+    }
+
+    fn make_durable(&self) -> Result<()> {
+        self.db.sync().map_err(Error::engine(&self.name, "sync"))
+    }
+
     fn finish(&self) -> Result<()> {
-        self.db.sync().map_err(Error::engine(&self.name, "sync"))?;
+        self.make_durable()?;
         self.db.checkpoint().map_err(Error::engine(&self.name, "write a checkpoint"))
     }
 
     fn settings(&self) -> Value {
         let stats = self.db.stats();
         json!({
+            "version": env!("CARGO_PKG_VERSION"),
             "format_version": stats.format_version,
             "durability": format!("{:?}", stats.durability),
             "backend": stats.backend,
@@ -53,10 +89,34 @@ impl Engine for Aiodb {
             "block_bytes": stats.block_bytes,
             "segment_bytes": stats.segment_bytes,
             "fallbacks": stats.fallbacks,
+            "cache_of_values": "none",
         })
     }
 
     fn close(self: Box<Self>) -> Result<()> {
         self.db.close().map_err(Error::engine(&self.name, "close"))
+    }
+}
+
+impl Aiodb {
+    fn run_in_flight(&self, depth: usize, stream: &mut Stream) -> Result<()> {
+        let mut reader = self.table.reader(depth).map_err(Error::engine(&self.name, "make a reader"))?;
+        let mut batch = Batch::default();
+        let mut ended = false;
+        loop {
+            while !ended && reader.has_room() {
+                match stream.next() {
+                    None => ended = true,
+                    Some(Operation::Get(number)) => {
+                        let key = stream.key(number);
+                        reader.submit(&key, number).map_err(Error::engine(&self.name, "submit a get"))?;
+                    }
+                    Some(Operation::Put(number)) => put(self, stream, &mut batch, number)?,
+                }
+            }
+            let Some(got) = reader.poll().map_err(Error::engine(&self.name, "poll"))? else { return Ok(()) };
+            let value = got.value.map_err(Error::engine(&self.name, "get"))?;
+            stream.answer(got.token, value);
+        }
     }
 }

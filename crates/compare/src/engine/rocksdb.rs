@@ -1,9 +1,12 @@
-//! RocksDB, with every setting that bears on small durable writes named.
+//! RocksDB, with every setting named that bears on small durable writes or on reads of data larger than memory.
 
-use super::Engine;
+use super::{Engine, Reads, Resources, TOGETHER, put, run_one_by_one};
+use crate::batch::Batch;
 use crate::error::{Error, Result};
-use crate::records::Records;
-use rust_rocksdb::{DB, DBCompressionType, Options, WaitForCompactOptions, WriteBatch, WriteOptions};
+use crate::stream::{KEY_BYTES, Operation, Stream};
+use rust_rocksdb::{
+    BlockBasedOptions, Cache, DB, DBCompressionType, Options, WaitForCompactOptions, WriteBatch, WriteOptions,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fs;
@@ -42,6 +45,27 @@ pub struct RocksDbSettings {
     pub write_buffer_bytes: usize,
     /// Flushes and compactions bypass the page cache.
     pub use_direct_io_for_flush_and_compaction: bool,
+    /// Where values lie, and how they are read.
+    pub reads: RocksDbReads,
+}
+
+/// The settings of the sweep for reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RocksDbReads {
+    /// Values lie in blob files (BlobDB) instead of the tree.
+    pub blobs: bool,
+    /// Gets bypass the page cache.
+    pub use_direct_reads: bool,
+    /// The block cache, in hundredths of the memory; 0 is RocksDB's own default size.
+    pub block_cache_percent: u8,
+    /// Bits of the Bloom filter for each key; 0 is no filter.
+    pub bloom_bits: u8,
+}
+
+impl RocksDbReads {
+    /// RocksDB as it comes.
+    pub const DEFAULT: RocksDbReads =
+        RocksDbReads { blobs: false, use_direct_reads: false, block_cache_percent: 0, bloom_bits: 0 };
 }
 
 impl RocksDbSettings {
@@ -62,9 +86,10 @@ impl RocksDbSettings {
         max_background_jobs: 2,
         write_buffer_bytes: 64 << 20,
         use_direct_io_for_flush_and_compaction: false,
+        reads: RocksDbReads::DEFAULT,
     };
 
-    fn options(&self) -> Options {
+    fn options(&self, resources: Resources) -> Options {
         let mut options = Options::default();
         options.create_if_missing(true);
         options.set_compression_type(DBCompressionType::None);
@@ -80,15 +105,38 @@ impl RocksDbSettings {
         options.set_recycle_log_file_num(self.recycle_log_file_num);
         options.set_allow_fallocate(self.allow_fallocate);
         options.set_max_background_jobs(self.max_background_jobs);
-        options.set_write_buffer_size(self.write_buffer_bytes);
+        options.set_write_buffer_size(resources.write_buffer_bytes(self.write_buffer_bytes as u64) as usize);
         options.set_use_direct_io_for_flush_and_compaction(self.use_direct_io_for_flush_and_compaction);
+        options.set_use_direct_reads(self.reads.use_direct_reads);
+        options.set_enable_blob_files(self.reads.blobs);
+        options.set_enable_blob_gc(self.reads.blobs);
+        let mut blocks = BlockBasedOptions::default();
+        if self.reads.bloom_bits > 0 {
+            blocks.set_bloom_filter(f64::from(self.reads.bloom_bits), false);
+        }
+        if let Some(bytes) = self.block_cache_bytes(resources) {
+            let cache = Cache::new_lru_cache(bytes as usize);
+            blocks.set_block_cache(&cache);
+            if self.reads.blobs {
+                options.set_blob_cache(&cache);
+            }
+        }
+        options.set_block_based_table_factory(&blocks);
         options
+    }
+
+    fn block_cache_bytes(&self, resources: Resources) -> Option<u64> {
+        match self.reads.block_cache_percent {
+            0 => None,
+            percent => resources.memory_percent(percent),
+        }
     }
 }
 
 struct RocksDb {
     name: String,
     settings: RocksDbSettings,
+    resources: Resources,
     /// What RocksDB says of itself in its log: the version, and whether CRC32 runs in hardware.
     version: String,
     fast_crc32: String,
@@ -96,12 +144,9 @@ struct RocksDb {
     durable: WriteOptions,
 }
 
-/// Records in one write of the preload.
-const PRELOAD_BATCH_RECORDS: u64 = 1_000;
-
-pub(super) fn open(directory: &Path, settings: &RocksDbSettings) -> Result<Box<dyn Engine>> {
-    let name = format!("rocksdb-{}", settings.name);
-    let db = DB::open(&settings.options(), directory).map_err(Error::engine(&name, "open"))?;
+pub(super) fn open(directory: &Path, settings: &RocksDbSettings, resources: Resources) -> Result<Box<dyn Engine>> {
+    let name = super::EngineSpec::RocksDb(settings.clone()).to_string();
+    let db = DB::open(&settings.options(resources), directory).map_err(Error::engine(&name, "open"))?;
     let log_path = directory.join("LOG");
     let log = fs::read_to_string(&log_path).map_err(Error::io("read", &log_path))?;
     let fast_crc32 = after(&log, "Fast CRC32 supported: ");
@@ -117,6 +162,7 @@ pub(super) fn open(directory: &Path, settings: &RocksDbSettings) -> Result<Box<d
         fast_crc32,
         name,
         settings: settings.clone(),
+        resources,
         db,
         durable,
     }))
@@ -124,18 +170,11 @@ pub(super) fn open(directory: &Path, settings: &RocksDbSettings) -> Result<Box<d
 
 impl Engine for RocksDb {
     // The log is written here too, only not synced: it leaves used log files for `recycle_log_file_num` to recycle.
-    fn preload(&self, records: &mut Records, count: u64) -> Result<()> {
-        let mut left = count;
-        while left > 0 {
-            let mut batch = WriteBatch::default();
-            for _ in 0..left.min(PRELOAD_BATCH_RECORDS) {
-                let (key, value) = records.next();
-                batch.put(key, value);
-            }
-            self.db.write(&batch).map_err(Error::engine(&self.name, "preload"))?;
-            left -= left.min(PRELOAD_BATCH_RECORDS);
-        }
-        Ok(())
+    // The log is written here too, only not synced: it leaves used log files for `recycle_log_file_num` to recycle.
+    fn write(&self, batch: &Batch) -> Result<()> {
+        let mut writes = WriteBatch::default();
+        batch.records().for_each(|(key, value)| writes.put(key, value));
+        self.db.write(&writes).map_err(Error::engine(&self.name, "write"))
     }
 
     fn put_durable(&self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -146,17 +185,89 @@ impl Engine for RocksDb {
         self.db.get(key).map_err(Error::engine(&self.name, "get"))
     }
 
+    fn ways_to_read(&self) -> Vec<Reads> {
+        vec![Reads::OneByOne, TOGETHER]
+    }
+
+    fn run(&self, reads: Reads, stream: &mut Stream) -> Result<()> {
+        match reads {
+            Reads::Together(count) => self.run_together(count, stream),
+            _ => run_one_by_one(self, stream, |key, seen| {
+                let value = self.db.get_pinned(key).map_err(Error::engine(&self.name, "get"))?;
+                value.iter().for_each(|value| seen(value));
+                Ok(())
+            }),
+        }
+    }
+
+    fn scan(&self, from: &[u8], limit: u64, seen: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<Option<u64>> {
+        let mut records = self.db.raw_iterator();
+        records.seek(from);
+        let mut count = 0;
+        while count < limit
+            && let Some((key, value)) = records.item()
+        {
+            count += 1;
+            if !seen(key, value) {
+                break;
+            }
+            records.next();
+        }
+        records.status().map_err(Error::engine(&self.name, "scan"))?;
+        Ok(Some(count))
+    }
+
+    fn make_durable(&self) -> Result<()> {
+        self.db.flush_wal(true).map_err(Error::engine(&self.name, "sync the log"))
+    }
+
     fn finish(&self) -> Result<()> {
         self.db.flush().map_err(Error::engine(&self.name, "flush the memtable"))?;
         self.db.wait_for_compact(&WaitForCompactOptions::default()).map_err(Error::engine(&self.name, "compact"))
     }
 
     fn settings(&self) -> Value {
-        json!({ "version": self.version, "fast_crc32": self.fast_crc32, "options": self.settings })
+        json!({
+            "version": self.version,
+            "fast_crc32": self.fast_crc32,
+            "options": self.settings,
+            "block_cache_bytes": self.settings.block_cache_bytes(self.resources),
+            "write_buffer_bytes": self.resources.write_buffer_bytes(self.settings.write_buffer_bytes as u64),
+            "io_uring": "not built in: MultiGet reads one block after the other",
+        })
     }
 
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
+    }
+}
+
+impl RocksDb {
+    fn run_together(&self, count: usize, stream: &mut Stream) -> Result<()> {
+        let mut batch = Batch::default();
+        let mut numbers: Vec<u64> = Vec::with_capacity(count);
+        loop {
+            numbers.clear();
+            while numbers.len() < count {
+                match stream.next() {
+                    None => break,
+                    Some(Operation::Get(number)) => numbers.push(number),
+                    Some(Operation::Put(number)) => put(self, stream, &mut batch, number)?,
+                }
+            }
+            if numbers.is_empty() {
+                return Ok(());
+            }
+            // RocksDB would sort the keys itself; it is spared that.
+            let mut keys: Vec<([u8; KEY_BYTES], u64)> =
+                numbers.iter().map(|&number| (stream.key(number), number)).collect();
+            keys.sort_unstable();
+            let values = self.db.batched_multi_get_pinned(keys.iter().map(|(key, _)| key), true);
+            for (value, &(_, number)) in values.into_iter().zip(&keys) {
+                let value = value.map_err(Error::engine(&self.name, "get many"))?;
+                stream.answer(number, value.as_deref());
+            }
+        }
     }
 }
 

@@ -1,9 +1,13 @@
 //! The contract that every engine passes; a rival that drops writes would win every comparison.
 
-use super::{EngineSpec, RocksDbSettings};
+use super::{EngineSpec, Resources, RocksDbSettings, locked_version};
+use crate::batch::Batch;
 use crate::records::{Records, Shape};
+use crate::stream::{Pairs, Stream, Values};
+use crate::workloads::settings;
 use ::aiodb::IndexKind;
 use std::thread;
+use std::time::Duration;
 
 const SHAPE: Shape = Shape { key_bytes: 25, value_bytes: 25 };
 const PRELOADED: u64 = 2_500;
@@ -13,7 +17,7 @@ const WRITERS: u64 = 4;
 fn keeps_what_it_acknowledges(spec: &EngineSpec) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("store");
-    let engine = spec.open(&path).unwrap();
+    let engine = spec.open(&path, Resources::default()).unwrap();
     engine.preload(&mut Records::new(SHAPE, 0), PRELOADED).unwrap();
     engine.finish().unwrap();
     thread::scope(|scope| {
@@ -32,7 +36,7 @@ fn keeps_what_it_acknowledges(spec: &EngineSpec) {
     engine.finish().unwrap();
     engine.close().unwrap();
 
-    let engine = spec.open(&path).unwrap();
+    let engine = spec.open(&path, Resources::default()).unwrap();
     for (sequence, count) in [(0, PRELOADED), (1, PUTS_PER_WRITER), (WRITERS, PUTS_PER_WRITER)] {
         let mut records = Records::new(SHAPE, sequence);
         for index in 0..count {
@@ -63,9 +67,90 @@ fn aiodb_lmdb_keeps_what_it_acknowledges() {
 }
 
 #[test]
+fn every_engine_of_the_workloads_keeps_what_it_acknowledges() {
+    for spec in settings::all() {
+        keeps_what_it_acknowledges(&spec);
+    }
+}
+
+const PAIRS: Pairs = Pairs { count: 2_000, value_bytes: 4_096 };
+
+/// A tenth of what the engines are given in the smallest comparison.
+const SMALL: Resources = Resources { memory_bytes: Some(16 << 20), data_bytes: Some(16 << 20) };
+
+#[test]
+fn every_way_to_read_brings_the_right_values() {
+    for spec in settings::all() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = spec.open(directory.path(), SMALL).unwrap();
+        let mut values = Values::new(PAIRS, 0);
+        let mut batch = Batch::default();
+        (0..PAIRS.count).for_each(|number| batch.push(&PAIRS.key(number), values.next(number)));
+        engine.write(&batch).unwrap();
+        engine.finish().unwrap();
+        for reads in engine.ways_to_read() {
+            for read_percent in [100, 50] {
+                let mut stream = Stream::new(PAIRS, read_percent, 1, Duration::from_millis(50));
+                engine.run(reads, &mut stream).unwrap();
+                let tally = stream.tally();
+                assert_eq!(tally.wrong, 0, "{spec}, {reads}");
+                assert!(tally.gets > 0, "{spec}, {reads}");
+                assert_eq!(tally.puts > 0, read_percent < 100, "{spec}, {reads}");
+            }
+            let nobody = Pairs { count: u64::MAX, ..PAIRS };
+            let mut stream = Stream::new(nobody, 100, 1, Duration::from_millis(5));
+            engine.run(reads, &mut stream).unwrap();
+            assert_eq!(stream.tally().gets, 0, "{spec}, {reads}: keys that nobody put");
+            assert!(stream.tally().wrong > 0, "{spec}, {reads}");
+        }
+        engine.make_durable().unwrap();
+        engine.close().unwrap();
+    }
+}
+
+#[test]
+fn scans_bring_every_record_once_and_in_order() {
+    let mut keys: Vec<[u8; 8]> = (0..PAIRS.count).map(|number| PAIRS.key(number)).collect();
+    keys.sort_unstable();
+    for spec in settings::all() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = spec.open(directory.path(), SMALL).unwrap();
+        let mut values = Values::new(PAIRS, 0);
+        let mut batch = Batch::default();
+        (0..PAIRS.count).for_each(|number| batch.push(&PAIRS.key(number), values.next(number)));
+        engine.write(&batch).unwrap();
+        let mut seen = Vec::new();
+        let mut scan = |from: &[u8], limit| {
+            seen.clear();
+            let count = engine.scan(from, limit, &mut |key, value| {
+                assert_eq!(value.len(), PAIRS.value_bytes, "{spec}");
+                seen.push(key.to_vec());
+                seen.len() < 1_500 || limit > PAIRS.count
+            });
+            count.unwrap().inspect(|&count| assert_eq!(seen.len() as u64, count, "{spec}")).map(|_| seen.clone())
+        };
+        let Some(all) = scan(&[], u64::MAX) else {
+            assert_eq!(spec, EngineSpec::Aiodb(IndexKind::Hash), "only a hash has no order");
+            continue;
+        };
+        assert_eq!(all, keys, "{spec}");
+        assert_eq!(scan(&keys[100], 10).unwrap(), keys[100..110], "{spec}");
+        assert_eq!(scan(&[], PAIRS.count).unwrap(), keys[..1_500], "{spec}: no more than is wanted");
+        assert!(scan(&[0xff; 9], 10).unwrap().is_empty(), "{spec}");
+        engine.close().unwrap();
+    }
+}
+
+#[test]
+fn versions_of_libraries_are_those_built_in() {
+    assert!(locked_version("redb").starts_with("4."));
+    assert_eq!(locked_version("no such library"), "unknown");
+}
+
+#[test]
 fn rocksdb_reports_its_version() {
     let directory = tempfile::tempdir().unwrap();
-    let engine = EngineSpec::RocksDb(RocksDbSettings::DEFAULT).open(directory.path()).unwrap();
+    let engine = EngineSpec::RocksDb(RocksDbSettings::DEFAULT).open(directory.path(), Resources::default()).unwrap();
     let settings = engine.settings();
     let version = settings["version"].as_str().unwrap();
     assert!(version.starts_with(|first: char| first.is_ascii_digit()), "{version}");

@@ -1,4 +1,4 @@
-use super::{Disk, Host, written_bytes};
+use super::{Disk, Host, finished_reads, written_bytes};
 use std::fs;
 
 const DISKSTATS: &str = "\
@@ -12,6 +12,13 @@ fn written_bytes_are_those_of_the_device() {
     assert_eq!(written_bytes(DISKSTATS, (254, 0)), Some(1_925_952 * 512));
     assert_eq!(written_bytes(DISKSTATS, (254, 1)), Some(8 * 512));
     assert_eq!(written_bytes(DISKSTATS, (25, 0)), None);
+}
+
+#[test]
+fn reads_are_those_of_the_device() {
+    assert_eq!(finished_reads(DISKSTATS, (254, 0)), Some(49_320));
+    assert_eq!(finished_reads(DISKSTATS, (254, 1)), Some(1));
+    assert_eq!(finished_reads(DISKSTATS, (25, 0)), None);
 }
 
 #[test]

@@ -45,3 +45,11 @@ fn processor_time_grows_with_work() {
     }
     assert!(process_cpu_time() > before);
 }
+
+#[test]
+fn a_device_under_several_directories_counts_once() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let paths = [one.path().to_path_buf(), two.path().to_path_buf()];
+    assert_eq!(BlockDevice::holding_all(&paths), BlockDevice::holding(one.path()));
+    assert_eq!(BlockDevice::holding_all(&[]), None);
+}

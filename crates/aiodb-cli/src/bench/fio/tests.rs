@@ -46,8 +46,22 @@ fn the_command_line_reads_only_and_escapes_names() {
     ]);
     let reads = RawReads { area: &area, read_bytes: 4608, threads: 2, depth: 16 };
     let line = arguments(FioEngine::IoUring, &reads, Duration::from_millis(250)).join(" ");
-    for wanted in ["--readonly", "--bs=4608 --blockalign=512", "--numjobs=2", "--runtime=250ms", r"--filename=a\:0:1"] {
+    for wanted in
+        ["--readonly", "--bs=4608 --blockalign=512", "--numjobs=2", "--runtime=250ms", r"--filename=0/a\:0:0/1"]
+    {
         assert!(line.contains(wanted), "{wanted} in {line}");
     }
     assert!(!line.contains("--size"), "full files are read whole");
+    assert!(!line.contains("--file_service_type"), "one disk is read as ever");
+}
+
+#[test]
+fn files_of_several_disks_are_read_at_random() {
+    let file = |path| DataFile { path: PathBuf::from(path), data_bytes: 1 << 26 };
+    let area = ReadArea::new(vec![file("/one/log/1"), file("/one/log/3"), file("/two/log/2")]);
+    let reads = RawReads { area: &area, read_bytes: 4096, threads: 1, depth: 16 };
+    let line = arguments(FioEngine::Libaio, &reads, Duration::from_millis(250)).join(" ");
+    for wanted in ["--filename=0/1:0/3:1/2", "--file_service_type=random"] {
+        assert!(line.contains(wanted), "{wanted} in {line}");
+    }
 }

@@ -20,7 +20,7 @@ fn the_device_is_measured_on_full_segments() {
     segment(&below, "2", 8192);
     segment(&below, "3", 0);
     std::fs::write(dir.path().join("lock"), "another file").expect("written");
-    let area = ReadArea::warmed(dir.path(), SEGMENT_BYTES).expect("there is data");
+    let area = ReadArea::warmed(&[dir.path().to_path_buf()], SEGMENT_BYTES).expect("there is data");
     assert_eq!(area.files(), [DataFile { path: full, data_bytes: SEGMENT_BYTES - 4096 }]);
 }
 
@@ -29,7 +29,7 @@ fn a_store_smaller_than_a_segment_is_measured_on_its_data() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = segment(dir.path(), "1", 10_000);
     segment(dir.path(), "2", 5_000);
-    let area = ReadArea::warmed(dir.path(), SEGMENT_BYTES).expect("there is data");
+    let area = ReadArea::warmed(&[dir.path().to_path_buf()], SEGMENT_BYTES).expect("there is data");
     assert_eq!(area.files(), [DataFile { path, data_bytes: 12_288 }]);
 }
 
@@ -37,7 +37,7 @@ fn a_store_smaller_than_a_segment_is_measured_on_its_data() {
 fn a_store_without_data_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     segment(dir.path(), "1", 0);
-    assert!(ReadArea::warmed(dir.path(), SEGMENT_BYTES).is_err());
+    assert!(ReadArea::warmed(&[dir.path().to_path_buf()], SEGMENT_BYTES).is_err());
 }
 
 #[test]

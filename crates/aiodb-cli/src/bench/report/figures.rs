@@ -4,6 +4,7 @@ use super::axis::{Axis, compact, compact_bytes};
 use super::chart::{Chart, Look, Point, Reference, Series};
 use super::paper;
 use crate::bench::copy_size::CopySizeRow;
+use crate::bench::cost::CostRow;
 use crate::bench::outcome::Rows;
 use crate::bench::queue_depth::QueueDepthRow;
 use crate::bench::write::{StoreWrites, WriteRow};
@@ -14,6 +15,7 @@ pub(crate) fn charts(rows: &Rows) -> Vec<Chart> {
         Rows::QueueDepth(rows) => queue_depth(rows),
         Rows::CopySize(rows) => copy_size(rows),
         Rows::Write(rows) => write(rows),
+        Rows::Cost(rows) => cost(rows),
         // A handful of figures, which the table shows as well.
         Rows::Cache(_) => Vec::new(),
     }
@@ -307,5 +309,40 @@ fn writes_by_writers(place: &str, rows: &[&StoreWrites], references: Vec<Referen
         y: Axis::log("puts per second", min, max, compact),
         series,
         references,
+    }
+}
+
+fn cost(rows: &[CostRow]) -> Vec<Chart> {
+    grouped(rows, |row| (row.value_bytes, row.gets_per_s))
+        .iter()
+        .map(|((value_bytes, gets_per_s), rows)| {
+            let place = format!("values of {value_bytes} B, {} gets/s", compact(*gets_per_s));
+            cost_by_data(&place, rows)
+        })
+        .collect()
+}
+
+fn cost_by_data(place: &str, rows: &[&CostRow]) -> Chart {
+    type Cost = fn(&CostRow) -> f64;
+    let sides: [(&str, Cost); 2] =
+        [("values on SSD, aiodb", |row| row.ssd_usd), ("all in memory, LMDB", |row| row.memory_usd)];
+    let gigabytes = |row: &CostRow| row.data_bytes / 1e9;
+    let series: Vec<Series> = sides
+        .into_iter()
+        .enumerate()
+        .map(|(rank, (name, usd))| Series {
+            name: name.to_owned(),
+            look: Look::Ours(rank),
+            points: rows.iter().map(|row| Point { x: gigabytes(row), y: usd(row), range: None }).collect(),
+        })
+        .collect();
+    let (min, max) = extent(series.iter().flat_map(|series| &series.points).map(|point| point.y));
+    Chart {
+        title: format!("Cost against size of the data: {place}"),
+        caption: "nodes, memory and SSDs at the prices in the notes; logarithmic axes".to_owned(),
+        x: Axis::log_at("data, GB", rows.iter().map(|row| gigabytes(row)), plain),
+        y: Axis::log("USD", min, max, compact),
+        series,
+        references: Vec::new(),
     }
 }

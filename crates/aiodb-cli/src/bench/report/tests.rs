@@ -24,3 +24,29 @@ fn a_report_merges_the_results_beside_it() {
     let page = std::fs::read_to_string(&report).expect("written");
     assert_eq!(page.matches("<section").count(), 2);
 }
+
+#[test]
+fn costs_are_drawn_for_each_size_of_value_and_rate() {
+    let row = |value_bytes: u64, data_bytes: f64| CostRow {
+        value_bytes,
+        data_bytes,
+        gets_per_s: 1000.0,
+        memory_gets_per_s_per_core: 1.0,
+        memory_nodes: 1.0,
+        memory_bytes: 1.0,
+        memory_bound: serde_json::from_str("\"memory\"").expect("a bound"),
+        memory_usd: 4000.0,
+        ssd_gets_per_s_per_device: 1.0,
+        ssd_nodes: 1.0,
+        ssd_devices: 1.0,
+        ssd_memory_bytes: 1.0,
+        ssd_bound: serde_json::from_str("\"device_reads\"").expect("a bound"),
+        ssd_usd: 1000.0,
+        ssd_to_memory_usd: 0.25,
+        crossing_gets_per_s: None,
+    };
+    let rows = Rows::Cost(vec![row(1024, 1e9), row(1024, 1e12), row(4096, 1e9)]);
+    let page = page(&[Outcome { rows, ..outcome() }]);
+    assert_eq!(page.matches("<strong>Cost against size of the data").count(), 2, "one for each size of value");
+    assert!(page.contains("25.0 %") && page.contains("all in memory, LMDB"), "{page}");
+}

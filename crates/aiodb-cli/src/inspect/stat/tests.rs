@@ -31,6 +31,9 @@ fn stats() -> Stats {
         last_batch: 111,
         durable_batch: 118,
         unsettled_tags: 108,
+        snapshots: 119,
+        kept_versions: 120,
+        waiting_range_deletes: 121,
         trouble: None,
         checkpoints: 112,
         checkpoint_log_lag_bytes: 113,
@@ -46,7 +49,7 @@ fn stats() -> Stats {
 #[test]
 fn every_number_is_shown_to_people_and_to_programs() {
     let (text, json) = (to_text(&stats()), to_json(&stats()).to_string());
-    for number in 101..=118 {
+    for number in 101..=121 {
         assert!(text.contains(&format!("{number}")), "{number} is missing in:\n{text}");
         assert!(json.contains(&format!(":{number}")), "{number} is missing in {json}");
     }

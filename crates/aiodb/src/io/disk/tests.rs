@@ -127,3 +127,30 @@ fn a_lock_is_exclusive_between_processes_and_names_its_holder() {
     child.wait().unwrap();
     assert!(disk.lock(&path).unwrap().is_ok());
 }
+
+#[test]
+fn what_works_in_all_directories_is_used() {
+    let one = tempfile::tempdir().unwrap();
+    let Ok(two) = tempfile::tempdir_in("/dev/shm") else { return println!("skipped: there is no /dev/shm") };
+    let report = |dirs: &[&Path]| Disk::open_several(dirs, Backend::Auto, true).unwrap().report();
+    let (first, second, both) = (report(&[one.path()]), report(&[two.path()]), report(&[one.path(), two.path()]));
+    assert_eq!(both.direct, first.direct && second.direct);
+    assert_eq!(both.block_bytes, first.block_bytes.max(second.block_bytes));
+    assert_eq!(both.fallbacks.len(), first.fallbacks.len() + second.fallbacks.len());
+    assert!(both.fallbacks.iter().all(|fallback| fallback.starts_with("in /")), "{:?}", both.fallbacks);
+}
+
+#[test]
+fn a_store_that_is_only_read_gets_no_trial_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    std::fs::create_dir(&log).unwrap();
+    let read = || Disk::open_to_read(&[dir.path()], Backend::Auto, true).unwrap().report();
+    let without = read();
+    assert!(!without.direct && without.fallbacks.len() == 1, "there is nothing to try: {without:?}");
+    std::fs::write(log.join("00000000.seg"), vec![7; 1 << 16]).unwrap();
+    let tried = Disk::open(dir.path(), Backend::Auto, true).unwrap().report();
+    assert_eq!(read(), tried, "a segment does as well as a file made for it");
+    let names = |path: &Path| std::fs::read_dir(path).unwrap().count();
+    assert_eq!((names(dir.path()), names(&log)), (1, 1), "no file was made");
+}

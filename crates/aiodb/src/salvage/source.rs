@@ -1,0 +1,363 @@
+//! What a damaged store still says about itself. Nothing here writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::scan::seed_without_header;
+use super::{LostRegion, SalvageReport};
+use crate::catalog::Settings;
+use crate::index::Location;
+use crate::io::{Access, Device, File, UNIT_BYTES};
+use crate::log::record::{Chunk, Kind, Record};
+use crate::log::segment::{Damage, HEADER_BYTES, Seed, SegmentHeader, u32_at};
+use crate::manifest::{Identity, Manifest, damage_error, read_file};
+use crate::{Compression, Error, IndexKind, Result};
+
+/// The name of a merge operator that nothing names.
+pub(super) const UNKNOWN_OPERATOR: &str = "unknown";
+
+/// A segment that may hold records that count.
+pub(super) struct SourceSegment {
+    pub(super) number: u32,
+    pub(super) path: PathBuf,
+    pub(super) seed: Seed,
+    /// What the manifest says; 0 if nothing.
+    pub(super) known_end: u64,
+}
+
+/// A damaged store.
+pub(super) struct Source<D: Device> {
+    device: D,
+    pub(super) root: PathBuf,
+    pub(super) manifest: Option<Manifest>,
+    /// The store's id, if anything says it.
+    pub(super) store: Option<[u8; 16]>,
+    pub(super) segment_bytes: Option<u64>,
+    pub(super) segments: Vec<SourceSegment>,
+    /// Whether the manifest lists a segment that is not there.
+    pub(super) lacks_segments: bool,
+}
+
+impl<D: Device> Source<D> {
+    /// Reads identity, manifest and segment headers, and notes what of them is lost.
+    pub(super) fn open(device: D, root: &Path, report: &mut SalvageReport) -> Result<Source<D>> {
+        let log = root.join("log");
+        let names = device.list(&log).map_err(|_| Error::NoStore { path: root.to_path_buf() })?;
+        let numbers: Vec<u32> = names.iter().filter_map(|name| name.strip_suffix(".seg")?.parse().ok()).collect();
+        let mut source = Source {
+            device,
+            root: root.to_path_buf(),
+            manifest: None,
+            store: None,
+            segment_bytes: None,
+            segments: Vec::new(),
+            lacks_segments: false,
+        };
+        let (mut headers, mut newer) = (BTreeMap::new(), None);
+        for number in numbers {
+            let path = source.segment_path(number);
+            let unit = source.read_start(&path)?;
+            match SegmentHeader::decode(&unit) {
+                Ok(header) if header.directories > 1 => {
+                    let value = root.display().to_string();
+                    let allowed = "only a store in one directory can be salvaged";
+                    return Err(Error::Option { option: "source", value, allowed });
+                }
+                Ok(header) if header.segment == number => drop(headers.insert(number, Some(header))),
+                Err(damage @ Damage::Newer(_)) => {
+                    newer = Some(damage_error(&path, 0, damage, ""));
+                    headers.insert(number, None);
+                }
+                // An emptied segment that is being filled again has no header.
+                _ if unit.iter().all(|byte| *byte == 0) => {}
+                _ => drop(headers.insert(number, None)),
+            }
+        }
+        source.read_identity(&headers, report)?;
+        source.read_manifest(report)?;
+        // One file of a newer version among older ones is damaged; if there is no older one, a newer program is needed.
+        if let Some(newer) = newer
+            && source.manifest.is_none()
+            && headers.values().flatten().next().is_none()
+        {
+            return Err(newer);
+        }
+        source.choose_segments(headers, report)?;
+        Ok(source)
+    }
+
+    fn segment_path(&self, number: u32) -> PathBuf {
+        self.root.join("log").join(format!("{number:08}.seg"))
+    }
+
+    /// The bytes of a segment's header, fewer if the file is shorter.
+    fn read_start(&self, path: &Path) -> Result<Vec<u8>> {
+        let file = self.device.open(path, Access::READ).map_err(|e| Error::io("open", path, &e))?;
+        let mut unit = vec![0; HEADER_BYTES];
+        let read = file.read_at(&mut unit, 0).map_err(|e| Error::io("read", path, &e))?;
+        unit.truncate(read);
+        Ok(unit)
+    }
+
+    /// Bytes of all segments that are read.
+    pub(super) fn bytes(&self) -> u64 {
+        let length = |segment: &SourceSegment| self.device.open(&segment.path, Access::READ)?.length();
+        self.segments.iter().map(|segment| length(segment).unwrap_or(0)).sum()
+    }
+
+    /// The bytes of a segment file, as many as there are.
+    pub(super) fn read(&self, segment: &SourceSegment) -> Result<Vec<u8>> {
+        Ok(read_file(&self.device, &segment.path)?.unwrap_or_default())
+    }
+
+    /// A pending file, if it is there.
+    pub(super) fn read_pending(&self, number: usize) -> Option<Vec<u8>> {
+        let path = self.root.join("pending").join(number.to_string());
+        read_file(&self.device, &path).ok().flatten()
+    }
+
+    /// A part of a large value, if it checks out.
+    pub(super) fn read_chunk(&self, chunk: &Chunk) -> Option<Vec<u8>> {
+        self.read_value(chunk.location, Some(chunk.checksum))
+    }
+
+    /// The value at a location: with a checksum that is all of it, else it is a whole record's. `None` if it does not
+    /// check out.
+    pub(super) fn read_value(&self, location: Location, checksum: Option<u32>) -> Option<Vec<u8>> {
+        let Location { segment, offset, length } = location;
+        let segment = self.segments.iter().find(|found| found.number == segment)?;
+        let file = self.device.open(&segment.path, Access::READ).ok()?;
+        let mut bytes = vec![0; length as usize];
+        let read = file.read_at(&mut bytes, u64::from(offset)).ok()?;
+        bytes.truncate(read);
+        match checksum {
+            Some(checksum) => {
+                let sound = read == length as usize && segment.seed.checksum_at(offset, &bytes) == checksum;
+                sound.then_some(bytes)
+            }
+            None => Record::decode(&bytes, segment.seed, offset).map(|record| record.value.to_vec()),
+        }
+    }
+
+    /// This machine's clock, in milliseconds since 1970.
+    pub(super) fn device_ms(&self) -> u64 {
+        self.device.wall_ms()
+    }
+
+    /// The identity, or what most segment headers say.
+    fn read_identity(
+        &mut self,
+        headers: &BTreeMap<u32, Option<SegmentHeader>>,
+        report: &mut SalvageReport,
+    ) -> Result<()> {
+        let path = self.root.join("STORE");
+        let bytes = read_file(&self.device, &path)?.unwrap_or_default();
+        match Identity::decode(&bytes) {
+            Ok(identity) => (self.store, self.segment_bytes) = (Some(identity.store), Some(identity.segment_bytes)),
+            Err(_) => {
+                report.notes.push("STORE is lost or damaged: the store's id is taken from its other files".into());
+                let mut votes: BTreeMap<([u8; 16], u64), usize> = BTreeMap::new();
+                for header in headers.values().flatten() {
+                    *votes.entry((header.store, header.segment_bytes)).or_default() += 1;
+                }
+                let most = votes.into_iter().max_by_key(|(_, count)| *count);
+                (self.store, self.segment_bytes) = most.map(|(key, _)| key).unzip();
+                self.store = self.store.or_else(|| self.store_of_manifest());
+            }
+        }
+        Ok(())
+    }
+
+    /// A manifest that checks out says which store it is of.
+    fn store_of_manifest(&self) -> Option<[u8; 16]> {
+        ["MANIFEST", "MANIFEST.copy"].into_iter().find_map(|name| {
+            let bytes = read_file(&self.device, &self.root.join(name)).ok()??;
+            let store = bytes.get(16..32)?.try_into().ok()?;
+            Manifest::decode(&bytes, &store).is_ok().then_some(store)
+        })
+    }
+
+    fn read_manifest(&mut self, report: &mut SalvageReport) -> Result<()> {
+        let Some(store) = self.store else { return Ok(()) };
+        for name in ["MANIFEST", "MANIFEST.copy"] {
+            let path = self.root.join(name);
+            let bytes = read_file(&self.device, &path)?.unwrap_or_default();
+            match Manifest::decode(&bytes, &store) {
+                Ok(manifest) => {
+                    self.manifest = Some(manifest);
+                    return Ok(());
+                }
+                Err(_) => report.notes.push(format!("{name} is lost or damaged")),
+            }
+        }
+        report.notes.push(
+            "without a manifest nothing says which segments had been given up: deleted records may be back, \
+             and tables whose creation is lost have made-up names"
+                .into(),
+        );
+        Ok(())
+    }
+
+    /// With a manifest, segments count that it lists and those of later lives. Without, all that were ever used do.
+    fn choose_segments(
+        &mut self,
+        headers: BTreeMap<u32, Option<SegmentHeader>>,
+        report: &mut SalvageReport,
+    ) -> Result<()> {
+        let listed: BTreeMap<u32, (u64, u64)> = self
+            .manifest
+            .iter()
+            .flat_map(|manifest| &manifest.segments)
+            .map(|entry| (entry.number, (entry.life, entry.end)))
+            .collect();
+        let next_life = self.manifest.as_ref().map(|manifest| manifest.next_life);
+        for (number, (_, end)) in listed.iter().filter(|(number, _)| !headers.contains_key(number)) {
+            self.lacks_segments = true;
+            report.lose(LostRegion {
+                path: self.segment_path(*number),
+                offset: 0,
+                length: *end,
+                what: "the segment is missing".into(),
+            });
+        }
+        for (number, header) in headers {
+            let path = self.segment_path(number);
+            let ours = header.filter(|header| Some(header.store) == self.store);
+            let entry = listed.get(&number);
+            let known_end = entry.map_or(0, |(_, end)| *end);
+            let life = match (ours, entry) {
+                // The file of another time: what the manifest knows is not there.
+                (Some(header), Some((life, _))) if header.life < *life => {
+                    let what = format!("the segment's life is {}, the manifest knows {life}", header.life);
+                    self.lacks_segments = true;
+                    report.lose(LostRegion { path, offset: 0, length: known_end, what });
+                    continue;
+                }
+                (Some(header), _) => Some(header.life),
+                (None, entry) => entry.map(|(life, _)| *life),
+            };
+            if ours.is_none() {
+                let what = "the segment's header does not check out; its records are told by their own checksums";
+                let length = UNIT_BYTES as u64;
+                report.lose(LostRegion { path: path.clone(), offset: 0, length, what: what.into() });
+            }
+            let seed = match (self.store, life) {
+                (Some(_), Some(life)) if !listed.contains_key(&number) && next_life.is_some_and(|next| life < next) => {
+                    // Given up before the checkpoint.
+                    continue;
+                }
+                (Some(_), Some(0)) => continue,
+                (Some(store), Some(life)) => Some(Seed::new(&store, number, life)),
+                _ => seed_without_header(&read_file(&self.device, &path)?.unwrap_or_default()),
+            };
+            if let Some(seed) = seed {
+                self.segments.push(SourceSegment { number, path, seed, known_end });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The tables of a damaged store, from its manifest and from the records about tables.
+#[derive(Default)]
+pub(super) struct Tables {
+    by_id: BTreeMap<u32, (String, Settings)>,
+    gone: BTreeSet<u32>,
+    /// Tables that have merge operands.
+    merging: BTreeSet<u32>,
+    /// Of the tables with lower ids, those that are not known were dropped.
+    complete_below: u32,
+    changes: BTreeMap<u64, TableChange>,
+    from_sequence: u64,
+}
+
+struct TableChange {
+    kind: Kind,
+    id: u32,
+    name: String,
+    value: Vec<u8>,
+}
+
+impl Tables {
+    pub(super) fn new(manifest: Option<&Manifest>) -> Tables {
+        let Some(manifest) = manifest else { return Tables::default() };
+        let known = manifest.tables.iter().map(|table| (table.id, (table.name.clone(), table.settings.clone())));
+        let (complete_below, from_sequence) = (manifest.next_table, manifest.next_sequence);
+        Tables { by_id: known.collect(), complete_below, from_sequence, ..Tables::default() }
+    }
+
+    /// Notes a record about a table; they are applied in the order of their sequences.
+    pub(super) fn note(&mut self, record: &Record<'_>) {
+        if record.sequence >= self.from_sequence {
+            let name = String::from_utf8_lossy(record.key).into_owned();
+            let (kind, id, value) = (record.kind, record.table, record.value.to_vec());
+            self.changes.insert(record.sequence, TableChange { kind, id, name, value });
+        }
+    }
+
+    /// Notes that a table has merge operands.
+    pub(super) fn note_merge(&mut self, id: u32) {
+        self.merging.insert(id);
+    }
+
+    /// Applies the records about tables.
+    pub(super) fn settle(&mut self) {
+        for change in std::mem::take(&mut self.changes).into_values() {
+            match change.kind {
+                Kind::TableCreate => {
+                    let settings = Settings::decode(&change.value).unwrap_or_else(|| self.likely_settings(change.id));
+                    self.name(change.id, change.name, settings);
+                }
+                Kind::TableTruncate if change.value.len() == 4 => {
+                    let id = u32_at(&change.value, 0);
+                    let known = self.by_id.get(&change.id).map(|(_, settings)| settings.clone());
+                    let settings = known.unwrap_or_else(|| self.likely_settings(id));
+                    self.name(id, change.name, settings);
+                    self.forget(change.id);
+                }
+                _ => self.forget(change.id),
+            }
+        }
+    }
+
+    /// The settings of a table that nothing says anything about.
+    fn likely_settings(&self, id: u32) -> Settings {
+        let merge = self.merging.contains(&id).then(|| UNKNOWN_OPERATOR.to_string());
+        Settings { kind: IndexKind::Lmdb, compression: Compression::None, merge }
+    }
+
+    /// A table that had the name before is gone, whether a record says so or not.
+    fn name(&mut self, id: u32, name: String, settings: Settings) {
+        if self.by_id.contains_key(&id) || self.gone.contains(&id) {
+            return;
+        }
+        let before = self.by_id.iter().find(|(_, (taken, _))| *taken == name).map(|(before, _)| *before);
+        before.into_iter().for_each(|before| self.forget(before));
+        self.by_id.insert(id, (name, settings));
+    }
+
+    fn forget(&mut self, id: u32) {
+        self.by_id.remove(&id);
+        self.gone.insert(id);
+    }
+
+    /// The name and settings of a table, `None` if it is known to be gone. A table that nothing names gets a name.
+    pub(super) fn find(&self, id: u32) -> Option<(String, Settings)> {
+        if let Some(known) = self.by_id.get(&id) {
+            return Some(known.clone());
+        }
+        if id < self.complete_below || self.gone.contains(&id) {
+            return None;
+        }
+        let mut name = format!("table-{id:03}");
+        while self.by_id.values().any(|(taken, _)| *taken == name) {
+            name.push('+');
+        }
+        Some((name, self.likely_settings(id)))
+    }
+
+    /// All tables that are known, also empty ones, by their ids.
+    pub(super) fn known(&self) -> impl Iterator<Item = (&u32, &(String, Settings))> {
+        self.by_id.iter()
+    }
+}

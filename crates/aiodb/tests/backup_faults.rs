@@ -1,0 +1,212 @@
+//! Backups and restores on simulated machines that crash, lose power, refuse and damage: what was complete stays so.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use aiodb::io::Device;
+use aiodb::io::sim::{Call, SimDevice};
+use aiodb::{BackupOptions, Db, Durability, Error, IndexKind, Options, Repository, Step, Table};
+use fastrand::Rng;
+
+const SEEDS: u64 = 100;
+const KEYS: u64 = 24;
+const STORE: &str = "/store";
+const REPOSITORY: &str = "/backups";
+
+type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn options() -> Options {
+    Options { segment_bytes: 64 << 10, background: false, ..Options::default() }
+}
+
+/// A store on a machine of its own, and what it holds.
+struct Source {
+    device: SimDevice,
+    db: Db<SimDevice>,
+    table: Table<SimDevice>,
+    rng: Rng,
+    contents: Contents,
+}
+
+impl Source {
+    fn new(seed: u64) -> Source {
+        let device = SimDevice::new(seed);
+        device.create_dir(Path::new(STORE)).expect("a directory can be made");
+        let db = Db::open_on(device.clone(), STORE, options()).expect("a store can be made");
+        let table = db.create_table("t", IndexKind::Hash).expect("a table can be made");
+        Source { device, db, table, rng: Rng::with_seed(seed), contents: Contents::new() }
+    }
+
+    /// Changes something, or does some of the work behind the scenes.
+    fn work(&mut self, operations: usize) {
+        for _ in 0..operations {
+            let key = format!("key {}", self.rng.u64(..KEYS)).into_bytes();
+            match self.rng.u8(..12) {
+                0..=5 => {
+                    let length = if self.rng.u8(..8) == 0 { self.rng.usize(..30_000) } else { self.rng.usize(..3000) };
+                    let value = vec![self.rng.u8(..); length];
+                    self.table.put_with(&key, &value, Durability::None).expect("a put works");
+                    self.contents.insert(key, value);
+                }
+                6..=7 => {
+                    self.table.delete_with(&key, Durability::None).expect("a delete works");
+                    self.contents.remove(&key);
+                }
+                8 if self.rng.u8(..6) == 0 => {
+                    self.db.truncate_table("t").expect("a table can be emptied");
+                    self.contents.clear();
+                }
+                _ => {
+                    let steps =
+                        [Step::Write, Step::Flush, Step::Settle, Step::Prepare, Step::Reclaim, Step::Checkpoint];
+                    self.db.step(steps[self.rng.usize(..steps.len())]).expect("a step works");
+                }
+            }
+        }
+    }
+}
+
+/// Restores onto a fresh machine and returns everything that is there.
+fn contents_of(device: &SimDevice, point: u64, seed: u64) -> Contents {
+    let repository = Repository::open_on(device.clone(), REPOSITORY).expect("the repository can be opened");
+    let machine = SimDevice::new(seed);
+    machine.create_dir(Path::new(STORE)).expect("a directory can be made");
+    let restored = repository.restore_on(Some(point), machine.clone(), STORE, &mut |_, _| {});
+    restored.unwrap_or_else(|error| panic!("seed {seed}: point {point} can be restored: {error}"));
+    // What was restored must survive the next power cut.
+    contents(&machine.power_cut(), seed)
+}
+
+fn contents(device: &SimDevice, seed: u64) -> Contents {
+    let db = Db::open_on(device.clone(), STORE, Options { create: false, ..options() });
+    let db = db.unwrap_or_else(|error| panic!("seed {seed}: a restored store can be opened: {error}"));
+    let report = db.verify(&mut |_, _| {}).expect("it can be checked");
+    assert!(report.damage.is_empty(), "seed {seed}: {:?}", report.damage);
+    let table = db.table("t").expect("the table is there");
+    let keys = (0..KEYS).map(|number| format!("key {number}").into_bytes());
+    keys.filter_map(|key| table.get(&key).expect("a get works").map(|value| (key, value))).collect()
+}
+
+fn repository_machine(seed: u64) -> SimDevice {
+    let device = SimDevice::new(seed ^ 0xB0CC);
+    device.create_dir(Path::new(REPOSITORY)).expect("a directory can be made");
+    device.sync_dir(Path::new("/")).expect("a directory can be flushed");
+    device
+}
+
+/// The destination's machine dies in the middle of backups, whose source goes on working during each of them.
+#[test]
+fn a_destination_that_dies_keeps_its_restore_points() {
+    let mut died = 0;
+    for seed in 0..SEEDS {
+        let mut source = Source::new(seed);
+        let mut device = repository_machine(seed);
+        let mut points: BTreeMap<u64, (Contents, Vec<Contents>)> = BTreeMap::new();
+        for round in 0..8 {
+            source.work(60);
+            let mut seen = vec![source.contents.clone()];
+            if round % 2 == 1 {
+                device.crash_after(source.rng.u64(1..120));
+            }
+            let (db, before) = (source.db.clone(), source.contents.clone());
+            let outcome = db.backup_on(device.clone(), REPOSITORY, &BackupOptions::default(), &mut |_, _| {
+                source.work(1);
+                seen.push(source.contents.clone());
+            });
+            match outcome {
+                Ok(report) => {
+                    points.insert(report.point.number, (before, seen));
+                }
+                Err(error) => {
+                    died += 1;
+                    assert!(device.has_crashed(), "seed {seed}: only a crash stops a backup, not: {error}");
+                }
+            }
+            device = if source.rng.bool() { device.power_cut() } else { device.process_death() };
+            let repository = Repository::open_on(device.clone(), REPOSITORY);
+            let there: Vec<u64> = match repository {
+                Ok(repository) => {
+                    assert!(repository.verify(&mut |_, _| {}).expect("it can be checked").damage.is_empty());
+                    repository.points().iter().map(|point| point.number).collect()
+                }
+                // It died before the repository was made.
+                Err(Error::NotARepository { .. }) => Vec::new(),
+                Err(error) => panic!("seed {seed}: the repository can be opened: {error}"),
+            };
+            for number in points.keys() {
+                assert!(there.contains(number), "seed {seed}: point {number} is gone, there are {there:?}");
+            }
+        }
+        for (number, (before, seen)) in &points {
+            let found = contents_of(&device, *number, seed);
+            assert!(seen.contains(&found), "seed {seed}: point {number} is no state during its backup");
+            assert!(seen.len() > 1 || found == *before, "seed {seed}: point {number}");
+        }
+    }
+    println!("{died} backups died");
+    assert!(died > SEEDS, "enough backups died: {died}");
+}
+
+/// A restore that dies leaves no store, can be told from one, and can be repeated.
+#[test]
+fn a_restore_that_dies_can_be_repeated() {
+    let mut died = 0;
+    for seed in 0..SEEDS {
+        let mut source = Source::new(seed);
+        let device = repository_machine(seed);
+        source.work(200);
+        source.db.backup_on(device.clone(), REPOSITORY, &BackupOptions::default(), &mut |_, _| {}).expect("a backup");
+        let repository = Repository::open_on(device, REPOSITORY).expect("the repository can be opened");
+        let mut machine = SimDevice::new(seed);
+        machine.create_dir(Path::new(STORE)).expect("a directory can be made");
+        machine.sync_dir(Path::new("/")).expect("a directory can be flushed");
+        let finished = loop {
+            machine.crash_after(source.rng.u64(1..150));
+            let outcome = repository.restore_on(None, machine.clone(), STORE, &mut |_, _| {});
+            if outcome.is_ok() {
+                break machine.power_cut();
+            }
+            died += 1;
+            machine = if source.rng.bool() { machine.power_cut() } else { machine.process_death() };
+            let names = machine.list(Path::new(STORE)).expect("a directory can be listed");
+            if names.iter().any(|name| name == "STORE") {
+                // It died after the store had come into being.
+                break machine;
+            }
+            if names.iter().any(|name| name == "RESTORING") {
+                let opened = Db::open_on(machine.clone(), STORE, options());
+                assert!(matches!(opened, Err(Error::NotAStore { .. })), "seed {seed}: half a store is no store");
+            }
+        };
+        assert_eq!(contents(&finished, seed), source.contents, "seed {seed}");
+    }
+    println!("{died} restores died");
+    assert!(died >= SEEDS / 2, "enough restores died: {died}");
+}
+
+/// Reads of the source fail: the backup fails, the store and the earlier restore points do not.
+#[test]
+fn a_source_that_cannot_be_read_fails_the_backup_alone() {
+    for seed in 0..SEEDS {
+        let mut source = Source::new(seed);
+        let device = repository_machine(seed);
+        source.work(150);
+        let back_up = |source: &Source| {
+            source.db.backup_on(device.clone(), REPOSITORY, &BackupOptions::default(), &mut |_, _| {})
+        };
+        back_up(&source).expect("a backup can be made");
+        let first = source.contents.clone();
+        source.work(150);
+        source.db.sync().expect("everything can be flushed");
+        let machine = source.device.clone();
+        machine.fail(Call::Read, seed % 3, 1, |path| path.starts_with("/store/log"));
+        let outcome = back_up(&source);
+        machine.clear_faults();
+        if let Err(error) = outcome {
+            assert!(matches!(error, Error::Io { action: "read", .. }), "seed {seed}: {error}");
+        }
+        assert_eq!(contents_of(&device, 1, seed), first, "seed {seed}: the first restore point");
+        let number = back_up(&source).expect("a backup can be made").point.number;
+        assert_eq!(contents_of(&device, number, seed), source.contents, "seed {seed}: the last restore point");
+    }
+}

@@ -1,0 +1,151 @@
+//! Less memory than data: a limit for the measured process, page cache included, and the state of caches before it.
+
+use crate::error::{Error, Result};
+use nix::fcntl::{OFlag, PosixFadviseAdvice, posix_fadvise};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Where version 1 of the control groups has its memory controller.
+const CONTROLLER: &str = "/sys/fs/cgroup/memory";
+
+/// A control group that limits the memory of the processes that join it. It goes when this is dropped.
+#[derive(Debug)]
+pub struct MemoryLimit {
+    group: PathBuf,
+}
+
+impl MemoryLimit {
+    /// Makes a group with a limit in bytes, without swap where the kernel can forbid it. The error says why there can
+    /// be none here.
+    pub fn new(bytes: u64) -> Result<MemoryLimit> {
+        let group = Path::new(CONTROLLER).join(format!("compare-{}", std::process::id()));
+        fs::create_dir(&group).map_err(Error::io("make the control group", &group))?;
+        let limit = MemoryLimit { group };
+        limit.set("memory.limit_in_bytes", bytes)?;
+        // Kernels without swap accounting do not have this file; swap is looked for after each point in any case.
+        let _ = limit.set("memory.memsw.limit_in_bytes", bytes);
+        Ok(limit)
+    }
+
+    fn set(&self, name: &str, value: u64) -> Result<()> {
+        let path = self.group.join(name);
+        fs::write(&path, value.to_string()).map_err(Error::io("write", path))
+    }
+
+    /// The group, for a process that is going to join it.
+    pub fn group(&self) -> &Path {
+        &self.group
+    }
+
+    /// Processes that were killed for want of memory so far.
+    pub fn kills(&self) -> u64 {
+        let text = fs::read_to_string(self.group.join("memory.oom_control")).unwrap_or_default();
+        counter(&text, "oom_kill").unwrap_or(0)
+    }
+
+    /// Gives back the page cache that processes of the group left, so that the next one begins with an empty group.
+    pub fn empty(&self) {
+        // Pages that are in use elsewhere may stay; that is no reason to stop.
+        let _ = self.set("memory.force_empty", 0);
+        let _ = self.set("memory.max_usage_in_bytes", 0);
+    }
+}
+
+impl Drop for MemoryLimit {
+    fn drop(&mut self) {
+        self.empty();
+        if let Err(error) = fs::remove_dir(&self.group) {
+            eprintln!("compare: cannot remove the control group {}: {error}", self.group.display());
+        }
+    }
+}
+
+/// Makes this process, with all its memory to come, a member of a group.
+pub fn join(group: &Path) -> Result<()> {
+    let path = group.join("cgroup.procs");
+    fs::write(&path, "0").map_err(Error::io("join", path))
+}
+
+/// The most memory that the group's processes had at once, page cache included. None without a group.
+pub fn peak_bytes(group: Option<&Path>) -> Option<u64> {
+    fs::read_to_string(group?.join("memory.max_usage_in_bytes")).ok()?.trim().parse().ok()
+}
+
+/// Bytes of this process that are in swap.
+pub fn swapped_bytes() -> Result<u64> {
+    let path = "/proc/self/status";
+    let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+    Ok(text.lines().find_map(|line| line.strip_prefix("VmSwap:")).map_or(0, kib) << 10)
+}
+
+fn kib(text: &str) -> u64 {
+    text.trim().trim_end_matches(" kB").parse().unwrap_or(0)
+}
+
+/// The value of a line `name value`.
+fn counter(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?.trim().parse().ok()
+}
+
+/// Bytes read at once while warming.
+const WARM_READ_BYTES: usize = 1 << 20;
+
+/// Memory whose start direct I/O accepts on any disk.
+#[repr(align(4096))]
+struct Aligned([u8; WARM_READ_BYTES]);
+
+/// Reads all files under a directory past the page cache, so that whatever lies below a virtual disk has them alike
+/// for every engine, and takes them out of the page cache, so that none is charged to the wrong process.
+pub fn warm(directory: &Path) -> Result<()> {
+    let mut buffer = Box::new(Aligned([0; WARM_READ_BYTES]));
+    for path in files(directory)? {
+        evict(&path)?;
+        let direct = OpenOptions::new().read(true).custom_flags(OFlag::O_DIRECT.bits()).open(&path);
+        // A file system without direct I/O has no host below it that would matter.
+        let Ok(mut file) = direct else { continue };
+        while match file.read(&mut buffer.0) {
+            Ok(length) => length == WARM_READ_BYTES,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => true,
+            Err(error) => return Err(Error::io("read", path)(error)),
+        } {}
+    }
+    Ok(())
+}
+
+/// Takes a file's pages out of the page cache.
+fn evict(path: &Path) -> Result<()> {
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    file.sync_all().map_err(Error::io("sync", path))?;
+    posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
+        .map_err(|errno| Error::io("evict from the page cache", path)(errno.into()))
+}
+
+/// All files under a directory, at any depth.
+fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).map_err(Error::io("list", &directory))? {
+            let entry = entry.map_err(Error::io("list", &directory))?;
+            let kind = entry.file_type().map_err(Error::io("inspect", entry.path()))?;
+            if kind.is_dir() {
+                directories.push(entry.path());
+            } else if kind.is_file() {
+                found.push(entry.path());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Bytes that the files under a directory take on the disk.
+pub fn disk_bytes(directory: &Path) -> Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let blocks = |path: PathBuf| fs::metadata(&path).map(|data| data.blocks()).map_err(Error::io("inspect", path));
+    Ok(files(directory)?.into_iter().map(blocks).sum::<Result<u64>>()? * 512)
+}
+
+#[cfg(test)]
+mod tests;

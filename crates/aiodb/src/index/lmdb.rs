@@ -417,18 +417,23 @@ impl LmdbIndex {
                 stack.insert(*entry, &mut displaced);
             }
         }
-        self.keep(key, &displaced);
+        if self.snapshots.is_any() {
+            self.snapshots.keep_below(key, &self.until_range(key, &displaced));
+        }
         Ok((stack.without_delete(), displaced))
     }
 
-    /// Tells the snapshots what is displaced.
+    /// Tells the snapshots what is displaced in the tail.
     fn keep(&self, key: &[u8], displaced: &Displaced) {
         if self.snapshots.is_any() {
-            // A range delete may have come first.
-            let until =
-                |(entry, until): &(Entry, u64)| (*entry, self.ranges.first_after(key, entry.sequence).min(*until));
-            self.snapshots.keep(key, &displaced.iter().map(until).collect());
+            self.snapshots.keep(key, &self.until_range(key, displaced));
         }
+    }
+
+    /// Displaced entries, for as long as no range delete came first.
+    fn until_range(&self, key: &[u8], displaced: &Displaced) -> Displaced {
+        let until = |(entry, until): &(Entry, u64)| (*entry, self.ranges.first_after(key, entry.sequence).min(*until));
+        displaced.iter().map(until).collect()
     }
 
     /// Stores what a key's records are, and counts the difference.

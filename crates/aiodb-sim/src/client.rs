@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use aiodb::Reader;
+use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
 
-use crate::model::{Cell, Effect};
+use crate::model::{Cell, Effect, Held};
 use crate::run::{Run, Violation, cell};
 use crate::workload::key_bytes;
 
@@ -25,7 +26,9 @@ pub(crate) struct Client {
 /// A get in flight, and every value that its key has had since it was submitted.
 struct Get {
     key: usize,
-    accepted: Vec<Cell>,
+    accepted: Vec<Held>,
+    /// When it was submitted, by the system's clock.
+    from_ms: u64,
 }
 
 impl Run<'_> {
@@ -55,17 +58,21 @@ impl Run<'_> {
         if self.device.has_crashed() {
             return Ok(());
         }
-        let accepted: Vec<Cell> = self.model.cell(table, key).into_iter().collect();
+        let accepted: Vec<Held> = self.model.held(table, key).into_iter().cloned().collect();
+        let from_ms = self.device.wall_ms();
         let client = self.client(client);
         let token = client.next_token;
         client.next_token += 1;
         let Some(reader) = &mut client.reader else { return Ok(()) };
         match reader.submit(&key_bytes(key), token) {
             Ok(()) => {
-                client.in_flight.insert(token, Get { key, accepted });
+                client.in_flight.insert(token, Get { key, accepted, from_ms });
                 Ok(())
             }
-            Err(error) => self.check_answer(Err(error), &accepted, "submitting a get"),
+            Err(error) => {
+                let accepted: Vec<Cell> = accepted.iter().map(|held| held.at(from_ms)).collect();
+                self.check_answer(Err(error), &accepted, "submitting a get")
+            }
         }
     }
 
@@ -77,7 +84,8 @@ impl Run<'_> {
         match polled {
             Ok(Some((token, found))) => {
                 let get = client.in_flight.remove(&token).expect("a token comes back once");
-                self.check_answer(found, &get.accepted, "a get in flight")
+                let accepted = self.cells(&get.accepted, get.from_ms);
+                self.check_answer(found, &accepted, "a get in flight")
             }
             Ok(None) if client.in_flight.is_empty() => Ok(()),
             Ok(None) => Err("gets in flight were never answered".into()),
@@ -88,18 +96,20 @@ impl Run<'_> {
         }
     }
 
-    /// Gets in flight may see what was there when they were submitted, or anything since.
+    /// Gets in flight may see what was there when they were submitted, or anything since: called when the model has it.
     pub(crate) fn clients_see(&mut self, effects: &[Effect]) {
         let Some(life) = &mut self.life else { return };
         for client in &mut life.clients {
             for get in client.in_flight.values_mut() {
+                let here = (client.table.0, get.key);
                 for effect in effects {
                     match effect {
-                        Effect::Set(table, key, cell) if (*table, *key) == (client.table.0, get.key) => {
-                            get.accepted.push(*cell);
+                        // A group is seen as a whole.
+                        Effect::Set(table, key, _) | Effect::Merge(table, key, _) if (*table, *key) == here => {
+                            get.accepted.extend(self.model.held(*table, *key).cloned());
                         }
-                        Effect::Truncate(table) | Effect::Drop(table) if *table == client.table.0 => {
-                            get.accepted.push(Cell::Absent);
+                        Effect::Truncate(table) | Effect::Drop(table) if *table == here.0 => {
+                            get.accepted.push(Held::default());
                         }
                         _ => {}
                     }

@@ -18,4 +18,5 @@ mod recover;
 pub mod report;
 pub mod run;
 pub mod script;
+mod snapshots;
 pub mod workload;

@@ -3,6 +3,8 @@
 //! The model keeps the contents after the last recovery and every change since, in the order of the log. A crash may
 //! take changes from the end only; how many, the durability classes say.
 
+use std::sync::Arc;
+
 use aiodb::Durability;
 
 /// A value, by a fingerprint of its bytes.
@@ -19,14 +21,62 @@ pub enum Cell {
     Damaged,
 }
 
+/// What was found in all tables; `None` for a table that does not exist.
+pub type Found = Vec<Option<Vec<Cell>>>;
+
+/// What a key holds: what was put last, until it expires, and the operands that came after it.
+#[derive(Clone, Debug, Default)]
+pub struct Held {
+    put: Option<Arc<[u8]>>,
+    /// When what was put expires, in milliseconds since 1970.
+    until_ms: Option<u64>,
+    operands: Arc<[u8]>,
+    /// What a get finds before it has expired, and what afterwards.
+    before: Option<Fingerprint>,
+    after: Option<Fingerprint>,
+}
+
+impl Held {
+    /// A value that was put, and when it expires.
+    pub fn put(value: Arc<[u8]>, until_ms: Option<u64>) -> Held {
+        let before = Some(fingerprint(&value));
+        Held { put: Some(value), until_ms, before, ..Held::default() }
+    }
+
+    /// The same with one more operand.
+    pub fn merged(&self, operand: &[u8]) -> Held {
+        let operands: Arc<[u8]> = [&self.operands, operand].concat().into();
+        let after = Some(fingerprint(&operands));
+        let put = self.put.as_deref().unwrap_or_default();
+        let before = Some(fingerprint(&[put, &operands].concat()));
+        Held { put: self.put.clone(), until_ms: self.until_ms, operands, before, after }
+    }
+
+    /// What a get finds at a time.
+    pub fn at(&self, now_ms: u64) -> Cell {
+        let expired = self.until_ms.is_some_and(|until_ms| until_ms <= now_ms);
+        if expired { self.after } else { self.before }.map_or(Cell::Absent, Cell::Value)
+    }
+
+    /// Whether this may be found between two moments, both in milliseconds since 1970.
+    pub fn shows(&self, found: Cell, (from_ms, to_ms): Moments) -> bool {
+        self.at(from_ms) == found || self.at(to_ms) == found
+    }
+}
+
+/// The first and the last moment, in milliseconds since 1970, at which something may have been looked at.
+pub type Moments = (u64, u64);
+
 /// The contents of all tables; `None` for a table that does not exist.
-pub type Contents = Vec<Option<Vec<Cell>>>;
+pub type Contents = Vec<Option<Vec<Held>>>;
 
 /// What a change does to the contents.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// A key is put or deleted.
-    Set(usize, usize, Cell),
+    Set(usize, usize, Held),
+    /// A key's value gets one more operand.
+    Merge(usize, usize, Arc<[u8]>),
     /// A table is made.
     Create(usize),
     /// A table is dropped.
@@ -85,9 +135,9 @@ impl Model {
         &self.current
     }
 
-    /// What a get of this key must return; `None` if its table does not exist.
-    pub fn cell(&self, table: usize, key: usize) -> Option<Cell> {
-        self.current[table].as_ref().map(|cells| cells[key])
+    /// What a key holds; `None` if its table does not exist.
+    pub fn held(&self, table: usize, key: usize) -> Option<&Held> {
+        self.current[table].as_ref().map(|held| &held[key])
     }
 
     /// Whether a table exists.
@@ -161,14 +211,14 @@ impl Model {
 
     /// The largest number of changes, at least `required`, after which the contents are those found. Where damage was
     /// found, any content will do.
-    pub fn matching(&self, found: &Contents, required: usize) -> Option<usize> {
+    pub fn matching(&self, found: &Found, required: usize, moments: Moments) -> Option<usize> {
         let mut contents = self.base.clone();
         let mut matching = None;
         for count in 0..=self.changes.len() {
             if count > 0 {
                 self.changes[count - 1].effects.iter().for_each(|effect| apply(&mut contents, effect, self.keys));
             }
-            if count >= required && agree(found, &contents) {
+            if count >= required && agree(found, &contents, moments) {
                 matching = Some(count);
             }
         }
@@ -186,15 +236,18 @@ impl Model {
     }
 
     /// In words, how the found contents differ from those after all changes.
-    pub fn differences(&self, found: &Contents) -> String {
+    pub fn differences(&self, found: &Found, moments: Moments) -> String {
         let mut contents = self.base.clone();
         self.changes.iter().flat_map(|change| &change.effects).for_each(|e| apply(&mut contents, e, self.keys));
         let mut out = Vec::new();
         for (table, (found, wanted)) in found.iter().zip(&contents).enumerate() {
             match (found, wanted) {
                 (Some(found), Some(wanted)) => {
-                    for (key, (found, wanted)) in found.iter().zip(wanted).enumerate().filter(|(_, (f, w))| f != w) {
-                        out.push(format!("table {table} key {key}: {found:x?} instead of {wanted:x?}"));
+                    for (key, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+                        if !wanted.shows(*found, moments) {
+                            let wanted = wanted.at(moments.1);
+                            out.push(format!("table {table} key {key}: {found:x?} instead of {wanted:x?}"));
+                        }
                     }
                 }
                 (None, None) => {}
@@ -210,21 +263,36 @@ impl Model {
 
 fn apply(contents: &mut Contents, effect: &Effect, keys: usize) {
     match effect {
-        Effect::Set(table, key, cell) => {
+        Effect::Set(table, key, held) => {
             if let Some(cells) = &mut contents[*table] {
-                cells[*key] = *cell;
+                cells[*key] = held.clone();
             }
         }
-        Effect::Create(table) | Effect::Truncate(table) => contents[*table] = Some(vec![Cell::Absent; keys]),
+        Effect::Merge(table, key, operand) => {
+            if let Some(cells) = &mut contents[*table] {
+                cells[*key] = cells[*key].merged(operand);
+            }
+        }
+        Effect::Create(table) | Effect::Truncate(table) => contents[*table] = Some(vec![Held::default(); keys]),
         Effect::Drop(table) => contents[*table] = None,
     }
 }
 
-fn agree(found: &Contents, wanted: &Contents) -> bool {
+fn agree(found: &Found, wanted: &Contents, moments: Moments) -> bool {
     found.iter().zip(wanted).all(|pair| match pair {
         (Some(found), Some(wanted)) => {
-            found.iter().zip(wanted).all(|(found, wanted)| found == wanted || *found == Cell::Damaged)
+            found.iter().zip(wanted).all(|(found, wanted)| *found == Cell::Damaged || wanted.shows(*found, moments))
         }
         (found, wanted) => found.is_none() == wanted.is_none(),
     })
+}
+
+/// Tells values apart.
+pub fn fingerprint(bytes: &[u8]) -> Fingerprint {
+    let mut hash = bytes.len() as u64;
+    let mut take = |word: u64| hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let (words, rest) = bytes.as_chunks::<8>();
+    words.iter().for_each(|word| take(u64::from_le_bytes(*word)));
+    rest.iter().for_each(|byte| take(u64::from(*byte)));
+    hash ^ hash >> 32
 }

@@ -23,6 +23,8 @@ pub struct Report {
     pub operations: u64,
     /// Answers compared with the model, those after recoveries included.
     pub answers: u64,
+    /// Scans compared with the model.
+    pub scans: u64,
     /// Stores verified and recounted.
     pub verified: u64,
     /// Crashes inside each phase, in the order of [`Phase::ALL`]. A crash counts for all phases that it is in.
@@ -53,6 +55,7 @@ impl Default for Report {
             reopened: 0,
             operations: 0,
             answers: 0,
+            scans: 0,
             verified: 0,
             phases: [0; Phase::ALL.len()],
             no_phase: 0,
@@ -120,6 +123,7 @@ impl std::fmt::Display for Report {
         writeln!(f, "closed and opened again      {:>12}", self.reopened)?;
         writeln!(f, "operations                   {:>12}", self.operations)?;
         writeln!(f, "answers checked              {:>12}", self.answers)?;
+        writeln!(f, "scans checked                {:>12}", self.scans)?;
         writeln!(f, "stores verified, recounted   {:>12}", self.verified)?;
         writeln!(f, "crashes inside")?;
         for (phase, count) in Phase::ALL.iter().zip(self.phases) {

@@ -1,17 +1,20 @@
 //! One run: the engine on a simulated machine does what a script says, and the model says what must come of it.
 
+use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
-use aiodb::{Batch, Db, Durability, Error, Options, Step, Table};
+use aiodb::merge::Append;
+use aiodb::{Batch, Db, Durability, Error, MergeOperators, Options, Step, Table, TableOptions, WriteOptions};
 
 use crate::client::Client;
 use crate::index_files::IndexFiles;
-use crate::model::{Cell, Effect, Model};
+use crate::model::{Cell, Effect, Held, Model, Moments, fingerprint};
 use crate::report::Report;
-use crate::script::{Action, Crash, Files, IndexState, Script};
+use crate::script::{Action, Crash, Files, IndexState, Script, Value, Write};
+use crate::snapshots::Kept;
 use crate::workload::key_bytes;
 
 pub(crate) const ROOT: &str = "/store";
@@ -24,6 +27,9 @@ const WAIT_PIECE_MS: u64 = 10;
 
 /// So many operations are tried on a store that refuses writes, before it is opened again.
 const OPERATIONS_AFTER_FAILURE: usize = 12;
+
+/// Bounds of a range delete are at most this long.
+const MAX_BOUND_BYTES: usize = 440;
 
 /// What a run found wrong.
 pub type Violation = String;
@@ -51,6 +57,8 @@ pub fn run(script: &Script, report: &mut Report) -> Result<u64, Violation> {
 /// A process: an open store and what its clients hold.
 pub(crate) struct Life {
     pub(crate) clients: Vec<Client>,
+    /// Snapshots that are held, and what they must show.
+    pub(crate) snapshots: Vec<Kept>,
     pub(crate) db: Db<SimDevice>,
 }
 
@@ -84,6 +92,10 @@ pub(crate) struct Run<'a> {
     pub(crate) operations_since_crash: usize,
     /// Indexes were made again from the log.
     pub(crate) rebuilt: bool,
+    /// The latest that the system's clock has shown, in milliseconds since 1970.
+    latest_ms: u64,
+    /// Tables that had operands, expiry or range deletes: their keys are only estimated.
+    pub(crate) estimated: Vec<bool>,
     last_tick: u64,
     pub(crate) on_time: bool,
     /// The action being performed.
@@ -109,6 +121,8 @@ impl<'a> Run<'a> {
             ended: false,
             operations_since_crash: 0,
             rebuilt: false,
+            latest_ms: 0,
+            estimated: vec![false; script.setup.tables.len()],
             last_tick: 0,
             on_time: true,
             at: 0,
@@ -149,6 +163,8 @@ impl<'a> Run<'a> {
             segment_bytes: self.script.setup.segment_bytes,
             checkpoint_bytes: self.script.setup.checkpoint_bytes,
             hash_mask: self.script.setup.hash_mask,
+            cache_bytes: self.script.setup.cache_bytes,
+            merge_operators: MergeOperators::default().with(Append),
             rebuild_index: rebuild,
             background: false,
             ..Options::default()
@@ -175,33 +191,45 @@ impl<'a> Run<'a> {
         match action {
             Action::Put(table, key, value, durability) => {
                 let bytes = value.bytes();
-                let effects = vec![Effect::Set(*table, *key, Cell::Value(fingerprint(&bytes)))];
+                let effects = vec![Effect::Set(*table, *key, Held::put(bytes.as_slice().into(), None))];
                 let key = key_bytes(*key);
                 self.write(effects, *durability, |run| run.table(*table)?.put_with(&key, &bytes, *durability).map(drop))
             }
+            Action::PutFor(table, key, value, durability, ms) => self.put_for(*table, *key, *value, *durability, *ms),
+            Action::Merge(table, key, operand, durability) => {
+                self.estimated[*table] = true;
+                let bytes = operand.bytes();
+                let effects = vec![Effect::Merge(*table, *key, bytes.as_slice().into())];
+                let key = key_bytes(*key);
+                let merge = |run: &mut Self| run.table(*table)?.merge_with(&key, &bytes, *durability).map(drop);
+                self.write(effects, *durability, merge)
+            }
+            Action::DeleteRange(table, durability, first, second) => {
+                self.delete_range(*table, *durability, *first, *second)
+            }
             Action::Delete(table, key, durability) => {
-                let effects = vec![Effect::Set(*table, *key, Cell::Absent)];
+                let effects = vec![Effect::Set(*table, *key, Held::default())];
                 let key = key_bytes(*key);
                 self.write(effects, *durability, |run| run.table(*table)?.delete_with(&key, *durability).map(drop))
             }
             Action::Batch(writes, durability) => {
-                let values: Vec<_> = writes.iter().map(|(_, _, value)| value.map(|value| value.bytes())).collect();
-                let effects = writes.iter().zip(&values).map(|((table, key, _), value)| {
-                    let cell = value.as_ref().map_or(Cell::Absent, |bytes| Cell::Value(fingerprint(bytes)));
-                    Effect::Set(*table, *key, cell)
+                let effects = writes.iter().map(|(table, key, write)| match write {
+                    Write::Put(value) => Effect::Set(*table, *key, Held::put(value.bytes().into(), None)),
+                    Write::Delete => Effect::Set(*table, *key, Held::default()),
+                    Write::Merge(operand) => Effect::Merge(*table, *key, operand.bytes().into()),
                 });
                 let effects = effects.collect();
-                self.write(effects, *durability, |run| run.write_batch(writes, &values, *durability))
+                self.write(effects, *durability, |run| run.write_batch(writes, *durability))
             }
             Action::Create(table) if self.model.exists(*table) => {
-                match self.db().create_table(&table_name(*table), self.script.setup.tables[*table]) {
+                match self.db().create_table_with(&table_name(*table), self.table_options(*table)) {
                     Err(Error::TableExists { .. }) => Ok(()),
                     outcome => self.unexpected("creating a table that exists", outcome.map(drop)),
                 }
             }
             Action::Create(table) => {
-                let kind = self.script.setup.tables[*table];
-                let create = |run: &mut Self| run.db().create_table(&table_name(*table), kind).map(drop);
+                let options = self.table_options(*table);
+                let create = |run: &mut Self| run.db().create_table_with(&table_name(*table), options).map(drop);
                 self.write(vec![Effect::Create(*table)], Durability::Sync, create)
             }
             Action::Drop(table) => {
@@ -213,11 +241,24 @@ impl<'a> Run<'a> {
                 self.write(vec![Effect::Truncate(*table)], Durability::Sync, truncate)
             }
             Action::Get(table, key) => {
+                let from_ms = self.device.wall_ms();
                 let found = self.table(*table).and_then(|table| table.get(&key_bytes(*key)));
-                let accepted: Vec<Cell> = self.model.cell(*table, *key).into_iter().collect();
+                let accepted = self.accepted(*table, *key, from_ms);
                 self.check_answer(found.map(|value| cell(value.as_deref())), &accepted, "a get")
             }
             Action::GetMany(table, keys) => self.get_many(*table, keys),
+            Action::Scan(table, backward) => self.scan(*table, *backward),
+            Action::Snapshot => self.take_snapshot(),
+            Action::Look(number, table, key) => self.look(*number, *table, *key),
+            Action::Release(number) => {
+                self.release(*number);
+                Ok(())
+            }
+            Action::Clock(offset_ms) => {
+                self.moments(0);
+                self.device.set_wall_clock(*offset_ms);
+                Ok(())
+            }
             Action::Submit(client, table, key) => self.submit(*client, *table, *key),
             Action::Poll(client) => self.poll(*client),
             Action::Sync => {
@@ -272,21 +313,78 @@ impl<'a> Run<'a> {
         self.db().table(&table_name(table))
     }
 
-    fn write_batch(
-        &mut self,
-        writes: &[(usize, usize, Option<crate::script::Value>)],
-        values: &[Option<Vec<u8>>],
-        durability: Durability,
-    ) -> aiodb::Result<()> {
+    fn write_batch(&mut self, writes: &[(usize, usize, Write)], durability: Durability) -> aiodb::Result<()> {
         let mut batch = Batch::new();
-        for ((table, key, _), value) in writes.iter().zip(values) {
-            let table = self.table(*table)?;
-            match value {
-                Some(value) => batch.put(&table, &key_bytes(*key), value)?,
-                None => batch.delete(&table, &key_bytes(*key))?,
+        for (number, key, write) in writes {
+            let (table, key) = (self.table(*number)?, key_bytes(*key));
+            match write {
+                Write::Put(value) => batch.put(&table, &key, &value.bytes())?,
+                Write::Delete => batch.delete(&table, &key)?,
+                Write::Merge(operand) => {
+                    self.estimated[*number] = true;
+                    batch.merge(&table, &key, &operand.bytes())?
+                }
             };
         }
         self.db().write_with(&batch, durability).map(drop)
+    }
+
+    fn put_for(
+        &mut self,
+        table: usize,
+        key: usize,
+        value: Value,
+        durability: Durability,
+        ms: u64,
+    ) -> Result<(), Violation> {
+        self.estimated[table] = true;
+        let (bytes, until_ms) = (value.bytes(), self.device.wall_ms() + ms);
+        let effects = vec![Effect::Set(table, key, Held::put(bytes.as_slice().into(), Some(until_ms)))];
+        let options = WriteOptions { durability: Some(durability), expires_ms: NonZeroU64::new(until_ms) };
+        let key = key_bytes(key);
+        self.write(effects, durability, |run| run.table(table)?.put_with(&key, &bytes, options).map(drop))
+    }
+
+    fn delete_range(
+        &mut self,
+        table: usize,
+        durability: Durability,
+        first: usize,
+        second: usize,
+    ) -> Result<(), Violation> {
+        self.estimated[table] = true;
+        let mut bounds = [key_bytes(first), key_bytes(second)];
+        // The index does not keep longer ones whole.
+        bounds.iter_mut().for_each(|bound| bound.truncate(MAX_BOUND_BYTES));
+        bounds.sort();
+        let [start, end] = bounds;
+        let keys = (0..self.script.setup.keys).filter(|key| (&start..&end).contains(&&key_bytes(*key)));
+        let effects = keys.map(|key| Effect::Set(table, key, Held::default())).collect();
+        let delete = |run: &mut Self| run.table(table)?.delete_range_with(&start, &end, durability).map(drop);
+        self.write_to(&[table], effects, durability, delete)
+    }
+
+    fn table_options(&self, table: usize) -> TableOptions {
+        let setup = &self.script.setup;
+        TableOptions { kind: setup.tables[table], compression: setup.compression[table], merge: Some("append".into()) }
+    }
+
+    /// Since a moment until now: the store's clock may not have seen yet that the system's was set back.
+    pub(crate) fn moments(&mut self, from_ms: u64) -> Moments {
+        self.latest_ms = self.latest_ms.max(self.device.wall_ms());
+        (from_ms, self.latest_ms)
+    }
+
+    /// What a key may be found to hold by a look that began at a moment; nothing if its table does not exist.
+    pub(crate) fn accepted(&mut self, table: usize, key: usize, from_ms: u64) -> Vec<Cell> {
+        let held: Vec<Held> = self.model.held(table, key).into_iter().cloned().collect();
+        self.cells(&held, from_ms)
+    }
+
+    /// What is to be found of any of these.
+    pub(crate) fn cells(&mut self, held: &[Held], from_ms: u64) -> Vec<Cell> {
+        let (from_ms, to_ms) = self.moments(from_ms);
+        held.iter().flat_map(|held| [held.at(from_ms), held.at(to_ms)]).collect()
     }
 
     /// A change of the contents: acknowledged, refused, or of unknown outcome.
@@ -296,10 +394,25 @@ impl<'a> Run<'a> {
         durability: Durability,
         write: impl FnOnce(&mut Self) -> aiodb::Result<()>,
     ) -> Result<(), Violation> {
-        let tables_exist = effects.iter().all(|effect| match effect {
-            Effect::Set(table, ..) | Effect::Drop(table) | Effect::Truncate(table) => self.model.exists(*table),
-            Effect::Create(_) => true,
-        });
+        let table = |effect: &Effect| match effect {
+            Effect::Set(table, ..) | Effect::Merge(table, ..) | Effect::Drop(table) | Effect::Truncate(table) => {
+                Some(*table)
+            }
+            Effect::Create(_) => None,
+        };
+        let tables: Vec<usize> = effects.iter().filter_map(table).collect();
+        self.write_to(&tables, effects, durability, write)
+    }
+
+    /// Like [`Run::write`], to tables that must exist.
+    fn write_to(
+        &mut self,
+        tables: &[usize],
+        effects: Vec<Effect>,
+        durability: Durability,
+        write: impl FnOnce(&mut Self) -> aiodb::Result<()>,
+    ) -> Result<(), Violation> {
+        let tables_exist = tables.iter().all(|table| self.model.exists(*table));
         let outcome = write(self);
         if self.device.has_crashed() {
             // The process may have died in the middle of the call, whatever it would have returned.
@@ -311,8 +424,8 @@ impl<'a> Run<'a> {
         match outcome {
             Ok(()) if !tables_exist => Err("a write to a table that does not exist was acknowledged".into()),
             Ok(()) => {
+                self.model.acknowledge(effects.clone(), durability, self.device.clock_ms());
                 self.clients_see(&effects);
-                self.model.acknowledge(effects, durability, self.device.clock_ms());
                 Ok(())
             }
             Err(Error::NoSuchTable { .. }) if !tables_exist => Ok(()),
@@ -379,10 +492,11 @@ impl<'a> Run<'a> {
 
     fn get_many(&mut self, table: usize, keys: &[usize]) -> Result<(), Violation> {
         let bytes: Vec<_> = keys.iter().map(|key| key_bytes(*key)).collect();
+        let from_ms = self.device.wall_ms();
         match self.table(table).and_then(|table| table.get_many(&bytes)) {
             Ok(values) => {
                 for (key, value) in keys.iter().zip(values) {
-                    let accepted: Vec<Cell> = self.model.cell(table, *key).into_iter().collect();
+                    let accepted = self.accepted(table, *key, from_ms);
                     self.check_answer(Ok(cell(value.as_deref())), &accepted, "one of many gets")?;
                 }
                 Ok(())
@@ -503,15 +617,6 @@ pub(crate) fn table_name(table: usize) -> String {
 /// What a value, or its absence, is to the model.
 pub(crate) fn cell(value: Option<&[u8]>) -> Cell {
     value.map_or(Cell::Absent, |bytes| Cell::Value(fingerprint(bytes)))
-}
-
-fn fingerprint(bytes: &[u8]) -> u64 {
-    let mut hash = bytes.len() as u64;
-    let mut take = |word: u64| hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let (words, rest) = bytes.as_chunks::<8>();
-    words.iter().for_each(|word| take(u64::from_le_bytes(*word)));
-    rest.iter().for_each(|byte| take(u64::from(*byte)));
-    hash ^ hash >> 32
 }
 
 pub(crate) fn hash_of(cell: Cell) -> u64 {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use aiodb::io::sim::{Call, Effect};
-use aiodb::{Durability, IndexKind, Step};
+use aiodb::{Compression, Durability, IndexKind, Step};
 
 /// A run.
 #[derive(Clone, Debug)]
@@ -22,6 +22,10 @@ pub struct Script {
 pub struct Setup {
     /// The kinds of the tables that may come to be.
     pub tables: Vec<IndexKind>,
+    /// How each table compresses its values.
+    pub compression: Vec<Compression>,
+    /// Bytes of memory for values that were read lately.
+    pub cache_bytes: u64,
     /// Keys in each table.
     pub keys: usize,
     /// Bytes of a segment.
@@ -96,6 +100,17 @@ pub enum Files {
     Any,
 }
 
+/// One write of a group.
+#[derive(Clone, Copy, Debug)]
+pub enum Write {
+    /// A put.
+    Put(Value),
+    /// A delete.
+    Delete,
+    /// An operand is appended.
+    Merge(Value),
+}
+
 /// One thing that happens.
 #[derive(Clone, Debug)]
 pub enum Action {
@@ -103,12 +118,28 @@ pub enum Action {
     Put(usize, usize, Value, Durability),
     /// Table, key, class.
     Delete(usize, usize, Durability),
-    /// Puts and deletes as one group.
-    Batch(Vec<(usize, usize, Option<Value>)>, Durability),
+    /// Table, key, value, class, milliseconds until it expires.
+    PutFor(usize, usize, Value, Durability, u64),
+    /// Table, key, operand, class: what a table has is appended to.
+    Merge(usize, usize, Value, Durability),
+    /// Table, class, and two keys: what lies from one to before the other is deleted. An ordered table.
+    DeleteRange(usize, Durability, usize, usize),
+    /// Writes as one group: table, key and what is done.
+    Batch(Vec<(usize, usize, Write)>, Durability),
     /// Table, key.
     Get(usize, usize),
     /// Table, keys.
     GetMany(usize, Vec<usize>),
+    /// All records of a table, in order (and backward) if it has one.
+    Scan(usize, bool),
+    /// A snapshot is taken and kept.
+    Snapshot,
+    /// A kept snapshot is compared with what there was when it was taken: one key, and all records of a table.
+    Look(usize, usize, usize),
+    /// A kept snapshot ends.
+    Release(usize),
+    /// The system's clock is set: milliseconds forward or back from what it would show.
+    Clock(i64),
     /// A client starts a get in its reader: client, table, key.
     Submit(usize, usize, usize),
     /// A client takes the next answer from its reader.

@@ -1,10 +1,10 @@
 //! From a seed to a script.
 
 use aiodb::io::sim::{Call, Effect};
-use aiodb::{Durability, IndexKind, Step};
+use aiodb::{Compression, Durability, IndexKind, Step};
 use fastrand::Rng;
 
-use crate::script::{Action, Crash, Files, INTERVAL, IndexState, Script, Setup, Value};
+use crate::script::{Action, Crash, Files, INTERVAL, IndexState, Script, Setup, Value, Write};
 
 /// Crashes in a run, about.
 const LIVES: usize = 8;
@@ -44,7 +44,14 @@ pub fn script(seed: u64, tables: Tables) -> Script {
     for _ in 0..random.usize(0..3) {
         kinds.push(if lmdb && random.bool() { IndexKind::Lmdb } else { IndexKind::Hash });
     }
+    let compression = kinds.iter().map(|_| match random.u8(..4) {
+        0 => Compression::Lz4,
+        1 => Compression::Zstd(1),
+        _ => Compression::None,
+    });
     let setup = Setup {
+        compression: compression.collect(),
+        cache_bytes: if random.bool() { 0 } else { 256 << 10 },
         tables: kinds,
         keys: random.usize(8..40),
         segment_bytes: if random.u8(..8) == 0 { 256 << 10 } else { 64 << 10 },
@@ -151,17 +158,38 @@ impl Maker {
     fn action(&mut self) -> Action {
         let (table, key) = (self.table(), self.key());
         match self.random.u8(..100) {
-            0..=29 => Action::Put(table, key, self.value(), self.durability()),
-            30..=39 => Action::Delete(table, key, self.durability()),
+            0..=20 => Action::Put(table, key, self.value(), self.durability()),
+            21..=23 => {
+                let (value, durability) = (self.value(), self.durability());
+                Action::PutFor(table, key, value, durability, [10, 100, 1000, 100_000][self.random.usize(..4)])
+            }
+            // Operands pile up on few keys.
+            24..=31 => Action::Merge(table, key % 3, self.operand(), self.durability()),
+            32..=38 => Action::Delete(table, key, self.durability()),
+            39 if self.setup.tables[table] == IndexKind::Lmdb => {
+                let (durability, other) = (self.durability(), self.key());
+                Action::DeleteRange(table, durability, key, other)
+            }
+            39 => Action::Delete(table, key, self.durability()),
             40..=47 => {
                 let writes = (0..self.random.usize(2..7)).map(|_| {
-                    let value = (self.random.u8(..4) > 0).then(|| self.value());
-                    (self.table(), self.key(), value)
+                    let write = match self.random.u8(..8) {
+                        0..=1 => Write::Delete,
+                        2..=3 => Write::Merge(self.operand()),
+                        _ => Write::Put(self.value()),
+                    };
+                    (self.table(), self.key(), write)
                 });
                 let writes = writes.collect();
                 Action::Batch(writes, self.durability())
             }
-            48..=59 => Action::Get(table, key),
+            48..=55 => Action::Get(table, key),
+            56 => Action::Scan(table, self.random.bool()),
+            57 if self.random.bool() => Action::Snapshot,
+            57 if self.random.u8(..4) == 0 => Action::Release(self.random.usize(..4)),
+            57..=58 => Action::Look(self.random.usize(..4), table, key),
+            59 if self.random.u8(..8) == 0 => Action::Clock(self.random.i64(-60_000..200_000)),
+            59 => Action::Get(table, key % 3),
             60..=61 => Action::GetMany(table, (0..self.random.usize(1..12)).map(|_| self.key()).collect()),
             62..=69 => Action::Submit(self.random.usize(..CLIENTS), table, key),
             70..=74 => Action::Poll(self.random.usize(..CLIENTS)),
@@ -174,7 +202,8 @@ impl Maker {
             79 => Action::Create(table),
             80..=84 => Action::Wait(self.random.u64(1..120)),
             85..=86 => Action::Step(Step::Write),
-            87..=88 => Action::Step(Step::Settle),
+            87 => Action::Step(Step::Settle),
+            88 => Action::Step(if self.random.bool() { Step::Settle } else { Step::DeleteRanges }),
             89..=91 => Action::Step(Step::Prepare),
             92..=94 => Action::Step(Step::Upkeep),
             _ => Action::Step(Step::Reclaim),
@@ -232,6 +261,11 @@ impl Maker {
             3 => 14_000..40_000,
             _ => 1..300,
         };
+        self.value_of(lengths)
+    }
+
+    fn operand(&mut self) -> Value {
+        let lengths = if self.random.u8(..16) == 0 { 1000..5000 } else { 1..40 };
         self.value_of(lengths)
     }
 

@@ -235,6 +235,7 @@ impl<D: Device> Engine<D> {
     /// On a full disk, emptied segments that a snapshot holds are worth more than the snapshot.
     fn end_snapshot_in_the_way(&self) -> Result<()> {
         if self.checkpoint_state().0 > 0 && self.snapshots.end_oldest() {
+            while self.carry_out_ranges()? {}
             self.release_retired()?;
         }
         Ok(())
@@ -244,6 +245,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn make_room(&self) -> Result<()> {
         while self.checkpoint_state().0 == 0 && self.reclaim_some()? {}
         self.checkpoint()?;
+        while self.carry_out_ranges()? {}
         self.release_retired()?;
         self.end_snapshot_in_the_way()
     }

@@ -62,6 +62,14 @@ pub enum Bug {
     RecoveryUnflushed,
     /// An ordered index that is older than the checkpoint is believed.
     OldIndexBelieved,
+    /// What was overwritten is not kept for snapshots.
+    SnapshotVersionsForgotten,
+    /// Folding a key's operands leaves one out.
+    OperandDropped,
+    /// An expired record that is moved does not expire any more.
+    ExpiredComesBack,
+    /// A range delete is forgotten before it is carried out.
+    RangeDeleteForgotten,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -83,7 +91,7 @@ mod switch {
 
     impl Bug {
         /// All bugs.
-        pub const ALL: [Bug; 27] = [
+        pub const ALL: [Bug; 31] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -111,6 +119,10 @@ mod switch {
             Bug::PendingForgotten,
             Bug::RecoveryUnflushed,
             Bug::OldIndexBelieved,
+            Bug::SnapshotVersionsForgotten,
+            Bug::OperandDropped,
+            Bug::ExpiredComesBack,
+            Bug::RangeDeleteForgotten,
         ];
     }
 }

@@ -203,6 +203,10 @@ impl<D: Device> Engine<D> {
         let value = match record.kind {
             Kind::Delete => origin_life(segment, found).to_le_bytes().to_vec(),
             Kind::RangeDelete => encode_range_end(origin_life(segment, found), range_end(value)),
+            Kind::Put if self.is_over(&record.form) && planted::is_on(Bug::ExpiredComesBack) => {
+                form.expires_ms = None;
+                value.to_vec()
+            }
             Kind::Put if self.is_over(&record.form) => {
                 // A delete takes its place, which keeps older records of the key from coming back.
                 (kind, separate, form) = (Kind::Delete, false, Form::default());

@@ -282,7 +282,8 @@ impl<D: Device> Engine<D> {
         let Some(newest) = stack.newest().copied().filter(|_| stack.operands() > 1 && !expires) else {
             return Ok(None);
         };
-        let candidates: Candidates = stack.entries().iter().map(Entry::candidate).collect();
+        let left_out = usize::from(planted::is_on(Bug::OperandDropped));
+        let candidates: Candidates = stack.entries().iter().skip(left_out).map(Entry::candidate).collect();
         let value = self.resolve(generation, key, &candidates, &View::LATEST)?;
         Ok(value.map(|value| (newest, value)))
     }

@@ -15,6 +15,7 @@ use crate::engine::{Engine, Handle};
 use crate::holds::Holds;
 use crate::index::stack::{Displaced, Stack};
 use crate::io::{Device, Disk};
+use crate::planted::{self, Bug};
 use crate::reader::Reader;
 use crate::scan::{Scan, ScanOptions};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -81,13 +82,22 @@ impl Snapshots {
 
     /// Keeps the displaced records of an index key that a snapshot can see. Called before the index forgets them.
     pub(crate) fn keep(&self, key: &[u8], displaced: &Displaced) {
-        if !self.is_any() || displaced.is_empty() {
+        self.keep_copy(key, displaced, true);
+    }
+
+    /// Like [`Snapshots::keep`] for records of a layer below, of which later copies may have been displaced already.
+    pub(crate) fn keep_below(&self, key: &[u8], displaced: &Displaced) {
+        self.keep_copy(key, displaced, false);
+    }
+
+    fn keep_copy(&self, key: &[u8], displaced: &Displaced, later: bool) {
+        if !self.is_any() || displaced.is_empty() || planted::is_on(Bug::SnapshotVersionsForgotten) {
             return;
         }
         let alive = self.lock();
         for (entry, until) in displaced {
             if alive.values().any(|alive| alive.sees(entry.sequence, *until)) {
-                self.versions.insert(key, *entry, *until);
+                self.versions.insert(key, *entry, *until, later);
             }
         }
         let full = self.versions.len() > MAX_VERSIONS;

@@ -27,6 +27,7 @@ use crate::checksum::crc32c;
 use crate::log::Position;
 use crate::log::place::footprint;
 use crate::log::segment::{put, u32_at, u64_at};
+use crate::planted::{self, Bug};
 use crate::snapshot::{Snapshots, View};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
@@ -192,13 +193,18 @@ impl LmdbIndex {
         self.covered.load(Ordering::Acquire)
     }
 
+    /// The oldest range delete, if it is covered and no snapshot looks behind it. Until it is carried out, entries may refer
+    /// to places that nobody needs any more.
+    pub(crate) fn due_range(&self) -> Option<RangeDelete> {
+        let is_due =
+            |range: &RangeDelete| range.sequence < self.covered() && range.sequence <= self.snapshots.oldest().0;
+        self.ranges.oldest().filter(is_due)
+    }
+
     /// Carries out a bounded part of the oldest range delete, if no snapshot looks behind it. True if there may be more
     /// to do.
     pub(crate) fn carry_out_ranges(&self, died: Died<'_>) -> Result<bool> {
-        let Some(range) = self.ranges.oldest() else { return Ok(false) };
-        if range.sequence >= self.covered() || range.sequence > self.snapshots.oldest().0 {
-            return Ok(false);
-        }
+        let Some(range) = self.due_range() else { return Ok(false) };
         let mut carried_to = self.carried_to.lock().expect("no code panics while it carries out a range delete");
         let from = if carried_to.0 == range.sequence { std::mem::take(&mut carried_to.1) } else { Vec::new() };
         let mut dead = Vec::new();
@@ -412,18 +418,23 @@ impl LmdbIndex {
                 stack.insert(*entry, &mut displaced);
             }
         }
-        self.keep(key, &displaced);
+        if self.snapshots.is_any() {
+            self.snapshots.keep_below(key, &self.until_range(key, &displaced));
+        }
         Ok((stack.without_delete(), displaced))
     }
 
-    /// Tells the snapshots what is displaced.
+    /// Tells the snapshots what is displaced in the tail.
     fn keep(&self, key: &[u8], displaced: &Displaced) {
         if self.snapshots.is_any() {
-            // A range delete may have come first.
-            let until =
-                |(entry, until): &(Entry, u64)| (*entry, self.ranges.first_after(key, entry.sequence).min(*until));
-            self.snapshots.keep(key, &displaced.iter().map(until).collect());
+            self.snapshots.keep(key, &self.until_range(key, displaced));
         }
+    }
+
+    /// Displaced entries, for as long as no range delete came first.
+    fn until_range(&self, key: &[u8], displaced: &Displaced) -> Displaced {
+        let until = |(entry, until): &(Entry, u64)| (*entry, self.ranges.first_after(key, entry.sequence).min(*until));
+        displaced.iter().map(until).collect()
     }
 
     /// Stores what a key's records are, and counts the difference.
@@ -444,7 +455,9 @@ impl LmdbIndex {
 
     /// Records that everything up to the tail's position is in LMDB.
     fn seal(&self, txn: &mut RwTxn<'_>, frozen: &Frozen) -> heed::Result<()> {
-        for range in self.ranges.all().iter().filter(|range| range.sequence < frozen.next_sequence) {
+        let written =
+            |range: &&RangeDelete| range.sequence < frozen.next_sequence && !planted::is_on(Bug::RangeDeleteForgotten);
+        for range in self.ranges.all().iter().filter(written) {
             self.database.put(txn, &range_key(range), &encode_range(range))?;
         }
         self.database.put(txn, &POSITION_KEY, &self.encode_position(&frozen.position))

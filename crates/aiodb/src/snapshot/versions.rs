@@ -36,15 +36,19 @@ impl Versions {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Adds a version. Of two copies of one record the later counts, for as long as either would.
-    pub(super) fn insert(&self, key: &[u8], entry: Entry, until: u64) {
+    /// Adds a version. Of two copies of one record the later counts, for as long as either would; `later` says whether
+    /// this is a later copy than one that is here already.
+    pub(super) fn insert(&self, key: &[u8], entry: Entry, until: u64, later: bool) {
         let mut map = self.map.write().expect("no code panics while it holds the versions");
         if !map.contains_key(key) {
             map.insert(key.into(), SmallVec::new());
         }
         let versions = map.get_mut(key).expect("just made");
         match versions.iter_mut().find(|version| version.entry.sequence == entry.sequence) {
-            Some(version) => *version = Version { entry, until: until.max(version.until) },
+            Some(version) => {
+                let entry = if later { entry } else { version.entry };
+                *version = Version { entry, until: until.max(version.until) };
+            }
             None => {
                 versions.push(Version { entry, until });
                 self.count.fetch_add(1, Ordering::AcqRel);

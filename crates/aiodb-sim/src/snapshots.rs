@@ -1,0 +1,146 @@
+//! Scans, and snapshots that are held while other things happen.
+
+use std::collections::BTreeMap;
+
+use aiodb::io::Device;
+use aiodb::io::sim::SimDevice;
+use aiodb::{Error, IndexKind, Scan, ScanOptions, Snapshot, Table};
+
+use crate::model::{Cell, Contents, Held, Moments};
+use crate::run::{Run, Violation, cell, table_name};
+use crate::workload::key_bytes;
+
+/// Snapshots that a process holds at most.
+const MOST_SNAPSHOTS: usize = 4;
+
+/// A snapshot that is held, and what it must show.
+pub(crate) struct Kept {
+    snapshot: Snapshot<SimDevice>,
+    /// Handles from that time: the tables may be gone by now.
+    tables: Vec<Option<Table<SimDevice>>>,
+    contents: Contents,
+    /// When it was taken.
+    moments: Moments,
+}
+
+impl Run<'_> {
+    /// Compares all records of a table with the model.
+    pub(crate) fn scan(&mut self, table: usize, backward: bool) -> Result<(), Violation> {
+        let from_ms = self.device.wall_ms();
+        let found = self.table(table).and_then(|handle| match self.kind(table) {
+            IndexKind::Lmdb => collect(handle.scan(options(backward))?),
+            IndexKind::Hash => collect(handle.iterate()?),
+        });
+        let moments = self.moments(from_ms);
+        let wanted = self.model.current()[table].clone();
+        self.check_records(found, wanted.as_deref(), moments, (self.kind(table), backward), "a scan")
+    }
+
+    /// Takes a snapshot and remembers what it must show.
+    pub(crate) fn take_snapshot(&mut self) -> Result<(), Violation> {
+        if self.life().snapshots.len() == MOST_SNAPSHOTS {
+            self.release(0);
+        }
+        let from_ms = self.device.wall_ms();
+        let taken = self.db().snapshot();
+        if self.device.has_crashed() {
+            return Ok(());
+        }
+        let snapshot = match taken {
+            Ok(snapshot) => snapshot,
+            Err(error) => return self.unexpected("a snapshot", Err(error)),
+        };
+        let tables =
+            (0..self.script.setup.tables.len()).map(|table| self.db().table(&table_name(table)).ok()).collect();
+        let (contents, moments) = (self.model.current().clone(), self.moments(from_ms));
+        self.life().snapshots.push(Kept { snapshot, tables, contents, moments });
+        Ok(())
+    }
+
+    /// Compares a snapshot with what there was when it was taken.
+    pub(crate) fn look(&mut self, number: usize, table: usize, key: usize) -> Result<(), Violation> {
+        let count = self.life().snapshots.len();
+        if count == 0 {
+            return Ok(());
+        }
+        let kind = self.kind(table);
+        let Kept { snapshot, tables, contents, moments } = &self.life().snapshots[number % count];
+        let (Some(handle), Some(wanted)) = (&tables[table], &contents[table]) else { return Ok(()) };
+        let (wanted, moments) = (wanted.clone(), *moments);
+        let found = snapshot.get(handle, &key_bytes(key)).map(|value| cell(value.as_deref()));
+        let scanned = match kind {
+            IndexKind::Lmdb => snapshot.scan(handle, options(key % 2 == 0)).and_then(collect),
+            IndexKind::Hash => snapshot.iterate(handle).and_then(collect),
+        };
+        if !matches!(found, Err(Error::SnapshotEnded)) || !self.allowed.full {
+            let accepted = [wanted[key].at(moments.0), wanted[key].at(moments.1)];
+            self.check_answer(found, &accepted, "a get from a snapshot")?;
+        }
+        self.check_records(scanned, Some(&wanted), moments, (kind, key % 2 == 0), "a snapshot's scan")
+    }
+
+    /// Ends a snapshot.
+    pub(crate) fn release(&mut self, number: usize) {
+        let snapshots = &mut self.life().snapshots;
+        if !snapshots.is_empty() {
+            snapshots.remove(number % snapshots.len());
+        }
+    }
+
+    fn check_records(
+        &mut self,
+        found: aiodb::Result<Vec<(Vec<u8>, Cell)>>,
+        wanted: Option<&[Held]>,
+        moments: Moments,
+        (kind, backward): (IndexKind, bool),
+        what: &str,
+    ) -> Result<(), Violation> {
+        let (found, wanted) = match (found, wanted) {
+            // On a full disk the store ends what keeps it from making room.
+            (Err(Error::SnapshotEnded), _) if self.allowed.full => return Ok(()),
+            // What was written last is seen by a scan only once it is in the log.
+            (Err(error @ Error::Failed { .. }), Some(_)) => return self.unexpected(what, Err(error)),
+            (Ok(found), Some(wanted)) if !self.device.has_crashed() => (found, wanted),
+            (found, wanted) => {
+                let accepted = if wanted.is_some() { vec![Cell::Damaged] } else { Vec::new() };
+                return self.check_answer(found.map(|_| Cell::Absent), &accepted, what);
+            }
+        };
+        self.report.scans += 1;
+        let in_order = |pair: &[(Vec<u8>, Cell)]| if backward { pair[0].0 > pair[1].0 } else { pair[0].0 < pair[1].0 };
+        if kind == IndexKind::Lmdb && !found.windows(2).all(in_order) {
+            return Err(format!("{what} is not in order"));
+        }
+        let records = found.len();
+        let found: BTreeMap<Vec<u8>, Cell> = found.into_iter().collect();
+        if found.len() < records {
+            return Err(format!("{what} gives a key twice"));
+        }
+        let mut known = 0;
+        for (key, held) in wanted.iter().enumerate() {
+            let found = found.get(&key_bytes(key)).copied();
+            known += usize::from(found.is_some());
+            let found = found.unwrap_or(Cell::Absent);
+            if !held.shows(found, moments) {
+                return Err(format!("{what} found {found:x?} at key {key} instead of {:x?}", held.at(moments.1)));
+            }
+        }
+        if known == records { Ok(()) } else { Err(format!("{what} found keys that were never written")) }
+    }
+
+    fn kind(&self, table: usize) -> IndexKind {
+        self.script.setup.tables[table]
+    }
+
+    fn life(&mut self) -> &mut crate::run::Life {
+        self.life.as_mut().expect("the store is open")
+    }
+}
+
+fn options(backward: bool) -> ScanOptions {
+    if backward { ScanOptions::all().backward() } else { ScanOptions::all() }
+}
+
+fn collect(scan: Scan<SimDevice>) -> aiodb::Result<Vec<(Vec<u8>, Cell)>> {
+    scan.map(|record| record.map(|(key, value)| (key, cell(Some(&value))))).collect()
+}

@@ -9,6 +9,7 @@ mod keys;
 mod load;
 mod refusals;
 mod sample;
+mod scan;
 mod tables;
 
 use serde_json::Value;

@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::ValueEnum;
+use std::io::{self, Write};
 
 /// How bytes are written as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -39,6 +40,14 @@ impl Encoding {
             }
         }
         Ok(())
+    }
+
+    /// Writes `bytes` to `out`; [`Encoding::Text`] leaves them as they are, UTF-8 or not.
+    pub fn write(self, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Encoding::Text => out.write_all(bytes),
+            _ => out.write_all(self.encode(bytes).0.as_bytes()),
+        }
     }
 
     /// Writes `bytes` as text and says how: bytes that are not UTF-8 cannot be [`Encoding::Text`] and become base64.

@@ -7,6 +7,7 @@ mod bench;
 mod describe;
 mod encoding;
 mod error;
+mod export;
 mod inspect;
 mod keys;
 mod load;
@@ -15,6 +16,7 @@ mod output;
 mod progress;
 mod salvage;
 mod sample;
+mod scan;
 mod tables;
 
 use clap::{Parser, Subcommand};
@@ -44,6 +46,8 @@ Examples:
   aiodb put /data/store apple red             write one pair; makes the store if there is none
   aiodb get /data/store apple                 print the value
   aiodb load /data/store words.tsv            load a file of lines KEY<tab>VALUE
+  aiodb scan /data/store --prefix app         print records in the order of their keys
+  aiodb export /data/store words.tsv          write a table to a file that load reads
   aiodb stat /data/store                      sizes, counts and what the last opening recovered
   aiodb verify /data/store                    read everything back and check it
   aiodb backup /data/store /backup/store      copy what is new into a backup repository
@@ -63,6 +67,8 @@ enum Command {
     Apply(apply::ApplyArgs),
     Sample(sample::SampleArgs),
     Get(keys::GetArgs),
+    Scan(scan::ScanArgs),
+    Export(export::ExportArgs),
     Put(keys::PutArgs),
     Del(keys::DelArgs),
     Stat(inspect::StatArgs),
@@ -100,6 +106,8 @@ fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
         Command::Apply(args) => apply::run(args, output),
         Command::Sample(args) => sample::run(args, output),
         Command::Get(args) => keys::get(args, output),
+        Command::Scan(args) => scan::run(args, output),
+        Command::Export(args) => export::run(args, output),
         Command::Put(args) => keys::put(args, output),
         Command::Del(args) => keys::del(args, output),
         Command::Stat(args) => inspect::stat(args, output),

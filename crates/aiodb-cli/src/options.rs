@@ -1,7 +1,8 @@
 //! Arguments that several commands share, and how a store is opened with them.
 
 use crate::error::CliError;
-use aiodb::{Backend, Db, Durability, IndexKind, Options, Table};
+use aiodb::merge::{Add, Append};
+use aiodb::{Backend, Db, Durability, IndexKind, MergeOperators, Options, Table};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,7 +31,9 @@ impl StoreArgs {
     /// The engine's options for a store that must be there already.
     pub fn options(&self) -> Options {
         let metrics_file = Some(self.metrics_file());
-        Options { create: false, backend: self.backend.into(), metrics_file, ..Options::default() }
+        // Tables that merge with one of the library's own operators can be read.
+        let merge_operators = MergeOperators::default().with(Add).with(Append);
+        Options { create: false, backend: self.backend.into(), metrics_file, merge_operators, ..Options::default() }
     }
 
     /// Where a command that works for long tells others what it is doing: `stat --watch` looks there.

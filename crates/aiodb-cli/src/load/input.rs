@@ -26,6 +26,15 @@ pub enum Format {
 }
 
 impl Format {
+    /// The name used on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Tsv => "tsv",
+            Format::Csv => "csv",
+            Format::Jsonl => "jsonl",
+        }
+    }
+
     /// The format that a file's extension promises.
     pub fn of_file(file: &Path) -> Option<Format> {
         match file.extension()?.to_str()?.to_ascii_lowercase().as_str() {

@@ -12,6 +12,7 @@ mod limits;
 mod load;
 mod refusals;
 mod sample;
+mod scan;
 mod tables;
 
 use serde_json::Value;

@@ -7,7 +7,7 @@ use aiodb_sim::workload::{Tables, script};
 const SEEDS: u64 = 250;
 
 /// Seeds that failed before the engine was put right, with the tables that they used.
-const FOUND_SOMETHING: [(u64, Tables); 12] = [
+const FOUND_SOMETHING: [(u64, Tables); 14] = [
     // Reclaim took the segment in which the log ended after a recovery: acknowledged writes were lost.
     (137, Tables::Hash),
     (180, Tables::Hash),
@@ -25,6 +25,10 @@ const FOUND_SOMETHING: [(u64, Tables); 12] = [
     (58, Tables::Lmdb),
     // A table was truncated between the steps of reclaim.
     (260, Tables::Hash),
+    // A segment was used again before a range delete that was due was carried out in the index.
+    (191, Tables::Any),
+    // A snapshot kept the place of a record from before it was moved.
+    (5423, Tables::Lmdb),
 ];
 
 #[test]

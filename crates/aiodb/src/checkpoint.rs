@@ -364,7 +364,7 @@ impl<D: Device> Engine<D> {
                 && self.holds.are_over(retired.hold)
                 // Asked after the holds: a range delete that was not due when the segment was retired waited for one of
                 // them, or for the checkpoint. Its entries are counted off here before another life is counted.
-                && !self.lmdb.get().is_some_and(|lmdb| lmdb.due_range().is_some())
+                && self.lmdb.get().is_none_or(|lmdb| lmdb.due_range().is_none())
         };
         let (free, kept): (Vec<_>, Vec<_>) = checkpoints.retired.drain(..).partition(is_free);
         checkpoints.retired = kept;

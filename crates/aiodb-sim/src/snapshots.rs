@@ -63,20 +63,20 @@ impl Run<'_> {
         if count == 0 {
             return Ok(());
         }
-        let kind = self.kind(table);
+        let (kind, backward) = (self.kind(table), key.is_multiple_of(2));
         let Kept { snapshot, tables, contents, moments } = &self.life().snapshots[number % count];
         let (Some(handle), Some(wanted)) = (&tables[table], &contents[table]) else { return Ok(()) };
         let (wanted, moments) = (wanted.clone(), *moments);
         let found = snapshot.get(handle, &key_bytes(key)).map(|value| cell(value.as_deref()));
         let scanned = match kind {
-            IndexKind::Lmdb => snapshot.scan(handle, options(key % 2 == 0)).and_then(collect),
+            IndexKind::Lmdb => snapshot.scan(handle, options(backward)).and_then(collect),
             IndexKind::Hash => snapshot.iterate(handle).and_then(collect),
         };
         if !matches!(found, Err(Error::SnapshotEnded)) || !self.allowed.full {
             let accepted = [wanted[key].at(moments.0), wanted[key].at(moments.1)];
             self.check_answer(found, &accepted, "a get from a snapshot")?;
         }
-        self.check_records(scanned, Some(&wanted), moments, (kind, key % 2 == 0), "a snapshot's scan")
+        self.check_records(scanned, Some(&wanted), moments, (kind, backward), "a snapshot's scan")
     }
 
     /// Ends a snapshot.

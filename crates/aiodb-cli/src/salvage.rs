@@ -16,7 +16,8 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(
     long_about = "Write everything that can be proved right in a damaged store into a new one, and list what cannot. The \
-                  newest sound version of each key is taken; deleted keys stay deleted. Indexes are not needed, nor is \
+                  newest sound version of each key is taken, with its merge operands and the time at which it \
+                  expires; deleted keys stay deleted. Indexes are not needed, nor is \
                   any other file but the segments of the log. The damaged store is only read.\n\nThe exit code is 1 if \
                   anything is lost or in doubt. A store whose indexes alone are damaged is mended by verify --rebuild.",
     after_help = "Examples:\n  aiodb salvage /data/store /data/salvaged\n  aiodb salvage /data/store /data/salvaged \
@@ -27,12 +28,16 @@ pub struct SalvageArgs {
     store: PathBuf,
     /// Directory for the new store; made if it is missing, else it must be empty
     out: PathBuf,
+    /// Another directory of a store that lies in several; one that is lost may be left out. The new store lies in one
+    #[arg(long, value_name = "DIR")]
+    also: Vec<PathBuf>,
 }
 
 /// Runs the command.
 pub fn run(args: SalvageArgs, output: &Output) -> Result<Exit, CliError> {
     let mut progress = Progress::new(output, Some(0));
-    let report = aiodb::salvage(&args.store, &args.out, &mut in_bytes(&mut progress));
+    let directories: Vec<_> = std::iter::once(&args.store).chain(&args.also).collect();
+    let report = aiodb::salvage_several(&directories, &args.out, &mut in_bytes(&mut progress));
     progress.finish();
     let report = report?;
     output.result(&to_json(&report), &to_text(&report))?;

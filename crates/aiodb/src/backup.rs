@@ -19,6 +19,7 @@ use crate::checksum::{crc32c, crc32c_append};
 use crate::engine::Engine;
 use crate::holds::Holds;
 use crate::io::{Access, AlignedBuffer, Device, Disk, File, UNIT_BYTES, WriteSync};
+use crate::log::segment::{SegmentHeader, put};
 use crate::log::{Position, Segment, State};
 use crate::manifest::{Identity, Manifest, damage_error, read_file};
 use crate::{Backend, Db, Error, Result};
@@ -117,11 +118,13 @@ struct Wanted<'a, D: Device> {
 }
 
 impl<D: Device> Engine<D> {
+    /// The store's identity as that of one directory, whatever it lies in: as what is restored has it.
     fn identity(&self) -> Result<Identity> {
         let path = self.root.join("STORE");
         let bytes = read_file(&self.device, &path)?.unwrap_or_default();
         let advice = "the store's identity is damaged: restore the file from a backup";
-        Identity::decode(&bytes).map_err(|damage| damage_error(&path, 0, damage, advice))
+        let decoded = Identity::decode(&bytes).map_err(|damage| damage_error(&path, 0, damage, advice))?;
+        Ok(Identity { ordinal: 0, count: 1, ..decoded })
     }
 
     fn capture(&self) -> Result<Captured<D::File>> {
@@ -273,7 +276,8 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
                 current = Some(Target::open(&self.repository, life, plan)?);
             }
             let target = current.as_mut().expect("a job's first piece comes first");
-            target.write(offset, bytes)?;
+            let header = (offset == 0).then(|| in_one_directory(bytes)).flatten();
+            target.write(offset, header.as_deref().unwrap_or(bytes))?;
             if offset + bytes.len() as u64 == jobs[job].to {
                 segments[*position].checksum = target.finish()?;
             }
@@ -305,6 +309,9 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
             let (mut here, mut there) = (AlignedBuffer::new(UNIT_BYTES), AlignedBuffer::new(UNIT_BYTES));
             let read = wanted.segment.file.read_at(&mut here, offset);
             read.map_err(|e| Error::io("read", &source_path, &e))?;
+            if offset == 0 {
+                here = in_one_directory(&here).unwrap_or(here);
+            }
             file.read_at(&mut there, offset).map_err(|e| Error::io("read", &path, &e))?;
             if here[..] != there[..] {
                 return Err(Error::OtherStore { path: self.repository.root.clone() });
@@ -366,6 +373,16 @@ impl<'a, T: Device> Target<'a, T> {
         self.file.sync().map_err(|e| Error::io("flush", &self.path, &e))?;
         Ok(self.checksum)
     }
+}
+
+/// The first bytes of a segment with a header that says that the store lies in one directory, as what is restored does;
+/// `None` if they say so already. So it does not matter which of the two later backups are of.
+fn in_one_directory(bytes: &[u8]) -> Option<AlignedBuffer> {
+    let header = SegmentHeader::decode(bytes).ok().filter(|header| header.directories > 1)?;
+    let mut changed = AlignedBuffer::new(bytes.len());
+    changed.copy_from_slice(bytes);
+    put(&mut changed, 0, &SegmentHeader { directories: 1, ..header }.encode());
+    Some(changed)
 }
 
 /// A full disk on the side that is written to.

@@ -81,7 +81,7 @@ pub use metrics::{Distribution, Metrics};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Bug, plant};
 pub use reader::{Got, Reader};
-pub use salvage::{DoubtfulKey, LostRegion, SalvageReport, salvage};
+pub use salvage::{DoubtfulKey, LostRegion, SalvageReport, salvage, salvage_several};
 pub use scan::{Scan, ScanOptions};
 pub use sequence::Sequence;
 pub use snapshot::Snapshot;

@@ -12,17 +12,16 @@ mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::commit::PENDING_BUFFERS;
 use crate::index::Location;
 use crate::io::{Device, Disk, UNIT_BYTES};
-use crate::log::batch::BatchView;
 use crate::log::record::{Chunk, Form, Kind, Record, decode_chunks};
 use crate::log::segment::{BATCH_MOVES, HEADER_BYTES, PendingHeader, Seed};
 use crate::{Db, Durability, Error, Options, Result};
 use scan::{Bytes, Item};
 use source::{Source, Tables};
-use versions::{Operand, Place, Versions};
+use versions::{Operand, Versions};
 use writer::Writer;
 
 /// More than this is counted, not listed.
@@ -105,10 +104,21 @@ pub fn salvage(
     out: impl AsRef<Path>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<SalvageReport> {
-    let (root, out) = (store.as_ref(), out.as_ref());
-    let _lock = refuse_open_store(root)?;
+    salvage_several(&[store], out, progress)
+}
+
+/// Like [`salvage`] for a store that lies in several directories, given in any order. One that is lost may be left out:
+/// the report says what is missing then. The new store lies in one directory. Fails with [`Error::Directory`] if one
+/// belongs to another store.
+pub fn salvage_several<P: AsRef<Path>>(
+    directories: &[P],
+    out: impl AsRef<Path>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<SalvageReport> {
+    let (directories, out) = (directories.iter().map(AsRef::as_ref).collect::<Vec<&Path>>(), out.as_ref());
+    let _locks = directories.iter().map(|directory| refuse_open_store(directory)).collect::<Result<Vec<_>>>()?;
     let mut report = SalvageReport::default();
-    let source = Source::open(Disk::plain(), root, &mut report)?;
+    let source = Source::open(Disk::plain(), &directories, &mut report)?;
     refuse_occupied(out)?;
     let mut salvage = Salvage {
         tables: Tables::new(source.manifest.as_ref()),
@@ -166,8 +176,8 @@ struct Salvage<D: Device> {
     last_batch: Option<(u64, u32)>,
     /// The latest time that anything says, in milliseconds since 1970.
     time_ms: u64,
-    /// Pending files that hold what the log lacks.
-    pending: Vec<(PendingHeader, Vec<u8>)>,
+    /// Which of the pending batches hold what the log lacks.
+    pending: Vec<usize>,
 }
 
 impl<D: Device> Salvage<D> {
@@ -200,7 +210,7 @@ impl<D: Device> Salvage<D> {
         match item {
             Item::Record(found) => {
                 report.records += 1;
-                self.find_record(&found.record, Some(found.location), segment.value_of(&found));
+                self.find_record(&found.record, found.location, segment.value_of(&found));
             }
             Item::Batch { number, checksum, time_ms } => {
                 self.time_ms = self.time_ms.max(time_ms);
@@ -223,17 +233,15 @@ impl<D: Device> Salvage<D> {
     }
 
     /// Notes what a record says. Every kind of record is dealt with here.
-    fn find_record(&mut self, record: &Record<'_>, location: Option<Location>, value: Option<&[u8]>) {
+    fn find_record(&mut self, record: &Record<'_>, location: Location, value: Option<&[u8]>) {
         match (record.kind, value) {
             (Kind::Delete, _) => self.versions.note_base(record, true),
             (Kind::Put, Some(value)) if !record.form.chunked || self.chunks_are_sound(value) => {
                 self.versions.note_base(record, false);
             }
-            (Kind::Merge, Some(value)) => {
-                let in_log = |location| Place::Log(location, record.separate.map(|separate| separate.checksum));
-                let place = location.map_or_else(|| Place::Pending(value.to_vec()), in_log);
+            (Kind::Merge, Some(_)) => {
                 self.tables.note_merge(record.table);
-                self.versions.note_operand(record, place);
+                self.versions.note_operand(record, location);
             }
             (Kind::Put | Kind::Merge, _) => self.versions.lose(record.table, record.key, record.sequence),
             (Kind::RangeDelete, _) => self.versions.note_range(record),
@@ -250,26 +258,23 @@ impl<D: Device> Salvage<D> {
     /// Records that were acknowledged but not in the log when the process died. Pending files of an earlier time are
     /// told by the numbers of their batches.
     fn find_pending(&mut self, report: &mut SalvageReport) {
-        for number in 0..PENDING_BUFFERS {
-            let Some(bytes) = self.source.read_pending(number) else { continue };
-            let Some(Ok(header)) = bytes.get(..HEADER_BYTES).map(PendingHeader::decode) else { continue };
-            let later = self.last_batch.is_none_or(|(last, _)| header.number > last);
-            let wanted = later || self.damaged_batches.contains(&header.number);
-            let ours = self.source.store.is_none_or(|store| store == header.store);
-            if ours && wanted && header.flags & BATCH_MOVES == 0 && bytes.len() > UNIT_BYTES {
-                self.pending.push((header, bytes));
+        let pending = Arc::clone(&self.source.pending);
+        for (position, batch) in pending.iter().enumerate() {
+            let number = batch.header.number;
+            let later = self.last_batch.is_none_or(|(last, _)| number > last);
+            let wanted = later || self.damaged_batches.contains(&number);
+            if wanted && batch.header.flags & BATCH_MOVES == 0 {
+                self.pending.push(position);
             }
         }
-        let pending = std::mem::take(&mut self.pending);
-        for (header, bytes) in &pending {
-            let view = pending_view(header, bytes);
+        for &position in &self.pending.clone() {
+            let view = pending[position].view();
             for found in view.records() {
                 report.records += 1;
-                self.find_record(&found.record, None, view.value(&found));
+                self.find_record(&found.record, found.location, view.value(&found));
             }
-            self.sound_batches.insert(header.number);
+            self.sound_batches.insert(view.number);
         }
-        self.pending = pending;
     }
 
     /// After the last checkpoint every batch must be there.
@@ -310,8 +315,9 @@ impl<D: Device> Salvage<D> {
             done += bytes.len() as u64;
             progress(done, total);
         }
-        for (header, bytes) in std::mem::take(&mut self.pending) {
-            let view = pending_view(&header, &bytes);
+        let pending = Arc::clone(&self.source.pending);
+        for position in std::mem::take(&mut self.pending) {
+            let view = pending[position].view();
             for found in view.records() {
                 self.write_put(&mut writer, &found.record, view.value(&found))?;
             }
@@ -342,14 +348,10 @@ impl<D: Device> Salvage<D> {
 
     /// Writes the operands, after all that they are applied to.
     fn write_operands(&mut self, writer: &mut Writer<'_>) -> Result<()> {
-        for Operand { table, key, form, place } in self.versions.take_operands() {
+        for Operand { table, key, form, location, checksum } in self.versions.take_operands() {
             let Some((name, settings)) = self.tables.find(table) else { continue };
-            let value = match place {
-                Place::Pending(value) => Some(value),
-                Place::Log(location, checksum) => self.source.read_value(location, checksum),
-            };
             // It could be read a moment ago.
-            let Some(value) = value else { continue };
+            let Some(value) = self.source.read_value(location, checksum) else { continue };
             writer.copy(Kind::Merge, (table, &name, &settings), &key, form, &value)?;
             self.count_written(writer, table, &key, name);
         }
@@ -385,10 +387,4 @@ impl<D: Device> Salvage<D> {
         }
         report.older_than_damage = self.versions.written_before(self.lost_below);
     }
-}
-
-fn pending_view<'a>(header: &PendingHeader, bytes: &'a [u8]) -> BatchView<'a> {
-    let seed = Seed::new(&header.store, header.segment, header.life);
-    let (segment, offset, number) = (header.segment, header.offset, header.number);
-    BatchView { bytes: &bytes[UNIT_BYTES..], seed, segment, offset, number }
 }

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use aiodb::{BackupOptions, Batch, Db, Durability, Error, IndexKind, Options, Repository, Table};
 use support::{
-    KINDS, Known, Mount, assert_get, copy_tree, damage, open, quiet, refusal, scratch, small, upkeep, value,
+    KINDS, Known, Mount, Varied, assert_get, copy_tree, damage, merging, open, quiet, refusal, scratch, small, upkeep,
+    value,
 };
 use tempfile::TempDir;
 
@@ -209,6 +210,86 @@ fn a_chain_of_backups_keeps_every_state() {
             assert!(damage(&db).is_empty(), "point {point}: a check finds no damage, but {:?}", damage(&db));
             assert_eq!(db.tables().len(), 2);
         }
+    }
+}
+
+#[test]
+fn operands_expiry_and_deleted_ranges_come_back() {
+    for kind in KINDS {
+        let (directory, repository) = (scratch(), scratch());
+        let options = Options { segment_bytes: 256 << 10, ..merging() };
+        let db = Db::open(directory.path(), options).expect("a store can be made");
+        let mut rng = fastrand::Rng::with_seed(23);
+        let mut varied = Varied::new(&db, "t", kind);
+        let (mut states, mut snapshots) = (Vec::new(), Vec::new());
+        for round in 0..8 {
+            varied.change(&mut rng, 400);
+            if round % 3 == 1 {
+                upkeep(&db);
+                varied.change(&mut rng, 60);
+            }
+            // Each snapshot keeps what a backup must not take for current.
+            snapshots.push(db.snapshot().expect("a snapshot can be taken"));
+            if round == 5 {
+                snapshots.clear();
+            }
+            let report = back_up(&db, repository.path());
+            states.push((report.point.number, varied.clone()));
+        }
+        varied.change(&mut rng, 400);
+        let (_directory, now) = (directory, varied);
+        now.check(&db, "the original goes on");
+        for (point, varied) in states {
+            let directory = restore(repository.path(), Some(point));
+            let when = format!("{}: point {point}", kind.name());
+            for rebuild_index in [false, true] {
+                let options = Options { create: false, rebuild_index, ..merging() };
+                let db = Db::open(directory.path(), options).expect("a restored store can be opened");
+                varied.check(&db, &when);
+                assert!(damage(&db).is_empty(), "{when}: a check finds no damage, but {:?}", damage(&db));
+                db.close().expect("a restored store can be closed");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_store_of_several_directories_is_restored_into_one() {
+    for kind in KINDS {
+        let (directories, repository) = (support::scratches(3), scratch());
+        let paths: Vec<_> = directories.iter().map(TempDir::path).collect();
+        let (db, table) = support::open_several(&paths, kind, &quiet());
+        let put = |table: &Table, round: u64| {
+            for number in 0..150u64 {
+                table.put(&number.to_be_bytes(), &value(number + 1000 * round, 30_000)).expect("a put works");
+            }
+        };
+        let check = |db: &Db, round: u64, when: &str| {
+            let table = db.table("t").expect("the table is there");
+            for number in 0..150u64 {
+                assert_get(&table, &number.to_be_bytes(), Some(&value(number + 1000 * round, 30_000)), when);
+            }
+        };
+        put(&table, 1);
+        back_up(&db, repository.path());
+        let (copy, restored) = restored(repository.path(), 1);
+        check(&restored, 1, "restored");
+        assert!(damage(&restored).is_empty(), "{:?}", damage(&restored));
+        put(&restored.table("t").expect("the table is there"), 2);
+        restored.checkpoint().expect("a checkpoint can be made");
+        restored.close().expect("a restored store can be closed");
+        let restored = reopen(copy.path());
+        check(&restored, 2, "after the restored store was used");
+        // Both go on in the same repository.
+        let second = back_up(&restored, repository.path()).point.number;
+        put(&table, 3);
+        let third = back_up(&db, repository.path()).point.number;
+        for (point, round) in [(1, 1), (second, 2), (third, 3)] {
+            let (_directory, db) = self::restored(repository.path(), point);
+            check(&db, round, &format!("{}: point {point}", kind.name()));
+        }
+        let opened = Repository::open(repository.path()).expect("the repository can be opened");
+        assert!(opened.verify(&mut |_, _| {}).expect("it can be checked").damage.is_empty());
     }
 }
 

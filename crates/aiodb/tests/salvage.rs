@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use aiodb::{Db, Durability, Error, IndexKind, SalvageReport, salvage};
-use support::{KINDS, Known, copy_tree, open, quiet, refusal, scratch, segment_files, upkeep, value};
+use aiodb::{Db, Durability, Error, IndexKind, Options, SalvageReport, salvage, salvage_several};
+use support::{KINDS, Known, Varied, copy_tree, merging, open, quiet, refusal, scratch, segment_files, upkeep, value};
 use tempfile::TempDir;
 
 const UNIT: usize = 4096;
@@ -277,6 +277,96 @@ fn what_was_deleted_and_reclaimed_stays_away() {
         let report = salvage(copy.path(), out.path(), &mut |_, _| {}).expect("it can be salvaged");
         assert!(report.is_complete(), "{report:?}");
         known.check(&Db::open(out.path(), quiet()).expect("the new store can be opened"), kind.name());
+    }
+}
+
+#[test]
+fn operands_expiry_and_deleted_ranges_come_out() {
+    for kind in KINDS {
+        for with_reclaim in [false, true] {
+            let directory = scratch();
+            let options = Options { segment_bytes: 256 << 10, ..merging() };
+            let db = Db::open(directory.path(), options).expect("a store can be made");
+            let mut rng = fastrand::Rng::with_seed(29);
+            let mut varied = Varied::new(&db, "t", kind);
+            for _ in 0..6 {
+                varied.change(&mut rng, 300);
+                if with_reclaim {
+                    upkeep(&db);
+                }
+            }
+            varied.change(&mut rng, 50);
+            let what = format!("{}, reclaim: {with_reclaim}", kind.name());
+            assert_eq!(db.stats().bytes_moved_by_reclaim > 0, with_reclaim, "{what}");
+            let copy = scratch();
+            copy_tree(directory.path(), copy.path());
+            let check = |out: &Path, what: &str| {
+                // Whoever salvages need not know the operator; whoever reads does.
+                let db = Db::open(out, merging()).expect("the new store can be opened");
+                varied.check(&db, what);
+                assert!(support::damage(&db).is_empty(), "{what}: the new store is sound");
+            };
+            let out = scratch();
+            let report = salvage(copy.path(), out.path(), &mut |_, _| {}).expect("it can be salvaged");
+            assert!(report.is_complete(), "{what}: {report:?}");
+            check(out.path(), &what);
+            if !with_reclaim {
+                ["MANIFEST", "MANIFEST.copy"].iter().for_each(|name| remove(copy.path().join(name)));
+                let out = scratch();
+                salvage(copy.path(), out.path(), &mut |_, _| {}).expect("it can be salvaged");
+                check(out.path(), &format!("{what}, no manifest"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_store_of_several_directories_comes_out_as_far_as_they_are_there() {
+    for kind in KINDS {
+        let directories = support::scratches(3);
+        let paths: Vec<_> = directories.iter().map(TempDir::path).collect();
+        let (_db, table) = support::open_several(&paths, kind, &quiet());
+        for number in 0..150u64 {
+            let durability = if number % 20 == 0 { Durability::Sync } else { Durability::None };
+            table.put_with(&number.to_be_bytes(), &value(number, 30_000), durability).expect("a put works");
+        }
+        let copies = support::scratches(3);
+        paths.iter().zip(&copies).for_each(|(path, copy)| copy_tree(path, copy.path()));
+        let [a, b, c] = [0, 1, 2].map(|ordinal: usize| copies[ordinal].path());
+        let salvaged = |given: &[&Path]| {
+            let out = scratch();
+            let report = salvage_several(given, out.path(), &mut |_, _| {}).expect("it can be salvaged");
+            let db = Db::open(out.path(), quiet()).expect("the new store lies in one directory");
+            // Without the first directory and its manifest nothing says the name.
+            let table = db.table(&db.tables()[0].0).expect("the table is there");
+            let sound = |number: &u64| match table.get(&number.to_be_bytes()).expect("a get works") {
+                Some(found) => {
+                    support::assert_value(Some(&found), Some(&value(*number, 30_000)), "what comes out");
+                    true
+                }
+                None => false,
+            };
+            ((0..150).filter(sound).count(), report)
+        };
+        let (found, report) = salvaged(&[b, c, a]);
+        assert!(found == 150 && report.is_complete(), "{}: {found} {report:?}", kind.name());
+        for given in [[a, b], [b, c], [a, c]] {
+            let (found, report) = salvaged(&given);
+            assert!((50..150).contains(&found), "{}: {found}", kind.name());
+            assert!(report.notes.iter().any(|note| note.contains("3 directories, of which 2")), "{report:?}");
+        }
+        remove(c.join("STORE"));
+        ["MANIFEST", "MANIFEST.copy", "STORE"].iter().for_each(|name| remove(a.join(name)));
+        let (found, report) = salvaged(&[c, a, b]);
+        assert!(found == 150 && !report.is_complete(), "{}: {found} {report:?}", kind.name());
+        let other = scratch();
+        drop(open(other.path(), kind, &quiet()));
+        remove(other.path().join("log"));
+        fs::create_dir(other.path().join("log")).expect("a directory can be made");
+        for (given, what) in [([b, b], "a directory twice"), ([b, other.path()], "another store's directory")] {
+            let error = refusal(salvage_several(&given, scratch().path(), &mut |_, _| {}), what);
+            assert!(matches!(error, Error::Directory { .. }), "{what}: {error}");
+        }
     }
 }
 

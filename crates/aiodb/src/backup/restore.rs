@@ -177,9 +177,6 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
             }
             let (file, path, checksum) = current.as_mut().expect("a job's first piece comes first");
             file.write_at(bytes, offset, WriteSync::Later).map_err(|e| Error::io("write", &*path, &e))?;
-            if offset == 0 {
-                rewrite_header(file, bytes).map_err(|e| Error::io("write", &*path, &e))?;
-            }
             *checksum = crc32c_append(*checksum, bytes);
             let end = offset + bytes.len() as u64;
             if end == segments[job].length {
@@ -270,15 +267,4 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
         let path = self.root.join(name);
         self.device.sync_dir(&path).map_err(|e| Error::io("flush", &path, &e))
     }
-}
-
-/// Says in a segment's header that its store lies in one directory, if it was another number.
-fn rewrite_header<F: File>(file: &F, first: &[u8]) -> std::io::Result<()> {
-    let Some(header) = SegmentHeader::decode(first).ok().filter(|header| header.directories != 1) else {
-        return Ok(());
-    };
-    let mut unit = AlignedBuffer::new(UNIT_BYTES);
-    unit.copy_from_slice(&first[..UNIT_BYTES]);
-    put(&mut unit, 0, &SegmentHeader { directories: 1, ..header }.encode());
-    file.write_at(&unit, 0, WriteSync::Later)
 }

@@ -2,16 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::scan::seed_without_header;
 use super::{LostRegion, SalvageReport};
 use crate::catalog::Settings;
+use crate::commit::PENDING_BUFFERS;
 use crate::index::Location;
 use crate::io::{Access, Device, File, UNIT_BYTES};
+use crate::log::batch::BatchView;
 use crate::log::record::{Chunk, Kind, Record};
-use crate::log::segment::{Damage, HEADER_BYTES, Seed, SegmentHeader, u32_at};
+use crate::log::segment::{Damage, HEADER_BYTES, PendingHeader, Seed, SegmentHeader, u32_at};
 use crate::manifest::{Identity, Manifest, damage_error, read_file};
-use crate::{Compression, Error, IndexKind, Result};
+use crate::{Compression, DirectoryFault, Error, IndexKind, Result};
 
 /// The name of a merge operator that nothing names.
 pub(super) const UNKNOWN_OPERATOR: &str = "unknown";
@@ -25,32 +28,72 @@ pub(super) struct SourceSegment {
     pub(super) known_end: u64,
 }
 
+/// A batch that may not have come into the log.
+pub(super) struct Pending {
+    pub(super) header: PendingHeader,
+    bytes: Vec<u8>,
+}
+
+impl Pending {
+    pub(super) fn view(&self) -> BatchView<'_> {
+        let PendingHeader { segment, offset, life, number, .. } = self.header;
+        let seed = Seed::new(&self.header.store, segment, life);
+        BatchView { bytes: &self.bytes[UNIT_BYTES..], seed, segment, offset, number }
+    }
+}
+
+/// A value, if these bytes at its location are right.
+fn sound_value(seed: Seed, location: Location, bytes: &[u8], checksum: Option<u32>) -> Option<Vec<u8>> {
+    match checksum {
+        Some(checksum) => {
+            let sound = bytes.len() == location.length as usize && seed.checksum_at(location.offset, bytes) == checksum;
+            sound.then(|| bytes.to_vec())
+        }
+        None => Record::decode(bytes, seed, location.offset).map(|record| record.value.to_vec()),
+    }
+}
+
 /// A damaged store.
 pub(super) struct Source<D: Device> {
     device: D,
-    pub(super) root: PathBuf,
+    directories: Vec<PathBuf>,
+    /// The files of all segments.
+    paths: BTreeMap<u32, PathBuf>,
     pub(super) manifest: Option<Manifest>,
     /// The store's id, if anything says it.
     pub(super) store: Option<[u8; 16]>,
     pub(super) segment_bytes: Option<u64>,
     pub(super) segments: Vec<SourceSegment>,
+    pub(super) pending: Arc<Vec<Pending>>,
     /// Whether the manifest lists a segment that is not there.
     pub(super) lacks_segments: bool,
 }
 
 impl<D: Device> Source<D> {
     /// Reads identity, manifest and segment headers, and notes what of them is lost.
-    pub(super) fn open(device: D, root: &Path, report: &mut SalvageReport) -> Result<Source<D>> {
-        let log = root.join("log");
-        let names = device.list(&log).map_err(|_| Error::NoStore { path: root.to_path_buf() })?;
-        let numbers: Vec<u32> = names.iter().filter_map(|name| name.strip_suffix(".seg")?.parse().ok()).collect();
+    pub(super) fn open(device: D, directories: &[&Path], report: &mut SalvageReport) -> Result<Source<D>> {
+        let mut paths = BTreeMap::new();
+        for directory in directories {
+            let log = directory.join("log");
+            let names = device.list(&log).map_err(|_| Error::NoStore { path: directory.to_path_buf() })?;
+            for name in names {
+                let Some(number) = name.strip_suffix(".seg").and_then(|number| number.parse().ok()) else { continue };
+                if let Some(other) = paths.insert(number, log.join(name)) {
+                    let fault = DirectoryFault::Twice { other };
+                    return Err(Error::Directory { path: directory.to_path_buf(), fault });
+                }
+            }
+        }
+        let numbers: Vec<u32> = paths.keys().copied().collect();
         let mut source = Source {
             device,
-            root: root.to_path_buf(),
+            directories: directories.iter().map(|directory| directory.to_path_buf()).collect(),
+            paths,
             manifest: None,
             store: None,
             segment_bytes: None,
             segments: Vec::new(),
+            pending: Arc::default(),
             lacks_segments: false,
         };
         let (mut headers, mut newer) = (BTreeMap::new(), None);
@@ -58,11 +101,6 @@ impl<D: Device> Source<D> {
             let path = source.segment_path(number);
             let unit = source.read_start(&path)?;
             match SegmentHeader::decode(&unit) {
-                Ok(header) if header.directories > 1 => {
-                    let value = root.display().to_string();
-                    let allowed = "only a store in one directory can be salvaged";
-                    return Err(Error::Option { option: "source", value, allowed });
-                }
                 Ok(header) if header.segment == number => drop(headers.insert(number, Some(header))),
                 Err(damage @ Damage::Newer(_)) => {
                     newer = Some(damage_error(&path, 0, damage, ""));
@@ -83,11 +121,22 @@ impl<D: Device> Source<D> {
             return Err(newer);
         }
         source.choose_segments(headers, report)?;
+        source.pending = Arc::new(source.read_pending());
         Ok(source)
     }
 
+    /// A segment's file, or where it should be if it is missing.
     fn segment_path(&self, number: u32) -> PathBuf {
-        self.root.join("log").join(format!("{number:08}.seg"))
+        let missing = || self.directories[0].join("log").join(format!("{number:08}.seg"));
+        self.paths.get(&number).cloned().unwrap_or_else(missing)
+    }
+
+    /// A file by its name in whichever directory has it, as `decode` sees it.
+    fn find_file<T>(&self, name: &str, decode: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+        self.directories.iter().find_map(|directory| {
+            let bytes = read_file(&self.device, &directory.join(name)).ok()??;
+            decode(&bytes)
+        })
     }
 
     /// The bytes of a segment's header, fewer if the file is shorter.
@@ -110,10 +159,15 @@ impl<D: Device> Source<D> {
         Ok(read_file(&self.device, &segment.path)?.unwrap_or_default())
     }
 
-    /// A pending file, if it is there.
-    pub(super) fn read_pending(&self, number: usize) -> Option<Vec<u8>> {
-        let path = self.root.join("pending").join(number.to_string());
-        read_file(&self.device, &path).ok().flatten()
+    /// What lay ready to be written, or had been, when the process died.
+    fn read_pending(&self) -> Vec<Pending> {
+        let batch = |number: usize| {
+            let bytes = self.find_file(&format!("pending/{number}"), |bytes| Some(bytes.to_vec()))?;
+            let header = PendingHeader::decode(bytes.get(..HEADER_BYTES)?).ok()?;
+            let ours = self.store.is_none_or(|store| store == header.store) && bytes.len() > UNIT_BYTES;
+            ours.then_some(Pending { header, bytes })
+        };
+        (0..PENDING_BUFFERS).filter_map(batch).collect()
     }
 
     /// A part of a large value, if it checks out.
@@ -121,22 +175,23 @@ impl<D: Device> Source<D> {
         self.read_value(chunk.location, Some(chunk.checksum))
     }
 
-    /// The value at a location: with a checksum that is all of it, else it is a whole record's. `None` if it does not
-    /// check out.
+    /// The value at a location, in the log or in a pending batch: with a checksum that is all of it, else it is a whole
+    /// record's. `None` if it does not check out.
     pub(super) fn read_value(&self, location: Location, checksum: Option<u32>) -> Option<Vec<u8>> {
-        let Location { segment, offset, length } = location;
-        let segment = self.segments.iter().find(|found| found.number == segment)?;
+        self.read_logged(location, checksum).or_else(|| {
+            self.pending.iter().map(Pending::view).filter(|view| view.segment == location.segment).find_map(|view| {
+                let bytes = view.slice(location)?;
+                sound_value(view.seed, location, bytes, checksum)
+            })
+        })
+    }
+
+    fn read_logged(&self, location: Location, checksum: Option<u32>) -> Option<Vec<u8>> {
+        let segment = self.segments.iter().find(|found| found.number == location.segment)?;
         let file = self.device.open(&segment.path, Access::READ).ok()?;
-        let mut bytes = vec![0; length as usize];
-        let read = file.read_at(&mut bytes, u64::from(offset)).ok()?;
-        bytes.truncate(read);
-        match checksum {
-            Some(checksum) => {
-                let sound = read == length as usize && segment.seed.checksum_at(offset, &bytes) == checksum;
-                sound.then_some(bytes)
-            }
-            None => Record::decode(&bytes, segment.seed, offset).map(|record| record.value.to_vec()),
-        }
+        let mut bytes = vec![0; location.length as usize];
+        let read = file.read_at(&mut bytes, u64::from(location.offset)).ok()?;
+        sound_value(segment.seed, location, &bytes[..read], checksum)
     }
 
     /// This machine's clock, in milliseconds since 1970.
@@ -150,12 +205,28 @@ impl<D: Device> Source<D> {
         headers: &BTreeMap<u32, Option<SegmentHeader>>,
         report: &mut SalvageReport,
     ) -> Result<()> {
-        let path = self.root.join("STORE");
-        let bytes = read_file(&self.device, &path)?.unwrap_or_default();
-        match Identity::decode(&bytes) {
-            Ok(identity) => (self.store, self.segment_bytes) = (Some(identity.store), Some(identity.segment_bytes)),
-            Err(_) => {
-                report.notes.push("STORE is lost or damaged: the store's id is taken from its other files".into());
+        let mut identity: Option<Identity> = None;
+        for directory in &self.directories {
+            let path = directory.join("STORE");
+            let bytes = read_file(&self.device, &path)?.unwrap_or_default();
+            match (Identity::decode(&bytes), identity) {
+                (Ok(other), Some(first)) if other.store != first.store => {
+                    return Err(Error::Directory { path: directory.clone(), fault: DirectoryFault::Foreign });
+                }
+                (Ok(found), _) => identity = Some(found),
+                (Err(_), _) => {
+                    let path = path.display();
+                    report.notes.push(format!("{path} is lost or damaged: what it says is taken from other files"));
+                }
+            }
+        }
+        let mut count = headers.values().flatten().map(|header| usize::from(header.directories)).max().unwrap_or(1);
+        match identity {
+            Some(identity) => {
+                (self.store, self.segment_bytes) = (Some(identity.store), Some(identity.segment_bytes));
+                count = usize::from(identity.count);
+            }
+            None => {
                 let mut votes: BTreeMap<([u8; 16], u64), usize> = BTreeMap::new();
                 for header in headers.values().flatten() {
                     *votes.entry((header.store, header.segment_bytes)).or_default() += 1;
@@ -165,30 +236,32 @@ impl<D: Device> Source<D> {
                 self.store = self.store.or_else(|| self.store_of_manifest());
             }
         }
+        let given = self.directories.len();
+        if given < count {
+            report.notes.push(format!("the store lies in {count} directories, of which {given} were given"));
+            self.lacks_segments = true;
+        }
         Ok(())
     }
 
     /// A manifest that checks out says which store it is of.
     fn store_of_manifest(&self) -> Option<[u8; 16]> {
         ["MANIFEST", "MANIFEST.copy"].into_iter().find_map(|name| {
-            let bytes = read_file(&self.device, &self.root.join(name)).ok()??;
-            let store = bytes.get(16..32)?.try_into().ok()?;
-            Manifest::decode(&bytes, &store).is_ok().then_some(store)
+            self.find_file(name, |bytes| {
+                let store = bytes.get(16..32)?.try_into().ok()?;
+                Manifest::decode(bytes, &store).is_ok().then_some(store)
+            })
         })
     }
 
     fn read_manifest(&mut self, report: &mut SalvageReport) -> Result<()> {
         let Some(store) = self.store else { return Ok(()) };
         for name in ["MANIFEST", "MANIFEST.copy"] {
-            let path = self.root.join(name);
-            let bytes = read_file(&self.device, &path)?.unwrap_or_default();
-            match Manifest::decode(&bytes, &store) {
-                Ok(manifest) => {
-                    self.manifest = Some(manifest);
-                    return Ok(());
-                }
-                Err(_) => report.notes.push(format!("{name} is lost or damaged")),
+            self.manifest = self.find_file(name, |bytes| Manifest::decode(bytes, &store).ok());
+            if self.manifest.is_some() {
+                return Ok(());
             }
+            report.notes.push(format!("{name} is lost or damaged"));
         }
         report.notes.push(
             "without a manifest nothing says which segments had been given up: deleted records may be back, \

@@ -20,15 +20,9 @@ pub(super) struct Operand {
     pub(super) table: u32,
     pub(super) key: Box<[u8]>,
     pub(super) form: Form,
-    pub(super) place: Place,
-}
-
-/// Where an operand's value is.
-pub(super) enum Place {
-    /// In the log; for a separate value its checksum.
-    Log(Location, Option<u32>),
-    /// In a batch that the log lacks.
-    Pending(Vec<u8>),
+    pub(super) location: Location,
+    /// Of a separate value.
+    pub(super) checksum: Option<u32>,
 }
 
 /// A version that is known to have been written but cannot be read.
@@ -70,12 +64,14 @@ impl Versions {
     }
 
     /// Notes an operand that is sound.
-    pub(super) fn note_operand(&mut self, record: &Record<'_>, place: Place) {
+    pub(super) fn note_operand(&mut self, record: &Record<'_>, location: Location) {
         let identity = identify(record.table, record.key);
         let base = self.bases.entry(identity).or_insert(Base { sequence: 0, deleted: true, written: false });
         if base.sequence < record.sequence {
             let (table, key, form) = (record.table, record.key.into(), record.form);
-            self.operands.entry((record.sequence, identity)).or_insert(Operand { table, key, form, place });
+            let checksum = record.separate.map(|separate| separate.checksum);
+            let operand = Operand { table, key, form, location, checksum };
+            self.operands.entry((record.sequence, identity)).or_insert(operand);
         }
     }
 

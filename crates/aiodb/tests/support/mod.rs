@@ -5,10 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use aiodb::{Backend, Db, Durability, Error, IndexKind, Options, Step, Table};
+use aiodb::merge::Append;
+use aiodb::{
+    Backend, Compression, Db, Durability, Error, IndexKind, MergeOperators, Options, Step, Table, TableOptions,
+    WriteOptions,
+};
 use tempfile::TempDir;
 
 /// Both kinds of index.
@@ -336,6 +341,88 @@ impl Known {
         }
         for (key, value) in &self.contents {
             assert_get(&table, key, Some(value), when);
+        }
+    }
+}
+
+/// Options for a small store whose tables can merge.
+pub fn merging() -> Options {
+    Options { merge_operators: MergeOperators::default().with(Append), ..quiet() }
+}
+
+/// A key's put with the time at which it expires, and its operands since.
+type Pile = (Option<(Vec<u8>, Option<u64>)>, Vec<u8>);
+
+/// A table that merges, compresses, expires and deletes ranges, and what it must hold.
+#[derive(Clone)]
+pub struct Varied {
+    /// The table.
+    pub table: Table,
+    piles: BTreeMap<Vec<u8>, Pile>,
+}
+
+impl Varied {
+    /// A new table.
+    pub fn new(db: &Db, name: &str, kind: IndexKind) -> Varied {
+        let options = TableOptions { kind, compression: Compression::Lz4, merge: Some("append".into()) };
+        let table = db.create_table_with(name, options).expect("a table can be made");
+        Varied { table, piles: BTreeMap::new() }
+    }
+
+    fn key(number: u64) -> Vec<u8> {
+        format!("key {number:02}").into_bytes()
+    }
+
+    /// Writes of all kinds at random.
+    pub fn change(&mut self, rng: &mut fastrand::Rng, operations: usize) {
+        let none = WriteOptions::from(Durability::None);
+        for _ in 0..operations {
+            let key = Self::key(rng.u64(..60));
+            let length = match rng.u8(..60) {
+                0 => rng.usize(270_000..400_000),
+                1..15 => rng.usize(1280..5000),
+                _ => rng.usize(..300),
+            };
+            let bytes = if rng.bool() { value(rng.u64(..), length) } else { vec![rng.u8(..); length] };
+            match rng.u8(..20) {
+                0..8 => {
+                    // Long ago, or not in this test's time.
+                    let expires = [None, None, NonZeroU64::new(1), NonZeroU64::new(u64::MAX)][rng.usize(..4)];
+                    let options = WriteOptions { expires_ms: expires, ..none };
+                    self.table.put_with(&key, &bytes, options).expect("a put works");
+                    self.piles.insert(key, (Some((bytes, expires.map(NonZeroU64::get))), Vec::new()));
+                }
+                8..16 => {
+                    let operand = &[&b"+"[..], &bytes[..length.min(2000)]].concat()[..];
+                    self.table.merge_with(&key, operand, none).expect("a merge works");
+                    self.piles.entry(key).or_default().1.extend_from_slice(operand);
+                }
+                16..19 => {
+                    self.table.delete_with(&key, Durability::None).expect("a delete works");
+                    self.piles.remove(&key);
+                }
+                _ if self.table.kind() == IndexKind::Lmdb && rng.u8(..4) == 0 => {
+                    let from = rng.u64(..60);
+                    let (start, end) = (Self::key(from), Self::key(from + rng.u64(1..12)));
+                    self.table.delete_range_with(&start, &end, none).expect("a delete of a range works");
+                    self.piles.retain(|key, _| *key < start || *key >= end);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Compares everything with the table of this name in another opening of the store.
+    pub fn check(&self, db: &Db, when: &str) {
+        let table = db.table(self.table.name()).unwrap_or_else(|error| panic!("{when}: {error}"));
+        assert_eq!(table.options(), self.table.options(), "{when}: what the table was made with");
+        for number in 0..72 {
+            let key = Self::key(number);
+            let (put, operands) = self.piles.get(&key).cloned().unwrap_or_default();
+            let base = put.filter(|(_, expires)| *expires != Some(1)).map(|(value, _)| value);
+            let there = base.is_some() || !operands.is_empty();
+            let value = there.then(|| [base.unwrap_or_default(), operands].concat());
+            assert_get(&table, &key, value.as_deref(), when);
         }
     }
 }

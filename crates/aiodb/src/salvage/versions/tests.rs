@@ -1,6 +1,7 @@
 //! Unit tests of the order among a key's records.
 
-use super::{Place, RangeDelete, Versions, newest_by_key, removed_before};
+use super::{RangeDelete, Versions, newest_by_key, removed_before};
+use crate::index::Location;
 use crate::log::record::{Kind, Record, encode_range_end};
 
 fn record<'a>(kind: Kind, sequence: u64, key: &'a [u8], value: &'a [u8]) -> Record<'a> {
@@ -38,7 +39,7 @@ fn operands_count_after_their_base_and_what_was_removed() {
     let mut versions = Versions::default();
     let mut merge = |sequence, key: &[u8]| {
         let record = record(Kind::Merge, sequence, key, b"x");
-        versions.note_operand(&record, Place::Pending(sequence.to_le_bytes().to_vec()));
+        versions.note_operand(&record, Location { segment: 0, offset: sequence as u32, length: 1 });
     };
     // Found in no order, and twice, as in segments that reclaim has moved records between.
     [9, 3, 7, 9, 5].into_iter().for_each(|sequence| merge(sequence, b"folded"));
@@ -57,14 +58,8 @@ fn operands_count_after_their_base_and_what_was_removed() {
     assert!(!versions.wants(&record(Kind::Put, 10, b"removed", b"")));
     let doubtful: Vec<_> = versions.doubtful().into_iter().collect();
     assert_eq!(doubtful, [(32, b"folded".to_vec())], "only operand 8 is nowhere sound");
-    let found: Vec<_> = versions.take_operands().into_iter().map(|operand| (operand.key, operand.place)).collect();
-    let found: Vec<_> = found
-        .iter()
-        .map(|(key, place)| match place {
-            Place::Pending(bytes) => (&key[..], bytes[0]),
-            Place::Log(..) => panic!("all are pending"),
-        })
-        .collect();
+    let operands = versions.take_operands();
+    let found: Vec<_> = operands.iter().map(|operand| (&operand.key[..], operand.location.offset)).collect();
     assert_eq!(found, [(&b"folded"[..], 9), (b"removed", 14), (b"alone", 20)]);
     assert!(versions.set_written(32, b"alone") && !versions.set_written(32, b"alone"));
     assert_eq!(versions.written_before(1), 1, "its base may be among what is lost");

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::index::Location;
-use crate::io::{Device, Disk, UNIT_BYTES};
+use crate::io::{Device, Disk};
 use crate::log::record::{Chunk, Form, Kind, Record, decode_chunks};
-use crate::log::segment::{BATCH_MOVES, HEADER_BYTES, PendingHeader, Seed};
+use crate::log::segment::BATCH_MOVES;
 use crate::{Db, Durability, Error, Options, Result};
 use scan::{Bytes, Item};
 use source::{Source, Tables};

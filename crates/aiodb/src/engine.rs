@@ -101,7 +101,7 @@ impl<D: Device> Engine<D> {
             directories::settle(&device, &found.directories)?;
         }
         let manifest = read_manifest(&device, &found.directories[0], &found.identity)?;
-        let engine = Self::assemble(device, found, options, &manifest, locks);
+        let engine = Self::assemble(device, found, options, &manifest, locks)?;
         let rebuild = engine.load_indexes(&manifest)?;
         let recovered = engine.recover(&manifest, &rebuild)?;
         if !engine.options.read_only {
@@ -114,7 +114,13 @@ impl<D: Device> Engine<D> {
         Ok(engine)
     }
 
-    fn assemble(device: D, found: Found, options: Options, manifest: &Manifest, locks: Vec<D::Lock>) -> Engine<D> {
+    fn assemble(
+        device: D,
+        found: Found,
+        options: Options,
+        manifest: &Manifest,
+        locks: Vec<D::Lock>,
+    ) -> Result<Engine<D>> {
         let Found { identity, directories } = found;
         let root = directories[0].clone();
         let report = device.report();
@@ -131,9 +137,14 @@ impl<D: Device> Engine<D> {
         let checkpoints =
             Checkpoints { begun: manifest.checkpoint, durable: manifest.checkpoint, ..Checkpoints::default() };
         let holds = Arc::new(Holds::default());
-        Engine {
+        let cache = ValueCache::new(options.cache_bytes).map_err(|_| Error::Option {
+            option: "cache_bytes",
+            value: options.cache_bytes.to_string(),
+            allowed: "what the system still gives this process of memory",
+        })?;
+        Ok(Engine {
             block_bytes: report.block_bytes,
-            cache: ValueCache::new(options.cache_bytes),
+            cache,
             meters: Meters::default(),
             device,
             root,
@@ -163,7 +174,7 @@ impl<D: Device> Engine<D> {
             closed: AtomicBool::new(false),
             trouble: Mutex::default(),
             locks: Mutex::new(locks),
-        }
+        })
     }
 
     /// Loads the checkpointed indexes. Returns the tables whose index is lost or is to be made again.

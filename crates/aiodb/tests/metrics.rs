@@ -123,6 +123,7 @@ fn scans_snapshots_and_values_that_expire_leave_the_cache_as_it_is() {
         table.put(&key(1), b"value").expect("a put works");
         let soon = WriteOptions::expiring(Duration::from_secs(3600));
         table.put_with(&key(2), b"short-lived", soon).expect("a put works");
+        let empty = db.metrics().cache_bytes;
         let snapshot = db.snapshot().expect("a snapshot");
         assert!(snapshot.get(&table, &key(1)).expect("a get works").is_some());
         assert_eq!(table.iterate().expect("a scan").count(), 2);
@@ -131,9 +132,9 @@ fn scans_snapshots_and_values_that_expire_leave_the_cache_as_it_is() {
         }
         assert!(table.get(&key(2)).expect("a get works").is_some());
         assert!(get_by_reader(&table, &key(2)).is_some());
-        assert_eq!((db.metrics().cache_hits, db.metrics().cache_bytes), (0, 0), "{}", kind.name());
+        assert_eq!((db.metrics().cache_hits, db.metrics().cache_bytes), (0, empty), "{}", kind.name());
         assert!(table.get(&key(1)).expect("a get works").is_some());
-        assert!(db.metrics().cache_bytes > 0, "{}: a plain get fills it", kind.name());
+        assert!(db.metrics().cache_bytes > empty, "{}: a plain get fills it", kind.name());
     }
 }
 

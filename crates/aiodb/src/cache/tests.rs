@@ -1,4 +1,11 @@
-use super::{ENTRY_OVERHEAD_BYTES, Place, ValueCache};
+use super::{Place, ValueCache};
+
+/// What an entry takes beside its value: header and key.
+const OVERHEAD_BYTES: u64 = 48;
+
+fn cache(budget_bytes: u64) -> ValueCache {
+    ValueCache::new(budget_bytes).expect("the system has that much memory")
+}
 
 fn place(number: u64) -> Place {
     Place { segment: (number >> 12) as u32, offset: (number as u32 & 0xfff) << 12, life: number >> 12 }
@@ -27,7 +34,7 @@ fn zipf(random: &mut fastrand::Rng, count: u64) -> u64 {
 
 #[test]
 fn lives_segments_and_offsets_are_told_apart() {
-    let cache = ValueCache::new(1 << 20);
+    let cache = cache(1 << 20);
     let first = Place { segment: 1, offset: 4096, life: 7 };
     cache.insert(first, 1, b"key", b"first");
     assert_eq!(cache.get(first).expect("just inserted").value(), b"first");
@@ -39,7 +46,7 @@ fn lives_segments_and_offsets_are_told_apart() {
 
 #[test]
 fn a_budget_of_nothing_keeps_nothing_and_counts_nothing() {
-    let cache = ValueCache::new(0);
+    let cache = cache(0);
     assert!(!get(&cache, 1, 10) && !get(&cache, 1, 10));
     assert_eq!((cache.used_bytes(), cache.hits_and_misses()), (0, (0, 0)));
 }
@@ -48,8 +55,8 @@ fn a_budget_of_nothing_keeps_nothing_and_counts_nothing() {
 fn the_budget_holds_for_entries_of_any_length() {
     for budget in [100_000, 1 << 20, 5_000_000] {
         for length in [0, 1, 100, 4096, 100_000] {
-            let cache = ValueCache::new(budget);
-            for number in 0..2 * budget / (length as u64 + ENTRY_OVERHEAD_BYTES) {
+            let cache = cache(budget);
+            for number in 0..2 * budget / (length as u64 + OVERHEAD_BYTES) {
                 get(&cache, number, length);
                 assert!(cache.used_bytes() <= budget, "{} of {budget} bytes", cache.used_bytes());
             }
@@ -59,12 +66,58 @@ fn the_budget_holds_for_entries_of_any_length() {
 
 #[test]
 fn a_long_value_pushes_nothing_out() {
-    let cache = ValueCache::new(1 << 20);
+    let cache = cache(1 << 20);
     get(&cache, 1, 100);
     let before = cache.used_bytes();
-    get(&cache, 2, (1 << 20) / 16 / 8);
-    assert_eq!(cache.used_bytes(), before, "it takes more than its share of a shard");
+    get(&cache, 2, (1 << 20) / 64);
+    assert_eq!(cache.used_bytes(), before, "it takes more than a block");
     assert!(get(&cache, 1, 100));
+}
+
+/// An entry that someone still has keeps its bytes, whatever the cache does meanwhile; its block is used again later.
+#[test]
+fn what_was_found_stays_while_it_is_held() {
+    let cache = cache(200_000);
+    cache.insert(place(0), 3, b"key", b"held");
+    let held = cache.get(place(0)).expect("just inserted");
+    for number in 1..5_000 {
+        get(&cache, number, 1000);
+        get(&cache, number, 1000);
+    }
+    assert!(cache.get(place(0)).is_none(), "much else was read twice since");
+    assert!(held.is_of(3, b"key") && held.value() == b"held");
+    drop(held);
+    for number in 5_000..10_000 {
+        get(&cache, number, 1000);
+        assert!(get(&cache, number, 1000), "what was just read is here");
+    }
+}
+
+/// Threads that read, keep and check what others push out.
+#[test]
+fn threads_read_what_others_push_out() {
+    let cache = cache(1 << 20);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let cache = &cache;
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(thread);
+                let mut held = std::collections::VecDeque::new();
+                for _ in 0..20_000 {
+                    let number = zipf(&mut random, 5_000);
+                    get(cache, number, 700);
+                    held.extend(cache.get(place(number)).map(|cached| (number, cached)));
+                    if held.len() > 5
+                        && let Some((number, cached)) = held.pop_front()
+                    {
+                        assert_eq!(cached.value(), content(number, 700), "the value at place {number}");
+                    }
+                }
+            });
+        }
+    });
+    let (hits, misses) = cache.hits_and_misses();
+    assert!(hits > misses, "{hits} hits, {misses} misses");
 }
 
 /// What is popular must stay although everything else is read once in between, ten times the cache's size. The same
@@ -73,7 +126,7 @@ fn a_long_value_pushes_nothing_out() {
 fn reading_everything_once_leaves_what_is_popular() {
     const LENGTH: usize = 1000;
     const FIT: usize = 2000;
-    let cache = ValueCache::new(FIT as u64 * (8 + LENGTH as u64 + ENTRY_OVERHEAD_BYTES));
+    let cache = cache(FIT as u64 * (8 + LENGTH as u64 + OVERHEAD_BYTES));
     let mut recent = Recent::default();
     let mut random = fastrand::Rng::with_seed(1);
     let mut rounds = |gets: u64, recent: &mut Recent| {

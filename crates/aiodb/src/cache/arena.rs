@@ -1,0 +1,248 @@
+//! The memory of a shard: entries one behind the other in blocks.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use memmap2::{Advice, MmapOptions, MmapRaw};
+
+use super::Place;
+
+/// Entries begin at multiples of this, and addresses count it.
+const GRANULE_BYTES: usize = 16;
+
+/// What an entry begins with. The key follows; behind it, at the next granule, the value.
+#[repr(C)]
+struct Header {
+    life: u64,
+    segment: u32,
+    offset: u32,
+    table: u32,
+    key_length: u32,
+    value_length: u32,
+    /// Whether the entry was asked for since it came to where it is.
+    asked_for: AtomicBool,
+}
+
+const HEADER_BYTES: usize = size_of::<Header>();
+const _: () = assert!(HEADER_BYTES.is_multiple_of(GRANULE_BYTES) && align_of::<Header>() <= GRANULE_BYTES);
+
+/// Where an entry begins, in granules from the start of the shard's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Address(u32);
+
+/// The blocks of a shard, by number. Each is filled from its start and emptied as a whole.
+pub(super) struct Blocks {
+    blocks: Vec<Filling>,
+    block_bytes: usize,
+}
+
+struct Filling {
+    block: Arc<Block>,
+    filled: usize,
+}
+
+/// A part of a shard's memory. Whoever has a clone of its `Arc` may read the entries in it.
+struct Block {
+    memory: Arc<MmapRaw>,
+    start: usize,
+}
+
+/// A key and its value. Clones share the bytes, which stay as long as anyone has them.
+#[derive(Clone)]
+pub(crate) struct Cached {
+    block: Arc<Block>,
+    offset: usize,
+}
+
+/// An entry in place.
+struct Entry<'a> {
+    header: &'a Header,
+    key: &'a [u8],
+    value: &'a [u8],
+}
+
+/// Bytes of an entry in its block.
+pub(super) fn entry_bytes(key_length: usize, value_length: usize) -> usize {
+    value_offset(key_length) + value_length.next_multiple_of(GRANULE_BYTES)
+}
+
+fn value_offset(key_length: usize) -> usize {
+    HEADER_BYTES + key_length.next_multiple_of(GRANULE_BYTES)
+}
+
+impl Blocks {
+    /// New and empty blocks of `block_bytes`, a multiple of 4096, all together less than 64 GiB. Memory is taken from
+    /// the system as they are filled, in large pages where it has them.
+    pub(super) fn new(count: usize, block_bytes: usize) -> io::Result<Blocks> {
+        assert!((count * block_bytes / GRANULE_BYTES) < u32::MAX as usize, "addresses have 32 bits");
+        let mapping = MmapOptions::new().len(count * block_bytes).map_anon()?;
+        // With small pages the cache is slower, nothing else.
+        let _ = mapping.advise(Advice::HugePage);
+        let memory = Arc::new(MmapRaw::from(mapping));
+        let blocks = (0..count).map(|number| {
+            let block = Arc::new(Block { memory: Arc::clone(&memory), start: number * block_bytes });
+            Filling { block, filled: 0 }
+        });
+        Ok(Blocks { blocks: blocks.collect(), block_bytes })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub(super) fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    /// Bytes of all entries.
+    pub(super) fn filled_bytes(&self) -> usize {
+        self.blocks.iter().map(|filling| filling.filled).sum()
+    }
+
+    /// Makes room for new entries; false, and nothing has changed, if someone still has an entry of the block.
+    pub(super) fn empty(&mut self, block: u32) -> bool {
+        let filling = &mut self.blocks[block as usize];
+        // Nobody else can get at the block from here on, and whoever could has let go of it before.
+        let alone = Arc::get_mut(&mut filling.block).is_some();
+        if alone {
+            filling.filled = 0;
+        }
+        alone
+    }
+
+    /// Appends an entry; `None` if the block has no room for it.
+    pub(super) fn append(&mut self, block: u32, place: Place, table: u32, key: &[u8], value: &[u8]) -> Option<Address> {
+        let bytes = entry_bytes(key.len(), value.len());
+        let filling = &mut self.blocks[block as usize];
+        if bytes > self.block_bytes - filling.filled {
+            return None;
+        }
+        let offset = filling.filled;
+        let header = Header {
+            life: place.life,
+            segment: place.segment,
+            offset: place.offset,
+            table,
+            key_length: key.len() as u32,
+            value_length: value.len() as u32,
+            asked_for: AtomicBool::new(false),
+        };
+        // SAFETY: the bytes from `filled` to the block's end lie within the mapping and in no entry, so nobody reads
+        // them; nobody else writes, since this borrows all blocks. They begin at a granule, which aligns the header.
+        unsafe {
+            let start = filling.block.at(offset);
+            start.cast::<Header>().write(header);
+            start.add(HEADER_BYTES).copy_from_nonoverlapping(key.as_ptr(), key.len());
+            start.add(value_offset(key.len())).copy_from_nonoverlapping(value.as_ptr(), value.len());
+        }
+        filling.filled += bytes;
+        Some(self.address(block, offset))
+    }
+
+    /// Appends a copy of an entry to another block; `None` if that has no room for it.
+    pub(super) fn copy(&mut self, from: Address, to: u32) -> Option<Address> {
+        let entry = self.cached(from);
+        self.append(to, entry.place(), entry.table(), entry.key(), entry.value())
+    }
+
+    /// The entry at an address that came from these blocks and has not been emptied since.
+    pub(super) fn cached(&self, address: Address) -> Cached {
+        let (block, offset) = self.split(address);
+        Cached { block: Arc::clone(&self.blocks[block].block), offset }
+    }
+
+    /// Like [`Blocks::cached`]: where the entry's bytes come from.
+    pub(super) fn place(&self, address: Address) -> Place {
+        let (block, offset) = self.split(address);
+        self.blocks[block].block.entry(offset).header.place()
+    }
+
+    /// The entries of a block, oldest first.
+    pub(super) fn entries(&self, block: u32) -> Vec<Address> {
+        let Filling { block: memory, filled } = &self.blocks[block as usize];
+        let (mut found, mut offset) = (Vec::new(), 0);
+        while offset < *filled {
+            found.push(self.address(block, offset));
+            let entry = memory.entry(offset);
+            offset += entry_bytes(entry.key.len(), entry.value.len());
+        }
+        found
+    }
+
+    fn address(&self, block: u32, offset: usize) -> Address {
+        Address(((block as usize * self.block_bytes + offset) / GRANULE_BYTES) as u32)
+    }
+
+    fn split(&self, address: Address) -> (usize, usize) {
+        let at = address.0 as usize * GRANULE_BYTES;
+        let (block, offset) = (at / self.block_bytes, at % self.block_bytes);
+        assert!(offset < self.blocks[block].filled, "an address is that of an entry");
+        (block, offset)
+    }
+}
+
+impl Block {
+    /// The address of a byte of the block.
+    fn at(&self, offset: usize) -> *mut u8 {
+        // SAFETY: blocks lie within the mapping, and offsets within their block.
+        unsafe { self.memory.as_mut_ptr().add(self.start + offset) }
+    }
+
+    /// The entry that was appended at this offset.
+    fn entry(&self, offset: usize) -> Entry<'_> {
+        let start = self.at(offset);
+        // SAFETY: `Blocks::append` wrote a header, a key and a value of the header's lengths here before it gave the
+        // offset away. Nobody writes here again (but for the atomic flag) until `Blocks::empty` has found that nobody
+        // but the blocks has this block, so not before the end of this borrow.
+        unsafe {
+            let header = &*start.cast::<Header>();
+            let key = std::slice::from_raw_parts(start.add(HEADER_BYTES), header.key_length as usize);
+            let value = start.add(value_offset(key.len()));
+            Entry { header, key, value: std::slice::from_raw_parts(value, header.value_length as usize) }
+        }
+    }
+}
+
+impl Header {
+    fn place(&self) -> Place {
+        Place { segment: self.segment, offset: self.offset, life: self.life }
+    }
+}
+
+impl Cached {
+    /// Whether it is of this key in this table.
+    pub(crate) fn is_of(&self, table: u32, key: &[u8]) -> bool {
+        self.table() == table && self.key() == key
+    }
+
+    /// The value.
+    pub(crate) fn value(&self) -> &[u8] {
+        self.block.entry(self.offset).value
+    }
+
+    pub(super) fn key(&self) -> &[u8] {
+        self.block.entry(self.offset).key
+    }
+
+    pub(super) fn table(&self) -> u32 {
+        self.block.entry(self.offset).header.table
+    }
+
+    pub(super) fn place(&self) -> Place {
+        self.block.entry(self.offset).header.place()
+    }
+
+    /// Notes that the entry was asked for.
+    pub(super) fn ask_for(&self) {
+        let asked_for = &self.block.entry(self.offset).header.asked_for;
+        // Mostly it is noted already, and reading does not take the line from other processors.
+        if !asked_for.load(Ordering::Relaxed) {
+            asked_for.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn was_asked_for(&self) -> bool {
+        self.block.entry(self.offset).header.asked_for.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,222 @@
+//! One shard: a table from places to entries, and two queues of blocks, from which the oldest is emptied.
+//!
+//! New entries come to the young queue, a tenth of the memory. When its oldest block is emptied, what was asked for in
+//! the meantime moves to the old queue and the rest leaves, remembered by a fingerprint; if it is read again soon
+//! enough, it comes to the old queue at once. What was asked for when the old queue's oldest block is emptied goes round
+//! once more.
+
+use std::collections::VecDeque;
+use std::io;
+
+use hashbrown::HashTable;
+
+use super::Place;
+use super::arena::{Address, Blocks, Cached, entry_bytes};
+
+/// So many blocks where they are not too small for that.
+const BLOCKS: usize = 64;
+
+/// Blocks of less than this could not hold a few values of a device block.
+const MIN_BLOCK_BYTES: usize = 16 << 10;
+
+/// One block of each queue is being filled, one is kept back for what moves out of an emptied one, and one is emptied.
+const MIN_BLOCKS: usize = 4;
+
+/// The young queue has this share of the blocks.
+const YOUNG_SHARE: usize = 10;
+
+/// The size of an entry for which the memory of those that left is laid out. It need only be roughly right.
+const TYPICAL_ENTRY_BYTES: usize = 2048;
+
+/// Entries with a share of the memory.
+pub(super) struct Shard {
+    entries: HashTable<Address>,
+    blocks: Blocks,
+    young: Queue,
+    old: Queue,
+    /// Emptied blocks of which someone may still have an entry.
+    leaving: Vec<u32>,
+    /// Empty blocks. The one that was used last comes first, so that memory which was never needed is never taken.
+    free: Vec<u32>,
+    ghosts: Ghosts,
+    budget_bytes: usize,
+}
+
+/// Blocks from the one to be emptied next to the one that is being filled.
+#[derive(Default)]
+struct Queue {
+    blocks: VecDeque<u32>,
+}
+
+impl Shard {
+    /// An empty shard that takes at most `budget_bytes`, or none if that is too little.
+    pub(super) fn new(budget_bytes: u64) -> io::Result<Option<Shard>> {
+        // Addresses reach that far.
+        let budget_bytes = budget_bytes.min(32 << 30) as usize;
+        let count = (budget_bytes / MIN_BLOCK_BYTES).clamp(MIN_BLOCKS, BLOCKS);
+        let block_bytes = budget_bytes / count / 4096 * 4096;
+        if block_bytes == 0 {
+            return Ok(None);
+        }
+        Ok(Some(Shard {
+            entries: HashTable::new(),
+            blocks: Blocks::new(count, block_bytes)?,
+            young: Queue::default(),
+            old: Queue::default(),
+            leaving: Vec::new(),
+            free: (0..count as u32).rev().collect(),
+            ghosts: Ghosts::new(budget_bytes / TYPICAL_ENTRY_BYTES),
+            budget_bytes,
+        }))
+    }
+
+    pub(super) fn get(&self, hash: u64, place: Place) -> Option<Cached> {
+        let address = self.entries.find(hash, |address| self.blocks.place(*address) == place)?;
+        let cached = self.blocks.cached(*address);
+        cached.ask_for();
+        Some(cached)
+    }
+
+    /// Adds an entry, if it is not there and there is room or room can be made.
+    pub(super) fn insert(&mut self, hash: u64, place: Place, table: u32, key: &[u8], value: &[u8]) {
+        let bytes = entry_bytes(key.len(), value.len());
+        if bytes > self.blocks.block_bytes() || self.get(hash, place).is_some() {
+            return;
+        }
+        let to_old = self.ghosts.forget(hash);
+        let queue = if to_old { &self.old } else { &self.young };
+        let in_last = queue.last().and_then(|block| self.blocks.append(block, place, table, key, value));
+        let address = in_last.or_else(|| {
+            let block = self.make_room()?;
+            let queue = if to_old { &mut self.old } else { &mut self.young };
+            queue.blocks.push_back(block);
+            self.blocks.append(block, place, table, key, value)
+        });
+        let Some(address) = address else { return };
+        let blocks = &self.blocks;
+        self.entries.insert_unique(hash, address, |address| blocks.place(*address).hash());
+        // The table may have grown.
+        while self.held_bytes() > self.budget_bytes && self.evict() {}
+    }
+
+    /// Bytes of all entries that anyone has, and of all bookkeeping.
+    pub(super) fn used_bytes(&self) -> usize {
+        self.blocks.filled_bytes() + self.bookkeeping_bytes()
+    }
+
+    /// Bytes of the blocks in use and of all bookkeeping.
+    fn held_bytes(&self) -> usize {
+        (self.blocks.count() - self.free.len()) * self.blocks.block_bytes() + self.bookkeeping_bytes()
+    }
+
+    fn bookkeeping_bytes(&self) -> usize {
+        self.entries.allocation_size() + self.ghosts.bytes()
+    }
+
+    /// An empty block for new entries. `None` if there is no room without those whose bytes someone still has.
+    fn make_room(&mut self) -> Option<u32> {
+        self.collect();
+        // Each round takes a block out of the young queue for good, or half of one's entries out of the old queue.
+        loop {
+            let within_budget = self.held_bytes() + self.blocks.block_bytes() <= self.budget_bytes;
+            // One is kept back for what moves out of the next that is emptied.
+            if self.free.len() > 1 && within_budget {
+                return self.free.pop();
+            }
+            if !self.evict() {
+                return None;
+            }
+        }
+    }
+
+    /// Finds out which of the leaving blocks are in nobody's hands any more.
+    fn collect(&mut self) {
+        let blocks = &mut self.blocks;
+        self.free.extend(self.leaving.extract_if(.., |block| blocks.empty(*block)));
+    }
+
+    /// Takes the oldest block out of a queue. False if there is none.
+    fn evict(&mut self) -> bool {
+        let of_young =
+            self.young.blocks.len() > (self.blocks.count() / YOUNG_SHARE).max(1) || self.old.blocks.is_empty();
+        let queue = if of_young { &mut self.young } else { &mut self.old };
+        let Some(block) = queue.blocks.pop_front() else { return false };
+        // So that emptying makes room even where everything was asked for.
+        let mut may_stay = if of_young { usize::MAX } else { self.blocks.block_bytes() / 2 };
+        for address in self.blocks.entries(block) {
+            let entry = self.blocks.cached(address);
+            let bytes = entry_bytes(entry.key().len(), entry.value().len());
+            let moved = entry.was_asked_for() && bytes <= may_stay;
+            let to = if moved { self.keep(address) } else { None };
+            let hash = entry.place().hash();
+            let found = self.entries.find_entry(hash, |at| *at == address).expect("every entry is in the table");
+            match to {
+                Some(to) => {
+                    may_stay -= bytes;
+                    *found.into_mut() = to;
+                }
+                None => {
+                    found.remove();
+                    if of_young {
+                        self.ghosts.remember(hash);
+                    }
+                }
+            }
+        }
+        self.leaving.push(block);
+        self.collect();
+        true
+    }
+
+    /// Copies an entry to the end of the old queue.
+    fn keep(&mut self, address: Address) -> Option<Address> {
+        if let Some(to) = self.old.last().and_then(|block| self.blocks.copy(address, block)) {
+            return Some(to);
+        }
+        let block = self.free.pop()?;
+        self.old.blocks.push_back(block);
+        self.blocks.copy(address, block)
+    }
+}
+
+impl Queue {
+    /// The block that is being filled.
+    fn last(&self) -> Option<u32> {
+        self.blocks.back().copied()
+    }
+}
+
+/// Fingerprints of entries that left the young queue not long ago; a later one overwrites an earlier one now and then.
+struct Ghosts {
+    fingerprints: Box<[u32]>,
+}
+
+impl Ghosts {
+    fn new(count: usize) -> Ghosts {
+        Ghosts { fingerprints: vec![0; count.next_power_of_two()].into() }
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.fingerprints)
+    }
+
+    fn remember(&mut self, hash: u64) {
+        let (position, fingerprint) = self.split(hash);
+        self.fingerprints[position] = fingerprint;
+    }
+
+    /// Whether the hash was remembered; it is not any more.
+    fn forget(&mut self, hash: u64) -> bool {
+        let (position, fingerprint) = self.split(hash);
+        let found = self.fingerprints[position] == fingerprint;
+        if found {
+            self.fingerprints[position] = 0;
+        }
+        found
+    }
+
+    fn split(&self, hash: u64) -> (usize, u32) {
+        // Zero stands for nothing.
+        (hash as usize & (self.fingerprints.len() - 1), (hash >> 32) as u32 | 1)
+    }
+}

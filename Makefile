@@ -101,6 +101,8 @@ bench: release ## Measure everything against the limits of the disk under build/
 	$(AIODB) bench queue-depth --dir $(BENCH) --report $(BENCH)/report.html
 	$(AIODB) bench copy-size --dir $(BENCH) --report $(BENCH)/report.html
 	$(AIODB) bench write --dir $(BENCH) --report $(BENCH)/report.html
+	$(AIODB) bench scan --dir $(BENCH) --report $(BENCH)/report.html
+	$(AIODB) bench cache --dir $(BENCH) --report $(BENCH)/report.html
 	@echo "The report with the figures: $(CURDIR)/$(BENCH)/report.html"
 
 .PHONY: bench-compare

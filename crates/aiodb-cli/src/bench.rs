@@ -20,6 +20,7 @@ mod queue_depth;
 mod raw;
 mod report;
 mod round;
+mod scan;
 mod stats;
 mod table;
 mod write;
@@ -53,6 +54,8 @@ enum BenchCommand {
     Cost(cost::CostArgs),
     /// Gets per second of values in the cache, beside LMDB in memory
     Cache(cache::CacheArgs),
+    /// Whole scans and backups, beside the disk's own bandwidth
+    Scan(scan::ScanArgs),
     /// Draws the report again from the results beside it
     Report(ReportArgs),
 }
@@ -83,6 +86,7 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), CliError> {
         BenchCommand::Write(args) => deliver(&write::run(&args)?, &args.output, json),
         BenchCommand::Cost(args) => deliver(&cost::run(&args)?, &args.output, json),
         BenchCommand::Cache(args) => deliver(&cache::run(&args)?, &args.output, json),
+        BenchCommand::Scan(args) => deliver(&scan::run(&args)?, &args.output, json),
         BenchCommand::Report(args) => report::render(&args.report),
     }
 }
@@ -116,6 +120,7 @@ fn tables(rows: &Rows) -> Vec<Table> {
         Rows::Write(rows) => write::tables(rows),
         Rows::Cost(rows) => vec![cost::table(rows)],
         Rows::Cache(rows) => vec![cache::table(rows)],
+        Rows::Scan(rows) => vec![scan::table(rows)],
     }
 }
 
@@ -129,6 +134,12 @@ fn parse_index(name: &str) -> Result<IndexKind, String> {
         .into_iter()
         .find(|kind| kind.name() == name)
         .ok_or_else(|| "lmdb or hash".to_owned())
+}
+
+/// A size that [`dataset::Dataset`] can fill.
+fn parse_value_bytes(text: &str) -> Result<usize, String> {
+    let bytes = text.parse().ok().filter(|bytes: &usize| bytes.is_multiple_of(8) && (16..=1 << 20).contains(bytes));
+    bytes.ok_or_else(|| "a multiple of 8 from 16 to 1048576".to_owned())
 }
 
 fn parse_backend(name: &str) -> Result<Backend, String> {

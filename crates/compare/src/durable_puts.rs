@@ -25,7 +25,8 @@ pub struct Options {
     /// Records in each store before the first put is measured
     #[arg(long, default_value = "10_000_000", value_parser = count)]
     keys: u64,
-    /// Numbers of writers, each a thread that waits for its put before it issues the next
+    /// Numbers of writers, each a thread that waits for its put before it issues the next, or with -futures that many
+    /// puts in flight from one thread
     #[arg(long, default_value = "1,10,30,100,300", value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
     writers: Vec<u32>,
@@ -42,7 +43,7 @@ pub struct Options {
     #[arg(long, default_value_t = 3)]
     rounds: u32,
     /// Which engines are measured
-    #[arg(long, default_value = "rocksdb,aiodb-hash,aiodb-lmdb", value_delimiter = ',')]
+    #[arg(long, default_value = "rocksdb,aiodb-hash,aiodb-lmdb,aiodb-hash-futures", value_delimiter = ',')]
     engines: Vec<EngineName>,
     /// RocksDB settings that are measured, by their names in the sweep; the ratios are against the best of them
     #[arg(long, default_value = "recycled,unordered,recycled-unordered", value_delimiter = ',', value_parser = setting)]
@@ -71,6 +72,8 @@ enum EngineName {
     RocksDb,
     AiodbHash,
     AiodbLmdb,
+    AiodbHashFutures,
+    AiodbLmdbFutures,
 }
 
 /// One engine and the numbers of writers at which it is measured.
@@ -177,7 +180,7 @@ fn sweep_tasks(writers: &[u32]) -> Vec<Task> {
 
 /// The tasks of one round, in the order of `--engines`.
 fn tasks(options: &Options, swept: &[Vec<Point>]) -> Vec<Task> {
-    let ours = |index| vec![Task { spec: EngineSpec::Aiodb(index), writers: options.writers.clone() }];
+    let ours = |spec| vec![Task { spec, writers: options.writers.clone() }];
     let engines = options.engines.iter().map(|engine| match engine {
         EngineName::RocksDb if options.sweep => best_tasks(swept, &options.writers),
         EngineName::RocksDb => {
@@ -187,8 +190,10 @@ fn tasks(options: &Options, swept: &[Vec<Point>]) -> Vec<Task> {
             };
             options.rocksdb_settings.iter().map(all).collect()
         }
-        EngineName::AiodbHash => ours(IndexKind::Hash),
-        EngineName::AiodbLmdb => ours(IndexKind::Lmdb),
+        EngineName::AiodbHash => ours(EngineSpec::Aiodb(IndexKind::Hash)),
+        EngineName::AiodbLmdb => ours(EngineSpec::Aiodb(IndexKind::Lmdb)),
+        EngineName::AiodbHashFutures => ours(EngineSpec::AiodbFutures(IndexKind::Hash)),
+        EngineName::AiodbLmdbFutures => ours(EngineSpec::AiodbFutures(IndexKind::Lmdb)),
     });
     engines.flatten().collect()
 }

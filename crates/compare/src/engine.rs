@@ -9,7 +9,7 @@ mod rocksdb;
 mod tests;
 
 use crate::batch::Batch;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::records::Records;
 use crate::stream::{Operation, Stream};
 use ::aiodb::IndexKind;
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 pub use fjall::FjallSettings;
 pub use lmdb::LmdbSettings;
@@ -33,6 +34,17 @@ pub trait Engine: Sync {
     fn write(&self, batch: &Batch) -> Result<()>;
     /// Returns when the record survives a power cut and every later get sees it.
     fn put_durable(&self, key: &[u8], value: &[u8]) -> Result<()>;
+    /// Keeps so many durable puts of the next records in flight from the calling thread until the time has passed, tells
+    /// how long each took, and returns when all are acknowledged. Only engines can whose name says so.
+    fn put_in_flight(
+        &self,
+        _records: &mut Records,
+        _in_flight: usize,
+        _duration: Duration,
+        _took: &mut dyn FnMut(Duration),
+    ) -> Result<()> {
+        Err(Error::Request("this engine has no puts in flight".to_owned()))
+    }
     /// The value of a key, if it is there.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
     /// Performs a thread's operations to their end, reading in the given way, which must be one of
@@ -178,6 +190,8 @@ pub enum EngineSpec {
     Fjall(FjallSettings),
     /// Our engine with one of its indexes.
     Aiodb(IndexKind),
+    /// The same, with writers that are futures of one thread.
+    AiodbFutures(IndexKind),
 }
 
 impl EngineSpec {
@@ -188,13 +202,18 @@ impl EngineSpec {
             EngineSpec::Lmdb(settings) => lmdb::open(directory, settings, resources),
             EngineSpec::Redb(settings) => redb::open(directory, settings, resources),
             EngineSpec::Fjall(settings) => fjall::open(directory, settings, resources),
-            EngineSpec::Aiodb(index) => aiodb::open(directory, *index),
+            EngineSpec::Aiodb(index) | EngineSpec::AiodbFutures(index) => aiodb::open(directory, *index),
         }
     }
 
     /// Whether this is a rival, against whose best the others are held.
     pub fn is_rival(&self) -> bool {
-        !matches!(self, EngineSpec::Aiodb(_))
+        !matches!(self, EngineSpec::Aiodb(_) | EngineSpec::AiodbFutures(_))
+    }
+
+    /// Whether writers are puts in flight from one thread.
+    pub fn puts_in_flight(&self) -> bool {
+        matches!(self, EngineSpec::AiodbFutures(_))
     }
 
     /// The engine without its settings: of each rival the best setting counts.
@@ -205,7 +224,7 @@ impl EngineSpec {
             EngineSpec::Lmdb(_) => "lmdb",
             EngineSpec::Redb(_) => "redb",
             EngineSpec::Fjall(_) => "fjall",
-            EngineSpec::Aiodb(_) => "aiodb",
+            EngineSpec::Aiodb(_) | EngineSpec::AiodbFutures(_) => "aiodb",
         }
     }
 }
@@ -219,6 +238,7 @@ impl fmt::Display for EngineSpec {
             EngineSpec::Redb(settings) => settings.name,
             EngineSpec::Fjall(settings) => settings.name,
             EngineSpec::Aiodb(index) => index.name(),
+            EngineSpec::AiodbFutures(index) => return write!(formatter, "{}-{}-futures", self.family(), index.name()),
         };
         write!(formatter, "{}-{settings}", self.family())
     }

@@ -36,7 +36,7 @@ pub struct Store<'a> {
 pub struct Point {
     /// The engine's name.
     pub engine: String,
-    /// Threads, each of which waits for its put before it issues the next.
+    /// Threads, each of which waits for its put before it issues the next; or puts in flight from one thread.
     pub writers: u32,
     /// Records in the store when the clock started.
     pub keys_before: u64,
@@ -104,7 +104,7 @@ impl<'a> Store<'a> {
         self.engine.settings()
     }
 
-    /// Lets `writers` threads put new records for `duration`, then lets the engine catch up.
+    /// Lets `writers` put new records for `duration`, then lets the engine catch up.
     pub fn measure(&mut self, writers: u32, duration: Duration) -> Result<Point> {
         self.disk.settle()?;
         let keys_before = self.acknowledged.iter().sum();
@@ -129,6 +129,12 @@ impl<'a> Store<'a> {
     /// Runs the writers and returns the latencies of each, in microseconds.
     fn write(&self, writers: u32, duration: Duration) -> Result<Vec<Histogram<u64>>> {
         let first_sequence = self.acknowledged.len() as u64;
+        if self.spec.puts_in_flight() {
+            let (mut records, mut latencies) = (Records::new(self.shape, first_sequence), latency_histogram());
+            let mut took = |latency: Duration| latencies.saturating_record(latency.as_micros() as u64);
+            self.engine.put_in_flight(&mut records, writers as usize, duration, &mut took)?;
+            return Ok(vec![latencies]);
+        }
         let barrier = Barrier::new(writers as usize);
         thread::scope(|scope| {
             let threads: Vec<_> = (first_sequence..first_sequence + u64::from(writers))

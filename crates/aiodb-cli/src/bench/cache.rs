@@ -9,7 +9,7 @@ use aiodb::{Backend, IndexKind, Table as AiodbTable};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::dataset::{Dataset, LoadedStore, Scratch};
+use super::dataset::{Dataset, LoadedStore, Order, Scratch};
 use super::gets::MAX_PAIRS;
 use super::memory::MemoryStore;
 use super::outcome::{Outcome, Rows};
@@ -37,7 +37,7 @@ pub(super) struct CacheArgs {
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=MAX_PAIRS))]
     pairs: u64,
     /// Bytes of a value, a multiple of 8
-    #[arg(long, value_delimiter = ',', default_value = "24,4096", value_parser = parse_value_bytes)]
+    #[arg(long, value_delimiter = ',', default_value = "24,4096", value_parser = super::parse_value_bytes)]
     value_bytes: Vec<usize>,
     /// Gets in flight of a reader
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4096))]
@@ -50,11 +50,6 @@ pub(super) struct CacheArgs {
     rounds: u64,
     #[command(flatten)]
     pub(super) output: OutputArgs,
-}
-
-fn parse_value_bytes(text: &str) -> Result<usize, String> {
-    let bytes = text.parse().ok().filter(|bytes: &usize| bytes.is_multiple_of(8) && (16..=1 << 20).contains(bytes));
-    bytes.ok_or_else(|| "a multiple of 8 from 16 to 1048576".to_owned())
 }
 
 /// One point; rates are medians over rounds.
@@ -117,7 +112,7 @@ fn measure(
     let lmdb = MemoryStore::build(&dir.join(format!("lmdb-alone-{value_bytes}")), data)?;
     let store = |kind: IndexKind| {
         let path = dir.join(format!("{}-{value_bytes}", kind.name()));
-        LoadedStore::build(std::slice::from_ref(&path), kind, data)?.db.close()?;
+        LoadedStore::build(std::slice::from_ref(&path), kind, data, Order::Numbers)?.db.close()?;
         let store = LoadedStore::open(std::slice::from_ref(&path), Backend::Auto, cache_bytes)?;
         warm(&store, data, args.depth as usize)?;
         Ok::<_, CliError>(store)

@@ -8,7 +8,7 @@ use aiodb::IndexKind;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::dataset::{Dataset, LoadedStore, Scratch};
+use super::dataset::{Dataset, LoadedStore, Order, Scratch};
 use super::gets::{Gets, MAX_PAIRS};
 use super::memory::MemoryStore;
 use super::outcome::{Outcome, Rows};
@@ -89,7 +89,7 @@ pub(super) fn run(args: &CopySizeArgs) -> Result<Outcome, CliError> {
     let memory = MemoryStore::build(&scratch.path().join("lmdb-alone"), data)?;
     progress("loading the same pairs into our store");
     let store_path = scratch.path().join("store");
-    let store = LoadedStore::build(std::slice::from_ref(&store_path), args.index, data)?;
+    let store = LoadedStore::build(std::slice::from_ref(&store_path), args.index, data, Order::Numbers)?;
     ReadArea::warmed(std::slice::from_ref(&store_path), store.db.stats().segment_bytes)?;
 
     let round = Duration::from_millis(args.round_ms);

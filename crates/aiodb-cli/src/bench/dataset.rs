@@ -93,6 +93,14 @@ impl Drop for Scratch {
     }
 }
 
+/// The order in which pairs are put, and so lie in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// That of their numbers, which is none in keys.
+    Numbers,
+    Keys,
+}
+
 /// An open store with one loaded table.
 pub(crate) struct LoadedStore {
     pub db: Db,
@@ -102,14 +110,23 @@ pub(crate) struct LoadedStore {
 impl LoadedStore {
     /// Makes a store in these directories and puts every pair into it; everything is durable and indexed when this returns.
     /// It has no cache of values: each get reads the device.
-    pub(crate) fn build(paths: &[PathBuf], kind: IndexKind, data: Dataset) -> Result<LoadedStore, CliError> {
+    pub(crate) fn build(
+        paths: &[PathBuf],
+        kind: IndexKind,
+        data: Dataset,
+        order: Order,
+    ) -> Result<LoadedStore, CliError> {
         let db = Db::open_several(paths, Options { cache_bytes: 0, ..Options::default() })?;
         let table = db.create_table(TABLE, kind)?;
         let pairs_per_batch = (LOAD_BATCH_BYTES / data.value_bytes).max(1) as u64;
         let mut value = vec![0; data.value_bytes];
-        for first in (0..data.pairs).step_by(pairs_per_batch as usize) {
+        let mut numbers: Vec<u64> = (0..data.pairs).collect();
+        if order == Order::Keys {
+            numbers.sort_unstable_by_key(|number| data.key(*number));
+        }
+        for numbers in numbers.chunks(pairs_per_batch as usize) {
             let mut batch = Batch::new();
-            for number in first..data.pairs.min(first + pairs_per_batch) {
+            for &number in numbers {
                 data.fill_value(number, &mut value);
                 batch.put(&table, &data.key(number), &value)?;
             }

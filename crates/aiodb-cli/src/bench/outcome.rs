@@ -11,6 +11,7 @@ use super::copy_size::CopySizeRow;
 use super::cost::CostRow;
 use super::environment::Environment;
 use super::queue_depth::QueueDepthRow;
+use super::scan::ScanRow;
 use super::write::WriteRow;
 use crate::CliError;
 
@@ -37,6 +38,7 @@ pub(crate) enum Rows {
     Write(Vec<WriteRow>),
     Cost(Vec<CostRow>),
     Cache(Vec<CacheRow>),
+    Scan(Vec<ScanRow>),
 }
 
 impl Rows {
@@ -48,6 +50,7 @@ impl Rows {
             Rows::Write(_) => "write",
             Rows::Cost(_) => "cost",
             Rows::Cache(_) => "cache",
+            Rows::Scan(_) => "scan",
         }
     }
 }

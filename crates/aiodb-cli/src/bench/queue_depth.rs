@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ceiling::{Ceiling, Sources};
 use super::counters::{BlockDevice, resident_bytes};
-use super::dataset::{Dataset, LoadedStore, Scratch};
+use super::dataset::{Dataset, LoadedStore, Order, Scratch};
 use super::gets::{Gets, MAX_PAIRS};
 use super::outcome::{Outcome, Rows};
 use super::raw::{RawReads, ReadArea};
@@ -233,7 +233,7 @@ impl<'a> IndexRun<'a> {
     ) -> Result<IndexRun<'a>, CliError> {
         let paths: Vec<PathBuf> = scratches.iter().map(|scratch| scratch.path().join(kind.name())).collect();
         progress(&format!("loading {} pairs, index {}", whole(plan.data.pairs as f64), kind.name()));
-        let store = LoadedStore::build(&paths, kind, plan.data)?;
+        let store = LoadedStore::build(&paths, kind, plan.data, Order::Numbers)?;
         let stats = store.db.stats();
         store.db.close()?;
         progress("reading the segments once");

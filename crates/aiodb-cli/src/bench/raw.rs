@@ -46,6 +46,11 @@ impl ReadArea {
         &self.files
     }
 
+    /// Bytes of data in all files.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.data_bytes).sum()
+    }
+
     /// The directories that the files lie in.
     pub(crate) fn directories(&self) -> Vec<&Path> {
         let mut directories: Vec<&Path> =
@@ -120,7 +125,7 @@ fn read_to_end(path: &Path) -> io::Result<u64> {
 }
 
 /// Opens a file past the page cache where the file system allows it.
-fn open_for_direct_reads(path: &Path) -> io::Result<File> {
+pub(crate) fn open_for_direct_reads(path: &Path) -> io::Result<File> {
     let direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path);
     direct.or_else(|_| File::open(path))
 }

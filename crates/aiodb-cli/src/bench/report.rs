@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::cost::CostRow;
 use super::environment::Environment;
 use super::outcome::{Outcome, Rows, write_file};
+use super::scan::ScanRow;
 use super::table::{Table, bytes, whole};
 use super::write::WriteRow;
 use crate::CliError;
@@ -58,6 +59,7 @@ fn title(rows: &Rows) -> &'static str {
         Rows::Write(_) => "Writes",
         Rows::Cost(_) => "Cost in memory and on SSD",
         Rows::Cache(_) => "Cached values",
+        Rows::Scan(_) => "Scans and backups",
     }
 }
 
@@ -121,6 +123,7 @@ fn key_figures(rows: &Rows) -> String {
         Rows::Cache(rows) => {
             rows.iter().map(|row| (whole(row.gets_per_s), format!("gets/s: {}", row.in_words()))).collect()
         }
+        Rows::Scan(rows) => rows.iter().filter_map(scan_figure).collect(),
         Rows::Write(rows) => most_durable_puts(rows).into_iter().chain(rows.iter().filter_map(write_figure)).collect(),
         Rows::Cost(rows) => {
             rows.iter().max_by(|a, b| a.data_bytes.total_cmp(&b.data_bytes)).map(cost_figure).into_iter().collect()
@@ -128,6 +131,12 @@ fn key_figures(rows: &Rows) -> String {
     };
     let tiles = figures.iter().map(|(value, words)| format!("<div><b>{}</b>{}</div>", escaped(value), escaped(words)));
     format!("<div class='figures'>{}</div>\n", tiles.collect::<String>())
+}
+
+/// A series that is held against another.
+fn scan_figure(row: &ScanRow) -> Option<(String, String)> {
+    let words = format!("{}, of the rate of: {}", row.series, row.against.as_ref()?);
+    Some((format!("{:.0} %", row.ratio? * 100.0), words))
 }
 
 /// The best rate at which every put was on the device when it was acknowledged.

@@ -3,10 +3,15 @@
 use super::{Engine, IN_FLIGHT, Reads, put, run_one_by_one};
 use crate::batch::Batch;
 use crate::error::{Error, Result};
+use crate::records::Records;
 use crate::stream::{Operation, Stream};
 use aiodb::{Db, Durability, IndexKind, Options, ScanOptions, Table};
+use futures::StreamExt;
+use futures::executor::block_on;
+use futures::stream::FuturesUnordered;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 struct Aiodb {
     name: String,
@@ -32,6 +37,29 @@ impl Engine for Aiodb {
 
     fn put_durable(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.table.put_with(key, value, Durability::Sync).map(drop).map_err(Error::engine(&self.name, "put"))
+    }
+
+    fn put_in_flight(
+        &self,
+        records: &mut Records,
+        in_flight: usize,
+        duration: Duration,
+        took: &mut dyn FnMut(Duration),
+    ) -> Result<()> {
+        let start = Instant::now();
+        let mut put = || {
+            let (key, value) = records.next();
+            let (begin, put) = (Instant::now(), self.table.put_async_with(key, value, Durability::Sync));
+            async move { put.await.map(|_| begin.elapsed()) }
+        };
+        let mut puts: FuturesUnordered<_> = (0..in_flight).map(|_| put()).collect();
+        while let Some(done) = block_on(puts.next()) {
+            took(done.map_err(Error::engine(&self.name, "put"))?);
+            if start.elapsed() < duration {
+                puts.push(put());
+            }
+        }
+        Ok(())
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {

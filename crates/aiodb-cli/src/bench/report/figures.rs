@@ -17,7 +17,7 @@ pub(crate) fn charts(rows: &Rows) -> Vec<Chart> {
         Rows::Write(rows) => write(rows),
         Rows::Cost(rows) => cost(rows),
         // A handful of figures, which the table shows as well.
-        Rows::Cache(_) => Vec::new(),
+        Rows::Cache(_) | Rows::Scan(_) => Vec::new(),
     }
 }
 

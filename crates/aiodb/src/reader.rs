@@ -1,6 +1,7 @@
 //! Hundreds of gets in flight from one thread.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::cache::Cached;
@@ -47,8 +48,9 @@ pub struct Reader<D: Device> {
     reads: Reads<D::Queue>,
     gets: Vec<Get>,
     free: Vec<u32>,
-    /// Gets that are answered without the device, or whose last read is in.
-    answered: Vec<u32>,
+    /// Gets that are answered without the device, or whose last read is in, the first one first: the bytes of a cached
+    /// value come closer to the processor meanwhile.
+    answered: VecDeque<u32>,
     /// Answers given since the device was last looked at.
     streak: u32,
     /// What the last answer lies in: given back at the next call.
@@ -126,7 +128,7 @@ impl<D: Device> Reader<D> {
         let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes).timed(move || device.clock_ns(), waits);
         let gets = (0..depth).map(|_| Get::default()).collect();
         let free = (0..depth as u32).rev().collect();
-        let answered = Vec::with_capacity(depth);
+        let answered = VecDeque::with_capacity(depth);
         Ok(Reader { engine, _handle: None, table, reads, gets, free, answered, streak: 0, held: None, snapshot: None })
     }
 
@@ -187,7 +189,7 @@ impl<D: Device> Reader<D> {
         loop {
             // Answers from the cache must not keep those of the device waiting for ever.
             let look = self.answered.is_empty() || self.streak >= MAX_STREAK;
-            if let Some(number) = self.answered.pop_if(|_| !look) {
+            if let Some(number) = self.answered.pop_front_if(|_| !look) {
                 self.streak += 1;
                 self.held = Some(Held { get: number, slot: None });
                 let seen = self.snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.moment.check());
@@ -219,7 +221,7 @@ impl<D: Device> Reader<D> {
                     let get = &mut self.gets[number as usize];
                     get.keep(&self.reads.bytes(slot)[range]);
                     self.reads.release(slot);
-                    self.answered.push(number);
+                    self.answered.push_back(number);
                 }
                 Ok(Next::Continue) => {
                     self.reads.release(slot);
@@ -238,7 +240,7 @@ impl<D: Device> Reader<D> {
         loop {
             let get = &mut self.gets[number as usize];
             if get.answer.is_some() {
-                return self.answered.push(number);
+                return self.answered.push_back(number);
             }
             if get.is_complete() {
                 let answer = get.finish(&self.engine);
@@ -272,7 +274,7 @@ impl<D: Device> Reader<D> {
 
     fn answer(&mut self, number: u32, answer: Result<Answer>) {
         self.gets[number as usize].answer = Some(answer);
-        self.answered.push(number);
+        self.answered.push_back(number);
     }
 
     /// Ends the claim on the last answer's buffer and segment.
@@ -337,6 +339,7 @@ impl Get {
         let candidate = &self.candidates[self.next_candidate];
         let Some(cached) = engine.cached(candidate, generation.id, &self.key, &self.view) else { return false };
         if self.operands.is_empty() {
+            cached.prefetch();
             self.cached = Some(cached);
             self.answer = Some(Ok(Answer::Cached));
         } else {

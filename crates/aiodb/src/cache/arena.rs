@@ -27,6 +27,12 @@ struct Header {
 const HEADER_BYTES: usize = size_of::<Header>();
 const _: () = assert!(HEADER_BYTES.is_multiple_of(GRANULE_BYTES) && align_of::<Header>() <= GRANULE_BYTES);
 
+/// Bytes of a cache line of most processors.
+const LINE_BYTES: usize = 64;
+
+/// More than this would push each other out when many gets are in flight.
+const PREFETCHED_LINES: usize = 64;
+
 /// Where an entry begins, in granules from the start of the shard's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address(u32);
@@ -221,6 +227,13 @@ impl Cached {
         self.block.entry(self.offset).value
     }
 
+    /// Asks the processor for the value's bytes, for a caller who will want them in a moment.
+    pub(crate) fn prefetch(&self) {
+        for line in self.value().chunks(LINE_BYTES).take(PREFETCHED_LINES) {
+            prefetch(line);
+        }
+    }
+
     pub(super) fn key(&self) -> &[u8] {
         self.block.entry(self.offset).key
     }
@@ -245,4 +258,16 @@ impl Cached {
     pub(super) fn was_asked_for(&self) -> bool {
         self.block.entry(self.offset).header.asked_for.load(Ordering::Relaxed)
     }
+}
+
+/// Asks for the cache line that bytes begin in, where there is an instruction for that.
+fn prefetch(bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: every x86-64 has the instruction, and it changes nothing that a program can see.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(bytes.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
 }

@@ -21,8 +21,9 @@ use crate::read::Outcome;
 use crate::snapshot::{Moment, View};
 use crate::{Error, Result};
 
-/// Reads in flight.
-const DEPTH: usize = 64;
+/// Reads in flight, or done and waiting for the caller to come to them: twice what keeps a device busy, since reads do not
+/// end in the order of the scan.
+const DEPTH: usize = 128;
 /// The longest stretch that several records share.
 const MAX_STRETCH_BYTES: usize = 256 << 10;
 /// Records further apart do not share a read.

@@ -53,15 +53,4 @@ public record Capabilities(
                     + maxRangeBoundBytes + " bytes in a store of kind " + name);
         }
     }
-
-    /** The class that a write gets which asks for {@code wanted}: the same or the next stronger one. */
-    public Durability given(Durability wanted) {
-        for (int strength = wanted.ordinal(); strength > 0; strength--) {
-            Durability candidate = Durability.values()[strength];
-            if (durabilities.contains(candidate)) {
-                return candidate;
-            }
-        }
-        return Durability.SYNC;
-    }
 }

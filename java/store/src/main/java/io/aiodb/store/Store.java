@@ -61,6 +61,7 @@ public interface Store extends AutoCloseable {
      * Applies all operations of a batch in their order, or none. The batch may be changed and used again afterwards.
      *
      * @throws StoreException.NoSuchTable if one of its tables was dropped, or is of another store
+     * @throws StoreException.Limit if it is more than the store writes at once
      */
     void write(Batch batch, Durability durability);
 

@@ -182,6 +182,15 @@ public abstract class StoreContract {
         assertEquals("", keys(Range.all().from(bytes("g")).to(bytes("c")).backward()));
         assertEquals("", keys(Range.all().from(bytes("i"))));
         assertEquals("", keys(Range.all().before(bytes("b")).backward()));
+        byte[] beyondKeys = filled(store.capabilities().maxKeyBytes() + 1, 'd');
+        assertEquals("f h", keys(Range.all().from(beyondKeys)));
+        assertEquals("h f", keys(Range.all().after(beyondKeys).backward()));
+        assertEquals("b d", keys(Range.all().to(beyondKeys)));
+        assertEquals("d b", keys(Range.all().before(beyondKeys).backward()));
+        assertEquals("b d f h", keys(Range.all().from(NOTHING)));
+        assertEquals("h f d b", keys(Range.all().after(NOTHING).backward()));
+        assertEquals("", keys(Range.all().to(NOTHING)));
+        assertEquals("", keys(Range.all().before(NOTHING).backward()));
         assertEquals("f=", rows(table.scan(Range.all().from(bytes("e")).keysOnly().limit(1))).get(0));
     }
 
@@ -298,6 +307,9 @@ public abstract class StoreContract {
             ByteBuffer value = ByteBuffer.allocateDirect(8);
             assertEquals(3, snapshot.get(table, wrap("b"), value));
             assertEquals(3, value.limit());
+            Table younger = store.createTable("younger");
+            assertThrows(StoreException.NoSuchTable.class, () -> snapshot.get(younger, bytes("a")));
+            assertThrows(StoreException.NoSuchTable.class, () -> snapshot.scan(younger, Range.all()));
             table.truncate();
             assertNull(table.get(bytes("c")));
             assertEquals("old", text(snapshot.get(table, bytes("a"))));

@@ -3,6 +3,7 @@ package io.aiodb.store.aiodb;
 import io.aiodb.store.Rows;
 import io.aiodb.store.StoreException;
 import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 
 /** A scan of an {@link AiodbStore}: many rows for one crossing. */
@@ -31,7 +32,7 @@ final class AiodbRows implements Rows {
         if (closed) {
             throw new StoreException.Closed("the scan was closed");
         }
-        if (ended || (rows == null || !rows.hasRemaining()) && !fetch()) {
+        if (ended || (rows == null || !rows.hasRemaining()) && !fetched()) {
             return false;
         }
         int keyLength = rows.getInt();
@@ -67,6 +68,15 @@ final class AiodbRows implements Rows {
         ByteBuffer taken = rows.slice(rows.position(), length).asReadOnlyBuffer();
         rows.position(rows.position() + length);
         return taken;
+    }
+
+    private boolean fetched() {
+        try {
+            return fetch();
+        } finally {
+            // Until the call ends, this is not what nobody refers to.
+            Reference.reachabilityFence(this);
+        }
     }
 
     /** Brings the next rows. False at the end. */

@@ -5,6 +5,7 @@ import io.aiodb.store.Rows;
 import io.aiodb.store.Snapshot;
 import io.aiodb.store.Table;
 import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 
 /** A snapshot of an {@link AiodbStore}. */
@@ -22,17 +23,30 @@ final class AiodbSnapshot implements Snapshot {
 
     @Override
     public byte[] get(Table table, byte[] key) {
-        return store.get(store.own(table), handle, key);
+        try {
+            return store.get(store.own(table), handle, key);
+        } finally {
+            // Until the call ends, this is not what nobody refers to.
+            Reference.reachabilityFence(this);
+        }
     }
 
     @Override
     public int get(Table table, ByteBuffer key, ByteBuffer value) {
-        return store.get(store.own(table), handle, key, value);
+        try {
+            return store.get(store.own(table), handle, key, value);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
     }
 
     @Override
     public Rows scan(Table table, Range range) {
-        return store.scan(store.own(table), handle, range);
+        try {
+            return store.scan(store.own(table), handle, range);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
     }
 
     @Override

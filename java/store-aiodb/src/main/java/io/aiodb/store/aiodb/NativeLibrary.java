@@ -63,8 +63,12 @@ final class NativeLibrary {
             }
             // Readable by this user alone: what is loaded is what was written.
             Path file = Files.createTempFile(directory, "aiodb-", ".so");
-            Files.write(file, library.readAllBytes());
-            return file;
+            try {
+                return Files.write(file, library.readAllBytes());
+            } catch (IOException failure) {
+                remove(file);
+                throw failure;
+            }
         } catch (IOException failure) {
             throw new StoreException.NativeLibrary(
                     "cannot copy the native library for " + platform + " to " + directory + " (" + failure

@@ -118,14 +118,21 @@ final class LmdbRows implements Rows {
     }
 
     private boolean toFirst() {
-        Optional<ByteBuffer> lower = range.lower();
+        Optional<ByteBuffer> lower = range.lower().filter(ByteBuffer::hasRemaining);
         boolean found = lower.isEmpty() ? cursor.first() : cursor.get(searched(lower.get()), GetOp.MDB_SET_RANGE);
         return found && !range.isAboveLower(ByteBuffer.wrap(cursor.key())) ? cursor.next() : found;
     }
 
     private boolean toLast() {
         Optional<ByteBuffer> upper = range.upper();
-        if (upper.isEmpty() || !cursor.get(searched(upper.get()), GetOp.MDB_SET_RANGE)) {
+        if (upper.isEmpty()) {
+            return cursor.last();
+        }
+        if (!upper.get().hasRemaining()) {
+            // No key is as short as that.
+            return false;
+        }
+        if (!cursor.get(searched(upper.get()), GetOp.MDB_SET_RANGE)) {
             return cursor.last();
         }
         return range.isBelowUpper(ByteBuffer.wrap(cursor.key())) || cursor.prev();

@@ -65,6 +65,8 @@ pub(crate) struct Sealed {
 pub(crate) struct CommitState {
     pub(crate) open: Option<Open>,
     pub(crate) sealed: Option<Arc<Sealed>>,
+    /// Who began to wait for the sealed batch after it was sealed.
+    pub(crate) sealed_waiters: u32,
     /// Someone writes a batch or flushes; at most one at a time.
     pub(crate) busy: bool,
     pub(crate) idle_waiters: u32,
@@ -163,6 +165,7 @@ impl Commit {
         let state = CommitState {
             open: None,
             sealed: None,
+            sealed_waiters: 0,
             busy: false,
             idle_waiters: 0,
             buffers,

@@ -426,8 +426,9 @@ impl<D: Device> Engine<D> {
                 self.lead(state)?;
                 return Ok(());
             }
-            if let Some(open) = state.open.as_mut().filter(|open| open.batch.start.number == number) {
-                open.waiters += 1;
+            match state.open.as_mut().filter(|open| open.batch.start.number == number) {
+                Some(open) => open.waiters += 1,
+                None => state.sealed_waiters += 1,
             }
             let seen = word.seen();
             drop(state);
@@ -484,8 +485,9 @@ impl<D: Device> Engine<D> {
         self.commit.completed.store(number, Ordering::Release);
         state.buffers.push(sealed.open.batch.into_buffer());
         self.become_idle(&mut state);
+        let waiters = sealed.open.waiters + std::mem::take(&mut state.sealed_waiters);
         let next = state.waited_for();
-        self.wake(state, (sealed.open.waiters > 0).then_some(number), next);
+        self.wake(state, (waiters > 0).then_some(number), next);
         Ok(())
     }
 

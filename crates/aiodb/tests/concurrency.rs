@@ -169,3 +169,30 @@ fn gets_return_what_was_written_last() {
         }
     }
 }
+
+/// A snapshot waits for the batch that is being written. Where no writer waits for that batch too, it must be woken all
+/// the same.
+#[test]
+fn a_snapshot_is_given_while_unwaited_batches_are_written() {
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
+    let directory = scratch();
+    let (db, table) = open(directory.path(), IndexKind::Lmdb, &small());
+    let (done, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let writing = AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..3000_u64 {
+                    let value = support::value(number, 20_000);
+                    table.put_with(&(number % 100).to_be_bytes(), &value, Durability::None).expect("a put works");
+                }
+                writing.store(false, Ordering::Relaxed);
+            });
+            while writing.load(Ordering::Relaxed) {
+                db.snapshot().expect("a snapshot");
+            }
+        });
+        done.send(()).expect("the test waits");
+    });
+    wait.recv_timeout(PATIENCE).expect("a snapshot was waited for in vain");
+}

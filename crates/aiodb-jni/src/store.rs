@@ -1,0 +1,187 @@
+//! An open store as Java sees it: the engine's handle, and numbers for all that was opened in it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aiodb::merge::Append;
+use aiodb::{
+    Compression, Db, Durability, IndexKind, MergeOperators, Options, ScanOptions, Snapshot, Table, TableOptions,
+};
+
+use crate::failure::{Failure, Result};
+use crate::handles::Handles;
+use crate::rows::Rows;
+
+/// All tables are ordered and can be appended to: that is what the Java interface promises.
+const MERGE: &str = "append";
+
+pub(crate) fn merge_operators() -> MergeOperators {
+    MergeOperators::default().with(Append)
+}
+
+/// An open store.
+pub(crate) struct Store {
+    pub(crate) db: Db,
+    compression: Compression,
+    /// Java holds one number for each table that it uses, until the table is dropped.
+    tables: Handles<Table>,
+    pub(crate) snapshots: Handles<Snapshot>,
+    pub(crate) scans: Handles<Mutex<Rows>>,
+}
+
+/// What a range leaves out, and how it is walked: bits of an integer.
+const FROM: i32 = 1;
+const FROM_EXCLUDED: i32 = 2;
+const TO: i32 = 4;
+const TO_INCLUDED: i32 = 8;
+const BACKWARD: i32 = 16;
+const KEYS_ONLY: i32 = 32;
+
+impl Store {
+    pub(crate) fn open(path: &Path, compression: Compression, options: Options) -> Result<Store> {
+        let options = Options { merge_operators: merge_operators(), ..options };
+        Ok(Store {
+            db: Db::open(path, options)?,
+            compression,
+            tables: Handles::new("table"),
+            snapshots: Handles::new("snapshot"),
+            scans: Handles::new("scan"),
+        })
+    }
+
+    /// The handle of a table that exists. Others, such as the unordered ones of programs in other languages, are refused.
+    pub(crate) fn table(&self, name: &str) -> Result<i64> {
+        let table = self.db.table(name)?;
+        if table.kind() != IndexKind::Lmdb {
+            return Err(aiodb::Error::Unordered { name: name.to_string() }.into());
+        }
+        if table.options().merge.as_deref() != Some(MERGE) {
+            return Err(aiodb::Error::NoMergeOperator { name: table.options().merge }.into());
+        }
+        self.tables.insert(table)
+    }
+
+    pub(crate) fn create_table(&self, name: &str) -> Result<i64> {
+        let options =
+            TableOptions { kind: IndexKind::Lmdb, compression: self.compression, merge: Some(MERGE.to_string()) };
+        self.tables.insert(self.db.create_table_with(name, options)?)
+    }
+
+    /// A table that was not dropped.
+    pub(crate) fn known_table(&self, handle: i64) -> Result<Arc<Table>> {
+        self.tables.get(handle).map_err(|_| Failure::Dropped)
+    }
+
+    pub(crate) fn truncate_table(&self, handle: i64) -> Result<()> {
+        Ok(self.db.truncate_table(self.known_table(handle)?.name())?)
+    }
+
+    pub(crate) fn drop_table(&self, handle: i64) -> Result<()> {
+        self.db.drop_table(self.known_table(handle)?.name())?;
+        self.tables.remove(handle);
+        Ok(())
+    }
+
+    /// A value now, or at a snapshot's moment.
+    pub(crate) fn get(&self, table: i64, snapshot: i64, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let table = self.known_table(table)?;
+        Ok(match snapshot {
+            NO_SNAPSHOT => table.get(key)?,
+            _ => self.snapshots.get(snapshot)?.get(&table, key)?,
+        })
+    }
+
+    pub(crate) fn scan(&self, table: i64, snapshot: i64, options: ScanOptions) -> Result<i64> {
+        let table = self.known_table(table)?;
+        let scan = match snapshot {
+            NO_SNAPSHOT => table.scan(options)?,
+            _ => self.snapshots.get(snapshot)?.scan(&table, options)?,
+        };
+        self.scans.insert(Mutex::new(Rows::new(scan)))
+    }
+
+    /// Runs something with the rows of a scan; a second thread waits.
+    pub(crate) fn with_rows<T>(&self, scan: i64, body: impl FnOnce(&mut Rows) -> Result<T>) -> Result<T> {
+        let rows: Arc<Mutex<Rows>> = self.scans.get(scan)?;
+        // After a panic the rows left are in doubt: no more are given.
+        let mut rows = rows.lock().map_err(|_: PoisonError<_>| Failure::Closed { kind: "scan" })?;
+        body(&mut rows)
+    }
+
+    /// Sizes and counters as lines of a name and a number.
+    pub(crate) fn statistics(&self) -> String {
+        let stats = self.db.stats();
+        let metrics = self.db.metrics();
+        let disk = (stats.segments_in_use + stats.segments_free + stats.segments_retiring) * stats.segment_bytes
+            + stats.tables.iter().map(|table| table.index_disk_bytes).max().unwrap_or(0);
+        let lines = [
+            ("disk_bytes", disk),
+            ("live_bytes", stats.live_bytes),
+            ("rows", stats.tables.iter().map(|table| table.keys).sum()),
+            ("log_bytes_written", stats.log_bytes_written),
+            ("bytes_moved_by_reclaim", stats.bytes_moved_by_reclaim),
+            ("batches_written", stats.batches_written),
+            ("records_written", stats.records_written),
+            ("checkpoints", stats.checkpoints),
+            ("checkpoint_log_lag_bytes", stats.checkpoint_log_lag_bytes),
+            ("snapshots", stats.snapshots),
+            ("kept_versions", stats.kept_versions),
+            ("waiting_range_deletes", stats.waiting_range_deletes),
+            ("recovered_records", stats.recovered_records),
+            ("recovery_ms", stats.recovery_ms),
+            ("lookups", metrics.lookups),
+        ];
+        lines.iter().map(|(name, number)| format!("{name}\t{number}\n")).collect()
+    }
+
+    /// The keys of a table, about.
+    pub(crate) fn estimated_rows(&self, table: i64) -> Result<u64> {
+        let table = self.known_table(table)?;
+        let found = self.db.stats().tables.into_iter().find(|stats| stats.name == table.name());
+        found.map(|stats| stats.keys).ok_or_else(|| aiodb::Error::NoSuchTable { name: table.name().to_string() }.into())
+    }
+}
+
+/// Reads see what is there now.
+pub(crate) const NO_SNAPSHOT: i64 = 0;
+
+/// A range as Java describes it.
+pub(crate) fn scan_options(from: &[u8], to: &[u8], flags: i32, limit: i64) -> Result<ScanOptions> {
+    let limit = u64::try_from(limit).map_err(|_| Failure::Argument("a limit is negative"))?;
+    let has = |flag: i32| flags & flag != 0;
+    let mut options = ScanOptions::all().limit(limit);
+    if has(FROM) {
+        options = if has(FROM_EXCLUDED) { options.after(from) } else { options.from(from) };
+    }
+    if has(TO) {
+        options = if has(TO_INCLUDED) { options.to(to) } else { options.before(to) };
+    }
+    if has(BACKWARD) {
+        options = options.backward();
+    }
+    Ok(if has(KEYS_ONLY) { options.keys_only() } else { options })
+}
+
+/// A class of durability as Java numbers them, with the interval in milliseconds.
+pub(crate) fn durability(class: i32, interval_ms: i64) -> Result<Durability> {
+    match class {
+        0 => Ok(Durability::Sync),
+        1 => {
+            let interval_ms = u64::try_from(interval_ms).map_err(|_| Failure::Argument("an interval is negative"))?;
+            Ok(Durability::Interval(Duration::from_millis(interval_ms)))
+        }
+        2 => Ok(Durability::None),
+        _ => Err(Failure::Argument("a class of durability is unknown")),
+    }
+}
+
+/// A compression as Java names it.
+pub(crate) fn compression(name: &str) -> Result<Compression> {
+    match name {
+        "none" => Ok(Compression::None),
+        "lz4" => Ok(Compression::Lz4),
+        "zstd" => Ok(Compression::Zstd(3)),
+        _ => Err(Failure::Argument("a compression is unknown")),
+    }
+}

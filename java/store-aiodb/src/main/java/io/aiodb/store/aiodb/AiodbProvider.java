@@ -1,0 +1,66 @@
+package io.aiodb.store.aiodb;
+
+import io.aiodb.store.Durability;
+import io.aiodb.store.Parameters;
+import io.aiodb.store.Store;
+import io.aiodb.store.StoreException;
+import io.aiodb.store.StoreProvider;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Locale;
+
+/**
+ * Opens aiodb stores. Parameters:
+ *
+ * <ul>
+ *   <li>{@code interval_millis}: how much a power cut may take of writes in class interval; 1 to 3600000, default 10000
+ *   <li>{@code cache_bytes}: memory for values read lately; default 0, none
+ *   <li>{@code segment_bytes}: bytes of a segment file, a power of two from 65536 to 1073741824, fixed when the store is
+ *       made; default 33554432
+ *   <li>{@code compression}: of the values of tables made from now on: {@code none} (default), {@code lz4}, {@code zstd}
+ * </ul>
+ */
+public final class AiodbProvider implements StoreProvider {
+    /** How values of new tables are compressed. */
+    enum Compression {
+        NONE,
+        LZ4,
+        ZSTD
+    }
+
+    private static final long MAX_INTERVAL_MILLIS = 3_600_000;
+    private static final long MAX_CACHE_BYTES = 1L << 44;
+
+    @Override
+    public String name() {
+        return AiodbStore.NAME;
+    }
+
+    @Override
+    public Store open(Path directory, Parameters parameters) {
+        long intervalMillis = parameters.number("interval_millis", 10_000, 1, MAX_INTERVAL_MILLIS);
+        long cacheBytes = parameters.number("cache_bytes", 0, 0, MAX_CACHE_BYTES);
+        long segmentBytes = parameters.number("segment_bytes", 32 << 20, 64 << 10, 1 << 30);
+        Compression compression = parameters.choice("compression", Compression.NONE);
+        parameters.refuseOthers();
+        NativeLibrary.load();
+        makeParents(directory);
+        long store = Native.open(
+                directory.toAbsolutePath().toString(),
+                Durability.SYNC.ordinal(),
+                intervalMillis,
+                cacheBytes,
+                segmentBytes,
+                compression.name().toLowerCase(Locale.ROOT));
+        return new AiodbStore(store, intervalMillis);
+    }
+
+    private static void makeParents(Path directory) {
+        try {
+            Files.createDirectories(directory.toAbsolutePath());
+        } catch (IOException failure) {
+            throw new StoreException.Configuration("cannot make the directory " + directory + ": " + failure, failure);
+        }
+    }
+}

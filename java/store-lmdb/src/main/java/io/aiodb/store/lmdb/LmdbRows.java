@@ -1,0 +1,146 @@
+package io.aiodb.store.lmdb;
+
+import io.aiodb.store.Range;
+import io.aiodb.store.Rows;
+import io.aiodb.store.StoreException;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.Optional;
+import org.lmdbjava.Cursor;
+import org.lmdbjava.GetOp;
+import org.lmdbjava.Txn;
+
+/** A scan of an {@link LmdbStore}. Rows are copied: what LMDB shows lies in its map, which goes with the store. */
+final class LmdbRows implements Rows {
+    private static final ByteBuffer NOTHING = ByteBuffer.allocate(0).asReadOnlyBuffer();
+
+    private final LmdbStore store;
+    private final Cursor<byte[]> cursor;
+
+    /** The scan's own transaction; null if it is that of a snapshot. */
+    private final Txn<byte[]> own;
+
+    /** Whom all users of the transaction lock: one thread at a time may use it. */
+    private final Object user;
+
+    private final Range range;
+    private final Runnable releasing = this::free;
+    private long left;
+    private boolean started;
+    private volatile boolean closed;
+    private ByteBuffer key = NOTHING;
+    private ByteBuffer value = NOTHING;
+
+    /** With a transaction of its own. Made in a call of the store. */
+    LmdbRows(LmdbStore store, Cursor<byte[]> cursor, Txn<byte[]> own, Range range) {
+        this(store, cursor, own, new Object(), range);
+    }
+
+    /** In a snapshot's transaction. Made in a call of the store. */
+    LmdbRows(LmdbStore store, Cursor<byte[]> cursor, LmdbSnapshot snapshot, Range range) {
+        this(store, cursor, null, snapshot, range);
+    }
+
+    private LmdbRows(LmdbStore store, Cursor<byte[]> cursor, Txn<byte[]> own, Object user, Range range) {
+        this.store = store;
+        this.cursor = cursor;
+        this.own = own;
+        this.user = user;
+        this.range = range;
+        this.left = range.limit();
+        if (own != null) {
+            store.open().add(releasing);
+        }
+    }
+
+    @Override
+    public boolean next() {
+        synchronized (user) {
+            return store.call(this::step);
+        }
+    }
+
+    @Override
+    public ByteBuffer key() {
+        return key.duplicate();
+    }
+
+    @Override
+    public ByteBuffer value() {
+        return value.duplicate();
+    }
+
+    @Override
+    public void close() {
+        synchronized (user) {
+            store.release(releasing);
+        }
+    }
+
+    boolean isClosed() {
+        return closed;
+    }
+
+    /** Called when nobody else uses the transaction. */
+    void free() {
+        if (!closed) {
+            closed = true;
+            store.open().remove(releasing);
+            cursor.close();
+            if (own != null) {
+                own.close();
+            }
+        }
+    }
+
+    private boolean step() {
+        if (closed) {
+            throw new StoreException.Closed("the scan was closed");
+        }
+        if (left == 0) {
+            return false;
+        }
+        boolean found = started ? move() : range.isBackward() ? toLast() : toFirst();
+        started = true;
+        ByteBuffer here = found ? ByteBuffer.wrap(cursor.key()).asReadOnlyBuffer() : NOTHING;
+        if (!found || !(range.isBackward() ? range.isAboveLower(here) : range.isBelowUpper(here))) {
+            left = 0;
+            return false;
+        }
+        left--;
+        key = here;
+        value = range.isKeysOnly() ? NOTHING : ByteBuffer.wrap(cursor.val()).asReadOnlyBuffer();
+        return true;
+    }
+
+    private boolean move() {
+        return range.isBackward() ? cursor.prev() : cursor.next();
+    }
+
+    private boolean toFirst() {
+        Optional<ByteBuffer> lower = range.lower().filter(ByteBuffer::hasRemaining);
+        boolean found = lower.isEmpty() ? cursor.first() : cursor.get(searched(lower.get()), GetOp.MDB_SET_RANGE);
+        return found && !range.isAboveLower(ByteBuffer.wrap(cursor.key())) ? cursor.next() : found;
+    }
+
+    private boolean toLast() {
+        Optional<ByteBuffer> upper = range.upper();
+        if (upper.isEmpty()) {
+            return cursor.last();
+        }
+        if (!upper.get().hasRemaining()) {
+            // No key is as short as that.
+            return false;
+        }
+        if (!cursor.get(searched(upper.get()), GetOp.MDB_SET_RANGE)) {
+            return cursor.last();
+        }
+        return range.isBelowUpper(ByteBuffer.wrap(cursor.key())) || cursor.prev();
+    }
+
+    /** LMDB searches for nothing longer than its keys; the range itself leaves out what that finds too early. */
+    private static byte[] searched(ByteBuffer bound) {
+        byte[] bytes = LmdbTable.bytes(bound);
+        return Arrays.copyOf(bytes, Math.min(bytes.length, LmdbStore.MAX_KEY_BYTES));
+    }
+}

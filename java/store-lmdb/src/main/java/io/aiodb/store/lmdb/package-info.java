@@ -1,0 +1,2 @@
+/** LMDB as a {@link io.aiodb.store.Store}. */
+package io.aiodb.store.lmdb;

@@ -1,0 +1,2 @@
+/** RocksDB as a {@link io.aiodb.store.Store}. */
+package io.aiodb.store.rocksdb;

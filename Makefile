@@ -107,14 +107,14 @@ bench: release ## Measure everything against the limits of the disk under build/
 
 .PHONY: bench-compare
 bench-compare: compiler ## Measure data larger than memory beside LMDB, RocksDB, redb and fjall (hours; QUICK=1: 15 minutes)
-	scripts/install-packages.sh clang libclang-dev
+	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config
 	mkdir -p $(BENCH)
 	$(COMPARE) workloads --dir $(BENCH) $(if $(QUICK),--quick,--sweep) --json $(BENCH)/workloads.json
 	@echo "The figures: $(CURDIR)/$(BENCH)/workloads.json"
 
 .PHONY: check-compare
 check-compare: compiler ## Check and test the comparison itself, outside `make check` for RocksDB's sake
-	scripts/install-packages.sh clang libclang-dev
+	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config
 	CXXFLAGS=-march=native $(CARGO) clippy --locked --release --all-targets --manifest-path crates/compare/Cargo.toml \
 		-- --deny warnings
 	CXXFLAGS=-march=native $(CARGO) test --locked --release --manifest-path crates/compare/Cargo.toml
@@ -131,7 +131,7 @@ bench-disks: release ## Measure a store on one and on two disks, which are throt
 
 .PHONY: bench-compare-writes
 bench-compare-writes: compiler ## Measure durable puts beside RocksDB, which is built from source (an hour)
-	scripts/install-packages.sh clang libclang-dev
+	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config
 	mkdir -p $(BENCH)
 	$(COMPARE) durable-puts --dir $(BENCH) --seconds 120 --sweep --json $(BENCH)/durable-puts.json
 	@echo "The figures: $(CURDIR)/$(BENCH)/durable-puts.json"

@@ -16,6 +16,9 @@ use crate::CliError;
 /// What one pair takes: a value of 4096 bytes and LMDB's page header need two pages, the leaves a few per cent more.
 const FILE_BYTES_PER_PAIR: u64 = 8192 + 256;
 
+/// LMDB's map has whole pages of the largest size that systems have.
+const PAGE_BYTES: u64 = 64 << 10;
+
 /// Pairs put in one transaction while loading.
 const PAIRS_PER_TRANSACTION: usize = 10_000;
 
@@ -32,7 +35,7 @@ pub(crate) struct MemoryStore {
 impl MemoryStore {
     /// Puts every pair in, in key order, then reads every value once so that all pages are in memory.
     pub(crate) fn build(dir: &Path, data: Dataset) -> Result<MemoryStore, CliError> {
-        let map_bytes = data.pairs * FILE_BYTES_PER_PAIR + (64 << 20);
+        let map_bytes = (data.pairs * FILE_BYTES_PER_PAIR).next_multiple_of(PAGE_BYTES) + (64 << 20);
         let available = memory_bytes("MemAvailable");
         if map_bytes > available {
             return Err(CliError::failed(format!(

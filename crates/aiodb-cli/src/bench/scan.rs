@@ -25,9 +25,6 @@ use passes::{Pass, Way};
 /// Gets and raw reads in flight where the disk is read in no order.
 const DEPTH: usize = 64;
 
-/// How long a round is of what has no end of its own.
-const TIMED_ROUND: Duration = Duration::from_millis(1000);
-
 #[derive(Args)]
 pub(super) struct ScanArgs {
     /// Directory on the disk to measure; the stores are made in a fresh directory below it
@@ -42,6 +39,9 @@ pub(super) struct ScanArgs {
     /// Bytes of a value, a multiple of 8
     #[arg(long, default_value_t = 4096, value_parser = super::parse_value_bytes)]
     value_bytes: usize,
+    /// Length of a round in milliseconds, of what has no end of its own
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    round_ms: u64,
     /// Rounds; all series take turns
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     rounds: u64,
@@ -139,6 +139,8 @@ struct Bench {
     area: ReadArea,
     way: Way,
     ceiling: Ceiling,
+    /// Of what has no end of its own.
+    round: Duration,
     backups: Scratch,
     /// The passes of each series.
     passes: Vec<(Series, Pass)>,
@@ -181,23 +183,23 @@ impl Bench {
         }
         let area = ReadArea::warmed(&[scratch.path().join("in-order")], segment_bytes)?;
         let random = random_reads(&area, data);
-        let sources = Sources::probe(&random);
+        let (sources, round) = (Sources::probe(&random), Duration::from_millis(args.round_ms));
         notes.extend(sources.notes.iter().cloned());
         let ceiling = sources
-            .choose(&random, 3, TIMED_ROUND, notes)
+            .choose(&random, 3, round, notes)
             .ok_or_else(|| CliError::failed("the disk itself could not be read".to_owned()))?;
         let way = passes::fastest_way(&area)?;
         notes.push(format!("the disk was read by {way}, and in no order by {}", ceiling.source.name()));
         let backups = Scratch::new(args.backup_dir.as_deref().unwrap_or(&args.dir), false)?;
-        Ok(Bench { data, in_order, in_no_order, unordered, area, way, ceiling, backups, passes: Vec::new() })
+        Ok(Bench { data, in_order, in_no_order, unordered, area, way, ceiling, round, backups, passes: Vec::new() })
     }
 
     fn pass(&self, series: Series) -> Result<Pass, CliError> {
-        let Bench { data, in_order, in_no_order, unordered, area, way, ceiling, backups, .. } = self;
+        let Bench { data, in_order, in_no_order, unordered, area, way, ceiling, round, backups, .. } = self;
         match series {
             Series::Sequential => passes::sequential(area, *way),
             Series::Random => {
-                let sample = ceiling.source.measure(&random_reads(area, *data), TIMED_ROUND)?;
+                let sample = ceiling.source.measure(&random_reads(area, *data), *round)?;
                 let bytes_per_s = sample.reads_per_s * data.value_bytes as f64;
                 Ok(Pass { bytes_per_s, cpu_us_per_value: sample.cpu_us_per_read })
             }
@@ -208,7 +210,7 @@ impl Bench {
             Series::Backup => passes::backup(&in_no_order.db, &backups.path().join("repository"), None, *data),
             Series::Gets | Series::GetsBesideBackup => {
                 let gets = Gets { table: &in_no_order.table, data: *data, threads: 1, depth: DEPTH, copy_bytes: 0 };
-                let round = gets.run(None, TIMED_ROUND)?;
+                let round = gets.run(None, *round)?;
                 let bytes_per_s = round.operations_per_s * data.value_bytes as f64;
                 Ok(Pass { bytes_per_s, cpu_us_per_value: round.cpu_us_per_operation })
             }

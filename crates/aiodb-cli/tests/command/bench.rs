@@ -1,4 +1,4 @@
-//! Benchmarks that measure nothing by themselves.
+//! Benchmarks: the ones that measure nothing by themselves, and small runs of the others.
 
 use crate::{Place, Ran, aiodb};
 use std::ffi::OsStr;
@@ -26,4 +26,38 @@ fn absurd_prices_are_a_wrong_command_line() {
         let refused = cost(&[argument.as_ref()]).exits(2);
         assert!(refused.stderr.contains(argument.split('=').next().unwrap()), "{}", refused.stderr);
     }
+}
+
+/// The rows of a small run, whose figures say nothing.
+fn rows(arguments: &[&str]) -> Vec<serde_json::Value> {
+    let place = Place::new();
+    let directory = place.dir.path().to_str().expect("a plain path");
+    let first = ["bench", arguments[0], "--json", "--dir", directory];
+    let ran = Ran::of(&mut aiodb(first.iter().chain(&arguments[1..]))).exits(0);
+    let report: serde_json::Value = serde_json::from_slice(&ran.stdout).expect("one JSON value");
+    assert_eq!(std::fs::read_dir(place.dir.path()).expect("a directory").count(), 0, "nothing is left behind");
+    report["rows"].as_array().expect("rows").clone()
+}
+
+#[test]
+fn scans_and_backups_are_held_against_the_disk() {
+    let rows = rows(&["scan", "--pairs", "2000", "--rounds", "2", "--round-ms", "20", "--pace", "1"]);
+    let against = |series: &str| -> Vec<&str> {
+        let own = rows.iter().filter(|row| row["series"] == series);
+        own.filter(|row| row["ratio"].as_f64().is_some_and(|ratio| ratio > 0.0))
+            .map(|row| row["against"].as_str().expect("a name"))
+            .collect()
+    };
+    assert_eq!(against("scan, values in key order"), ["disk, sequential"]);
+    assert_eq!(against("scan, values in no order"), ["disk, in no order"]);
+    assert_eq!(against("iterate"), ["disk, sequential"]);
+    assert_eq!(against("backup"), ["disk, sequential", "disk, copy"]);
+    assert_eq!(against("gets beside a paced backup"), ["gets"]);
+}
+
+#[test]
+fn cached_gets_are_held_against_lmdb() {
+    let rows = rows(&["cache", "--pairs", "1000", "--rounds", "1", "--round-ms", "20", "--value-bytes", "24"]);
+    let held = rows.iter().filter(|row| row["ratio_to_lmdb"].as_f64().is_some_and(|ratio| ratio > 0.0));
+    assert_eq!((rows.len(), held.count()), (5, 4), "LMDB, and two ways to get with two kinds of index");
 }

@@ -160,6 +160,11 @@ impl<D: Device> Fetch<D> {
         !self.complete && self.ahead.len() < most && self.bytes_ahead < LOOK_AHEAD_BYTES
     }
 
+    /// Records that the caller can want beyond those that are on their way.
+    pub(super) fn still_wanted(&self) -> u64 {
+        self.wanted.saturating_sub(self.ahead.len() as u64)
+    }
+
     pub(super) fn add_no_more(&mut self) {
         self.complete = true;
     }

@@ -37,8 +37,7 @@ impl Ordered {
     pub(super) fn new(table: u32, options: ScanOptions) -> Ordered {
         let range = (first_index_key(table, &options.from), last_index_key(table, &options.to));
         let empty = is_empty(&range);
-        let step = options.limit.clamp(1, KEYS_IN_FIRST_STEP);
-        Ordered { options, range, finished: empty, step, alike: Vec::new() }
+        Ordered { options, range, finished: empty, step: KEYS_IN_FIRST_STEP, alike: Vec::new() }
     }
 
     /// Adds some keys; false when there are no more.
@@ -49,7 +48,8 @@ impl Ordered {
         let (from, to) = &self.range;
         let range = (as_slice(from), as_slice(to));
         let backward = self.options.backward;
-        let (found, reached) = fetch.engine.lmdb().range(range, backward, self.step as usize, &fetch.view())?;
+        let step = self.step.min(fetch.still_wanted().max(1));
+        let (found, reached) = fetch.engine.lmdb().range(range, backward, step as usize, &fetch.view())?;
         self.step = KEYS_PER_STEP;
         let mut add = |(key, stack)| self.add(key, stack, fetch);
         if backward {

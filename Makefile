@@ -16,6 +16,11 @@ AIODB := $(TARGET)/release/aiodb
 # from hardware only where it is built for this processor.
 COMPARE := CXXFLAGS=-march=native $(CARGO) run --locked --release --manifest-path crates/compare/Cargo.toml --
 
+JAVA_17 := /usr/lib/jvm/java-17-openjdk-$(shell dpkg --print-architecture 2>/dev/null)
+
+# Without the progress of downloads, which fills logs. Maven takes the newest virtual machine unless told otherwise.
+MVN = $(if $(wildcard $(JAVA_17)),JAVA_HOME=$(JAVA_17)) mvn --batch-mode --no-transfer-progress --file java/pom.xml
+
 # `make bench-compare QUICK=1` is the small form.
 QUICK :=
 
@@ -43,8 +48,20 @@ run: $(RUN)/loaded ## Build, load a real data set, read it back and check it, me
 	@echo "Try: $(AIODB) get $(RUN)/unihan 'U+4E00 kDefinition'"
 
 .PHONY: test
-test: compiler ## Run all tests
+test: test-rust test-java ## Run all tests
+
+.PHONY: test-rust
+test-rust: compiler ## Run the tests of the crates
 	$(CARGO) test --locked --no-fail-fast
+
+.PHONY: java
+java: native ## Build the jars: the interface of stores, and aiodb, RocksDB and LMDB behind it
+	$(MVN) package -DskipTests
+	@echo "The jars: $(CURDIR)/java/store*/target/*.jar"
+
+.PHONY: test-java
+test-java: native ## Run the tests of the jars: every store must do the same
+	$(MVN) --fail-at-end package
 
 # How much of each: `make crash KILLS=1000`.
 KILLS := 300
@@ -143,7 +160,7 @@ fmt: cargo ## Format the code
 .PHONY: clean
 clean: ## Remove what was built, loaded and measured
 	$(if $(CARGO),$(CARGO) clean)
-	rm -rf build
+	rm -rf build java/target java/*/target
 
 # What the targets above need.
 
@@ -155,6 +172,16 @@ cargo:
 .PHONY: compiler
 compiler: cargo
 	@scripts/install-packages.sh build-essential
+
+# The libraries that go into the jar of `java/store-aiodb`, one directory for each platform.
+NATIVE := build/native/linux-$(shell uname -m)
+
+.PHONY: native
+native: compiler
+	scripts/install-packages.sh openjdk-17-jdk-headless maven
+	$(CARGO) build --locked --release --package aiodb-jni
+	mkdir -p $(NATIVE)
+	strip --strip-debug -o $(NATIVE)/libaiodb_jni.so $(TARGET)/release/libaiodb_jni.so
 
 .PHONY: release
 release: compiler

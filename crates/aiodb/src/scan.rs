@@ -150,10 +150,10 @@ impl<D: Device> Scan<D> {
         loop {
             while self.fetch.wants_more() {
                 let more = match &mut self.source {
-                    Source::Ordered(ordered) => ordered.add_some(&mut self.fetch)?,
-                    Source::Unordered(unordered) => unordered.add_some(&mut self.fetch)?,
+                    Source::Ordered(ordered) => ordered.add_some(&mut self.fetch),
+                    Source::Unordered(unordered) => unordered.add_some(&mut self.fetch),
                 };
-                if !more {
+                if !self.fetch.unless_ended(more)? {
                     self.fetch.add_no_more();
                 }
             }

@@ -9,8 +9,8 @@ pub const WRITERS: usize = 6;
 /// Keys of each writer.
 const KEYS: u64 = 50;
 
-/// How many of 100 operations are `sync`, by run: few let much be written between two flushes.
-const SYNC_PERCENT: [u8; 3] = [1, 8, 30];
+/// How many of 100 operations are `sync`, by run: few, or none, let much be written between two flushes.
+const SYNC_PERCENT: [u8; 4] = [1, 0, 8, 30];
 
 /// The tables, with their kinds of index.
 pub const TABLES: [(&str, aiodb::IndexKind); 2] =

@@ -25,7 +25,13 @@ impl Run<'_> {
         self.armed = None;
         self.end_process(crash.power_cut, crash.index);
         // A flush that failed may have lost what was acknowledged without one, whatever comes then.
-        let mut like_power_cut = crash.power_cut || self.failed.is_some();
+        // The process may have died in the very call that saw it fail.
+        let failed = self.failed.is_some() || self.failed_calls() > self.failed_before;
+        let mut like_power_cut = crash.power_cut || failed;
+        if let Some((call, skip)) = crash.error {
+            self.allowed.errors = true;
+            self.device.fail(call, skip, 1, |_| true);
+        }
         for (steps, power_cut) in &crash.again {
             self.device.crash_after(*steps);
             let opened = self.open(crash.rebuild);
@@ -36,8 +42,14 @@ impl Run<'_> {
             like_power_cut |= power_cut;
         }
         // So may one that fails during a recovery.
-        like_power_cut |= self.allowed.errors && !crash.again.is_empty();
+        like_power_cut |= self.allowed.errors && (!crash.again.is_empty() || crash.error.is_some());
         self.recover(if like_power_cut { required.power_cut } else { required.death }, crash)
+    }
+
+    /// Writes and flushes that were made to fail.
+    fn failed_calls(&self) -> u64 {
+        let [_, writes, syncs] = self.device.counters().failed;
+        writes + syncs
     }
 
     /// Goes to the next process. The old one's handles are dropped after it has died: they can change nothing.
@@ -84,7 +96,6 @@ impl Run<'_> {
     /// Opens the store and compares what is there with what must be.
     pub(crate) fn recover(&mut self, required: usize, crash: &Crash) -> Result<(), Violation> {
         let mut required = required;
-        self.rebuilt |= crash.rebuild;
         let mut opened = self.open(crash.rebuild);
         for _ in 0..MOST_ATTEMPTS {
             match &opened {
@@ -157,6 +168,7 @@ impl Run<'_> {
         self.report.damage_beyond_detection += u64::from(kept < required);
         self.model.recovered(kept);
         (self.floor, self.failed) = (0, None);
+        self.failed_before = self.failed_calls();
         Ok(())
     }
 
@@ -210,9 +222,9 @@ impl Run<'_> {
         let tolerant = self.allowed.damage || self.failed.is_some();
         let counted = match verified {
             Ok(report) if report.damage.is_empty() || tolerant => {
-                // Replay cannot know which chunks an ordered index that is newer than the checkpoint has counted, and a
-                // rebuild may count fewer than there are. It only makes reclaim choose less well.
-                self.db().recount(!self.script.uses_lmdb() && !self.rebuilt)
+                // Replay cannot know which chunks an ordered index that is newer than the checkpoint has counted. It only
+                // makes reclaim choose less well.
+                self.db().recount(!self.script.uses_lmdb())
             }
             Ok(_) if self.device.has_crashed() => return Ok(()),
             Ok(report) if self.allowed.errors && report.damage.iter().all(is_io) => return Ok(()),

@@ -85,13 +85,13 @@ pub(crate) struct Run<'a> {
     pub(crate) armed: Option<Crash>,
     /// The store has refused a write for good; operations tried since.
     pub(crate) failed: Option<usize>,
+    /// Writes and flushes that had failed by the last recovery.
+    pub(crate) failed_before: u64,
     /// Changes that no damage of the medium may take.
     pub(crate) floor: usize,
     /// Damage was found and reported: nothing more can be said.
     pub(crate) ended: bool,
     pub(crate) operations_since_crash: usize,
-    /// Indexes were made again from the log.
-    pub(crate) rebuilt: bool,
     /// The latest that the system's clock has shown, in milliseconds since 1970.
     latest_ms: u64,
     /// Tables that had operands, expiry or range deletes: their keys are only estimated.
@@ -117,10 +117,10 @@ impl<'a> Run<'a> {
             allowed: Allowed::default(),
             armed: None,
             failed: None,
+            failed_before: 0,
             floor: 0,
             ended: false,
             operations_since_crash: 0,
-            rebuilt: false,
             latest_ms: 0,
             estimated: vec![false; script.setup.tables.len()],
             last_tick: 0,
@@ -280,6 +280,11 @@ impl<'a> Run<'a> {
             Action::Reopen => self.reopen(),
             Action::CrashIn(steps, crash) => {
                 self.device.crash_after(*steps);
+                self.armed = Some(crash.clone());
+                Ok(())
+            }
+            Action::CrashInside(phase, skip, steps, crash) => {
+                self.device.crash_inside(*phase, *skip, *steps);
                 self.armed = Some(crash.clone());
                 Ok(())
             }
@@ -607,7 +612,7 @@ fn concerns(files: Files, path: &Path) -> bool {
 
 /// A crash without anything else.
 pub(crate) fn between_calls(power_cut: bool) -> Crash {
-    Crash { power_cut, index: IndexState::Newest, again: Vec::new(), verify: false, rebuild: false }
+    Crash { power_cut, index: IndexState::Newest, again: Vec::new(), error: None, verify: false, rebuild: false }
 }
 
 pub(crate) fn table_name(table: usize) -> String {

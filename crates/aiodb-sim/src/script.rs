@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use aiodb::io::Phase;
 use aiodb::io::sim::{Call, Effect};
 use aiodb::{Compression, Durability, IndexKind, Step};
 
@@ -72,6 +73,8 @@ pub struct Crash {
     pub index: IndexState,
     /// Crashes during the recoveries that follow: after so many steps, by a power cut or not.
     pub again: Vec<(u64, bool)>,
+    /// A call that fails during the recoveries, after so many that do not.
+    pub error: Option<(Call, u64)>,
     /// Whether everything is verified and recounted after recovery.
     pub verify: bool,
     /// Whether the indexes are made again from the log.
@@ -166,6 +169,8 @@ pub enum Action {
     Reopen,
     /// The process will crash in so many steps.
     CrashIn(u64, Crash),
+    /// The process will crash inside a phase: after so many that pass, in so many steps or at its end.
+    CrashInside(Phase, u64, u64, Crash),
     /// The process ends between two calls.
     CrashNow(Crash),
     /// So many calls are disturbed, after some that are not.

@@ -48,6 +48,8 @@ impl Run<'_> {
         }
         let snapshot = match taken {
             Ok(snapshot) => snapshot,
+            // Reading goes on when writing has ended.
+            Err(error @ Error::Failed { .. }) => return Err(format!("a snapshot: {error}")),
             Err(error) => return self.unexpected("a snapshot", Err(error)),
         };
         let tables =
@@ -98,8 +100,6 @@ impl Run<'_> {
         let (found, wanted) = match (found, wanted) {
             // On a full disk the store ends what keeps it from making room.
             (Err(Error::SnapshotEnded), _) if self.allowed.full => return Ok(()),
-            // What was written last is seen by a scan only once it is in the log.
-            (Err(error @ Error::Failed { .. }), Some(_)) => return self.unexpected(what, Err(error)),
             (Ok(found), Some(wanted)) if !self.device.has_crashed() => (found, wanted),
             (found, wanted) => {
                 let accepted = if wanted.is_some() { vec![Cell::Damaged] } else { Vec::new() };

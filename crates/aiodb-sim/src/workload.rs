@@ -1,5 +1,6 @@
 //! From a seed to a script.
 
+use aiodb::io::Phase;
 use aiodb::io::sim::{Call, Effect};
 use aiodb::{Compression, Durability, IndexKind, Step};
 use fastrand::Rng;
@@ -8,6 +9,10 @@ use crate::script::{Action, Crash, Files, INTERVAL, IndexState, Script, Setup, V
 
 /// Crashes in a run, about.
 const LIVES: usize = 8;
+/// Seeds from here on aim most crashes at a phase of the engine. Those below crash after a number of steps, wherever that
+/// is, and keep their meaning for what they once found.
+pub const FIRST_AIMED: u64 = 10_000;
+
 /// Readers with gets in flight.
 pub const CLIENTS: usize = 3;
 
@@ -67,7 +72,8 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         6 => Trouble::Slow,
         _ => Trouble::None,
     };
-    let mut maker = Maker { random, setup, trouble, actions: Vec::new(), next_value: 0 };
+    let aimed = seed >= FIRST_AIMED;
+    let mut maker = Maker { random, setup, trouble, aimed, actions: Vec::new(), next_value: 0 };
     for _ in 0..LIVES {
         maker.life();
     }
@@ -78,6 +84,8 @@ struct Maker {
     random: Rng,
     setup: Setup,
     trouble: Trouble,
+    /// Whether crashes are aimed at phases.
+    aimed: bool,
     actions: Vec<Action>,
     next_value: u32,
 }
@@ -113,12 +121,14 @@ impl Maker {
             again: (0..self.random.usize(..8).saturating_sub(5))
                 .map(|_| (self.random.u64(1..80), self.random.bool()))
                 .collect(),
+            error: self.error_of_recovery(),
             verify: self.random.u8(..4) == 0,
             rebuild: self.random.u8(..12) == 0,
         };
         match self.random.u8(..10) {
             0 => self.actions.push(Action::CrashNow(crash)),
             1 => self.actions.push(Action::Reopen),
+            way if way >= 5 && self.aimed => self.crash_inside(crash),
             2..=5 => {
                 let steps = self.random.u64(1..150);
                 self.actions.push(Action::CrashIn(steps, crash));
@@ -131,7 +141,16 @@ impl Maker {
         }
     }
 
-    /// What an armed crash is likely to fall into.
+    /// Now and then a call fails while the store is opened again.
+    fn error_of_recovery(&mut self) -> Option<(Call, u64)> {
+        if !self.aimed || self.trouble != Trouble::Errors || self.random.bool() {
+            return None;
+        }
+        let call = [Call::Read, Call::Write, Call::Write, Call::Sync][self.random.usize(..4)];
+        Some((call, self.random.u64(..12)))
+    }
+
+    /// What a crash that is counted in steps is likely to fall into.
     fn target(&mut self) {
         let table = self.table();
         match self.random.u8(..8) {
@@ -145,14 +164,50 @@ impl Maker {
             }
             6 => self.actions.extend([Action::Step(Step::Upkeep), Action::Step(Step::Upkeep)]),
             _ => {
-                for _ in 0..4 {
-                    let (table, key) = (self.table(), self.key());
-                    let value = self.value_of(16_000..70_000);
-                    let durability = self.durability();
-                    self.actions.push(Action::Put(table, key, value, durability));
-                }
+                let puts = self.large_puts();
+                self.actions.extend(puts);
             }
         }
+    }
+
+    /// A crash inside a phase, and what is likely to lead there; the rare ones often.
+    fn crash_inside(&mut self, crash: Crash) {
+        let table = self.table();
+        let (phase, before, after) = match self.random.u8(..20) {
+            0 => (Phase::Append, Vec::new(), self.large_puts()),
+            1 => (Phase::Publish, Vec::new(), self.large_puts()),
+            2..=4 => (Phase::Flush, self.puts(Durability::None), self.puts(Durability::Sync)),
+            5..=6 if self.setup.tables.contains(&IndexKind::Lmdb) => {
+                (Phase::IndexCommit, self.puts(Durability::None), vec![Action::Checkpoint])
+            }
+            5..=7 => (Phase::Checkpoint, Vec::new(), vec![Action::Checkpoint]),
+            8..=9 => (Phase::Cut, Vec::new(), self.large_puts()),
+            10..=12 => (Phase::ReclaimMove, Vec::new(), reclaiming()),
+            13..=15 => (Phase::SegmentReuse, Vec::new(), [reclaiming(), self.large_puts()].concat()),
+            16 => (Phase::TableCreate, vec![Action::Drop(table)], vec![Action::Create(table)]),
+            17..=18 => (Phase::TableDrop, Vec::new(), vec![Action::Drop(table), Action::Create(table)]),
+            _ => (Phase::TableTruncate, Vec::new(), vec![Action::Truncate(table)]),
+        };
+        let passing = if matches!(phase, Phase::Checkpoint | Phase::IndexCommit) { 0 } else { self.random.u64(..3) };
+        let skip = if after.len() > 3 { passing } else { 0 };
+        // Few steps more often than many.
+        let most = 1 << self.random.u32(..6);
+        let steps = self.random.u64(1..=most);
+        self.actions.extend(before);
+        self.actions.push(Action::CrashInside(phase, skip, steps, crash));
+        self.actions.extend(after);
+    }
+
+    fn puts(&mut self, durability: Durability) -> Vec<Action> {
+        (0..3).map(|_| Action::Put(self.table(), self.key(), self.value(), durability)).collect()
+    }
+
+    fn large_puts(&mut self) -> Vec<Action> {
+        let put = |_| {
+            let (table, key) = (self.table(), self.key());
+            Action::Put(table, key, self.value_of(16_000..70_000), self.durability())
+        };
+        (0..4).map(put).collect()
     }
 
     fn action(&mut self) -> Action {
@@ -273,6 +328,16 @@ impl Maker {
         self.next_value += 1;
         Value { length: self.random.u32(lengths), seed: self.next_value }
     }
+}
+
+/// What empties segments and makes them free.
+fn reclaiming() -> Vec<Action> {
+    let steps = [Step::Settle, Step::Reclaim, Step::Reclaim, Step::Checkpoint, Step::Prepare, Step::Reclaim];
+    [&steps[..], &[Step::Upkeep, Step::Reclaim, Step::Checkpoint, Step::Upkeep]]
+        .concat()
+        .into_iter()
+        .map(Action::Step)
+        .collect()
 }
 
 /// The bytes of a key by its number. Every eighth is long, and differs from the others only at its end.

@@ -2,12 +2,13 @@
 
 use aiodb_sim::report::Report;
 use aiodb_sim::run::run;
-use aiodb_sim::workload::{Tables, script};
+use aiodb_sim::workload::{FIRST_AIMED, Tables, script};
 
-const SEEDS: u64 = 250;
+/// Of each kind: crashes after a number of steps, and crashes inside phases.
+const SEEDS: u64 = 125;
 
 /// Seeds that failed before the engine was put right, with the tables that they used.
-const FOUND_SOMETHING: [(u64, Tables); 14] = [
+const FOUND_SOMETHING: [(u64, Tables); 24] = [
     // Reclaim took the segment in which the log ended after a recovery: acknowledged writes were lost.
     (137, Tables::Hash),
     (180, Tables::Hash),
@@ -29,12 +30,26 @@ const FOUND_SOMETHING: [(u64, Tables); 14] = [
     (191, Tables::Any),
     // A snapshot kept the place of a record from before it was moved.
     (5423, Tables::Lmdb),
+    // A segment was used again before a dropped table, or a range delete that a crash had interrupted, was taken out of the
+    // ordered index: its records were counted off the segment's next life.
+    (54, Tables::Lmdb),
+    (5110, Tables::Lmdb),
+    (5169, Tables::Lmdb),
+    (5349, Tables::Lmdb),
+    (5366, Tables::Lmdb),
+    // A scan of a snapshot that had ended found nothing.
+    (81, Tables::Lmdb),
+    (1085, Tables::Lmdb),
+    // Chunks were counted off twice, or off the next life of their segment.
+    (96, Tables::Hash),
+    (335, Tables::Hash),
+    (720, Tables::Hash),
 ];
 
 #[test]
 fn what_was_acknowledged_survives_faults_at_any_step() {
     let mut report = Report::default();
-    for seed in 0..SEEDS {
+    for seed in (0..SEEDS).chain(FIRST_AIMED..FIRST_AIMED + SEEDS) {
         if let Err(violation) = run(&script(seed, Tables::Any), &mut report) {
             panic!("seed {seed}: {violation}; `aiodb-sim --from {seed} --seeds 1` makes the script short");
         }

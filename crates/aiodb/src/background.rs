@@ -217,7 +217,7 @@ impl<D: Device> Engine<D> {
         let prepared = self.step(Step::Prepare);
         let reclaimed = self.reclaim_some()?;
         let (retired, lag_bytes) = self.checkpoint_state();
-        let short = prepared.is_err() && retired > 0;
+        let short = prepared.as_ref().is_err_and(Error::is_full) && retired > 0;
         if lag_bytes >= self.checkpoint_bytes() || retired >= RETIRED_BEFORE_CHECKPOINT || short {
             self.checkpoint()?;
         }
@@ -235,7 +235,7 @@ impl<D: Device> Engine<D> {
     /// On a full disk, emptied segments that a snapshot holds are worth more than the snapshot.
     fn end_snapshot_in_the_way(&self) -> Result<()> {
         if self.checkpoint_state().0 > 0 && self.snapshots.end_oldest() {
-            while self.carry_out_ranges()? {}
+            self.take_out_dead()?;
             self.release_retired()?;
         }
         Ok(())
@@ -245,9 +245,16 @@ impl<D: Device> Engine<D> {
     pub(crate) fn make_room(&self) -> Result<()> {
         while self.checkpoint_state().0 == 0 && self.reclaim_some()? {}
         self.checkpoint()?;
-        while self.carry_out_ranges()? {}
+        self.take_out_dead()?;
         self.release_retired()?;
         self.end_snapshot_in_the_way()
+    }
+
+    /// Takes out of the indexes what deleted ranges and dropped tables had: emptied segments wait for that.
+    fn take_out_dead(&self) -> Result<()> {
+        while self.carry_out_ranges()? {}
+        while !self.purge_some()? {}
+        Ok(())
     }
 
     /// Bytes of log between two checkpoints: more for a large index, so that writing it stays a small share.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::index::hash::HashIndex;
 use crate::index::lmdb::FIRST_TABLE_ID;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::{Compression, Error, IndexKind, Result, TableOptions};
 
@@ -17,6 +17,8 @@ pub(crate) struct Generation {
     pub(crate) id: u32,
     pub(crate) settings: Settings,
     pub(crate) index: TableIndex,
+    /// Set when no table has this generation any more: nothing is published in it from then on.
+    gone: AtomicBool,
     /// Changes to the index since the store was opened; tells a checkpoint whether there is anything to write.
     pub(crate) changes: AtomicU64,
     /// The checkpoint that holds a hash index (0 = none), and the changes that it has seen.
@@ -36,7 +38,8 @@ impl Generation {
             IndexKind::Lmdb => TableIndex::Lmdb,
             IndexKind::Hash => TableIndex::Hash(HashIndex::new(segment_bytes)),
         };
-        Generation { id, settings, index, changes: AtomicU64::new(0), checkpointed: Mutex::default() }
+        let (gone, changes) = (AtomicBool::new(false), AtomicU64::new(0));
+        Generation { id, settings, index, gone, changes, checkpointed: Mutex::default() }
     }
 
     pub(crate) fn kind(&self) -> IndexKind {
@@ -49,6 +52,15 @@ impl Generation {
             TableIndex::Lmdb => 0,
             TableIndex::Hash(index) => index.memory_bytes(),
         }
+    }
+
+    /// Asked by publishers while they are pinned: whoever has set it waits for those who have not seen it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_gone(&self) {
+        self.gone.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn count_change(&self) {

@@ -136,7 +136,7 @@ impl<D: Device> Engine<D> {
         }
         let _phase = InPhase::enter(&self.device, Phase::IndexCommit);
         self.timed(&self.meters.tail_commit, || {
-            self.lmdb().commit(frozen, &mut |table, dead, until| self.count_dead(table, dead, until))
+            self.lmdb().commit(frozen, &mut |table, dead| self.count_dead(table, dead))
         })?;
         self.meters.tail_committed_entries.fetch_add(frozen.stacks.len() as u64, Ordering::Relaxed);
         self.lmdb().tail.forget_frozen();
@@ -188,17 +188,19 @@ impl<D: Device> Engine<D> {
     pub(crate) fn carry_out_ranges(&self) -> Result<bool> {
         let Some(lmdb) = self.lmdb.get().filter(|lmdb| lmdb.ranges.len() > 0) else { return Ok(false) };
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
-        lmdb.carry_out_ranges(&mut |table, dead, until| self.count_dead(table, dead, until))
+        lmdb.carry_out_ranges(&mut |table, dead| self.count_dead(table, dead))
     }
 
     /// Takes dropped and truncated tables out of the counts and, in bounded parts, out of the ordered index. True when
     /// nothing is left to do.
     pub(crate) fn purge_some(&self) -> Result<bool> {
+        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
         let mut forgotten = self.forgotten.lock().expect("no code panics while it purges");
         // What a snapshot looks at waits for its end.
         let ready = forgotten.iter().position(|(_, hold)| self.holds.are_over(*hold));
         let Some((at, generation)) = ready.map(|at| (at, Arc::clone(&forgotten[at].0))) else { return Ok(true) };
-        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        // Whoever took the table before it went, and has not seen that, may still publish something to be taken out here.
+        self.publishers.wait_for_present();
         let done = match &generation.index {
             TableIndex::Hash(index) => {
                 index.for_each(&mut |location| self.segments.remove_live(location));
@@ -208,7 +210,7 @@ impl<D: Device> Engine<D> {
                 if self.lmdb().tail.len() > 0 {
                     self.commit_tail()?;
                 }
-                self.lmdb().purge(generation.id, &mut |table, dead, until| self.count_dead(table, dead, until))?
+                self.lmdb().purge(generation.id, &mut |table, dead| self.count_dead(table, dead))?
             }
         };
         if done {
@@ -220,8 +222,18 @@ impl<D: Device> Engine<D> {
         Ok(!forgotten.iter().any(|(_, hold)| self.holds.are_over(*hold)))
     }
 
+    /// Whether indexes may still refer to places that only a table that is gone needed.
+    fn is_purge_due(&self) -> bool {
+        if planted::is_on(Bug::ReusedBeforePurge) {
+            return false;
+        }
+        let forgotten = self.forgotten.lock().expect("no code panics while it purges");
+        forgotten.iter().any(|(_, hold)| self.holds.are_over(*hold))
+    }
+
     /// Queues a generation that no table has any more.
     pub(crate) fn forget_generation(&self, old: Option<Arc<Generation>>) {
+        old.iter().for_each(|old| old.set_gone());
         let hold = self.holds.stamp();
         self.forgotten.lock().expect("no code panics while it purges").extend(old.map(|old| (old, hold)));
     }
@@ -363,8 +375,10 @@ impl<D: Device> Engine<D> {
                 && (retired.epoch + 2 <= epoch || planted::is_on(Bug::FreedUnderReader))
                 && self.holds.are_over(retired.hold)
                 // Asked after the holds: a range delete that was not due when the segment was retired waited for one of
-                // them, or for the checkpoint. Its entries are counted off here before another life is counted.
+                // them, or for the checkpoint, and so did a dropped table. Their entries are counted off here before
+                // another life is counted.
                 && self.lmdb.get().is_none_or(|lmdb| lmdb.due_range().is_none())
+                && !self.is_purge_due()
         };
         let (free, kept): (Vec<_>, Vec<_>) = checkpoints.retired.drain(..).partition(is_free);
         checkpoints.retired = kept;

@@ -182,7 +182,9 @@ impl<D: Device> Engine<D> {
         let mut rebuild = BTreeSet::new();
         let lmdb_tables: Vec<_> =
             manifest.tables.iter().filter(|table| table.settings.kind == IndexKind::Lmdb).collect();
-        if !lmdb_tables.is_empty() && self.open_lmdb(manifest)? {
+        if lmdb_tables.is_empty() {
+            self.remove_lmdb()?;
+        } else if self.open_lmdb(manifest)? {
             rebuild.extend(lmdb_tables.iter().map(|table| table.id));
         }
         for table in &manifest.tables {
@@ -204,19 +206,15 @@ impl<D: Device> Engine<D> {
     /// checkpoint holds may have been deleted since, and the log need not say so any more.
     fn open_lmdb(&self, manifest: &Manifest) -> Result<bool> {
         let path = self.lmdb_path()?;
-        let remove = || match std::fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, &error)),
-            _ => Ok(()),
-        };
         if self.options.rebuild_index {
-            remove()?;
+            self.remove_lmdb()?;
         }
         let mut index = self.new_lmdb(&path)?;
         let covered = index.position()?.map_or(0, |position| position.batch);
         let older = covered < manifest.position.batch && !planted::is_on(Bug::OldIndexBelieved);
-        if older && covered > 0 && !self.options.read_only {
+        if older && covered > 0 && !self.options.read_only && !planted::is_on(Bug::OldIndexKept) {
             index.close();
-            remove()?;
+            self.remove_lmdb()?;
             index = self.new_lmdb(&path)?;
         }
         let opened = self.lmdb.set(index).is_ok();
@@ -224,23 +222,32 @@ impl<D: Device> Engine<D> {
         Ok(older)
     }
 
+    /// Removes the files of the ordered index. Where the checkpoint knows no table of this kind, they hold nothing that the
+    /// log after it does not say.
+    fn remove_lmdb(&self) -> Result<()> {
+        if self.options.read_only {
+            return Ok(());
+        }
+        let path = self.lmdb_path()?;
+        match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, &error)),
+            _ => Ok(()),
+        }
+    }
+
     fn new_lmdb(&self, path: &Path) -> Result<LmdbIndex> {
         LmdbIndex::open(path, self.segments.store, Arc::clone(&self.snapshots), self.options.read_only)
     }
 
-    /// Opens what tables of this kind need; true if it was not open.
-    pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<bool> {
+    /// Opens what tables of this kind need.
+    pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<()> {
         if kind != IndexKind::Lmdb || self.lmdb.get().is_some() {
-            return Ok(false);
+            return Ok(());
         }
         let index = self.new_lmdb(&self.lmdb_path()?)?;
         // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
-        let opened = self.lmdb.set(index).is_ok();
-        if opened {
-            // The checkpoint knew no table of this kind, but one may have been here since, or before.
-            self.count_live_in_lmdb()?;
-        }
-        Ok(opened)
+        let _ = self.lmdb.set(index);
+        Ok(())
     }
 
     /// Entries of tables that were dropped, but not yet purged, when the store was closed.
@@ -424,9 +431,7 @@ impl<D: Device> Engine<D> {
         if let Ok(slot) = self.catalog.find(name) {
             return Err(Error::TableExists { name: name.to_string(), kind: slot.settings.kind.name() });
         }
-        if self.open_index_of(settings.kind)? {
-            self.forget_orphans();
-        }
+        self.open_index_of(settings.kind)?;
         let id = self.catalog.next_id();
         self.write_table_record(Kind::TableCreate, id, name, &settings.encode())?;
         self.catalog.apply_create(name, &settings, id);

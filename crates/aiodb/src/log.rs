@@ -216,6 +216,8 @@ pub(crate) struct Segments<D: Device> {
     /// Held while a segment is made, so that two threads do not make the same one.
     making: Mutex<()>,
     refused: AtomicBool,
+    /// See [`Segments::has_chunks`].
+    chunked: AtomicBool,
 }
 
 impl<D: Device> Segments<D> {
@@ -239,6 +241,7 @@ impl<D: Device> Segments<D> {
             pool,
             making: Mutex::default(),
             refused: AtomicBool::new(false),
+            chunked: AtomicBool::new(false),
         }
     }
 
@@ -336,8 +339,21 @@ impl<D: Device> Segments<D> {
     pub(crate) fn add_live_chunk(&self, table: u32, chunk: Location, sign: i64) {
         // A list in a record that is about to be replaced may name a segment that is gone.
         if let Some(segment) = self.find(chunk.segment) {
+            self.chunked.store(true, Ordering::Relaxed);
             *segment.live_chunks().entry(table).or_default() += sign * footprint(chunk.length);
         }
+    }
+
+    /// Takes over what a checkpoint says of a segment's chunks.
+    pub(crate) fn load_live_chunks(&self, segment: &Segment<D>, chunks: impl Iterator<Item = (u32, i64)>) {
+        let mut live = segment.live_chunks();
+        live.extend(chunks);
+        self.chunked.fetch_or(!live.is_empty(), Ordering::Relaxed);
+    }
+
+    /// Whether any record has named chunks, as far as this process knows.
+    pub(crate) fn has_chunks(&self) -> bool {
+        self.chunked.load(Ordering::Relaxed)
     }
 
     /// Takes a free segment. What must leave the reserve alone makes a new segment or is refused.

@@ -70,15 +70,37 @@ pub enum Bug {
     ExpiredComesBack,
     /// A range delete is forgotten before it is carried out.
     RangeDeleteForgotten,
+    /// The segment in which the log ends after a recovery is emptied and used again.
+    LogEndFreed,
+    /// A record that was overwritten, but is not settled yet, is moved past the delete of its key.
+    UnsettledMoved,
+    /// An ordered index that is older than the checkpoint is made again over what it holds.
+    OldIndexKept,
+    /// A segment is used again before a dropped table is taken out of the index.
+    ReusedBeforePurge,
+    /// A moved base in the tail hides newer operands below it.
+    MovedBaseHidesOperands,
+    /// Of two copies of a record that were displaced, snapshots keep the earlier.
+    EarlierCopyKept,
+    /// Reads do not ask whether their snapshot has ended.
+    EndedSnapshotRead,
+    /// A moved record forgets that its value is compressed.
+    CompressionForgotten,
 }
 
 #[cfg(feature = "planted-bugs")]
 mod switch {
+    use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU8, Ordering};
 
     use super::Bug;
 
-    static PLANTED: AtomicU8 = AtomicU8::new(0);
+    /// The bug that is switched on; at first the one that the environment names, for processes that a test starts.
+    static PLANTED: LazyLock<AtomicU8> = LazyLock::new(|| {
+        let name = std::env::var("AIODB_PLANTED").unwrap_or_default();
+        let named = Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == name);
+        AtomicU8::new(named.map_or(0, |bug| bug as u8))
+    });
 
     /// Switches one bug on, or none.
     pub fn plant(bug: Option<Bug>) {
@@ -91,7 +113,7 @@ mod switch {
 
     impl Bug {
         /// All bugs.
-        pub const ALL: [Bug; 31] = [
+        pub const ALL: [Bug; 39] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -123,6 +145,14 @@ mod switch {
             Bug::OperandDropped,
             Bug::ExpiredComesBack,
             Bug::RangeDeleteForgotten,
+            Bug::LogEndFreed,
+            Bug::UnsettledMoved,
+            Bug::OldIndexKept,
+            Bug::ReusedBeforePurge,
+            Bug::MovedBaseHidesOperands,
+            Bug::EarlierCopyKept,
+            Bug::EndedSnapshotRead,
+            Bug::CompressionForgotten,
         ];
     }
 }

@@ -61,6 +61,9 @@ impl<D: Device> Engine<D> {
         publication: &Publication<'_>,
         order: impl Fn(Location) -> O,
     ) {
+        if generation.is_gone() {
+            return;
+        }
         generation.count_change();
         self.count_kind(publication);
         match &generation.index {
@@ -87,7 +90,7 @@ impl<D: Device> Engine<D> {
                     self.segments.add_live(entry.location);
                     self.count_chunks(generation.id, publication.chunks(), 1);
                 }
-                displaced.iter().for_each(|(entry, until)| self.count_dead(generation.id, entry, *until));
+                displaced.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
                 if depth > 0 && depth.is_multiple_of(FOLD_AT) {
                     self.must_settle(Unsettled::key(generation, publication.key), depth);
                 }
@@ -124,6 +127,9 @@ impl<D: Device> Engine<D> {
     /// Makes a later copy of a record visible, if what it replaces is still current: a moved record, a put that has taken
     /// in its operands, or the delete that stands for an expired one.
     pub(crate) fn publish_move(&self, generation: &Arc<Generation>, publication: &Publication<'_>, origin: Origin) {
+        if generation.is_gone() {
+            return;
+        }
         generation.count_change();
         self.count_kind(publication);
         let to = publication.placed.location;
@@ -133,12 +139,10 @@ impl<D: Device> Engine<D> {
             TableIndex::Lmdb if publication.kind == Kind::RangeDelete => {}
             TableIndex::Hash(index) => {
                 let to = hash_location(to);
-                let entry = Entry { location: from, separate: None, ..publication.entry() };
-                let old_list = self.replaced_list(&entry, publication);
                 if let Some(old) = index.replace(publication.hash, from, to) {
                     self.segments.add_live(to);
                     self.segments.remove_live(old);
-                    self.count_replaced_chunks(generation.id, old_list, publication);
+                    self.count_replaced_chunks(generation.id, old, publication);
                     let mut run = SmallVec::new();
                     index.lookup(publication.hash, &mut run);
                     if run.len() > 1 || publication.kind == Kind::Delete {
@@ -151,17 +155,14 @@ impl<D: Device> Engine<D> {
             TableIndex::Lmdb => {
                 let (entry, mut displaced) = (publication.entry(), Displaced::new());
                 match self.lmdb().relocate(generation.id, publication.key, from, entry, &mut displaced) {
-                    Ok(Some(replaced)) => {
+                    Ok(true) => {
                         if !entry.is_delete() {
                             self.segments.add_live(to);
-                            let old_list = self.replaced_list(&replaced, publication);
-                            self.count_replaced_chunks(generation.id, old_list, publication);
-                        } else if replaced.form.chunked {
-                            self.count_chunks_of(generation.id, &replaced, -1);
+                            self.count_chunks(generation.id, publication.chunks(), 1);
                         }
-                        displaced.iter().for_each(|(entry, until)| self.count_dead(generation.id, entry, *until));
+                        displaced.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
                     }
-                    Ok(None) => {}
+                    Ok(false) => {}
                     // The record stays where it was and its segment is not retired: nothing is lost.
                     Err(error) => self.note_trouble(&error),
                 }
@@ -169,40 +170,33 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// The chunk list that a moved one replaces. While the store is open, reclaim counts the chunks that it moves; when a
-    /// move is replayed, the lists say which they were.
-    fn replaced_list(&self, old: &Entry, publication: &Publication<'_>) -> Option<Vec<u8>> {
-        if publication.replayed.is_none() || publication.chunks().is_empty() {
-            return None;
+    /// Counts the chunks that a later copy of a record of a hash table names instead of those that the record at `old` did.
+    fn count_replaced_chunks(&self, table: u32, old: Location, publication: &Publication<'_>) {
+        // A delete may stand for an expired record that named some.
+        let is_expiry = publication.kind == Kind::Delete && self.segments.has_chunks();
+        if publication.chunks().is_empty() && !is_expiry {
+            return;
         }
+        let mut named = Vec::new();
         // An unreadable list leaves its chunks counted as alive; reclaim finds out.
-        self.read_chunk_list(old).ok()
+        let _ = self.with_record(old, &mut |record| {
+            named.extend_from_slice(if record.form.chunked { record.value } else { &[] });
+        });
+        self.count_chunks(table, publication.chunks(), 1);
+        self.count_chunks(table, &named, -1);
     }
 
-    fn count_replaced_chunks(&self, table: u32, old_list: Option<Vec<u8>>, publication: &Publication<'_>) {
-        if let Some(old_list) = old_list {
-            self.count_chunks(table, publication.chunks(), 1);
-            self.count_chunks(table, &old_list, -1);
-        }
-    }
-
-    /// Counts an entry of an ordered index that was displaced at a sequence, and its chunks, as dead.
-    pub(crate) fn count_dead(&self, table: u32, entry: &Entry, until: u64) {
+    /// Counts an entry of an ordered index that was displaced, and the chunks that it names, as dead. Each entry is counted
+    /// for itself, also where another one is a copy of the same record.
+    pub(crate) fn count_dead(&self, table: u32, entry: &Entry) {
         if entry.is_delete() {
             return;
         }
         self.segments.remove_live(entry.location);
-        // A later copy of the same record has the same chunks.
-        if entry.form.chunked && until != entry.sequence {
-            self.count_chunks_of(table, entry, -1);
-        }
-    }
-
-    /// [`Engine::count_chunks`] of the list that an entry refers to.
-    fn count_chunks_of(&self, table: u32, entry: &Entry, sign: i64) {
-        // An unreadable list leaves its chunks counted as alive; reclaim finds out.
-        if let Ok(list) = self.read_chunk_list(entry) {
-            self.count_chunks(table, &list, sign);
+        if entry.form.chunked {
+            // An unreadable list leaves its chunks counted as alive; reclaim finds out.
+            let list = self.read_chunk_list(entry).unwrap_or_default();
+            self.count_chunks(table, &list, -1);
         }
     }
 
@@ -211,7 +205,7 @@ impl<D: Device> Engine<D> {
         if list.is_empty() {
             return;
         }
-        let (_, chunks) = decode_chunks(list).expect("the list was made here or checked when it was read");
+        let Some((_, chunks)) = decode_chunks(list) else { return };
         for chunk in chunks {
             self.segments.add_live_chunk(table, chunk.location, sign);
         }

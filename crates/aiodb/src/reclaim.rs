@@ -123,7 +123,8 @@ impl<D: Device> Engine<D> {
     /// The sealed segment with the smallest live share, if garbage has reached its threshold.
     fn choose_victim(&self) -> Option<&Segment<D>> {
         // The log's end is needed wherever it lies: after a recovery that is a sealed segment until the next batch is there.
-        let floor = self.staging_floor().min(self.commit.log_end().life);
+        let end = if planted::is_on(Bug::LogEndFreed) { u64::MAX } else { self.commit.log_end().life };
+        let floor = self.staging_floor().min(end);
         let sealed = |segment: &&Segment<D>| {
             let end = segment.end.load(Ordering::Acquire);
             let published = segment.published_end.load(Ordering::Acquire) >= end;
@@ -184,7 +185,14 @@ impl<D: Device> Engine<D> {
                     self.is_current(&generation, record.key, found.location)?
                 }
             }
-            Kind::Chunk => self.naming_record(&generation, record.key, found.location)?.is_some(),
+            Kind::Chunk => {
+                let named = self.naming_record(&generation, record.key, found.location)?.is_some();
+                if !named {
+                    // What named it is dead, and is counted off before this segment begins another life.
+                    self.settle_before_move(&generation, self.hash(record.key));
+                }
+                named
+            }
             // The manifest has the tables.
             _ => false,
         };
@@ -200,6 +208,7 @@ impl<D: Device> Engine<D> {
     ) -> Alive {
         let record = &found.record;
         let (mut kind, mut separate, mut form) = (record.kind, record.separate.is_some(), record.form);
+        form.compressed &= !planted::is_on(Bug::CompressionForgotten);
         let value = match record.kind {
             Kind::Delete => origin_life(segment, found).to_le_bytes().to_vec(),
             Kind::RangeDelete => encode_range_end(origin_life(segment, found), range_end(value)),
@@ -291,7 +300,9 @@ impl<D: Device> Engine<D> {
         match operation.append.kind {
             Kind::Put | Kind::Merge if !planted::is_on(Bug::MoveBeatsPut) => {
                 // A record that a newer one has superseded must not get into a younger segment than the delete of its key.
-                self.settle_before_move(generation, operation.hash);
+                if !planted::is_on(Bug::UnsettledMoved) {
+                    self.settle_before_move(generation, operation.hash);
+                }
                 self.is_current(generation, operation.append.key, location).unwrap_or(false)
             }
             // A delete that stands for an expired record is published only where that is still current.
@@ -380,12 +391,7 @@ impl<D: Device> Engine<D> {
         append.separate = generation.separates(&old.key, list.len());
         append.moved = Some((Origin { segment: location.segment, offset: location.offset }, named.sequence));
         let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: old.hash };
-        let placed = self.write_moves(&[operation], |operation| self.still_current(operation))?;
-        if placed[0].is_some() {
-            self.segments.add_live_chunk(old.table, old.location, -1);
-            self.segments.add_live_chunk(old.table, new.location, 1);
-        }
-        Ok(())
+        self.write_moves(&[operation], |operation| self.still_current(operation)).map(drop)
     }
 
     /// The record of a key at a location, if that is current.

@@ -69,6 +69,9 @@ impl<D: Device> Engine<D> {
             self.segments.get(walk.position.segment).set_state(State::Active);
         }
         self.commit.resume(walk.position, walk.next_sequence, next_life, !goes_on);
+        if recovered.rebuilt {
+            self.settle_rebuilt();
+        }
         if self.options.read_only {
             self.refuse_pending(&pending.records)?;
             let _ = self.commit.read_only.set(self.root.clone());
@@ -113,6 +116,7 @@ impl<D: Device> Engine<D> {
                 return Err(Error::Corruption { path, offset: 0, what });
             }
         }
+        let referred = self.referred_by_lmdb()?;
         for (number, header) in &headers {
             let segment = self.segments.get(*number);
             if let Some(entry) = listed.get(number) {
@@ -121,16 +125,28 @@ impl<D: Device> Engine<D> {
                 segment.deletes.store(u64::from(entry.deletes), std::sync::atomic::Ordering::Relaxed);
                 // A table that was dropped before the checkpoint may not have been purged yet.
                 let known = |(table, _): &&(u32, i64)| self.catalog.generation(*table).is_some();
-                segment.live_chunks().extend(entry.live_chunks.iter().filter(known).copied());
+                self.segments.load_live_chunks(segment, entry.live_chunks.iter().filter(known).copied());
                 segment.expiring().extend(entry.expiring.iter().copied());
             } else if header.life >= manifest.next_life {
                 segment.begin(&self.segments.store, header.life, State::Sealed, UNIT_BYTES as u64);
+            } else if referred.contains(number) {
+                // What a dropped table or a deleted range had here is still to be taken out of the index, and off the
+                // counts of this life.
+                segment.begin(&self.segments.store, header.life, State::Sealed, UNIT_BYTES as u64);
+                self.retire(segment);
             } else {
                 self.segments.set_free(segment);
             }
         }
         self.count_live()?;
         Ok(headers)
+    }
+
+    /// The segments in which the ordered index has entries.
+    fn referred_by_lmdb(&self) -> Result<BTreeSet<u32>> {
+        let Some(lmdb) = self.lmdb.get() else { return Ok(BTreeSet::new()) };
+        let live = lmdb.live()?.into_iter().filter(|(_, (_, records))| *records != 0);
+        Ok(live.map(|(number, _)| number).collect())
     }
 
     /// Whether the first sector is all zeros, as while an emptied segment is being filled again. A segment that was ever
@@ -167,7 +183,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Takes the live bytes of the ordered index into the segments' counters.
-    pub(crate) fn count_live_in_lmdb(&self) -> Result<()> {
+    fn count_live_in_lmdb(&self) -> Result<()> {
         use std::sync::atomic::Ordering::Relaxed;
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
         for (number, (bytes, records)) in lmdb.live()? {

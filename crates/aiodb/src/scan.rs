@@ -99,6 +99,7 @@ pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 pub struct Scan<D: Device = Disk> {
     source: Source,
     fetch: Fetch<D>,
+    moment: Arc<Moment<D>>,
     left: u64,
 }
 
@@ -125,9 +126,9 @@ impl<D: Device> Scan<D> {
             return Err(Error::Unordered { name });
         }
         let left = options.limit;
-        let fetch = Fetch::new(engine, generation, moment, options.values, left)?;
+        let fetch = Fetch::new(engine, generation, Arc::clone(&moment), options.values, left)?;
         let source = Source::Ordered(Ordered::new(fetch.generation.id, options));
-        Ok(Scan { source, fetch, left })
+        Ok(Scan { source, fetch, moment, left })
     }
 
     pub(crate) fn unordered(
@@ -138,8 +139,8 @@ impl<D: Device> Scan<D> {
         if let TableIndex::Lmdb = generation.index {
             return Scan::new(engine, generation, moment, ScanOptions::all());
         }
-        let fetch = Fetch::new(engine, generation, moment, true, u64::MAX)?;
-        Ok(Scan { source: Source::Unordered(Unordered::default()), fetch, left: u64::MAX })
+        let fetch = Fetch::new(engine, generation, Arc::clone(&moment), true, u64::MAX)?;
+        Ok(Scan { source: Source::Unordered(Unordered::default()), fetch, moment, left: u64::MAX })
     }
 
     /// The next record, `None` at the end. It lies in the scan's own memory until the next call.
@@ -150,15 +151,17 @@ impl<D: Device> Scan<D> {
         loop {
             while self.fetch.wants_more() {
                 let more = match &mut self.source {
-                    Source::Ordered(ordered) => ordered.add_some(&mut self.fetch)?,
-                    Source::Unordered(unordered) => unordered.add_some(&mut self.fetch)?,
+                    Source::Ordered(ordered) => ordered.add_some(&mut self.fetch),
+                    Source::Unordered(unordered) => unordered.add_some(&mut self.fetch),
                 };
-                if !more {
+                // What was looked at says nothing if the moment had ended.
+                self.moment.check()?;
+                if !more? {
                     self.fetch.add_no_more();
                 }
             }
             match self.fetch.take_next()? {
-                None => return Ok(None),
+                None => return self.moment.check().map(|()| None),
                 Some(false) => {}
                 Some(true) => {
                     self.left -= 1;

@@ -138,6 +138,19 @@ impl<D: Device> Engine<D> {
         progress
     }
 
+    /// Settles what the publications of a rebuild have queued, before any segment begins another life: lists of chunks that
+    /// count no more may name places of an earlier one. Writes nothing.
+    pub(crate) fn settle_rebuilt(&self) {
+        for _ in 0..self.settling.len() {
+            let Some(unsettled) = self.settling.front() else { break };
+            let folds = self.settle(&unsettled, false);
+            self.settling.pop();
+            if folds {
+                let _ = self.settling.push(unsettled);
+            }
+        }
+    }
+
     /// Settles a tag that has several places, so that those left count.
     pub(crate) fn settle_before_move(&self, generation: &Arc<Generation>, hash: u64) {
         let TableIndex::Hash(index) = &generation.index else { return };
@@ -150,8 +163,7 @@ impl<D: Device> Engine<D> {
 
     /// Settles a tag or folds a key. True if there is something to fold that was left for lack of permission.
     fn settle(&self, unsettled: &Unsettled, may_fold: bool) -> bool {
-        if self.catalog.generation(unsettled.generation.id).is_none() {
-            // The table was dropped or truncated: all of it is taken out of the counts at once.
+        if unsettled.generation.is_gone() {
             return false;
         }
         let pin = self.pins.pin();
@@ -176,7 +188,9 @@ impl<D: Device> Engine<D> {
         let generation = &unsettled.generation;
         // No snapshot may begin between the decision what no snapshot sees and the removal.
         let publisher = self.publishers.pin();
-        let keys = self.keys_under_tag(index, unsettled.hash);
+        // All of a table that was dropped or truncated is taken out of the counts at once.
+        let is_gone = generation.is_gone();
+        let keys = if is_gone { Ok(Vec::new()) } else { self.keys_under_tag(index, unsettled.hash) };
         let settled = keys.map(|keys| {
             let (mut again, mut foldable) = (false, None);
             for mut key in keys {

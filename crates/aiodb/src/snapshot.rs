@@ -87,7 +87,7 @@ impl Snapshots {
 
     /// Like [`Snapshots::keep`] for records of a layer below, of which later copies may have been displaced already.
     pub(crate) fn keep_below(&self, key: &[u8], displaced: &Displaced) {
-        self.keep_copy(key, displaced, false);
+        self.keep_copy(key, displaced, planted::is_on(Bug::EarlierCopyKept));
     }
 
     fn keep_copy(&self, key: &[u8], displaced: &Displaced, later: bool) {
@@ -213,7 +213,8 @@ impl<D: Device> Moment<D> {
 
     /// What was read before this call is right unless the store has ended the snapshot.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.ended.load(Ordering::SeqCst) { Err(Error::SnapshotEnded) } else { Ok(()) }
+        let has_ended = self.ended.load(Ordering::SeqCst) && !planted::is_on(Bug::EndedSnapshotRead);
+        if has_ended { Err(Error::SnapshotEnded) } else { Ok(()) }
     }
 }
 
@@ -296,7 +297,11 @@ impl<D: Device> Engine<D> {
     fn settled_sequence(&self) -> Result<u64> {
         let (sequence, batch) = self.commit.sequence_to_settle();
         if let Some(batch) = batch {
-            self.wait_for_batch(batch)?;
+            match self.wait_for_batch(batch) {
+                // What a failed write has left unpublished never will be: neither gets nor snapshots see it.
+                Err(Error::Failed { .. }) => {}
+                outcome => outcome?,
+            }
             self.publishers.wait_for_present();
         }
         Ok(sequence)

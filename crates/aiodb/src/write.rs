@@ -539,7 +539,10 @@ impl<D: Device> Engine<D> {
             let _phase = InPhase::enter(&self.device, Phase::SegmentReuse);
             let mut unit = crate::io::AlignedBuffer::new(UNIT_BYTES);
             put(&mut unit, 0, &header.encode());
-            let sync = if planted::is_on(Bug::SegmentHeaderUnflushed) { WriteSync::Later } else { sync };
+            // Whatever class the batch has: were the header lost, the next process would begin the same life here again,
+            // and take for its own what this one wrote.
+            let forgets = planted::is_on(Bug::SegmentHeaderUnflushed) || planted::is_on(Bug::AckBeforeFlush);
+            let sync = if forgets { WriteSync::Later } else { WriteSync::Now };
             segment.file.write_at(&unit, 0, sync).map_err(|e| Error::io("write", path(), &e))?;
         }
         let bytes = sealed.open.batch.bytes(sealed.length);

@@ -60,8 +60,8 @@ type Counts = BTreeMap<u32, i64>;
 /// What a transaction changes besides keys.
 type Counters<'a> = (&'a mut LiveChanges, &'a mut Counts);
 
-/// What a commit tells its caller about each entry that died: its table, itself, and the sequence that displaced it.
-pub(crate) type Died<'a> = &'a mut dyn FnMut(u32, &Entry, u64);
+/// What a commit tells its caller about each entry that died: its table and itself.
+pub(crate) type Died<'a> = &'a mut dyn FnMut(u32, &Entry);
 
 /// The environment of all `lmdb` tables.
 pub(crate) struct LmdbIndex {
@@ -144,7 +144,7 @@ impl LmdbIndex {
         Ok(self.lookup(table, key, &View::LATEST)?.at_place(location).is_some())
     }
 
-    /// Puts a later copy of a record in its place, and returns what was there, if that is still current.
+    /// Puts a later copy of a record in its place, if what is there is still current.
     pub(crate) fn relocate(
         &self,
         table: u32,
@@ -152,13 +152,11 @@ impl LmdbIndex {
         from: Location,
         entry: Entry,
         displaced: &mut Displaced,
-    ) -> Result<Option<Entry>> {
+    ) -> Result<bool> {
         let key = encode_key(table, key);
         let stack = self.stack(&key, &View::LATEST)?;
-        let Some(current) = stack.at_place(from).copied() else { return Ok(None) };
-        let replaced =
-            self.tail.replace(&key, (&stack, current), entry, displaced, |displaced| self.keep(&key, displaced));
-        Ok(replaced.then_some(current))
+        let Some(current) = stack.at_place(from).copied() else { return Ok(false) };
+        Ok(self.tail.replace(&key, (&stack, current), entry, displaced, |displaced| self.keep(&key, displaced)))
     }
 
     /// Commits a frozen tail durably in bounded transactions; the last one records the covered position. `died` is told
@@ -175,12 +173,12 @@ impl LmdbIndex {
                 for &(key, stack) in &part {
                     let (kept, displaced) = self.apply(txn, key, stack)?;
                     self.store(txn, key, &kept, (changes, counts))?;
-                    dead.extend(displaced.into_iter().map(|(entry, until)| (table_of(key), entry, until)));
+                    dead.extend(displaced.into_iter().map(|(entry, _)| (table_of(key), entry)));
                 }
                 if last { self.seal(txn, frozen) } else { Ok(()) }
             })?;
             frozen.committed += part.len();
-            dead.drain(..).for_each(|(table, entry, until)| died(table, &entry, until));
+            dead.drain(..).for_each(|(table, entry)| died(table, &entry));
             if last {
                 self.covered.store(frozen.next_sequence, Ordering::Release);
                 return Ok(());
@@ -224,12 +222,12 @@ impl LmdbIndex {
                 if !displaced.is_empty() {
                     self.snapshots.keep(&key, &displaced);
                     self.store(txn, &key, &stack, (changes, counts))?;
-                    dead.extend(displaced.into_iter().map(|(entry, until)| (table_of(&key), entry, until)));
+                    dead.extend(displaced.into_iter().map(|(entry, _)| (table_of(&key), entry)));
                 }
             }
             if reached.is_none() { self.database.delete(txn, &range_key(&range)).map(drop) } else { Ok(()) }
         })?;
-        dead.drain(..).for_each(|(table, entry, until)| died(table, &entry, until));
+        dead.drain(..).for_each(|(table, entry)| died(table, &entry));
         match reached {
             Some(key) => *carried_to = (range.sequence, key),
             None => self.ranges.forget(|known| known.sequence == range.sequence),
@@ -260,7 +258,7 @@ impl LmdbIndex {
             done = keys.len() < KEYS_PER_TRANSACTION;
             Ok(())
         })?;
-        dead.drain(..).for_each(|entry| died(table, &entry, u64::MAX));
+        dead.drain(..).for_each(|entry| died(table, &entry));
         self.ranges.forget(of_table);
         Ok(done)
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::stack::{Displaced, Entry, Stack};
 use crate::log::Position;
+use crate::planted::{self, Bug};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -119,7 +120,8 @@ impl Tail {
         let changed = generations.active.entry(key.into()).or_default();
         changed.insert(entry, displaced);
         // A look-up that finds a base usually looks no further.
-        if stack.entries().iter().any(|other| other.sequence > current.sequence && !changed.entries().contains(other)) {
+        let is_below = |other: &Entry| other.sequence > current.sequence && !changed.entries().contains(other);
+        if stack.entries().iter().any(is_below) && !planted::is_on(Bug::MovedBaseHidesOperands) {
             changed.set_partial();
         }
         keep(displaced);

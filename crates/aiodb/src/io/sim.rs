@@ -145,6 +145,15 @@ struct Fault {
     on: Box<dyn Fn(&Path) -> bool + Send>,
 }
 
+/// See [`SimDevice::crash_inside`].
+struct CrashInside {
+    phase: Phase,
+    skip: u64,
+    steps: u64,
+    /// How many phases the engine is in, this one included, once it has begun.
+    depth: Option<usize>,
+}
+
 struct State {
     random: Rng,
     block_bytes: usize,
@@ -153,6 +162,8 @@ struct State {
     generation: u64,
     /// Steps until the crash.
     crash_in: Option<u64>,
+    /// The phase in which the process is to crash.
+    crash_inside: Option<CrashInside>,
     crashed: bool,
     /// The phases that the engine is in, outermost first; after a crash those that it was in.
     phases: Vec<Phase>,
@@ -182,6 +193,7 @@ impl SimDevice {
             tree: Tree::new(),
             generation: 0,
             crash_in: None,
+            crash_inside: None,
             crashed: false,
             phases: Vec::new(),
             observer: None,
@@ -202,7 +214,17 @@ impl SimDevice {
     /// request.
     pub fn crash_after(&self, steps: u64) {
         assert!(steps > 0, "the call that was made last cannot crash any more");
-        self.machine.lock().crash_in = Some(steps);
+        let mut state = self.machine.lock();
+        (state.crash_in, state.crash_inside) = (Some(steps), None);
+    }
+
+    /// Like [`SimDevice::crash_after`], but kills the process inside a phase of the engine: `skip` of them pass, then it
+    /// dies in the `steps`-th step of the next one (1 is its beginning), or at its end if that comes first.
+    pub fn crash_inside(&self, phase: Phase, skip: u64, steps: u64) {
+        assert!(steps > 0, "the call that was made last cannot crash any more");
+        let mut state = self.machine.lock();
+        state.crash_in = None;
+        state.crash_inside = Some(CrashInside { phase, skip, steps, depth: None });
     }
 
     /// Whether the crash asked for has happened, and neither a process death nor a power cut has followed.
@@ -232,7 +254,7 @@ impl SimDevice {
         state.tree.orphan_memory();
         happening(&mut state);
         state.generation += 1;
-        state.crash_in = None;
+        (state.crash_in, state.crash_inside) = (None, None);
         state.crashed = false;
         state.phases.clear();
         state.locks.clear();
@@ -438,6 +460,7 @@ impl Device for SimDevice {
         if begins {
             state.phases.push(phase);
         }
+        state.aim(phase, begins);
         // A crash shows in the next call.
         let dies = state.step(self.generation).unwrap_or(true);
         if !begins && !dies {
@@ -478,6 +501,18 @@ impl State {
             self.tell(Event::Crash);
         }
         Ok(self.crashed)
+    }
+
+    /// Sets the moment of a crash inside a phase, when that begins, and brings it forward to the phase's end.
+    fn aim(&mut self, phase: Phase, begins: bool) {
+        let depth = self.phases.len();
+        let Some(inside) = self.crash_inside.as_mut().filter(|inside| inside.phase == phase) else { return };
+        match inside.depth {
+            None if begins && inside.skip > 0 => inside.skip -= 1,
+            None if begins => (inside.depth, self.crash_in) = (Some(depth), Some(inside.steps)),
+            Some(at) if !begins && at == depth => self.crash_in = Some(1),
+            _ => {}
+        }
     }
 
     fn tell(&mut self, event: Event) {

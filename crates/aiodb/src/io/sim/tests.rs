@@ -12,7 +12,7 @@ use fastrand::Rng;
 
 use self::queue::read_through_queue;
 use super::{SimDevice, SimFile};
-use crate::io::{Access, AlignedBuffer, Device, File, Queue, SECTOR_BYTES, UNIT_BYTES, WriteSync};
+use crate::io::{Access, AlignedBuffer, Device, File, Phase, Queue, SECTOR_BYTES, UNIT_BYTES, WriteSync};
 
 const SEEDS: u64 = 64;
 const FILE: &str = "/store/file";
@@ -106,6 +106,31 @@ fn a_crash_stops_the_process_at_the_call_asked_for() {
     let device = device.power_cut();
     assert!(!device.has_crashed());
     assert_eq!(sectors(&contents(&device)), [1]);
+}
+
+#[test]
+fn a_crash_can_be_aimed_at_a_phase() {
+    for steps in 1..6 {
+        let device = machine(6);
+        let file = zeroed(&device, 512);
+        device.crash_inside(Phase::Cut, 1, steps);
+        let pass_through = || {
+            device.mark(Phase::Cut, true);
+            let _ = file.length();
+            let _ = file.length();
+            device.mark(Phase::Cut, false);
+            let _ = file.length();
+        };
+        device.mark(Phase::Append, true);
+        device.mark(Phase::Append, false);
+        pass_through();
+        assert!(!device.has_crashed(), "the first one passes");
+        let before = device.counters().steps;
+        pass_through();
+        assert!(device.has_crashed());
+        assert_eq!(device.phases(), [Phase::Cut], "the process dies at the phase's end at the latest");
+        assert_eq!(device.counters().steps - before, steps.min(4));
+    }
 }
 
 #[test]

@@ -1,0 +1,120 @@
+//! Moments that once went wrong, each led up to by hand: crashes, failed writes, a full disk.
+
+mod support;
+
+use std::path::Path;
+
+use aiodb::io::Device;
+use aiodb::io::sim::{Call, SimDevice};
+use aiodb::{Db, Durability, Error, IndexKind, Options, ScanOptions, Step, Table};
+use support::{KINDS, scratch, value};
+
+const SEEDS: u64 = 200;
+
+fn open(device: &SimDevice) -> Db<SimDevice> {
+    device.create_dir(Path::new("/store")).expect("a directory can be made");
+    let options = Options { segment_bytes: 64 << 10, background: false, ..Options::default() };
+    Db::open_on(device.clone(), "/store", options).expect("the store opens")
+}
+
+fn get(db: &Db<SimDevice>, key: &[u8]) -> Option<Vec<u8>> {
+    db.table("t").expect("the table is there").get(key).expect("a get works")
+}
+
+fn put(db: &Db<SimDevice>, key: &[u8]) {
+    let table = db.table("t").expect("the table is there");
+    table.put_with(key, b"value", Durability::None).expect("a put works");
+}
+
+/// The keys that a scan of everything finds.
+fn keys(table: &Table<SimDevice>, kind: IndexKind) -> Result<Vec<Vec<u8>>, Error> {
+    let scan = if kind == IndexKind::Lmdb { table.scan(ScanOptions::all()) } else { table.iterate() };
+    scan?.map(|record| record.map(|(key, _)| key)).collect()
+}
+
+/// A power cut may take a segment's header and leave what was written behind it. A later process that began the same life
+/// there again took those bytes for its own, and lost what it had acknowledged.
+#[test]
+fn no_life_of_a_segment_is_begun_twice() {
+    let mut lost = 0;
+    for seed in 0..SEEDS {
+        let device = SimDevice::new(seed);
+        let db = open(&device);
+        db.create_table("t", IndexKind::Hash).expect("a table can be made");
+        // The next process begins a segment of its own.
+        let second = device.process_death();
+        drop(db);
+        let db = open(&second);
+        put(&db, b"first");
+        db.step(Step::Write).expect("the batch can be written");
+        let third = second.power_cut();
+        drop(db);
+        let db = open(&third);
+        if get(&db, b"first").is_some() {
+            continue;
+        }
+        lost += 1;
+        put(&db, b"second");
+        third.crash_after(1 + seed % 8);
+        let _ = db.step(Step::Write);
+        let fourth = third.process_death();
+        drop(db);
+        let db = open(&fourth);
+        assert_eq!(get(&db, b"first"), None, "seed {seed}: what was gone stays gone");
+        assert_eq!(get(&db, b"second").as_deref(), Some(&b"value"[..]), "seed {seed}: what was acknowledged is there");
+    }
+    assert!(lost > 20, "a power cut took an unflushed write {lost} times");
+}
+
+#[test]
+fn scans_and_snapshots_go_on_when_writing_has_failed() {
+    for kind in KINDS {
+        let (device, directory) = (SimDevice::new(1), scratch());
+        device.set_real_directory(directory.path());
+        let db = open(&device);
+        let table = db.create_table("t", kind).expect("a table can be made");
+        table.put_with(b"a", b"value", Durability::Sync).expect("a put works");
+        table.put_with(b"b", b"value", Durability::None).expect("a put works");
+        device.fail(Call::Write, 0, 1, |_| true);
+        assert!(table.put_with(b"c", b"value", Durability::Sync).is_err(), "the write fails");
+        let refused = table.put_with(b"d", b"value", Durability::Sync);
+        assert!(matches!(refused, Err(Error::Failed { .. })), "nothing is written any more");
+
+        let wanted = [b"a".to_vec(), b"b".to_vec()];
+        let mut found = keys(&table, kind).expect("a scan works");
+        found.sort();
+        assert_eq!(found, wanted, "{}: what gets see", kind.name());
+        let snapshot = db.snapshot().expect("a snapshot can be taken");
+        for (key, there) in [(b"a", true), (b"b", true), (b"c", false)] {
+            let seen = snapshot.get(&table, key).expect("a get works");
+            assert_eq!(seen.is_some(), there, "{}: {}", kind.name(), key.escape_ascii());
+        }
+    }
+}
+
+/// The table's keys are taken out of the index once the snapshot has ended: a scan must not show that as an empty table.
+#[test]
+fn a_scan_of_a_snapshot_that_has_ended_says_so() {
+    for kind in KINDS {
+        let (device, directory) = (SimDevice::new(2), scratch());
+        device.set_real_directory(directory.path());
+        let db = open(&device);
+        let table = db.create_table("t", kind).expect("a table can be made");
+        table.put(b"a", b"value").expect("a put works");
+        let snapshot = db.snapshot().expect("a snapshot can be taken");
+        db.truncate_table("t").expect("the table can be emptied");
+        device.set_capacity(Some(device.used_bytes() + (256 << 10)));
+        let has_ended = |number: u64| {
+            // Refused now and then: the disk is full.
+            let _ = table.put_with(&(number % 5).to_be_bytes(), &value(number, 2000), Durability::None);
+            let _ = db.step(Step::Checkpoint);
+            let _ = db.step(Step::Upkeep);
+            matches!(snapshot.get(&table, b"a"), Err(Error::SnapshotEnded))
+        };
+        assert!((0..2000).any(has_ended), "{}: a full disk ends the snapshot", kind.name());
+        let scan =
+            if kind == IndexKind::Lmdb { snapshot.scan(&table, ScanOptions::all()) } else { snapshot.iterate(&table) };
+        let first = scan.and_then(|mut scan| scan.next_record().map(|record| record.is_some()));
+        assert!(matches!(first, Err(Error::SnapshotEnded)), "{}: {first:?}", kind.name());
+    }
+}

@@ -37,6 +37,8 @@ const FOUND_SOMETHING: [(u64, Tables); 24] = [
     (5169, Tables::Lmdb),
     (5349, Tables::Lmdb),
     (5366, Tables::Lmdb),
+    // A get read where the delete of its key had been written, after that had been used again.
+    (3_006_739, Tables::Any),
     // A scan of a snapshot that had ended found nothing.
     (81, Tables::Lmdb),
     (1085, Tables::Lmdb),

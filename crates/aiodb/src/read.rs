@@ -100,7 +100,7 @@ impl<D: Device> Engine<D> {
                 index.lookup(self.hash(key), &mut locations);
                 found.extend(locations.into_iter().map(|location| Candidate { location, known: None }));
             }
-            _ => found.extend(self.stack(generation, key, view)?.entries().iter().map(Entry::candidate)),
+            _ => found.extend(self.stack(generation, key, view)?.candidates(0)),
         }
         self.meters.looked_up(found.len());
         Ok(())

@@ -297,7 +297,7 @@ impl<D: Device> Engine<D> {
             return Ok(None);
         };
         let left_out = usize::from(planted::is_on(Bug::OperandDropped));
-        let candidates: Candidates = stack.entries().iter().skip(left_out).map(Entry::candidate).collect();
+        let candidates: Candidates = stack.candidates(left_out).collect();
         let value = self.resolve(generation, key, &candidates, &View::LATEST)?;
         Ok(value.map(|value| (newest, value)))
     }

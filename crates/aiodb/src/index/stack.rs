@@ -27,7 +27,7 @@ impl Entry {
         self.kind == Kind::Delete
     }
 
-    /// What a get must read.
+    /// What a get must read of a put or an operand.
     pub(crate) fn candidate(&self) -> Candidate {
         Candidate { location: self.location, known: Some(*self) }
     }
@@ -52,6 +52,12 @@ impl Stack {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// What must be read for the key's value, newest first, without the `left_out` newest records. A delete is known
+    /// for what it is, and where its record was may hold something else by now.
+    pub(crate) fn candidates(&self, left_out: usize) -> impl Iterator<Item = Candidate> {
+        self.entries.iter().skip(left_out).filter(|entry| !entry.is_delete()).map(Entry::candidate)
     }
 
     /// The newest entry.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::catalog::Generation;
 use crate::engine::Handle;
-use crate::index::stack::{Entry, Stack};
+use crate::index::stack::Stack;
 use crate::index::{Candidate, Candidates, Location};
 use crate::io::Device;
 use crate::io::reads::{Done, Reads};
@@ -182,7 +182,7 @@ impl<D: Device> Fetch<D> {
         } else if newest.kind == Kind::Put && !newest.form.chunked {
             self.place(Place { candidate: newest.candidate(), listed: None })
         } else {
-            From::Candidates(stack.entries().iter().map(Entry::candidate).collect())
+            From::Candidates(stack.candidates(0).collect())
         };
         self.ahead.push_back(Ahead { key: key.into(), from });
     }

@@ -60,3 +60,15 @@ fn a_cut_takes_what_is_older_than_a_range_delete() {
     assert_eq!(displaced.len(), 2);
     assert!(!stack.is_complete());
 }
+
+#[test]
+fn a_delete_is_never_read() {
+    let mut stack = Stack::default();
+    for entry in [entry(Kind::Delete, 5), entry(Kind::Merge, 6), entry(Kind::Merge, 7)] {
+        stack.insert(entry, &mut Displaced::new());
+    }
+    let sequences = |left_out: usize| -> Vec<u64> {
+        stack.candidates(left_out).map(|candidate| candidate.known.expect("an entry's candidate").sequence).collect()
+    };
+    assert_eq!((sequences(0), sequences(1)), (vec![7, 6], vec![6]));
+}

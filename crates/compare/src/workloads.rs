@@ -24,8 +24,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use summary::{Ratio, Row};
 
-/// The settings that were best in the published sweep, measured where no sweep is asked for.
-const BEST_SETTINGS: &str =
+/// One setting of each rival, measured where no sweep is asked for.
+const USUAL_SETTINGS: &str =
     "aiodb-lmdb,aiodb-hash,lmdb-nordahead,rocksdb-direct,blobdb-direct,redb-small-cache,fjall-small-cache";
 
 /// The most space that a store takes by its keys and values: LMDB gives a value of 4096 bytes two pages, redb rounds
@@ -52,7 +52,7 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=512))]
     threads: Vec<u32>,
     /// Engines with their settings, by the names in the sweep
-    #[arg(long, default_value = BEST_SETTINGS, value_delimiter = ',', value_parser = engine)]
+    #[arg(long, default_value = USUAL_SETTINGS, value_delimiter = ',', value_parser = engine)]
     engines: Vec<EngineSpec>,
     /// First try every setting of every rival, then measure the best for each workload
     #[arg(long, conflicts_with = "engines")]

@@ -21,30 +21,18 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 /** What every store must do when many threads use it, when it is closed under them, and when its process is killed. */
-public abstract class StoreConcurrencyContract {
+public abstract class StoreConcurrencyContract extends Contract {
     private static final int THREADS = 4;
 
-    @TempDir
-    Path directory;
-
-    /** The kind of the store, as in {@link Stores#open}. */
-    protected abstract String kind();
-
-    /** Parameters that keep the store small. */
-    protected Map<String, String> parameters() {
-        return Map.of();
-    }
-
-    private Store open() {
-        return Stores.open(kind(), directory.resolve("store"), parameters());
+    protected StoreConcurrencyContract(String kind, Map<String, String> parameters) {
+        super(kind, parameters);
     }
 
     @Test
     void threadsDoNotLoseEachOthersWrites() throws Exception {
-        try (Store store = open()) {
+        try (Store store = open("store")) {
             Table table = store.createTable("rows");
             int each = 300;
             together(thread -> {
@@ -62,7 +50,7 @@ public abstract class StoreConcurrencyContract {
     /** Writers give both tables and all rows of a batch the same number; nobody who scans may see two. */
     @Test
     void scansNeverSeeHalfABatch() throws Exception {
-        try (Store store = open()) {
+        try (Store store = open("store")) {
             Table left = store.createTable("left");
             Table right = store.createTable("right");
             AtomicBoolean done = new AtomicBoolean();
@@ -95,7 +83,7 @@ public abstract class StoreConcurrencyContract {
     @Test
     void closingUnderOtherThreadsEndsTheirCallsAndNothingElse() throws Exception {
         for (int round = 0; round < 5; round++) {
-            Store store = open();
+            Store store = open("store");
             Table table = store.tableOrCreate("rows");
             AtomicBoolean started = new AtomicBoolean();
             together(thread -> {
@@ -132,8 +120,8 @@ public abstract class StoreConcurrencyContract {
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(List.of("--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"));
         command.addAll(List.of("-cp", System.getProperty("java.class.path"), Writer.class.getName()));
-        command.addAll(List.of(kind(), directory.resolve("killed").toString()));
-        parameters().forEach((name, value) -> command.add(name + "=" + value));
+        command.addAll(List.of(kind, directory.resolve("killed").toString()));
+        parameters.forEach((name, value) -> command.add(name + "=" + value));
         Process process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
         int acknowledged = 0;
         try (BufferedReader said = new BufferedReader(new InputStreamReader(process.getInputStream(), UTF_8))) {
@@ -147,7 +135,7 @@ public abstract class StoreConcurrencyContract {
             process.destroyForcibly().waitFor();
         }
         assertTrue(acknowledged >= 700, "the writer ended on its own after " + acknowledged);
-        try (Store store = Stores.open(kind(), directory.resolve("killed"), parameters())) {
+        try (Store store = open("killed")) {
             Table table = store.table("rows");
             for (int row = 0; row < acknowledged; row++) {
                 assertEquals("value " + row, text(table.get(bytes("key " + row))));

@@ -19,33 +19,21 @@ import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 /** What every store must do. A module of a store extends this and says which kind it is. */
-public abstract class StoreContract {
+public abstract class StoreContract extends Contract {
     private static final byte[] NOTHING = {};
-
-    @TempDir
-    Path directory;
 
     private Store store;
     private Table table;
 
-    /** The kind of the store, as in {@link Stores#open}. */
-    protected abstract String kind();
-
-    /** Parameters that keep the store small. */
-    protected Map<String, String> parameters() {
-        return Map.of();
-    }
-
-    final Store open() {
-        return Stores.open(kind(), directory.resolve("store"), parameters());
+    protected StoreContract(String kind, Map<String, String> parameters) {
+        super(kind, parameters);
     }
 
     @BeforeEach
     void openStore() {
-        store = open();
+        store = open("store");
         table = store.createTable("rows");
     }
 
@@ -281,7 +269,7 @@ public abstract class StoreContract {
         dropped.drop();
         Batch batch = new Batch().put(table, wrap("a"), wrap("1")).put(dropped, wrap("a"), wrap("2"));
         assertThrows(StoreException.NoSuchTable.class, () -> store.write(batch, Durability.SYNC));
-        try (Store another = Stores.open(kind(), directory.resolve("another"), parameters())) {
+        try (Store another = open("another")) {
             Table foreign = another.createTable("rows");
             Batch mixed = new Batch().put(table, wrap("a"), wrap("1")).put(foreign, wrap("a"), wrap("2"));
             assertThrows(StoreException.NoSuchTable.class, () -> store.write(mixed, Durability.SYNC));
@@ -372,7 +360,7 @@ public abstract class StoreContract {
 
     @Test
     void oneStoreIsOpenOnce() {
-        assertThrows(StoreException.InUse.class, this::open);
+        assertThrows(StoreException.InUse.class, () -> open("store"));
         table.put(bytes("a"), bytes("1"), Durability.NONE);
         assertEquals("1", text(table.get(bytes("a"))));
     }
@@ -420,7 +408,7 @@ public abstract class StoreContract {
         snapshot.close();
         ofSnapshot.close();
         assertNotNull(store.capabilities());
-        store = open();
+        store = open("store");
         assertEquals("1", text(store.table("rows").get(bytes("a"))));
     }
 
@@ -428,17 +416,17 @@ public abstract class StoreContract {
     void parametersThatMakeNoSenseAreRefused() {
         Path elsewhere = directory.resolve("elsewhere");
         StoreException unknown = assertThrows(
-                StoreException.Configuration.class, () -> Stores.open(kind(), elsewhere, Map.of("colour", "red")));
+                StoreException.Configuration.class, () -> Stores.open(kind, elsewhere, Map.of("colour", "red")));
         assertTrue(unknown.getMessage().contains("colour"), unknown.getMessage());
         StoreException noStore = assertThrows(
                 StoreException.Configuration.class, () -> Stores.open("paper", elsewhere, Map.of()));
-        assertTrue(noStore.getMessage().contains(kind()), noStore.getMessage());
+        assertTrue(noStore.getMessage().contains(kind), noStore.getMessage());
         assertFalse(elsewhere.toFile().exists(), "nothing was made");
     }
 
     private void reopen() {
         store.close();
-        store = open();
+        store = open("store");
         table = store.table("rows");
     }
 

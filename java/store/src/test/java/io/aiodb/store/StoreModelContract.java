@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -14,26 +13,18 @@ import java.util.NavigableMap;
 import java.util.Random;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
 /**
  * Random operations on a store beside a sorted map, which must always agree. A failure names the seed;
  * {@code -Daiodb.seed=N} runs it again.
  */
-public abstract class StoreModelContract {
+public abstract class StoreModelContract extends Contract {
     private static final int RUNS = 6;
     private static final int STEPS = 1500;
     private static final int TABLES = 3;
 
-    @TempDir
-    Path directory;
-
-    /** The kind of the store, as in {@link Stores#open}. */
-    protected abstract String kind();
-
-    /** Parameters that keep the store small. */
-    protected Map<String, String> parameters() {
-        return Map.of();
+    protected StoreModelContract(String kind, Map<String, String> parameters) {
+        super(kind, parameters);
     }
 
     @Test
@@ -41,7 +32,7 @@ public abstract class StoreModelContract {
         Long chosen = Long.getLong("aiodb.seed");
         for (int run = 0; run < (chosen == null ? RUNS : 1); run++) {
             long seed = chosen == null ? new Random().nextLong() : chosen;
-            Run running = new Run(seed, directory.resolve("run " + run));
+            Run running = new Run(seed, "run " + run);
             try {
                 running.go();
             } catch (AssertionError | RuntimeException failure) {
@@ -58,17 +49,17 @@ public abstract class StoreModelContract {
 
     private final class Run {
         private final Random random;
-        private final Path path;
+        private final String name;
         private final List<NavigableMap<ByteBuffer, byte[]>> model = new ArrayList<>();
         private final List<Table> tables = new ArrayList<>();
         private final List<Frozen> frozen = new ArrayList<>();
         private Store store;
         private int step;
 
-        Run(long seed, Path path) {
+        Run(long seed, String name) {
             this.random = new Random(seed);
-            this.path = path;
-            store = Stores.open(kind(), path, parameters());
+            this.name = name;
+            store = open(name);
             for (int number = 0; number < TABLES; number++) {
                 tables.add(store.createTable("table " + number));
                 model.add(new TreeMap<>(Keys::compare));
@@ -167,7 +158,7 @@ public abstract class StoreModelContract {
         private void reopen() {
             frozen.clear();
             store.close();
-            store = Stores.open(kind(), path, parameters());
+            store = open(name);
             for (int number = 0; number < TABLES; number++) {
                 tables.set(number, store.table("table " + number));
             }

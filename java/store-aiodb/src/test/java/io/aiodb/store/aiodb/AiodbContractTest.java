@@ -13,53 +13,29 @@ class AiodbContractTest {
 
     @Nested
     class Functions extends StoreContract {
-        @Override
-        protected String kind() {
-            return KIND;
-        }
-
-        @Override
-        protected Map<String, String> parameters() {
-            return SMALL;
+        Functions() {
+            super(KIND, SMALL);
         }
     }
 
     @Nested
     class Model extends StoreModelContract {
-        @Override
-        protected String kind() {
-            return KIND;
-        }
-
-        @Override
-        protected Map<String, String> parameters() {
-            return SMALL;
+        Model() {
+            super(KIND, SMALL);
         }
     }
 
     @Nested
     class Compressed extends StoreModelContract {
-        @Override
-        protected String kind() {
-            return KIND;
-        }
-
-        @Override
-        protected Map<String, String> parameters() {
-            return Map.of("segment_bytes", "4194304", "compression", "zstd", "cache_bytes", "1000000");
+        Compressed() {
+            super(KIND, Map.of("segment_bytes", "4194304", "compression", "zstd", "cache_bytes", "1000000"));
         }
     }
 
     @Nested
     class Concurrency extends StoreConcurrencyContract {
-        @Override
-        protected String kind() {
-            return KIND;
-        }
-
-        @Override
-        protected Map<String, String> parameters() {
-            return SMALL;
+        Concurrency() {
+            super(KIND, SMALL);
         }
     }
 }

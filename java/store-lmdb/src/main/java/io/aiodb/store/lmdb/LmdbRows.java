@@ -1,5 +1,6 @@
 package io.aiodb.store.lmdb;
 
+import io.aiodb.store.Bytes;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.StoreException;
@@ -140,7 +141,7 @@ final class LmdbRows implements Rows {
 
     /** LMDB searches for nothing longer than its keys; the range itself leaves out what that finds too early. */
     private static byte[] searched(ByteBuffer bound) {
-        byte[] bytes = LmdbTable.bytes(bound);
+        byte[] bytes = Bytes.of(bound);
         return Arrays.copyOf(bytes, Math.min(bytes.length, LmdbStore.MAX_KEY_BYTES));
     }
 }

@@ -1,5 +1,6 @@
 package io.aiodb.store.lmdb;
 
+import io.aiodb.store.Bytes;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.Snapshot;
@@ -38,7 +39,7 @@ final class LmdbSnapshot implements Snapshot {
 
     @Override
     public int get(Table table, ByteBuffer key, ByteBuffer value) {
-        return LmdbTable.copied(get(table, LmdbTable.bytes(key)), value);
+        return Bytes.answer(get(table, Bytes.of(key)), value);
     }
 
     @Override

@@ -10,14 +10,13 @@ import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
+import io.aiodb.store.Tables;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import org.lmdbjava.Dbi;
@@ -44,7 +43,7 @@ final class LmdbStore implements Store {
     private final FileChannel lock;
 
     /** Changed by calls that run alone. */
-    private final Map<String, LmdbTable> tables = new TreeMap<>();
+    private final Tables<LmdbTable> tables = new Tables<>();
 
     /** Snapshots and scans, whose transactions must end before the environment. */
     private final Set<Runnable> open = ConcurrentHashMap.newKeySet();
@@ -54,7 +53,7 @@ final class LmdbStore implements Store {
         this.lock = lock;
         for (byte[] name : env.getDbiNames()) {
             String text = new String(name, StandardCharsets.UTF_8);
-            tables.put(text, new LmdbTable(this, text, env.openDbi(name)));
+            tables.add(new LmdbTable(this, text, env.openDbi(name)));
         }
     }
 
@@ -66,32 +65,21 @@ final class LmdbStore implements Store {
     @Override
     public Table createTable(String name) {
         Names.check(name);
-        return callAlone(() -> {
-            if (tables.containsKey(name)) {
-                throw new StoreException.TableExists("the table `" + name + "` exists already");
-            }
+        return callAlone(() -> tables.create(name, () -> {
             Dbi<byte[]> rows = env.openDbi(name.getBytes(StandardCharsets.UTF_8), DbiFlags.MDB_CREATE);
-            LmdbTable table = new LmdbTable(this, name, rows);
-            tables.put(name, table);
-            return table;
-        });
+            return new LmdbTable(this, name, rows);
+        }));
     }
 
     @Override
     public Table table(String name) {
         Objects.requireNonNull(name, "name");
-        return call(() -> {
-            LmdbTable table = tables.get(name);
-            if (table == null) {
-                throw new StoreException.NoSuchTable("there is no table `" + name + "`");
-            }
-            return table;
-        });
+        return call(() -> tables.find(name));
     }
 
     @Override
     public List<String> tableNames() {
-        return call(() -> List.copyOf(tables.keySet()));
+        return call(tables::names);
     }
 
     @Override
@@ -110,7 +98,7 @@ final class LmdbStore implements Store {
 
     @Override
     public Snapshot snapshot() {
-        return call(() -> new LmdbSnapshot(this, new ArrayList<>(tables.values())));
+        return call(() -> new LmdbSnapshot(this, tables.all()));
     }
 
     @Override
@@ -126,7 +114,7 @@ final class LmdbStore implements Store {
         return call(() -> {
             long rows = 0;
             try (Txn<byte[]> reading = env.txnRead()) {
-                for (LmdbTable table : tables.values()) {
+                for (LmdbTable table : tables.all()) {
                     rows += table.rows().stat(reading).entries;
                 }
             }
@@ -167,14 +155,11 @@ final class LmdbStore implements Store {
     }
 
     void forget(LmdbTable table) {
-        tables.remove(table.name());
+        tables.remove(table);
     }
 
     LmdbTable own(Table table) {
-        if (table instanceof LmdbTable own && own.store() == this) {
-            return own;
-        }
-        throw new StoreException.NoSuchTable("the table " + table.name() + " is of another store");
+        return Tables.own(table, this, LmdbTable.class);
     }
 
     private static <T> T translated(Supplier<T> body) {

@@ -1,5 +1,6 @@
 package io.aiodb.store.lmdb;
 
+import io.aiodb.store.Bytes;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.Store;
@@ -46,7 +47,7 @@ final class LmdbTable implements Table {
 
     @Override
     public int get(ByteBuffer key, ByteBuffer value) {
-        return copied(get(bytes(key)), value);
+        return Bytes.answer(get(Bytes.of(key)), value);
     }
 
     @Override
@@ -102,23 +103,5 @@ final class LmdbTable implements Table {
             }
             return null;
         });
-    }
-
-    static byte[] bytes(ByteBuffer buffer) {
-        byte[] bytes = new byte[buffer.remaining()];
-        buffer.get(buffer.position(), bytes);
-        return bytes;
-    }
-
-    /** Copies a value, null if there is none, as {@link Table#get(ByteBuffer, ByteBuffer)} says. */
-    static int copied(byte[] found, ByteBuffer value) {
-        Objects.requireNonNull(value, "value");
-        if (found == null) {
-            return -1;
-        }
-        if (found.length <= value.remaining()) {
-            value.put(value.position(), found).limit(value.position() + found.length);
-        }
-        return found.length;
     }
 }

@@ -1,6 +1,7 @@
 package io.aiodb.store.lmdb;
 
 import io.aiodb.store.Batch;
+import io.aiodb.store.Bytes;
 import io.aiodb.store.Keys;
 import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
@@ -22,19 +23,19 @@ final class LmdbWrites implements Batch.Visitor {
 
     @Override
     public void put(Table table, ByteBuffer key, ByteBuffer value) {
-        rows(table).put(writing, LmdbTable.bytes(key), LmdbTable.bytes(value));
+        rows(table).put(writing, Bytes.of(key), Bytes.of(value));
     }
 
     @Override
     public void delete(Table table, ByteBuffer key) {
-        rows(table).delete(writing, LmdbTable.bytes(key));
+        rows(table).delete(writing, Bytes.of(key));
     }
 
     @Override
     public void append(Table table, ByteBuffer key, ByteBuffer operand) {
-        byte[] name = LmdbTable.bytes(key);
+        byte[] name = Bytes.of(key);
         byte[] before = rows(table).get(writing, name);
-        byte[] added = LmdbTable.bytes(operand);
+        byte[] added = Bytes.of(operand);
         if (before != null) {
             store.capabilities().checkValue(Math.addExact(before.length, added.length));
             byte[] joined = Arrays.copyOf(before, before.length + added.length);
@@ -48,7 +49,7 @@ final class LmdbWrites implements Batch.Visitor {
     public void deleteRange(Table table, ByteBuffer from, ByteBuffer to) {
         try (Cursor<byte[]> cursor = rows(table).openCursor(writing)) {
             boolean found = from.hasRemaining()
-                    ? cursor.get(LmdbTable.bytes(from), GetOp.MDB_SET_RANGE)
+                    ? cursor.get(Bytes.of(from), GetOp.MDB_SET_RANGE)
                     : cursor.first();
             while (found && (!to.hasRemaining() || Keys.compare(ByteBuffer.wrap(cursor.key()), to) < 0)) {
                 cursor.delete();

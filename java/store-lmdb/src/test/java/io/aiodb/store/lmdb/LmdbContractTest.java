@@ -13,40 +13,22 @@ class LmdbContractTest {
 
     @Nested
     class Functions extends StoreContract {
-        @Override
-        protected String kind() {
-            return KIND;
-        }
-
-        @Override
-        protected Map<String, String> parameters() {
-            return SMALL;
+        Functions() {
+            super(KIND, SMALL);
         }
     }
 
     @Nested
     class Model extends StoreModelContract {
-        @Override
-        protected String kind() {
-            return KIND;
-        }
-
-        @Override
-        protected Map<String, String> parameters() {
-            return SMALL;
+        Model() {
+            super(KIND, SMALL);
         }
     }
 
     @Nested
     class Concurrency extends StoreConcurrencyContract {
-        @Override
-        protected String kind() {
-            return KIND;
-        }
-
-        @Override
-        protected Map<String, String> parameters() {
-            return SMALL;
+        Concurrency() {
+            super(KIND, SMALL);
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.aiodb.store.rocksdb;
 
+import io.aiodb.store.Bytes;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.StoreException;
@@ -88,12 +89,12 @@ final class RocksRows implements Rows {
         }
         started = true;
         if (range.isBackward()) {
-            range.upper().ifPresentOrElse(upper -> iterator.seekForPrev(RocksTable.bytes(upper)), iterator::seekToLast);
+            range.upper().ifPresentOrElse(upper -> iterator.seekForPrev(Bytes.of(upper)), iterator::seekToLast);
             if (iterator.isValid() && !range.isBelowUpper(ByteBuffer.wrap(iterator.key()))) {
                 iterator.prev();
             }
         } else {
-            range.lower().ifPresentOrElse(lower -> iterator.seek(RocksTable.bytes(lower)), iterator::seekToFirst);
+            range.lower().ifPresentOrElse(lower -> iterator.seek(Bytes.of(lower)), iterator::seekToFirst);
             if (iterator.isValid() && !range.isAboveLower(ByteBuffer.wrap(iterator.key()))) {
                 iterator.next();
             }

@@ -1,5 +1,6 @@
 package io.aiodb.store.rocksdb;
 
+import io.aiodb.store.Bytes;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.Snapshot;
@@ -39,7 +40,7 @@ final class RocksSnapshot implements Snapshot {
 
     @Override
     public int get(Table table, ByteBuffer key, ByteBuffer value) {
-        return RocksTable.copied(get(table, RocksTable.bytes(key)), value);
+        return Bytes.answer(get(table, Bytes.of(key)), value);
     }
 
     @Override

@@ -10,18 +10,16 @@ import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
+import io.aiodb.store.Tables;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Supplier;
 import org.rocksdb.RocksDBException;
 import org.rocksdb.WriteBatch;
 import org.rocksdb.WriteOptions;
@@ -42,7 +40,7 @@ final class RocksStore implements Store {
     private final WriteOptions unsynced = new WriteOptions().setSync(false);
 
     /** Changed by calls that run alone. */
-    private final Map<String, RocksTable> tables = new TreeMap<>();
+    private final Tables<RocksTable> tables = new Tables<>();
 
     /** Snapshots and scans, which must be closed before the store. */
     private final Set<Runnable> open = ConcurrentHashMap.newKeySet();
@@ -61,7 +59,7 @@ final class RocksStore implements Store {
 
     RocksStore(Path directory, long intervalMillis, RocksFamilies.Settings settings) {
         families = translated(() -> new RocksFamilies(directory, settings));
-        families.found.forEach((name, family) -> tables.put(name, new RocksTable(this, name, family)));
+        families.found.forEach((name, family) -> tables.add(new RocksTable(this, name, family)));
         long half = Math.max(1, intervalMillis / 2);
         syncing.scheduleWithFixedDelay(this::syncIfWanted, half, half, TimeUnit.MILLISECONDS);
     }
@@ -74,31 +72,19 @@ final class RocksStore implements Store {
     @Override
     public Table createTable(String name) {
         Names.check(name);
-        return lifecycle.callAlone(() -> {
-            if (tables.containsKey(name)) {
-                throw new StoreException.TableExists("the table `" + name + "` exists already");
-            }
-            RocksTable table = new RocksTable(this, name, translated(() -> families.create(name)));
-            tables.put(name, table);
-            return table;
-        });
+        return lifecycle.callAlone(() ->
+                tables.create(name, () -> new RocksTable(this, name, translated(() -> families.create(name)))));
     }
 
     @Override
     public Table table(String name) {
         Objects.requireNonNull(name, "name");
-        return call(() -> {
-            RocksTable table = tables.get(name);
-            if (table == null) {
-                throw new StoreException.NoSuchTable("there is no table `" + name + "`");
-            }
-            return table;
-        });
+        return call(() -> tables.find(name));
     }
 
     @Override
     public List<String> tableNames() {
-        return call(() -> List.copyOf(tables.keySet()));
+        return call(tables::names);
     }
 
     @Override
@@ -123,7 +109,7 @@ final class RocksStore implements Store {
 
     @Override
     public Snapshot snapshot() {
-        return call(() -> new RocksSnapshot(this, new ArrayList<>(tables.values())));
+        return call(() -> new RocksSnapshot(this, tables.all()));
     }
 
     @Override
@@ -139,7 +125,7 @@ final class RocksStore implements Store {
         return call(() -> {
             long disk = 0;
             long rows = 0;
-            for (RocksTable table : tables.values()) {
+            for (RocksTable table : tables.all()) {
                 disk += families.db.getLongProperty(table.family().handle, "rocksdb.total-sst-files-size");
                 rows += table.countRows();
             }
@@ -161,7 +147,7 @@ final class RocksStore implements Store {
                 lost = unsynced;
             }
             List.copyOf(open).forEach(Runnable::run);
-            tables.values().forEach(table -> table.family().release());
+            tables.all().forEach(table -> table.family().release());
             synced.close();
             unsynced.close();
             families.close();
@@ -198,14 +184,11 @@ final class RocksStore implements Store {
     }
 
     void forget(RocksTable table) {
-        tables.remove(table.name());
+        tables.remove(table);
     }
 
     RocksTable own(Table table) {
-        if (table instanceof RocksTable own && own.store() == this) {
-            return own;
-        }
-        throw new StoreException.NoSuchTable("the table " + table.name() + " is of another store");
+        return Tables.own(table, this, RocksTable.class);
     }
 
     private void syncIfWanted() {

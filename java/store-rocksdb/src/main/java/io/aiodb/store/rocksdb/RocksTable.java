@@ -1,5 +1,6 @@
 package io.aiodb.store.rocksdb;
 
+import io.aiodb.store.Bytes;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.Store;
@@ -42,7 +43,7 @@ final class RocksTable implements Table {
 
     @Override
     public int get(ByteBuffer key, ByteBuffer value) {
-        return copied(get(bytes(key)), value);
+        return Bytes.answer(get(Bytes.of(key)), value);
     }
 
     @Override
@@ -86,23 +87,5 @@ final class RocksTable implements Table {
 
     long countRows() throws RocksDBException {
         return store.families().db.getLongProperty(family().handle, "rocksdb.estimate-num-keys");
-    }
-
-    static byte[] bytes(ByteBuffer buffer) {
-        byte[] bytes = new byte[buffer.remaining()];
-        buffer.get(buffer.position(), bytes);
-        return bytes;
-    }
-
-    /** Copies a value, null if there is none, as {@link Table#get(ByteBuffer, ByteBuffer)} says. */
-    static int copied(byte[] found, ByteBuffer value) {
-        Objects.requireNonNull(value, "value");
-        if (found == null) {
-            return -1;
-        }
-        if (found.length <= value.remaining()) {
-            value.put(value.position(), found).limit(value.position() + found.length);
-        }
-        return found.length;
     }
 }

@@ -1,6 +1,7 @@
 package io.aiodb.store.rocksdb;
 
 import io.aiodb.store.Batch;
+import io.aiodb.store.Bytes;
 import io.aiodb.store.Keys;
 import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
@@ -37,14 +38,14 @@ final class RocksWrites implements Batch.Visitor {
 
     @Override
     public void append(Table table, ByteBuffer key, ByteBuffer operand) {
-        add(() -> writes.merge(family(table), bytes(key), bytes(operand)));
+        add(() -> writes.merge(family(table), Bytes.of(key), Bytes.of(operand)));
     }
 
     @Override
     public void deleteRange(Table table, ByteBuffer from, ByteBuffer to) {
-        byte[] end = to.hasRemaining() ? bytes(to) : END;
+        byte[] end = to.hasRemaining() ? Bytes.of(to) : END;
         if (Keys.compare(from, ByteBuffer.wrap(end)) < 0) {
-            add(() -> writes.deleteRange(family(table), bytes(from), end));
+            add(() -> writes.deleteRange(family(table), Bytes.of(from), end));
         }
     }
 
@@ -61,11 +62,5 @@ final class RocksWrites implements Batch.Visitor {
 
     private ColumnFamilyHandle family(Table table) {
         return store.own(table).family().handle;
-    }
-
-    private static byte[] bytes(ByteBuffer buffer) {
-        byte[] bytes = new byte[buffer.remaining()];
-        buffer.get(buffer.position(), bytes);
-        return bytes;
     }
 }

@@ -61,6 +61,10 @@ impl From<Kinds> for Tables {
     }
 }
 
+/// A run opens its store some ten times, with buffers each time that the system's allocator maps and unmaps.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // A panic of the engine is reported with its seed.

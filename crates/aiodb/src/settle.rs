@@ -15,9 +15,9 @@ use smallvec::SmallVec;
 use crate::Result;
 use crate::catalog::{Generation, TableIndex};
 use crate::engine::Engine;
+use crate::index::Candidates;
 use crate::index::hash::HashIndex;
 use crate::index::stack::Entry;
-use crate::index::{Candidates, Location};
 use crate::io::Device;
 use crate::log::record::Origin;
 use crate::planted::{self, Bug};
@@ -63,30 +63,43 @@ impl Unsettled {
 /// The queue of what is to be settled.
 #[derive(Default)]
 pub(crate) struct Settling {
-    queue: Mutex<VecDeque<Unsettled>>,
+    queue: Mutex<Queue>,
     urgent: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Unsettled>,
+    /// How many have left the queue: the number of the one in front.
+    popped: u64,
 }
 
 impl Settling {
     /// Queues a tag or key; gives it back if the queue is full.
     pub(crate) fn push(&self, unsettled: Unsettled) -> std::result::Result<(), Unsettled> {
         let mut queue = self.lock();
-        if queue.len() >= MAX_UNSETTLED {
+        if queue.waiting.len() >= MAX_UNSETTLED {
             return Err(unsettled);
         }
         self.urgent.fetch_add(usize::from(unsettled.urgent), Ordering::Relaxed);
-        queue.push_back(unsettled);
+        queue.waiting.push_back(unsettled);
         Ok(())
     }
 
-    /// What waits longest; it stays queued until [`Settling::pop`].
-    fn front(&self) -> Option<Unsettled> {
-        self.lock().front().cloned()
+    /// What waits longest, and its number; it stays queued until [`Settling::pop`].
+    fn front(&self) -> Option<(u64, Unsettled)> {
+        let queue = self.lock();
+        queue.waiting.front().map(|unsettled| (queue.popped, unsettled.clone()))
     }
 
-    fn pop(&self) {
-        let popped = self.lock().pop_front();
-        self.urgent.fetch_sub(usize::from(popped.is_some_and(|unsettled| unsettled.urgent)), Ordering::Relaxed);
+    /// Takes the one of this number off the queue, unless another thread that settled it too has done so.
+    fn pop(&self, number: u64) {
+        let mut queue = self.lock();
+        if queue.popped == number {
+            let unsettled = queue.waiting.pop_front().expect("what was in front stays until it is popped");
+            queue.popped += 1;
+            self.urgent.fetch_sub(usize::from(unsettled.urgent), Ordering::Relaxed);
+        }
     }
 
     /// Whether a writer should settle something before it adds more.
@@ -97,14 +110,19 @@ impl Settling {
     /// The hashes of a `hash` table's queued tags.
     pub(crate) fn hashes(&self, table: u32) -> Vec<u64> {
         let queue = self.lock();
-        queue.iter().filter(|unsettled| unsettled.generation.id == table).map(|unsettled| unsettled.hash).collect()
+        queue
+            .waiting
+            .iter()
+            .filter(|unsettled| unsettled.generation.id == table)
+            .map(|unsettled| unsettled.hash)
+            .collect()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().waiting.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Unsettled>> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().expect("no code panics while it holds the queue")
     }
 }
@@ -128,10 +146,10 @@ impl<D: Device> Engine<D> {
     pub(crate) fn settle_some(&self, limit: usize) -> bool {
         let mut progress = false;
         for _ in 0..limit {
-            let Some(unsettled) = self.settling.front() else { break };
+            let Some((number, unsettled)) = self.settling.front() else { break };
             let before = self.settling.len();
             self.settle(&unsettled, true);
-            self.settling.pop();
+            self.settling.pop(number);
             // What could not be settled has been queued again.
             progress |= self.settling.len() < before;
         }
@@ -142,9 +160,9 @@ impl<D: Device> Engine<D> {
     /// count no more may name places of an earlier one. Writes nothing.
     pub(crate) fn settle_rebuilt(&self) {
         for _ in 0..self.settling.len() {
-            let Some(unsettled) = self.settling.front() else { break };
+            let Some((number, unsettled)) = self.settling.front() else { break };
             let folds = self.settle(&unsettled, false);
-            self.settling.pop();
+            self.settling.pop(number);
             if folds {
                 let _ = self.settling.push(unsettled);
             }
@@ -188,13 +206,14 @@ impl<D: Device> Engine<D> {
         let generation = &unsettled.generation;
         // No snapshot may begin between the decision what no snapshot sees and the removal.
         let publisher = self.publishers.pin();
+        let published = self.published_sequence();
         // All of a table that was dropped or truncated is taken out of the counts at once.
         let is_gone = generation.is_gone();
         let keys = if is_gone { Ok(Vec::new()) } else { self.keys_under_tag(index, unsettled.hash) };
         let settled = keys.map(|keys| {
             let (mut again, mut foldable) = (false, None);
             for mut key in keys {
-                again |= self.settle_key(index, unsettled, &mut key);
+                again |= self.settle_key(index, unsettled, &mut key, published);
                 if key.operands() >= FOLD_AT {
                     foldable = Some(key.key);
                 }
@@ -231,7 +250,8 @@ impl<D: Device> Engine<D> {
     }
 
     /// Retires a key's records below its base, and a delete with nothing below it. True if that has to be done again.
-    fn settle_key(&self, index: &HashIndex, unsettled: &Unsettled, key: &mut KeyRecords) -> bool {
+    /// `published` is of before the records were looked up.
+    fn settle_key(&self, index: &HashIndex, unsettled: &Unsettled, key: &mut KeyRecords, published: u64) -> bool {
         let generation = &unsettled.generation;
         let Some(base) = key.records.iter().position(|(entry, _)| entry.is_base()) else { return false };
         let (base_entry, mut older_left) = (key.records[base].0, false);
@@ -250,7 +270,7 @@ impl<D: Device> Engine<D> {
         if !base_entry.is_delete() {
             return older_left;
         }
-        let gone = !older_left && self.is_published(base_entry.location);
+        let gone = !older_left && base_entry.sequence <= published;
         if gone && index.remove(unsettled.hash, base_entry.location) {
             generation.count_change();
             self.segments.remove_live(base_entry.location);
@@ -259,10 +279,11 @@ impl<D: Device> Engine<D> {
         true
     }
 
-    /// Whether everything in the log up to this place is published: no older record of the key can appear any more.
-    fn is_published(&self, location: Location) -> bool {
-        let segment = self.segments.get(location.segment);
-        u64::from(location.offset) < segment.published_end.load(Ordering::Acquire)
+    /// Every record up to this sequence is published. Two writers publish in any order: whoever looks up a key's records
+    /// and finds one that is newer than this, as it was before the look-up, may have missed an older one.
+    fn published_sequence(&self) -> u64 {
+        let (_, next_sequence) = self.commit.completed_end();
+        next_sequence - 1
     }
 
     /// Puts what a key's operands make as a later copy of the newest one. Queued again where that cannot be done yet.
@@ -270,12 +291,17 @@ impl<D: Device> Engine<D> {
         let pin = self.pins.pin();
         let made = self.made_of_operands(generation, key);
         self.pins.unpin(pin);
-        let Some((newest, value)) = made? else { return Ok(()) };
-        if !self.is_published(newest.location) {
-            // Something older may still be on its way.
-            let _ = self.settling.push(unsettled.clone());
-            return Ok(());
-        }
+        let (newest, value) = match made? {
+            Foldable::Nothing => return Ok(()),
+            Foldable::Later => {
+                if unsettled.urgent {
+                    self.write_open_batch()?;
+                }
+                let _ = self.settling.push(unsettled.clone());
+                return Ok(());
+            }
+            Foldable::Now(newest, value) => (newest, value),
+        };
         let _staging = (value.len() > self.whole_value_bytes()).then(|| self.begin_staging());
         let stored = self.stored(generation, key, &value)?;
         let mut operation = self.put_operation(Arc::clone(generation), key, &stored, None);
@@ -288,19 +314,31 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// A key's newest operand, and what it makes with the others. `None` if there is nothing to fold, or the base will
-    /// expire: the operands stay when it has.
-    fn made_of_operands(&self, generation: &Arc<Generation>, key: &[u8]) -> Result<Option<(Entry, Vec<u8>)>> {
+    /// What a key's operands make. If the base will expire, they stay when it has.
+    fn made_of_operands(&self, generation: &Arc<Generation>, key: &[u8]) -> Result<Foldable> {
+        let published = self.published_sequence();
         let stack = self.stack(generation, key, &View::LATEST)?;
         let expires = stack.entries().iter().any(|entry| entry.is_base() && entry.form.expires_ms.is_some());
         let Some(newest) = stack.newest().copied().filter(|_| stack.operands() > 1 && !expires) else {
-            return Ok(None);
+            return Ok(Foldable::Nothing);
         };
+        if newest.sequence > published {
+            return Ok(Foldable::Later);
+        }
         let left_out = usize::from(planted::is_on(Bug::OperandDropped));
         let candidates: Candidates = stack.candidates(left_out).collect();
         let value = self.resolve(generation, key, &candidates, &View::LATEST)?;
-        Ok(value.map(|value| (newest, value)))
+        Ok(value.map_or(Foldable::Nothing, |value| Foldable::Now(newest, value)))
     }
+}
+
+/// What is to be done about a key's operands.
+enum Foldable {
+    Nothing,
+    /// An older one may still be on its way.
+    Later,
+    /// The newest one, and what it makes with the others.
+    Now(Entry, Vec<u8>),
 }
 
 /// A key's records under a tag, newest first; each with its chunk list, if it has one.

@@ -4,7 +4,8 @@ mod support;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use aiodb::{Db, Durability, IndexKind, Options, Table};
+use aiodb::merge::Append;
+use aiodb::{Db, Durability, IndexKind, MergeOperators, Options, Table, TableOptions};
 use fastrand::Rng;
 use support::{KINDS, damage, open, scratch, small};
 
@@ -166,6 +167,38 @@ fn gets_return_what_was_written_last() {
             assert_eq!(stats.trouble, None, "{}: background work went through", kind.name());
             assert!(stats.bytes_moved_by_reclaim > 0, "{}: reads went on while records were moved", kind.name());
             assert!(damage(&db).is_empty(), "{}: a check finds no damage, but {:?}", kind.name(), damage(&db));
+        }
+    }
+}
+
+/// Operands are folded while others are on their way: which of two writers publishes first has nothing to do with the
+/// order of their records in the log.
+#[test]
+fn no_operand_is_lost_to_a_fold() {
+    const WRITERS: u64 = 4;
+    const OPERANDS: u64 = 300;
+    for kind in KINDS {
+        let directory = scratch();
+        let options = Options { merge_operators: MergeOperators::default().with(Append), ..small() };
+        let db = Db::open(directory.path(), options).expect("the store can be opened");
+        let append = TableOptions { merge: Some("append".into()), ..kind.into() };
+        let table = db.create_table_with("t", append).expect("a table can be made");
+        for round in 0..4_u64 {
+            let key = round.to_be_bytes();
+            std::thread::scope(|scope| {
+                for _ in 0..WRITERS {
+                    scope.spawn(|| {
+                        for number in 0..OPERANDS {
+                            table.merge_with(&key, b".", Durability::None).expect("a merge works");
+                            table
+                                .put_with(&(number | 1 << 32).to_be_bytes(), b"other", Durability::None)
+                                .expect("a put works");
+                        }
+                    });
+                }
+            });
+            let found = table.get(&key).expect("the key can be read").expect("the key is there");
+            assert_eq!(found.len() as u64, WRITERS * OPERANDS, "{}, round {round}: an operand is missing", kind.name());
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::commit::Guard;
 use crate::db::{Batch, BatchOperation, Change};
-use crate::engine::{Engine, Staging, Stored};
+use crate::engine::Engine;
 use crate::io::Device;
 use crate::log::record::encode_range_end;
-use crate::write::{Operation, last_sequence};
+use crate::operation::{Operation, Staging, Stored};
+use crate::write::last_sequence;
 use crate::{Durability, Error, Result, Sequence};
 
 /// A batch in the log.

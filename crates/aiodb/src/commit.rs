@@ -12,9 +12,9 @@ use crate::io::{Mapping, UNIT_BYTES};
 use crate::log::Position;
 use crate::log::batch::{OpenBatch, Placed};
 use crate::log::segment::{BATCH_MOVES, SegmentHeader};
+use crate::operation::Operation;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard, Word};
-use crate::write::Operation;
 use crate::{Error, Result};
 
 /// The longest batch.

@@ -20,10 +20,11 @@ use crate::engine::Engine;
 use crate::io::Device;
 use crate::log::batch::Placed;
 use crate::log::record::Kind;
+use crate::operation::Operation;
 use crate::snapshot::View;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::yield_now;
-use crate::write::{Appended, Operation, last_sequence};
+use crate::write::{Appended, last_sequence};
 use crate::{Batch, Durability, Error, Result, Sequence, Table};
 
 /// How often a conditional write is tried beside others before it makes them wait.

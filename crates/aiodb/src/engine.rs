@@ -1,8 +1,6 @@
 //! What all handles of one open store share, and how it comes into being and ends.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -16,14 +14,14 @@ use crate::directories::{self, Found};
 use crate::futures::Futures;
 use crate::holds::Holds;
 use crate::index::lmdb::LmdbIndex;
-use crate::index::lmdb::codec::MAX_WHOLE_KEY_BYTES;
 use crate::index::tail::Frozen;
 use crate::io::{Access, Device, InPhase, Phase, Report};
 use crate::log::Segments;
-use crate::log::batch::{Append, SEPARATE_VALUE_BYTES};
-use crate::log::record::{Chunk, Form, Kind, chunk_list_bytes, encode_chunks};
+use crate::log::batch::Append;
+use crate::log::record::{Kind, chunk_list_bytes};
 use crate::manifest::{Identity, Manifest, damage_error, read_file};
 use crate::metrics::Meters;
+use crate::operation::Operation;
 use crate::pins::Pins;
 use crate::planted::{self, Bug};
 use crate::reclaim::Victim;
@@ -32,8 +30,7 @@ use crate::settle::Settling;
 use crate::snapshot::Snapshots;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::write::Operation;
-use crate::{Compression, Durability, Error, IndexKind, Options, Result, Sequence, TableOptions};
+use crate::{Compression, Durability, Error, IndexKind, Options, Result, TableOptions};
 
 /// Values up to this length are written whole.
 const MAX_WHOLE_VALUE_BYTES: u64 = 1 << 20;
@@ -70,8 +67,8 @@ pub(crate) struct Engine<D: Device> {
     /// over.
     pub(crate) forgotten: Mutex<Vec<(Arc<Generation>, u64)>>,
     /// The life of the log's last segment when each large put began: its chunks lie there or later, not yet named.
-    staging: Mutex<BTreeMap<u64, u64>>,
-    next_staging: AtomicU64,
+    pub(crate) staging: Mutex<BTreeMap<u64, u64>>,
+    pub(crate) next_staging: AtomicU64,
     pub(crate) background: Background,
     pub(crate) futures: Futures<D>,
     pub(crate) recovered: OnceLock<Recovered>,
@@ -312,115 +309,6 @@ impl<D: Device> Engine<D> {
         if value.len() > max { Err(Error::ValueLength { length: value.len(), max }) } else { Ok(()) }
     }
 
-    /// Puts one value, large ones in chunks that come before the record that names them.
-    pub(crate) fn put(
-        &self,
-        generation: Arc<Generation>,
-        key: &[u8],
-        value: &[u8],
-        durability: Durability,
-        expires_ms: Option<NonZeroU64>,
-    ) -> Result<Sequence> {
-        let _staging = (value.len() > self.whole_value_bytes()).then(|| self.begin_staging());
-        let stored = self.stored(&generation, key, value)?;
-        let operation = self.put_operation(generation, key, &stored, expires_ms);
-        self.write(&[operation], durability)
-    }
-
-    /// A value as its record has it: compressed if the table says so and it is worth it, a list of chunks if it is large.
-    /// The caller has begun staging if it is.
-    pub(crate) fn stored<'a>(&self, generation: &Arc<Generation>, key: &[u8], value: &'a [u8]) -> Result<Stored<'a>> {
-        let mut form = Form::default();
-        if value.len() > self.whole_value_bytes() {
-            form.chunked = true;
-            return Ok(Stored { bytes: Cow::Owned(self.write_chunks(generation, key, value)?), form });
-        }
-        let compressed = generation.settings.compression.compress(value);
-        form.compressed = compressed.is_some();
-        Ok(Stored { bytes: compressed.map_or(Cow::Borrowed(value), Cow::Owned), form })
-    }
-
-    pub(crate) fn put_operation<'a>(
-        &self,
-        generation: Arc<Generation>,
-        key: &'a [u8],
-        stored: &'a Stored<'_>,
-        expires_ms: Option<NonZeroU64>,
-    ) -> Operation<'a> {
-        let mut append = Append::new(Kind::Put, generation.id, key, &stored.bytes);
-        append.form = Form { expires_ms, ..stored.form };
-        append.separate = generation.separates(key, stored.bytes.len());
-        Operation { hash: self.hash(key), generation: Some(generation), append }
-    }
-
-    pub(crate) fn merge_operation<'a>(
-        &self,
-        generation: Arc<Generation>,
-        key: &'a [u8],
-        operand: &'a Stored<'_>,
-    ) -> Operation<'a> {
-        let mut operation = self.put_operation(generation, key, operand, None);
-        operation.append.kind = Kind::Merge;
-        operation
-    }
-
-    pub(crate) fn delete_operation<'a>(&self, generation: Arc<Generation>, key: &'a [u8]) -> Operation<'a> {
-        let append = Append::new(Kind::Delete, generation.id, key, &[]);
-        Operation { hash: self.hash(key), generation: Some(generation), append }
-    }
-
-    /// `end` is as [`encode_range_end`] makes it.
-    pub(crate) fn range_operation<'a>(
-        &self,
-        generation: Arc<Generation>,
-        start: &'a [u8],
-        end: &'a [u8],
-    ) -> Operation<'a> {
-        let append = Append::new(Kind::RangeDelete, generation.id, start, end);
-        Operation { hash: 0, generation: Some(generation), append }
-    }
-
-    /// Appends a large value's chunks; returns the list that names them. The caller has begun staging.
-    pub(crate) fn write_chunks(&self, generation: &Arc<Generation>, key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
-        let parts = value.chunks(self.whole_value_bytes());
-        let chunks = parts.map(|part| self.write_chunk(generation, key, part)).collect::<Result<Vec<_>>>()?;
-        Ok(encode_chunks(value.len() as u64, &chunks))
-    }
-
-    /// Appends one part of a large value.
-    pub(crate) fn write_chunk(&self, generation: &Arc<Generation>, key: &[u8], part: &[u8]) -> Result<Chunk> {
-        let mut append = Append::new(Kind::Chunk, generation.id, key, part);
-        append.separate = true;
-        let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: 0 };
-        // The record that names the chunks is durable only if everything before it is.
-        let placed = self.write_placed(&[operation], Durability::None)?;
-        let checksum = placed[0].separate.expect("a chunk is separate");
-        Ok(Chunk { location: placed[0].location, checksum })
-    }
-
-    /// Keeps reclaim away from chunks that no record names yet.
-    pub(crate) fn begin_staging(&self) -> Staging<'_> {
-        Staging { staging: &self.staging, token: self.stage() }
-    }
-
-    /// [`Engine::begin_staging`] for those who cannot borrow: to be ended by [`Engine::unstage`].
-    pub(crate) fn stage(&self) -> u64 {
-        let token = self.next_staging.fetch_add(1, Ordering::Relaxed);
-        let mut staging = self.staging.lock().expect("no code panics while it stages");
-        staging.insert(token, self.commit.log_end().life);
-        token
-    }
-
-    pub(crate) fn unstage(&self, token: u64) {
-        self.staging.lock().expect("no code panics while it stages").remove(&token);
-    }
-
-    /// Segments of this life or a later one may hold chunks that no record names yet.
-    pub(crate) fn staging_floor(&self) -> u64 {
-        let staging = self.staging.lock().expect("no code panics while it stages");
-        staging.values().copied().min().unwrap_or(u64::MAX)
-    }
-
     pub(crate) fn create_table(&self, name: &str, options: &TableOptions) -> Result<()> {
         check_name(name)?;
         self.commit.check()?;
@@ -502,49 +390,6 @@ impl<D: Device> Drop for Handle<D> {
     fn drop(&mut self) {
         // Nobody is left to be told. What was acknowledged is safe without it; a clean close only saves the replay.
         let _ = self.0.close();
-    }
-}
-
-/// A large put between its first chunk and the record that names them.
-pub(crate) struct Staging<'a> {
-    staging: &'a Mutex<BTreeMap<u64, u64>>,
-    token: u64,
-}
-
-impl Drop for Staging<'_> {
-    fn drop(&mut self) {
-        self.staging.lock().expect("no code panics while it stages").remove(&self.token);
-    }
-}
-
-/// A value as its record has it.
-pub(crate) struct Stored<'a> {
-    pub(crate) bytes: Cow<'a, [u8]>,
-    pub(crate) form: Form,
-}
-
-impl Stored<'static> {
-    /// No value.
-    pub(crate) fn empty() -> Stored<'static> {
-        Stored::whole(Vec::new())
-    }
-
-    /// A list of chunks.
-    pub(crate) fn chunked(list: Vec<u8>) -> Stored<'static> {
-        Stored { bytes: Cow::Owned(list), form: Form { chunked: true, ..Form::default() } }
-    }
-
-    /// Bytes as they are.
-    pub(crate) fn whole(bytes: Vec<u8>) -> Stored<'static> {
-        Stored { bytes: Cow::Owned(bytes), form: Form::default() }
-    }
-}
-
-impl Generation {
-    /// Whether a value of this length lies on blocks of its own. A key that the index cannot keep whole stays with its
-    /// value, where a scan finds it.
-    pub(crate) fn separates(&self, key: &[u8], value_bytes: usize) -> bool {
-        self.kind() == IndexKind::Lmdb && value_bytes >= SEPARATE_VALUE_BYTES && key.len() <= MAX_WHOLE_KEY_BYTES
     }
 }
 

@@ -50,6 +50,7 @@ mod log;
 mod manifest;
 pub mod merge;
 mod metrics;
+mod operation;
 mod pins;
 mod planted;
 mod publish;

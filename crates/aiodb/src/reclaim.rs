@@ -20,10 +20,10 @@ use crate::log::scan::Scan;
 use crate::log::segment::array;
 use crate::log::{Segment, State};
 use crate::manifest::damage_error;
+use crate::operation::Operation;
 use crate::planted::{self, Bug};
 use crate::read::Outcome;
 use crate::snapshot::View;
-use crate::write::Operation;
 
 /// Garbage is left alone until it is this share of all bytes in sealed segments...
 const GARBAGE_SHARE: f64 = 0.3;

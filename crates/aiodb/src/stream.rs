@@ -10,10 +10,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::catalog::{Generation, TableSlot};
-use crate::engine::{Engine, Handle, Stored};
+use crate::engine::{Engine, Handle};
 use crate::index::Candidates;
 use crate::io::{Device, Disk};
 use crate::log::record::{Chunk, encode_chunks};
+use crate::operation::Stored;
 use crate::read::Outcome;
 use crate::snapshot::View;
 use crate::write::last_sequence;

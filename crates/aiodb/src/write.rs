@@ -10,7 +10,6 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use crate::catalog::Generation;
 use crate::commit::{CommitState, Guard, Open, Sealed, Turn, WORDS, buffer_bytes};
 use crate::engine::Engine;
 use crate::io::{Device, File, InPhase, Phase, UNIT_BYTES, WriteSync};
@@ -19,6 +18,7 @@ use crate::log::place::batch_bytes;
 use crate::log::record::Kind;
 use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader, put};
 use crate::log::{Claim, State};
+use crate::operation::Operation;
 use crate::planted::{self, Bug};
 use crate::publish::Publication;
 use crate::sync::{Word, yield_now};
@@ -32,15 +32,6 @@ const MOST_RECLAIM_ROUNDS: usize = 8;
 
 /// Where the records of one write went.
 pub(crate) type PlacedList = SmallVec<[Placed; 4]>;
-
-/// One operation of a write.
-#[derive(Clone)]
-pub(crate) struct Operation<'a> {
-    /// The table whose index takes the record; `None` for records that no index refers to.
-    pub(crate) generation: Option<Arc<Generation>>,
-    pub(crate) append: Append<'a>,
-    pub(crate) hash: u64,
-}
 
 /// A group of operations in the log.
 pub(crate) struct Appended<'a> {

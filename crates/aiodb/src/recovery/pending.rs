@@ -12,8 +12,9 @@ use crate::log::batch::{Append, BatchView};
 use crate::log::record::{Chunk, Form, Kind, Record, decode_chunks, encode_chunks};
 use crate::log::segment::{BATCH_LINK_OFFSET, BATCH_MOVES, BatchHeader, Damage, HEADER_BYTES, PendingHeader, Seed};
 use crate::manifest::{damage_error, read_file};
+use crate::operation::Operation;
 use crate::planted::{self, Bug};
-use crate::write::{Operation, PlacedList};
+use crate::write::PlacedList;
 use crate::{Durability, Error, Result};
 
 /// What the pending batches hold beyond the log's end.

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use super::SalvageReport;
 use super::source::UNKNOWN_OPERATOR;
 use crate::catalog::Settings;
-use crate::engine::Stored;
 use crate::log::record::{Form, Kind, Record};
+use crate::operation::Stored;
 use crate::{Db, Durability, Result, Table, TableOptions, WriteOptions};
 
 /// Writes what was found into tables made like those of the old store.

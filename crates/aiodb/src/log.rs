@@ -344,7 +344,7 @@ impl<D: Device> Segments<D> {
         }
     }
 
-    /// Takes over what a checkpoint says of a segment's chunks.
+    /// Takes over what was counted of a segment's chunks.
     pub(crate) fn load_live_chunks(&self, segment: &Segment<D>, chunks: impl Iterator<Item = (u32, i64)>) {
         let mut live = segment.live_chunks();
         live.extend(chunks);

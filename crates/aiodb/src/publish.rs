@@ -9,10 +9,12 @@ use crate::engine::Engine;
 use crate::index::Location;
 use crate::index::hash::{Published, class_bound};
 use crate::index::lmdb::LmdbIndex;
+use crate::index::lmdb::counters::ChunkBytes;
 use crate::index::stack::{Displaced, Entry};
 use crate::io::Device;
 use crate::log::batch::{BatchView, Placed};
-use crate::log::record::{Form, Kind, Origin, Record, decode_chunks, range_end};
+use crate::log::place::footprint;
+use crate::log::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
 use crate::planted::{self, Bug};
 use crate::settle::{FOLD_AT, Unsettled};
 
@@ -198,6 +200,19 @@ impl<D: Device> Engine<D> {
             let list = self.read_chunk_list(entry).unwrap_or_default();
             self.count_chunks(table, &list, -1);
         }
+    }
+
+    /// The chunks that a chunked entry names, for the ordered index to count.
+    pub(crate) fn chunks_of(&self, entry: &Entry) -> Vec<ChunkBytes> {
+        // An unreadable list counts as empty; reclaim finds out.
+        let list = self.read_chunk_list(entry).unwrap_or_default();
+        let chunks = decode_chunks(&list).map(|(_, chunks)| chunks).unwrap_or_default();
+        let counted = |chunk: Chunk| {
+            let Location { segment, length, .. } = chunk.location;
+            let life = self.segments.find(segment)?.life();
+            Some(ChunkBytes { segment, life, bytes: footprint(length) })
+        };
+        chunks.into_iter().filter_map(counted).collect()
     }
 
     /// Adds the chunks of a list to their segments' live bytes, or takes them off.

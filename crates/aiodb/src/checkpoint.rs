@@ -74,9 +74,14 @@ impl<D: Device> Engine<D> {
     /// On a full disk a checkpoint may find no room for its files, without which no segment can be freed: then a segment
     /// of the reserve makes room for them.
     fn checkpoint_making_room(&self, closed: bool, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
-        match self.timed(&self.meters.checkpoint, || self.checkpoint_as(closed, remember)) {
-            Err(error) if error.is_full() && self.segments.give_back_one()? => self.checkpoint_as(closed, remember),
-            made => made,
+        self.timed(&self.meters.checkpoint, || self.making_room(|| self.checkpoint_as(closed, remember)))
+    }
+
+    /// Writes files, a second time with the space of a segment of the reserve if there was too little.
+    fn making_room<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
+        match write() {
+            Err(error) if error.is_full() && self.segments.give_back_one()? => write(),
+            written => written,
         }
     }
 
@@ -157,7 +162,7 @@ impl<D: Device> Engine<D> {
         if !lmdb.tail.is_full() {
             return Ok(());
         }
-        self.commit_tail()
+        self.making_room(|| self.commit_tail())
     }
 
     /// Carries out range deletes until that many more can be accepted.
@@ -183,8 +188,18 @@ impl<D: Device> Engine<D> {
         };
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
         self.flush()?;
-        self.commit_tail()?;
+        self.making_room(|| self.commit_tail())?;
         Ok(oldest.sequence < lmdb.covered())
+    }
+
+    /// Commits the tail, if there is anything in it: what its entries displace in the index counts as alive until then.
+    /// True if it was committed.
+    pub(crate) fn cover_tail(&self) -> Result<bool> {
+        if self.lmdb.get().is_none_or(|lmdb| lmdb.tail.len() == 0) {
+            return Ok(false);
+        }
+        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        self.making_room(|| self.commit_tail()).map(|()| true)
     }
 
     /// Carries out a bounded part of a range delete. True if there may be more to do.
@@ -193,7 +208,7 @@ impl<D: Device> Engine<D> {
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
         let died = |table, dead: &Entry| self.count_dead(table, dead);
         let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died };
-        lmdb.carry_out_ranges(&accounting)
+        self.making_room(|| lmdb.carry_out_ranges(&accounting))
     }
 
     /// Takes dropped and truncated tables out of the counts and, in bounded parts, out of the ordered index. True when

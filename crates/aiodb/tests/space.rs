@@ -252,6 +252,55 @@ fn a_full_disk_on_the_simulator() {
     }
 }
 
+/// Until what a key now holds is in the ordered index itself, the record that it held before counts as alive.
+#[test]
+fn a_full_store_makes_room_of_what_is_dead() {
+    type Kill = fn(&Table<SimDevice>, u64) -> aiodb::Result<aiodb::Sequence>;
+    let ways: [(&str, Kill); 2] = [
+        ("deletes", |table, number| table.delete_with(&key(number), Durability::None)),
+        ("overwrites", |table, number| table.put_with(&key(number), &value(number + 1000, 9000), Durability::None)),
+    ];
+    for kind in KINDS {
+        for (how, kill) in ways {
+            let what = format!("{} after {how}", kind.name());
+            let (device, directory) = (SimDevice::new(1), scratch());
+            device.set_real_directory(directory.path());
+            device.create_dir(Path::new("/store")).expect("the simulated disk has room");
+            let options = Options { segment_bytes: 64 << 10, background: false, ..Options::default() };
+            let db = Db::open_on(device.clone(), "/store", options).expect("a store can be made");
+            let table = db.create_table("t", kind).expect("a table can be made");
+            device.set_capacity(Some(60 * (64 << 10)));
+            let put = |number: u64| table.put_with(&key(number), &value(number, 9000), Durability::None);
+            let dead = 150;
+            for number in 0..dead {
+                put(number).unwrap_or_else(|error| panic!("{what}: put {number}: {error}"));
+                db.step(Step::Write).expect("the open batch can be written");
+            }
+            db.checkpoint().expect("a checkpoint can be made");
+            // Room for a part of the overwrites, not for what was there before they came.
+            let killed = (0..dead).take_while(|number| kill(&table, *number).is_ok()).count() as u64;
+            assert!(killed > dead / 2, "{what}: {killed} of {dead} keys");
+            let full = (0..1000).find(|number| put(1000 + number).is_err());
+            assert!(full.is_some(), "{what}: the store gets full");
+            // A put is tried while the store works, and as much goes in as has become dead.
+            let room = (0..killed / 2).all(|number| {
+                (0..100).any(|_| {
+                    let worked = db.step(Step::Upkeep);
+                    assert!(worked.as_ref().err().is_none_or(is_full), "{what}: {worked:?}");
+                    put(5000 + number).is_ok()
+                })
+            });
+            assert!(room, "{what}: what is dead gives its space back");
+            let report = db.verify(&mut |_, _| {}).expect("the store can be checked");
+            assert!(report.damage.is_empty(), "{what}: {:?}", report.damage);
+        }
+    }
+}
+
+fn is_full(error: &Error) -> bool {
+    matches!(error, Error::DiskFull { .. } | Error::Io { kind: std::io::ErrorKind::StorageFull, .. })
+}
+
 #[test]
 fn a_full_disk() {
     for (what, arguments) in [("a disk in memory", &["-t", "tmpfs", "-o", "size=24m", "tmpfs"])] {

@@ -68,6 +68,7 @@ impl<D: Device> Engine<D> {
         }
         generation.count_change();
         self.count_kind(publication);
+        self.count_expiring_chunks(publication);
         match &generation.index {
             TableIndex::Lmdb if publication.kind == Kind::RangeDelete => {
                 let end = range_end(publication.value);
@@ -110,6 +111,15 @@ impl<D: Device> Engine<D> {
         }
     }
 
+    /// Counts the chunks of a record that expires, which do so with it.
+    fn count_expiring_chunks(&self, publication: &Publication<'_>) {
+        let Some(expires_ms) = publication.form.expires_ms else { return };
+        let Some((_, chunks)) = decode_chunks(publication.chunks()) else { return };
+        for chunk in chunks {
+            self.segments.add_expiring(chunk.location, expires_ms.get());
+        }
+    }
+
     /// How new a place is, compared with that of a publication under the same tag. Places say it by themselves only
     /// between batches: within one, packed records and large parts go different ways, and sequences decide.
     fn order(&self, publication: &Publication<'_>, location: Location) -> (u64, u32, u64) {
@@ -134,6 +144,10 @@ impl<D: Device> Engine<D> {
         }
         generation.count_change();
         self.count_kind(publication);
+        if publication.replayed.is_some() {
+            // A chunk may have been moved, which was counted where it was done.
+            self.count_expiring_chunks(publication);
+        }
         let to = publication.placed.location;
         let from = Location { segment: origin.segment, offset: origin.offset, length: to.length };
         match &generation.index {

@@ -228,11 +228,7 @@ impl Run<'_> {
         let verified = self.db().verify(&mut |_, _| {});
         let tolerant = self.allowed.damage || self.failed.is_some();
         let counted = match verified {
-            Ok(report) if report.damage.is_empty() || tolerant => {
-                // Replay cannot know which chunks an ordered index that is newer than the checkpoint has counted. It only
-                // makes reclaim choose less well.
-                self.db().recount(!self.script.uses_lmdb())
-            }
+            Ok(report) if report.damage.is_empty() || tolerant => self.db().recount(),
             Ok(_) if self.device.has_crashed() => return Ok(()),
             Ok(report) if self.allowed.errors && report.damage.iter().all(is_io) => return Ok(()),
             Ok(report) => return Err(format!("verify found damage: {}", report.damage[0])),

@@ -4,6 +4,7 @@
 //! header names the batch that it goes on with. The walk ends at the first break. Was the batch there durable once, which
 //! later batches and segments tell, then this is damage and reported as such; otherwise it is the torn tail of a crash.
 
+mod counts;
 pub(crate) mod pending;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +53,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn recover(&self, manifest: &Manifest, rebuild: &BTreeSet<u32>) -> Result<Recovered> {
         let started = self.device.clock_ms();
         let mut recovered = Recovered { rebuilt: !rebuild.is_empty(), ..Recovered::default() };
-        let headers = self.load_segments(manifest)?;
+        let headers = self.load_segments(manifest, rebuild)?;
         let mut scan = Scan::new(self.segments.segment_bytes);
         if recovered.rebuilt {
             self.rebuild(manifest, rebuild, &mut scan)?;
@@ -87,7 +88,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Opens all segment files, reads their headers, and marks those in use. Returns the headers by segment.
-    fn load_segments(&self, manifest: &Manifest) -> Result<BTreeMap<u32, SegmentHeader>> {
+    fn load_segments(&self, manifest: &Manifest, rebuild: &BTreeSet<u32>) -> Result<BTreeMap<u32, SegmentHeader>> {
         let numbers = self.segments.list()?;
         let listed: BTreeMap<u32, _> = manifest.segments.iter().map(|segment| (segment.number, segment)).collect();
         let mut headers = BTreeMap::new();
@@ -116,15 +117,16 @@ impl<D: Device> Engine<D> {
                 return Err(Error::Corruption { path, offset: 0, what });
             }
         }
-        let referred = self.referred_by_lmdb()?;
+        let chunks_in_lmdb = self.chunks_in_lmdb(manifest, rebuild)?;
+        let referred = self.referred_by_lmdb(&headers, &chunks_in_lmdb)?;
         for (number, header) in &headers {
             let segment = self.segments.get(*number);
             if let Some(entry) = listed.get(number) {
                 segment.begin(&self.segments.store, entry.life, State::Sealed, entry.end);
                 segment.records.store(u64::from(entry.records), std::sync::atomic::Ordering::Relaxed);
                 segment.deletes.store(u64::from(entry.deletes), std::sync::atomic::Ordering::Relaxed);
-                // A table that was dropped before the checkpoint may not have been purged yet.
-                let known = |(table, _): &&(u32, i64)| self.catalog.generation(*table).is_some();
+                // Of a table that is gone, or whose index is made again, nothing is known here.
+                let known = |(table, _): &&(u32, i64)| self.is_hash(*table) && !rebuild.contains(table);
                 self.segments.load_live_chunks(segment, entry.live_chunks.iter().filter(known).copied());
                 segment.expiring().extend(entry.expiring.iter().copied());
             } else if header.life >= manifest.next_life {
@@ -138,15 +140,8 @@ impl<D: Device> Engine<D> {
                 self.segments.set_free(segment);
             }
         }
-        self.count_live()?;
+        self.count_live(&chunks_in_lmdb)?;
         Ok(headers)
-    }
-
-    /// The segments in which the ordered index has entries.
-    fn referred_by_lmdb(&self) -> Result<BTreeSet<u32>> {
-        let Some(lmdb) = self.lmdb.get() else { return Ok(BTreeSet::new()) };
-        let live = lmdb.live()?.into_iter().filter(|(_, (_, records))| *records != 0);
-        Ok(live.map(|(number, _)| number).collect())
     }
 
     /// Whether the first sector is all zeros, as while an emptied segment is being filled again. A segment that was ever
@@ -172,35 +167,10 @@ impl<D: Device> Engine<D> {
         Ok(header)
     }
 
-    /// Takes the live bytes of the checkpointed indexes into the segments' counters.
-    fn count_live(&self) -> Result<()> {
-        for generation in self.catalog.generations() {
-            if let TableIndex::Hash(index) = &generation.index {
-                index.for_each(&mut |location| self.segments.add_live(location));
-            }
-        }
-        self.count_live_in_lmdb()
-    }
-
-    /// Takes the live bytes of the ordered index into the segments' counters.
-    fn count_live_in_lmdb(&self) -> Result<()> {
-        use std::sync::atomic::Ordering::Relaxed;
-        let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
-        for (number, (bytes, records)) in lmdb.live()? {
-            if let Some(segment) = self.segments.find(number) {
-                segment.live_bytes.fetch_add(bytes, Relaxed);
-                segment.live_records.fetch_add(records, Relaxed);
-            }
-        }
-        Ok(())
-    }
-
     /// Makes indexes again from all that lies before the checkpoint's position; the replay after it does the rest.
     fn rebuild(&self, manifest: &Manifest, tables: &BTreeSet<u32>, scan: &mut Scan) -> Result<()> {
         let mut segments = manifest.segments.clone();
         segments.sort_by_key(|segment| segment.life);
-        // What the manifest says of these tables' chunks will be counted again.
-        self.segments.iter().for_each(|segment| segment.live_chunks().retain(|table, _| !tables.contains(table)));
         for entry in segments.iter().filter(|entry| entry.life <= manifest.position.life) {
             let segment = self.segments.get(entry.number);
             let end = if entry.life == manifest.position.life { manifest.position.offset } else { entry.end };
@@ -471,3 +441,6 @@ fn placed(found: &Found<'_>) -> Placed {
         record_offset: 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

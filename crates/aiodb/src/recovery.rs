@@ -24,6 +24,10 @@ use crate::planted::{self, Bug};
 use crate::publish::Publication;
 use crate::{Error, Result};
 
+/// Each opening goes on with lives that begin at random up to this far ahead. Where a device has lost the header of a segment
+/// that it had acknowledged, the next process would begin the same life there, and take the batches behind it for its own.
+const LIFE_LEAP_BITS: u32 = 24;
+
 /// What recovery did, for `stat`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recovered {
@@ -64,12 +68,13 @@ impl<D: Device> Engine<D> {
         self.refuse_damage(&headers, &walk, walk.position.batch + pending.whole_batches + 1, &mut scan)?;
         self.retire_void_segments(manifest, &headers, &walk);
         let next_life = headers.values().map(|header| header.life + 1).max().unwrap_or(1).max(manifest.next_life);
+        let leap = self.device.random() >> (u64::BITS - LIFE_LEAP_BITS);
         // After a close nothing can lie behind the end; after a crash a torn batch may, which must stay recognisable.
         let goes_on = manifest.closed && recovered.batches == 0 && !pending.later && walk.position.batch > 0;
         if goes_on {
             self.segments.get(walk.position.segment).set_state(State::Active);
         }
-        self.commit.resume(walk.position, walk.next_sequence, next_life, !goes_on);
+        self.commit.resume(walk.position, walk.next_sequence, next_life + leap, !goes_on);
         if recovered.rebuilt {
             self.settle_rebuilt();
         }

@@ -200,8 +200,7 @@ impl<D: Device> Engine<D> {
             Kind::Chunk => {
                 let named = self.naming_record(&generation, record.key, found.location)?.is_some();
                 if !named {
-                    // What named it is dead, and is counted off before this segment begins another life.
-                    self.settle_before_move(&generation, self.hash(record.key));
+                    self.count_off_naming_record(&generation, self.hash(record.key));
                 }
                 named
             }
@@ -403,6 +402,11 @@ impl<D: Device> Engine<D> {
         Ok(None)
     }
 
+    /// A chunk is dead: what named it is counted off before the chunk's segment begins another life.
+    fn count_off_naming_record(&self, generation: &Arc<Generation>, hash: u64) {
+        self.settle_before_move(generation, hash);
+    }
+
     /// After a chunk was moved: the record that names it is written again with the new place.
     fn rename_chunk(&self, old: &Alive, new: Chunk) -> Result<()> {
         let generation = old.generation.as_ref().expect("a live chunk has a table");
@@ -410,6 +414,7 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         let Some((location, length, mut chunks)) = self.naming_record(generation, &old.key, old.location)? else {
+            self.count_off_naming_record(generation, old.hash);
             return Ok(());
         };
         for chunk in chunks.iter_mut().filter(|chunk| chunk.location.same_place(old.location)) {

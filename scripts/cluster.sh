@@ -12,13 +12,18 @@
 #   scripts/cluster.sh destroy           end all processes and delete everything
 #
 # All lies in build/cluster, or where CLUSTER says. A node listens on 127.0.0.NODE: 9042 for CQL, 7000 for the others;
-# JMX is on 127.0.0.1, port 7300 + NODE. Needs a JDK 17 and Maven, which brings Cassandra.
+# JMX is on 127.0.0.1, port 7300 + NODE. NETWORK=3 makes that 127.0.3.NODE and 7300 + 3 * 250 + NODE, so that several
+# clusters have room on a machine. PLUGIN names a jar whose memtable `aiodb` the nodes get; without it they get the one
+# that `make java` has built, if it has. Needs a JDK 17 and Maven, which brings Cassandra.
 set -euo pipefail
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
 cluster=${CLUSTER:-$repository/build/cluster}
 jars=$repository/build/cassandra
 resources=$repository/java/cluster
+plugin=${PLUGIN-$repository/java/cassandra/target/aiodb-cassandra-0.1.0.jar}
+number=${NETWORK:-0}
+network=127.0.$number
 
 # A node takes about 550 MB, 690 MB under load.
 NODE_MEMORY_MB=700
@@ -26,12 +31,18 @@ NODE_MEMORY_MB=700
 RING_DELAY_MS=8000
 START_SECONDS=300
 STOP_SECONDS=60
-JMX_BASE=7300
+NODES_MAXIMUM=250
+NETWORKS_MAXIMUM=100
 
 fail() {
     echo "cluster: $1" >&2
     exit 1
 }
+
+if [[ ! $number =~ ^[0-9]{1,3}$ ]] || [ "$number" -gt $NETWORKS_MAXIMUM ]; then
+    fail "NETWORK is a number from 0 to $NETWORKS_MAXIMUM, not $number"
+fi
+JMX_BASE=$((7300 + number * NODES_MAXIMUM))
 
 java=java
 for home in /usr/lib/jvm/java-17-openjdk-*; do
@@ -57,7 +68,7 @@ fetch() {
     if [ -e "$jars/complete" ]; then return; fi
     "$repository/scripts/install-packages.sh" openjdk-17-jdk-headless maven
     rm -rf "$jars"
-    mvn --batch-mode --quiet --file "$resources/pom.xml" dependency:copy-dependencies -DoutputDirectory="$jars" ||
+    mvn --batch-mode --quiet -Dstyle.color=never --file "$resources/pom.xml" dependency:copy-dependencies -DoutputDirectory="$jars" ||
         fail "cannot fetch Cassandra: see above"
     touch "$jars/complete"
 }
@@ -79,7 +90,7 @@ process() {
     local pid
     pid=$(cat "$cluster/node$1/pid" 2>/dev/null) || return 1
     # Another process may have the number by now.
-    grep --quiet --null-data --fixed-strings -e "-Daiodb.node=$cluster/node$1" "/proc/$pid/cmdline" 2>/dev/null || return 1
+    grep --quiet --null-data --fixed-strings --line-regexp -e "-Daiodb.node=$cluster/node$1" "/proc/$pid/cmdline" 2>/dev/null || return 1
     echo "$pid"
 }
 
@@ -91,20 +102,32 @@ running() {
 }
 
 listens() {
-    (exec 3<>"/dev/tcp/127.0.0.$1/$2") 2>/dev/null
+    (exec 3<>"/dev/tcp/$network.$1/$2") 2>/dev/null
 }
 
 check_room() {
     local count=$1 first=$2 available node port
-    [ $((first + count - 1)) -le 250 ] || fail "there are addresses for 250 nodes"
+    # The length is looked at first, since a number of many digits would overflow.
+    if [ ${#count} -gt 3 ] || [ $((first + count - 1)) -gt $NODES_MAXIMUM ]; then
+        fail "there are addresses for $NODES_MAXIMUM nodes, $network.1 to $network.$NODES_MAXIMUM"
+    fi
     available=$(awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo)
     [ "$available" -ge $((count * NODE_MEMORY_MB)) ] ||
         fail "$count nodes need $((count * NODE_MEMORY_MB)) MB of memory, $available are available: start fewer, or free some"
     for node in $(seq "$first" $((first + count - 1))); do
         for port in 9042 7000; do
-            if listens "$node" "$port"; then fail "127.0.0.$node:$port is in use: end what listens there"; fi
+            if listens "$node" "$port"; then fail "$network.$node:$port is in use: end what listens there"; fi
         done
     done
+}
+
+plugin_configuration() {
+    cat <<YAML
+    aiodb:
+      class_name: io.aiodb.cassandra.AiodbMemtable
+      parameters:
+        durability: interval
+YAML
 }
 
 configure() {
@@ -115,15 +138,24 @@ cluster_name: aiodb
 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
 num_tokens: 16
 storage_compatibility_mode: NONE
-listen_address: 127.0.0.$node
-rpc_address: 127.0.0.$node
+listen_address: $network.$node
+rpc_address: $network.$node
 endpoint_snitch: SimpleSnitch
 commitlog_sync: periodic
 commitlog_sync_period: 10000ms
+memtable:
+  configurations:
+    skiplist:
+      class_name: SkipListMemtable
+    trie:
+      class_name: TrieMemtable
+    default:
+      inherits: skiplist
+$(if [ -e "$plugin" ]; then plugin_configuration; fi)
 seed_provider:
   - class_name: org.apache.cassandra.locator.SimpleSeedProvider
     parameters:
-      - seeds: "127.0.0.$(cat "$cluster/seed")"
+      - seeds: "$network.$(cat "$cluster/seed")"
 YAML
 }
 
@@ -132,8 +164,13 @@ start() {
     local node=$1 directory=$cluster/node$1 pid waited
     shift
     if process "$node" >/dev/null; then fail "node $node runs already"; fi
+    local plugin_options=() class_path="$jars/*"
+    if [ -e "$plugin" ]; then
+        class_path="$plugin:$class_path"
+        plugin_options=(-Dcassandra.schema.update_handler_factory.class=io.aiodb.cassandra.AiodbSchemaHandlerFactory)
+    fi
     # Without descriptors of this shell, which would live as long as the node.
-    setsid "$java" "${jvm_options[@]}" -cp "$jars/*" \
+    setsid "$java" "${jvm_options[@]}" "${plugin_options[@]}" -cp "$class_path" \
         -Daiodb.node="$directory" -Dcassandra.config="file://$directory/cassandra.yaml" \
         -Dcassandra.storagedir="$directory" -Dlogback.configurationFile="$resources/logback.xml" \
         -Dcassandra-foreground=yes -Dcassandra.jmx.local.port=$((JMX_BASE + node)) \
@@ -143,12 +180,13 @@ start() {
     echo "$pid" >"$directory/pid"
     for ((waited = 0; waited < START_SECONDS; waited++)); do
         if listens "$node" 9042; then
-            echo "node $node answers at 127.0.0.$node:9042"
+            echo "node $node answers at $network.$node:9042"
             return
         fi
         kill -0 "$pid" 2>/dev/null || break
         sleep 1
     done
+    end "$node" KILL
     tail -n 5 "$directory/output.log" "$directory/system.log" >&2 || true
     fail "node $node did not start within $START_SECONDS s: see $directory/system.log"
 }
@@ -204,7 +242,7 @@ cql() {
     local node
     node=$(first_running)
     "$java" -cp "$jars/*" -Dlogback.configurationFile="$resources/logback.xml" -Daiodb.node="$cluster" \
-        "$resources/Cql.java" "127.0.0.$node" "$@"
+        "$resources/Cql.java" "$network.$node" "$@"
 }
 
 # Refuses to go on where the users' keyspaces would have fewer nodes than replicas.
@@ -251,7 +289,7 @@ case $command in
         known "${1:-}"
         if process "$1" >/dev/null; then fail "node $1 runs: kill it first, or remove it"; fi
         lead_by "$1"
-        join "-Dcassandra.replace_address_first_boot=127.0.0.$1"
+        join "-Dcassandra.replace_address_first_boot=$network.$1"
         rm -rf "$cluster/node$1"
         ;;
     remove)
@@ -266,7 +304,7 @@ case $command in
         ;;
     status)
         for node in $(nodes); do
-            echo "node $node at 127.0.0.$node: $(process "$node" | sed 's/^/process /' | grep . || echo "does not run")"
+            echo "node $node at $network.$node: $(process "$node" | sed 's/^/process /' | grep . || echo "does not run")"
         done
         node=$(first_running)
         nodetool "$node" status

@@ -63,6 +63,18 @@ java: native ## Build the jars: the interface of stores, and aiodb, RocksDB and 
 test-java: native ## Run the tests of the jars: every store must do the same
 	$(MVN) --fail-at-end package
 
+# `make cluster N=3`; scripts/cluster.sh says what else can be done with it.
+N := 1
+
+.PHONY: cluster
+cluster: ## Start a local cluster of real Apache Cassandra nodes (N=)
+	scripts/cluster.sh create $(N)
+	scripts/cluster.sh status
+
+.PHONY: test-cluster
+test-cluster: ## Make, change and destroy a cluster of real nodes (minutes, 2 GB of memory)
+	scripts/test-cluster.sh
+
 # How much of each: `make crash KILLS=1000`.
 KILLS := 300
 RUNS := 6

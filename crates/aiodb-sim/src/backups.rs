@@ -46,6 +46,7 @@ impl Run<'_> {
                 Ok(())
             }
             Err(Error::DestinationFull { .. }) if self.allowed.full => Ok(()),
+            Err(error) if self.allowed.damage && is_lost_repository(&error) => Ok(()),
             // A store that refuses writes has no checkpoint to back up.
             outcome => self.unexpected("a backup", outcome.map(drop)),
         }
@@ -65,6 +66,7 @@ impl Run<'_> {
         }
         let found = match restored {
             Ok(found) => found,
+            Err(error) if self.allowed.damage && is_lost_repository(&error) => return Ok(()),
             Err(error) => return self.unexpected("a restore", Err(error)),
         };
         // Time has passed there.
@@ -105,4 +107,9 @@ impl Run<'_> {
             })
             .collect()
     }
+}
+
+/// What a repository reports whose own files a damaged medium has lost.
+fn is_lost_repository(error: &Error) -> bool {
+    matches!(error, Error::NotARepository { .. } | Error::NoRestorePoint { .. } | Error::NewerVersion { .. })
 }

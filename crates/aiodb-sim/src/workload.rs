@@ -16,6 +16,12 @@ pub const FIRST_AIMED: u64 = 10_000;
 /// directories. Those below keep their meaning for what they once found.
 pub const FIRST_WHOLE: u64 = 40_000_000;
 
+/// Of the seeds that aim, every so many empties all old segments now and then. The others keep their meaning.
+const CHURNING: u64 = 4;
+
+/// Checkpoints of such a time, and large puts before each.
+const CHURN: [usize; 2] = [3, 6];
+
 /// Readers with gets in flight.
 pub const CLIENTS: usize = 3;
 
@@ -78,7 +84,8 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         _ => Trouble::None,
     };
     let aimed = seed >= FIRST_AIMED;
-    let mut maker = Maker { random, setup, trouble, aimed, whole, actions: Vec::new(), next_value: 0 };
+    let churning = aimed && seed.is_multiple_of(CHURNING);
+    let mut maker = Maker { random, setup, trouble, aimed, whole, churning, actions: Vec::new(), next_value: 0 };
     for _ in 0..LIVES {
         maker.life();
     }
@@ -93,6 +100,8 @@ struct Maker {
     aimed: bool,
     /// Whether the operations that came later are used.
     whole: bool,
+    /// Whether old segments are emptied for a while, so that deletes need no longer be kept.
+    churning: bool,
     actions: Vec<Action>,
     next_value: u32,
 }
@@ -114,11 +123,46 @@ impl Maker {
         if self.trouble == Trouble::FullDisk && self.random.bool() {
             self.actions.push(Action::Capacity(None));
         }
-        self.crash();
+        let churned = self.churning && self.random.bool();
+        if churned {
+            self.churn();
+        }
+        self.crash(churned);
     }
 
-    fn crash(&mut self) {
-        let crash = Crash {
+    /// Deletes keys or a table, and overwrites the rest with large values until everything that is older has been moved or
+    /// is gone: an index that does not know what was deleted cannot learn it from the log any more.
+    fn churn(&mut self) {
+        let table = self.table();
+        self.actions.push(Action::Checkpoint);
+        if self.random.bool() {
+            let deletes = (0..4).map(|_| Action::Delete(table, self.key(), self.durability()));
+            let deletes: Vec<_> = deletes.collect();
+            self.actions.extend(deletes);
+        } else {
+            self.actions.extend([Action::Snapshot, Action::Truncate(table)]);
+        }
+        let [checkpoints, puts] = CHURN;
+        for _ in 0..checkpoints {
+            for _ in 0..puts {
+                let (key, value) = (self.key() % 3, self.value_of(14_000..40_000));
+                let put = Action::Put(table, key, value, self.durability());
+                self.actions.extend([put, Action::Step(Step::Reclaim)]);
+            }
+            // What has just been moved is overwritten before the index on disk knows of the move.
+            let snapshot = if self.random.bool() { Action::Snapshot } else { Action::Release(0) };
+            let puts = self.puts(Durability::None);
+            self.actions.extend([vec![snapshot], puts].concat());
+            let look = Action::Look(self.random.usize(..4), table, self.key());
+            self.actions.extend([Action::Checkpoint, look, Action::Step(Step::Prepare)]);
+        }
+        if self.random.bool() {
+            self.actions.push(Action::Verify);
+        }
+    }
+
+    fn crash(&mut self, churned: bool) {
+        let mut crash = Crash {
             power_cut: self.random.bool(),
             index: match self.random.u8(..6) {
                 0..=2 => IndexState::Newest,
@@ -132,6 +176,10 @@ impl Maker {
             verify: self.random.u8(..4) == 0,
             rebuild: self.random.u8(..12) == 0,
         };
+        if churned {
+            crash.rebuild |= self.random.bool();
+            crash.index = IndexState::Earlier(self.random.usize(..4));
+        }
         match self.random.u8(..10) {
             0 => self.actions.push(Action::CrashNow(crash)),
             1 => self.actions.push(Action::Reopen),

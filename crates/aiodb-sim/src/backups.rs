@@ -111,5 +111,11 @@ impl Run<'_> {
 
 /// What a repository reports whose own files a damaged medium has lost.
 fn is_lost_repository(error: &Error) -> bool {
-    matches!(error, Error::NotARepository { .. } | Error::NoRestorePoint { .. } | Error::NewerVersion { .. })
+    matches!(
+        error,
+        Error::NotARepository { .. }
+            | Error::OtherStore { .. }
+            | Error::NoRestorePoint { .. }
+            | Error::NewerVersion { .. }
+    )
 }

@@ -297,38 +297,6 @@ fn large_values_that_have_expired_give_their_space_back() {
     }
 }
 
-/// A part is found alive, then its value is overwritten, then the part would be moved: what named it must be off the
-/// counts before its segment begins another life.
-#[test]
-fn large_values_overwritten_while_their_segment_is_emptied_are_counted_once() {
-    const KEYS: u64 = 24;
-    for kind in KINDS {
-        let (device, directory) = (SimDevice::new(1), scratch());
-        device.set_real_directory(directory.path());
-        device.create_dir(Path::new("/store")).expect("the simulated disk has room");
-        let options = Options { segment_bytes: 64 << 10, background: false, ..Options::default() };
-        let db = Db::open_on(device, "/store", options).expect("the store opens");
-        let table = db.create_table("t", kind).expect("a table can be made");
-        let mut rng = fastrand::Rng::with_seed(1);
-        for round in 0..2000_u64 {
-            let length = if rng.bool() { rng.usize(16_000..60_000) } else { rng.usize(10..100) };
-            table.put_with(&key(rng.u64(..KEYS)), &value(round, length), Durability::None).expect("a put works");
-            db.step(Step::Reclaim).expect("reclaim works");
-            if rng.u8(..8) == 0 {
-                db.step(Step::Prepare).expect("segments can be freed");
-                db.checkpoint().expect("a checkpoint can be made");
-            }
-            if round % 100 == 99 {
-                while db.stats().unsettled_tags > 0 {
-                    db.step(Step::Settle).expect("settling works");
-                }
-                let wrong = db.recount().expect("what is alive can be counted");
-                assert!(wrong.is_empty(), "{}, round {round}: {}", kind.name(), wrong.join("; "));
-            }
-        }
-    }
-}
-
 /// Until what a key now holds is in the ordered index itself, the record that it held before counts as alive.
 #[test]
 fn a_full_store_makes_room_of_what_is_dead() {

@@ -231,7 +231,8 @@ impl<D: Device> Engine<D> {
                     self.commit_tail()?;
                 }
                 // Its chunks leave the counts as a whole, below.
-                self.lmdb().purge(generation.id, &|_, dead| self.segments.remove_live(dead.location))?
+                let durable = self.commit.durable();
+                self.lmdb().purge(generation.id, durable, &|_, dead| self.segments.remove_live(dead.location))?
             }
         };
         if done {

@@ -13,6 +13,7 @@ use crate::catalog::{Settings, TableIndex};
 use crate::engine::Engine;
 use crate::index::Location;
 use crate::index::hash::HashIndex;
+use crate::index::lmdb::LmdbIndex;
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::log::batch::{BatchView, Found, Placed};
 use crate::log::record::{Kind, Origin, Record, decode_chunks};
@@ -405,9 +406,15 @@ impl<D: Device> Engine<D> {
             }
         }
         scan.forget();
-        let Some(witness) = witness else { return Ok(()) };
+        // The index has forgotten for good what a later batch has deleted.
+        let index = self.lmdb.get().map_or(Ok(0), LmdbIndex::last_durable_batch)?;
+        let witness = match witness {
+            Some(segment) => format!("segment {segment}"),
+            None if index >= missing => "the ordered index".to_string(),
+            None => return Ok(()),
+        };
         let what = format!(
-            "batch {missing} is missing or does not check out, but segment {witness} says that it was durable; \
+            "batch {missing} is missing or does not check out, but {witness} says that it was durable; \
              restore the file, or the store from a backup"
         );
         Err(Error::Corruption { path: self.segments.path(number), offset, what })

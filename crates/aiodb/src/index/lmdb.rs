@@ -34,6 +34,7 @@ use crate::{Error, Result};
 pub(crate) const FIRST_TABLE_ID: u32 = 16;
 
 const POSITION_KEY: [u8; 4] = 0u32.to_be_bytes();
+const PURGED_KEY: [u8; 4] = 5u32.to_be_bytes();
 
 const POSITION_VALUE_BYTES: usize = 64;
 
@@ -165,8 +166,9 @@ impl LmdbIndex {
         self.covered.load(Ordering::Acquire)
     }
 
-    /// Deletes up to a transaction's worth of a dropped table's keys; true when none is left.
-    pub(crate) fn purge(&self, table: u32, died: &dyn Fn(u32, &Entry)) -> Result<bool> {
+    /// Deletes up to a transaction's worth of a dropped table's keys; true when none is left. `durable` is the last batch
+    /// that is durable, that of the drop or a later one.
+    pub(crate) fn purge(&self, table: u32, durable: u64, died: &dyn Fn(u32, &Entry)) -> Result<bool> {
         let of_table = |range: &RangeDelete| table_of(&range.start) == table;
         let ranges: Vec<_> = self.ranges.all().into_iter().filter(of_table).collect();
         let mut done = false;
@@ -185,6 +187,7 @@ impl LmdbIndex {
             for range in &ranges {
                 self.database.delete(txn, &range_key(range))?;
             }
+            self.database.put(txn, &PURGED_KEY, &durable.to_le_bytes())?;
             done = keys.len() < KEYS_PER_TRANSACTION;
             if done { self.forget_chunks(txn, table) } else { Ok(()) }
         })?;
@@ -243,6 +246,15 @@ impl LmdbIndex {
             path: self.path.clone(),
             reason: "the covered position does not check out, or belongs to another store".into(),
         })
+    }
+
+    /// The last batch that was durable when something in here came of it: a log that ends before it has lost its end.
+    pub(crate) fn last_durable_batch(&self) -> Result<u64> {
+        let covered = self.position()?.map_or(0, |position| position.batch);
+        let env = self.env();
+        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(|e| self.failed(&e))?;
+        let purged = self.database.get(&txn, &PURGED_KEY).map_err(|e| self.failed(&e))?;
+        Ok(purged.filter(|bytes| bytes.len() == 8).map_or(0, |bytes| u64_at(bytes, 0)).max(covered))
     }
 
     /// Bytes of the environment's file.

@@ -78,6 +78,9 @@ impl<D: Device> Engine<D> {
         self.commit.resume(walk.position, walk.next_sequence, next_life + leap, !goes_on);
         if recovered.rebuilt {
             self.settle_rebuilt();
+            // For the same reason: what a deleted range had may name places that were used again since.
+            self.cover_ranges()?;
+            while self.carry_out_ranges()? {}
         }
         if self.options.read_only {
             self.refuse_pending(&pending.records)?;

@@ -300,42 +300,52 @@ fn large_values_that_have_expired_give_their_space_back() {
 /// Until what a key now holds is in the ordered index itself, the record that it held before counts as alive.
 #[test]
 fn a_full_store_makes_room_of_what_is_dead() {
-    type Kill = fn(&Table<SimDevice>, u64) -> aiodb::Result<aiodb::Sequence>;
-    let ways: [(&str, Kill); 2] = [
-        ("deletes", |table, number| table.delete_with(&key(number), Durability::None)),
-        ("overwrites", |table, number| table.put_with(&key(number), &value(number + 1000, 9000), Durability::None)),
-    ];
+    /// So long that five of them, each in a batch, leave nothing of a segment unused: none is worth emptying for less
+    /// than what is dead.
+    const VALUE_BYTES: usize = 203_000;
+    const SEGMENT_BYTES: u64 = 1 << 20;
+    const DEAD: u64 = 30;
     for kind in KINDS {
-        for (how, kill) in ways {
+        for how in ["overwrites", "deletes"] {
             let what = format!("{} after {how}", kind.name());
             let (device, directory) = (SimDevice::new(1), scratch());
             device.set_real_directory(directory.path());
             device.create_dir(Path::new("/store")).expect("the simulated disk has room");
-            let options = Options { segment_bytes: 64 << 10, background: false, ..Options::default() };
+            let options = Options { segment_bytes: SEGMENT_BYTES, background: false, ..Options::default() };
             let db = Db::open_on(device.clone(), "/store", options).expect("a store can be made");
             let table = db.create_table("t", kind).expect("a table can be made");
-            device.set_capacity(Some(60 * (64 << 10)));
-            let put = |number: u64| table.put_with(&key(number), &value(number, 9000), Durability::None);
-            let dead = 150;
-            for number in 0..dead {
-                put(number).unwrap_or_else(|error| panic!("{what}: put {number}: {error}"));
-                db.step(Step::Write).expect("the open batch can be written");
+            let put = |at: u64, number: u64| {
+                table.put_with(&key(at), &value(number, VALUE_BYTES), Durability::None)?;
+                db.step(Step::Write)
+            };
+            for number in 0..DEAD {
+                put(number, number).unwrap_or_else(|error| panic!("{what}: put {number}: {error}"));
             }
             db.checkpoint().expect("a checkpoint can be made");
-            // Room for a part of the overwrites, not for what was there before they came.
-            let killed = (0..dead).take_while(|number| kill(&table, *number).is_ok()).count() as u64;
-            assert!(killed > dead / 2, "{what}: {killed} of {dead} keys");
-            let full = (0..1000).find(|number| put(1000 + number).is_err());
-            assert!(full.is_some(), "{what}: the store gets full");
-            // A put is tried while the store works, and as much goes in as has become dead.
-            let room = (0..killed / 2).all(|number| {
-                (0..100).any(|_| {
+            device.set_capacity(Some(device.used_bytes() + 12 * SEGMENT_BYTES));
+            if how == "overwrites" {
+                for number in 0..DEAD {
+                    put(number, number + 1000).unwrap_or_else(|error| panic!("{what}: overwrite {number}: {error}"));
+                }
+            }
+            let full = (0..1000).find_map(|number| put(1000 + number, number).err());
+            assert!(full.as_ref().is_some_and(is_full), "{what}: the store gets full: {full:?}");
+            if how == "deletes" {
+                for number in 0..DEAD {
+                    let deleted = table.delete_with(&key(number), Durability::None);
+                    deleted.unwrap_or_else(|error| panic!("{what}: delete {number}: {error}"));
+                }
+            }
+            // A put is tried again while the store works.
+            for number in 0..DEAD / 2 {
+                let mut rounds = 0;
+                while let Err(error) = put(5000 + number, number) {
+                    rounds += 1;
+                    assert!(is_full(&error) && rounds < 100, "{what}: {number} puts had room, then: {error}");
                     let worked = db.step(Step::Upkeep);
                     assert!(worked.as_ref().err().is_none_or(is_full), "{what}: {worked:?}");
-                    put(5000 + number).is_ok()
-                })
-            });
-            assert!(room, "{what}: what is dead gives its space back");
+                }
+            }
             let report = db.verify(&mut |_, _| {}).expect("the store can be checked");
             assert!(report.damage.is_empty(), "{what}: {:?}", report.damage);
         }

@@ -80,7 +80,7 @@ impl LmdbIndex {
     /// Bytes of chunks that the committed entries name, by table.
     pub(crate) fn live_chunks(&self) -> Result<Vec<(u32, ChunkBytes)>> {
         let mut out = Vec::new();
-        self.for_each_with_prefix(&CHUNK_PREFIX, &mut |key, value| {
+        self.for_each_with_prefix(&CHUNK_PREFIX, |key, value| {
             let (table, segment) = table_and_segment_of(key).ok_or_else(|| self.bad_entry())?;
             let (life, bytes) = decode_chunk_count(value).ok_or_else(|| self.bad_entry())?;
             out.push((table, ChunkBytes { segment, life, bytes }));
@@ -207,7 +207,7 @@ impl LmdbIndex {
 
     pub(super) fn load_prefix<T>(&self, prefix: [u8; 4], decode: impl Fn(&[u8]) -> T) -> Result<BTreeMap<u32, T>> {
         let mut out = BTreeMap::new();
-        self.for_each_with_prefix(&prefix, &mut |key, value| {
+        self.for_each_with_prefix(&prefix, |key, value| {
             if key.len() == 8 && value.len() >= 8 {
                 out.insert(u32::from_be_bytes([key[4], key[5], key[6], key[7]]), decode(value));
             }
@@ -219,7 +219,7 @@ impl LmdbIndex {
     pub(super) fn for_each_with_prefix(
         &self,
         prefix: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<()> {
         let env = self.env();
         let failed = |e: heed::Error| self.failed(&e);

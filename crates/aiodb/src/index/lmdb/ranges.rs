@@ -71,7 +71,7 @@ impl LmdbIndex {
     }
 
     pub(super) fn load_ranges(&self) -> Result<()> {
-        self.for_each_with_prefix(&RANGE_PREFIX, &mut |key, value| {
+        self.for_each_with_prefix(&RANGE_PREFIX, |key, value| {
             self.ranges.insert(decode_range(key, value).ok_or_else(|| self.bad_entry())?);
             Ok(())
         })

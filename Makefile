@@ -86,6 +86,12 @@ SCHEDULES := 1000
 crash: release ## Kill the command under load, hundreds of times, and check what is there (KILLS=)
 	$(CARGO) run --locked --release --package aiodb-crash -- --aiodb $(AIODB) --dir $(RUN)/crash kill --kills $(KILLS)
 
+.PHONY: crash-planted
+crash-planted: compiler ## Plant known bugs in the command one by one: kills must show each (KILLS=)
+	$(CARGO) build --locked --profile sim --package aiodb-cli --features planted-bugs
+	$(CARGO) run --locked --release --package aiodb-crash -- --aiodb $(TARGET)/sim/aiodb --dir $(RUN)/crash --seed 1 \
+		planted --kills $(KILLS)
+
 .PHONY: crash-power
 crash-power: release ## Cut the power below the file system, and check what is there (RUNS= CUTS=; as root)
 	scripts/install-packages.sh e2fsprogs mount
@@ -105,6 +111,23 @@ fuzz: compiler ## Fuzz the decoders and whole operation sequences (SECONDS_EACH=
 .PHONY: race
 race: compiler ## Run the engine's threads in thousands of chosen orders (SCHEDULES=)
 	AIODB_SCHEDULES=$(SCHEDULES) $(CARGO) test --locked --package aiodb --features shuttle --lib --test interleavings interleavings
+
+# A planted bug, and the test that must find it.
+RACES := EpochNotSeenAgain:interleavings_of_pins \
+	WakeLost:interleavings_of_group_commit AckBeforeFlush:interleavings_of_group_commit \
+	FreedUnderReader:interleavings_of_readers_and_reclaim CachedLifeForgotten:interleavings_of_readers_and_reclaim \
+	PublishedAskedLate:interleavings_of_operands_and_folding \
+	PublishedAskedLate:interleavings_of_puts_deletes_and_settling
+
+.PHONY: race-planted
+race-planted: compiler ## Plant races in the engine one by one: its threads' orders must show each (SCHEDULES=)
+	run() { AIODB_SCHEDULES=$(SCHEDULES) $(CARGO) test --locked --quiet --package aiodb --features shuttle,planted-bugs \
+		--lib --test interleavings "$$@"; }; \
+	run -- --list > /dev/null; \
+	for race in $(RACES); do \
+		if AIODB_PLANTED=$${race%%:*} run "$${race##*:}" > /dev/null 2>&1; then echo "$$race: not found"; exit 1; fi; \
+		echo "$$race: found"; \
+	done
 
 .PHONY: sim
 sim: compiler ## Crash the engine on a simulated machine, against a model (SEEDS=1000, MINUTES=)

@@ -1,7 +1,7 @@
 //! SIGKILL at random moments, also while the store is being recovered.
 
 use crate::model::{self, Model};
-use crate::process::{Applying, Event, create};
+use crate::process::{Aiodb, Applying, Event, create};
 use crate::workload::{Operation, WRITERS};
 use aiodb::{Db, Options};
 use fastrand::Rng;
@@ -25,7 +25,7 @@ pub struct Report {
 }
 
 /// Kills `aiodb apply` this many times, and compares the store with the acknowledgements after every kill or few.
-pub fn run(aiodb: &Path, directory: &Path, seed: u64, kills: u64) -> Result<Report, String> {
+pub fn run(aiodb: &Aiodb, directory: &Path, seed: u64, kills: u64) -> Result<Report, String> {
     let store = directory.join("store");
     create(aiodb, &store)?;
     let mut rng = Rng::with_seed(seed);
@@ -43,7 +43,7 @@ pub fn run(aiodb: &Path, directory: &Path, seed: u64, kills: u64) -> Result<Repo
 
 /// A process from its start to its death.
 fn live(
-    aiodb: &Path,
+    aiodb: &Aiodb,
     store: &Path,
     seed: u64,
     rng: &mut Rng,

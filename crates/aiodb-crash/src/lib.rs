@@ -3,10 +3,12 @@
 //!
 //! - [`workload`] says which changes a writer makes, by a seed;
 //! - [`process`] runs `aiodb apply` and keeps the record of acknowledgements;
-//! - [`model`] compares a store with that record.
+//! - [`model`] compares a store with that record;
+//! - [`planted`] shows that losses are seen.
 
 pub mod kill;
 pub mod model;
+pub mod planted;
 #[cfg(feature = "power")]
 pub mod power;
 pub mod process;

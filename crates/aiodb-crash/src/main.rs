@@ -1,6 +1,7 @@
 //! `make crash` and `make crash-power`.
 
-use aiodb_crash::kill;
+use aiodb_crash::process::Aiodb;
+use aiodb_crash::{kill, planted};
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,6 +30,12 @@ enum Crash {
         #[arg(long, default_value_t = 300)]
         kills: u64,
     },
+    /// Plant bugs in the command, which must be built with the feature `planted-bugs`: each must lose something
+    Planted {
+        /// How often each is killed at most
+        #[arg(long, default_value_t = 300)]
+        kills: u64,
+    },
     /// Cut the power below an ext4 file system (as root)
     #[cfg(feature = "power")]
     Power {
@@ -45,11 +52,13 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let seed = cli.seed.unwrap_or_else(|| fastrand::u64(..));
     println!("seed {seed}");
+    let aiodb = Aiodb::new(cli.aiodb);
     let held = match cli.crash {
-        Crash::Kill { kills } => in_scratch(&cli.dir, |directory| kills_held(&cli.aiodb, directory, seed, kills)),
+        Crash::Kill { kills } => in_scratch(&cli.dir, |directory| kills_held(&aiodb, directory, seed, kills)),
+        Crash::Planted { kills } => in_scratch(&cli.dir, |directory| bugs_were_seen(&aiodb, directory, seed, kills)),
         #[cfg(feature = "power")]
         Crash::Power { runs, cuts } => {
-            in_scratch(&cli.dir, |directory| power_held(&cli.aiodb, directory, seed, runs, cuts))
+            in_scratch(&cli.dir, |directory| power_held(&aiodb, directory, seed, runs, cuts))
         }
     };
     match held {
@@ -71,7 +80,7 @@ fn in_scratch(under: &Path, work: impl FnOnce(&Path) -> Result<String, String>) 
     work(directory.path()).map_err(|what| format!("{what}\nwhat is left: {}", directory.keep().display()))
 }
 
-fn kills_held(aiodb: &Path, directory: &Path, seed: u64, kills: u64) -> Result<String, String> {
+fn kills_held(aiodb: &Aiodb, directory: &Path, seed: u64, kills: u64) -> Result<String, String> {
     let report = kill::run(aiodb, directory, seed, kills)?;
     Ok(format!(
         "{} kills ({} before anything was acknowledged), {} acknowledged writes there afterwards, {} whole stores compared",
@@ -79,8 +88,18 @@ fn kills_held(aiodb: &Path, directory: &Path, seed: u64, kills: u64) -> Result<S
     ))
 }
 
+fn bugs_were_seen(aiodb: &Aiodb, directory: &Path, seed: u64, kills: u64) -> Result<String, String> {
+    planted::hunt(aiodb, directory, seed, kills, &mut |bug, lost| println!("{bug}: {}", first_part(lost)))?;
+    Ok(format!("{} planted bugs, all seen", planted::BUGS.len()))
+}
+
+/// A line's worth of a complaint.
+fn first_part(text: &str) -> String {
+    text.chars().take(160).collect()
+}
+
 #[cfg(feature = "power")]
-fn power_held(aiodb: &Path, directory: &Path, seed: u64, runs: u64, cuts: u64) -> Result<String, String> {
+fn power_held(aiodb: &Aiodb, directory: &Path, seed: u64, runs: u64, cuts: u64) -> Result<String, String> {
     if let Err(missing) = aiodb_crash::power::is_possible() {
         return Ok(format!("skipped: {missing}"));
     }

@@ -7,7 +7,7 @@ mod disk;
 mod history;
 
 use crate::model;
-use crate::process::{Applying, Event, create};
+use crate::process::{Aiodb, Applying, Event, create};
 use crate::workload::{Operation, WRITERS};
 use aiodb::{Db, Options};
 use cut::Cuts;
@@ -82,7 +82,7 @@ pub fn is_possible() -> Result<(), String> {
 }
 
 /// Records a disk under load, and checks it as this many power cuts may have left it.
-pub fn run(aiodb: &Path, directory: &Path, seed: u64, cuts: u64) -> Result<Report, String> {
+pub fn run(aiodb: &Aiodb, directory: &Path, seed: u64, cuts: u64) -> Result<Report, String> {
     let mut rng = Rng::with_seed(seed);
     let disk = Disk::format(&directory.join("blank.img"), DISK_BYTES)?;
     let mut history = History::default();
@@ -121,7 +121,7 @@ fn image_path(directory: &Path) -> PathBuf {
 
 /// Lets the command work on the recorded disk.
 fn record(
-    aiodb: &Path,
+    aiodb: &Aiodb,
     directory: &Path,
     disk: &Disk,
     seed: u64,

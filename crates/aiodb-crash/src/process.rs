@@ -2,7 +2,7 @@
 
 use crate::workload::{Operation, TABLES, WRITERS};
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -12,13 +12,41 @@ const SEGMENT_BYTES: u64 = 256 << 10;
 /// Bytes of log between two checkpoints.
 const CHECKPOINT_BYTES: u64 = 1 << 20;
 
+/// The variable that names the bug to be planted, for a command that is built for that.
+const PLANTED: &str = "AIODB_PLANTED";
+
+/// The `aiodb` command.
+#[derive(Clone, Debug)]
+pub struct Aiodb {
+    path: PathBuf,
+    bug: Option<String>,
+}
+
+impl Aiodb {
+    /// The command at this path, as it is.
+    pub fn new(path: impl Into<PathBuf>) -> Aiodb {
+        Aiodb { path: path.into(), bug: None }
+    }
+
+    /// The same command with this bug in its engine. It must be built with the feature `planted-bugs`.
+    pub fn with_bug(&self, name: &str) -> Aiodb {
+        Aiodb { path: self.path.clone(), bug: Some(name.into()) }
+    }
+
+    fn command(&self, arguments: &[&str], store: &Path) -> Command {
+        let mut command = Command::new(&self.path);
+        command.arg(arguments[0]).arg(store).args(&arguments[1..]);
+        command.env_remove(PLANTED).envs(self.bug.iter().map(|bug| (PLANTED, bug)));
+        command
+    }
+}
+
 /// Makes the store that the child works on, with both tables. By processes of its own: the harness may be what the file
 /// system waits for.
-pub fn create(aiodb: &Path, store: &Path) -> Result<(), String> {
+pub fn create(aiodb: &Aiodb, store: &Path) -> Result<(), String> {
     let run = |arguments: &[&str]| {
-        let mut command = Command::new(aiodb);
-        command.arg(arguments[0]).arg(store).args(&arguments[1..]).stdin(Stdio::null());
-        let output = command.output().map_err(|error| format!("{}: {error}", aiodb.display()))?;
+        let output = aiodb.command(arguments, store).stdin(Stdio::null()).output();
+        let output = output.map_err(|error| format!("{}: {error}", aiodb.path.display()))?;
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() { Ok(()) } else { Err(complaint) }
     };
@@ -44,15 +72,14 @@ pub struct Applying {
 
 impl Applying {
     /// Starts the command on a store that is there.
-    pub fn start(aiodb: &Path, store: &Path) -> Applying {
-        let mut child = Command::new(aiodb)
-            .arg("apply")
-            .arg(store)
-            .args(["--writers", &WRITERS.to_string(), "--checkpoint-bytes", &CHECKPOINT_BYTES.to_string()])
+    pub fn start(aiodb: &Aiodb, store: &Path) -> Applying {
+        let (writers, checkpoint_bytes) = (WRITERS.to_string(), CHECKPOINT_BYTES.to_string());
+        let mut child = aiodb
+            .command(&["apply", "--writers", &writers, "--checkpoint-bytes", &checkpoint_bytes], store)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .unwrap_or_else(|error| panic!("{} can be started: {error}", aiodb.display()));
+            .unwrap_or_else(|error| panic!("{} can be started: {error}", aiodb.path.display()));
         let stdin = child.stdin.take().expect("stdin is piped");
         let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
         Applying { child: Arc::new(Mutex::new(child)), stdin, stdout }

@@ -8,6 +8,7 @@
 //! Only the device, its clock, its randomness and the place of LMDB's file differ from production. Threads are not
 //! simulated: their work is called in an order that the seed chooses.
 
+mod backups;
 mod client;
 mod index_files;
 pub mod minimise;
@@ -19,4 +20,6 @@ pub mod report;
 pub mod run;
 pub mod script;
 mod snapshots;
+mod streams;
 pub mod workload;
+mod writes;

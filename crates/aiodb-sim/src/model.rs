@@ -58,6 +58,14 @@ impl Held {
         if expired { self.after } else { self.before }.map_or(Cell::Absent, Cell::Value)
     }
 
+    /// The bytes that a get finds at a time.
+    pub fn bytes_at(&self, now_ms: u64) -> Option<Vec<u8>> {
+        let expired = self.until_ms.is_some_and(|until_ms| until_ms <= now_ms);
+        let found = if expired { self.after } else { self.before };
+        let put = self.put.as_deref().filter(|_| !expired).unwrap_or_default();
+        found.map(|_| [put, &self.operands].concat())
+    }
+
     /// Whether this may be found between two moments, both in milliseconds since 1970.
     pub fn shows(&self, found: Cell, (from_ms, to_ms): Moments) -> bool {
         self.at(from_ms) == found || self.at(to_ms) == found
@@ -111,6 +119,8 @@ pub struct Model {
     current: Contents,
     /// How often each table was made: a handle does not outlive a drop.
     creations: Vec<u64>,
+    /// How often each table was made, dropped or emptied: a value begun before is not stored after.
+    emptied: Vec<u64>,
     durable: usize,
     /// Changes covered by the last checkpoint.
     checkpointed: usize,
@@ -125,6 +135,7 @@ impl Model {
             changes: Vec::new(),
             current: vec![None; tables],
             creations: vec![0; tables],
+            emptied: vec![0; tables],
             durable: 0,
             checkpointed: 0,
         }
@@ -150,6 +161,11 @@ impl Model {
         self.creations[table]
     }
 
+    /// How often the table was made, dropped or emptied.
+    pub fn emptied(&self, table: usize) -> u64 {
+        self.emptied[table]
+    }
+
     /// Changes since the last recovery.
     pub fn len(&self) -> usize {
         self.changes.len()
@@ -163,8 +179,13 @@ impl Model {
     /// A change was acknowledged.
     pub fn acknowledge(&mut self, effects: Vec<Effect>, durability: Durability, now_ms: u64) {
         for effect in &effects {
-            if let Effect::Create(table) = effect {
-                self.creations[*table] += 1;
+            match effect {
+                Effect::Create(table) => {
+                    self.creations[*table] += 1;
+                    self.emptied[*table] += 1;
+                }
+                Effect::Drop(table) | Effect::Truncate(table) => self.emptied[*table] += 1,
+                Effect::Set(..) | Effect::Merge(..) => {}
             }
             apply(&mut self.current, effect, self.keys);
         }
@@ -195,7 +216,13 @@ impl Model {
         self.checkpointed
     }
 
-    fn acknowledged(&self) -> usize {
+    /// The first changes, so many, survive a power cut.
+    pub fn durable_up_to(&mut self, changes: usize) {
+        self.durable = self.durable.max(changes);
+    }
+
+    /// Changes up to the last one that was acknowledged.
+    pub fn acknowledged(&self) -> usize {
         self.changes.iter().rposition(|change| change.acknowledged.is_some()).map_or(0, |last| last + 1)
     }
 
@@ -225,14 +252,25 @@ impl Model {
         matching
     }
 
-    /// After a recovery that kept so many changes: they stay, the others are gone.
+    /// After a recovery that kept so many changes: they stay for good, the others are gone.
     pub fn recovered(&mut self, kept: usize) {
         for change in self.changes.drain(..).take(kept) {
             change.effects.iter().for_each(|effect| apply(&mut self.base, effect, self.keys));
         }
         self.current = self.base.clone();
-        // Old handles are gone with their process.
         (self.durable, self.checkpointed) = (0, 0);
+    }
+
+    /// Like [`Model::recovered`] on a damaged medium, which may still take the changes since the last checkpoint, those that
+    /// this recovery has found included.
+    pub fn recovered_from_damage(&mut self, kept: usize, now_ms: u64) {
+        self.changes.truncate(kept);
+        self.current = self.base.clone();
+        for change in &mut self.changes {
+            change.effects.iter().for_each(|effect| apply(&mut self.current, effect, self.keys));
+            change.acknowledged.get_or_insert(now_ms);
+        }
+        (self.durable, self.checkpointed) = (kept, self.checkpointed.min(kept));
     }
 
     /// In words, how the found contents differ from those after all changes.

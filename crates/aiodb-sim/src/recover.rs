@@ -166,8 +166,14 @@ impl Run<'_> {
             return self.damage_is_listed();
         }
         self.report.damage_beyond_detection += u64::from(kept < required);
-        self.model.recovered(kept);
-        (self.floor, self.failed) = (0, None);
+        if self.allowed.damage {
+            self.model.recovered_from_damage(kept, self.device.clock_ms());
+            self.floor = self.floor.min(kept);
+        } else {
+            self.model.recovered(kept);
+            self.floor = 0;
+        }
+        (self.mark, self.failed) = (None, None);
         self.failed_before = self.failed_calls();
         Ok(())
     }
@@ -216,16 +222,13 @@ impl Run<'_> {
 
     /// Reads everything, and counts again what is alive.
     pub(crate) fn verify(&mut self) -> Result<(), Violation> {
-        // What a snapshot sees counts as alive.
-        self.life.as_mut().expect("the store is open").snapshots.clear();
+        // What a snapshot or a reader sees counts as alive.
+        self.life().snapshots.clear();
+        self.life().reading.clear();
         let verified = self.db().verify(&mut |_, _| {});
         let tolerant = self.allowed.damage || self.failed.is_some();
         let counted = match verified {
-            Ok(report) if report.damage.is_empty() || tolerant => {
-                // Replay cannot know which chunks an ordered index that is newer than the checkpoint has counted. It only
-                // makes reclaim choose less well.
-                self.db().recount(!self.script.uses_lmdb())
-            }
+            Ok(report) if report.damage.is_empty() || tolerant => self.db().recount(),
             Ok(_) if self.device.has_crashed() => return Ok(()),
             Ok(report) if self.allowed.errors && report.damage.iter().all(is_io) => return Ok(()),
             Ok(report) => return Err(format!("verify found damage: {}", report.damage[0])),
@@ -268,5 +271,6 @@ fn is_io(error: &Error) -> bool {
 }
 
 fn without_clients(db: Db<SimDevice>) -> Life {
-    Life { clients: (0..CLIENTS).map(|_| Client::default()).collect(), snapshots: Vec::new(), db }
+    let clients = (0..CLIENTS).map(|_| Client::default()).collect();
+    Life { clients, snapshots: Vec::new(), writing: Vec::new(), reading: Vec::new(), db }
 }

@@ -27,6 +27,10 @@ pub struct Report {
     pub scans: u64,
     /// Stores verified and recounted.
     pub verified: u64,
+    /// Restore points made.
+    pub backups: u64,
+    /// Stores restored and compared.
+    pub restores: u64,
     /// Crashes inside each phase, in the order of [`Phase::ALL`]. A crash counts for all phases that it is in.
     pub phases: [u64; Phase::ALL.len()],
     /// Crashes in none.
@@ -57,6 +61,8 @@ impl Default for Report {
             answers: 0,
             scans: 0,
             verified: 0,
+            backups: 0,
+            restores: 0,
             phases: [0; Phase::ALL.len()],
             no_phase: 0,
             index_states: [0; 3],
@@ -125,6 +131,8 @@ impl std::fmt::Display for Report {
         writeln!(f, "answers checked              {:>12}", self.answers)?;
         writeln!(f, "scans checked                {:>12}", self.scans)?;
         writeln!(f, "stores verified, recounted   {:>12}", self.verified)?;
+        writeln!(f, "backups made                 {:>12}", self.backups)?;
+        writeln!(f, "  restored and compared      {:>12}", self.restores)?;
         writeln!(f, "crashes inside")?;
         for (phase, count) in Phase::ALL.iter().zip(self.phases) {
             writeln!(f, "  {:<26} {count:>12}", format!("{phase:?}"))?;

@@ -1,23 +1,27 @@
 //! One run: the engine on a simulated machine does what a script says, and the model says what must come of it.
 
-use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
 use aiodb::merge::Append;
-use aiodb::{Batch, Db, Durability, Error, MergeOperators, Options, Step, Table, TableOptions, WriteOptions};
+use aiodb::{Db, Durability, Error, MergeOperators, Options, Sequence, Step, Table, TableOptions};
 
+use crate::backups::Point;
 use crate::client::Client;
 use crate::index_files::IndexFiles;
 use crate::model::{Cell, Effect, Held, Model, Moments, fingerprint};
 use crate::report::Report;
-use crate::script::{Action, Crash, Files, IndexState, Script, Value, Write};
+use crate::script::{Action, Crash, Files, IndexState, Script};
 use crate::snapshots::Kept;
+use crate::streams::{Reading, Writing};
 use crate::workload::key_bytes;
 
 pub(crate) const ROOT: &str = "/store";
+
+/// The directories of a store, as many as it has.
+const DIRECTORIES: [&str; 3] = [ROOT, "/second", "/third"];
 
 /// Calls of the clock-driven work that are further apart than this are late: intervals are then not promised.
 const MAX_TICK_MS: u64 = 40;
@@ -27,9 +31,6 @@ const WAIT_PIECE_MS: u64 = 10;
 
 /// So many operations are tried on a store that refuses writes, before it is opened again.
 const OPERATIONS_AFTER_FAILURE: usize = 12;
-
-/// Bounds of a range delete are at most this long.
-const MAX_BOUND_BYTES: usize = 440;
 
 /// What a run found wrong.
 pub type Violation = String;
@@ -59,6 +60,10 @@ pub(crate) struct Life {
     pub(crate) clients: Vec<Client>,
     /// Snapshots that are held, and what they must show.
     pub(crate) snapshots: Vec<Kept>,
+    /// Values that are being written and read piece by piece.
+    pub(crate) writing: Vec<Writing>,
+    /// See `writing`.
+    pub(crate) reading: Vec<Reading>,
     pub(crate) db: Db<SimDevice>,
 }
 
@@ -83,6 +88,10 @@ pub(crate) struct Run<'a> {
     pub(crate) allowed: Allowed,
     /// The crash that is armed.
     pub(crate) armed: Option<Crash>,
+    /// Restore points that were made.
+    pub(crate) points: Vec<Point>,
+    /// A sequence, and the changes up to it.
+    pub(crate) mark: Option<(Sequence, usize)>,
     /// The store has refused a write for good; operations tried since.
     pub(crate) failed: Option<usize>,
     /// Writes and flushes that had failed by the last recovery.
@@ -116,6 +125,8 @@ impl<'a> Run<'a> {
             report: Report::default(),
             allowed: Allowed::default(),
             armed: None,
+            points: Vec::new(),
+            mark: None,
             failed: None,
             failed_before: 0,
             floor: 0,
@@ -172,14 +183,17 @@ impl<'a> Run<'a> {
     }
 
     pub(crate) fn open(&self, rebuild: bool) -> aiodb::Result<Db<SimDevice>> {
-        let created = self.device.create_dir(Path::new(ROOT));
-        created.map_err(|e| Error::Io {
-            action: "create",
-            path: ROOT.into(),
-            kind: e.kind(),
-            reason: e.to_string(),
-        })?;
-        Db::open_on(self.device.clone(), ROOT, self.options(rebuild))
+        let directories = &DIRECTORIES[..self.script.setup.directories];
+        for directory in directories {
+            let created = self.device.create_dir(Path::new(directory));
+            created.map_err(|e| Error::Io {
+                action: "create",
+                path: directory.into(),
+                kind: e.kind(),
+                reason: e.to_string(),
+            })?;
+        }
+        Db::open_several_on(self.device.clone(), directories, self.options(rebuild))
     }
 
     fn perform(&mut self, action: &Action) -> Result<(), Violation> {
@@ -212,15 +226,26 @@ impl<'a> Run<'a> {
                 let key = key_bytes(*key);
                 self.write(effects, *durability, |run| run.table(*table)?.delete_with(&key, *durability).map(drop))
             }
-            Action::Batch(writes, durability) => {
-                let effects = writes.iter().map(|(table, key, write)| match write {
-                    Write::Put(value) => Effect::Set(*table, *key, Held::put(value.bytes().into(), None)),
-                    Write::Delete => Effect::Set(*table, *key, Held::default()),
-                    Write::Merge(operand) => Effect::Merge(*table, *key, operand.bytes().into()),
-                });
-                let effects = effects.collect();
-                self.write(effects, *durability, |run| run.write_batch(writes, *durability))
+            Action::Batch(writes, durability) => self.write_batch(&[], writes, *durability),
+            Action::BatchIf(requirements, writes, durability) => self.write_batch(requirements, writes, *durability),
+            Action::SetIf(table, key, require, new, durability) => {
+                self.set_if((*table, *key), *require, *new, *durability)
             }
+            Action::PutStream(table, key, value, durability) => self.put_stream(*table, *key, *value, *durability),
+            Action::BeginWriting(table, key, value) => self.begin_writing(*table, *key, *value),
+            Action::WriteOn(number, length) => self.write_on(*number, *length),
+            Action::FinishWriting(number, durability) => self.finish_writing(*number, *durability),
+            Action::BeginReading(table, key) => self.begin_reading(*table, *key),
+            Action::ReadOn(number, length) => self.read_on(*number, *length),
+            Action::GetRange(table, key, offset, length) => self.get_range(*table, *key, *offset, *length),
+            Action::ScanPart(table, part) => self.scan_part(*table, *part),
+            Action::Mark => {
+                self.mark = Some((self.db().sequence(), self.model.acknowledged()));
+                Ok(())
+            }
+            Action::WaitDurable => self.wait_durable(),
+            Action::BackUp => self.back_up(),
+            Action::Restore(number) => self.restore(*number),
             Action::Create(table) if self.model.exists(*table) => {
                 match self.db().create_table_with(&table_name(*table), self.table_options(*table)) {
                     Err(Error::TableExists { .. }) => Ok(()),
@@ -314,59 +339,12 @@ impl<'a> Run<'a> {
         &self.life.as_ref().expect("the store is open").db
     }
 
+    pub(crate) fn life(&mut self) -> &mut Life {
+        self.life.as_mut().expect("the store is open")
+    }
+
     pub(crate) fn table(&self, table: usize) -> aiodb::Result<Table<SimDevice>> {
         self.db().table(&table_name(table))
-    }
-
-    fn write_batch(&mut self, writes: &[(usize, usize, Write)], durability: Durability) -> aiodb::Result<()> {
-        let mut batch = Batch::new();
-        for (number, key, write) in writes {
-            let (table, key) = (self.table(*number)?, key_bytes(*key));
-            match write {
-                Write::Put(value) => batch.put(&table, &key, &value.bytes())?,
-                Write::Delete => batch.delete(&table, &key)?,
-                Write::Merge(operand) => {
-                    self.estimated[*number] = true;
-                    batch.merge(&table, &key, &operand.bytes())?
-                }
-            };
-        }
-        self.db().write_with(&batch, durability).map(drop)
-    }
-
-    fn put_for(
-        &mut self,
-        table: usize,
-        key: usize,
-        value: Value,
-        durability: Durability,
-        ms: u64,
-    ) -> Result<(), Violation> {
-        self.estimated[table] = true;
-        let (bytes, until_ms) = (value.bytes(), self.device.wall_ms() + ms);
-        let effects = vec![Effect::Set(table, key, Held::put(bytes.as_slice().into(), Some(until_ms)))];
-        let options = WriteOptions { durability: Some(durability), expires_ms: NonZeroU64::new(until_ms) };
-        let key = key_bytes(key);
-        self.write(effects, durability, |run| run.table(table)?.put_with(&key, &bytes, options).map(drop))
-    }
-
-    fn delete_range(
-        &mut self,
-        table: usize,
-        durability: Durability,
-        first: usize,
-        second: usize,
-    ) -> Result<(), Violation> {
-        self.estimated[table] = true;
-        let mut bounds = [key_bytes(first), key_bytes(second)];
-        // The index does not keep longer ones whole.
-        bounds.iter_mut().for_each(|bound| bound.truncate(MAX_BOUND_BYTES));
-        bounds.sort();
-        let [start, end] = bounds;
-        let keys = (0..self.script.setup.keys).filter(|key| (&start..&end).contains(&&key_bytes(*key)));
-        let effects = keys.map(|key| Effect::Set(table, key, Held::default())).collect();
-        let delete = |run: &mut Self| run.table(table)?.delete_range_with(&start, &end, durability).map(drop);
-        self.write_to(&[table], effects, durability, delete)
     }
 
     fn table_options(&self, table: usize) -> TableOptions {
@@ -374,10 +352,12 @@ impl<'a> Run<'a> {
         TableOptions { kind: setup.tables[table], compression: setup.compression[table], merge: Some("append".into()) }
     }
 
-    /// Since a moment until now: the store's clock may not have seen yet that the system's was set back.
+    /// Since a moment until now. When the system's clock was set back, the store may go by the latest time that it has
+    /// shown, or has not looked at it meanwhile.
     pub(crate) fn moments(&mut self, from_ms: u64) -> Moments {
-        self.latest_ms = self.latest_ms.max(self.device.wall_ms());
-        (from_ms, self.latest_ms)
+        let now_ms = self.device.wall_ms();
+        self.latest_ms = self.latest_ms.max(now_ms);
+        (from_ms.min(now_ms), self.latest_ms)
     }
 
     /// What a key may be found to hold by a look that began at a moment; nothing if its table does not exist.
@@ -390,71 +370,6 @@ impl<'a> Run<'a> {
     pub(crate) fn cells(&mut self, held: &[Held], from_ms: u64) -> Vec<Cell> {
         let (from_ms, to_ms) = self.moments(from_ms);
         held.iter().flat_map(|held| [held.at(from_ms), held.at(to_ms)]).collect()
-    }
-
-    /// A change of the contents: acknowledged, refused, or of unknown outcome.
-    fn write(
-        &mut self,
-        effects: Vec<Effect>,
-        durability: Durability,
-        write: impl FnOnce(&mut Self) -> aiodb::Result<()>,
-    ) -> Result<(), Violation> {
-        let table = |effect: &Effect| match effect {
-            Effect::Set(table, ..) | Effect::Merge(table, ..) | Effect::Drop(table) | Effect::Truncate(table) => {
-                Some(*table)
-            }
-            Effect::Create(_) => None,
-        };
-        let tables: Vec<usize> = effects.iter().filter_map(table).collect();
-        self.write_to(&tables, effects, durability, write)
-    }
-
-    /// Like [`Run::write`], to tables that must exist.
-    fn write_to(
-        &mut self,
-        tables: &[usize],
-        effects: Vec<Effect>,
-        durability: Durability,
-        write: impl FnOnce(&mut Self) -> aiodb::Result<()>,
-    ) -> Result<(), Violation> {
-        let tables_exist = tables.iter().all(|table| self.model.exists(*table));
-        let outcome = write(self);
-        if self.device.has_crashed() {
-            // The process may have died in the middle of the call, whatever it would have returned.
-            if tables_exist {
-                self.model.attempt(effects);
-            }
-            return Ok(());
-        }
-        match outcome {
-            Ok(()) if !tables_exist => Err("a write to a table that does not exist was acknowledged".into()),
-            Ok(()) => {
-                self.model.acknowledge(effects.clone(), durability, self.device.clock_ms());
-                self.clients_see(&effects);
-                Ok(())
-            }
-            Err(Error::NoSuchTable { .. }) if !tables_exist => Ok(()),
-            Err(Error::BatchTooLarge { .. }) => Ok(()),
-            Err(Error::Io { .. }) if self.allowed.errors => {
-                self.find_out(effects);
-                Ok(())
-            }
-            Err(error) => self.unexpected("a write", Err(error)),
-        }
-    }
-
-    /// After a failed call: whether the store goes on, or refuses writes because it cannot know what has happened.
-    fn find_out(&mut self, effects: Vec<Effect>) {
-        let goes_on = self.db().sync().is_ok();
-        if self.device.has_crashed() {
-            self.model.attempt(effects);
-        } else if goes_on {
-            // What was refused has not happened.
-            self.model.everything_is_durable();
-        } else {
-            self.model.attempt(effects);
-            self.failed = Some(0);
-        }
     }
 
     /// What is learned when a call that changes no contents has succeeded.
@@ -493,6 +408,13 @@ impl<'a> Run<'a> {
             Err(Error::Corruption { .. }) if self.allowed.damage || self.failed.is_some() => Ok(()),
             Err(error) => Err(format!("{what}: {error}")),
         }
+    }
+
+    /// Waits until what was written up to the mark is durable.
+    fn wait_durable(&mut self) -> Result<(), Violation> {
+        let Some((sequence, changes)) = self.mark else { return Ok(()) };
+        let outcome = self.db().wait_durable(sequence);
+        self.done("waiting for a sequence", outcome, |model| model.durable_up_to(changes))
     }
 
     fn get_many(&mut self, table: usize, keys: &[usize]) -> Result<(), Violation> {

@@ -29,6 +29,8 @@ pub struct Setup {
     pub cache_bytes: u64,
     /// Keys in each table.
     pub keys: usize,
+    /// Directories of the store.
+    pub directories: usize,
     /// Bytes of a segment.
     pub segment_bytes: u64,
     /// Alignment of direct I/O, in bytes.
@@ -49,6 +51,11 @@ pub struct Value {
 }
 
 impl Value {
+    /// The value made long enough to be like no other: what is found must say whether it is the one that expires.
+    pub fn distinct(self) -> Value {
+        Value { length: self.length.max(8), ..self }
+    }
+
     /// The value itself.
     pub fn bytes(self) -> Vec<u8> {
         let mut bytes = vec![0; self.length as usize];
@@ -108,10 +115,42 @@ pub enum Files {
 pub enum Write {
     /// A put.
     Put(Value),
+    /// A put that expires after so many milliseconds.
+    PutFor(Value, u64),
     /// A delete.
     Delete,
+    /// What lies from this key to before another one is deleted, or the other way round.
+    DeleteRange(usize),
     /// An operand is appended.
     Merge(Value),
+}
+
+/// What a key must hold for a write to be made.
+#[derive(Clone, Copy, Debug)]
+pub enum Require {
+    /// Nothing.
+    Absent,
+    /// Any value.
+    Present,
+    /// What it holds.
+    Current,
+    /// Hardly what it holds.
+    Other(Value),
+}
+
+/// A part of a table that is scanned: two keys as bounds, whether they belong to it, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// The bounds, in any order.
+    pub bounds: (usize, usize),
+    /// Whether the lower and the upper bound belong to the part.
+    pub inclusive: (bool, bool),
+    /// From the last record to the first.
+    pub backward: bool,
+    /// Without values.
+    pub keys_only: bool,
+    /// Records at most.
+    pub limit: usize,
 }
 
 /// One thing that happens.
@@ -129,6 +168,34 @@ pub enum Action {
     DeleteRange(usize, Durability, usize, usize),
     /// Writes as one group: table, key and what is done.
     Batch(Vec<(usize, usize, Write)>, Durability),
+    /// The same if all keys hold what is required.
+    BatchIf(Vec<(usize, usize, Require)>, Vec<(usize, usize, Write)>, Durability),
+    /// Table, key, what it must hold, what is stored then (nothing: a delete), class.
+    SetIf(usize, usize, Require, Option<Value>, Durability),
+    /// Table, key, value, class: a put from a source of bytes.
+    PutStream(usize, usize, Value, Durability),
+    /// A writer begins to write a value: table, key, value.
+    BeginWriting(usize, usize, Value),
+    /// A writer takes so many bytes more.
+    WriteOn(usize, usize),
+    /// What a writer has taken becomes visible.
+    FinishWriting(usize, Durability),
+    /// A reader begins to read a value: table, key.
+    BeginReading(usize, usize),
+    /// A reader reads up to so many bytes.
+    ReadOn(usize, usize),
+    /// Table, key, offset, length.
+    GetRange(usize, usize, usize, usize),
+    /// A part of an ordered table, in order.
+    ScanPart(usize, Part),
+    /// The sequence of the last write is remembered.
+    Mark,
+    /// What was written up to the mark becomes durable.
+    WaitDurable,
+    /// A restore point is made. Without ordered tables.
+    BackUp,
+    /// A store is made from one of the last restore points, and compared.
+    Restore(usize),
     /// Table, key.
     Get(usize, usize),
     /// Table, keys.

@@ -8,6 +8,7 @@ use aiodb::{Error, IndexKind, Scan, ScanOptions, Snapshot, Table};
 
 use crate::model::{Cell, Contents, Held, Moments};
 use crate::run::{Run, Violation, cell, table_name};
+use crate::script::Part;
 use crate::workload::key_bytes;
 
 /// Snapshots that a process holds at most.
@@ -34,6 +35,57 @@ impl Run<'_> {
         let moments = self.moments(from_ms);
         let wanted = self.model.current()[table].clone();
         self.check_records(found, wanted.as_deref(), moments, (self.kind(table), backward), "a scan")
+    }
+
+    /// Compares the records of a part of an ordered table with the model.
+    pub(crate) fn scan_part(&mut self, table: usize, part: Part) -> Result<(), Violation> {
+        let from_ms = self.device.wall_ms();
+        let mut bounds = [key_bytes(part.bounds.0), key_bytes(part.bounds.1)];
+        bounds.sort();
+        let [lower, upper] = &bounds;
+        let options = options(part.backward).limit(part.limit as u64);
+        let options = if part.inclusive.0 { options.from(lower) } else { options.after(lower) };
+        let options = if part.inclusive.1 { options.to(upper) } else { options.before(upper) };
+        let options = if part.keys_only { options.keys_only() } else { options };
+        let found = self.table(table).and_then(|handle| collect(handle.scan(options)?));
+        let (from_ms, to_ms) = self.moments(from_ms);
+        let found = match (found, &self.model.current()[table]) {
+            (Err(Error::SnapshotEnded), _) if self.allowed.full => return Ok(()),
+            (Ok(found), Some(_)) if !self.device.has_crashed() => found,
+            (found, held) => {
+                let accepted = if held.is_some() { vec![Cell::Damaged] } else { Vec::new() };
+                return self.check_answer(found.map(|_| Cell::Absent), &accepted, "a scan of a part");
+            }
+        };
+        self.report.scans += 1;
+        let within = |key: &Vec<u8>| {
+            (if part.inclusive.0 { key >= lower } else { key > lower })
+                && (if part.inclusive.1 { key <= upper } else { key < upper })
+        };
+        let held = self.model.current()[table].as_deref().unwrap_or_default();
+        let wanted = |now_ms: u64| {
+            let keys = held.iter().enumerate().map(|(key, held)| (key_bytes(key), held.at(now_ms)));
+            let mut there: Vec<_> = keys.filter(|(key, cell)| within(key) && *cell != Cell::Absent).collect();
+            there.sort_by(|one, other| one.0.cmp(&other.0));
+            if part.backward {
+                there.reverse();
+            }
+            there.truncate(part.limit);
+            if part.keys_only {
+                there.iter_mut().for_each(|(_, found)| *found = cell(Some(&[])));
+            }
+            there
+        };
+        if found == wanted(from_ms) || found == wanted(to_ms) {
+            return Ok(());
+        }
+        // With several records about to expire, some may have.
+        let ambiguous = held.iter().filter(|held| held.at(from_ms) != held.at(to_ms)).count();
+        if ambiguous > 1 {
+            Ok(())
+        } else {
+            Err(format!("a scan of a part found {found:x?} instead of {:x?}", wanted(to_ms)))
+        }
     }
 
     /// Takes a snapshot and remembers what it must show.
@@ -130,10 +182,6 @@ impl Run<'_> {
 
     fn kind(&self, table: usize) -> IndexKind {
         self.script.setup.tables[table]
-    }
-
-    fn life(&mut self) -> &mut crate::run::Life {
-        self.life.as_mut().expect("the store is open")
     }
 }
 

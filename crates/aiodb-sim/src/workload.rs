@@ -5,13 +5,22 @@ use aiodb::io::sim::{Call, Effect};
 use aiodb::{Compression, Durability, IndexKind, Step};
 use fastrand::Rng;
 
-use crate::script::{Action, Crash, Files, INTERVAL, IndexState, Script, Setup, Value, Write};
+use crate::script::{Action, Crash, Files, INTERVAL, IndexState, Part, Require, Script, Setup, Value, Write};
 
 /// Crashes in a run, about.
 const LIVES: usize = 8;
 /// Seeds from here on aim most crashes at a phase of the engine. Those below crash after a number of steps, wherever that
 /// is, and keep their meaning for what they once found.
 pub const FIRST_AIMED: u64 = 10_000;
+/// Seeds from here on also use conditional writes, streams, parts of scans, waiting for sequences, backups and several
+/// directories. Those below keep their meaning for what they once found.
+pub const FIRST_WHOLE: u64 = 40_000_000;
+
+/// Of the seeds that aim, every so many empties all old segments now and then. The others keep their meaning.
+const CHURNING: u64 = 4;
+
+/// Checkpoints of such a time, and large puts before each.
+const CHURN: [usize; 2] = [3, 6];
 
 /// Readers with gets in flight.
 pub const CLIENTS: usize = 3;
@@ -54,6 +63,7 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         1 => Compression::Zstd(1),
         _ => Compression::None,
     });
+    let whole = seed >= FIRST_WHOLE;
     let setup = Setup {
         compression: compression.collect(),
         cache_bytes: if random.bool() { 0 } else { 256 << 10 },
@@ -64,6 +74,7 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         // Now and then keys share tags.
         hash_mask: if random.u8(..4) == 0 { !0 << 61 } else { u64::MAX },
         checkpoint_bytes: [64 << 10, 256 << 10, 1 << 20][random.usize(..3)],
+        directories: if whole && random.u8(..4) == 0 { random.usize(2..=3) } else { 1 },
     };
     let trouble = match random.u8(..16) {
         0..=1 => Trouble::Errors,
@@ -73,7 +84,8 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         _ => Trouble::None,
     };
     let aimed = seed >= FIRST_AIMED;
-    let mut maker = Maker { random, setup, trouble, aimed, actions: Vec::new(), next_value: 0 };
+    let churning = aimed && seed.is_multiple_of(CHURNING);
+    let mut maker = Maker { random, setup, trouble, aimed, whole, churning, actions: Vec::new(), next_value: 0 };
     for _ in 0..LIVES {
         maker.life();
     }
@@ -86,6 +98,10 @@ struct Maker {
     trouble: Trouble,
     /// Whether crashes are aimed at phases.
     aimed: bool,
+    /// Whether the operations that came later are used.
+    whole: bool,
+    /// Whether old segments are emptied for a while, so that deletes need no longer be kept.
+    churning: bool,
     actions: Vec<Action>,
     next_value: u32,
 }
@@ -107,11 +123,46 @@ impl Maker {
         if self.trouble == Trouble::FullDisk && self.random.bool() {
             self.actions.push(Action::Capacity(None));
         }
-        self.crash();
+        let churned = self.churning && self.random.bool();
+        if churned {
+            self.churn();
+        }
+        self.crash(churned);
     }
 
-    fn crash(&mut self) {
-        let crash = Crash {
+    /// Deletes keys or a table, and overwrites the rest with large values until everything that is older has been moved or
+    /// is gone: an index that does not know what was deleted cannot learn it from the log any more.
+    fn churn(&mut self) {
+        let table = self.table();
+        self.actions.push(Action::Checkpoint);
+        if self.random.bool() {
+            let deletes = (0..4).map(|_| Action::Delete(table, self.key(), self.durability()));
+            let deletes: Vec<_> = deletes.collect();
+            self.actions.extend(deletes);
+        } else {
+            self.actions.extend([Action::Snapshot, Action::Truncate(table)]);
+        }
+        let [checkpoints, puts] = CHURN;
+        for _ in 0..checkpoints {
+            for _ in 0..puts {
+                let (key, value) = (self.key() % 3, self.value_of(14_000..40_000));
+                let put = Action::Put(table, key, value, self.durability());
+                self.actions.extend([put, Action::Step(Step::Reclaim)]);
+            }
+            // What has just been moved is overwritten before the index on disk knows of the move.
+            let snapshot = if self.random.bool() { Action::Snapshot } else { Action::Release(0) };
+            let puts = self.puts(Durability::None);
+            self.actions.extend([vec![snapshot], puts].concat());
+            let look = Action::Look(self.random.usize(..4), table, self.key());
+            self.actions.extend([Action::Checkpoint, look, Action::Step(Step::Prepare)]);
+        }
+        if self.random.bool() {
+            self.actions.push(Action::Verify);
+        }
+    }
+
+    fn crash(&mut self, churned: bool) {
+        let mut crash = Crash {
             power_cut: self.random.bool(),
             index: match self.random.u8(..6) {
                 0..=2 => IndexState::Newest,
@@ -125,6 +176,10 @@ impl Maker {
             verify: self.random.u8(..4) == 0,
             rebuild: self.random.u8(..12) == 0,
         };
+        if churned {
+            crash.rebuild |= self.random.bool();
+            crash.index = IndexState::Earlier(self.random.usize(..4));
+        }
         match self.random.u8(..10) {
             0 => self.actions.push(Action::CrashNow(crash)),
             1 => self.actions.push(Action::Reopen),
@@ -211,11 +266,14 @@ impl Maker {
     }
 
     fn action(&mut self) -> Action {
+        if self.whole && self.random.u8(..4) == 0 {
+            return self.later_action();
+        }
         let (table, key) = (self.table(), self.key());
         match self.random.u8(..100) {
             0..=20 => Action::Put(table, key, self.value(), self.durability()),
             21..=23 => {
-                let (value, durability) = (self.value(), self.durability());
+                let (value, durability) = (self.value().distinct(), self.durability());
                 Action::PutFor(table, key, value, durability, [10, 100, 1000, 100_000][self.random.usize(..4)])
             }
             // Operands pile up on few keys.
@@ -262,6 +320,83 @@ impl Maker {
             89..=91 => Action::Step(Step::Prepare),
             92..=94 => Action::Step(Step::Upkeep),
             _ => Action::Step(Step::Reclaim),
+        }
+    }
+
+    /// One of the operations that came to the store later.
+    fn later_action(&mut self) -> Action {
+        let (table, key) = (self.table(), self.key());
+        let ordered = self.setup.tables[table] == IndexKind::Lmdb;
+        match self.random.u8(..100) {
+            0..=17 => {
+                let (require, durability) = (self.require(), self.durability());
+                let new = (self.random.u8(..4) > 0).then(|| self.value());
+                Action::SetIf(table, key, require, new, durability)
+            }
+            18..=29 => {
+                let requirements = (0..self.random.usize(1..4)).map(|_| (self.table(), self.key(), self.require()));
+                let requirements = requirements.collect();
+                let writes = (0..self.random.usize(1..5)).map(|_| self.any_write()).collect();
+                Action::BatchIf(requirements, writes, self.durability())
+            }
+            30..=39 => {
+                let writes = (0..self.random.usize(2..7)).map(|_| self.any_write()).collect();
+                Action::Batch(writes, self.durability())
+            }
+            40..=45 => {
+                let (value, durability) = (self.stream(), self.durability());
+                Action::PutStream(table, key, value, durability)
+            }
+            46..=49 => Action::BeginWriting(table, key, self.stream()),
+            50..=56 => Action::WriteOn(self.random.usize(..2), self.random.usize(1..20_000)),
+            57..=59 => Action::FinishWriting(self.random.usize(..2), self.durability()),
+            60..=63 => Action::BeginReading(table, key),
+            64..=69 => Action::ReadOn(self.random.usize(..2), self.random.usize(1..20_000)),
+            70..=77 => Action::GetRange(table, key, self.random.usize(..2000), self.random.usize(..20_000)),
+            78..=87 if ordered => Action::ScanPart(table, self.part()),
+            78..=87 => Action::Get(table, key),
+            88..=91 => Action::Mark,
+            92..=95 => Action::WaitDurable,
+            96..=97 if !self.setup.tables.contains(&IndexKind::Lmdb) && self.random.bool() => Action::BackUp,
+            98 if self.random.bool() => Action::Restore(self.random.usize(..3)),
+            _ => Action::Step(Step::Write),
+        }
+    }
+
+    fn any_write(&mut self) -> (usize, usize, Write) {
+        let (table, key) = (self.table(), self.key());
+        let write = match self.random.u8(..9) {
+            0..=1 => Write::Delete,
+            2..=3 => Write::Merge(self.operand()),
+            4 => Write::PutFor(self.value().distinct(), [10, 100, 1000, 100_000][self.random.usize(..4)]),
+            5 if self.setup.tables[table] == IndexKind::Lmdb => Write::DeleteRange(self.key()),
+            _ => Write::Put(self.value()),
+        };
+        (table, key, write)
+    }
+
+    fn require(&mut self) -> Require {
+        match self.random.u8(..6) {
+            0 => Require::Absent,
+            1 => Require::Present,
+            2 => Require::Other(self.value()),
+            _ => Require::Current,
+        }
+    }
+
+    /// A value that is worth writing piece by piece.
+    fn stream(&mut self) -> Value {
+        let lengths = if self.random.bool() { 10_000..70_000 } else { 0..20_000 };
+        self.value_of(lengths)
+    }
+
+    fn part(&mut self) -> Part {
+        Part {
+            bounds: (self.key(), self.key()),
+            inclusive: (self.random.bool(), self.random.bool()),
+            backward: self.random.bool(),
+            keys_only: self.random.u8(..4) == 0,
+            limit: if self.random.bool() { self.random.usize(..12) } else { usize::MAX },
         }
     }
 

@@ -2,9 +2,9 @@
 
 use aiodb_sim::report::Report;
 use aiodb_sim::run::run;
-use aiodb_sim::workload::{FIRST_AIMED, Tables, script};
+use aiodb_sim::workload::{FIRST_AIMED, FIRST_WHOLE, Tables, script};
 
-/// Of each kind: crashes after a number of steps, and crashes inside phases.
+/// Of each kind: crashes after a number of steps, crashes inside phases, and all operations.
 const SEEDS: u64 = 125;
 
 /// Seeds that failed before the engine was put right, with the tables that they used.
@@ -46,12 +46,16 @@ const FOUND_SOMETHING: &[(u64, Tables)] = &[
     (96, Tables::Hash),
     (335, Tables::Hash),
     (720, Tables::Hash),
+    // Chunks that an ordered index newer than the checkpoint had counted were counted again.
+    (67, Tables::Lmdb),
+    (389, Tables::Lmdb),
+    (499, Tables::Lmdb),
 ];
 
 #[test]
 fn what_was_acknowledged_survives_faults_at_any_step() {
     let mut report = Report::default();
-    for seed in (0..SEEDS).chain(FIRST_AIMED..FIRST_AIMED + SEEDS) {
+    for seed in [0, FIRST_AIMED, FIRST_WHOLE].into_iter().flat_map(|first| first..first + SEEDS) {
         if let Err(violation) = run(&script(seed, Tables::Any), &mut report) {
             panic!("seed {seed}: {violation}; `aiodb-sim --from {seed} --seeds 1` makes the script short");
         }

@@ -29,17 +29,16 @@ struct Live {
 }
 
 impl<D: Device> Db<D> {
-    /// Counts what the indexes refer to in each segment, and says in words where the counters differ; those of chunks only
-    /// if asked. Makes a checkpoint first. Nothing else may use the store or hold a snapshot meanwhile.
+    /// Counts what the indexes refer to in each segment, and says in words where the counters differ. Makes a checkpoint first. Nothing else may use the store or hold a snapshot meanwhile.
     #[doc(hidden)]
-    pub fn recount(&self, chunks: bool) -> Result<Vec<String>> {
+    pub fn recount(&self) -> Result<Vec<String>> {
         self.engine().check_open()?;
-        self.engine().recount(chunks)
+        self.engine().recount()
     }
 }
 
 impl<D: Device> Engine<D> {
-    fn recount(&self, chunks: bool) -> Result<Vec<String>> {
+    fn recount(&self) -> Result<Vec<String>> {
         while !self.purge_some()? {}
         // The tail of an ordered index holds entries beside those that they will replace.
         self.checkpoint()?;
@@ -52,7 +51,7 @@ impl<D: Device> Engine<D> {
                 TableIndex::Lmdb => self.count_ordered(generation.id, &mut counted)?,
             }
         }
-        Ok(self.differences(&counted, chunks))
+        Ok(self.differences(&counted))
     }
 
     fn count_hash(&self, index: &HashIndex, counted: &mut BTreeMap<u32, Live>) -> Result<()> {
@@ -85,19 +84,16 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    fn differences(&self, counted: &BTreeMap<u32, Live>, chunks: bool) -> Vec<String> {
+    fn differences(&self, counted: &BTreeMap<u32, Live>) -> Vec<String> {
         use std::sync::atomic::Ordering::Relaxed;
         let mut out = Vec::new();
         for segment in self.segments.in_use() {
-            let mut known = Live {
+            let known = Live {
                 records: segment.live_records.load(Relaxed),
                 bytes: segment.live_bytes.load(Relaxed),
                 chunk_bytes: segment.live_chunks().values().sum(),
             };
             let found = counted.get(&segment.number).copied().unwrap_or_default();
-            if !chunks {
-                known.chunk_bytes = found.chunk_bytes;
-            }
             if known != found {
                 out.push(format!("segment {}: counted {known:?}, there are {found:?}", segment.number));
             }

@@ -215,9 +215,13 @@ impl<D: Device> Engine<D> {
         let deleted = self.delete_ranges()?;
         // A full disk must not keep reclaim from making room.
         let prepared = self.step(Step::Prepare);
-        let reclaimed = self.reclaim_some()?;
+        let full = prepared.as_ref().is_err_and(Error::is_full);
+        let mut reclaimed = self.reclaim_some()?;
+        if full && !reclaimed && self.checkpoint_state().0 == 0 {
+            reclaimed = self.cover_tail()? && self.reclaim_some()?;
+        }
         let (retired, lag_bytes) = self.checkpoint_state();
-        let short = prepared.as_ref().is_err_and(Error::is_full) && retired > 0;
+        let short = full && retired > 0;
         if lag_bytes >= self.checkpoint_bytes() || retired >= RETIRED_BEFORE_CHECKPOINT || short {
             self.checkpoint()?;
         }
@@ -243,7 +247,13 @@ impl<D: Device> Engine<D> {
 
     /// Empties a segment and frees what can be freed, now.
     pub(crate) fn make_room(&self) -> Result<()> {
-        while self.checkpoint_state().0 == 0 && self.reclaim_some()? {}
+        let empty_one = || {
+            while self.checkpoint_state().0 == 0 && self.reclaim_some()? {}
+            Ok::<_, Error>(self.checkpoint_state().0 > 0)
+        };
+        if !empty_one()? && self.cover_tail()? {
+            empty_one()?;
+        }
         self.checkpoint()?;
         self.take_out_dead()?;
         self.release_retired()?;

@@ -23,6 +23,7 @@ use crate::index::{Candidate, Location};
 use crate::io::Device;
 use crate::log::record::Kind;
 use crate::metrics::counter::Counter;
+use crate::planted::{self, Bug};
 use crate::snapshot::View;
 use crate::sync::{RwLock, RwLockReadGuard};
 pub(crate) use arena::Cached;
@@ -150,6 +151,7 @@ impl<D: Device> Engine<D> {
 
     fn place(&self, location: Location) -> Option<Place> {
         let life = self.segments.find(location.segment)?.life();
+        let life = if planted::is_on(Bug::CachedLifeForgotten) { 0 } else { life };
         Some(Place { segment: location.segment, offset: location.offset, life })
     }
 }

@@ -1,17 +1,19 @@
 //! Brings the durable state of the indexes up to the log, so that a restart need not read what came before, and so that
 //! emptied segments can be used again.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::Result;
 use crate::catalog::{Generation, TableIndex};
 use crate::checksum::crc32c;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::index::hash::{HashIndex, SHARDS};
+use crate::index::lmdb::counters::Accounting;
 use crate::index::ranges::MAX_RANGES;
+use crate::index::stack::Entry;
 use crate::index::tail::Frozen;
 use crate::io::{Access, Device, File, InPhase, Phase, WriteSync};
 use crate::log::segment::{Damage, FORMAT_VERSION, put, u32_at, u64_at};
@@ -21,6 +23,7 @@ use crate::manifest::{
 };
 use crate::planted::{self, Bug};
 use crate::settle::Unsettled;
+use crate::{IndexKind, Result};
 
 pub(crate) const HASH_MAGIC: &[u8; 8] = b"AIODBHSH";
 pub(crate) const HASH_HEADER_BYTES: usize = 64;
@@ -71,9 +74,14 @@ impl<D: Device> Engine<D> {
     /// On a full disk a checkpoint may find no room for its files, without which no segment can be freed: then a segment
     /// of the reserve makes room for them.
     fn checkpoint_making_room(&self, closed: bool, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
-        match self.timed(&self.meters.checkpoint, || self.checkpoint_as(closed, remember)) {
-            Err(error) if error.is_full() && self.segments.give_back_one()? => self.checkpoint_as(closed, remember),
-            made => made,
+        self.timed(&self.meters.checkpoint, || self.making_room(|| self.checkpoint_as(closed, remember)))
+    }
+
+    /// Writes files, a second time with the space of a segment of the reserve if there was too little.
+    fn making_room<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
+        match write() {
+            Err(error) if error.is_full() && self.segments.give_back_one()? => write(),
+            written => written,
         }
     }
 
@@ -135,9 +143,9 @@ impl<D: Device> Engine<D> {
             self.flush()?;
         }
         let _phase = InPhase::enter(&self.device, Phase::IndexCommit);
-        self.timed(&self.meters.tail_commit, || {
-            self.lmdb().commit(frozen, &mut |table, dead| self.count_dead(table, dead))
-        })?;
+        let died = |table, dead: &Entry| self.count_dead(table, dead);
+        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died };
+        self.timed(&self.meters.tail_commit, || self.lmdb().commit(frozen, &accounting))?;
         self.meters.tail_committed_entries.fetch_add(frozen.stacks.len() as u64, Ordering::Relaxed);
         self.lmdb().tail.forget_frozen();
         Ok(())
@@ -154,7 +162,7 @@ impl<D: Device> Engine<D> {
         if !lmdb.tail.is_full() {
             return Ok(());
         }
-        self.commit_tail()
+        self.making_room(|| self.commit_tail())
     }
 
     /// Carries out range deletes until that many more can be accepted.
@@ -180,15 +188,27 @@ impl<D: Device> Engine<D> {
         };
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
         self.flush()?;
-        self.commit_tail()?;
+        self.making_room(|| self.commit_tail())?;
         Ok(oldest.sequence < lmdb.covered())
+    }
+
+    /// Commits the tail, if there is anything in it: what its entries displace in the index counts as alive until then.
+    /// True if it was committed.
+    pub(crate) fn cover_tail(&self) -> Result<bool> {
+        if self.lmdb.get().is_none_or(|lmdb| lmdb.tail.len() == 0) {
+            return Ok(false);
+        }
+        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        self.making_room(|| self.commit_tail()).map(|()| true)
     }
 
     /// Carries out a bounded part of a range delete. True if there may be more to do.
     pub(crate) fn carry_out_ranges(&self) -> Result<bool> {
         let Some(lmdb) = self.lmdb.get().filter(|lmdb| lmdb.ranges.len() > 0) else { return Ok(false) };
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
-        lmdb.carry_out_ranges(&mut |table, dead| self.count_dead(table, dead))
+        let died = |table, dead: &Entry| self.count_dead(table, dead);
+        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died };
+        self.making_room(|| lmdb.carry_out_ranges(&accounting))
     }
 
     /// Takes dropped and truncated tables out of the counts and, in bounded parts, out of the ordered index. True when
@@ -210,7 +230,9 @@ impl<D: Device> Engine<D> {
                 if self.lmdb().tail.len() > 0 {
                     self.commit_tail()?;
                 }
-                self.lmdb().purge(generation.id, &mut |table, dead| self.count_dead(table, dead))?
+                // Its chunks leave the counts as a whole, below.
+                let durable = self.commit.durable();
+                self.lmdb().purge(generation.id, durable, &|_, dead| self.segments.remove_live(dead.location))?
             }
         };
         if done {
@@ -315,13 +337,23 @@ impl<D: Device> Engine<D> {
             State::Free | State::Absent => false,
         };
         let next_life = self.commit.next_life();
+        // The ordered index counts the chunks of its tables itself.
+        let is_hash = |table: &ManifestTable| table.settings.kind == IndexKind::Hash;
+        let hash_tables: BTreeSet<u32> = tables.iter().filter(|table| is_hash(table)).map(|table| table.id).collect();
+        let chunks_in = |segment: &Segment<D>| {
+            let live = segment.live_chunks();
+            live.iter()
+                .filter(|(table, _)| hash_tables.contains(table))
+                .map(|(table, bytes)| (*table, *bytes))
+                .collect()
+        };
         let listed = self.segments.iter().filter(in_use).map(|segment| ManifestSegment {
             number: segment.number,
             records: segment.records.load(Ordering::Relaxed) as u32,
             deletes: segment.deletes.load(Ordering::Relaxed) as u32,
             life: segment.life(),
             end: segment.written_end.load(Ordering::Acquire),
-            live_chunks: segment.live_chunks().iter().map(|(table, bytes)| (*table, *bytes)).collect(),
+            live_chunks: chunks_in(segment),
             expiring: segment.expiring().iter().map(|(time_ms, bytes)| (*time_ms, *bytes)).collect(),
         });
         // What is activated from now on is found by its header.

@@ -102,7 +102,7 @@ impl<D: Device> Engine<D> {
         let rebuild = engine.load_indexes(&manifest)?;
         let recovered = engine.recover(&manifest, &rebuild)?;
         if !engine.options.read_only {
-            engine.forget_orphans();
+            engine.forget_orphans()?;
         }
         if recovered.rebuilt {
             engine.checkpoint()?;
@@ -248,15 +248,16 @@ impl<D: Device> Engine<D> {
     }
 
     /// Entries of tables that were dropped, but not yet purged, when the store was closed.
-    fn forget_orphans(&self) {
-        let Some(lmdb) = self.lmdb.get() else { return };
-        for table in lmdb.tables() {
+    fn forget_orphans(&self) -> Result<()> {
+        let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
+        for table in lmdb.tables()? {
             if self.catalog.generation(table).is_none() {
                 let settings = Settings::new(&IndexKind::Lmdb.into());
                 let orphan = Generation::new(table, settings, self.segments.segment_bytes);
                 self.forget_generation(Some(Arc::new(orphan)));
             }
         }
+        Ok(())
     }
 
     fn lmdb_path(&self) -> Result<PathBuf> {

@@ -324,10 +324,12 @@ impl<D: Device> Segments<D> {
         self.get(location.segment).deletes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a record that expires.
+    /// Counts a record that expires, or a chunk of one.
     pub(crate) fn add_expiring(&self, location: Location, expires_ms: u64) {
         let time_ms = expires_ms.checked_next_multiple_of(EXPIRY_STEP_MS).unwrap_or(u64::MAX);
-        let mut expiring = self.get(location.segment).expiring();
+        // A list in a record that is about to be replaced may name a segment that is gone.
+        let Some(segment) = self.find(location.segment) else { return };
+        let mut expiring = segment.expiring();
         *expiring.entry(time_ms).or_default() += footprint(location.length);
         if expiring.len() > MAX_EXPIRY_TIMES {
             let (_, bytes) = expiring.pop_first().expect("there are some");
@@ -344,7 +346,7 @@ impl<D: Device> Segments<D> {
         }
     }
 
-    /// Takes over what a checkpoint says of a segment's chunks.
+    /// Takes over what was counted of a segment's chunks.
     pub(crate) fn load_live_chunks(&self, segment: &Segment<D>, chunks: impl Iterator<Item = (u32, i64)>) {
         let mut live = segment.live_chunks();
         live.extend(chunks);

@@ -4,6 +4,7 @@
 //! segment retired in epoch `e` may be used again in epoch `e + 2`, when every reader that could have seen a reference
 //! to it has gone.
 
+use crate::planted::{self, Bug};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Readers on different threads mostly count on different cache lines.
@@ -39,7 +40,7 @@ impl Pins {
             let count = &self.counts[parity][stripe].0;
             count.fetch_add(1, Ordering::SeqCst);
             // The epoch may have moved between the load and the count; then this count may not have been seen.
-            if self.epoch.load(Ordering::SeqCst) == epoch {
+            if self.epoch.load(Ordering::SeqCst) == epoch || planted::is_on(Bug::EpochNotSeenAgain) {
                 return Pin { parity: parity as u8, stripe: stripe as u8 };
             }
             count.fetch_sub(1, Ordering::SeqCst);

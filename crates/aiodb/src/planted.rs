@@ -86,6 +86,14 @@ pub enum Bug {
     EndedSnapshotRead,
     /// A moved record forgets that its value is compressed.
     CompressionForgotten,
+    /// A cached value is known by its place alone, whichever life of the segment it was read in.
+    CachedLifeForgotten,
+    /// A reader that pins an epoch does not look again whether it still is the current one.
+    EpochNotSeenAgain,
+    /// Whether older records are published is asked after the look-up that may have missed them.
+    PublishedAskedLate,
+    /// Whoever is about to sleep is not told that what he waits for has happened.
+    WakeLost,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -98,7 +106,7 @@ mod switch {
     /// The bug that is switched on; at first the one that the environment names, for processes that a test starts.
     static PLANTED: LazyLock<AtomicU8> = LazyLock::new(|| {
         let name = std::env::var("AIODB_PLANTED").unwrap_or_default();
-        let named = Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == name);
+        let named = Bug::ALL.into_iter().chain(Bug::OF_THREADS).find(|bug| format!("{bug:?}") == name);
         AtomicU8::new(named.map_or(0, |bug| bug as u8))
     });
 
@@ -112,8 +120,8 @@ mod switch {
     }
 
     impl Bug {
-        /// All bugs.
-        pub const ALL: [Bug; 39] = [
+        /// Bugs that one thread is enough for: the simulator finds them.
+        pub const ALL: [Bug; 40] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -153,7 +161,11 @@ mod switch {
             Bug::EarlierCopyKept,
             Bug::EndedSnapshotRead,
             Bug::CompressionForgotten,
+            Bug::CachedLifeForgotten,
         ];
+
+        /// Bugs that several threads run into: `tests/interleavings.rs` and that of the pins find them.
+        pub const OF_THREADS: [Bug; 3] = [Bug::EpochNotSeenAgain, Bug::PublishedAskedLate, Bug::WakeLost];
     }
 }
 

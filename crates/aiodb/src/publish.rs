@@ -9,10 +9,12 @@ use crate::engine::Engine;
 use crate::index::Location;
 use crate::index::hash::{Published, class_bound};
 use crate::index::lmdb::LmdbIndex;
+use crate::index::lmdb::counters::ChunkBytes;
 use crate::index::stack::{Displaced, Entry};
 use crate::io::Device;
 use crate::log::batch::{BatchView, Placed};
-use crate::log::record::{Form, Kind, Origin, Record, decode_chunks, range_end};
+use crate::log::place::footprint;
+use crate::log::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
 use crate::planted::{self, Bug};
 use crate::settle::{FOLD_AT, Unsettled};
 
@@ -66,6 +68,7 @@ impl<D: Device> Engine<D> {
         }
         generation.count_change();
         self.count_kind(publication);
+        self.count_expiring_chunks(publication);
         match &generation.index {
             TableIndex::Lmdb if publication.kind == Kind::RangeDelete => {
                 let end = range_end(publication.value);
@@ -108,6 +111,15 @@ impl<D: Device> Engine<D> {
         }
     }
 
+    /// Counts the chunks of a record that expires, which do so with it.
+    fn count_expiring_chunks(&self, publication: &Publication<'_>) {
+        let Some(expires_ms) = publication.form.expires_ms else { return };
+        let Some((_, chunks)) = decode_chunks(publication.chunks()) else { return };
+        for chunk in chunks {
+            self.segments.add_expiring(chunk.location, expires_ms.get());
+        }
+    }
+
     /// How new a place is, compared with that of a publication under the same tag. Places say it by themselves only
     /// between batches: within one, packed records and large parts go different ways, and sequences decide.
     fn order(&self, publication: &Publication<'_>, location: Location) -> (u64, u32, u64) {
@@ -132,6 +144,10 @@ impl<D: Device> Engine<D> {
         }
         generation.count_change();
         self.count_kind(publication);
+        if publication.replayed.is_some() {
+            // A chunk may have been moved, which was counted where it was done.
+            self.count_expiring_chunks(publication);
+        }
         let to = publication.placed.location;
         let from = Location { segment: origin.segment, offset: origin.offset, length: to.length };
         match &generation.index {
@@ -198,6 +214,19 @@ impl<D: Device> Engine<D> {
             let list = self.read_chunk_list(entry).unwrap_or_default();
             self.count_chunks(table, &list, -1);
         }
+    }
+
+    /// The chunks that a chunked entry names, for the ordered index to count.
+    pub(crate) fn chunks_of(&self, entry: &Entry) -> Vec<ChunkBytes> {
+        // An unreadable list counts as empty; reclaim finds out.
+        let list = self.read_chunk_list(entry).unwrap_or_default();
+        let chunks = decode_chunks(&list).map(|(_, chunks)| chunks).unwrap_or_default();
+        let counted = |chunk: Chunk| {
+            let Location { segment, length, .. } = chunk.location;
+            let life = self.segments.find(segment)?.life();
+            Some(ChunkBytes { segment, life, bytes: footprint(length) })
+        };
+        chunks.into_iter().filter_map(counted).collect()
     }
 
     /// Adds the chunks of a list to their segments' live bytes, or takes them off.

@@ -60,7 +60,7 @@ pub(crate) struct Victim {
     alive_bytes: usize,
 }
 
-/// A live record of a victim.
+/// A live record of a victim, or the delete that stands for an expired one.
 struct Alive {
     generation: Option<Arc<Generation>>,
     kind: Kind,
@@ -72,6 +72,13 @@ struct Alive {
     form: Form,
     sequence: u64,
     location: Location,
+}
+
+impl Alive {
+    /// Whether both are made of one record.
+    fn is_copy(&self, other: &Alive) -> bool {
+        self.kind == other.kind && self.location.same_place(other.location)
+    }
 }
 
 impl<D: Device> Engine<D> {
@@ -162,7 +169,12 @@ impl<D: Device> Engine<D> {
         for found in batch.view.records() {
             if let Some(generation) = self.needed(segment, &found)? {
                 let value = batch.view.value(&found).unwrap_or_default();
-                victim.alive.push(self.alive(segment, generation, &found, value));
+                let alive = self.alive(segment, generation, &found, value);
+                match self.expired_owner(&alive)? {
+                    // One of its chunks was met before.
+                    Some(owner) if victim.alive.iter().any(|other| other.is_copy(&owner)) => {}
+                    owner => victim.alive.push(owner.unwrap_or(alive)),
+                }
                 victim.alive_bytes += found.record.length() + value.len();
             }
         }
@@ -188,8 +200,7 @@ impl<D: Device> Engine<D> {
             Kind::Chunk => {
                 let named = self.naming_record(&generation, record.key, found.location)?.is_some();
                 if !named {
-                    // What named it is dead, and is counted off before this segment begins another life.
-                    self.settle_before_move(&generation, self.hash(record.key));
+                    self.count_off_naming_record(&generation, self.hash(record.key));
                 }
                 named
             }
@@ -235,6 +246,25 @@ impl<D: Device> Engine<D> {
             sequence: record.sequence,
             location: found.location,
         }
+    }
+
+    /// The delete that takes the place of the record which names a chunk, if that has expired: it keeps older records of
+    /// the key from coming back, and nobody needs the chunk then.
+    fn expired_owner(&self, chunk: &Alive) -> Result<Option<Alive>> {
+        let Some(generation) = chunk.generation.as_ref().filter(|_| chunk.kind == Kind::Chunk) else { return Ok(None) };
+        let Some((location, ..)) = self.naming_record(generation, &chunk.key, chunk.location)? else { return Ok(None) };
+        let named = self.entry_at(generation, &chunk.key, location)?;
+        Ok(named.filter(|named| self.is_over(&named.form)).map(|named| Alive {
+            generation: Some(Arc::clone(generation)),
+            kind: Kind::Delete,
+            key: chunk.key.clone(),
+            value: self.segments.get(location.segment).life().to_le_bytes().to_vec(),
+            separate: false,
+            form: Form::default(),
+            sequence: named.sequence,
+            location,
+            ..*chunk
+        }))
     }
 
     /// Whether a record has expired for everyone.
@@ -372,6 +402,11 @@ impl<D: Device> Engine<D> {
         Ok(None)
     }
 
+    /// A chunk is dead: what named it is counted off before the chunk's segment begins another life.
+    fn count_off_naming_record(&self, generation: &Arc<Generation>, hash: u64) {
+        self.settle_before_move(generation, hash);
+    }
+
     /// After a chunk was moved: the record that names it is written again with the new place.
     fn rename_chunk(&self, old: &Alive, new: Chunk) -> Result<()> {
         let generation = old.generation.as_ref().expect("a live chunk has a table");
@@ -379,6 +414,7 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         let Some((location, length, mut chunks)) = self.naming_record(generation, &old.key, old.location)? else {
+            self.count_off_naming_record(generation, old.hash);
             return Ok(());
         };
         for chunk in chunks.iter_mut().filter(|chunk| chunk.location.same_place(old.location)) {
@@ -391,7 +427,11 @@ impl<D: Device> Engine<D> {
         append.separate = generation.separates(&old.key, list.len());
         append.moved = Some((Origin { segment: location.segment, offset: location.offset }, named.sequence));
         let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: old.hash };
-        self.write_moves(&[operation], |operation| self.still_current(operation)).map(drop)
+        let placed = self.write_moves(&[operation], |operation| self.still_current(operation))?;
+        if let (Some(expires_ms), Some(_)) = (named.form.expires_ms, placed[0]) {
+            self.segments.add_expiring(new.location, expires_ms.get());
+        }
+        Ok(())
     }
 
     /// The record of a key at a location, if that is current.

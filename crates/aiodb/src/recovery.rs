@@ -4,6 +4,7 @@
 //! header names the batch that it goes on with. The walk ends at the first break. Was the batch there durable once, which
 //! later batches and segments tell, then this is damage and reported as such; otherwise it is the torn tail of a crash.
 
+mod counts;
 pub(crate) mod pending;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ use crate::catalog::{Settings, TableIndex};
 use crate::engine::Engine;
 use crate::index::Location;
 use crate::index::hash::HashIndex;
+use crate::index::lmdb::LmdbIndex;
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::log::batch::{BatchView, Found, Placed};
 use crate::log::record::{Kind, Origin, Record, decode_chunks};
@@ -22,6 +24,10 @@ use crate::manifest::{Manifest, damage_error};
 use crate::planted::{self, Bug};
 use crate::publish::Publication;
 use crate::{Error, Result};
+
+/// Each opening goes on with lives that begin at random up to this far ahead. Where a device has lost the header of a segment
+/// that it had acknowledged, the next process would begin the same life there, and take the batches behind it for its own.
+const LIFE_LEAP_BITS: u32 = 24;
 
 /// What recovery did, for `stat`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +58,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn recover(&self, manifest: &Manifest, rebuild: &BTreeSet<u32>) -> Result<Recovered> {
         let started = self.device.clock_ms();
         let mut recovered = Recovered { rebuilt: !rebuild.is_empty(), ..Recovered::default() };
-        let headers = self.load_segments(manifest)?;
+        let headers = self.load_segments(manifest, rebuild)?;
         let mut scan = Scan::new(self.segments.segment_bytes);
         if recovered.rebuilt {
             self.rebuild(manifest, rebuild, &mut scan)?;
@@ -63,14 +69,18 @@ impl<D: Device> Engine<D> {
         self.refuse_damage(&headers, &walk, walk.position.batch + pending.whole_batches + 1, &mut scan)?;
         self.retire_void_segments(manifest, &headers, &walk);
         let next_life = headers.values().map(|header| header.life + 1).max().unwrap_or(1).max(manifest.next_life);
+        let leap = self.device.random() >> (u64::BITS - LIFE_LEAP_BITS);
         // After a close nothing can lie behind the end; after a crash a torn batch may, which must stay recognisable.
         let goes_on = manifest.closed && recovered.batches == 0 && !pending.later && walk.position.batch > 0;
         if goes_on {
             self.segments.get(walk.position.segment).set_state(State::Active);
         }
-        self.commit.resume(walk.position, walk.next_sequence, next_life, !goes_on);
+        self.commit.resume(walk.position, walk.next_sequence, next_life + leap, !goes_on);
         if recovered.rebuilt {
             self.settle_rebuilt();
+            // For the same reason: what a deleted range had may name places that were used again since.
+            self.cover_ranges()?;
+            while self.carry_out_ranges()? {}
         }
         if self.options.read_only {
             self.refuse_pending(&pending.records)?;
@@ -87,7 +97,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Opens all segment files, reads their headers, and marks those in use. Returns the headers by segment.
-    fn load_segments(&self, manifest: &Manifest) -> Result<BTreeMap<u32, SegmentHeader>> {
+    fn load_segments(&self, manifest: &Manifest, rebuild: &BTreeSet<u32>) -> Result<BTreeMap<u32, SegmentHeader>> {
         let numbers = self.segments.list()?;
         let listed: BTreeMap<u32, _> = manifest.segments.iter().map(|segment| (segment.number, segment)).collect();
         let mut headers = BTreeMap::new();
@@ -116,15 +126,16 @@ impl<D: Device> Engine<D> {
                 return Err(Error::Corruption { path, offset: 0, what });
             }
         }
-        let referred = self.referred_by_lmdb()?;
+        let chunks_in_lmdb = self.chunks_in_lmdb(manifest, rebuild)?;
+        let referred = self.referred_by_lmdb(&headers, &chunks_in_lmdb)?;
         for (number, header) in &headers {
             let segment = self.segments.get(*number);
             if let Some(entry) = listed.get(number) {
                 segment.begin(&self.segments.store, entry.life, State::Sealed, entry.end);
                 segment.records.store(u64::from(entry.records), std::sync::atomic::Ordering::Relaxed);
                 segment.deletes.store(u64::from(entry.deletes), std::sync::atomic::Ordering::Relaxed);
-                // A table that was dropped before the checkpoint may not have been purged yet.
-                let known = |(table, _): &&(u32, i64)| self.catalog.generation(*table).is_some();
+                // Of a table that is gone, or whose index is made again, nothing is known here.
+                let known = |(table, _): &&(u32, i64)| self.is_hash(*table) && !rebuild.contains(table);
                 self.segments.load_live_chunks(segment, entry.live_chunks.iter().filter(known).copied());
                 segment.expiring().extend(entry.expiring.iter().copied());
             } else if header.life >= manifest.next_life {
@@ -138,15 +149,8 @@ impl<D: Device> Engine<D> {
                 self.segments.set_free(segment);
             }
         }
-        self.count_live()?;
+        self.count_live(&chunks_in_lmdb)?;
         Ok(headers)
-    }
-
-    /// The segments in which the ordered index has entries.
-    fn referred_by_lmdb(&self) -> Result<BTreeSet<u32>> {
-        let Some(lmdb) = self.lmdb.get() else { return Ok(BTreeSet::new()) };
-        let live = lmdb.live()?.into_iter().filter(|(_, (_, records))| *records != 0);
-        Ok(live.map(|(number, _)| number).collect())
     }
 
     /// Whether the first sector is all zeros, as while an emptied segment is being filled again. A segment that was ever
@@ -172,35 +176,10 @@ impl<D: Device> Engine<D> {
         Ok(header)
     }
 
-    /// Takes the live bytes of the checkpointed indexes into the segments' counters.
-    fn count_live(&self) -> Result<()> {
-        for generation in self.catalog.generations() {
-            if let TableIndex::Hash(index) = &generation.index {
-                index.for_each(&mut |location| self.segments.add_live(location));
-            }
-        }
-        self.count_live_in_lmdb()
-    }
-
-    /// Takes the live bytes of the ordered index into the segments' counters.
-    fn count_live_in_lmdb(&self) -> Result<()> {
-        use std::sync::atomic::Ordering::Relaxed;
-        let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
-        for (number, (bytes, records)) in lmdb.live()? {
-            if let Some(segment) = self.segments.find(number) {
-                segment.live_bytes.fetch_add(bytes, Relaxed);
-                segment.live_records.fetch_add(records, Relaxed);
-            }
-        }
-        Ok(())
-    }
-
     /// Makes indexes again from all that lies before the checkpoint's position; the replay after it does the rest.
     fn rebuild(&self, manifest: &Manifest, tables: &BTreeSet<u32>, scan: &mut Scan) -> Result<()> {
         let mut segments = manifest.segments.clone();
         segments.sort_by_key(|segment| segment.life);
-        // What the manifest says of these tables' chunks will be counted again.
-        self.segments.iter().for_each(|segment| segment.live_chunks().retain(|table, _| !tables.contains(table)));
         for entry in segments.iter().filter(|entry| entry.life <= manifest.position.life) {
             let segment = self.segments.get(entry.number);
             let end = if entry.life == manifest.position.life { manifest.position.offset } else { entry.end };
@@ -430,9 +409,15 @@ impl<D: Device> Engine<D> {
             }
         }
         scan.forget();
-        let Some(witness) = witness else { return Ok(()) };
+        // The index has forgotten for good what a later batch has deleted.
+        let index = self.lmdb.get().map_or(Ok(0), LmdbIndex::last_durable_batch)?;
+        let witness = match witness {
+            Some(segment) => format!("segment {segment}"),
+            None if index >= missing => "the ordered index".to_string(),
+            None => return Ok(()),
+        };
         let what = format!(
-            "batch {missing} is missing or does not check out, but segment {witness} says that it was durable; \
+            "batch {missing} is missing or does not check out, but {witness} says that it was durable; \
              restore the file, or the store from a backup"
         );
         Err(Error::Corruption { path: self.segments.path(number), offset, what })
@@ -471,3 +456,6 @@ fn placed(found: &Found<'_>) -> Placed {
         record_offset: 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

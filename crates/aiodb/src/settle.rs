@@ -210,6 +210,7 @@ impl<D: Device> Engine<D> {
         // All of a table that was dropped or truncated is taken out of the counts at once.
         let is_gone = generation.is_gone();
         let keys = if is_gone { Ok(Vec::new()) } else { self.keys_under_tag(index, unsettled.hash) };
+        let published = if planted::is_on(Bug::PublishedAskedLate) { self.published_sequence() } else { published };
         let settled = keys.map(|keys| {
             let (mut again, mut foldable) = (false, None);
             for mut key in keys {
@@ -318,6 +319,7 @@ impl<D: Device> Engine<D> {
     fn made_of_operands(&self, generation: &Arc<Generation>, key: &[u8]) -> Result<Foldable> {
         let published = self.published_sequence();
         let stack = self.stack(generation, key, &View::LATEST)?;
+        let published = if planted::is_on(Bug::PublishedAskedLate) { self.published_sequence() } else { published };
         let expires = stack.entries().iter().any(|entry| entry.is_base() && entry.form.expires_ms.is_some());
         let Some(newest) = stack.newest().copied().filter(|_| stack.operands() > 1 && !expires) else {
             return Ok(Foldable::Nothing);

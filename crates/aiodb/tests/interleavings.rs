@@ -8,25 +8,73 @@ use std::time::Duration;
 
 use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
-use aiodb::{Batch, Db, Durability, IndexKind, Options, Step, Table};
-use shuttle::rand::Rng;
+use aiodb::merge::Append;
+use aiodb::{Batch, Db, Durability, IndexKind, MergeOperators, Options, Sequence, Step, Table, TableOptions};
+use fastrand::Rng;
+use shuttle::rand::Rng as _;
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::sync::Mutex;
-use shuttle::thread;
+use shuttle::{Config, Runner, thread};
 
 const SCHEDULES: usize = 300;
 
-/// Runs `body` in many orders: some random, some with few switches at chosen places.
+/// Bytes of each thread's stack: opening a store takes more than `shuttle` gives by itself.
+const STACK_BYTES: usize = 1 << 20;
+
+/// Switches at chosen places, where there are few.
+const SWITCHES: usize = 3;
+
+/// Runs `body` in many orders: with few switches here and there, at random after each step, with few at chosen places.
 fn in_many_orders(body: fn()) {
     let schedules = std::env::var("AIODB_SCHEDULES").map_or(SCHEDULES, |text| text.parse().expect("a number"));
-    shuttle::check_random(body, schedules);
-    shuttle::check_pct(body, schedules, 3);
+    let mut config = Config::new();
+    config.stack_size = STACK_BYTES;
+    Runner::new(LongRuns { left: schedules, random: Rng::with_seed(0) }, config.clone()).run(body);
+    Runner::new(RandomScheduler::new(schedules), config.clone()).run(body);
+    Runner::new(PctScheduler::new(SWITCHES, schedules), config).run(body);
+}
+
+/// Lets a thread run for a while before another one comes: what must happen between two steps of one thread is often
+/// all that another one does.
+struct LongRuns {
+    left: usize,
+    random: Rng,
+}
+
+/// Steps of a thread before the next comes, on average.
+const RUN_STEPS: u32 = 24;
+
+impl Scheduler for LongRuns {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        self.left = self.left.checked_sub(1)?;
+        Some(Schedule::new(0))
+    }
+
+    fn next_task(&mut self, runnable: &[&Task], current: Option<TaskId>, is_yielding: bool) -> Option<TaskId> {
+        let goes_on = current.filter(|current| runnable.iter().any(|task| task.id() == *current));
+        goes_on
+            .filter(|_| !is_yielding && self.random.u32(..RUN_STEPS) > 0)
+            .or_else(|| self.random.choice(runnable).map(|task| task.id()))
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.random.u64(..)
+    }
 }
 
 fn open(device: &SimDevice) -> (Db<SimDevice>, Table<SimDevice>) {
     device.create_dir(Path::new("/store")).expect("the machine runs");
-    let options = Options { segment_bytes: 64 << 10, background: false, ..Options::default() };
+    let options = Options {
+        segment_bytes: 64 << 10,
+        cache_bytes: 128 << 10,
+        merge_operators: MergeOperators::default().with(Append),
+        background: false,
+        ..Options::default()
+    };
     let db = Db::open_on(device.clone(), "/store", options).expect("the store can be opened");
-    let table = db.table_or_create("t", IndexKind::Hash).expect("the table is there or can be made");
+    let options = TableOptions { merge: Some("append".into()), ..IndexKind::Hash.into() };
+    let table =
+        db.table("t").or_else(|_| db.create_table_with("t", options)).expect("the table is there or can be made");
     (db, table)
 }
 
@@ -143,4 +191,86 @@ fn interleavings_of_readers_and_reclaim() {
         }
         assert_eq!(table.get(&still.0.to_le_bytes()).expect("the machine runs"), Some(still.1));
     });
+}
+
+/// Two threads append operands to one key; a third folds them, a fourth writes them to the log. None may be lost.
+#[test]
+fn interleavings_of_operands_and_folding() {
+    in_many_orders(|| {
+        const OPERANDS: u8 = 8;
+        let device = SimDevice::new(3);
+        let (db, table) = open(&device);
+        let merging: Vec<_> = [b'a', b'A']
+            .into_iter()
+            .map(|first| {
+                let table = table.clone();
+                thread::spawn(move || {
+                    for operand in first..first + OPERANDS {
+                        table.merge_with(b"key", &[operand], Durability::None).expect("the machine runs");
+                    }
+                })
+            })
+            .collect();
+        let background = in_the_background(&db, 6);
+        merging.into_iter().chain(background).for_each(|thread| thread.join().expect("no thread panics"));
+        let check = |table: &Table<SimDevice>| {
+            let found = table.get(b"key").expect("the machine runs").expect("operands make a value");
+            for first in [b'a', b'A'] {
+                let of_one: Vec<u8> = found.iter().copied().filter(|byte| byte & 0x20 == first & 0x20).collect();
+                assert_eq!(of_one, Vec::from_iter(first..first + OPERANDS), "each once, in the order of its thread");
+            }
+        };
+        check(&table);
+        db.step(Step::Settle).expect("the machine runs");
+        check(&table);
+        check(&open(&device.process_death()).1);
+    });
+}
+
+/// One thread puts a key while another deletes it; a third takes settled deletes out of the index. The log says which came
+/// last, and what came before it never comes back.
+#[test]
+fn interleavings_of_puts_deletes_and_settling() {
+    in_many_orders(|| {
+        let device = SimDevice::new(4);
+        let (db, table) = open(&device);
+        let last = Arc::new(Mutex::new((Sequence::default(), None)));
+        let writing: Vec<_> = [true, false]
+            .into_iter()
+            .map(|puts| {
+                let (table, last) = (table.clone(), Arc::clone(&last));
+                thread::spawn(move || {
+                    for number in 0..4 {
+                        let value = puts.then(|| value(0, number, 40));
+                        let written = match &value {
+                            Some(value) => table.put_with(b"key", value, Durability::None),
+                            None => table.delete_with(b"key", Durability::None),
+                        };
+                        let written = (written.expect("the machine runs"), value);
+                        let mut last = last.lock().expect("nobody panics");
+                        if written.0 > last.0 {
+                            *last = written;
+                        }
+                    }
+                })
+            })
+            .collect();
+        let background = in_the_background(&db, 6);
+        writing.into_iter().chain(background).for_each(|thread| thread.join().expect("no thread panics"));
+        let wanted = last.lock().expect("nobody panics").1.clone();
+        let check = |table: &Table<SimDevice>| assert_eq!(table.get(b"key").expect("the machine runs"), wanted);
+        check(&table);
+        db.step(Step::Settle).expect("the machine runs");
+        check(&table);
+        check(&open(&device.process_death()).1);
+    });
+}
+
+/// One thread settles, another writes the open batch to the log.
+fn in_the_background(db: &Db<SimDevice>, rounds: usize) -> Vec<thread::JoinHandle<()>> {
+    let working = [Step::Settle, Step::Write].into_iter().map(|step| {
+        let db = db.clone();
+        thread::spawn(move || (0..rounds).for_each(|_| db.step(step).expect("the machine runs")))
+    });
+    working.collect()
 }

@@ -2,11 +2,12 @@
 
 mod support;
 
+use std::num::NonZeroU64;
 use std::path::Path;
 
 use aiodb::io::sim::SimDevice;
 use aiodb::io::{Device, Disk};
-use aiodb::{Db, Durability, Error, IndexKind, Options, Step, Table};
+use aiodb::{Db, Durability, Error, IndexKind, Options, Step, Table, WriteOptions};
 use support::{KINDS, Mount, assert_get, assert_value, damage, open, scratch, segment_files, small, upkeep, value};
 
 /// Segments that a store keeps whatever it holds: tolerated garbage, the reserve, spare ones, the active one, and those
@@ -250,6 +251,109 @@ fn a_full_disk_on_the_simulator() {
         let found = table.get(&key(0)).expect("the key can be read");
         assert_value(found.as_deref(), Some(&value(1_000_000, 1000)), "after it was opened again");
     }
+}
+
+/// The record that names the parts of a value is small, and lies in one segment; the parts are what takes space.
+#[test]
+fn large_values_that_have_expired_give_their_space_back() {
+    for kind in KINDS {
+        let (device, directory) = (SimDevice::new(1), scratch());
+        device.set_real_directory(directory.path());
+        device.create_dir(Path::new("/store")).expect("the simulated disk has room");
+        let options = Options { segment_bytes: 64 << 10, background: false, ..Options::default() };
+        let open = || Db::open_on(device.clone(), "/store", options.clone()).expect("the store opens");
+        let db = open();
+        let table = db.create_table("t", kind).expect("a table can be made");
+        let length = |number: u64| 150_000 + number as usize * 1000;
+        let wanted = |number: u64| (number % 4 == 3).then(|| value(number, length(number)));
+        let expires_ms = device.wall_ms() + 100_000;
+        for number in 0..20 {
+            let expires_ms = if wanted(number).is_some() { None } else { NonZeroU64::new(expires_ms) };
+            let options = WriteOptions { durability: Some(Durability::None), expires_ms };
+            table.put_with(&key(number), &value(number, length(number)), options).expect("a put works");
+        }
+        db.checkpoint().expect("a checkpoint can be made");
+        let work = |db: &Db<SimDevice>| (0..200).for_each(|_| db.step(Step::Upkeep).expect("upkeep works"));
+        work(&db);
+        let before = device.used_bytes();
+        db.close().expect("a sound store can be closed");
+        drop((db, table));
+        let db = open();
+        device.advance_clock(200_000);
+        work(&db);
+        db.checkpoint().expect("a checkpoint can be made");
+        work(&db);
+        let after = device.used_bytes();
+        println!("{}: {before} bytes before, {after} after", kind.name());
+        // Of 3 MB, 0.8 MB have not expired; a third may be garbage, and some segments are kept.
+        assert!(after < before * 3 / 4, "{}: {before} bytes before, {after} after", kind.name());
+        let wrong = db.recount().expect("what is alive can be counted");
+        assert!(wrong.is_empty(), "{}: {}", kind.name(), wrong.join("; "));
+        let table = db.table("t").expect("the table is there");
+        for number in 0..20 {
+            let found = table.get(&key(number)).expect("a get works");
+            assert_value(found.as_deref(), wanted(number).as_deref(), &format!("{}: key {number}", kind.name()));
+        }
+    }
+}
+
+/// Until what a key now holds is in the ordered index itself, the record that it held before counts as alive.
+#[test]
+fn a_full_store_makes_room_of_what_is_dead() {
+    /// So long that five of them, each in a batch, leave nothing of a segment unused: none is worth emptying for less
+    /// than what is dead.
+    const VALUE_BYTES: usize = 203_000;
+    const SEGMENT_BYTES: u64 = 1 << 20;
+    const DEAD: u64 = 30;
+    for kind in KINDS {
+        for how in ["overwrites", "deletes"] {
+            let what = format!("{} after {how}", kind.name());
+            let (device, directory) = (SimDevice::new(1), scratch());
+            device.set_real_directory(directory.path());
+            device.create_dir(Path::new("/store")).expect("the simulated disk has room");
+            let options = Options { segment_bytes: SEGMENT_BYTES, background: false, ..Options::default() };
+            let db = Db::open_on(device.clone(), "/store", options).expect("a store can be made");
+            let table = db.create_table("t", kind).expect("a table can be made");
+            let put = |at: u64, number: u64| {
+                table.put_with(&key(at), &value(number, VALUE_BYTES), Durability::None)?;
+                db.step(Step::Write)
+            };
+            for number in 0..DEAD {
+                put(number, number).unwrap_or_else(|error| panic!("{what}: put {number}: {error}"));
+            }
+            db.checkpoint().expect("a checkpoint can be made");
+            device.set_capacity(Some(device.used_bytes() + 12 * SEGMENT_BYTES));
+            if how == "overwrites" {
+                for number in 0..DEAD {
+                    put(number, number + 1000).unwrap_or_else(|error| panic!("{what}: overwrite {number}: {error}"));
+                }
+            }
+            let full = (0..1000).find_map(|number| put(1000 + number, number).err());
+            assert!(full.as_ref().is_some_and(is_full), "{what}: the store gets full: {full:?}");
+            if how == "deletes" {
+                for number in 0..DEAD {
+                    let deleted = table.delete_with(&key(number), Durability::None);
+                    deleted.unwrap_or_else(|error| panic!("{what}: delete {number}: {error}"));
+                }
+            }
+            // A put is tried again while the store works.
+            for number in 0..DEAD / 2 {
+                let mut rounds = 0;
+                while let Err(error) = put(5000 + number, number) {
+                    rounds += 1;
+                    assert!(is_full(&error) && rounds < 100, "{what}: {number} puts had room, then: {error}");
+                    let worked = db.step(Step::Upkeep);
+                    assert!(worked.as_ref().err().is_none_or(is_full), "{what}: {worked:?}");
+                }
+            }
+            let report = db.verify(&mut |_, _| {}).expect("the store can be checked");
+            assert!(report.damage.is_empty(), "{what}: {:?}", report.damage);
+        }
+    }
+}
+
+fn is_full(error: &Error) -> bool {
+    matches!(error, Error::DiskFull { .. } | Error::Io { kind: std::io::ErrorKind::StorageFull, .. })
 }
 
 #[test]

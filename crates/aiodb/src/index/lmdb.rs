@@ -6,16 +6,15 @@
 
 pub(crate) mod codec;
 mod copy;
+pub(crate) mod counters;
+mod ranges;
 
-use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use codec::{
-    RANGE_PREFIX, decode_range, decode_stack, encode_key, encode_range, encode_stack, prefix_key, prefixed, range_key,
-    table_of,
-};
+use codec::{decode_stack, encode_key, range_key, table_of};
+use counters::{Accounting, COUNT_PREFIX, Counts};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RwTxn};
 
@@ -25,9 +24,7 @@ use super::stack::{Displaced, Entry, Stack};
 use super::tail::{Frozen, KeyRange, Reached, Stacks, Tail};
 use crate::checksum::crc32c;
 use crate::log::Position;
-use crate::log::place::footprint;
 use crate::log::segment::{put, u32_at, u64_at};
-use crate::planted::{self, Bug};
 use crate::snapshot::{Snapshots, View};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
@@ -37,8 +34,7 @@ use crate::{Error, Result};
 pub(crate) const FIRST_TABLE_ID: u32 = 16;
 
 const POSITION_KEY: [u8; 4] = 0u32.to_be_bytes();
-const SEGMENT_PREFIX: [u8; 4] = 1u32.to_be_bytes();
-const COUNT_PREFIX: [u8; 4] = 2u32.to_be_bytes();
+const PURGED_KEY: [u8; 4] = 5u32.to_be_bytes();
 
 const POSITION_VALUE_BYTES: usize = 64;
 
@@ -51,18 +47,6 @@ const PAGE_BYTES: u64 = 4096;
 const INITIAL_MAP_BYTES: usize = 1 << 30;
 const MAX_READERS: u32 = 4096;
 
-/// Changes of live bytes and live records, by segment.
-pub(crate) type LiveChanges = BTreeMap<u32, (i64, i64)>;
-
-/// Keys by table.
-type Counts = BTreeMap<u32, i64>;
-
-/// What a transaction changes besides keys.
-type Counters<'a> = (&'a mut LiveChanges, &'a mut Counts);
-
-/// What a commit tells its caller about each entry that died: its table and itself.
-pub(crate) type Died<'a> = &'a mut dyn FnMut(u32, &Entry);
-
 /// The environment of all `lmdb` tables.
 pub(crate) struct LmdbIndex {
     /// Read for the time of a transaction, written while the map grows; `None` once the index is closed.
@@ -74,7 +58,7 @@ pub(crate) struct LmdbIndex {
     pub(crate) ranges: Ranges,
     snapshots: Arc<Snapshots>,
     /// Keys in LMDB, by table.
-    counts: Mutex<BTreeMap<u32, i64>>,
+    counts: Mutex<Counts>,
     /// Everything before this sequence is in LMDB, as far as this process knows.
     covered: AtomicU64,
     /// Which range delete is being carried out, and how far.
@@ -133,12 +117,6 @@ impl LmdbIndex {
         self.tail.insert(&key, entry, displaced, |displaced| self.keep(&key, displaced))
     }
 
-    /// Publishes a range delete.
-    pub(crate) fn insert_range(&self, table: u32, start: &[u8], end: &[u8], sequence: u64) {
-        let end = if end.is_empty() { (table + 1).to_be_bytes().to_vec() } else { prefix_key(table, end) };
-        self.ranges.insert(RangeDelete { start: prefix_key(table, start).into(), end: end.into(), sequence });
-    }
-
     /// Whether a record of the key's value is at this place.
     pub(crate) fn is_current(&self, table: u32, key: &[u8], location: Location) -> Result<bool> {
         Ok(self.lookup(table, key, &View::LATEST)?.at_place(location).is_some())
@@ -159,26 +137,23 @@ impl LmdbIndex {
         Ok(self.tail.replace(&key, (&stack, current), entry, displaced, |displaced| self.keep(&key, displaced)))
     }
 
-    /// Commits a frozen tail durably in bounded transactions; the last one records the covered position. `died` is told
-    /// of every entry that was displaced. After an error the same tail can be committed further.
-    pub(crate) fn commit(&self, frozen: &mut Frozen, died: Died<'_>) -> Result<()> {
+    /// Commits a frozen tail durably in bounded transactions; the last one records the covered position. After
+    /// an error the same tail can be committed further.
+    pub(crate) fn commit(&self, frozen: &mut Frozen, accounting: &Accounting<'_>) -> Result<()> {
         let stacks = Arc::clone(&frozen.stacks);
         let mut rest = stacks.iter().skip(frozen.committed).peekable();
         loop {
             let part: Vec<_> = rest.by_ref().take(KEYS_PER_TRANSACTION).collect();
             let last = rest.peek().is_none();
-            let mut dead = Vec::new();
-            self.transact(|txn, changes, counts| {
-                dead.clear();
+            self.transact(accounting, |txn, changes| {
                 for &(key, stack) in &part {
                     let (kept, displaced) = self.apply(txn, key, stack)?;
-                    self.store(txn, key, &kept, (changes, counts))?;
-                    dead.extend(displaced.into_iter().map(|(entry, _)| (table_of(key), entry)));
+                    self.store(txn, key, &kept, changes)?;
+                    changes.died(key, displaced.into_iter().map(|(entry, _)| entry));
                 }
                 if last { self.seal(txn, frozen) } else { Ok(()) }
             })?;
             frozen.committed += part.len();
-            dead.drain(..).for_each(|(table, entry)| died(table, &entry));
             if last {
                 self.covered.store(frozen.next_sequence, Ordering::Release);
                 return Ok(());
@@ -191,74 +166,31 @@ impl LmdbIndex {
         self.covered.load(Ordering::Acquire)
     }
 
-    /// The oldest range delete, if it is covered and no snapshot looks behind it. Until it is carried out, entries may refer
-    /// to places that nobody needs any more.
-    pub(crate) fn due_range(&self) -> Option<RangeDelete> {
-        let is_due =
-            |range: &RangeDelete| range.sequence < self.covered() && range.sequence <= self.snapshots.oldest().0;
-        self.ranges.oldest().filter(is_due)
-    }
-
-    /// Carries out a bounded part of the oldest range delete, if no snapshot looks behind it. True if there may be more
-    /// to do.
-    pub(crate) fn carry_out_ranges(&self, died: Died<'_>) -> Result<bool> {
-        let Some(range) = self.due_range() else { return Ok(false) };
-        let mut carried_to = self.carried_to.lock().expect("no code panics while it carries out a range delete");
-        let from = if carried_to.0 == range.sequence { std::mem::take(&mut carried_to.1) } else { Vec::new() };
-        let mut dead = Vec::new();
-        let mut reached = None;
-        self.transact(|txn, changes, counts| {
-            dead.clear();
-            let start = if from.is_empty() { Bound::Included(&*range.start) } else { Bound::Excluded(&from[..]) };
-            let mut keys: Vec<(Box<[u8]>, Stack)> = Vec::new();
-            for item in self.database.range(txn, &(start, Bound::Excluded(&*range.end)))?.take(KEYS_PER_TRANSACTION) {
-                let (key, value) = item?;
-                keys.push((key.into(), decode_stack(value).unwrap_or_default()));
-            }
-            reached = (keys.len() == KEYS_PER_TRANSACTION).then(|| keys.last().expect("there are some").0.to_vec());
-            for (key, mut stack) in keys {
-                let mut displaced = Displaced::new();
-                stack.cut(range.sequence, &mut displaced);
-                if !displaced.is_empty() {
-                    self.snapshots.keep(&key, &displaced);
-                    self.store(txn, &key, &stack, (changes, counts))?;
-                    dead.extend(displaced.into_iter().map(|(entry, _)| (table_of(&key), entry)));
-                }
-            }
-            if reached.is_none() { self.database.delete(txn, &range_key(&range)).map(drop) } else { Ok(()) }
-        })?;
-        dead.drain(..).for_each(|(table, entry)| died(table, &entry));
-        match reached {
-            Some(key) => *carried_to = (range.sequence, key),
-            None => self.ranges.forget(|known| known.sequence == range.sequence),
-        }
-        Ok(true)
-    }
-
-    /// Deletes up to a transaction's worth of a dropped table's keys; true when none is left.
-    pub(crate) fn purge(&self, table: u32, died: Died<'_>) -> Result<bool> {
+    /// Deletes up to a transaction's worth of a dropped table's keys; true when none is left. `durable` is the last batch
+    /// that is durable, that of the drop or a later one.
+    pub(crate) fn purge(&self, table: u32, durable: u64, died: &dyn Fn(u32, &Entry)) -> Result<bool> {
         let of_table = |range: &RangeDelete| table_of(&range.start) == table;
         let ranges: Vec<_> = self.ranges.all().into_iter().filter(of_table).collect();
-        let mut dead = Vec::new();
         let mut done = false;
-        self.transact(|txn, changes, counts| {
-            dead.clear();
+        // What is counted of its chunks is forgotten as a whole.
+        let accounting = Accounting { chunks_of: &|_| Vec::new(), died };
+        self.transact(&accounting, |txn, changes| {
             let mut keys: Vec<Box<[u8]>> = Vec::new();
             for item in self.database.prefix_iter(txn, &table.to_be_bytes())?.take(KEYS_PER_TRANSACTION) {
                 let (key, value) = item?;
                 keys.push(key.into());
-                dead.extend(decode_stack(value).unwrap_or_default().entries().iter().copied());
+                changes.died(key, decode_stack(value).unwrap_or_default().entries().iter().copied());
             }
             for key in &keys {
-                self.store(txn, key, &Stack::default(), (changes, counts))?;
+                self.store(txn, key, &Stack::default(), changes)?;
             }
             for range in &ranges {
                 self.database.delete(txn, &range_key(range))?;
             }
+            self.database.put(txn, &PURGED_KEY, &durable.to_le_bytes())?;
             done = keys.len() < KEYS_PER_TRANSACTION;
-            Ok(())
+            if done { self.forget_chunks(txn, table) } else { Ok(()) }
         })?;
-        dead.drain(..).for_each(|entry| died(table, &entry));
         self.ranges.forget(of_table);
         Ok(done)
     }
@@ -316,21 +248,13 @@ impl LmdbIndex {
         })
     }
 
-    /// Live bytes and records that the committed entries have in each segment.
-    pub(crate) fn live(&self) -> Result<LiveChanges> {
-        self.load_prefix(SEGMENT_PREFIX, |value| (u64_at(value, 0) as i64, u64_at(value, 8) as i64))
-    }
-
-    /// The tables that have committed entries.
-    pub(crate) fn tables(&self) -> Vec<u32> {
-        let counts = self.counts.lock().expect("no code panics while it holds the counts");
-        counts.iter().filter(|(_, count)| **count > 0).map(|(table, _)| *table).collect()
-    }
-
-    /// Committed keys of a table.
-    pub(crate) fn count(&self, table: u32) -> u64 {
-        let counts = self.counts.lock().expect("no code panics while it holds the counts");
-        counts.get(&table).map_or(0, |&count| count.max(0) as u64)
+    /// The last batch that was durable when something in here came of it: a log that ends before it has lost its end.
+    pub(crate) fn last_durable_batch(&self) -> Result<u64> {
+        let covered = self.position()?.map_or(0, |position| position.batch);
+        let env = self.env();
+        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(|e| self.failed(&e))?;
+        let purged = self.database.get(&txn, &PURGED_KEY).map_err(|e| self.failed(&e))?;
+        Ok(purged.filter(|bytes| bytes.len() == 8).map_or(0, |bytes| u64_at(bytes, 0)).max(covered))
     }
 
     /// Bytes of the environment's file.
@@ -404,10 +328,15 @@ impl LmdbIndex {
         Ok(reached)
     }
 
+    /// What a transaction finds of a key; nothing in an entry of the wrong length.
+    fn committed_in(&self, txn: &RwTxn<'_>, key: &[u8]) -> heed::Result<Option<Stack>> {
+        Ok(self.database.get(txn, key)?.map(|value| decode_stack(value).unwrap_or_default()))
+    }
+
     /// What a key's records are with those of the tail, and which ones count no more.
     fn apply(&self, txn: &RwTxn<'_>, key: &[u8], tail: &Stack) -> heed::Result<(Stack, Displaced)> {
         let mut displaced = Displaced::new();
-        let mut stack = self.database.get(txn, key)?.and_then(decode_stack).unwrap_or_default();
+        let mut stack = self.committed_in(txn, key)?.unwrap_or_default();
         for entry in tail.entries() {
             if stack.entries().contains(entry) {
                 // A replay has published what is here already, and counted it a second time.
@@ -435,84 +364,10 @@ impl LmdbIndex {
         displaced.iter().map(until).collect()
     }
 
-    /// Stores what a key's records are, and counts the difference.
-    fn store(&self, txn: &mut RwTxn<'_>, key: &[u8], stack: &Stack, counters: Counters<'_>) -> heed::Result<()> {
-        let (changes, counts) = counters;
-        let old = self.database.get(txn, key)?.map(|value| decode_stack(value).unwrap_or_default());
-        let count = counts.entry(table_of(key)).or_default();
-        *count += i64::from(!stack.is_empty()) - i64::from(old.is_some());
-        let is_new = old.is_none();
-        old.unwrap_or_default().entries().iter().for_each(|entry| add(changes, entry.location, -1));
-        stack.entries().iter().for_each(|entry| add(changes, entry.location, 1));
-        match stack.is_empty() {
-            true if is_new => Ok(()),
-            true => self.database.delete(txn, key).map(drop),
-            false => self.database.put(txn, key, &encode_stack(stack)),
-        }
-    }
-
     /// Records that everything up to the tail's position is in LMDB.
     fn seal(&self, txn: &mut RwTxn<'_>, frozen: &Frozen) -> heed::Result<()> {
-        let written =
-            |range: &&RangeDelete| range.sequence < frozen.next_sequence && !planted::is_on(Bug::RangeDeleteForgotten);
-        for range in self.ranges.all().iter().filter(written) {
-            self.database.put(txn, &range_key(range), &encode_range(range))?;
-        }
+        self.store_ranges(txn, frozen.next_sequence)?;
         self.database.put(txn, &POSITION_KEY, &self.encode_position(&frozen.position))
-    }
-
-    fn load_ranges(&self) -> Result<()> {
-        let env = self.env();
-        let failed = |e: heed::Error| self.failed(&e);
-        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(failed)?;
-        for item in self.database.prefix_iter(&txn, &RANGE_PREFIX).map_err(failed)? {
-            let (key, value) = item.map_err(failed)?;
-            self.ranges.insert(decode_range(key, value).ok_or_else(|| self.bad_entry())?);
-        }
-        Ok(())
-    }
-
-    /// Runs `work` in a transaction, again after growing the map when it was full, and keeps the live counters in the
-    /// same transaction.
-    fn transact(
-        &self,
-        mut work: impl FnMut(&mut RwTxn<'_>, &mut LiveChanges, &mut Counts) -> heed::Result<()>,
-    ) -> Result<()> {
-        loop {
-            let mut counts = self.counts.lock().expect("no code panics while it holds the counts").clone();
-            let outcome = self.try_transact(self.env().as_ref().ok_or(Error::Closed)?, &mut work, &mut counts);
-            match outcome {
-                Ok(()) => {
-                    *self.counts.lock().expect("no code panics while it holds the counts") = counts;
-                    return Ok(());
-                }
-                Err(heed::Error::Mdb(MdbError::MapFull)) => self.grow()?,
-                Err(error) => return Err(self.failed(&error)),
-            }
-        }
-    }
-
-    fn try_transact(
-        &self,
-        env: &Env,
-        work: &mut impl FnMut(&mut RwTxn<'_>, &mut LiveChanges, &mut Counts) -> heed::Result<()>,
-        counts: &mut Counts,
-    ) -> heed::Result<()> {
-        let mut txn = env.write_txn()?;
-        let mut changes = LiveChanges::new();
-        work(&mut txn, &mut changes, counts)?;
-        for (segment, (bytes, records)) in changes {
-            let key = prefixed(SEGMENT_PREFIX, segment);
-            let old = self.database.get(&txn, &key)?.map_or((0, 0), |v| (u64_at(v, 0) as i64, u64_at(v, 8) as i64));
-            let mut value = [0; 16];
-            put(&mut value, 0, &(old.0 + bytes).to_le_bytes());
-            put(&mut value, 8, &(old.1 + records).to_le_bytes());
-            self.database.put(&mut txn, &key, &value)?;
-        }
-        for (table, count) in counts.iter() {
-            self.database.put(&mut txn, &prefixed(COUNT_PREFIX, *table), &count.to_le_bytes())?;
-        }
-        txn.commit()
     }
 
     fn grow(&self) -> Result<()> {
@@ -530,20 +385,6 @@ impl LmdbIndex {
 
     fn env(&self) -> RwLockReadGuard<'_, Option<Env>> {
         self.env.read().expect("no code panics while it holds the environment")
-    }
-
-    fn load_prefix<T>(&self, prefix: [u8; 4], decode: impl Fn(&[u8]) -> T) -> Result<BTreeMap<u32, T>> {
-        let env = self.env();
-        let failed = |e: heed::Error| self.failed(&e);
-        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(failed)?;
-        let mut out = BTreeMap::new();
-        for item in self.database.prefix_iter(&txn, &prefix).map_err(failed)? {
-            let (key, value) = item.map_err(failed)?;
-            if key.len() == 8 && value.len() >= 8 {
-                out.insert(u32::from_be_bytes([key[4], key[5], key[6], key[7]]), decode(value));
-            }
-        }
-        Ok(out)
     }
 
     fn encode_position(&self, position: &Position) -> [u8; POSITION_VALUE_BYTES] {
@@ -604,12 +445,6 @@ fn index_error(path: &Path, error: &heed::Error) -> Error {
     }
     Error::Index { path: path.to_path_buf(), reason: error.to_string() }
 }
-fn add(changes: &mut LiveChanges, location: Location, sign: i64) {
-    let change = changes.entry(location.segment).or_default();
-    change.0 += sign * footprint(location.length);
-    change.1 += sign;
-}
-
 /// Whether next to nothing is free on the file system of a path.
 fn is_full(path: &Path) -> bool {
     const NEXT_TO_NOTHING_BYTES: u64 = 1 << 20;

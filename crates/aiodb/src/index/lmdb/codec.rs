@@ -14,6 +14,9 @@ use crate::log::segment::{put, u32_at, u64_at};
 /// What the keys of range deletes begin with.
 pub(super) const RANGE_PREFIX: [u8; 4] = 3u32.to_be_bytes();
 
+/// What the keys of counts of chunks begin with.
+pub(super) const CHUNK_PREFIX: [u8; 4] = 4u32.to_be_bytes();
+
 /// Keys up to this length are kept whole; LMDB's limit is 511 bytes with the table's id.
 pub(crate) const MAX_WHOLE_KEY_BYTES: usize = 479;
 /// Of a longer key this much is kept before its digest, so that order is kept as far as it goes. No whole key is as long
@@ -103,6 +106,32 @@ fn decode_entry(bytes: &[u8]) -> Option<Entry> {
     };
     let separate = (shape & SHAPE_SEPARATE != 0).then(|| u32_at(bytes, 20));
     Some(Entry { kind, sequence: u64_at(bytes, 0), location, separate, form })
+}
+
+/// The key that counts the chunks which a table's entries name in a segment.
+pub(super) fn chunk_key(table: u32, segment: u32) -> [u8; 12] {
+    let mut key = [0; 12];
+    put(&mut key, 0, &CHUNK_PREFIX);
+    put(&mut key, 4, &table.to_be_bytes());
+    put(&mut key, 8, &segment.to_be_bytes());
+    key
+}
+
+pub(super) fn table_and_segment_of(chunk_key: &[u8]) -> Option<(u32, u32)> {
+    let (table, segment) = chunk_key.get(4..12)?.split_first_chunk()?;
+    Some((u32::from_be_bytes(*table), u32::from_be_bytes(segment.try_into().ok()?)))
+}
+
+/// A life of a segment, and the bytes of chunks in it.
+pub(super) fn encode_chunk_count(life: u64, bytes: i64) -> [u8; 16] {
+    let mut out = [0; 16];
+    put(&mut out, 0, &life.to_le_bytes());
+    put(&mut out, 8, &bytes.to_le_bytes());
+    out
+}
+
+pub(super) fn decode_chunk_count(value: &[u8]) -> Option<(u64, i64)> {
+    (value.len() == 16).then(|| (u64_at(value, 0), u64_at(value, 8) as i64))
 }
 
 pub(super) fn range_key(range: &RangeDelete) -> [u8; 12] {

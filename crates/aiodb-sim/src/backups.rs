@@ -1,0 +1,121 @@
+//! Restore points made during a run, and the stores that come of them.
+
+use std::path::Path;
+
+use aiodb::io::Device;
+use aiodb::io::sim::SimDevice;
+use aiodb::{BackupOptions, Db, Error, Repository};
+
+use crate::model::{Cell, Contents, Found, Moments};
+use crate::run::{ROOT, Run, Violation, cell, table_name};
+use crate::workload::key_bytes;
+
+/// Where backups go.
+const REPOSITORY: &str = "/backup";
+
+/// Restore points that are remembered.
+const MOST_POINTS: usize = 3;
+
+/// A restore point, and what a store made from it must hold.
+pub(crate) struct Point {
+    number: u64,
+    contents: Contents,
+    moments: Moments,
+}
+
+impl Run<'_> {
+    /// Makes a restore point.
+    pub(crate) fn back_up(&mut self) -> Result<(), Violation> {
+        let from_ms = self.device.wall_ms();
+        let outcome = self
+            .device
+            .create_dir(Path::new(REPOSITORY))
+            .map_err(|e| Error::Io { action: "create", path: REPOSITORY.into(), kind: e.kind(), reason: e.to_string() })
+            .and_then(|()| {
+                let device = self.device.clone();
+                self.db().backup_on(device, REPOSITORY, &BackupOptions::default(), &mut |_, _| {})
+            });
+        match outcome {
+            Ok(report) if !self.device.has_crashed() => {
+                let (contents, moments) = (self.model.current().clone(), self.moments(from_ms));
+                self.points.push(Point { number: report.point.number, contents, moments });
+                if self.points.len() > MOST_POINTS {
+                    self.points.remove(0);
+                }
+                self.report.backups += 1;
+                Ok(())
+            }
+            Err(Error::DestinationFull { .. }) if self.allowed.full => Ok(()),
+            Err(error) if self.allowed.damage && is_lost_repository(&error) => Ok(()),
+            // A store that refuses writes has no checkpoint to back up.
+            outcome => self.unexpected("a backup", outcome.map(drop)),
+        }
+    }
+
+    /// Makes a store on another machine from a restore point, and compares what it holds.
+    pub(crate) fn restore(&mut self, number: usize) -> Result<(), Violation> {
+        if self.points.is_empty() {
+            return Ok(());
+        }
+        let point = &self.points[number % self.points.len()];
+        let target = SimDevice::with_block_bytes(self.script.seed, self.script.setup.block_bytes);
+        target.set_wall_clock(self.device.wall_ms() as i64 - target.wall_ms() as i64);
+        let restored = self.restored(point.number, &target);
+        if self.device.has_crashed() {
+            return Ok(());
+        }
+        let found = match restored {
+            Ok(found) => found,
+            Err(error) if self.allowed.damage && is_lost_repository(&error) => return Ok(()),
+            Err(error) => return self.unexpected("a restore", Err(error)),
+        };
+        // Time has passed there.
+        let moments = (point.moments.0, self.moments(0).1.max(target.wall_ms()));
+        let point = &self.points[number % self.points.len()];
+        for (table, (found, wanted)) in found.iter().zip(&point.contents).enumerate() {
+            let (Some(found), Some(wanted)) = (found, wanted) else {
+                if found.is_some() == wanted.is_some() {
+                    continue;
+                }
+                return Err(format!("a restored store has table {table} or lacks it, other than its restore point"));
+            };
+            for (key, (found, held)) in found.iter().zip(wanted).enumerate() {
+                if !held.shows(*found, moments) && !held.shows(*found, point.moments) {
+                    let wanted = held.at(moments.1);
+                    return Err(format!(
+                        "a restored store has {found:x?} at key {key} of table {table}, not {wanted:x?}"
+                    ));
+                }
+            }
+        }
+        self.report.restores += 1;
+        Ok(())
+    }
+
+    fn restored(&self, point: u64, target: &SimDevice) -> aiodb::Result<Found> {
+        let created = target.create_dir(Path::new(ROOT));
+        created.expect("a machine without faults makes a directory");
+        let repository = Repository::open_on(self.device.clone(), REPOSITORY)?;
+        repository.restore_on(Some(point), target.clone(), ROOT, &mut |_, _| {})?;
+        let db = Db::open_on(target.clone(), ROOT, self.options(false))?;
+        (0..self.script.setup.tables.len())
+            .map(|table| {
+                let Ok(table) = db.table(&table_name(table)) else { return Ok(None) };
+                let keys = 0..self.script.setup.keys;
+                let cells = keys.map(|key| table.get(&key_bytes(key)).map(|value| cell(value.as_deref())));
+                cells.collect::<aiodb::Result<Vec<Cell>>>().map(Some)
+            })
+            .collect()
+    }
+}
+
+/// What a repository reports whose own files a damaged medium has lost.
+fn is_lost_repository(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::NotARepository { .. }
+            | Error::OtherStore { .. }
+            | Error::NoRestorePoint { .. }
+            | Error::NewerVersion { .. }
+    )
+}

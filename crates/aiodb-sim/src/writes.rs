@@ -1,0 +1,281 @@
+//! What changes the contents, and how each outcome is taken into the model.
+
+use std::num::NonZeroU64;
+
+use aiodb::io::Device;
+use aiodb::io::sim::SimDevice;
+use aiodb::{Batch, Condition, Durability, Error, WriteOptions};
+
+use crate::model::{Effect, Held};
+use crate::run::{Run, Violation};
+use crate::script::{Require, Value, Write};
+use crate::workload::key_bytes;
+
+/// Bounds of a range delete are at most this long.
+const MAX_BOUND_BYTES: usize = 440;
+
+impl Run<'_> {
+    /// Writes a group, if what it requires is there.
+    pub(crate) fn write_batch(
+        &mut self,
+        requirements: &[(usize, usize, Require)],
+        writes: &[(usize, usize, Write)],
+        durability: Durability,
+    ) -> Result<(), Violation> {
+        let from_ms = self.device.wall_ms();
+        let effects = writes.iter().flat_map(|write| self.effects(*write, from_ms)).collect();
+        let tables: Vec<usize> = writes.iter().map(|(table, ..)| *table).collect();
+        let required: Vec<usize> = requirements.iter().map(|(table, ..)| *table).collect();
+        let wanted: Vec<Option<Vec<u8>>> = requirements
+            .iter()
+            .map(|(table, key, require)| match require {
+                Require::Current => self.model.held(*table, *key).and_then(|held| held.bytes_at(from_ms)),
+                Require::Other(value) => Some(value.bytes()),
+                Require::Absent | Require::Present => None,
+            })
+            .collect();
+        let conditions: Vec<Condition<'_>> = requirements
+            .iter()
+            .zip(&wanted)
+            .map(|((_, _, require), wanted)| match (require, wanted) {
+                (Require::Present, _) => Condition::Present,
+                (_, Some(value)) => Condition::Equals(value),
+                (_, None) => Condition::Absent,
+            })
+            .collect();
+        let outcome = self.batch(requirements, &conditions, writes, from_ms).and_then(|batch| {
+            let written = self.db().write_with(&batch, durability);
+            match written {
+                Ok(_) => Ok(true),
+                Err(Error::ConditionFailed { .. }) => Ok(false),
+                Err(error) => Err(error),
+            }
+        });
+        let (from_ms, to_ms) = self.moments(from_ms);
+        let holds = |now_ms: u64| {
+            requirements.iter().zip(&conditions).all(|((table, key, _), condition)| {
+                let bytes = self.model.held(*table, *key).and_then(|held| held.bytes_at(now_ms));
+                match condition {
+                    Condition::Absent => bytes.is_none(),
+                    Condition::Present => bytes.is_some(),
+                    Condition::Equals(value) => bytes.as_deref() == Some(*value),
+                }
+            })
+        };
+        let (at_first, at_last) = (holds(from_ms), holds(to_ms));
+        let tables: Vec<usize> = tables.into_iter().chain(required).collect();
+        self.conditional(&tables, effects, durability, (at_first || at_last, at_first && at_last), outcome)
+    }
+
+    /// What comes of a conditional write. `may` says whether its conditions may have held, `must` whether they did.
+    fn conditional(
+        &mut self,
+        tables: &[usize],
+        effects: Vec<Effect>,
+        durability: Durability,
+        (may, must): (bool, bool),
+        outcome: aiodb::Result<bool>,
+    ) -> Result<(), Violation> {
+        let exist = tables.iter().all(|table| self.model.exists(*table));
+        match outcome {
+            Ok(false) if self.device.has_crashed() => Ok(()),
+            Ok(false) if exist && !must => Ok(()),
+            Ok(false) => Err("a write was refused whose conditions hold".into()),
+            Ok(true) if !may && !self.device.has_crashed() => {
+                Err("a write was made whose conditions do not hold".into())
+            }
+            other => {
+                let effects = if may { effects } else { Vec::new() };
+                self.write_to(tables, effects, durability, |_| other.map(drop))
+            }
+        }
+    }
+
+    /// Stores a value, or deletes, if a key holds what is required.
+    pub(crate) fn set_if(
+        &mut self,
+        (table, key): (usize, usize),
+        require: Require,
+        new: Option<Value>,
+        durability: Durability,
+    ) -> Result<(), Violation> {
+        let from_ms = self.device.wall_ms();
+        let held = self.model.held(table, key).cloned().unwrap_or_default();
+        let expected = match require {
+            Require::Current => held.bytes_at(from_ms),
+            Require::Other(value) => Some(value.bytes()),
+            Require::Absent | Require::Present => None,
+        };
+        let new = new.map(Value::bytes);
+        let effect = new.as_deref().map_or_else(Held::default, |value| Held::put(value.into(), None));
+        let outcome = self.table(table).and_then(|handle| {
+            handle.compare_and_set_with(&key_bytes(key), expected.as_deref(), new.as_deref(), durability)
+        });
+        let (from_ms, to_ms) = self.moments(from_ms);
+        let (at_first, at_last) = (held.bytes_at(from_ms) == expected, held.bytes_at(to_ms) == expected);
+        let holds = (at_first || at_last, at_first && at_last);
+        self.conditional(&[table], vec![Effect::Set(table, key, effect)], durability, holds, outcome)
+    }
+
+    /// What a write of a group does to the contents.
+    fn effects(&mut self, (table, key, write): (usize, usize, Write), from_ms: u64) -> Vec<Effect> {
+        let set = |held| vec![Effect::Set(table, key, held)];
+        match write {
+            Write::Put(value) => set(Held::put(value.bytes().into(), None)),
+            Write::PutFor(value, ms) => {
+                self.estimated[table] = true;
+                set(Held::put(value.bytes().into(), Some(from_ms + ms)))
+            }
+            Write::Delete => set(Held::default()),
+            Write::DeleteRange(other) => {
+                self.estimated[table] = true;
+                self.effects_of_range(table, &bounds(key, other))
+            }
+            Write::Merge(operand) => {
+                self.estimated[table] = true;
+                vec![Effect::Merge(table, key, operand.bytes().into())]
+            }
+        }
+    }
+
+    fn batch(
+        &self,
+        requirements: &[(usize, usize, Require)],
+        conditions: &[Condition<'_>],
+        writes: &[(usize, usize, Write)],
+        from_ms: u64,
+    ) -> aiodb::Result<Batch<SimDevice>> {
+        let mut batch = Batch::new();
+        for ((table, key, _), condition) in requirements.iter().zip(conditions) {
+            batch.require(&self.table(*table)?, &key_bytes(*key), *condition)?;
+        }
+        for (table, number, write) in writes {
+            let (table, key) = (self.table(*table)?, key_bytes(*number));
+            match write {
+                Write::Put(value) => batch.put(&table, &key, &value.bytes())?,
+                Write::PutFor(value, ms) => {
+                    let until_ms = NonZeroU64::new(from_ms + ms).expect("it is later than 1970");
+                    batch.put_until(&table, &key, &value.bytes(), until_ms)?
+                }
+                Write::Delete => batch.delete(&table, &key)?,
+                Write::DeleteRange(other) => {
+                    let [start, end] = bounds(*number, *other);
+                    batch.delete_range(&table, &start, &end)?
+                }
+                Write::Merge(operand) => batch.merge(&table, &key, &operand.bytes())?,
+            };
+        }
+        Ok(batch)
+    }
+
+    /// Puts a value that expires.
+    pub(crate) fn put_for(
+        &mut self,
+        table: usize,
+        key: usize,
+        value: Value,
+        durability: Durability,
+        ms: u64,
+    ) -> Result<(), Violation> {
+        self.estimated[table] = true;
+        let (bytes, until_ms) = (value.bytes(), self.device.wall_ms() + ms);
+        let effects = vec![Effect::Set(table, key, Held::put(bytes.as_slice().into(), Some(until_ms)))];
+        let options = WriteOptions { durability: Some(durability), expires_ms: NonZeroU64::new(until_ms) };
+        let key = key_bytes(key);
+        self.write(effects, durability, |run| run.table(table)?.put_with(&key, &bytes, options).map(drop))
+    }
+
+    /// Deletes what lies from one key to before the other.
+    pub(crate) fn delete_range(
+        &mut self,
+        table: usize,
+        durability: Durability,
+        first: usize,
+        second: usize,
+    ) -> Result<(), Violation> {
+        self.estimated[table] = true;
+        let [start, end] = bounds(first, second);
+        let effects = self.effects_of_range(table, &[start.clone(), end.clone()]);
+        let delete = |run: &mut Self| run.table(table)?.delete_range_with(&start, &end, durability).map(drop);
+        self.write_to(&[table], effects, durability, delete)
+    }
+
+    fn effects_of_range(&self, table: usize, [start, end]: &[Vec<u8>; 2]) -> Vec<Effect> {
+        let keys = (0..self.script.setup.keys).filter(|key| (start..end).contains(&&key_bytes(*key)));
+        keys.map(|key| Effect::Set(table, key, Held::default())).collect()
+    }
+
+    /// A change of the contents: acknowledged, refused, or of unknown outcome.
+    pub(crate) fn write(
+        &mut self,
+        effects: Vec<Effect>,
+        durability: Durability,
+        write: impl FnOnce(&mut Self) -> aiodb::Result<()>,
+    ) -> Result<(), Violation> {
+        let table = |effect: &Effect| match effect {
+            Effect::Set(table, ..) | Effect::Merge(table, ..) | Effect::Drop(table) | Effect::Truncate(table) => {
+                Some(*table)
+            }
+            Effect::Create(_) => None,
+        };
+        let tables: Vec<usize> = effects.iter().filter_map(table).collect();
+        self.write_to(&tables, effects, durability, write)
+    }
+
+    /// Like [`Run::write`], to tables that must exist.
+    pub(crate) fn write_to(
+        &mut self,
+        tables: &[usize],
+        effects: Vec<Effect>,
+        durability: Durability,
+        write: impl FnOnce(&mut Self) -> aiodb::Result<()>,
+    ) -> Result<(), Violation> {
+        let tables_exist = tables.iter().all(|table| self.model.exists(*table));
+        let outcome = write(self);
+        if self.device.has_crashed() {
+            // The process may have died in the middle of the call, whatever it would have returned.
+            if tables_exist {
+                self.model.attempt(effects);
+            }
+            return Ok(());
+        }
+        match outcome {
+            Ok(()) if !tables_exist => Err("a write to a table that does not exist was acknowledged".into()),
+            Ok(()) => {
+                self.model.acknowledge(effects.clone(), durability, self.device.clock_ms());
+                self.clients_see(&effects);
+                Ok(())
+            }
+            Err(Error::NoSuchTable { .. }) if !tables_exist => Ok(()),
+            Err(Error::BatchTooLarge { .. }) => Ok(()),
+            Err(Error::Io { .. }) if self.allowed.errors => {
+                self.find_out(effects);
+                Ok(())
+            }
+            Err(error) => self.unexpected("a write", Err(error)),
+        }
+    }
+
+    /// After a failed call: whether the store goes on, or refuses writes because it cannot know what has happened.
+    pub(crate) fn find_out(&mut self, effects: Vec<Effect>) {
+        let goes_on = self.db().sync().is_ok();
+        if self.device.has_crashed() {
+            self.model.attempt(effects);
+        } else if goes_on {
+            // What was refused has not happened.
+            self.model.everything_is_durable();
+        } else {
+            self.model.attempt(effects);
+            self.failed = Some(0);
+        }
+    }
+}
+
+/// The bounds of a range delete from one key to another, whichever is first.
+fn bounds(first: usize, second: usize) -> [Vec<u8>; 2] {
+    let mut bounds = [key_bytes(first), key_bytes(second)];
+    // The index does not keep longer ones whole.
+    bounds.iter_mut().for_each(|bound| bound.truncate(MAX_BOUND_BYTES));
+    bounds.sort();
+    bounds
+}

@@ -1,0 +1,233 @@
+//! What the index counts beside its entries: in the transactions that change them, so that both agree after every crash.
+//!
+//! A count of chunks belongs to one life of their segment: what could not be counted off, because a list of chunks was
+//! unreadable, is forgotten with the life.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use heed::{Env, MdbError, RwTxn};
+
+use super::LmdbIndex;
+use super::codec::{
+    CHUNK_PREFIX, chunk_key, decode_chunk_count, encode_chunk_count, encode_stack, prefixed, table_and_segment_of,
+    table_of,
+};
+use crate::index::stack::{Entry, Stack};
+use crate::log::place::footprint;
+use crate::log::segment::{put, u64_at};
+use crate::{Error, Result};
+
+const SEGMENT_PREFIX: [u8; 4] = 1u32.to_be_bytes();
+pub(super) const COUNT_PREFIX: [u8; 4] = 2u32.to_be_bytes();
+
+/// Changes of live bytes and live records, by segment.
+pub(crate) type LiveChanges = BTreeMap<u32, (i64, i64)>;
+
+/// Keys by table.
+pub(super) type Counts = BTreeMap<u32, i64>;
+
+/// Bytes of chunks in one life of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChunkBytes {
+    pub(crate) segment: u32,
+    pub(crate) life: u64,
+    pub(crate) bytes: i64,
+}
+
+/// What a transaction asks the log, and tells it.
+pub(crate) struct Accounting<'a> {
+    /// The chunks that a chunked entry names; none if its list cannot be read.
+    pub(crate) chunks_of: &'a dyn Fn(&Entry) -> Vec<ChunkBytes>,
+    /// Told of each entry that died, with its table, once that is committed.
+    pub(crate) died: &'a dyn Fn(u32, &Entry),
+}
+
+/// What a transaction changes besides keys.
+pub(super) struct Changes<'a> {
+    accounting: &'a Accounting<'a>,
+    live: LiveChanges,
+    /// By table, segment and life.
+    chunks: BTreeMap<(u32, u32, u64), i64>,
+    counts: Counts,
+    dead: Vec<(u32, Entry)>,
+}
+
+impl Changes<'_> {
+    /// Notes that entries of a key died.
+    pub(super) fn died(&mut self, key: &[u8], entries: impl Iterator<Item = Entry>) {
+        self.dead.extend(entries.map(|entry| (table_of(key), entry)));
+    }
+
+    fn count(&mut self, table: u32, entry: &Entry, sign: i64) {
+        let Entry { location, form, .. } = entry;
+        let change = self.live.entry(location.segment).or_default();
+        change.0 += sign * footprint(location.length);
+        change.1 += sign;
+        if form.chunked {
+            for ChunkBytes { segment, life, bytes } in (self.accounting.chunks_of)(entry) {
+                *self.chunks.entry((table, segment, life)).or_default() += sign * bytes;
+            }
+        }
+    }
+}
+
+impl LmdbIndex {
+    /// Live bytes and records that the committed entries have in each segment.
+    pub(crate) fn live(&self) -> Result<LiveChanges> {
+        self.load_prefix(SEGMENT_PREFIX, |value| (u64_at(value, 0) as i64, u64_at(value, 8) as i64))
+    }
+
+    /// Bytes of chunks that the committed entries name, by table.
+    pub(crate) fn live_chunks(&self) -> Result<Vec<(u32, ChunkBytes)>> {
+        let mut out = Vec::new();
+        self.for_each_with_prefix(&CHUNK_PREFIX, |key, value| {
+            let (table, segment) = table_and_segment_of(key).ok_or_else(|| self.bad_entry())?;
+            let (life, bytes) = decode_chunk_count(value).ok_or_else(|| self.bad_entry())?;
+            out.push((table, ChunkBytes { segment, life, bytes }));
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// Sets the counts of chunks, whatever was counted before.
+    pub(crate) fn set_live_chunks(&self, chunks: &[(u32, ChunkBytes)]) -> Result<()> {
+        let accounting = Accounting { chunks_of: &|_| Vec::new(), died: &|_, _| () };
+        self.transact(&accounting, |txn, _| {
+            self.forget_prefix(txn, &CHUNK_PREFIX)?;
+            for (table, ChunkBytes { segment, life, bytes }) in chunks {
+                self.database.put(txn, &chunk_key(*table, *segment), &encode_chunk_count(*life, *bytes))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The tables that have committed entries, or counts that are left of some.
+    pub(crate) fn tables(&self) -> Result<BTreeSet<u32>> {
+        let mut tables: BTreeSet<u32> = self.live_chunks()?.into_iter().map(|(table, _)| table).collect();
+        let counts = self.counts.lock().expect("no code panics while it holds the counts");
+        tables.extend(counts.iter().filter(|(_, count)| **count > 0).map(|(table, _)| *table));
+        Ok(tables)
+    }
+
+    /// Committed keys of a table.
+    pub(crate) fn count(&self, table: u32) -> u64 {
+        let counts = self.counts.lock().expect("no code panics while it holds the counts");
+        counts.get(&table).map_or(0, |&count| count.max(0) as u64)
+    }
+
+    /// Stores what a key's records are, and counts the difference.
+    pub(super) fn store(
+        &self,
+        txn: &mut RwTxn<'_>,
+        key: &[u8],
+        stack: &Stack,
+        changes: &mut Changes<'_>,
+    ) -> heed::Result<()> {
+        let table = table_of(key);
+        let old = self.committed_in(txn, key)?;
+        let is_new = old.is_none();
+        *changes.counts.entry(table).or_default() += i64::from(!stack.is_empty()) - i64::from(!is_new);
+        let old = old.unwrap_or_default();
+        let added = stack.entries().iter().filter(|entry| !old.entries().contains(entry));
+        added.for_each(|entry| changes.count(table, entry, 1));
+        let removed = old.entries().iter().filter(|entry| !stack.entries().contains(entry));
+        removed.for_each(|entry| changes.count(table, entry, -1));
+        match stack.is_empty() {
+            true if is_new => Ok(()),
+            true => self.database.delete(txn, key).map(drop),
+            false => self.database.put(txn, key, &encode_stack(stack)),
+        }
+    }
+
+    /// Forgets the counts of a table's chunks.
+    pub(super) fn forget_chunks(&self, txn: &mut RwTxn<'_>, table: u32) -> heed::Result<()> {
+        self.forget_prefix(txn, &[CHUNK_PREFIX, table.to_be_bytes()].concat())
+    }
+
+    fn forget_prefix(&self, txn: &mut RwTxn<'_>, prefix: &[u8]) -> heed::Result<()> {
+        let items = self.database.prefix_iter(txn, prefix)?;
+        let keys = items.map(|item| item.map(|(key, _)| key.to_vec())).collect::<heed::Result<Vec<_>>>()?;
+        keys.iter().try_for_each(|key| self.database.delete(txn, key).map(drop))
+    }
+
+    /// Runs `work` in a transaction, again after growing the map when it was full, and keeps the counters in the same
+    /// transaction.
+    pub(super) fn transact(
+        &self,
+        accounting: &Accounting<'_>,
+        mut work: impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>) -> heed::Result<()>,
+    ) -> Result<()> {
+        loop {
+            let counts = self.counts.lock().expect("no code panics while it holds the counts").clone();
+            let (live, chunks, dead) = Default::default();
+            let mut changes = Changes { accounting, live, chunks, counts, dead };
+            let outcome = self.try_transact(self.env().as_ref().ok_or(Error::Closed)?, &mut work, &mut changes);
+            match outcome {
+                Ok(()) => {
+                    *self.counts.lock().expect("no code panics while it holds the counts") = changes.counts;
+                    changes.dead.iter().for_each(|(table, entry)| (accounting.died)(*table, entry));
+                    return Ok(());
+                }
+                Err(heed::Error::Mdb(MdbError::MapFull)) => self.grow()?,
+                Err(error) => return Err(self.failed(&error)),
+            }
+        }
+    }
+
+    fn try_transact(
+        &self,
+        env: &Env,
+        work: &mut impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>) -> heed::Result<()>,
+        changes: &mut Changes<'_>,
+    ) -> heed::Result<()> {
+        let mut txn = env.write_txn()?;
+        work(&mut txn, changes)?;
+        for (segment, (bytes, records)) in &changes.live {
+            let key = prefixed(SEGMENT_PREFIX, *segment);
+            let old = self.database.get(&txn, &key)?.map_or((0, 0), |v| (u64_at(v, 0) as i64, u64_at(v, 8) as i64));
+            let mut value = [0; 16];
+            put(&mut value, 0, &(old.0 + bytes).to_le_bytes());
+            put(&mut value, 8, &(old.1 + records).to_le_bytes());
+            self.database.put(&mut txn, &key, &value)?;
+        }
+        for ((table, segment, life), bytes) in &changes.chunks {
+            let key = chunk_key(*table, *segment);
+            let old = self.database.get(&txn, &key)?.and_then(decode_chunk_count);
+            let of_life = old.filter(|(old_life, _)| old_life == life).map_or(0, |(_, bytes)| bytes);
+            match of_life + bytes {
+                0 => drop(self.database.delete(&mut txn, &key)?),
+                bytes => self.database.put(&mut txn, &key, &encode_chunk_count(*life, bytes))?,
+            }
+        }
+        for (table, count) in &changes.counts {
+            self.database.put(&mut txn, &prefixed(COUNT_PREFIX, *table), &count.to_le_bytes())?;
+        }
+        txn.commit()
+    }
+
+    pub(super) fn load_prefix<T>(&self, prefix: [u8; 4], decode: impl Fn(&[u8]) -> T) -> Result<BTreeMap<u32, T>> {
+        let mut out = BTreeMap::new();
+        self.for_each_with_prefix(&prefix, |key, value| {
+            if key.len() == 8 && value.len() >= 8 {
+                out.insert(u32::from_be_bytes([key[4], key[5], key[6], key[7]]), decode(value));
+            }
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    pub(super) fn for_each_with_prefix(
+        &self,
+        prefix: &[u8],
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let env = self.env();
+        let failed = |e: heed::Error| self.failed(&e);
+        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(failed)?;
+        for item in self.database.prefix_iter(&txn, prefix).map_err(failed)? {
+            let (key, value) = item.map_err(failed)?;
+            visit(key, value)?;
+        }
+        Ok(())
+    }
+}

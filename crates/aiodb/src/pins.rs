@@ -40,7 +40,7 @@ impl Pins {
             let count = &self.counts[parity][stripe].0;
             count.fetch_add(1, Ordering::SeqCst);
             // The epoch may have moved between the load and the count; then this count may not have been seen.
-            if self.epoch.load(Ordering::SeqCst) == epoch || planted::is_on(Bug::EpochNotSeenAgain) {
+            if self.epoch.load(Ordering::SeqCst) == epoch {
                 return Pin { parity: parity as u8, stripe: stripe as u8 };
             }
             count.fetch_sub(1, Ordering::SeqCst);
@@ -74,7 +74,8 @@ impl Pins {
     pub(crate) fn try_advance(&self) {
         let epoch = self.epoch.load(Ordering::SeqCst);
         let older = &self.counts[((epoch + 1) & 1) as usize];
-        if older.iter().all(|count| count.0.load(Ordering::SeqCst) == 0) {
+        let is_empty = |count: &Counter| count.0.load(Ordering::SeqCst) == 0;
+        if older.iter().all(is_empty) || planted::is_on(Bug::EpochMovesUnderReaders) {
             // Losing the race to another caller only means that the epoch has moved already.
             let _ = self.epoch.compare_exchange(epoch, epoch + 1, Ordering::SeqCst, Ordering::SeqCst);
         }

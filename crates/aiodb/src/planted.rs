@@ -88,8 +88,8 @@ pub enum Bug {
     CompressionForgotten,
     /// A cached value is known by its place alone, whichever life of the segment it was read in.
     CachedLifeForgotten,
-    /// A reader that pins an epoch does not look again whether it still is the current one.
-    EpochNotSeenAgain,
+    /// The epoch moves on while readers of the one before are counted.
+    EpochMovesUnderReaders,
     /// Whether older records are published is asked after the look-up that may have missed them.
     PublishedAskedLate,
     /// Whoever is about to sleep is not told that what he waits for has happened.
@@ -165,7 +165,7 @@ mod switch {
         ];
 
         /// Bugs that several threads run into: `tests/interleavings.rs` and that of the pins find them.
-        pub const OF_THREADS: [Bug; 3] = [Bug::EpochNotSeenAgain, Bug::PublishedAskedLate, Bug::WakeLost];
+        pub const OF_THREADS: [Bug; 3] = [Bug::EpochMovesUnderReaders, Bug::PublishedAskedLate, Bug::WakeLost];
     }
 }
 

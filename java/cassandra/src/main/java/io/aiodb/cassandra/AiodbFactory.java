@@ -3,7 +3,9 @@ package io.aiodb.cassandra;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.db.memtable.Memtable;
+import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.schema.TableMetadataRef;
+import org.apache.cassandra.utils.FBUtilities;
 
 /**
  * Makes the memtables of one configuration.
@@ -11,11 +13,28 @@ import org.apache.cassandra.schema.TableMetadataRef;
  * @param configuration of all of them; factories are equal if theirs are
  */
 record AiodbFactory(Configuration configuration) implements Memtable.Factory {
+    private static final String VERSION = "5.0.9";
+
     @Override
     public Memtable create(
             AtomicReference<CommitLogPosition> commitLogLowerBound, TableMetadataRef metadata, Memtable.Owner owner) {
         OpenStore open = OpenStore.of(configuration);
         return new AiodbMemtable(this, Generation.attach(open, metadata.id), commitLogLowerBound, metadata);
+    }
+
+    /**
+     * Refuses to go on in a node that it is not made for. Another version of Cassandra may call a memtable in other ways, and
+     * lose rows.
+     *
+     * @throws ConfigurationException that says what is missing
+     */
+    static void requireNode() {
+        AiodbSchemaHandlerFactory.require();
+        String version = FBUtilities.getReleaseVersionString();
+        if (!version.equals(VERSION)) {
+            throw new ConfigurationException("this aiodb was made for Apache Cassandra " + VERSION + ", and this is "
+                    + version + ": take the jar for that version");
+        }
     }
 
     /** The store has a log of its own. */

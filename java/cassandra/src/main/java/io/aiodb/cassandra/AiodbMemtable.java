@@ -3,6 +3,7 @@ package io.aiodb.cassandra;
 import io.aiodb.store.Durability;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
+import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.db.ColumnFamilyStore.FlushReason;
 import org.apache.cassandra.db.DataRange;
 import org.apache.cassandra.db.DecoratedKey;
@@ -20,6 +21,7 @@ import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.exceptions.InvalidRequestException;
 import org.apache.cassandra.index.transactions.UpdateTransaction;
 import org.apache.cassandra.io.sstable.SSTableReadsListener;
+import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.schema.TableMetadataRef;
 import org.apache.cassandra.utils.concurrent.OpOrder;
 
@@ -66,7 +68,14 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
      * @param parameters those of the configuration; they are taken out
      */
     public static Memtable.Factory factory(Map<String, String> parameters) {
+        if (DatabaseDescriptor.isDaemonInitialized()) {
+            AiodbFactory.requireNode();
+        }
         return new AiodbFactory(Configuration.parse(parameters));
+    }
+
+    Generation generation() {
+        return generation;
     }
 
     @Override
@@ -94,15 +103,13 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
         if (!PartitionReader.exists(generation, key)) {
             return null;
         }
+        TableMetadata metadata = metadata();
         return new LazilyInitializedUnfilteredRowIterator(key) {
             @Override
             protected UnfilteredRowIterator initializeIterator() {
                 UnfilteredRowIterator read = PartitionReader.read(
-                        generation, AiodbMemtable.this.metadata(), key, Slices.ALL, ColumnFilter.NONE, false);
-                return read != null
-                        ? read
-                        : EmptyIterators.unfilteredRow(
-                                AiodbMemtable.this.metadata(), key, false);
+                        generation, metadata, key, Slices.ALL, ColumnFilter.all(metadata), false);
+                return read != null ? read : EmptyIterators.unfilteredRow(metadata, key, false);
             }
         };
     }

@@ -31,6 +31,9 @@ final class Frames {
     private static final int VERSION = MessagingService.VERSION_50;
     private static final UnfilteredSerializer ROWS = UnfilteredSerializer.serializer;
 
+    /** Of the frame of a partition's deletion. */
+    static final int DELETION_BYTES = 2 * Long.BYTES;
+
     private Frames() {}
 
     /** Writes frames. Belongs to one thread at a time. */

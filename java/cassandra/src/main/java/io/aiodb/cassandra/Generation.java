@@ -26,16 +26,19 @@ final class Generation {
     private final TableId id;
     private final int number;
     private final Summary summary;
+    private final Purges purges = new Purges();
 
     /** Null until the first write. */
     private volatile Table table;
 
-    private Catalog.State state = Catalog.State.LIVE;
+    private Catalog.State state;
 
-    private Generation(OpenStore open, TableId id, int number, Table table, Summary summary) {
+    private Generation(
+            OpenStore open, TableId id, int number, Catalog.State state, Table table, Summary summary) {
         this.open = open;
         this.id = id;
         this.number = number;
+        this.state = state;
         this.table = table;
         this.summary = summary;
     }
@@ -62,7 +65,7 @@ final class Generation {
             }
         }
         if (attached == null) {
-            return new Generation(open, id, open.attachNew(id), null, new Summary(new byte[0]));
+            return new Generation(open, id, open.attachNew(id), Catalog.State.LIVE, null, new Summary(new byte[0]));
         }
         attached.mark(Catalog.State.LIVE);
         return attached;
@@ -84,7 +87,7 @@ final class Generation {
             return null;
         }
         Summary summary = new Summary(open.catalog().summary(entry.id(), entry.number()));
-        return new Generation(open, entry.id(), entry.number(), table, summary);
+        return new Generation(open, entry.id(), entry.number(), entry.state(), table, summary);
     }
 
     private static String name(TableId id, int number) {
@@ -97,6 +100,11 @@ final class Generation {
 
     Summary summary() {
         return summary;
+    }
+
+    /** When it was, and is to be, purged. */
+    Purges purges() {
+        return purges;
     }
 
     Headers headers() {

@@ -75,6 +75,11 @@ final class Head {
         return deletions.getPartitionDeletion();
     }
 
+    /** The static row as it is stored; empty if there is none. */
+    Row storedStaticRow() {
+        return staticRow;
+    }
+
     /** The static row as a reader of these columns sees it. */
     Row staticRow(ColumnFilter columns, TableMetadata metadata) {
         Row none = org.apache.cassandra.db.rows.Rows.EMPTY_STATIC_ROW;

@@ -25,6 +25,7 @@ final class OpenStore {
     private final Store store;
     private final Catalog catalog;
     private final Stripes stripes = new Stripes();
+    private final Folder folder = new Folder();
 
     /** The headers of each table, made once; guarded by itself. */
     private final Map<TableId, Headers> headers = new HashMap<>();
@@ -32,7 +33,8 @@ final class OpenStore {
     /** Which generations memtables of this process have, stored or not; guarded by itself. */
     private final Map<TableId, Set<Integer>> attached = new HashMap<>();
 
-    private OpenStore(Configuration configuration, Store store) {
+    /** What uses one store together. {@link #of} is for all but tests. */
+    OpenStore(Configuration configuration, Store store) {
         this.configuration = configuration;
         this.store = store;
         this.catalog = new Catalog(store);
@@ -84,6 +86,7 @@ final class OpenStore {
         synchronized (OPEN) {
             for (OpenStore open : OPEN.values()) {
                 LOGGER.info("Closing the {} store in {}", open.configuration.store(), open.configuration.directory());
+                open.folder.close();
                 open.store.close();
             }
         }
@@ -95,6 +98,10 @@ final class OpenStore {
 
     Catalog catalog() {
         return catalog;
+    }
+
+    Folder folder() {
+        return folder;
     }
 
     Stripes stripes() {

@@ -158,9 +158,7 @@ final class PartitionReader {
                 byte[] place = key.entry(StoredKey.ROW, metadata.comparator.asByteComparable(clustering(slice.start())))
                         .copy();
                 byte[] found = source.get(place);
-                Row row = found == null
-                        ? null
-                        : Frames.row(ByteBuffer.wrap(found), false, generation.headers(), metadata);
+                Row row = found == null ? null : row(place, found);
                 if (row != null) {
                     rows.put(slice, row);
                 }
@@ -176,6 +174,12 @@ final class PartitionReader {
                     return row == null ? Collections.emptyIterator() : Collections.singleton(row).iterator();
                 },
                 () -> {});
+    }
+
+    private Row row(byte[] place, byte[] found) {
+        ByteBuffer value = ByteBuffer.wrap(found);
+        generation.open().folder().read(generation, metadata, partition, place, Frames.count(value));
+        return Frames.row(value, false, generation.headers(), metadata);
     }
 
     /** The only slice. The source is closed with the result, or now if there is none. */

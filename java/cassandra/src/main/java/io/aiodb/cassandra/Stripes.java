@@ -1,10 +1,12 @@
 package io.aiodb.cassandra;
 
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.concurrent.locks.StampedLock;
 
 /**
  * Tells readers of several keys of a partition whether its writers were at work meanwhile: a writer counts before and after
- * its batch, a reader compares. Partitions share stripes, which at worst makes a reader read twice.
+ * its batch, a reader compares. Writers do not exclude each other, since they only append; whoever replaces what is stored
+ * excludes them. Partitions share stripes, which at worst makes one wait or read twice.
  */
 final class Stripes {
     /** No reading can be judged: writers are at work. */
@@ -17,30 +19,58 @@ final class Stripes {
 
     private final AtomicLongArray begun = new AtomicLongArray(STRIPES * SPREAD);
     private final AtomicLongArray ended = new AtomicLongArray(STRIPES * SPREAD);
+    private final StampedLock[] locks = new StampedLock[STRIPES];
+
+    Stripes() {
+        for (int i = 0; i < STRIPES; i++) {
+            locks[i] = new StampedLock();
+        }
+    }
 
     /** The stripe of a partition. */
     static int of(Object partition) {
         int hash = partition.hashCode();
-        return ((hash ^ hash >>> 16) & STRIPES - 1) * SPREAD;
+        return (hash ^ hash >>> 16) & STRIPES - 1;
     }
 
-    void writeBegins(int stripe) {
-        begun.incrementAndGet(stripe);
+    /** Writes what only appends. */
+    void write(int stripe, Runnable write) {
+        long stamp = locks[stripe].readLock();
+        try {
+            count(stripe, write);
+        } finally {
+            locks[stripe].unlockRead(stamp);
+        }
     }
 
-    void writeEnds(int stripe) {
-        ended.incrementAndGet(stripe);
+    /** Reads what is stored and replaces it, while nobody writes. */
+    void replace(int stripe, Runnable replace) {
+        long stamp = locks[stripe].writeLock();
+        try {
+            count(stripe, replace);
+        } finally {
+            locks[stripe].unlockWrite(stamp);
+        }
+    }
+
+    private void count(int stripe, Runnable write) {
+        begun.incrementAndGet(stripe * SPREAD);
+        try {
+            write.run();
+        } finally {
+            ended.incrementAndGet(stripe * SPREAD);
+        }
     }
 
     /** What {@link #isUnchanged} wants to know, or {@link #BUSY}. */
     long readBegins(int stripe) {
         // In this order: a writer that begins in between is then seen as at work.
-        long writesEnded = ended.get(stripe);
-        return begun.get(stripe) == writesEnded ? writesEnded : BUSY;
+        long writesEnded = ended.get(stripe * SPREAD);
+        return begun.get(stripe * SPREAD) == writesEnded ? writesEnded : BUSY;
     }
 
     /** Whether no writer was at work since. */
     boolean isUnchanged(int stripe, long readBegan) {
-        return begun.get(stripe) == readBegan;
+        return begun.get(stripe * SPREAD) == readBegan;
     }
 }

@@ -46,12 +46,8 @@ final class UpdateWriter {
     private void apply(PartitionUpdate update, Generation generation, Durability durability) {
         OpenStore open = generation.open();
         int stripe = Stripes.of(update.partitionKey());
-        open.stripes().writeBegins(stripe);
-        try {
-            open.store().write(batch, durability);
-        } finally {
-            open.stripes().writeEnds(stripe);
-        }
+        open.stripes().write(stripe, () -> open.store().write(batch, durability));
+        generation.purges().wrote(batch.encoded().limit());
     }
 
     private void encode(PartitionUpdate update, Table table, Headers headers) {

@@ -4,6 +4,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.exceptions.ConfigurationException;
+import org.apache.cassandra.metrics.TableMetrics;
 import org.apache.cassandra.schema.TableMetadataRef;
 import org.apache.cassandra.utils.FBUtilities;
 
@@ -19,7 +20,7 @@ record AiodbFactory(Configuration configuration) implements Memtable.Factory {
     public Memtable create(
             AtomicReference<CommitLogPosition> commitLogLowerBound, TableMetadataRef metadata, Memtable.Owner owner) {
         OpenStore open = OpenStore.of(configuration);
-        return new AiodbMemtable(this, Generation.attach(open, metadata.id), commitLogLowerBound, metadata);
+        return new AiodbMemtable(this, Generation.attach(open, metadata.id), commitLogLowerBound, metadata, owner);
     }
 
     /**
@@ -50,6 +51,11 @@ record AiodbFactory(Configuration configuration) implements Memtable.Factory {
     @Override
     public boolean writesAreDurable() {
         return false;
+    }
+
+    @Override
+    public TableMetrics.ReleasableMetric createMemtableMetrics(TableMetadataRef metadata) {
+        return new AiodbMetrics(OpenStore.of(configuration), metadata);
     }
 
     @Override

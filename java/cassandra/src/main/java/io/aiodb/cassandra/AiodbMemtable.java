@@ -4,6 +4,7 @@ import io.aiodb.store.Durability;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.config.DatabaseDescriptor;
+import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.ColumnFamilyStore.FlushReason;
 import org.apache.cassandra.db.DataRange;
 import org.apache.cassandra.db.DecoratedKey;
@@ -42,6 +43,7 @@ import org.apache.cassandra.utils.concurrent.OpOrder;
  */
 public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     private final AiodbFactory factory;
+    private final Owner owner;
     private final Generation generation;
 
     /** Why it will be switched out, as far as anybody asked. */
@@ -56,8 +58,10 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
             AiodbFactory factory,
             Generation generation,
             AtomicReference<CommitLogPosition> commitLogLowerBound,
-            TableMetadataRef metadata) {
+            TableMetadataRef metadata,
+            Owner owner) {
         super(metadata, commitLogLowerBound);
+        this.owner = owner;
         this.factory = factory;
         this.generation = generation;
     }
@@ -209,7 +213,11 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
 
     @Override
     public void performSnapshot(String snapshotName) {
-        generation.sync();
+        if (owner instanceof ColumnFamilyStore cfs) {
+            FlushSet all =
+                    new FlushSet(this, generation, null, null, CommitLogPosition.NONE, CommitLogPosition.NONE);
+            SnapshotWriter.write(cfs, all, snapshotName);
+        }
     }
 
     @Override

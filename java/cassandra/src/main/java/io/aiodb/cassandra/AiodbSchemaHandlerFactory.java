@@ -47,6 +47,13 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
             super(updateSchemaCallback);
         }
 
+        /** Called when the tables and what the commit log has of them are there, and nobody is served yet. */
+        @Override
+        public synchronized void start() {
+            Leftovers.takeOver();
+            super.start();
+        }
+
         @Override
         public synchronized SchemaTransformationResult apply(SchemaTransformation transformation, boolean local) {
             return super.apply(

@@ -90,7 +90,7 @@ final class Generation {
         return new Generation(open, entry.id(), entry.number(), entry.state(), table, summary);
     }
 
-    private static String name(TableId id, int number) {
+    static String name(TableId id, int number) {
         return id.toHexString() + "." + number;
     }
 

@@ -115,10 +115,28 @@ final class OpenStore {
         }
     }
 
+    /** How many entries the live generation of a table has, about. */
+    long estimatedRows(TableId id) {
+        long rows = 0;
+        for (Catalog.Entry entry : catalog.generations(id)) {
+            if (entry.state() == Catalog.State.LIVE) {
+                rows += store.table(Generation.name(id, entry.number())).estimatedRows();
+            }
+        }
+        return rows;
+    }
+
     /** Takes a stored generation for a memtable. False if another one has it. */
     boolean attach(TableId id, int number) {
         synchronized (attached) {
             return attached.computeIfAbsent(id, table -> new HashSet<>()).add(number);
+        }
+    }
+
+    /** Whether a memtable of this process has a generation. */
+    boolean isAttached(TableId id, int number) {
+        synchronized (attached) {
+            return attached.getOrDefault(id, Set.of()).contains(number);
         }
     }
 

@@ -1,5 +1,6 @@
 package io.aiodb.cassandra;
 
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.db.memtable.Memtable;
@@ -15,6 +16,12 @@ import org.apache.cassandra.utils.FBUtilities;
  */
 record AiodbFactory(Configuration configuration) implements Memtable.Factory {
     private static final String VERSION = "5.0.9";
+
+    /** Far longer than a write waits before it is given up. */
+    private static final long DEPARTURE_NANOS = 120_000_000_000L;
+
+    private static final AtomicInteger SCHEMA_CHANGES = new AtomicInteger();
+    private static volatile long lastDeparture = System.nanoTime() - DEPARTURE_NANOS;
 
     @Override
     public Memtable create(
@@ -38,10 +45,29 @@ record AiodbFactory(Configuration configuration) implements Memtable.Factory {
         }
     }
 
-    /** The store has a log of its own. */
+    /**
+     * The store has a log of its own. But Cassandra asks the memtable that the table had when the statement was prepared. So
+     * while a table comes here, and for some time after it has gone, what skipped the commit log could be in another
+     * memtable, and be lost if the node ended.
+     */
     @Override
     public boolean writesShouldSkipCommitLog() {
-        return true;
+        return SCHEMA_CHANGES.get() == 0 && System.nanoTime() - lastDeparture > DEPARTURE_NANOS;
+    }
+
+    /** Says that a table goes to another memtable. */
+    static void tableDeparts() {
+        lastDeparture = System.nanoTime();
+    }
+
+    /** Makes a change of the schema. */
+    static void changeSchema(Runnable change) {
+        SCHEMA_CHANGES.incrementAndGet();
+        try {
+            change.run();
+        } finally {
+            SCHEMA_CHANGES.decrementAndGet();
+        }
     }
 
     /**

@@ -11,6 +11,7 @@ import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.EmptyIterators;
 import org.apache.cassandra.db.PartitionPosition;
 import org.apache.cassandra.db.Slices;
+import org.apache.cassandra.db.commitlog.CommitLog;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.memtable.AbstractMemtableWithCommitlog;
@@ -143,15 +144,27 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
         if (wanted) {
             reason = asked;
         } else if (asked != FlushReason.SCHEMA_CHANGE && asked != FlushReason.OWNED_RANGES_CHANGE) {
-            // Whoever wants a flush wants what was written to survive a power cut.
-            generation.sync();
+            sync();
         }
         return wanted;
+    }
+
+    /**
+     * Whoever wants a flush wants what was written to survive a power cut. Then the commit log need not keep what it has of
+     * this memtable, which there is around changes of the schema; what came before it belongs to another one.
+     */
+    private void sync() {
+        CommitLogPosition before = CommitLog.instance.getCurrentPosition();
+        generation.sync();
+        CommitLog.instance.discardCompletedSegments(metadata().id, getCommitLogLowerBound(), before);
     }
 
     @Override
     public void switchOut(OpOrder.Barrier writeBarrier, AtomicReference<CommitLogPosition> commitLogUpperBound) {
         super.switchOut(writeBarrier, commitLogUpperBound);
+        if (reason == FlushReason.SCHEMA_CHANGE) {
+            AiodbFactory.tableDeparts();
+        }
         cleared = reason == FlushReason.TRUNCATE || reason == FlushReason.DROP;
         generation.mark(cleared ? Catalog.State.CLEARED : Catalog.State.FLUSHING);
         switchedOut = true;

@@ -3,6 +3,7 @@ package io.aiodb.cassandra;
 import java.util.Optional;
 import java.util.function.BiConsumer;
 import org.apache.cassandra.config.CassandraRelevantProperties;
+import org.apache.cassandra.cql3.QueryProcessor;
 import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.schema.DefaultSchemaUpdateHandler;
 import org.apache.cassandra.schema.Keyspaces;
@@ -11,6 +12,7 @@ import org.apache.cassandra.schema.SchemaTransformation;
 import org.apache.cassandra.schema.SchemaTransformation.SchemaTransformationResult;
 import org.apache.cassandra.schema.SchemaUpdateHandler;
 import org.apache.cassandra.schema.SchemaUpdateHandlerFactory;
+import org.apache.cassandra.schema.TableMetadata;
 
 /**
  * Cassandra's handler of schema changes, which in addition refuses what tables with this memtable do not support. It is named
@@ -23,7 +25,28 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
     @Override
     public SchemaUpdateHandler getSchemaUpdateHandler(
             boolean online, BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback) {
-        return online ? new Handler(updateSchemaCallback) : new OfflineSchemaUpdateHandler(updateSchemaCallback);
+        return online
+                ? new Handler((result, drop) -> change(result, () -> updateSchemaCallback.accept(result, drop)))
+                : new OfflineSchemaUpdateHandler(updateSchemaCallback);
+    }
+
+    /**
+     * Makes a change. Cassandra keeps prepared statements as they are when the memtable of their table changes, and what they
+     * write would go on to skip the commit log; so their clients must prepare them again.
+     */
+    private static void change(SchemaTransformationResult result, Runnable change) {
+        AiodbFactory.changeSchema(change);
+        boolean departs = result.diff.altered.stream()
+                .flatMap(keyspace -> keyspace.tables.altered.stream())
+                .anyMatch(table -> departs(table.before, table.after));
+        if (departs) {
+            QueryProcessor.clearPreparedStatements(true);
+        }
+    }
+
+    private static boolean departs(TableMetadata before, TableMetadata after) {
+        return before.params.memtable.factory() instanceof AiodbFactory left
+                && !left.equals(after.params.memtable.factory());
     }
 
     /**

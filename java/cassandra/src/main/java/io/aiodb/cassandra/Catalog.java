@@ -9,6 +9,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.cassandra.schema.TableId;
 
 /** The table of a store that says what its other tables are: which generations there are, their summaries, and headers. */
@@ -19,6 +20,7 @@ final class Catalog {
     private static final byte STATE = 'g';
     private static final byte SUMMARY = 's';
     private static final byte HEADER = 'h';
+    private static final byte UPDATE = 'u';
 
     private static final int KEY_BYTES = 1 + 2 * Long.BYTES + Integer.BYTES;
 
@@ -36,6 +38,7 @@ final class Catalog {
     record Entry(TableId id, int number, State state) {}
 
     private final Table table;
+    private final AtomicLong nextUpdate = new AtomicLong();
 
     Catalog(Store store) {
         table = store.tableOrCreate(TABLE);
@@ -72,6 +75,7 @@ final class Catalog {
     /** Forgets a generation, durably. */
     void remove(TableId id, int number) {
         table.delete(key(SUMMARY, id, number), Durability.INTERVAL);
+        keptUpdates(id, number).forEach(this::forgetUpdate);
         table.delete(key(STATE, id, number), Durability.SYNC);
     }
 
@@ -105,6 +109,43 @@ final class Catalog {
                 table.put(key(HEADER, id, number), header, Durability.SYNC);
             }
         };
+    }
+
+    /**
+     * Keeps an update that is written in parts. It survives what its class says when this returns.
+     *
+     * @return its place
+     */
+    byte[] keepUpdate(TableId id, int number, byte[] update, Durability durability) {
+        byte[] place = ByteBuffer.allocate(KEY_BYTES + Long.BYTES)
+                .put(key(UPDATE, id, number))
+                .putLong(nextUpdate.getAndIncrement())
+                .array();
+        table.put(place, update, durability);
+        return place;
+    }
+
+    /** Forgets it, as it is written. */
+    void forgetUpdate(byte[] place) {
+        table.delete(place, Durability.INTERVAL);
+    }
+
+    /** The places of the updates that were not written to their end. */
+    List<byte[]> keptUpdates(TableId id, int number) {
+        List<byte[]> places = new ArrayList<>();
+        byte[] from = key(UPDATE, id, number);
+        byte[] to = key(UPDATE, id, number + 1);
+        try (Rows rows = table.scan(Range.all().from(from).before(to).keysOnly())) {
+            while (rows.next()) {
+                places.add(bytes(rows.key()));
+            }
+        }
+        return places;
+    }
+
+    /** What was kept there. */
+    byte[] keptUpdate(byte[] place) {
+        return table.get(place);
     }
 
     private static byte[] key(byte kind, TableId id, int number) {

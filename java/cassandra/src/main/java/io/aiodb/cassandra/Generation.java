@@ -1,7 +1,5 @@
 package io.aiodb.cassandra;
 
-import io.aiodb.store.Batch;
-import io.aiodb.store.Durability;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.StoreException;
@@ -18,9 +16,6 @@ import org.slf4j.LoggerFactory;
  */
 final class Generation {
     private static final Logger LOGGER = LoggerFactory.getLogger(Generation.class);
-
-    /** Operations of a batch when one generation is moved into another. */
-    private static final int MOVE_OPERATIONS = 1000;
 
     private final OpenStore open;
     private final TableId id;
@@ -64,7 +59,9 @@ final class Generation {
                 found.remove();
             }
         }
-        if (attached == null) {
+        if (attached != null) {
+            LargeUpdate.recover(attached);
+        } else {
             return new Generation(open, id, open.attachNew(id), Catalog.State.LIVE, null, new Summary(new byte[0]));
         }
         attached.mark(Catalog.State.LIVE);
@@ -92,6 +89,14 @@ final class Generation {
 
     static String name(TableId id, int number) {
         return id.toHexString() + "." + number;
+    }
+
+    TableId id() {
+        return id;
+    }
+
+    int number() {
+        return number;
     }
 
     OpenStore open() {
@@ -163,17 +168,14 @@ final class Generation {
     /** Adds all rows to those of another generation. Doing it twice, or in part, changes nothing. */
     private void moveInto(Generation other) {
         other.summary.cover(summary, frame -> open.catalog().addSummary(id, other.number, frame));
-        Batch batch = new Batch();
+        LargeUpdate.recover(this);
+        BulkWriter writer = new BulkWriter(open.store(), other.table());
         try (Rows rows = table.scan(Range.all())) {
             while (rows.next()) {
-                batch.append(other.table(), rows.key(), rows.value());
-                if (batch.size() == MOVE_OPERATIONS) {
-                    open.store().write(batch, Durability.INTERVAL);
-                    batch.clear();
-                }
+                writer.append(rows.key(), rows.value());
             }
         }
-        open.store().write(batch, Durability.INTERVAL);
+        writer.flush();
         open.store().sync();
     }
 }

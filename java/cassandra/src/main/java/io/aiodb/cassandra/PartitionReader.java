@@ -91,13 +91,15 @@ final class PartitionReader {
             return one ? readPoints(Source.latest(table)) : readConsistently(this::readPoints);
         }
         if (slices.size() == 1) {
-            return one ? readSlice(Source.latest(table)) : readConsistently(this::readSlice);
+            return one
+                    ? stripes().open(() -> readSlice(Source.latest(table)))
+                    : readConsistently(this::readSlice);
         }
-        return readSlices(Source.snapshot(table));
+        return stripes().open(() -> readSlices(Source.snapshot(table)));
     }
 
     private UnfilteredRowIterator readConsistently(Function<Source, UnfilteredRowIterator> read) {
-        Stripes stripes = generation.open().stripes();
+        Stripes stripes = stripes();
         int stripe = Stripes.of(partition);
         for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
             long began = stripes.readBegins(stripe);
@@ -112,7 +114,7 @@ final class PartitionReader {
                 result.close();
             }
         }
-        return read.apply(Source.snapshot(table));
+        return stripes.open(() -> read.apply(Source.snapshot(table)));
     }
 
     /** Whether each slice is one row. */
@@ -142,6 +144,10 @@ final class PartitionReader {
 
     private static <V> Clustering<V> clustering(ClusteringPrefix<V> point) {
         return point.accessor().factory().clustering(point.getRawValues());
+    }
+
+    private Stripes stripes() {
+        return generation.open().stripes();
     }
 
     private Head head(Source source) {

@@ -151,7 +151,8 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     private boolean advance() {
         if (rows == null) {
             Range wanted = begin == null ? Range.all() : Range.all().from(begin);
-            rows = generation.tableOrNull().scan(end == null ? wanted : wanted.before(end));
+            Range bounded = end == null ? wanted : wanted.before(end);
+            rows = generation.open().stripes().open(() -> generation.tableOrNull().scan(bounded));
         }
         pending = rows.next();
         return pending;

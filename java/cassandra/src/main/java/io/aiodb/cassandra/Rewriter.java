@@ -50,7 +50,9 @@ final class Rewriter {
                 if (kept == null || kept.isEmpty()) {
                     batch.delete(table, ByteBuffer.wrap(key));
                 } else {
-                    batch.put(table, ByteBuffer.wrap(key), frames.row(kept, header, helper));
+                    ByteBuffer frame = frames.row(kept, header, helper);
+                    writeFull(frame.remaining());
+                    batch.put(table, ByteBuffer.wrap(key), frame);
                 }
             }
         });
@@ -98,7 +100,20 @@ final class Rewriter {
                     batch.append(table, key.buffer(), frames.rangeTombstone(tombstone, metadata));
                 }
             }
+            if (batch.encoded().limit() > BulkWriter.MAX_BATCH_BYTES) {
+                // They must be replaced together, so these stay as they are.
+                batch.clear();
+            }
         });
+    }
+
+    /** Each row stays what it is, so they need not be replaced together. */
+    private void writeFull(int nextBytes) {
+        boolean full = batch.encoded().limit() + nextBytes > BulkWriter.MAX_OPERAND_BYTES;
+        if (full && batch.size() > 0) {
+            generation.open().store().write(batch, Durability.INTERVAL);
+            batch.clear();
+        }
     }
 
     private void replace(Object partition, Runnable fill) {

@@ -2,6 +2,7 @@ package io.aiodb.cassandra;
 
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.locks.StampedLock;
+import java.util.function.Supplier;
 
 /**
  * Tells readers of several keys of a partition whether its writers were at work meanwhile: a writer counts before and after
@@ -19,6 +20,9 @@ final class Stripes {
 
     private final AtomicLongArray begun = new AtomicLongArray(STRIPES * SPREAD);
     private final AtomicLongArray ended = new AtomicLongArray(STRIPES * SPREAD);
+    /** Held alone while an update is there in part. */
+    private final StampedLock parts = new StampedLock();
+
     private final StampedLock[] locks = new StampedLock[STRIPES];
 
     Stripes() {
@@ -40,6 +44,46 @@ final class Stripes {
             count(stripe, write);
         } finally {
             locks[stripe].unlockRead(stamp);
+        }
+    }
+
+    /** Writes an update in parts: nobody else writes to its stripe, and nobody begins to read any partition. */
+    void writeInParts(int stripe, Runnable write) {
+        long stamp = parts.writeLock();
+        try {
+            replace(stripe, write);
+        } finally {
+            parts.unlockWrite(stamp);
+        }
+    }
+
+    /** Opens what reads a scan, at a moment when no update is there in part. What is opened in vain is closed. */
+    <T extends AutoCloseable> T open(Supplier<T> open) {
+        long stamp = parts.tryOptimisticRead();
+        if (stamp != 0) {
+            T opened = open.get();
+            if (parts.validate(stamp)) {
+                return opened;
+            }
+            close(opened);
+        }
+        stamp = parts.readLock();
+        try {
+            return open.get();
+        } finally {
+            parts.unlockRead(stamp);
+        }
+    }
+
+    private static void close(AutoCloseable opened) {
+        try {
+            if (opened != null) {
+                opened.close();
+            }
+        } catch (RuntimeException failure) {
+            throw failure;
+        } catch (Exception impossible) {
+            throw new AssertionError(impossible);
         }
     }
 

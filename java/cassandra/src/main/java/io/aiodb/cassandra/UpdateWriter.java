@@ -25,6 +25,9 @@ final class UpdateWriter {
     private final Frames.Writer frames = new Frames.Writer();
     private final Batch batch = new Batch();
 
+    /** Whether the batch is more than is written at once. */
+    private boolean isLarge;
+
     private UpdateWriter() {}
 
     /** Writes an update into a generation. It is there as a whole, or not at all. */
@@ -40,13 +43,18 @@ final class UpdateWriter {
                 WRITERS.remove();
             }
             writer.batch.clear();
+            writer.isLarge = false;
         }
     }
 
     private void apply(PartitionUpdate update, Generation generation, Durability durability) {
         OpenStore open = generation.open();
         int stripe = Stripes.of(update.partitionKey());
-        open.stripes().write(stripe, () -> open.store().write(batch, durability));
+        if (isLarge) {
+            open.stripes().writeInParts(stripe, () -> LargeUpdate.write(batch, generation, durability));
+        } else {
+            open.stripes().write(stripe, () -> open.store().write(batch, durability));
+        }
         generation.purges().wrote(batch.encoded().limit());
     }
 
@@ -88,5 +96,7 @@ final class UpdateWriter {
                     metadata, key.length(), capabilities.name(), capabilities.maxKeyBytes()));
         }
         batch.append(table, key.buffer(), frame);
+        isLarge |= frame.remaining() > BulkWriter.MAX_OPERAND_BYTES
+                || batch.encoded().limit() > BulkWriter.MAX_BATCH_BYTES;
     }
 }

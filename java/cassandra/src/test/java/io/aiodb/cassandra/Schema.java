@@ -45,4 +45,8 @@ final class Schema {
     static ByteBuffer text(String text) {
         return UTF8Type.instance.decompose(text);
     }
+
+    static String string(ByteBuffer text) {
+        return UTF8Type.instance.compose(text);
+    }
 }

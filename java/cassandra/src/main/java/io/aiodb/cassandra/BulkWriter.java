@@ -15,7 +15,7 @@ final class BulkWriter {
     static final int MAX_OPERAND_BYTES = 128 << 10;
 
     /** Stores write at least this much at once. */
-    static final int MAX_BATCH_BYTES = 1 << 20;
+    static final int MAX_BATCH_BYTES = 512 << 10;
 
     private final Store store;
     private final Table table;

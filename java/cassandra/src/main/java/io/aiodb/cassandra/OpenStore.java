@@ -51,7 +51,7 @@ final class OpenStore {
             if (open == null) {
                 open = open(configuration);
                 if (OPEN.isEmpty()) {
-                    StorageService.instance.addPostShutdownHook(OpenStore::closeAll);
+                    closeWithNode();
                 }
                 OPEN.put(configuration.directory(), open);
             }
@@ -80,6 +80,17 @@ final class OpenStore {
                     + configuration.store() + " " + configuration.storeParameters() + " and "
                     + other.store() + " " + other.storeParameters());
         }
+    }
+
+    /**
+     * In a thread of its own: a node that joins waits, with what this locks, for the change of the schema that opens the
+     * store.
+     */
+    private static void closeWithNode() {
+        Thread registering =
+                new Thread(() -> StorageService.instance.addPostShutdownHook(OpenStore::closeAll), "aiodb-shutdown-hook");
+        registering.setDaemon(true);
+        registering.start();
     }
 
     private static void closeAll() {

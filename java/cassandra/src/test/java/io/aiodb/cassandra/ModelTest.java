@@ -33,7 +33,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** Random updates of every kind, read back in every way, are what Cassandra makes of the same updates in memory. */
 class ModelTest {
     private static final long SEED = 0xA10DB;
-    private static final int ROUNDS = 12;
+    private static final int ROUNDS = 6;
     private static final int UPDATES = 120;
     private static final int PARTITIONS = 5;
     private static final int NAMES = 4;
@@ -72,7 +72,7 @@ class ModelTest {
         }
         Map<DecoratedKey, PartitionUpdate> expected = new HashMap<>();
         written.forEach((key, updates) -> expected.put(key, PartitionUpdate.merge(updates)));
-        for (int i = 0; i < 200; i++) {
+        for (int i = 0; i < 100; i++) {
             DecoratedKey key = Schema.key(random.nextInt(PARTITIONS + 1));
             Slices slices = slices(random);
             boolean reversed = random.nextBoolean();

@@ -1,0 +1,109 @@
+package io.aiodb.cassandra;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import org.apache.cassandra.db.ColumnFamilyStore;
+import org.apache.cassandra.db.SerializationHeader;
+import org.apache.cassandra.db.commitlog.CommitLogPosition;
+import org.apache.cassandra.db.commitlog.IntervalSet;
+import org.apache.cassandra.db.compaction.AbstractCompactionTask;
+import org.apache.cassandra.db.compaction.OperationType;
+import org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy;
+import org.apache.cassandra.db.lifecycle.ILifecycleTransaction;
+import org.apache.cassandra.db.lifecycle.LifecycleNewTracker;
+import org.apache.cassandra.db.lifecycle.LifecycleTransaction;
+import org.apache.cassandra.exceptions.ConfigurationException;
+import org.apache.cassandra.index.Index;
+import org.apache.cassandra.io.sstable.Descriptor;
+import org.apache.cassandra.io.sstable.SSTableMultiWriter;
+import org.apache.cassandra.schema.CompactionParams;
+import org.apache.cassandra.schema.MemtableParams;
+import org.apache.cassandra.utils.TimeUUID;
+
+/**
+ * What tables whose memtable is aiodb need of compaction; {@link AiodbSchemaHandlerFactory} gives it to them. SSTables that
+ * lie beside the store are compacted by size, as usual. In addition it sees to it that the store gives up what is expired or
+ * deleted for good, that the SSTables which repair and streaming write for themselves go away, and that a node does not start
+ * without what the table needs.
+ */
+public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy {
+    /**
+     * Cassandra makes several for each table.
+     *
+     * @param cfs the table
+     * @param options as for {@link SizeTieredCompactionStrategy}
+     */
+    public AiodbCompactionStrategy(ColumnFamilyStore cfs, Map<String, String> options) {
+        super(cfs, options);
+        requireConfiguration(cfs);
+    }
+
+    /** As tables get it. */
+    static CompactionParams params() {
+        return CompactionParams.create(AiodbCompactionStrategy.class, Map.of());
+    }
+
+    /**
+     * Cassandra would take a memtable of its own where the configuration of the table's is missing or wrong, and its rows
+     * would seem to be gone.
+     */
+    private static void requireConfiguration(ColumnFamilyStore cfs) {
+        String name = cfs.metadata().params.memtable.configurationKey();
+        try {
+            MemtableParams.get(name);
+        } catch (ConfigurationException failure) {
+            throw new ConfigurationException(
+                    "the table " + cfs.metadata() + " has memtable = '" + name + "', which cassandra.yaml does not give as it"
+                            + " must: put it back under memtable: configurations: " + failure.getMessage(),
+                    failure);
+        }
+    }
+
+    @Override
+    public synchronized AbstractCompactionTask getNextBackgroundTask(long gcBefore) {
+        AbstractCompactionTask task = super.getNextBackgroundTask(gcBefore);
+        return task != null ? task : PurgeTask.ifDue(cfs, gcBefore);
+    }
+
+    @Override
+    public synchronized Collection<AbstractCompactionTask> getMaximalTask(long gcBefore, boolean splitOutput) {
+        Collection<AbstractCompactionTask> sstables = super.getMaximalTask(gcBefore, splitOutput);
+        List<AbstractCompactionTask> tasks = sstables == null ? new ArrayList<>() : new ArrayList<>(sstables);
+        AbstractCompactionTask purge = PurgeTask.now(cfs, gcBefore);
+        if (purge != null) {
+            tasks.add(purge);
+        }
+        return tasks.isEmpty() ? null : tasks;
+    }
+
+    /** An SSTable that is not for a transaction is one that Cassandra forgets to remove. */
+    @Override
+    public SSTableMultiWriter createSSTableMultiWriter(
+            Descriptor descriptor,
+            long keyCount,
+            long repairedAt,
+            TimeUUID pendingRepair,
+            boolean isTransient,
+            IntervalSet<CommitLogPosition> commitLogPositions,
+            int sstableLevel,
+            SerializationHeader header,
+            Collection<Index.Group> indexGroups,
+            LifecycleNewTracker tracker) {
+        boolean temporary = tracker.opType() == OperationType.FLUSH && !(tracker instanceof ILifecycleTransaction);
+        LifecycleTransaction own = temporary ? LifecycleTransaction.offline(OperationType.STREAM) : null;
+        SSTableMultiWriter writer = super.createSSTableMultiWriter(
+                descriptor,
+                keyCount,
+                repairedAt,
+                pendingRepair,
+                isTransient,
+                commitLogPositions,
+                sstableLevel,
+                header,
+                indexGroups,
+                temporary ? own : tracker);
+        return temporary ? new TemporaryWriter(writer, own) : writer;
+    }
+}

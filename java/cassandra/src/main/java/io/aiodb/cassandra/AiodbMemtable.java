@@ -1,0 +1,240 @@
+package io.aiodb.cassandra;
+
+import io.aiodb.store.Durability;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.cassandra.config.DatabaseDescriptor;
+import org.apache.cassandra.db.ColumnFamilyStore;
+import org.apache.cassandra.db.ColumnFamilyStore.FlushReason;
+import org.apache.cassandra.db.DataRange;
+import org.apache.cassandra.db.DecoratedKey;
+import org.apache.cassandra.db.EmptyIterators;
+import org.apache.cassandra.db.PartitionPosition;
+import org.apache.cassandra.db.Slices;
+import org.apache.cassandra.db.commitlog.CommitLog;
+import org.apache.cassandra.db.commitlog.CommitLogPosition;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.memtable.AbstractMemtableWithCommitlog;
+import org.apache.cassandra.db.memtable.Memtable;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.partitions.UnfilteredPartitionIterator;
+import org.apache.cassandra.db.rows.LazilyInitializedUnfilteredRowIterator;
+import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.exceptions.InvalidRequestException;
+import org.apache.cassandra.index.transactions.UpdateTransaction;
+import org.apache.cassandra.io.sstable.SSTableReadsListener;
+import org.apache.cassandra.schema.TableMetadata;
+import org.apache.cassandra.schema.TableMetadataRef;
+import org.apache.cassandra.utils.concurrent.OpOrder;
+
+/**
+ * The rows of a table in a store of this node. It is never full and never flushed: Cassandra writes a memtable to SSTables for
+ * many reasons, of which only a change of the table's memtable remains. Truncates and drops let go of its generation.
+ *
+ * <p>In {@code cassandra.yaml}, with the parameters of {@link Configuration}:
+ *
+ * <pre>{@code
+ * memtable:
+ *   configurations:
+ *     aiodb:
+ *       class_name: io.aiodb.cassandra.AiodbMemtable
+ *       parameters:
+ *         durability: interval
+ * }</pre>
+ */
+public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
+    private final AiodbFactory factory;
+    private final Owner owner;
+    private final Generation generation;
+
+    /** Why it will be switched out, as far as anybody asked. */
+    private volatile FlushReason reason;
+
+    private volatile boolean switchedOut;
+
+    /** Nothing of it is wanted any more. */
+    private volatile boolean cleared;
+
+    AiodbMemtable(
+            AiodbFactory factory,
+            Generation generation,
+            AtomicReference<CommitLogPosition> commitLogLowerBound,
+            TableMetadataRef metadata,
+            Owner owner) {
+        super(metadata, commitLogLowerBound);
+        this.owner = owner;
+        this.factory = factory;
+        this.generation = generation;
+    }
+
+    /**
+     * What Cassandra calls for a configuration of {@code cassandra.yaml}.
+     *
+     * @param parameters those of the configuration; they are taken out
+     */
+    public static Memtable.Factory factory(Map<String, String> parameters) {
+        if (DatabaseDescriptor.isDaemonInitialized()) {
+            AiodbFactory.requireNode();
+        }
+        return new AiodbFactory(Configuration.parse(parameters));
+    }
+
+    Generation generation() {
+        return generation;
+    }
+
+    @Override
+    public long put(PartitionUpdate update, UpdateTransaction indexer, OpOrder.Group opGroup) {
+        if (indexer != UpdateTransaction.NO_OP) {
+            throw new InvalidRequestException(update.metadata() + " has an index, which its memtable does not support: drop"
+                    + " the index, or use another memtable");
+        }
+        Durability durability = factory.configuration().durability();
+        UpdateWriter.write(update, generation, durability);
+        currentOperations.addAndGet(update.operationCount());
+        // How much newer the update is than what it meets is not known: nothing was read.
+        return Long.MAX_VALUE;
+    }
+
+    @Override
+    public UnfilteredRowIterator rowIterator(
+            DecoratedKey key, Slices slices, ColumnFilter columns, boolean reversed, SSTableReadsListener listener) {
+        return PartitionReader.read(generation, metadata(), key, slices, columns, reversed);
+    }
+
+    /** Opens nothing before the first row is asked for: some callers only look whether it is null, and never close it. */
+    @Override
+    public UnfilteredRowIterator rowIterator(DecoratedKey key) {
+        if (!PartitionReader.exists(generation, key)) {
+            return null;
+        }
+        TableMetadata metadata = metadata();
+        return new LazilyInitializedUnfilteredRowIterator(key) {
+            @Override
+            protected UnfilteredRowIterator initializeIterator() {
+                UnfilteredRowIterator read = PartitionReader.read(
+                        generation, metadata, key, Slices.ALL, ColumnFilter.all(metadata), false);
+                return read != null ? read : EmptyIterators.unfilteredRow(metadata, key, false);
+            }
+        };
+    }
+
+    @Override
+    public UnfilteredPartitionIterator partitionIterator(
+            ColumnFilter columns, DataRange range, SSTableReadsListener listener) {
+        return new PartitionScan(generation, metadata(), columns, range);
+    }
+
+    @Override
+    public FlushablePartitionSet<?> getFlushSet(PartitionPosition from, PartitionPosition to) {
+        // What is streamed while the table lives covers no positions of the commit log.
+        CommitLogPosition lower = switchedOut ? getCommitLogLowerBound() : CommitLogPosition.NONE;
+        CommitLogPosition upper = switchedOut ? getFinalCommitLogUpperBound() : CommitLogPosition.NONE;
+        return new FlushSet(this, generation, from, to, lower, upper);
+    }
+
+    @Override
+    public boolean shouldSwitch(FlushReason asked) {
+        boolean wanted =
+                switch (asked) {
+                    case TRUNCATE, DROP -> true;
+                    case SCHEMA_CHANGE -> !factory.equals(metadata().params.memtable.factory());
+                    default -> false;
+                };
+        if (wanted) {
+            reason = asked;
+        } else if (asked != FlushReason.SCHEMA_CHANGE && asked != FlushReason.OWNED_RANGES_CHANGE) {
+            sync();
+        }
+        return wanted;
+    }
+
+    /**
+     * Whoever wants a flush wants what was written to survive a power cut. Then the commit log need not keep what it has of
+     * this memtable, which there is around changes of the schema; what came before it belongs to another one.
+     */
+    private void sync() {
+        CommitLogPosition before = CommitLog.instance.getCurrentPosition();
+        generation.sync();
+        CommitLog.instance.discardCompletedSegments(metadata().id, getCommitLogLowerBound(), before);
+    }
+
+    @Override
+    public void switchOut(OpOrder.Barrier writeBarrier, AtomicReference<CommitLogPosition> commitLogUpperBound) {
+        super.switchOut(writeBarrier, commitLogUpperBound);
+        if (reason == FlushReason.SCHEMA_CHANGE) {
+            AiodbFactory.tableDeparts();
+        }
+        cleared = reason == FlushReason.TRUNCATE || reason == FlushReason.DROP;
+        generation.mark(cleared ? Catalog.State.CLEARED : Catalog.State.FLUSHING);
+        switchedOut = true;
+    }
+
+    @Override
+    public void discard() {
+        super.discard();
+        generation.remove();
+    }
+
+    /** Also clean is what was truncated or dropped: nobody shall write it to SSTables. */
+    @Override
+    public boolean isClean() {
+        return cleared || generation.summary().isEmpty();
+    }
+
+    /** Not 0 after a restart either, since then snapshots and streams would leave the table out. */
+    @Override
+    public long operationCount() {
+        return isClean() ? 0 : Math.max(1, super.operationCount());
+    }
+
+    @Override
+    public long partitionCount() {
+        return Sizes.sample(generation, null, null, metadata().partitioner).partitions();
+    }
+
+    @Override
+    public long getLiveDataSize() {
+        return Sizes.sample(generation, null, null, metadata().partitioner).bytes();
+    }
+
+    @Override
+    public long getMinTimestamp() {
+        return generation.summary().isEmpty() ? NO_MIN_TIMESTAMP : generation.summary().minTimestamp();
+    }
+
+    @Override
+    public long getMinLocalDeletionTime() {
+        return generation.summary().minLocalDeletionTime();
+    }
+
+    /** Nothing of Cassandra's memory: the store has a budget of its own. */
+    @Override
+    public void addMemoryUsageTo(MemoryUsage usage) {}
+
+    @Override
+    public void markExtraOnHeapUsed(long additionalSpace, OpOrder.Group opGroup) {}
+
+    @Override
+    public void markExtraOffHeapUsed(long additionalSpace, OpOrder.Group opGroup) {}
+
+    @Override
+    public void metadataUpdated() {}
+
+    @Override
+    public void localRangesUpdated() {}
+
+    @Override
+    public void performSnapshot(String snapshotName) {
+        if (owner instanceof ColumnFamilyStore cfs) {
+            FlushSet all =
+                    new FlushSet(this, generation, null, null, CommitLogPosition.NONE, CommitLogPosition.NONE);
+            SnapshotWriter.write(cfs, all, snapshotName);
+        }
+    }
+
+    @Override
+    public String toString() {
+        return "AiodbMemtable(" + metadata() + ", " + factory + ")";
+    }
+}

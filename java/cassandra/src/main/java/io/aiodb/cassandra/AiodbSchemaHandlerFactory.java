@@ -1,0 +1,97 @@
+package io.aiodb.cassandra;
+
+import java.util.Optional;
+import java.util.function.BiConsumer;
+import org.apache.cassandra.config.CassandraRelevantProperties;
+import org.apache.cassandra.cql3.QueryProcessor;
+import org.apache.cassandra.exceptions.ConfigurationException;
+import org.apache.cassandra.schema.DefaultSchemaUpdateHandler;
+import org.apache.cassandra.schema.Keyspaces;
+import org.apache.cassandra.schema.OfflineSchemaUpdateHandler;
+import org.apache.cassandra.schema.SchemaTransformation;
+import org.apache.cassandra.schema.SchemaTransformation.SchemaTransformationResult;
+import org.apache.cassandra.schema.SchemaUpdateHandler;
+import org.apache.cassandra.schema.SchemaUpdateHandlerFactory;
+import org.apache.cassandra.schema.TableMetadata;
+
+/**
+ * Cassandra's handler of schema changes, which in addition refuses what tables with this memtable do not support. It is named
+ * by {@code -Dcassandra.schema.update_handler_factory.class=io.aiodb.cassandra.AiodbSchemaHandlerFactory}.
+ */
+public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFactory {
+    /** Cassandra makes one through this. */
+    public AiodbSchemaHandlerFactory() {}
+
+    @Override
+    public SchemaUpdateHandler getSchemaUpdateHandler(
+            boolean online, BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback) {
+        return online
+                ? new Handler((result, drop) -> change(result, () -> updateSchemaCallback.accept(result, drop)))
+                : new OfflineSchemaUpdateHandler(updateSchemaCallback);
+    }
+
+    /**
+     * Makes a change. Cassandra keeps prepared statements as they are when the memtable of their table changes, and what they
+     * write would go on to skip the commit log; so their clients must prepare them again.
+     */
+    private static void change(SchemaTransformationResult result, Runnable change) {
+        AiodbFactory.changeSchema(change);
+        boolean departs = result.diff.altered.stream()
+                .flatMap(keyspace -> keyspace.tables.altered.stream())
+                .anyMatch(table -> departs(table.before, table.after));
+        if (departs) {
+            QueryProcessor.clearPreparedStatements(true);
+        }
+    }
+
+    private static boolean departs(TableMetadata before, TableMetadata after) {
+        return before.params.memtable.factory() instanceof AiodbFactory left
+                && !left.equals(after.params.memtable.factory());
+    }
+
+    /**
+     * Refuses to go on if the node was started without it.
+     *
+     * @throws ConfigurationException that says what to start the node with
+     */
+    static void require() {
+        String given = CassandraRelevantProperties.SCHEMA_UPDATE_HANDLER_FACTORY_CLASS.getString();
+        String needed = AiodbSchemaHandlerFactory.class.getName();
+        if (!needed.equals(given)) {
+            throw new ConfigurationException("a memtable of class " + AiodbMemtable.class.getName()
+                    + " needs the node to be started with -D"
+                    + CassandraRelevantProperties.SCHEMA_UPDATE_HANDLER_FACTORY_CLASS.getKey() + "=" + needed
+                    + (given == null ? "" : ", not " + given));
+        }
+    }
+
+    private static final class Handler extends DefaultSchemaUpdateHandler {
+        Handler(BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback) {
+            super(updateSchemaCallback);
+        }
+
+        /** Called when the tables and what the commit log has of them are there, and nobody is served yet. */
+        @Override
+        public synchronized void start() {
+            Leftovers.takeOver();
+            super.start();
+        }
+
+        @Override
+        public synchronized SchemaTransformationResult apply(SchemaTransformation transformation, boolean local) {
+            return super.apply(
+                    new SchemaTransformation() {
+                        @Override
+                        public Keyspaces apply(Keyspaces schema) {
+                            return Refusals.check(schema, transformation.apply(schema));
+                        }
+
+                        @Override
+                        public Optional<Long> fixedTimestampMicros() {
+                            return transformation.fixedTimestampMicros();
+                        }
+                    },
+                    local);
+        }
+    }
+}

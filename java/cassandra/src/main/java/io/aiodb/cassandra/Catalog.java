@@ -1,0 +1,165 @@
+package io.aiodb.cassandra;
+
+import io.aiodb.store.Durability;
+import io.aiodb.store.Range;
+import io.aiodb.store.Rows;
+import io.aiodb.store.Store;
+import io.aiodb.store.Table;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.cassandra.schema.TableId;
+
+/** The table of a store that says what its other tables are: which generations there are, their summaries, and headers. */
+final class Catalog {
+    /** No table of rows has this name: theirs have a dot. */
+    private static final String TABLE = "catalog";
+
+    private static final byte STATE = 'g';
+    private static final byte SUMMARY = 's';
+    private static final byte HEADER = 'h';
+    private static final byte UPDATE = 'u';
+
+    private static final int KEY_BYTES = 1 + 2 * Long.BYTES + Integer.BYTES;
+
+    /** What becomes of a generation when the node stops now. The numbers are stored. */
+    enum State {
+        /** It is the table's. */
+        LIVE,
+        /** It is being written to SSTables, and remains the table's until that is done. */
+        FLUSHING,
+        /** It was truncated or dropped. */
+        CLEARED
+    }
+
+    /** A stored generation of a table. */
+    record Entry(TableId id, int number, State state) {}
+
+    private final Table table;
+    private final AtomicLong nextUpdate = new AtomicLong();
+
+    Catalog(Store store) {
+        table = store.tableOrCreate(TABLE);
+    }
+
+    /** The generations of one table, in the order of their numbers. */
+    List<Entry> generations(TableId id) {
+        return entries(key(STATE, id, 0), key(STATE, id, -1));
+    }
+
+    /** The generations of all tables. */
+    List<Entry> generations() {
+        return entries(new byte[] {STATE}, new byte[] {STATE + 1});
+    }
+
+    private List<Entry> entries(byte[] from, byte[] to) {
+        List<Entry> entries = new ArrayList<>();
+        try (Rows rows = table.scan(Range.all().from(from).to(to))) {
+            while (rows.next()) {
+                ByteBuffer key = rows.key();
+                key.get();
+                TableId id = TableId.fromUUID(new UUID(key.getLong(), key.getLong()));
+                entries.add(new Entry(id, key.getInt(), State.values()[rows.value().get()]));
+            }
+        }
+        return entries;
+    }
+
+    /** Says, durably, what a generation is now. */
+    void put(TableId id, int number, State state) {
+        table.put(key(STATE, id, number), new byte[] {(byte) state.ordinal()}, Durability.SYNC);
+    }
+
+    /** Forgets a generation, durably. */
+    void remove(TableId id, int number) {
+        table.delete(key(SUMMARY, id, number), Durability.INTERVAL);
+        keptUpdates(id, number).forEach(this::forgetUpdate);
+        table.delete(key(STATE, id, number), Durability.SYNC);
+    }
+
+    /** The frames of a generation's summary; empty if there are none. */
+    byte[] summary(TableId id, int number) {
+        byte[] found = table.get(key(SUMMARY, id, number));
+        return found == null ? new byte[0] : found;
+    }
+
+    /** Adds a frame to a generation's summary. What is written later survives a power cut only with it. */
+    void addSummary(TableId id, int number, ByteBuffer frame) {
+        table.append(key(SUMMARY, id, number), bytes(frame), Durability.INTERVAL);
+    }
+
+    /** Where the headers of a table's rows are. */
+    Headers.Storage headers(TableId id) {
+        return new Headers.Storage() {
+            @Override
+            public List<byte[]> load() {
+                List<byte[]> headers = new ArrayList<>();
+                try (Rows rows = table.scan(Range.all().from(key(HEADER, id, 0)).to(key(HEADER, id, -1)))) {
+                    while (rows.next()) {
+                        headers.add(bytes(rows.value()));
+                    }
+                }
+                return headers;
+            }
+
+            @Override
+            public void save(int number, byte[] header) {
+                table.put(key(HEADER, id, number), header, Durability.SYNC);
+            }
+        };
+    }
+
+    /**
+     * Keeps an update that is written in parts. It survives what its class says when this returns.
+     *
+     * @return its place
+     */
+    byte[] keepUpdate(TableId id, int number, byte[] update, Durability durability) {
+        byte[] place = ByteBuffer.allocate(KEY_BYTES + Long.BYTES)
+                .put(key(UPDATE, id, number))
+                .putLong(nextUpdate.getAndIncrement())
+                .array();
+        table.put(place, update, durability);
+        return place;
+    }
+
+    /** Forgets it, as it is written. */
+    void forgetUpdate(byte[] place) {
+        table.delete(place, Durability.INTERVAL);
+    }
+
+    /** The places of the updates that were not written to their end. */
+    List<byte[]> keptUpdates(TableId id, int number) {
+        List<byte[]> places = new ArrayList<>();
+        byte[] from = key(UPDATE, id, number);
+        byte[] to = key(UPDATE, id, number + 1);
+        try (Rows rows = table.scan(Range.all().from(from).before(to).keysOnly())) {
+            while (rows.next()) {
+                places.add(bytes(rows.key()));
+            }
+        }
+        return places;
+    }
+
+    /** What was kept there. */
+    byte[] keptUpdate(byte[] place) {
+        return table.get(place);
+    }
+
+    private static byte[] key(byte kind, TableId id, int number) {
+        return ByteBuffer.allocate(KEY_BYTES)
+                .put(kind)
+                .putLong(id.asUUID().getMostSignificantBits())
+                .putLong(id.asUUID().getLeastSignificantBits())
+                .putInt(number)
+                .array();
+    }
+
+    private static byte[] bytes(ByteBuffer buffer) {
+        byte[] bytes = new byte[buffer.remaining()];
+        buffer.get(buffer.position(), bytes);
+        return bytes;
+    }
+}

@@ -1,0 +1,121 @@
+package io.aiodb.cassandra;
+
+import io.aiodb.store.Durability;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+import org.apache.cassandra.config.DataStorageSpec;
+import org.apache.cassandra.config.DatabaseDescriptor;
+import org.apache.cassandra.config.DurationSpec;
+import org.apache.cassandra.exceptions.ConfigurationException;
+
+/**
+ * The parameters of a memtable configuration in {@code cassandra.yaml}. All have defaults:
+ *
+ * <ul>
+ *   <li>{@code store}: {@code aiodb} (default), or another whose jars are in {@code lib/}: {@code rocksdb}, {@code lmdb}
+ *   <li>{@code durability}: {@code interval} (default), which is for the rows what {@code commitlog_sync: periodic} is for
+ *       others, or {@code sync}, which is as {@code batch}
+ *   <li>{@code interval}: how much a power cut may take; a duration as elsewhere in {@code cassandra.yaml}, default 10s
+ *   <li>{@code directory}: where the store lies; by default the directory {@code aiodb-stores} in the first of the
+ *       {@code data_file_directories}
+ *   <li>{@code cache}: memory for values read lately, for all tables together, as {@code 256MiB}; default none. Only for
+ *       {@code aiodb}
+ * </ul>
+ *
+ * @param store the kind of store
+ * @param directory where it lies
+ * @param durability of each write
+ * @param storeParameters what the store is opened with
+ */
+record Configuration(String store, Path directory, Durability durability, Map<String, String> storeParameters) {
+    private static final String STORE = "store";
+    private static final String DURABILITY = "durability";
+    private static final String INTERVAL = "interval";
+    private static final String DIRECTORY = "directory";
+    private static final String CACHE = "cache";
+
+    private static final String AIODB = "aiodb";
+
+    /** Not the name of any keyspace, whose directories lie beside it. */
+    private static final String DEFAULT_DIRECTORY = "aiodb-stores";
+
+    Configuration {
+        storeParameters = Map.copyOf(storeParameters);
+    }
+
+    /**
+     * Takes the parameters out of a map, all of them.
+     *
+     * @throws ConfigurationException if one is not known or makes no sense
+     */
+    static Configuration parse(Map<String, String> parameters) {
+        String store = taken(parameters, STORE, AIODB);
+        Durability durability = durability(taken(parameters, DURABILITY, "interval"));
+        String directory = parameters.remove(DIRECTORY);
+        Map<String, String> forStore = new HashMap<>();
+        String interval = parameters.remove(INTERVAL);
+        if (interval != null) {
+            forStore.put("interval_millis", Long.toString(milliseconds(interval)));
+        }
+        String cache = parameters.remove(CACHE);
+        if (cache != null) {
+            if (!store.equals(AIODB)) {
+                throw refused(CACHE, cache, "leave it out: the store " + store + " has none");
+            }
+            forStore.put("cache_bytes", Long.toString(bytes(cache)));
+        }
+        if (!parameters.isEmpty()) {
+            throw new ConfigurationException("memtable: there is no parameter " + parameters.keySet() + ": known are "
+                    + Arrays.asList(STORE, DURABILITY, INTERVAL, DIRECTORY, CACHE));
+        }
+        return new Configuration(store, path(store, directory), durability, forStore);
+    }
+
+    private static String taken(Map<String, String> parameters, String name, String fallback) {
+        String value = parameters.remove(name);
+        return value == null ? fallback : value;
+    }
+
+    private static Durability durability(String value) {
+        return switch (value.toLowerCase(Locale.ROOT)) {
+            case "interval" -> Durability.INTERVAL;
+            case "sync" -> Durability.SYNC;
+            default -> throw refused(DURABILITY, value, "give interval or sync");
+        };
+    }
+
+    private static long milliseconds(String value) {
+        try {
+            long milliseconds = new DurationSpec.LongMillisecondsBound(value).toMilliseconds();
+            if (milliseconds > 0) {
+                return milliseconds;
+            }
+        } catch (RuntimeException notOne) {
+            // Reported below, in the same words.
+        }
+        throw refused(INTERVAL, value, "give a duration, as 10s or 500ms");
+    }
+
+    private static long bytes(String value) {
+        try {
+            return new DataStorageSpec.LongBytesBound(value).toBytes();
+        } catch (RuntimeException notOne) {
+            throw refused(CACHE, value, "give an amount, as 256MiB");
+        }
+    }
+
+    private static Path path(String store, String directory) {
+        if (directory != null) {
+            return Path.of(directory).toAbsolutePath().normalize();
+        }
+        String[] locations = DatabaseDescriptor.getAllDataFileLocations();
+        return Path.of(locations[0], DEFAULT_DIRECTORY, store).toAbsolutePath().normalize();
+    }
+
+    private static ConfigurationException refused(String name, String value, String instead) {
+        return new ConfigurationException("memtable: " + name + " = " + value + ": " + instead);
+    }
+}

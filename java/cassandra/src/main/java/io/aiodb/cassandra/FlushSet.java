@@ -1,0 +1,205 @@
+package io.aiodb.cassandra;
+
+import java.util.Iterator;
+import java.util.NavigableSet;
+import java.util.NoSuchElementException;
+import org.apache.cassandra.db.Clustering;
+import org.apache.cassandra.db.DataRange;
+import org.apache.cassandra.db.DecoratedKey;
+import org.apache.cassandra.db.DeletionTime;
+import org.apache.cassandra.db.PartitionPosition;
+import org.apache.cassandra.db.RegularAndStaticColumns;
+import org.apache.cassandra.db.Slices;
+import org.apache.cassandra.db.commitlog.CommitLogPosition;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.memtable.Memtable;
+import org.apache.cassandra.db.partitions.Partition;
+import org.apache.cassandra.db.rows.EncodingStats;
+import org.apache.cassandra.db.rows.Row;
+import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.dht.IncludingExcludingBounds;
+import org.apache.cassandra.schema.TableMetadata;
+
+/**
+ * What repair, streaming and a change of the memtable write to SSTables: the partitions of a range as they come, none of them
+ * in memory as a whole.
+ */
+final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.Streamed> {
+    private final Memtable memtable;
+    private final Generation generation;
+    private final PartitionPosition from;
+    private final PartitionPosition to;
+    private final CommitLogPosition lower;
+    private final CommitLogPosition upper;
+
+    /** As it is now: columns that are added later are not in what is written. */
+    private final TableMetadata metadata;
+
+    private final Sizes sizes;
+
+    FlushSet(
+            Memtable memtable,
+            Generation generation,
+            PartitionPosition from,
+            PartitionPosition to,
+            CommitLogPosition lower,
+            CommitLogPosition upper) {
+        this.memtable = memtable;
+        this.generation = generation;
+        this.from = from;
+        this.to = to;
+        this.lower = lower;
+        this.upper = upper;
+        this.metadata = memtable.metadata();
+        this.sizes = Sizes.sample(generation, bound(from), bound(to), metadata.partitioner);
+    }
+
+    private static byte[] bound(PartitionPosition position) {
+        return position == null || position.isMinimum() ? null : StoredKey.bound(position.asComparableBound(true));
+    }
+
+    @Override
+    public Iterator<Streamed> iterator() {
+        PartitionPosition least = metadata.partitioner.getMinimumToken().minKeyBound();
+        PartitionPosition left = from == null ? least : from;
+        PartitionPosition right = to == null ? least : to;
+        DataRange all = DataRange.allData(metadata.partitioner);
+        DataRange range = new DataRange(
+                new IncludingExcludingBounds<>(left, right), all.clusteringIndexFilter(null));
+        PartitionScan scan = new PartitionScan(generation, metadata, ColumnFilter.selection(columns()), range);
+        return new Iterator<>() {
+            @Override
+            public boolean hasNext() {
+                return scan.hasNext();
+            }
+
+            @Override
+            public Streamed next() {
+                if (!scan.hasNext()) {
+                    throw new NoSuchElementException();
+                }
+                return new Streamed(scan.next());
+            }
+        };
+    }
+
+    @Override
+    public Memtable memtable() {
+        return memtable;
+    }
+
+    @Override
+    public TableMetadata metadata() {
+        return metadata;
+    }
+
+    @Override
+    public PartitionPosition from() {
+        return from;
+    }
+
+    @Override
+    public PartitionPosition to() {
+        return to;
+    }
+
+    @Override
+    public CommitLogPosition commitLogLowerBound() {
+        return lower;
+    }
+
+    @Override
+    public CommitLogPosition commitLogUpperBound() {
+        return upper;
+    }
+
+    @Override
+    public RegularAndStaticColumns columns() {
+        return metadata.regularAndStaticColumns();
+    }
+
+    @Override
+    public EncodingStats encodingStats() {
+        return generation.summary().encodingStats();
+    }
+
+    @Override
+    public long partitionCount() {
+        return sizes.partitions();
+    }
+
+    @Override
+    public long partitionKeysSize() {
+        return sizes.partitionKeyBytes();
+    }
+
+    @Override
+    public long dataSize() {
+        return sizes.bytes();
+    }
+
+    /** A partition that can be gone through once. */
+    static final class Streamed implements Partition {
+        private final UnfilteredRowIterator rows;
+
+        private Streamed(UnfilteredRowIterator rows) {
+            this.rows = rows;
+        }
+
+        @Override
+        public TableMetadata metadata() {
+            return rows.metadata();
+        }
+
+        @Override
+        public DecoratedKey partitionKey() {
+            return rows.partitionKey();
+        }
+
+        @Override
+        public DeletionTime partitionLevelDeletion() {
+            return rows.partitionLevelDeletion();
+        }
+
+        @Override
+        public RegularAndStaticColumns columns() {
+            return rows.columns();
+        }
+
+        @Override
+        public EncodingStats stats() {
+            return rows.stats();
+        }
+
+        @Override
+        public boolean isEmpty() {
+            return rows.isEmpty();
+        }
+
+        @Override
+        public boolean hasRows() {
+            return rows.hasNext();
+        }
+
+        @Override
+        public UnfilteredRowIterator unfilteredIterator() {
+            return rows;
+        }
+
+        @Override
+        public Row getRow(Clustering<?> clustering) {
+            throw new UnsupportedOperationException("a partition that is streamed has no random access");
+        }
+
+        @Override
+        public UnfilteredRowIterator unfilteredIterator(ColumnFilter columns, Slices slices, boolean reversed) {
+            throw new UnsupportedOperationException("a partition that is streamed is gone through as a whole");
+        }
+
+        @Override
+        public UnfilteredRowIterator unfilteredIterator(
+                ColumnFilter columns, NavigableSet<Clustering<?>> clusterings, boolean reversed) {
+            throw new UnsupportedOperationException("a partition that is streamed is gone through as a whole");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+package io.aiodb.cassandra;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import org.apache.cassandra.db.DeletionTime;
+import org.apache.cassandra.db.MutableDeletionInfo;
+import org.apache.cassandra.db.RangeTombstone;
+import org.apache.cassandra.db.SerializationHeader;
+import org.apache.cassandra.db.Slice;
+import org.apache.cassandra.db.rows.BTreeRow;
+import org.apache.cassandra.db.rows.DeserializationHelper;
+import org.apache.cassandra.db.rows.Row;
+import org.apache.cassandra.db.rows.Rows;
+import org.apache.cassandra.db.rows.SerializationHelper;
+import org.apache.cassandra.db.rows.UnfilteredSerializer;
+import org.apache.cassandra.io.util.DataInputBuffer;
+import org.apache.cassandra.io.util.DataInputPlus;
+import org.apache.cassandra.io.util.DataOutputBuffer;
+import org.apache.cassandra.net.MessagingService;
+import org.apache.cassandra.schema.TableMetadata;
+
+/**
+ * The values of the store: one frame for each update of the entry, in the order of their arrival. An update appends its
+ * frame without reading; whoever reads merges the frames as Cassandra merges rows, for which the order does not matter.
+ *
+ * <p>A frame of a row is the length of what follows, the number of its {@link Headers header}, the row as Cassandra
+ * serializes it between nodes, and a mark of the end. A frame of a partition's deletion is its two times. A frame of a range
+ * tombstone is the length of what follows, its bounds, and its two times.
+ */
+final class Frames {
+    private static final int VERSION = MessagingService.VERSION_50;
+    private static final UnfilteredSerializer ROWS = UnfilteredSerializer.serializer;
+
+    /** Of the frame of a partition's deletion. */
+    static final int DELETION_BYTES = 2 * Long.BYTES;
+
+    private Frames() {}
+
+    /** Writes frames. Belongs to one thread at a time. */
+    static final class Writer {
+        private final DataOutputBuffer body = new DataOutputBuffer();
+        private final DataOutputBuffer frame = new DataOutputBuffer();
+
+        /** The frame of a row, static or not. The buffer is valid until the next frame. */
+        ByteBuffer row(Row row, Headers.Numbered header, SerializationHelper helper) {
+            try {
+                body.clear();
+                body.writeUnsignedVInt32(header.number());
+                if (row.isStatic()) {
+                    ROWS.serializeStaticRow(row, helper, body, VERSION);
+                } else {
+                    ROWS.serialize(row, helper, body, VERSION);
+                }
+                ROWS.writeEndOfPartition(body);
+                return framed();
+            } catch (IOException impossible) {
+                throw new AssertionError(impossible);
+            }
+        }
+
+        /** The frame of a partition's deletion. */
+        ByteBuffer deletion(DeletionTime time) {
+            try {
+                frame.clear();
+                write(time, frame);
+                return frame.buffer();
+            } catch (IOException impossible) {
+                throw new AssertionError(impossible);
+            }
+        }
+
+        /** The frame of a range tombstone. */
+        ByteBuffer rangeTombstone(RangeTombstone tombstone, TableMetadata metadata) {
+            try {
+                body.clear();
+                Slice.serializer.serialize(tombstone.deletedSlice(), body, VERSION, metadata.comparator.subtypes());
+                write(tombstone.deletionTime(), body);
+                return framed();
+            } catch (IOException impossible) {
+                throw new AssertionError(impossible);
+            }
+        }
+
+        private ByteBuffer framed() throws IOException {
+            frame.clear();
+            frame.writeUnsignedVInt32(body.getLength());
+            frame.write(body.getData(), 0, body.getLength());
+            return frame.buffer();
+        }
+
+        private static void write(DeletionTime time, DataOutputBuffer out) throws IOException {
+            out.writeLong(time.markedForDeleteAt());
+            out.writeLong(time.localDeletionTime());
+        }
+    }
+
+    /** The row that the frames of a value are together; null if nothing is left of it, since its columns were dropped. */
+    static Row row(ByteBuffer value, boolean isStatic, Headers headers, TableMetadata metadata) {
+        DeserializationHelper helper = new DeserializationHelper(metadata, VERSION, DeserializationHelper.Flag.LOCAL);
+        Row merged = null;
+        try (DataInputBuffer in = new DataInputBuffer(value, true)) {
+            while (in.available() > 0) {
+                in.readUnsignedVInt32();
+                SerializationHeader header = headers.forReading(in.readUnsignedVInt32(), metadata);
+                Row row = isStatic ? staticRow(in, header, helper) : row(in, header, helper);
+                if (row != null) {
+                    merged = merged == null ? row : Rows.merge(merged, row);
+                }
+            }
+            return merged;
+        } catch (IOException failure) {
+            throw new IllegalStateException(metadata + ": a stored row does not parse", failure);
+        }
+    }
+
+    private static Row row(DataInputBuffer in, SerializationHeader header, DeserializationHelper helper)
+            throws IOException {
+        // It goes on after a row that has become empty, and ends at the mark.
+        Row row = (Row) ROWS.deserialize(in, header, helper, BTreeRow.sortedBuilder());
+        if (row != null) {
+            in.readByte();
+        }
+        return row;
+    }
+
+    private static Row staticRow(DataInputBuffer in, SerializationHeader header, DeserializationHelper helper)
+            throws IOException {
+        Row row = ROWS.deserializeStaticRow(in, header, helper);
+        in.readByte();
+        return row.isEmpty() ? null : row;
+    }
+
+    /** How many updates a row's value is made of. */
+    static int count(ByteBuffer value) {
+        try (DataInputBuffer in = new DataInputBuffer(value, true)) {
+            int frames = 0;
+            while (in.available() > 0) {
+                in.skipBytesFully(in.readUnsignedVInt32());
+                frames++;
+            }
+            return frames;
+        } catch (IOException failure) {
+            throw new IllegalStateException("a stored row does not parse", failure);
+        }
+    }
+
+    /** Adds what a value says of the whole partition. */
+    static void addDeletions(ByteBuffer value, MutableDeletionInfo deletions) {
+        try (DataInputBuffer in = new DataInputBuffer(value, true)) {
+            while (in.available() > 0) {
+                deletions.add(deletionTime(in));
+            }
+        } catch (IOException failure) {
+            throw new IllegalStateException("a stored deletion does not parse", failure);
+        }
+    }
+
+    /** Adds the range tombstones of a value. */
+    static void addRangeTombstones(ByteBuffer value, MutableDeletionInfo deletions, TableMetadata metadata) {
+        try (DataInputBuffer in = new DataInputBuffer(value, true)) {
+            while (in.available() > 0) {
+                in.readUnsignedVInt32();
+                Slice slice = Slice.serializer.deserialize(in, VERSION, metadata.comparator.subtypes());
+                deletions.add(new RangeTombstone(slice, deletionTime(in)), metadata.comparator);
+            }
+        } catch (IOException failure) {
+            throw new IllegalStateException(metadata + ": a stored range tombstone does not parse", failure);
+        }
+    }
+
+    private static DeletionTime deletionTime(DataInputPlus in) throws IOException {
+        long markedForDeleteAt = in.readLong();
+        return DeletionTime.build(markedForDeleteAt, in.readLong());
+    }
+}

@@ -1,0 +1,181 @@
+package io.aiodb.cassandra;
+
+import io.aiodb.store.Range;
+import io.aiodb.store.Rows;
+import io.aiodb.store.StoreException;
+import io.aiodb.store.Table;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.schema.TableId;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The rows that a table has between two of its truncates: a table of the store. Each memtable has one. It is made at the
+ * first write, so that tables which stay empty cost nothing, and what becomes of it is in the {@link Catalog}, so that a
+ * truncate, a drop or a change of the schema is over or has not happened when the node starts again.
+ */
+final class Generation {
+    private static final Logger LOGGER = LoggerFactory.getLogger(Generation.class);
+
+    private final OpenStore open;
+    private final TableId id;
+    private final int number;
+    private final Summary summary;
+    private final Purges purges = new Purges();
+
+    /** Null until the first write. */
+    private volatile Table table;
+
+    private Catalog.State state;
+
+    private Generation(
+            OpenStore open, TableId id, int number, Catalog.State state, Table table, Summary summary) {
+        this.open = open;
+        this.id = id;
+        this.number = number;
+        this.state = state;
+        this.table = table;
+        this.summary = summary;
+    }
+
+    /**
+     * The generation for a new memtable of a table: the stored one that no memtable has, which there is when the node
+     * starts, or a new one.
+     */
+    static Generation attach(OpenStore open, TableId id) {
+        Generation attached = null;
+        for (Catalog.Entry entry : open.catalog().generations(id)) {
+            if (!open.attach(id, entry.number())) {
+                continue;
+            }
+            Generation found = stored(open, entry);
+            if (found == null) {
+                open.detach(id, entry.number());
+            } else if (attached == null) {
+                attached = found;
+            } else {
+                LOGGER.info("Moving generation {} of table {} into {}", entry.number(), id, attached.number);
+                found.moveInto(attached);
+                found.remove();
+            }
+        }
+        if (attached != null) {
+            LargeUpdate.recover(attached);
+        } else {
+            return new Generation(open, id, open.attachNew(id), Catalog.State.LIVE, null, new Summary(new byte[0]));
+        }
+        attached.mark(Catalog.State.LIVE);
+        return attached;
+    }
+
+    /** What the catalog says that there is. Null if it was to be removed, or never was there; then its traces are gone. */
+    private static Generation stored(OpenStore open, Catalog.Entry entry) {
+        Table table = null;
+        try {
+            table = open.store().table(name(entry.id(), entry.number()));
+        } catch (StoreException.NoSuchTable removed) {
+            // The node ended between removing the table and removing the entry.
+        }
+        if (table == null || entry.state() == Catalog.State.CLEARED) {
+            if (table != null) {
+                table.drop();
+            }
+            open.catalog().remove(entry.id(), entry.number());
+            return null;
+        }
+        Summary summary = new Summary(open.catalog().summary(entry.id(), entry.number()));
+        return new Generation(open, entry.id(), entry.number(), entry.state(), table, summary);
+    }
+
+    static String name(TableId id, int number) {
+        return id.toHexString() + "." + number;
+    }
+
+    TableId id() {
+        return id;
+    }
+
+    int number() {
+        return number;
+    }
+
+    OpenStore open() {
+        return open;
+    }
+
+    Summary summary() {
+        return summary;
+    }
+
+    /** When it was, and is to be, purged. */
+    Purges purges() {
+        return purges;
+    }
+
+    Headers headers() {
+        return open.headers(id);
+    }
+
+    /** The rows; null if there were never any. */
+    Table tableOrNull() {
+        return table;
+    }
+
+    /** The rows, to be written to. */
+    Table table() {
+        Table made = table;
+        return made == null ? make() : made;
+    }
+
+    private synchronized Table make() {
+        if (table == null) {
+            // In this order: a generation in the catalog that has no table is nothing.
+            open.catalog().put(id, number, state);
+            table = open.store().tableOrCreate(name(id, number));
+        }
+        return table;
+    }
+
+    /** Says what becomes of it when the node stops now. Durable when it returns. */
+    synchronized void mark(Catalog.State next) {
+        if (state != next) {
+            state = next;
+            if (table != null) {
+                open.catalog().put(id, number, next);
+            }
+        }
+    }
+
+    /** Removes it for good. */
+    synchronized void remove() {
+        if (table != null) {
+            table.drop();
+            open.catalog().remove(id, number);
+        }
+        open.detach(id, number);
+    }
+
+    /** Takes an update into the summary, as must be done before it is written. */
+    void cover(PartitionUpdate update) {
+        summary.cover(update, frame -> open.catalog().addSummary(id, number, frame));
+    }
+
+    /** Everything written before survives a power cut when this returns. */
+    void sync() {
+        open.store().sync();
+    }
+
+    /** Adds all rows to those of another generation. Doing it twice, or in part, changes nothing. */
+    private void moveInto(Generation other) {
+        other.summary.cover(summary, frame -> open.catalog().addSummary(id, other.number, frame));
+        LargeUpdate.recover(this);
+        BulkWriter writer = new BulkWriter(open.store(), other.table());
+        try (Rows rows = table.scan(Range.all())) {
+            while (rows.next()) {
+                writer.append(rows.key(), rows.value());
+            }
+        }
+        writer.flush();
+        open.store().sync();
+    }
+}

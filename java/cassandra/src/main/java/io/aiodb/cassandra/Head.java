@@ -1,0 +1,92 @@
+package io.aiodb.cassandra;
+
+import io.aiodb.store.Range;
+import io.aiodb.store.Rows;
+import java.nio.ByteBuffer;
+import org.apache.cassandra.db.DeletionTime;
+import org.apache.cassandra.db.MutableDeletionInfo;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.rows.Row;
+import org.apache.cassandra.schema.TableMetadata;
+
+/** What every slice of a partition needs beside its rows: the deletions, and the static row as it is stored. */
+final class Head {
+    private final MutableDeletionInfo deletions = MutableDeletionInfo.live();
+    private Row staticRow = org.apache.cassandra.db.rows.Rows.EMPTY_STATIC_ROW;
+
+    /** Whether a read of these columns needs anything but rows. */
+    static boolean isNeeded(Summary summary, ColumnFilter columns) {
+        return summary.mayHaveDeletions()
+                || summary.mayHaveRangeTombstones()
+                || summary.mayHaveStatics() && !columns.fetchedColumns().statics.isEmpty();
+    }
+
+    /** Reads what the summary says that there may be. */
+    static Head read(Source source, StoredKey key, Generation generation, TableMetadata metadata, ColumnFilter columns) {
+        Head head = new Head();
+        Summary summary = generation.summary();
+        if (summary.mayHaveDeletions()) {
+            head.add(StoredKey.DELETION, source.get(key.entry(StoredKey.DELETION).copy()), generation, metadata);
+        }
+        if (summary.mayHaveStatics() && !columns.fetchedColumns().statics.isEmpty()) {
+            head.add(StoredKey.STATIC, source.get(key.entry(StoredKey.STATIC).copy()), generation, metadata);
+        }
+        if (summary.mayHaveRangeTombstones()) {
+            byte[] from = key.entry(StoredKey.RANGE_TOMBSTONE).copy();
+            byte[] to = key.entry(StoredKey.ROW).copy();
+            try (Rows tombstones = source.scan(Range.all().from(from).before(to))) {
+                while (tombstones.next()) {
+                    head.add(StoredKey.RANGE_TOMBSTONE, tombstones.value(), generation, metadata);
+                }
+            }
+        }
+        return head;
+    }
+
+    private void add(byte kind, byte[] value, Generation generation, TableMetadata metadata) {
+        if (value != null) {
+            add(kind, ByteBuffer.wrap(value), generation, metadata);
+        }
+    }
+
+    /** Takes in the value of an entry that is no row. */
+    void add(byte kind, ByteBuffer value, Generation generation, TableMetadata metadata) {
+        switch (kind) {
+            case StoredKey.DELETION -> Frames.addDeletions(value, deletions);
+            case StoredKey.STATIC -> {
+                Row row = Frames.row(value, true, generation.headers(), metadata);
+                staticRow = row == null ? staticRow : row;
+            }
+            case StoredKey.RANGE_TOMBSTONE -> Frames.addRangeTombstones(value, deletions, metadata);
+            default -> throw new IllegalStateException(metadata + ": a stored entry of kind " + kind);
+        }
+    }
+
+    /** Whether there is nothing. */
+    boolean isEmpty() {
+        return deletions.isLive() && staticRow.isEmpty();
+    }
+
+    MutableDeletionInfo deletions() {
+        return deletions;
+    }
+
+    DeletionTime partitionDeletion() {
+        return deletions.getPartitionDeletion();
+    }
+
+    /** The static row as it is stored; empty if there is none. */
+    Row storedStaticRow() {
+        return staticRow;
+    }
+
+    /** The static row as a reader of these columns sees it. */
+    Row staticRow(ColumnFilter columns, TableMetadata metadata) {
+        Row none = org.apache.cassandra.db.rows.Rows.EMPTY_STATIC_ROW;
+        if (columns.fetchedColumns().statics.isEmpty() || staticRow.isEmpty()) {
+            return none;
+        }
+        Row seen = staticRow.filter(columns, partitionDeletion(), false, metadata);
+        return seen == null ? none : seen;
+    }
+}

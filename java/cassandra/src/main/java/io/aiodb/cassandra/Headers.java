@@ -1,0 +1,162 @@
+package io.aiodb.cassandra;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.cassandra.db.SerializationHeader;
+import org.apache.cassandra.db.RegularAndStaticColumns;
+import org.apache.cassandra.db.marshal.AbstractType;
+import org.apache.cassandra.db.marshal.TypeParser;
+import org.apache.cassandra.db.rows.EncodingStats;
+import org.apache.cassandra.io.util.DataInputBuffer;
+import org.apache.cassandra.io.util.DataOutputBuffer;
+import org.apache.cassandra.schema.ColumnMetadata;
+import org.apache.cassandra.schema.TableMetadata;
+import org.apache.cassandra.utils.ByteBufferUtil;
+
+/**
+ * Which columns a table had when its rows were written. A stored row names one of these headers by its number; columns that
+ * were added, dropped or added again later are told apart by it. Headers are never changed, and few: one for each change of
+ * a table's columns.
+ */
+final class Headers {
+    /** Where the headers of one table are kept. */
+    interface Storage {
+        /** All of them, in the order of their numbers. */
+        List<byte[]> load();
+
+        /** Keeps one, durably. */
+        void save(int number, byte[] header);
+    }
+
+    /** A header to write rows with. */
+    record Numbered(int number, SerializationHeader header) {}
+
+    private record Column(ByteBuffer name, boolean isStatic, String type) {}
+
+    /** The headers as those of one version of the table. */
+    private record Resolved(TableMetadata metadata, List<SerializationHeader> headers, int current) {}
+
+    private final Storage storage;
+    private final List<List<Column>> stored = new ArrayList<>();
+    private volatile Resolved resolved;
+
+    Headers(Storage storage) {
+        this.storage = storage;
+        storage.load().forEach(header -> stored.add(decode(header)));
+    }
+
+    /** The header for rows of this version of the table; it is stored when this returns. */
+    Numbered forWriting(TableMetadata metadata) {
+        Resolved now = resolve(metadata);
+        if (now.current < 0) {
+            now = add(metadata);
+        }
+        return new Numbered(now.current, now.headers.get(now.current));
+    }
+
+    /** The header of a stored row, for this version of the table. */
+    SerializationHeader forReading(int number, TableMetadata metadata) {
+        List<SerializationHeader> headers = resolve(metadata).headers;
+        if (number >= headers.size()) {
+            throw new IllegalStateException(
+                    metadata + ": a stored row has header " + number + ", but there are " + headers.size());
+        }
+        return headers.get(number);
+    }
+
+    private Resolved resolve(TableMetadata metadata) {
+        Resolved now = resolved;
+        if (now == null || now.metadata != metadata) {
+            now = resolveAgain(metadata);
+        }
+        return now;
+    }
+
+    private synchronized Resolved resolveAgain(TableMetadata metadata) {
+        List<SerializationHeader> headers = new ArrayList<>();
+        for (List<Column> columns : stored) {
+            headers.add(header(columns, metadata));
+        }
+        Resolved now = new Resolved(metadata, headers, stored.indexOf(columns(metadata)));
+        resolved = now;
+        return now;
+    }
+
+    private synchronized Resolved add(TableMetadata metadata) {
+        List<Column> columns = columns(metadata);
+        if (!stored.contains(columns)) {
+            storage.save(stored.size(), encode(columns));
+            stored.add(columns);
+        }
+        return resolveAgain(metadata);
+    }
+
+    private static List<Column> columns(TableMetadata metadata) {
+        List<Column> columns = new ArrayList<>();
+        for (ColumnMetadata column : metadata.regularAndStaticColumns()) {
+            columns.add(new Column(column.name.bytes, column.isStatic(), column.type.toString()));
+        }
+        return columns;
+    }
+
+    private static SerializationHeader header(List<Column> columns, TableMetadata metadata) {
+        RegularAndStaticColumns.Builder builder = RegularAndStaticColumns.builder();
+        for (Column column : columns) {
+            builder.add(resolve(column, metadata));
+        }
+        // Not for an SSTable: that form has lengths for skipping, and a scratch buffer that cannot be used twice at once.
+        // The statistics are only what numbers are relative to, so they are always the same.
+        return new SerializationHeader(false, metadata, builder.build(), EncodingStats.NO_STATS);
+    }
+
+    /** The column as the table knows it now, unless its values were encoded in another way then. */
+    private static ColumnMetadata resolve(Column stored, TableMetadata metadata) {
+        ColumnMetadata known = metadata.getColumn(stored.name);
+        if (known == null || known.isStatic() != stored.isStatic) {
+            known = metadata.getDroppedColumn(stored.name, stored.isStatic);
+        }
+        if (known == null) {
+            throw new IllegalStateException(metadata + " has no column " + ByteBufferUtil.bytesToHex(stored.name)
+                    + ", but there are rows with it: is the schema older than the data?");
+        }
+        if (known.type.toString().equals(stored.type)) {
+            return known;
+        }
+        AbstractType<?> type = TypeParser.parse(stored.type);
+        boolean same = type.valueLengthIfFixed() == known.type.valueLengthIfFixed()
+                && type.isMultiCell() == known.type.isMultiCell()
+                && type.isCounter() == known.type.isCounter();
+        return same ? known : known.withNewType(type);
+    }
+
+    private static byte[] encode(List<Column> columns) {
+        try (DataOutputBuffer out = new DataOutputBuffer()) {
+            out.writeUnsignedVInt32(columns.size());
+            for (Column column : columns) {
+                ByteBufferUtil.writeWithVIntLength(column.name, out);
+                out.writeBoolean(column.isStatic);
+                ByteBufferUtil.writeWithVIntLength(ByteBufferUtil.bytes(column.type), out);
+            }
+            return out.toByteArray();
+        } catch (IOException impossible) {
+            throw new AssertionError(impossible);
+        }
+    }
+
+    private static List<Column> decode(byte[] header) {
+        try (DataInputBuffer in = new DataInputBuffer(header)) {
+            int count = in.readUnsignedVInt32();
+            List<Column> columns = new ArrayList<>(count);
+            for (int i = 0; i < count; i++) {
+                ByteBuffer name = ByteBufferUtil.readWithVIntLength(in);
+                boolean isStatic = in.readBoolean();
+                columns.add(new Column(name, isStatic, ByteBufferUtil.string(ByteBufferUtil.readWithVIntLength(in))));
+            }
+            return columns;
+        } catch (IOException failure) {
+            throw new IllegalStateException("a stored header does not parse", failure);
+        }
+    }
+}

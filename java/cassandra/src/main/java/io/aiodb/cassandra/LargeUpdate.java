@@ -1,0 +1,81 @@
+package io.aiodb.cassandra;
+
+import io.aiodb.store.Batch;
+import io.aiodb.store.Durability;
+import io.aiodb.store.Table;
+import java.nio.ByteBuffer;
+
+/**
+ * An update that is more than stores write at once. It is kept as a whole first, then written in parts, then forgotten; a
+ * node that ends meanwhile writes the parts again when it starts, which changes nothing where they are there already.
+ */
+final class LargeUpdate {
+    private LargeUpdate() {}
+
+    /** Writes a batch of appends to a generation's rows, while nobody opens readers or writes to its partition. */
+    static void write(Batch appends, Generation generation, Durability durability) {
+        byte[] kept = encode(appends);
+        OpenStore open = generation.open();
+        byte[] place = open.catalog().keepUpdate(generation.id(), generation.number(), kept, durability);
+        write(kept, generation);
+        open.catalog().forgetUpdate(place);
+        if (durability == Durability.SYNC) {
+            open.store().sync();
+        }
+    }
+
+    /** Writes what was kept of updates when the node ended. */
+    static void recover(Generation generation) {
+        Catalog catalog = generation.open().catalog();
+        for (byte[] place : catalog.keptUpdates(generation.id(), generation.number())) {
+            write(catalog.keptUpdate(place), generation);
+            catalog.forgetUpdate(place);
+        }
+    }
+
+    private static void write(byte[] kept, Generation generation) {
+        BulkWriter writer = new BulkWriter(generation.open().store(), generation.table());
+        ByteBuffer rest = ByteBuffer.wrap(kept);
+        while (rest.hasRemaining()) {
+            ByteBuffer key = take(rest);
+            writer.append(key, take(rest));
+        }
+        writer.flush();
+    }
+
+    private static ByteBuffer take(ByteBuffer rest) {
+        int length = rest.getInt();
+        ByteBuffer taken = rest.slice(rest.position(), length);
+        rest.position(rest.position() + length);
+        return taken;
+    }
+
+    private static byte[] encode(Batch appends) {
+        // The batch has more about each operation than is needed here.
+        ByteBuffer kept = ByteBuffer.allocate(appends.encoded().limit());
+        appends.replay(new Batch.Visitor() {
+            @Override
+            public void append(Table table, ByteBuffer key, ByteBuffer operand) {
+                kept.putInt(key.remaining()).put(key).putInt(operand.remaining()).put(operand);
+            }
+
+            @Override
+            public void put(Table table, ByteBuffer key, ByteBuffer value) {
+                throw new AssertionError("an update only appends");
+            }
+
+            @Override
+            public void delete(Table table, ByteBuffer key) {
+                throw new AssertionError("an update only appends");
+            }
+
+            @Override
+            public void deleteRange(Table table, ByteBuffer from, ByteBuffer to) {
+                throw new AssertionError("an update only appends");
+            }
+        });
+        byte[] bytes = new byte[kept.position()];
+        kept.flip().get(bytes);
+        return bytes;
+    }
+}

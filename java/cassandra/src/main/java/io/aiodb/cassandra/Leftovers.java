@@ -1,0 +1,87 @@
+package io.aiodb.cassandra;
+
+import java.nio.file.Files;
+import org.apache.cassandra.db.ColumnFamilyStore;
+import org.apache.cassandra.db.DataRange;
+import org.apache.cassandra.db.Keyspace;
+import org.apache.cassandra.db.Mutation;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.memtable.Memtable;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.rows.ThrottledUnfilteredIterator;
+import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.exceptions.ConfigurationException;
+import org.apache.cassandra.schema.MemtableParams;
+import org.apache.cassandra.schema.Schema;
+import org.apache.cassandra.schema.TableMetadata;
+import org.apache.cassandra.utils.CloseableIterator;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Rows in the stores of this node whose table has another memtable by now: the node ended while they were being written to
+ * SSTables, or its {@code cassandra.yaml} was changed. They are written again, as updates, before the node serves anybody.
+ */
+final class Leftovers {
+    private static final Logger LOGGER = LoggerFactory.getLogger(Leftovers.class);
+
+    /** Rows of an update. */
+    private static final int UPDATE_ROWS = 500;
+
+    private Leftovers() {}
+
+    /** Takes all of them to where their tables are now. Safe to be done again if it ends half-way. */
+    static void takeOver() {
+        for (String name : MemtableParams.knownDefinitions()) {
+            Memtable.Factory factory = factory(name);
+            if (factory instanceof AiodbFactory aiodb && Files.isDirectory(aiodb.configuration().directory())) {
+                OpenStore open = OpenStore.of(aiodb.configuration());
+                open.catalog().generations().forEach(entry -> takeOver(open, entry));
+            }
+        }
+    }
+
+    /** Null if nobody can use the configuration, which whoever wants to is told. */
+    private static Memtable.Factory factory(String name) {
+        try {
+            return MemtableParams.get(name).factory();
+        } catch (ConfigurationException broken) {
+            LOGGER.warn("The memtable configuration {} cannot be used: {}", name, broken.getMessage());
+            return null;
+        }
+    }
+
+    private static void takeOver(OpenStore open, Catalog.Entry entry) {
+        if (open.isAttached(entry.id(), entry.number())) {
+            return;
+        }
+        TableMetadata table = Schema.instance.getTableMetadata(entry.id());
+        if (table == null && entry.state() != Catalog.State.CLEARED) {
+            LOGGER.warn("There are rows of a table {} that the schema does not know; they are left as they are", entry.id());
+            return;
+        }
+        Generation generation = Generation.attach(open, entry.id());
+        if (generation.tableOrNull() != null) {
+            LOGGER.info("Moving the rows of {} to where its memtable keeps them now", table);
+            move(generation, table);
+        }
+        generation.remove();
+    }
+
+    private static void move(Generation generation, TableMetadata table) {
+        Keyspace keyspace = Keyspace.open(table.keyspace);
+        ColumnFilter columns = ColumnFilter.all(table);
+        DataRange all = DataRange.allData(table.partitioner);
+        PartitionScan partitions = new PartitionScan(generation, table, columns, all);
+        try (CloseableIterator<UnfilteredRowIterator> parts =
+                ThrottledUnfilteredIterator.throttle(partitions, UPDATE_ROWS)) {
+            while (parts.hasNext()) {
+                try (UnfilteredRowIterator part = parts.next()) {
+                    keyspace.apply(new Mutation(PartitionUpdate.fromIterator(part, columns)), true, false);
+                }
+            }
+        }
+        ColumnFamilyStore cfs = keyspace.getColumnFamilyStore(table.id);
+        cfs.forceBlockingFlush(ColumnFamilyStore.FlushReason.INTERNALLY_FORCED);
+    }
+}

@@ -1,0 +1,173 @@
+package io.aiodb.cassandra;
+
+import io.aiodb.store.Store;
+import io.aiodb.store.StoreException;
+import io.aiodb.store.Stores;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.cassandra.exceptions.ConfigurationException;
+import org.apache.cassandra.schema.TableId;
+import org.apache.cassandra.service.StorageService;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** A store of this node, open until the node ends, with what all of its tables share. */
+final class OpenStore {
+    private static final Logger LOGGER = LoggerFactory.getLogger(OpenStore.class);
+
+    /** The open stores of this process by their directories; guarded by itself. */
+    private static final Map<Path, OpenStore> OPEN = new HashMap<>();
+
+    private final Configuration configuration;
+    private final Store store;
+    private final Catalog catalog;
+    private final Stripes stripes = new Stripes();
+    private final Folder folder = new Folder();
+
+    /** The headers of each table, made once; guarded by itself. */
+    private final Map<TableId, Headers> headers = new HashMap<>();
+
+    /** Which generations memtables of this process have, stored or not; guarded by itself. */
+    private final Map<TableId, Set<Integer>> attached = new HashMap<>();
+
+    /** What uses one store together. {@link #of} is for all but tests. */
+    OpenStore(Configuration configuration, Store store) {
+        this.configuration = configuration;
+        this.store = store;
+        this.catalog = new Catalog(store);
+    }
+
+    /**
+     * The store of a configuration, opened at its first use. Configurations that name the same directory share it.
+     *
+     * @throws ConfigurationException if it cannot be opened, or is open with other parameters
+     */
+    static OpenStore of(Configuration configuration) {
+        synchronized (OPEN) {
+            OpenStore open = OPEN.get(configuration.directory());
+            if (open == null) {
+                open = open(configuration);
+                if (OPEN.isEmpty()) {
+                    closeWithNode();
+                }
+                OPEN.put(configuration.directory(), open);
+            }
+            open.checkSame(configuration);
+            return open;
+        }
+    }
+
+    private static OpenStore open(Configuration configuration) {
+        LOGGER.info("Opening the {} store in {}", configuration.store(), configuration.directory());
+        try {
+            Store store =
+                    Stores.open(configuration.store(), configuration.directory(), configuration.storeParameters());
+            return new OpenStore(configuration, store);
+        } catch (StoreException failure) {
+            throw new ConfigurationException(
+                    "the memtable's store in " + configuration.directory() + ": " + failure.getMessage(), failure);
+        }
+    }
+
+    private void checkSame(Configuration other) {
+        if (!configuration.store().equals(other.store())
+                || !configuration.storeParameters().equals(other.storeParameters())) {
+            throw new ConfigurationException("memtable configurations with the same directory "
+                    + configuration.directory() + " must agree on their store and its parameters: "
+                    + configuration.store() + " " + configuration.storeParameters() + " and "
+                    + other.store() + " " + other.storeParameters());
+        }
+    }
+
+    /**
+     * In a thread of its own: a node that joins waits, with what this locks, for the change of the schema that opens the
+     * store.
+     */
+    private static void closeWithNode() {
+        Thread registering =
+                new Thread(() -> StorageService.instance.addPostShutdownHook(OpenStore::closeAll), "aiodb-shutdown-hook");
+        registering.setDaemon(true);
+        registering.start();
+    }
+
+    private static void closeAll() {
+        synchronized (OPEN) {
+            for (OpenStore open : OPEN.values()) {
+                LOGGER.info("Closing the {} store in {}", open.configuration.store(), open.configuration.directory());
+                open.folder.close();
+                open.store.close();
+            }
+        }
+    }
+
+    Store store() {
+        return store;
+    }
+
+    Catalog catalog() {
+        return catalog;
+    }
+
+    Folder folder() {
+        return folder;
+    }
+
+    Stripes stripes() {
+        return stripes;
+    }
+
+    /** The headers of a table's rows. */
+    Headers headers(TableId id) {
+        synchronized (headers) {
+            return headers.computeIfAbsent(id, table -> new Headers(catalog.headers(table)));
+        }
+    }
+
+    /** How many entries the live generation of a table has, about. */
+    long estimatedRows(TableId id) {
+        long rows = 0;
+        for (Catalog.Entry entry : catalog.generations(id)) {
+            if (entry.state() == Catalog.State.LIVE) {
+                rows += store.table(Generation.name(id, entry.number())).estimatedRows();
+            }
+        }
+        return rows;
+    }
+
+    /** Takes a stored generation for a memtable. False if another one has it. */
+    boolean attach(TableId id, int number) {
+        synchronized (attached) {
+            return attached.computeIfAbsent(id, table -> new HashSet<>()).add(number);
+        }
+    }
+
+    /** Whether a memtable of this process has a generation. */
+    boolean isAttached(TableId id, int number) {
+        synchronized (attached) {
+            return attached.getOrDefault(id, Set.of()).contains(number);
+        }
+    }
+
+    /** Takes a new number for a memtable: greater than all that are stored or taken. */
+    int attachNew(TableId id) {
+        synchronized (attached) {
+            Set<Integer> taken = attached.computeIfAbsent(id, table -> new HashSet<>());
+            int number = taken.stream().mapToInt(Integer::intValue).max().orElse(0);
+            for (Catalog.Entry stored : catalog.generations(id)) {
+                number = Math.max(number, stored.number());
+            }
+            taken.add(number + 1);
+            return number + 1;
+        }
+    }
+
+    /** Gives a generation up. */
+    void detach(TableId id, int number) {
+        synchronized (attached) {
+            attached.get(id).remove(number);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+package io.aiodb.cassandra;
+
+import io.aiodb.store.Range;
+import io.aiodb.store.Table;
+import java.nio.ByteBuffer;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.function.Function;
+import org.apache.cassandra.db.Clustering;
+import org.apache.cassandra.db.ClusteringBound;
+import org.apache.cassandra.db.ClusteringPrefix;
+import org.apache.cassandra.db.DecoratedKey;
+import org.apache.cassandra.db.Slice;
+import org.apache.cassandra.db.Slices;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.rows.Row;
+import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.schema.TableMetadata;
+
+/**
+ * Reads one partition. A reader sees each update of it whole or not at all: one get and one scan are so by themselves; where
+ * several are needed, they are done again if a writer was at work meanwhile, and at last under a snapshot.
+ */
+final class PartitionReader {
+    /** More single rows than this are read from a snapshot, as they are asked for. */
+    private static final int MAX_POINTS = 64;
+
+    private static final int ATTEMPTS = 3;
+
+    private final Generation generation;
+    private final Table table;
+    private final TableMetadata metadata;
+    private final DecoratedKey partition;
+    private final Slices slices;
+    private final ColumnFilter columns;
+    private final boolean reversed;
+    private final StoredKey key;
+
+    private PartitionReader(
+            Generation generation,
+            TableMetadata metadata,
+            DecoratedKey partition,
+            Slices slices,
+            ColumnFilter columns,
+            boolean reversed) {
+        this.generation = generation;
+        this.table = generation.tableOrNull();
+        this.metadata = metadata;
+        this.partition = partition;
+        this.slices = slices;
+        this.columns = columns;
+        this.reversed = reversed;
+        this.key = new StoredKey().partition(partition);
+    }
+
+    /** What the slices of a partition hold; null if there is nothing of it. */
+    static UnfilteredRowIterator read(
+            Generation generation,
+            TableMetadata metadata,
+            DecoratedKey partition,
+            Slices slices,
+            ColumnFilter columns,
+            boolean reversed) {
+        if (generation.tableOrNull() == null) {
+            return null;
+        }
+        return new PartitionReader(generation, metadata, partition, slices, columns, reversed).read();
+    }
+
+    /** Whether there is anything of a partition. */
+    static boolean exists(Generation generation, DecoratedKey partition) {
+        Table table = generation.tableOrNull();
+        if (table == null) {
+            return false;
+        }
+        StoredKey key = new StoredKey().partition(partition);
+        byte[] from = key.entry(StoredKey.DELETION).copy();
+        byte[] to = key.entry(StoredKey.END).copy();
+        try (var rows = table.scan(Range.all().from(from).before(to).limit(1).keysOnly())) {
+            return rows.next();
+        }
+    }
+
+    private UnfilteredRowIterator read() {
+        boolean headNeeded = Head.isNeeded(generation.summary(), columns);
+        boolean points = slices.size() <= MAX_POINTS && allPoints();
+        boolean one = slices.size() + (headNeeded ? 1 : 0) <= 1;
+        if (points) {
+            return one ? readPoints(Source.latest(table)) : readConsistently(this::readPoints);
+        }
+        if (slices.size() == 1) {
+            return one
+                    ? stripes().open(() -> readSlice(Source.latest(table)))
+                    : readConsistently(this::readSlice);
+        }
+        return stripes().open(() -> readSlices(Source.snapshot(table)));
+    }
+
+    private UnfilteredRowIterator readConsistently(Function<Source, UnfilteredRowIterator> read) {
+        Stripes stripes = stripes();
+        int stripe = Stripes.of(partition);
+        for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+            long began = stripes.readBegins(stripe);
+            if (began == Stripes.BUSY) {
+                continue;
+            }
+            UnfilteredRowIterator result = read.apply(Source.latest(table));
+            if (stripes.isUnchanged(stripe, began)) {
+                return result;
+            }
+            if (result != null) {
+                result.close();
+            }
+        }
+        return stripes.open(() -> read.apply(Source.snapshot(table)));
+    }
+
+    /** Whether each slice is one row. */
+    private boolean allPoints() {
+        for (Slice slice : slices) {
+            if (!isPoint(slice)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private boolean isPoint(Slice slice) {
+        int size = metadata.comparator.size();
+        ClusteringBound<?> start = slice.start();
+        ClusteringBound<?> end = slice.end();
+        if (start.size() != size || end.size() != size || !start.isInclusive() || !end.isInclusive()) {
+            return false;
+        }
+        for (int i = 0; i < size; i++) {
+            if (start.get(i) == null || end.get(i) == null || !start.bufferAt(i).equals(end.bufferAt(i))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static <V> Clustering<V> clustering(ClusteringPrefix<V> point) {
+        return point.accessor().factory().clustering(point.getRawValues());
+    }
+
+    private Stripes stripes() {
+        return generation.open().stripes();
+    }
+
+    private Head head(Source source) {
+        return Head.read(source, key, generation, metadata, columns);
+    }
+
+    /** Single rows, all of them now. Closes the source. */
+    private UnfilteredRowIterator readPoints(Source source) {
+        Map<Slice, Row> rows = new HashMap<>();
+        Head head;
+        try (source) {
+            head = head(source);
+            for (Slice slice : slices) {
+                byte[] place = key.entry(StoredKey.ROW, metadata.comparator.asByteComparable(clustering(slice.start())))
+                        .copy();
+                byte[] found = source.get(place);
+                Row row = found == null ? null : row(place, found);
+                if (row != null) {
+                    rows.put(slice, row);
+                }
+            }
+        }
+        if (rows.isEmpty() && head.isEmpty()) {
+            return null;
+        }
+        return result(
+                head,
+                slice -> {
+                    Row row = rows.get(slice);
+                    return row == null ? Collections.emptyIterator() : Collections.singleton(row).iterator();
+                },
+                () -> {});
+    }
+
+    private Row row(byte[] place, byte[] found) {
+        ByteBuffer value = ByteBuffer.wrap(found);
+        generation.open().folder().read(generation, metadata, partition, place, Frames.count(value));
+        return Frames.row(value, false, generation.headers(), metadata);
+    }
+
+    /** The only slice. The source is closed with the result, or now if there is none. */
+    private UnfilteredRowIterator readSlice(Source source) {
+        StoredRows rows = null;
+        boolean found = false;
+        try {
+            Head head = head(source);
+            rows = scan(source, slices.get(0));
+            found = rows.hasNext() || !head.isEmpty();
+            StoredRows opened = rows;
+            return found ? result(head, slice -> opened, () -> {
+                opened.close();
+                source.close();
+            }) : null;
+        } finally {
+            if (!found) {
+                if (rows != null) {
+                    rows.close();
+                }
+                source.close();
+            }
+        }
+    }
+
+    /** Several slices, each when it is asked for. The source is closed with the result. */
+    private UnfilteredRowIterator readSlices(Source source) {
+        boolean read = false;
+        try {
+            Head head = head(source);
+            read = true;
+            return result(head, slice -> scan(source, slice), source);
+        } finally {
+            if (!read) {
+                source.close();
+            }
+        }
+    }
+
+    private StoredRows scan(Source source, Slice slice) {
+        Range range = Range.all().from(bound(slice.start())).before(bound(slice.end()));
+        return new StoredRows(source.scan(reversed ? range.backward() : range), generation.headers(), metadata);
+    }
+
+    /** Bounds lie between the rows; the greatest has the place where the next kind of entries would begin. */
+    private byte[] bound(ClusteringBound<?> bound) {
+        if (bound.isBottom()) {
+            return key.entry(StoredKey.ROW).copy();
+        }
+        if (bound.isTop()) {
+            return key.entry(StoredKey.END).copy();
+        }
+        return key.entry(StoredKey.ROW, metadata.comparator.asByteComparable(bound)).copy();
+    }
+
+    private UnfilteredRowIterator result(Head head, Function<Slice, Iterator<Row>> rows, AutoCloseable resource) {
+        return new StoredPartition(
+                metadata,
+                partition,
+                head,
+                slices,
+                columns,
+                reversed,
+                generation.summary().encodingStats(),
+                rows,
+                resource);
+    }
+}

@@ -1,0 +1,152 @@
+package io.aiodb.cassandra;
+
+import io.aiodb.store.Range;
+import io.aiodb.store.Rows;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.BooleanSupplier;
+import org.apache.cassandra.db.Clustering;
+import org.apache.cassandra.db.DeletionPurger;
+import org.apache.cassandra.db.DeletionTime;
+import org.apache.cassandra.db.RangeTombstone;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.rows.Row;
+import org.apache.cassandra.schema.TableMetadata;
+
+/**
+ * One pass over a generation that removes what no reader can see any more: what is deleted, overwritten, expired, or of
+ * dropped columns, and the tombstones that are old enough. What is as it should be is only read.
+ */
+final class Purge {
+    /** Rows that are rewritten together, while the partition's writers wait. */
+    private static final int BATCH_ROWS = 32;
+
+    private final Generation generation;
+    private final TableMetadata metadata;
+    private final DeletionPurger purger;
+    private final long nowSeconds;
+    private final Rewriter rewriter;
+    private final List<byte[]> candidates = new ArrayList<>();
+
+    private StoredKey.Partition partition;
+    private Head head;
+    private boolean headIsLong;
+    private long bytes;
+    private long rewritten;
+
+    /** @param purger says which tombstones need not be kept */
+    Purge(Generation generation, TableMetadata metadata, DeletionPurger purger, long nowSeconds) {
+        this.generation = generation;
+        this.metadata = metadata;
+        this.purger = purger;
+        this.nowSeconds = nowSeconds;
+        this.rewriter = new Rewriter(generation, metadata);
+    }
+
+    /** Goes through all rows, until {@code stopped}. */
+    void run(BooleanSupplier stopped) {
+        try (Rows rows = generation.table().scan(Range.all())) {
+            while (rows.next() && !stopped.getAsBoolean()) {
+                ByteBuffer key = rows.key();
+                if (partition == null || !partition.has(key)) {
+                    leave();
+                    partition = StoredKey.parse(key, metadata.partitioner);
+                    head = new Head();
+                    headIsLong = false;
+                }
+                look(key, rows.value());
+            }
+        }
+        leave();
+    }
+
+    /** How much it has read, in bytes. */
+    long bytes() {
+        return bytes;
+    }
+
+    /** How many rows and deletions were replaced or removed. */
+    long rewritten() {
+        return rewritten;
+    }
+
+    private void look(ByteBuffer key, ByteBuffer value) {
+        bytes += key.remaining() + value.remaining();
+        byte kind = partition.kind(key);
+        if (kind != StoredKey.ROW) {
+            headIsLong |= kind == StoredKey.DELETION ? value.remaining() > Frames.DELETION_BYTES : Frames.count(value) > 1;
+            head.add(kind, value, generation, metadata);
+            return;
+        }
+        Row row = Frames.row(value, false, generation.headers(), metadata);
+        if (row == null || Frames.count(value) > 1 || !row.equals(kept(row, head))) {
+            byte[] copy = new byte[key.remaining()];
+            key.get(key.position(), copy);
+            candidates.add(copy);
+        }
+        if (candidates.size() == BATCH_ROWS) {
+            rewriteCandidates();
+        }
+    }
+
+    /** What is left of a row; null if nothing is. */
+    private Row kept(Row row, Head deletions) {
+        DeletionTime active = deletions.partitionDeletion();
+        if (!row.isStatic()) {
+            Clustering<?> clustering = row.clustering();
+            RangeTombstone covering = deletions.deletions().rangeCovering(clustering);
+            if (covering != null && covering.deletionTime().supersedes(active)) {
+                active = covering.deletionTime();
+            }
+        }
+        Row seen = row.filter(ColumnFilter.all(metadata), active, false, metadata);
+        return seen == null ? null : seen.purge(purger, nowSeconds, false);
+    }
+
+    private void rewriteCandidates() {
+        if (candidates.isEmpty()) {
+            return;
+        }
+        Head deletions = head;
+        rewriter.rows(partition.key(), candidates, false, row -> kept(row, deletions));
+        rewritten += candidates.size();
+        candidates.clear();
+    }
+
+    /** The deletions of a partition come last: until then they hide what they have deleted. */
+    private void leave() {
+        if (partition == null) {
+            return;
+        }
+        rewriteCandidates();
+        Head deletions = head;
+        Row staticRow = head.storedStaticRow();
+        if (!staticRow.isEmpty() && (headIsLong || !staticRow.equals(kept(staticRow, head)))) {
+            List<byte[]> key = List.of(partition.entry(StoredKey.STATIC));
+            rewriter.rows(partition.key(), key, true, row -> kept(row, deletions));
+            rewritten++;
+        }
+        if (head.deletions().hasRanges() && (headIsLong || anyRange())) {
+            DeletionTime all = head.partitionDeletion();
+            rewriter.rangeTombstones(partition, time -> time.supersedes(all) && !purger.shouldPurge(time));
+            rewritten++;
+        }
+        if (!head.partitionDeletion().isLive() && (headIsLong || purger.shouldPurge(head.partitionDeletion()))) {
+            rewriter.deletion(partition, time -> !purger.shouldPurge(time));
+            rewritten++;
+        }
+        partition = null;
+    }
+
+    private boolean anyRange() {
+        var ranges = head.deletions().rangeIterator(false);
+        while (ranges.hasNext()) {
+            DeletionTime time = ranges.next().deletionTime();
+            if (purger.shouldPurge(time) || !time.supersedes(head.partitionDeletion())) {
+                return true;
+            }
+        }
+        return false;
+    }
+}

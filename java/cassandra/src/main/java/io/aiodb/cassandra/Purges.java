@@ -1,0 +1,46 @@
+package io.aiodb.cassandra;
+
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.LongAdder;
+
+/** When a generation is to be purged: not always, since a pass reads everything. */
+final class Purges {
+    /** So much was written since the last pass, and half of what that one read. */
+    private static final long LEAST_BYTES = 64 << 20;
+
+    /** Or so long ago it was, and something may have expired. As often as Cassandra looks at SSTables for that. */
+    private static final long INTERVAL_NANOS = 86_400_000_000_000L;
+
+    private final LongAdder written = new LongAdder();
+    private final AtomicBoolean running = new AtomicBoolean();
+    private volatile long lastNanos = System.nanoTime();
+    private volatile long lastBytes;
+
+    /** Takes note of what an update has written. */
+    void wrote(long bytes) {
+        written.add(bytes);
+    }
+
+    /** Begins a pass if one is due and none runs. */
+    boolean begin(Summary summary, long gcBefore) {
+        boolean much = written.sum() > Math.max(LEAST_BYTES, lastBytes / 2);
+        boolean old = System.nanoTime() - lastNanos > INTERVAL_NANOS;
+        return (much || old && summary.minLocalDeletionTime() < gcBefore) && beginNow();
+    }
+
+    /** Begins a pass if none runs. */
+    boolean beginNow() {
+        boolean begun = running.compareAndSet(false, true);
+        if (begun) {
+            written.reset();
+        }
+        return begun;
+    }
+
+    /** Ends it. */
+    void end(long readBytes) {
+        lastBytes = readBytes;
+        lastNanos = System.nanoTime();
+        running.set(false);
+    }
+}

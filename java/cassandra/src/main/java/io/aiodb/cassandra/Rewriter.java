@@ -1,0 +1,132 @@
+package io.aiodb.cassandra;
+
+import io.aiodb.store.Batch;
+import io.aiodb.store.Durability;
+import io.aiodb.store.Range;
+import io.aiodb.store.Rows;
+import io.aiodb.store.Table;
+import java.nio.ByteBuffer;
+import java.util.Iterator;
+import java.util.List;
+import java.util.function.Predicate;
+import java.util.function.UnaryOperator;
+import org.apache.cassandra.db.DeletionTime;
+import org.apache.cassandra.db.MutableDeletionInfo;
+import org.apache.cassandra.db.RangeTombstone;
+import org.apache.cassandra.db.Slice;
+import org.apache.cassandra.db.rows.Row;
+import org.apache.cassandra.db.rows.SerializationHelper;
+import org.apache.cassandra.schema.TableMetadata;
+
+/**
+ * Replaces what updates have appended by what is left of it. Each call reads again, merges and writes one batch while the
+ * partition's writers wait, so nothing that they append is lost.
+ */
+final class Rewriter {
+    private final Generation generation;
+    private final TableMetadata metadata;
+    private final Table table;
+    private final Frames.Writer frames = new Frames.Writer();
+    private final Batch batch = new Batch();
+
+    Rewriter(Generation generation, TableMetadata metadata) {
+        this.generation = generation;
+        this.metadata = metadata;
+        this.table = generation.table();
+    }
+
+    /** Replaces rows of a partition, or its static row, by what {@code keep} makes of them; null removes. */
+    void rows(Object partition, List<byte[]> keys, boolean isStatic, UnaryOperator<Row> keep) {
+        Headers.Numbered header = generation.headers().forWriting(metadata);
+        SerializationHelper helper = new SerializationHelper(header.header());
+        replace(partition, () -> {
+            for (byte[] key : keys) {
+                byte[] found = table.get(key);
+                if (found == null) {
+                    continue;
+                }
+                Row row = Frames.row(ByteBuffer.wrap(found), isStatic, generation.headers(), metadata);
+                Row kept = row == null ? null : keep.apply(row);
+                if (kept == null || kept.isEmpty()) {
+                    batch.delete(table, ByteBuffer.wrap(key));
+                } else {
+                    ByteBuffer frame = frames.row(kept, header, helper);
+                    writeFull(frame.remaining());
+                    batch.put(table, ByteBuffer.wrap(key), frame);
+                }
+            }
+        });
+    }
+
+    /** Replaces a partition's deletions by the last one, or removes it too if it need not be kept. */
+    void deletion(StoredKey.Partition partition, Predicate<DeletionTime> keep) {
+        byte[] key = partition.entry(StoredKey.DELETION);
+        replace(partition.key(), () -> {
+            byte[] found = table.get(key);
+            if (found == null) {
+                return;
+            }
+            MutableDeletionInfo deletions = MutableDeletionInfo.live();
+            Frames.addDeletions(ByteBuffer.wrap(found), deletions);
+            DeletionTime time = deletions.getPartitionDeletion();
+            if (keep.test(time)) {
+                batch.put(table, ByteBuffer.wrap(key), frames.deletion(time));
+            } else {
+                batch.delete(table, ByteBuffer.wrap(key));
+            }
+        });
+    }
+
+    /** Replaces a partition's range tombstones by others that do not overlap, without those that need not be kept. */
+    void rangeTombstones(StoredKey.Partition partition, Predicate<DeletionTime> keep) {
+        replace(partition.key(), () -> {
+            MutableDeletionInfo deletions = MutableDeletionInfo.live();
+            byte[] from = partition.entry(StoredKey.RANGE_TOMBSTONE);
+            byte[] to = partition.entry(StoredKey.ROW);
+            try (Rows stored = table.scan(Range.all().from(from).before(to))) {
+                while (stored.next()) {
+                    Frames.addRangeTombstones(stored.value(), deletions, metadata);
+                    batch.delete(table, stored.key());
+                }
+            }
+            StoredKey key = new StoredKey().partition(partition.key());
+            Iterator<RangeTombstone> merged = deletions.rangeIterator(false);
+            while (merged.hasNext()) {
+                RangeTombstone tombstone = merged.next();
+                Slice deleted = tombstone.deletedSlice();
+                if (!deleted.isEmpty(metadata.comparator) && keep.test(tombstone.deletionTime())) {
+                    var start = metadata.comparator.asByteComparable(deleted.start());
+                    key.entry(StoredKey.RANGE_TOMBSTONE, start);
+                    batch.append(table, key.buffer(), frames.rangeTombstone(tombstone, metadata));
+                }
+            }
+            if (batch.encoded().limit() > BulkWriter.MAX_BATCH_BYTES) {
+                // They must be replaced together, so these stay as they are.
+                batch.clear();
+            }
+        });
+    }
+
+    /** Each row stays what it is, so they need not be replaced together. */
+    private void writeFull(int nextBytes) {
+        boolean full = batch.encoded().limit() + nextBytes > BulkWriter.MAX_OPERAND_BYTES;
+        if (full && batch.size() > 0) {
+            generation.open().store().write(batch, Durability.INTERVAL);
+            batch.clear();
+        }
+    }
+
+    private void replace(Object partition, Runnable fill) {
+        OpenStore open = generation.open();
+        open.stripes().replace(Stripes.of(partition), () -> {
+            try {
+                fill.run();
+                if (batch.size() > 0) {
+                    open.store().write(batch, Durability.INTERVAL);
+                }
+            } finally {
+                batch.clear();
+            }
+        });
+    }
+}

@@ -1,0 +1,50 @@
+package io.aiodb.cassandra;
+
+import io.aiodb.store.Rows;
+import java.util.NoSuchElementException;
+import org.apache.cassandra.db.rows.Row;
+import org.apache.cassandra.schema.TableMetadata;
+import org.apache.cassandra.utils.CloseableIterator;
+
+/** The rows that a scan of row entries finds, merged one by one. */
+final class StoredRows implements CloseableIterator<Row> {
+    private final Rows rows;
+    private final Headers headers;
+    private final TableMetadata metadata;
+    private Row next;
+    private boolean closed;
+
+    StoredRows(Rows rows, Headers headers, TableMetadata metadata) {
+        this.rows = rows;
+        this.headers = headers;
+        this.metadata = metadata;
+    }
+
+    @Override
+    public boolean hasNext() {
+        while (next == null && !closed) {
+            if (rows.next()) {
+                next = Frames.row(rows.value(), false, headers, metadata);
+            } else {
+                close();
+            }
+        }
+        return next != null;
+    }
+
+    @Override
+    public Row next() {
+        if (!hasNext()) {
+            throw new NoSuchElementException();
+        }
+        Row row = next;
+        next = null;
+        return row;
+    }
+
+    @Override
+    public void close() {
+        closed = true;
+        rows.close();
+    }
+}

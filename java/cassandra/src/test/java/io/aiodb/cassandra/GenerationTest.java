@@ -1,0 +1,157 @@
+package io.aiodb.cassandra;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.aiodb.store.Durability;
+import java.nio.file.Path;
+import java.util.List;
+import org.apache.cassandra.db.marshal.Int32Type;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.schema.TableMetadata;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What is left of a table after a restart at each step of a truncate, drop, or change of the memtable. */
+class GenerationTest {
+    private final TableMetadata table = Schema.table();
+
+    @TempDir
+    Path directory;
+
+    private TemporaryStore store;
+
+    @BeforeEach
+    void open() {
+        store = new TemporaryStore(directory.resolve("store"));
+    }
+
+    @AfterEach
+    void close() {
+        store.close();
+    }
+
+    @Test
+    void anUntouchedTableIsNotStored() {
+        Generation generation = attach();
+        assertNull(generation.tableOrNull());
+        assertTrue(generation.summary().isEmpty());
+        generation.remove();
+        assertEquals(List.of("catalog"), store.open().store().tableNames());
+    }
+
+    @Test
+    void rowsAndWhatIsKnownOfThemSurviveARestart() {
+        Generation generation = attach();
+        write(generation, 1, 5_000_000_000_000_000L);
+        long bound = generation.summary().minTimestamp();
+        store.restart();
+        Generation again = attach();
+        assertTrue(PartitionReader.exists(again, Schema.key(1)));
+        assertFalse(again.summary().isEmpty());
+        assertEquals(bound, again.summary().minTimestamp());
+        assertTrue(bound <= 5_000_000_000_000_000L);
+    }
+
+    @Test
+    void aSecondMemtableGetsAGenerationOfItsOwn() {
+        Generation old = attach();
+        write(old, 1, 1);
+        Generation next = attach();
+        assertNull(next.tableOrNull());
+        write(next, 2, 2);
+        assertFalse(PartitionReader.exists(next, Schema.key(1)));
+        assertFalse(PartitionReader.exists(old, Schema.key(2)));
+    }
+
+    @Test
+    void whatWasClearedIsGoneAfterARestart() {
+        Generation old = attach();
+        write(old, 1, 1);
+        Generation next = attach();
+        old.mark(Catalog.State.CLEARED);
+        write(next, 2, 2);
+        store.restart();
+        Generation again = attach();
+        assertFalse(PartitionReader.exists(again, Schema.key(1)));
+        assertTrue(PartitionReader.exists(again, Schema.key(2)));
+        assertEquals(2, store.open().store().tableNames().size());
+    }
+
+    @Test
+    void whatWasClearedAndNeverFollowedIsGoneAfterARestart() {
+        Generation old = attach();
+        write(old, 1, 1);
+        old.mark(Catalog.State.CLEARED);
+        store.restart();
+        assertTrue(attach().summary().isEmpty());
+        assertEquals(List.of("catalog"), store.open().store().tableNames());
+    }
+
+    @Test
+    void whatWasBeingFlushedIsTheTablesAgainAfterARestart() {
+        Generation old = attach();
+        write(old, 1, 1);
+        old.mark(Catalog.State.FLUSHING);
+        store.restart();
+        Generation again = attach();
+        assertTrue(PartitionReader.exists(again, Schema.key(1)));
+        assertEquals(
+                List.of(Catalog.State.LIVE),
+                store.open().catalog().generations(table.id).stream().map(Catalog.Entry::state).toList());
+    }
+
+    @Test
+    void whatWasBeingFlushedAndWhatFollowedAreOneAfterARestart() {
+        Generation old = attach();
+        for (int i = 0; i < 2500; i++) {
+            write(old, i, 100 + i);
+        }
+        Generation next = attach();
+        old.mark(Catalog.State.FLUSHING);
+        write(next, 2000, 5000);
+        write(next, 9999, 5000);
+        store.restart();
+        Generation again = attach();
+        for (int i = 0; i < 2500; i++) {
+            assertTrue(PartitionReader.exists(again, Schema.key(i)));
+        }
+        assertTrue(PartitionReader.exists(again, Schema.key(9999)));
+        assertEquals(1, store.open().catalog().generations(table.id).size());
+        assertEquals(2, store.open().store().tableNames().size());
+    }
+
+    @Test
+    void whatIsRemovedLeavesNothing() {
+        Generation generation = attach();
+        write(generation, 1, 1);
+        generation.mark(Catalog.State.CLEARED);
+        generation.remove();
+        assertEquals(List.of("catalog"), store.open().store().tableNames());
+        assertTrue(store.open().catalog().generations().isEmpty());
+    }
+
+    @Test
+    void aWriteThatComesAfterTheSwitchHasTheStateOfIts() {
+        Generation old = attach();
+        old.mark(Catalog.State.CLEARED);
+        write(old, 1, 1);
+        store.restart();
+        assertTrue(attach().summary().isEmpty());
+    }
+
+    private Generation attach() {
+        return Generation.attach(store.open(), table.id);
+    }
+
+    private void write(Generation generation, int key, long timestamp) {
+        PartitionUpdate.SimpleBuilder update =
+                PartitionUpdate.simpleBuilder(table, Int32Type.instance.compose(Schema.key(key).getKey()));
+        update.timestamp(timestamp).row("a", 1).add("v", "value");
+        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+    }
+}

@@ -1,0 +1,131 @@
+package io.aiodb.cassandra;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.aiodb.store.Durability;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.cassandra.db.Slices;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.rows.Row;
+import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.schema.TableMetadata;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class LargeUpdateTest {
+    private final TableMetadata table = Schema.table();
+
+    @TempDir
+    Path directory;
+
+    private TemporaryStore store;
+    private Generation generation;
+
+    @BeforeEach
+    void open() {
+        store = new TemporaryStore(directory.resolve("store"));
+        generation = Generation.attach(store.open(), table.id);
+    }
+
+    @AfterEach
+    void close() {
+        store.close();
+    }
+
+    @Test
+    void aValueMayBeAsLargeAsCassandraAllows() {
+        String large = "v".repeat(6_000_000);
+        for (int i = 0; i < 3; i++) {
+            write(1, i, large + i);
+        }
+        assertEquals(large + 2, value(read(1)));
+        store.restart();
+        generation = Generation.attach(store.open(), table.id);
+        assertEquals(large + 2, value(read(1)));
+        new Purge(generation, table, (timestamp, time) -> false, 0).run(() -> false);
+        assertEquals(large + 2, value(read(1)));
+    }
+
+    @Test
+    void readersSeeAnUpdateOfManyRowsWholeOrNotAtAll() throws InterruptedException {
+        AtomicReference<Throwable> failure = new AtomicReference<>();
+        Thread writer = new Thread(() -> {
+            for (int time = 1; time <= 6; time++) {
+                writeRows(time, 40, "v".repeat(60_000));
+            }
+        });
+        writer.setUncaughtExceptionHandler((thread, thrown) -> failure.set(thrown));
+        writer.start();
+        while (writer.isAlive()) {
+            long time = -1;
+            int rows = 0;
+            UnfilteredRowIterator read = read(1);
+            if (read == null) {
+                continue;
+            }
+            try (read) {
+                while (read.hasNext()) {
+                    long next = ((Row) read.next()).primaryKeyLivenessInfo().timestamp();
+                    assertTrue(time < 0 || time == next, "half an update");
+                    time = next;
+                    rows++;
+                }
+            }
+            assertEquals(40, rows);
+        }
+        writer.join();
+        assertNull(failure.get());
+    }
+
+    @Test
+    void whatWasKeptAndNotWrittenIsWrittenAfterARestart() {
+        write(2, 1, "x");
+        byte[] row = new StoredKey().partition(Schema.key(1)).entry(StoredKey.DELETION).copy();
+        byte[] operand = new byte[Frames.DELETION_BYTES];
+        ByteBuffer kept = ByteBuffer.allocate(2 * Integer.BYTES + row.length + operand.length);
+        kept.putInt(row.length).put(row).putInt(operand.length).put(operand);
+        store.open().catalog().keepUpdate(table.id, generation.number(), kept.array(), Durability.INTERVAL);
+        assertFalse(PartitionReader.exists(generation, Schema.key(1)));
+        store.restart();
+        generation = Generation.attach(store.open(), table.id);
+        assertTrue(PartitionReader.exists(generation, Schema.key(1)));
+        assertTrue(store.open().catalog().keptUpdates(table.id, generation.number()).isEmpty());
+    }
+
+    private void write(int key, long time, String value) {
+        PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, key);
+        update.timestamp(time).row("a", 1).add("v", value);
+        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+    }
+
+    private void writeRows(long time, int rows, String value) {
+        PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, 1);
+        update.timestamp(time);
+        for (int i = 0; i < rows; i++) {
+            update.row("a", i).add("v", value);
+        }
+        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+    }
+
+    private UnfilteredRowIterator read(int key) {
+        return PartitionReader.read(
+                generation, table, Schema.key(key), Slices.ALL, ColumnFilter.all(table), false);
+    }
+
+    private String value(UnfilteredRowIterator read) {
+        assertNotNull(read);
+        try (read) {
+            Row row = (Row) read.next();
+            return Schema.string(row.getCell(table.getColumn(Schema.text("v"))).buffer());
+        }
+    }
+}

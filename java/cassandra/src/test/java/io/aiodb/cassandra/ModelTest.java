@@ -1,0 +1,235 @@
+package io.aiodb.cassandra;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import io.aiodb.store.Durability;
+import io.aiodb.store.Range;
+import io.aiodb.store.Rows;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import org.apache.cassandra.db.BufferClusteringBound;
+import org.apache.cassandra.db.Clustering;
+import org.apache.cassandra.db.ClusteringBound;
+import org.apache.cassandra.db.DataRange;
+import org.apache.cassandra.db.DecoratedKey;
+import org.apache.cassandra.db.Slice;
+import org.apache.cassandra.db.Slices;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.marshal.Int32Type;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.db.rows.UnfilteredRowIterators;
+import org.apache.cassandra.dht.Murmur3Partitioner;
+import org.apache.cassandra.schema.TableMetadata;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Random updates of every kind, read back in every way, are what Cassandra makes of the same updates in memory. */
+class ModelTest {
+    private static final long SEED = 0xA10DB;
+    private static final int ROUNDS = 6;
+    private static final int UPDATES = 120;
+    private static final int PARTITIONS = 5;
+    private static final int NAMES = 4;
+    private static final int NUMBERS = 3;
+    private static final long NOW_SECONDS = 1_700_000_000;
+
+    private final TableMetadata table = Schema.table();
+
+    @TempDir
+    Path directory;
+
+    @Test
+    void readsAreWhatCassandraMakesOfTheSameUpdates() {
+        Random seeds = new Random(SEED);
+        for (int round = 0; round < ROUNDS; round++) {
+            long seed = seeds.nextLong();
+            try (TemporaryStore store = new TemporaryStore(directory.resolve("store" + round))) {
+                round(store, new Random(seed));
+            } catch (AssertionError failure) {
+                throw new AssertionError("with the seed " + seed, failure);
+            }
+        }
+    }
+
+    private void round(TemporaryStore store, Random random) {
+        Generation generation = Generation.attach(store.open(), table.id);
+        Map<DecoratedKey, List<PartitionUpdate>> written = new TreeMap<>();
+        int kinds = 1 + random.nextInt(6);
+        for (int i = 0; i < UPDATES; i++) {
+            PartitionUpdate update = update(random, kinds);
+            UpdateWriter.write(update, generation, Durability.INTERVAL);
+            written.computeIfAbsent(update.partitionKey(), key -> new ArrayList<>()).add(update);
+            if (i == UPDATES / 2) {
+                generation = Generation.attach(store.restart(), table.id);
+            }
+        }
+        Map<DecoratedKey, PartitionUpdate> expected = new HashMap<>();
+        written.forEach((key, updates) -> expected.put(key, PartitionUpdate.merge(updates)));
+        for (int i = 0; i < 100; i++) {
+            DecoratedKey key = Schema.key(random.nextInt(PARTITIONS + 1));
+            Slices slices = slices(random);
+            boolean reversed = random.nextBoolean();
+            assertEquals(
+                    expectedRead(expected.get(key), slices, reversed),
+                    text(read(generation, key, slices, reversed), read(generation, key, slices, reversed)),
+                    () -> key + " " + slices + (reversed ? " reversed" : ""));
+        }
+        assertScan(generation, written, expected);
+        // What hides nothing any more may go, and nothing else may change.
+        new Purge(generation, table, (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
+        assertScan(generation, written, expected);
+        assertEveryEntryIsOfOneUpdate(generation);
+    }
+
+    private static void assertEveryEntryIsOfOneUpdate(Generation generation) {
+        try (Rows rows = generation.tableOrNull().scan(Range.all())) {
+            while (rows.next()) {
+                StoredKey.Partition partition = StoredKey.parse(rows.key(), Murmur3Partitioner.instance);
+                if (partition.kind(rows.key()) == StoredKey.DELETION) {
+                    assertEquals(Frames.DELETION_BYTES, rows.value().remaining());
+                } else {
+                    assertEquals(1, Frames.count(rows.value()));
+                }
+            }
+        }
+    }
+
+    private void assertScan(
+            Generation generation,
+            Map<DecoratedKey, List<PartitionUpdate>> written,
+            Map<DecoratedKey, PartitionUpdate> expected) {
+        List<String> found = new ArrayList<>();
+        DataRange range = DataRange.allData(Murmur3Partitioner.instance);
+        try (PartitionScan scan = new PartitionScan(generation, table, ColumnFilter.all(table), range)) {
+            while (scan.hasNext()) {
+                UnfilteredRowIterator partition = scan.next();
+                UnfilteredRowIterator same = read(generation, partition.partitionKey(), Slices.ALL, false);
+                found.add(text(partition, same));
+            }
+        }
+        List<String> wanted = new ArrayList<>();
+        written.keySet().forEach(key -> wanted.add(expectedRead(expected.get(key), Slices.ALL, false)));
+        assertEquals(wanted, found);
+    }
+
+    private String expectedRead(PartitionUpdate all, Slices slices, boolean reversed) {
+        if (all == null) {
+            return "";
+        }
+        ColumnFilter columns = ColumnFilter.all(table);
+        return text(
+                all.unfilteredIterator(columns, slices, reversed), all.unfilteredIterator(columns, slices, reversed));
+    }
+
+    private UnfilteredRowIterator read(Generation generation, DecoratedKey key, Slices slices, boolean reversed) {
+        return PartitionReader.read(generation, table, key, slices, ColumnFilter.all(table), reversed);
+    }
+
+    /**
+     * What two sources of the same say together: merging takes out what says nothing, as every read of Cassandra does.
+     * Nothing and no partition are the same to a reader.
+     */
+    private String text(UnfilteredRowIterator one, UnfilteredRowIterator other) {
+        if (one == null || other == null) {
+            assertEquals(one, other);
+            return "";
+        }
+        StringBuilder text = new StringBuilder();
+        try (UnfilteredRowIterator rows = UnfilteredRowIterators.merge(List.of(one, other))) {
+            if (!rows.partitionLevelDeletion().isLive()) {
+                text.append(rows.partitionLevelDeletion());
+            }
+            if (!rows.staticRow().isEmpty()) {
+                text.append(rows.staticRow().toString(table, true));
+            }
+            rows.forEachRemaining(next -> text.append('\n').append(next.toString(table, true)));
+        }
+        return text.toString();
+    }
+
+    private PartitionUpdate update(Random random, int kinds) {
+        PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, random.nextInt(PARTITIONS));
+        update.timestamp(1 + random.nextInt(40)).nowInSec(NOW_SECONDS + random.nextInt(3));
+        switch (random.nextInt(kinds)) {
+            case 1 -> update.row(name(random), number(random)).delete();
+            case 2 -> update.row().add("s", "static" + random.nextInt(100));
+            case 3 -> update.addRangeTombstone()
+                    .start(name(random))
+                    .end(name(random));
+            case 4 -> update.ttl(1000).row(name(random), number(random)).add("v", "short" + random.nextInt(100));
+            case 5 -> update.delete();
+            default -> {
+                for (int i = random.nextInt(3); i >= 0; i--) {
+                    var row = update.row(name(random), number(random));
+                    if (random.nextBoolean()) {
+                        row.add("v", random.nextInt(4) == 0 ? null : "value" + random.nextInt(100));
+                    }
+                    if (random.nextBoolean()) {
+                        row.add("m", Map.of(random.nextInt(3), "map" + random.nextInt(100)));
+                    }
+                }
+            }
+        }
+        return update.build();
+    }
+
+    private Slices slices(Random random) {
+        switch (random.nextInt(5)) {
+            case 0:
+                return Slices.ALL;
+            case 1:
+                return Slices.NONE;
+            case 2:
+                Slices.Builder points = new Slices.Builder(table.comparator);
+                for (int i = random.nextInt(3); i >= 0; i--) {
+                    points.add(Slice.make(clustering(random)));
+                }
+                return points.build();
+            case 3:
+                Slices.Builder several = new Slices.Builder(table.comparator);
+                for (int i = 0; i < 3; i++) {
+                    several.add(slice(random));
+                }
+                return several.build();
+            default:
+                return Slices.with(table.comparator, slice(random));
+        }
+    }
+
+    private Slice slice(Random random) {
+        ByteBuffer start = Schema.text(name(random));
+        ByteBuffer end = Schema.text(name(random));
+        if (start.compareTo(end) > 0) {
+            ByteBuffer swapped = start;
+            start = end;
+            end = swapped;
+        }
+        ClusteringBound<?> from = random.nextBoolean()
+                ? BufferClusteringBound.inclusiveStartOf(start)
+                : BufferClusteringBound.inclusiveStartOf(start, Int32Type.instance.decompose(number(random)));
+        ClusteringBound<?> to = random.nextBoolean()
+                ? BufferClusteringBound.inclusiveEndOf(end)
+                : BufferClusteringBound.exclusiveEndOf(end);
+        Slice slice = Slice.make(from, to);
+        return slice.isEmpty(table.comparator) ? slice(random) : slice;
+    }
+
+    private Clustering<?> clustering(Random random) {
+        return Clustering.make(Schema.text(name(random)), Int32Type.instance.decompose(number(random)));
+    }
+
+    private static String name(Random random) {
+        return "n" + random.nextInt(NAMES);
+    }
+
+    private static int number(Random random) {
+        return random.nextInt(NUMBERS);
+    }
+}

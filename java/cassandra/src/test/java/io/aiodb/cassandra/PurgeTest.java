@@ -1,0 +1,184 @@
+package io.aiodb.cassandra;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.google.common.collect.Iterables;
+import io.aiodb.store.Durability;
+import io.aiodb.store.Range;
+import io.aiodb.store.Rows;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
+import org.apache.cassandra.db.DeletionPurger;
+import org.apache.cassandra.db.Slices;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.rows.Row;
+import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.schema.TableMetadata;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class PurgeTest {
+    private static final long NOW_SECONDS = 1_700_000_000;
+    private static final DeletionPurger OLD = (timestamp, time) -> time < NOW_SECONDS;
+    private static final DeletionPurger NONE = (timestamp, time) -> false;
+
+    private final TableMetadata table = Schema.table();
+
+    @TempDir
+    Path directory;
+
+    private TemporaryStore store;
+    private Generation generation;
+
+    @BeforeEach
+    void open() {
+        store = new TemporaryStore(directory.resolve("store"));
+        generation = Generation.attach(store.open(), table.id);
+    }
+
+    @AfterEach
+    void close() {
+        store.close();
+    }
+
+    @Test
+    void oldTombstonesGoWithWhatTheyHide() {
+        write(1, update -> update.timestamp(1).row("a", 1).add("v", "x"));
+        write(1, update -> update.timestamp(1).row("b", 1).add("v", "x"));
+        write(1, update -> update.timestamp(1).row("c", 1).add("v", "x"));
+        write(1, update -> update.timestamp(2).nowInSec(NOW_SECONDS - 10).row("a", 1).delete());
+        write(1, update -> update.timestamp(2)
+                .nowInSec(NOW_SECONDS - 10)
+                .addRangeTombstone()
+                .start("b")
+                .end("b"));
+        write(2, update -> update.timestamp(1).row("a", 1).add("v", "x"));
+        write(2, update -> update.timestamp(2).nowInSec(NOW_SECONDS - 10).delete());
+        purge(OLD);
+        assertEquals(1, entries());
+    }
+
+    @Test
+    void youngTombstonesStay() {
+        write(1, update -> update.timestamp(1).row("a", 1).add("v", "x"));
+        write(1, update -> update.timestamp(2).nowInSec(NOW_SECONDS + 10).row("a", 1).delete());
+        write(2, update -> update.timestamp(2).nowInSec(NOW_SECONDS + 10).delete());
+        write(2, update -> update.timestamp(1).row("a", 1).add("v", "hidden"));
+        purge(OLD);
+        assertEquals(2, entries());
+        write(2, update -> update.timestamp(1).row("b", 1).add("v", "late"));
+        assertEquals(0, rows(2));
+    }
+
+    @Test
+    void expiredCellsGo() {
+        write(1, update -> update.timestamp(1).nowInSec(NOW_SECONDS - 1000).ttl(10).row("a", 1).add("v", "x"));
+        write(1, update -> update.timestamp(1).nowInSec(NOW_SECONDS - 1000).ttl(2000).row("b", 1).add("v", "x"));
+        purge(OLD);
+        assertEquals(1, entries());
+        assertEquals(1, rows(1));
+    }
+
+    @Test
+    void droppedColumnsGo() {
+        write(1, update -> update.timestamp(1).row("a", 1).add("v", "x"));
+        TableMetadata without = table.unbuild()
+                .removeRegularOrStaticColumn(table.getColumn(Schema.text("v")).name)
+                .recordColumnDrop(table.getColumn(Schema.text("v")), 100)
+                .build();
+        new Purge(generation, without, NONE, NOW_SECONDS).run(() -> false);
+        TableMetadata again = table.unbuild()
+                .recordColumnDrop(table.getColumn(Schema.text("v")), 100)
+                .build();
+        UnfilteredRowIterator read = PartitionReader.read(
+                generation, again, Schema.key(1), Slices.ALL, ColumnFilter.all(again), false);
+        try (read) {
+            assertEquals("Row[info=[ts=1] ]: a=a, b=1 | ", read.next().toString(again, true));
+        }
+    }
+
+    @Test
+    void manyUpdatesBecomeOne() {
+        for (int i = 1; i <= 100; i++) {
+            long time = i;
+            write(1, update -> update.timestamp(time).row("a", 1).add("v", "x" + time));
+        }
+        purge(NONE);
+        try (Rows rows = generation.table().scan(Range.all())) {
+            assertTrue(rows.next());
+            assertEquals(1, Frames.count(rows.value()));
+        }
+        assertEquals(1, rows(1));
+    }
+
+    @Test
+    void nothingIsLostOfWhatIsWrittenMeanwhile() throws InterruptedException {
+        int writes = 3000;
+        AtomicReference<Throwable> failure = new AtomicReference<>();
+        Thread writer = new Thread(() -> {
+            for (int i = 0; i < writes; i++) {
+                int number = i;
+                write(1, update -> update.timestamp(1).row("a", number % 7).add("m", Map.of(number, "x")));
+            }
+        });
+        writer.setUncaughtExceptionHandler((thread, thrown) -> failure.set(thrown));
+        writer.start();
+        while (writer.isAlive()) {
+            purge(NONE);
+        }
+        writer.join();
+        assertEquals(null, failure.get());
+        int cells = 0;
+        try (UnfilteredRowIterator read = read(1)) {
+            while (read.hasNext()) {
+                cells += Iterables.size(((Row) read.next()).cells());
+            }
+        }
+        assertEquals(writes, cells);
+    }
+
+    private void write(int key, Consumer<PartitionUpdate.SimpleBuilder> fill) {
+        PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, key);
+        fill.accept(update);
+        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+    }
+
+    private void purge(DeletionPurger purger) {
+        new Purge(generation, table, purger, NOW_SECONDS).run(() -> false);
+    }
+
+    private int entries() {
+        int entries = 0;
+        try (Rows rows = generation.table().scan(Range.all())) {
+            while (rows.next()) {
+                entries++;
+            }
+        }
+        return entries;
+    }
+
+    private UnfilteredRowIterator read(int key) {
+        return PartitionReader.read(
+                generation, table, Schema.key(key), Slices.ALL, ColumnFilter.all(table), false);
+    }
+
+    private int rows(int key) {
+        int rows = 0;
+        UnfilteredRowIterator read = read(key);
+        if (read == null) {
+            return 0;
+        }
+        try (read) {
+            while (read.hasNext()) {
+                rows += read.next().isRow() ? 1 : 0;
+            }
+        }
+        return rows;
+    }
+}

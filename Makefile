@@ -114,7 +114,8 @@ race: compiler ## Run the engine's threads in thousands of chosen orders (SCHEDU
 
 # A planted bug, and the test that must find it.
 RACES := EpochMovesUnderReaders:interleavings_of_pins \
-	WakeLost:interleavings_of_group_commit AckBeforeFlush:interleavings_of_group_commit
+	WakeLost:interleavings_of_group_commit AckBeforeFlush:interleavings_of_group_commit \
+	PublishedAskedLate:interleavings_of_operands_and_folding
 
 .PHONY: race-planted
 race-planted: compiler ## Plant races in the engine one by one: its threads' orders must show each (SCHEDULES=)

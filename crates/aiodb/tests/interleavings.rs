@@ -29,7 +29,7 @@ fn in_many_orders(body: fn()) {
     let schedules = std::env::var("AIODB_SCHEDULES").map_or(SCHEDULES, |text| text.parse().expect("a number"));
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
-    Runner::new(LongRuns { left: schedules, random: Rng::with_seed(0) }, config.clone()).run(body);
+    Runner::new(LongRuns { left: schedules, steps: 1, random: Rng::with_seed(0) }, config.clone()).run(body);
     Runner::new(RandomScheduler::new(schedules), config.clone()).run(body);
     Runner::new(PctScheduler::new(SWITCHES, schedules), config).run(body);
 }
@@ -38,22 +38,22 @@ fn in_many_orders(body: fn()) {
 /// all that another one does.
 struct LongRuns {
     left: usize,
+    /// Of a thread before the next comes, on average.
+    steps: u32,
     random: Rng,
 }
-
-/// Steps of a thread before the next comes, on average.
-const RUN_STEPS: u32 = 24;
 
 impl Scheduler for LongRuns {
     fn new_execution(&mut self) -> Option<Schedule> {
         self.left = self.left.checked_sub(1)?;
+        self.steps = 1 << self.random.u32(4..10);
         Some(Schedule::new(0))
     }
 
     fn next_task(&mut self, runnable: &[&Task], current: Option<TaskId>, is_yielding: bool) -> Option<TaskId> {
         let goes_on = current.filter(|current| runnable.iter().any(|task| task.id() == *current));
         goes_on
-            .filter(|_| !is_yielding && self.random.u32(..RUN_STEPS) > 0)
+            .filter(|_| !is_yielding && self.random.u32(..self.steps) > 0)
             .or_else(|| self.random.choice(runnable).map(|task| task.id()))
     }
 
@@ -62,15 +62,22 @@ impl Scheduler for LongRuns {
     }
 }
 
-fn open(device: &SimDevice) -> (Db<SimDevice>, Table<SimDevice>) {
-    device.create_dir(Path::new("/store")).expect("the machine runs");
-    let options = Options {
+fn options() -> Options {
+    Options {
         segment_bytes: 64 << 10,
         cache_bytes: 128 << 10,
         merge_operators: MergeOperators::default().with(Append),
         background: false,
         ..Options::default()
-    };
+    }
+}
+
+fn open(device: &SimDevice) -> (Db<SimDevice>, Table<SimDevice>) {
+    open_with(device, options())
+}
+
+fn open_with(device: &SimDevice, options: Options) -> (Db<SimDevice>, Table<SimDevice>) {
+    device.create_dir(Path::new("/store")).expect("the machine runs");
     let db = Db::open_on(device.clone(), "/store", options).expect("the store can be opened");
     let options = TableOptions { merge: Some("append".into()), ..IndexKind::Hash.into() };
     let table =
@@ -193,84 +200,86 @@ fn interleavings_of_readers_and_reclaim() {
     });
 }
 
-/// Two threads append operands to one key; a third folds them, a fourth writes them to the log. None may be lost.
+/// Two threads append operands to a key that has some, and a third folds them. The later one may be published first, and
+/// the earlier one and the end of the batch while the third is at work; none may be lost.
 #[test]
 fn interleavings_of_operands_and_folding() {
     in_many_orders(|| {
-        const OPERANDS: u8 = 8;
         let device = SimDevice::new(3);
         let (db, table) = open(&device);
-        let merging: Vec<_> = [b'a', b'A']
-            .into_iter()
-            .map(|first| {
-                let table = table.clone();
-                thread::spawn(move || {
-                    for operand in first..first + OPERANDS {
-                        table.merge_with(b"key", &[operand], Durability::None).expect("the machine runs");
-                    }
-                })
-            })
-            .collect();
-        let background = in_the_background(&db, 6);
-        merging.into_iter().chain(background).for_each(|thread| thread.join().expect("no thread panics"));
-        let check = |table: &Table<SimDevice>| {
-            let found = table.get(b"key").expect("the machine runs").expect("operands make a value");
-            for first in [b'a', b'A'] {
-                let of_one: Vec<u8> = found.iter().copied().filter(|byte| byte & 0x20 == first & 0x20).collect();
-                assert_eq!(of_one, Vec::from_iter(first..first + OPERANDS), "each once, in the order of its thread");
-            }
-        };
-        check(&table);
-        db.step(Step::Settle).expect("the machine runs");
-        check(&table);
-        check(&open(&device.process_death()).1);
+        for operand in b'0'..b'8' {
+            table.merge_with(b"key", &[operand], Durability::None).expect("the machine runs");
+        }
+        db.step(Step::Write).expect("the machine runs");
+        let slow = write_slowly(&db, &table, |batch, table| batch.merge(table, b"key", b"s").map(drop));
+        let quick = thread::spawn({
+            let table = table.clone();
+            move || table.merge_with(b"key", b"q", Durability::None).expect("the machine runs")
+        });
+        let folding = thread::spawn({
+            let db = db.clone();
+            move || db.step(Step::Settle).expect("the machine runs")
+        });
+        let [slow, quick] = [slow, quick].map(|thread| thread.join().expect("no thread panics"));
+        folding.join().expect("no thread panics");
+        let wanted: &[u8] = if slow < quick { b"01234567sq" } else { b"01234567qs" };
+        check_key((&db, &table), (&device, options()), Some(wanted));
     });
 }
 
-/// One thread puts a key while another deletes it; a third takes settled deletes out of the index. The log says which came
-/// last, and what came before it never comes back.
+/// One thread puts a key while another deletes it. The log says which came last; a delete that came last may be published
+/// first, and may leave the index only when the put it stands before has come there.
 #[test]
 fn interleavings_of_puts_deletes_and_settling() {
     in_many_orders(|| {
         let device = SimDevice::new(4);
-        let (db, table) = open(&device);
-        let last = Arc::new(Mutex::new((Sequence::default(), None)));
-        let writing: Vec<_> = [true, false]
-            .into_iter()
-            .map(|puts| {
-                let (table, last) = (table.clone(), Arc::clone(&last));
-                thread::spawn(move || {
-                    for number in 0..4 {
-                        let value = puts.then(|| value(0, number, 40));
-                        let written = match &value {
-                            Some(value) => table.put_with(b"key", value, Durability::None),
-                            None => table.delete_with(b"key", Durability::None),
-                        };
-                        let written = (written.expect("the machine runs"), value);
-                        let mut last = last.lock().expect("nobody panics");
-                        if written.0 > last.0 {
-                            *last = written;
-                        }
-                    }
-                })
-            })
-            .collect();
-        let background = in_the_background(&db, 6);
-        writing.into_iter().chain(background).for_each(|thread| thread.join().expect("no thread panics"));
-        let wanted = last.lock().expect("nobody panics").1.clone();
-        let check = |table: &Table<SimDevice>| assert_eq!(table.get(b"key").expect("the machine runs"), wanted);
-        check(&table);
-        db.step(Step::Settle).expect("the machine runs");
-        check(&table);
-        check(&open(&device.process_death()).1);
+        // All keys share a tag, so whoever writes to it settles it.
+        let one_tag = Options { hash_mask: 0, ..options() };
+        let (db, table) = open_with(&device, one_tag.clone());
+        for number in 0..8_u64 {
+            table.put_with(&number.to_be_bytes(), b"other", Durability::None).expect("the machine runs");
+        }
+        db.step(Step::Write).expect("the machine runs");
+        let putting = write_slowly(&db, &table, |batch, table| batch.put(table, b"key", b"value").map(drop));
+        let deleting = thread::spawn({
+            let table = table.clone();
+            move || table.delete_with(b"key", Durability::None).expect("the machine runs")
+        });
+        let [put, deleted] = [putting, deleting].map(|thread| thread.join().expect("no thread panics"));
+        check_key((&db, &table), (&device, one_tag), (put > deleted).then_some(b"value"));
     });
 }
 
-/// One thread settles, another writes the open batch to the log.
-fn in_the_background(db: &Db<SimDevice>, rounds: usize) -> Vec<thread::JoinHandle<()>> {
-    let working = [Step::Settle, Step::Write].into_iter().map(|step| {
-        let db = db.clone();
-        thread::spawn(move || (0..rounds).for_each(|_| db.step(step).expect("the machine runs")))
-    });
-    working.collect()
+/// A thread that writes a batch which takes a while from the log to the index, with this at its end, and then writes what
+/// is open to the log.
+fn write_slowly(
+    db: &Db<SimDevice>,
+    table: &Table<SimDevice>,
+    last: fn(&mut Batch<SimDevice>, &Table<SimDevice>) -> aiodb::Result<()>,
+) -> thread::JoinHandle<Sequence> {
+    let (db, table) = (db.clone(), table.clone());
+    thread::spawn(move || {
+        let mut batch = Batch::new();
+        for number in 0..4_u64 {
+            batch.put(&table, &number.to_le_bytes(), b"other").expect("it is short");
+        }
+        last(&mut batch, &table).expect("it is short");
+        let sequence = db.write_with(&batch, Durability::None).expect("the machine runs");
+        db.step(Step::Write).expect("the machine runs");
+        sequence
+    })
+}
+
+/// What the key holds, before and after everything is settled, and after the death of the process.
+fn check_key(
+    (db, table): (&Db<SimDevice>, &Table<SimDevice>),
+    (device, options): (&SimDevice, Options),
+    wanted: Option<&[u8]>,
+) {
+    let found = |table: &Table<SimDevice>| table.get(b"key").expect("the machine runs");
+    assert_eq!(found(table).as_deref(), wanted);
+    db.step(Step::Settle).expect("the machine runs");
+    assert_eq!(found(table).as_deref(), wanted);
+    let (_db, table) = open_with(&device.process_death(), options);
+    assert_eq!(found(&table).as_deref(), wanted);
 }

@@ -303,6 +303,8 @@ fn a_full_store_makes_room_of_what_is_dead() {
     /// So long that five of them, each in a batch, leave nothing of a segment unused: none is worth emptying for less
     /// than what is dead.
     const VALUE_BYTES: usize = 203_000;
+    /// What the batch that makes the table leaves for the first segment's fifth value.
+    const FIRST_VALUE_BYTES: usize = 200_700;
     const SEGMENT_BYTES: u64 = 1 << 20;
     const DEAD: u64 = 30;
     for kind in KINDS {
@@ -318,6 +320,8 @@ fn a_full_store_makes_room_of_what_is_dead() {
                 table.put_with(&key(at), &value(number, VALUE_BYTES), Durability::None)?;
                 db.step(Step::Write)
             };
+            table.put_with(b"first", &value(0, FIRST_VALUE_BYTES), Durability::None).expect("a put works");
+            db.step(Step::Write).expect("the batch can be written");
             for number in 0..DEAD {
                 put(number, number).unwrap_or_else(|error| panic!("{what}: put {number}: {error}"));
             }

@@ -72,8 +72,9 @@ cluster: ## Start a local cluster of real Apache Cassandra nodes (N=)
 	scripts/cluster.sh status
 
 .PHONY: test-cluster
-test-cluster: ## Make, change and destroy a cluster of real nodes (minutes, 2 GB of memory)
+test-cluster: java ## Test clusters of real nodes: replicas, repair, members that come and go (half an hour, 3 GB of memory)
 	scripts/test-cluster.sh
+	$(MVN) --projects cassandra-tests -Dgroups=slow package
 
 # How much of each: `make crash KILLS=1000`.
 KILLS := 300

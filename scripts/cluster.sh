@@ -9,12 +9,14 @@
 #   scripts/cluster.sh add               one more node, which takes its share of the data
 #   scripts/cluster.sh replace NODE      a new node in the place of one that is dead
 #   scripts/cluster.sh remove NODE       a node hands its data to the others and is deleted
+#   scripts/cluster.sh map NODE MEMTABLE what its memtable `aiodb` is from its next start: aiodb, trie or skiplist
 #   scripts/cluster.sh destroy           end all processes and delete everything
 #
 # All lies in build/cluster, or where CLUSTER says. A node listens on 127.0.0.NODE: 9042 for CQL, 7000 for the others;
 # JMX is on 127.0.0.1, port 7300 + NODE. NETWORK=3 makes that 127.0.3.NODE and 7300 + 3 * 250 + NODE, so that several
 # clusters have room on a machine. PLUGIN names a jar whose memtable `aiodb` the nodes get; without it they get the one
-# that `make java` has built, if it has. Needs a JDK 17 and Maven, which brings Cassandra.
+# that `make java` has built, if it has. JVM_OPTIONS are further options of the nodes' virtual machines. Needs a JDK 17
+# and Maven, which brings Cassandra.
 set -euo pipefail
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
@@ -29,6 +31,8 @@ network=127.0.$number
 NODE_MEMORY_MB=700
 # In less time a node that joins may not see the others' data and join without.
 RING_DELAY_MS=8000
+# What a start would measure for seconds.
+ROW_OVERHEAD_BYTES=180
 START_SECONDS=300
 STOP_SECONDS=60
 NODES_MAXIMUM=250
@@ -121,13 +125,27 @@ check_room() {
     done
 }
 
+# What a node's memtable `aiodb` is.
 plugin_configuration() {
+    echo "    aiodb:"
+    if [ -e "$cluster/node$1/memtable" ]; then
+        echo "      inherits: $(cat "$cluster/node$1/memtable")"
+        return
+    fi
     cat <<YAML
-    aiodb:
       class_name: io.aiodb.cassandra.AiodbMemtable
       parameters:
         durability: interval
 YAML
+}
+
+map() {
+    case ${2:-} in
+        aiodb) rm -f "$cluster/node$1/memtable" ;;
+        trie | skiplist) echo "$2" >"$cluster/node$1/memtable" ;;
+        *) fail "name a memtable: aiodb, trie or skiplist" ;;
+    esac
+    configure "$1"
 }
 
 configure() {
@@ -151,7 +169,9 @@ memtable:
       class_name: TrieMemtable
     default:
       inherits: skiplist
-$(if [ -e "$plugin" ]; then plugin_configuration; fi)
+$(if [ -e "$plugin" ]; then plugin_configuration "$node"; fi)
+# A node is to say itself what its memtables do not support.
+materialized_views_enabled: true
 seed_provider:
   - class_name: org.apache.cassandra.locator.SimpleSeedProvider
     parameters:
@@ -164,17 +184,20 @@ start() {
     local node=$1 directory=$cluster/node$1 pid waited
     shift
     if process "$node" >/dev/null; then fail "node $node runs already"; fi
+    local more_options
+    read -ra more_options <<<"${JVM_OPTIONS:-}"
     local plugin_options=() class_path="$jars/*"
     if [ -e "$plugin" ]; then
         class_path="$plugin:$class_path"
         plugin_options=(-Dcassandra.schema.update_handler_factory.class=io.aiodb.cassandra.AiodbSchemaHandlerFactory)
     fi
     # Without descriptors of this shell, which would live as long as the node.
-    setsid "$java" "${jvm_options[@]}" "${plugin_options[@]}" -cp "$class_path" \
+    setsid "$java" "${jvm_options[@]}" "${more_options[@]}" "${plugin_options[@]}" -cp "$class_path" \
         -Daiodb.node="$directory" -Dcassandra.config="file://$directory/cassandra.yaml" \
         -Dcassandra.storagedir="$directory" -Dlogback.configurationFile="$resources/logback.xml" \
         -Dcassandra-foreground=yes -Dcassandra.jmx.local.port=$((JMX_BASE + node)) \
-        -Dcassandra.skip_wait_for_gossip_to_settle=0 -Dcassandra.ring_delay_ms=$RING_DELAY_MS "$@" \
+        -Dcassandra.skip_wait_for_gossip_to_settle=0 -Dcassandra.ring_delay_ms=$RING_DELAY_MS \
+        -Dcassandra.memtable.row_overhead_size=$ROW_OVERHEAD_BYTES "$@" \
         org.apache.cassandra.service.CassandraDaemon </dev/null >"$directory/output.log" 2>&1 3>&- 4>&- 5>&- 9>&- &
     pid=$!
     echo "$pid" >"$directory/pid"
@@ -187,6 +210,8 @@ start() {
         sleep 1
     done
     end "$node" KILL
+    # The reason stands above its stack trace.
+    grep --no-messages --extended-regexp '^(Exception|Caused by|[a-z.]+\.[A-Z][A-Za-z]*(Exception|Error))' "$directory/output.log" >&2 || true
     tail -n 5 "$directory/output.log" "$directory/system.log" >&2 || true
     fail "node $node did not start within $START_SECONDS s: see $directory/system.log"
 }
@@ -197,7 +222,8 @@ end() {
     pid=$(process "$node") || return 0
     kill -s "$signal" "$pid"
     for ((waited = 0; waited < STOP_SECONDS * 10; waited++)); do
-        process "$node" >/dev/null || return 0
+        # The kernel closes the connections of a process that was killed after it has taken its name away.
+        process "$node" >/dev/null || listens "$node" 9042 || listens "$node" 7000 || return 0
         sleep 0.1
     done
     fail "node $node (process $pid) did not end within $STOP_SECONDS s of SIG$signal"
@@ -301,6 +327,10 @@ case $command in
         nodetool "$1" decommission --force
         end "$1" TERM
         rm -rf "$cluster/node$1"
+        ;;
+    map)
+        known "${1:-}"
+        map "$@"
         ;;
     status)
         for node in $(nodes); do

@@ -1,0 +1,152 @@
+package io.aiodb.cassandra;
+
+import com.datastax.oss.driver.api.core.CqlSession;
+import com.datastax.oss.driver.api.core.config.DefaultDriverOption;
+import com.datastax.oss.driver.api.core.config.DriverConfigLoader;
+import com.datastax.oss.driver.api.core.loadbalancing.NodeDistance;
+import com.datastax.oss.driver.api.core.metadata.Node;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+
+/** A cluster of real nodes, each a process of its own, which {@code scripts/cluster.sh} starts and ends. */
+final class Nodes implements AutoCloseable {
+    private static final Path REPOSITORY =
+            Path.of(System.getProperty("aiodb.repository")).toAbsolutePath().normalize();
+    private static final Duration REQUEST_TIMEOUT = Duration.ofSeconds(60);
+
+    private final int network;
+    private final Path directory;
+
+    /**
+     * Makes and starts a cluster.
+     *
+     * @param network its addresses are 127.0.network.1 and so on; clusters of different tests must differ
+     */
+    Nodes(int network, int count) {
+        this.network = network;
+        this.directory = REPOSITORY.resolve("build/cassandra-tests-" + network);
+        launcher("destroy");
+        launcher("create", Integer.toString(count));
+    }
+
+    void start(int node) {
+        launcher("start", Integer.toString(node));
+    }
+
+    /** Ends a node's process with SIGTERM: it flushes what a shutdown flushes. */
+    void stop(int node) {
+        launcher("stop", Integer.toString(node));
+    }
+
+    /** Ends a node's process with SIGKILL. */
+    void kill(int node) {
+        launcher("kill", Integer.toString(node));
+    }
+
+    void restart(int node) {
+        kill(node);
+        start(node);
+    }
+
+    /** Starts one more node, with the next number. */
+    void add() {
+        launcher("add");
+    }
+
+    /** Starts a node with the next number in the place of a dead one. */
+    void replace(int node) {
+        launcher("replace", Integer.toString(node));
+    }
+
+    /** A node hands its data to the others and is deleted. */
+    void remove(int node) {
+        launcher("remove", Integer.toString(node));
+    }
+
+    /** What the node's memtable {@code aiodb} is from its next start. */
+    void map(int node, String memtable) {
+        launcher("map", Integer.toString(node), memtable);
+    }
+
+    String nodetool(int node, String... arguments) {
+        List<String> command = new ArrayList<>(List.of("nodetool", Integer.toString(node)));
+        command.addAll(List.of(arguments));
+        return launcher(command.toArray(String[]::new));
+    }
+
+    /** Where a node keeps its data, its commit log and its log. */
+    Path directory(int node) {
+        return directory.resolve("node" + node);
+    }
+
+    Management management(int node) {
+        return new Management(7300 + 250 * network + node);
+    }
+
+    /** A session that talks to one node only and leaves schemas alone, so that changing them is quick. */
+    CqlSession session(int node) {
+        return session(node, null);
+    }
+
+    CqlSession session(int node, String keyspace) {
+        DriverConfigLoader options = DriverConfigLoader.programmaticBuilder()
+                .withDuration(DefaultDriverOption.REQUEST_TIMEOUT, REQUEST_TIMEOUT)
+                .withDuration(DefaultDriverOption.CONTROL_CONNECTION_TIMEOUT, REQUEST_TIMEOUT)
+                .withDuration(DefaultDriverOption.CONNECTION_INIT_QUERY_TIMEOUT, REQUEST_TIMEOUT)
+                .withDuration(DefaultDriverOption.CONNECTION_SET_KEYSPACE_TIMEOUT, REQUEST_TIMEOUT)
+                .withBoolean(DefaultDriverOption.METADATA_SCHEMA_ENABLED, false)
+                .withBoolean(DefaultDriverOption.REQUEST_WARN_IF_SET_KEYSPACE, false)
+                .withInt(DefaultDriverOption.NETTY_IO_SHUTDOWN_QUIET_PERIOD, 0)
+                .withInt(DefaultDriverOption.NETTY_ADMIN_SHUTDOWN_QUIET_PERIOD, 0)
+                .build();
+        String address = "127.0." + network + "." + node;
+        return CqlSession.builder()
+                .addContactPoint(new InetSocketAddress(address, 9042))
+                .withLocalDatacenter("datacenter1")
+                .withNodeDistanceEvaluator((other, datacenter) -> isAt(other, address)
+                        ? null
+                        : NodeDistance.IGNORED)
+                .withKeyspace(keyspace)
+                .withConfigLoader(options)
+                .build();
+    }
+
+    private static boolean isAt(Node node, String address) {
+        return node.getEndPoint().resolve() instanceof InetSocketAddress at
+                && at.getAddress().getHostAddress().equals(address);
+    }
+
+    @Override
+    public void close() {
+        launcher("destroy");
+    }
+
+    private String launcher(String... arguments) {
+        List<String> command = new ArrayList<>();
+        command.add(REPOSITORY.resolve("scripts/cluster.sh").toString());
+        command.addAll(List.of(arguments));
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+        builder.environment().put("CLUSTER", directory.toString());
+        // Nodes that live for a minute only do not repay the second compiler.
+        builder.environment().put("JVM_OPTIONS", "-XX:TieredStopAtLevel=1");
+        builder.environment().put("NETWORK", Integer.toString(network));
+        try {
+            Process process = builder.start();
+            String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+            if (process.waitFor() != 0) {
+                throw new AssertionError(String.join(" ", command) + " failed: " + said);
+            }
+            return said;
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        } catch (InterruptedException interruption) {
+            throw new AssertionError("interrupted while the launcher ran", interruption);
+        }
+    }
+}

@@ -94,46 +94,10 @@ final class ClusterTest {
         assertNothingLeft(List.of(1, 2, 3));
     }
 
-    @Order(5)
-    @Test
-    void bootstrapUnderLoad() throws InterruptedException {
-        underLoad(1, nodes::add);
-        assertRows(ConsistencyLevel.ALL, 4);
-        assertNothingLeft(List.of(1, 2, 3, 4));
-    }
-
-    @Order(6)
-    @Test
-    void decommissionUnderLoad() throws InterruptedException {
-        underLoad(1, () -> nodes.remove(2));
-        assertRows(ConsistencyLevel.ALL, 1);
-        assertNothingLeft(List.of(1, 3, 4));
-    }
-
-    @Order(7)
-    @Test
-    void replacementUnderLoad() throws InterruptedException {
-        underLoad(1, () -> {
-            nodes.kill(3);
-            nodes.replace(3);
-        });
-        nodes.nodetool(5, "repair", "--full", KEYSPACE);
-        assertRows(ConsistencyLevel.ALL, 5);
-        assertNothingLeft(List.of(1, 4, 5));
-    }
-
     private static void write(int node) throws InterruptedException {
         try (CqlSession session = nodes.session(node, KEYSPACE);
                 Writers writers = new Writers(session, "rows", LEDGER, ConsistencyLevel.QUORUM)) {
             writers.await(ROWS);
-        }
-    }
-
-    private static void underLoad(int node, Runnable change) throws InterruptedException {
-        try (CqlSession session = nodes.session(node, KEYSPACE);
-                Writers writers = new Writers(session, "rows", LEDGER, ConsistencyLevel.QUORUM)) {
-            change.run();
-            writers.await(1);
         }
     }
 

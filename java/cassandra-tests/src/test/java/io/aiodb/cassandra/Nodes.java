@@ -54,26 +54,6 @@ final class Nodes implements AutoCloseable {
         start(node);
     }
 
-    /** Starts one more node, with the next number. */
-    void add() {
-        launcher("add");
-    }
-
-    /** Starts a node with the next number in the place of a dead one. */
-    void replace(int node) {
-        launcher("replace", Integer.toString(node));
-    }
-
-    /** A node hands its data to the others and is deleted. */
-    void remove(int node) {
-        launcher("remove", Integer.toString(node));
-    }
-
-    /** What the node's memtable {@code aiodb} is from its next start. */
-    void map(int node, String memtable) {
-        launcher("map", Integer.toString(node), memtable);
-    }
-
     String nodetool(int node, String... arguments) {
         List<String> command = new ArrayList<>(List.of("nodetool", Integer.toString(node)));
         command.addAll(List.of(arguments));

@@ -50,6 +50,9 @@ const FOUND_SOMETHING: &[(u64, Tables)] = &[
     (67, Tables::Lmdb),
     (389, Tables::Lmdb),
     (499, Tables::Lmdb),
+    // A rebuilt index counted chunks of a deleted range in segments that were used again.
+    (300_550, Tables::Lmdb),
+    (300_614, Tables::Lmdb),
 ];
 
 #[test]

@@ -61,7 +61,11 @@ java: native ## Build the jars: the interface of stores, and aiodb, RocksDB and 
 
 .PHONY: test-java
 test-java: native ## Run the tests of the jars: every store must do the same
-	$(MVN) --fail-at-end package
+	$(MVN) --fail-at-end --projects '!cassandra-tests' package
+
+.PHONY: test-cassandra
+test-cassandra: java ## Compare aiodb with Cassandra's memtable on real nodes, one at a time (10 minutes, 2 GB of memory)
+	$(MVN) --projects cassandra-tests package
 
 # `make cluster N=3`; scripts/cluster.sh says what else can be done with it.
 N := 1

@@ -29,7 +29,8 @@ struct Live {
 }
 
 impl<D: Device> Db<D> {
-    /// Counts what the indexes refer to in each segment, and says in words where the counters differ. Makes a checkpoint first. Nothing else may use the store or hold a snapshot meanwhile.
+    /// Counts what the indexes refer to in each segment, and says in words where the counters differ. Makes a checkpoint
+    /// first. Nothing else may use the store or hold a snapshot meanwhile.
     #[doc(hidden)]
     pub fn recount(&self) -> Result<Vec<String>> {
         self.engine().check_open()?;

@@ -8,39 +8,15 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.aiodb.store.Durability;
 import java.nio.ByteBuffer;
-import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.db.Slices;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
-import org.apache.cassandra.schema.TableMetadata;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
-class LargeUpdateTest {
-    private final TableMetadata table = Schema.table();
-
-    @TempDir
-    Path directory;
-
-    private TemporaryStore store;
-    private Generation generation;
-
-    @BeforeEach
-    void open() {
-        store = new TemporaryStore(directory.resolve("store"));
-        generation = Generation.attach(store.open(), table.id);
-    }
-
-    @AfterEach
-    void close() {
-        store.close();
-    }
-
+class LargeUpdateTest extends OneGeneration {
     @Test
     void aValueMayBeAsLargeAsCassandraAllows() {
         String large = "v".repeat(6_000_000);
@@ -48,8 +24,7 @@ class LargeUpdateTest {
             write(1, i, large + i);
         }
         assertEquals(large + 2, value(read(1)));
-        store.restart();
-        generation = Generation.attach(store.open(), table.id);
+        restart();
         assertEquals(large + 2, value(read(1)));
         new Purge(generation, table, (timestamp, time) -> false, 0).run(() -> false);
         assertEquals(large + 2, value(read(1)));
@@ -95,8 +70,7 @@ class LargeUpdateTest {
         kept.putInt(row.length).put(row).putInt(operand.length).put(operand);
         store.open().catalog().keepUpdate(table.id, generation.number(), kept.array(), Durability.INTERVAL);
         assertFalse(PartitionReader.exists(generation, Schema.key(1)));
-        store.restart();
-        generation = Generation.attach(store.open(), table.id);
+        restart();
         assertTrue(PartitionReader.exists(generation, Schema.key(1)));
         assertTrue(store.open().catalog().keptUpdates(table.id, generation.number()).isEmpty());
     }

@@ -7,7 +7,6 @@ import com.google.common.collect.Iterables;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
-import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
@@ -18,34 +17,12 @@ import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.schema.TableMetadata;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 
-class PurgeTest {
+class PurgeTest extends OneGeneration {
     private static final long NOW_SECONDS = 1_700_000_000;
     private static final DeletionPurger OLD = (timestamp, time) -> time < NOW_SECONDS;
     private static final DeletionPurger NONE = (timestamp, time) -> false;
-
-    private final TableMetadata table = Schema.table();
-
-    @TempDir
-    Path directory;
-
-    private TemporaryStore store;
-    private Generation generation;
-
-    @BeforeEach
-    void open() {
-        store = new TemporaryStore(directory.resolve("store"));
-        generation = Generation.attach(store.open(), table.id);
-    }
-
-    @AfterEach
-    void close() {
-        store.close();
-    }
 
     @Test
     void oldTombstonesGoWithWhatTheyHide() {

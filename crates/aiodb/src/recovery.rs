@@ -70,8 +70,11 @@ impl<D: Device> Engine<D> {
         self.retire_void_segments(manifest, &headers, &walk);
         let next_life = headers.values().map(|header| header.life + 1).max().unwrap_or(1).max(manifest.next_life);
         let leap = self.device.random() >> (u64::BITS - LIFE_LEAP_BITS);
-        // After a close nothing can lie behind the end; after a crash a torn batch may, which must stay recognisable.
-        let goes_on = manifest.closed && recovered.batches == 0 && !pending.later && walk.position.batch > 0;
+        // After a close nothing can lie behind the end; after a crash a torn batch may, which must stay recognisable, or the
+        // header of a segment that was to follow, which later ones would be taken to have gone on in.
+        let begun_since = headers.values().any(|header| header.life >= manifest.next_life);
+        let written_since = recovered.batches > 0 || pending.later || begun_since;
+        let goes_on = manifest.closed && !written_since && walk.position.batch > 0;
         if goes_on {
             self.segments.get(walk.position.segment).set_state(State::Active);
         }

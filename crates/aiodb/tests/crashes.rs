@@ -4,16 +4,18 @@ mod support;
 
 use std::path::Path;
 
-use aiodb::io::Device;
 use aiodb::io::sim::{Call, SimDevice};
+use aiodb::io::{Device, Phase};
 use aiodb::{Db, Durability, Error, IndexKind, Options, ScanOptions, Step, Table};
 use support::{KINDS, scratch, value};
 
 const SEEDS: u64 = 200;
+const SEGMENT_BYTES: u64 = 64 << 10;
+const UNIT_BYTES: u64 = 4096;
 
 fn open(device: &SimDevice) -> Db<SimDevice> {
     device.create_dir(Path::new("/store")).expect("a directory can be made");
-    let options = Options { segment_bytes: 64 << 10, background: false, ..Options::default() };
+    let options = Options { segment_bytes: SEGMENT_BYTES, background: false, ..Options::default() };
     Db::open_on(device.clone(), "/store", options).expect("the store opens")
 }
 
@@ -64,6 +66,39 @@ fn no_life_of_a_segment_is_begun_twice() {
         assert_eq!(get(&db, b"second").as_deref(), Some(&b"value"[..]), "seed {seed}: what was acknowledged is there");
     }
     assert!(lost > 20, "a power cut took an unflushed write {lost} times");
+}
+
+/// A closed store is opened, begins a segment, and loses power before anything is written there. The next process must not
+/// go on in the old segment, since the header of the new one says that the log left it.
+#[test]
+fn a_segment_begun_in_vain_after_a_close_is_not_followed() {
+    let mut in_vain = 0;
+    for seed in 0..SEEDS {
+        let device = SimDevice::new(seed);
+        let db = open(&device);
+        let table = db.create_table("t", IndexKind::Hash).expect("a table can be made");
+        // One unit is left in the segment: it has a header, and each of these batches fills one.
+        for _ in 0..SEGMENT_BYTES / UNIT_BYTES - 3 {
+            table.put_with(b"first", b"value", Durability::Sync).expect("a put works");
+        }
+        db.close().expect("the store closes");
+        drop((table, db));
+        let db = open(&device);
+        device.crash_inside(Phase::SegmentReuse, 0, 1 + seed % 3);
+        let table = db.table("t").expect("the table is there");
+        let _ = table.put_with(b"long", &value(0, UNIT_BYTES as usize), Durability::Sync);
+        in_vain += u64::from(device.phases().contains(&Phase::SegmentReuse));
+        let third = device.power_cut();
+        drop((table, db));
+        let db = open(&third);
+        put(&db, b"second");
+        db.sync().expect("the put can be made durable");
+        let fourth = third.power_cut();
+        drop(db);
+        let db = open(&fourth);
+        assert_eq!(get(&db, b"second").as_deref(), Some(&b"value"[..]), "seed {seed}: what was acknowledged is there");
+    }
+    assert!(in_vain > 20, "a power cut fell into the beginning of a segment {in_vain} times");
 }
 
 #[test]

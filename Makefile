@@ -59,8 +59,14 @@ java: native ## Build the jars: the interface of stores, and aiodb, RocksDB and 
 	$(MVN) package -DskipTests
 	@echo "The jars: $(CURDIR)/java/store*/target/*.jar"
 
+.PHONY: ycsb
+ycsb: native ## Build YCSB over aiodb, RocksDB, LMDB, Redis and CQL, for bin/ycsb
+	$(MVN) --projects ycsb --also-make package -DskipTests
+	@echo "Try: bin/ycsb load aiodb -P workloads/workloada -p store.directory=build/ycsb"
+
 .PHONY: test-java
 test-java: native ## Run the tests of the jars: every store must do the same
+	scripts/install-packages.sh redis-server
 	$(MVN) --fail-at-end --projects '!cassandra-tests' package
 
 .PHONY: test-cassandra
@@ -146,7 +152,7 @@ check: compiler ## Check formatting, lints and documentation, then run all tests
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --all-targets -- --deny warnings
 	RUSTDOCFLAGS='--deny warnings' $(CARGO) doc --locked --no-deps
-	shellcheck scripts/*.sh .ci/run
+	shellcheck scripts/*.sh bin/* .ci/run
 	$(MAKE) test
 
 .PHONY: bench

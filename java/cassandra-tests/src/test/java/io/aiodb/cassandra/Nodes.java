@@ -16,7 +16,8 @@ import java.util.List;
 
 /** A cluster of real nodes, each a process of its own, which {@code scripts/cluster.sh} starts and ends. */
 final class Nodes implements AutoCloseable {
-    private static final Path REPOSITORY =
+    /** Where the project lies. */
+    static final Path REPOSITORY =
             Path.of(System.getProperty("aiodb.repository")).toAbsolutePath().normalize();
     private static final Duration REQUEST_TIMEOUT = Duration.ofSeconds(60);
 
@@ -60,6 +61,11 @@ final class Nodes implements AutoCloseable {
         return launcher(command.toArray(String[]::new));
     }
 
+    /** The address of a node, for CQL on port 9042. */
+    String address(int node) {
+        return "127.0." + network + "." + node;
+    }
+
     /** Where a node keeps its data, its commit log and its log. */
     Path directory(int node) {
         return directory.resolve("node" + node);
@@ -85,7 +91,7 @@ final class Nodes implements AutoCloseable {
                 .withInt(DefaultDriverOption.NETTY_IO_SHUTDOWN_QUIET_PERIOD, 0)
                 .withInt(DefaultDriverOption.NETTY_ADMIN_SHUTDOWN_QUIET_PERIOD, 0)
                 .build();
-        String address = "127.0." + network + "." + node;
+        String address = address(node);
         return CqlSession.builder()
                 .addContactPoint(new InetSocketAddress(address, 9042))
                 .withLocalDatacenter("datacenter1")

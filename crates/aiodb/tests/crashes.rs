@@ -153,3 +153,34 @@ fn a_scan_of_a_snapshot_that_has_ended_says_so() {
         assert!(matches!(first, Err(Error::SnapshotEnded)), "{}: {first:?}", kind.name());
     }
 }
+
+/// Room is what a snapshot may have to give way to, and only on a disk that is full.
+#[test]
+fn a_disk_that_fails_while_segments_are_made_ends_no_snapshot() {
+    for kind in KINDS {
+        let (device, directory) = (SimDevice::new(1), scratch());
+        device.set_real_directory(directory.path());
+        let db = open(&device);
+        let table = db.create_table("t", kind).expect("a table can be made");
+        for key in 0..40_u8 {
+            table.put_with(&[key], &value(0, SEGMENT_BYTES as usize / 10), Durability::Sync).expect("a put works");
+        }
+        let snapshot = db.snapshot().expect("a snapshot can be taken");
+        for key in 0..40_u8 {
+            table.put_with(&[key], &value(1, SEGMENT_BYTES as usize / 10), Durability::Sync).expect("a put works");
+        }
+        for _ in 0..50 {
+            db.step(Step::Upkeep).expect("upkeep works");
+        }
+        assert!(db.stats().segments_retiring > 0, "{}: the snapshot holds segments", kind.name());
+        device.fail(Call::Sync, 0, u64::MAX, |directory| directory.ends_with("log"));
+        let fails = |number: u64| {
+            // Uses up the free segments.
+            let _ = table.put_with(&number.to_be_bytes(), &value(2, SEGMENT_BYTES as usize / 10), Durability::Sync);
+            matches!(db.step(Step::Upkeep), Err(Error::Io { .. }))
+        };
+        assert!((0..200).any(fails), "{}: no segment can be made", kind.name());
+        let seen = snapshot.get(&table, &[0]).expect("the snapshot has not ended");
+        assert_eq!(seen, Some(value(0, SEGMENT_BYTES as usize / 10)), "{}", kind.name());
+    }
+}

@@ -11,7 +11,7 @@ use crate::run::{Run, Violation, cell};
 use crate::workload::key_bytes;
 
 /// Gets that a client keeps in flight.
-const DEPTH: usize = 4;
+pub(crate) const DEPTH: usize = 4;
 
 /// One logical client with a reader of its own.
 #[derive(Default)]

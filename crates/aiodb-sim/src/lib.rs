@@ -11,6 +11,7 @@
 mod backups;
 mod client;
 mod index_files;
+mod medium;
 pub mod minimise;
 pub mod model;
 #[cfg(feature = "planted-bugs")]

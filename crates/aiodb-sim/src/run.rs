@@ -296,11 +296,11 @@ impl<'a> Run<'a> {
             }
             Action::Verify => self.verify(),
             Action::Stats => self.check_stats(),
-            Action::Step(step) => {
-                let outcome = self.db().step(*step);
-                let learned = if *step == Step::Checkpoint { Model::checkpoint } else { |_: &mut Model| {} };
-                self.done("a step", outcome, learned)
-            }
+            Action::Step(step) => self.step(*step),
+            Action::Steps(step, times) => (0..*times).try_for_each(|_| match self.device.has_crashed() {
+                true => Ok(()),
+                false => self.step(*step),
+            }),
             Action::Wait(ms) => self.wait(*ms),
             Action::Reopen => self.reopen(),
             Action::CrashIn(steps, crash) => {
@@ -326,6 +326,7 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Action::Rot(file, offset, mask) => self.rot(*file, *offset, *mask),
+            Action::RotValue(table, key, byte, mask) => self.rot_value(*table, *key, *byte, *mask),
             Action::Capacity(segments) => {
                 self.allowed.full |= segments.is_some();
                 let more = segments.map(|segments| segments * self.script.setup.segment_bytes);
@@ -408,6 +409,12 @@ impl<'a> Run<'a> {
             Err(Error::Corruption { .. }) if self.allowed.damage || self.failed.is_some() => Ok(()),
             Err(error) => Err(format!("{what}: {error}")),
         }
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), Violation> {
+        let outcome = self.db().step(step);
+        let learned = if step == Step::Checkpoint { Model::checkpoint } else { |_: &mut Model| {} };
+        self.done("a step", outcome, learned)
     }
 
     /// Waits until what was written up to the mark is durable.
@@ -496,38 +503,16 @@ impl<'a> Run<'a> {
         self.last_tick = self.device.clock_ms();
         self.on_time = true;
     }
-
-    /// From now on the medium may have lost or changed anything after the last checkpoint.
-    fn medium_fault(&mut self) {
-        if !self.allowed.damage {
-            self.floor = self.model.checkpointed();
-        }
-        self.allowed.damage = true;
-    }
-
-    fn rot(&mut self, file: usize, offset: u64, mask: u8) -> Result<(), Violation> {
-        self.medium_fault();
-        // The open batches lie in mapped memory, the lock's text counts for nothing.
-        let names: Vec<_> = self.device.file_names().into_iter().filter(|name| !is_memory(name)).collect();
-        let Some(name) = names.get(file % names.len().max(1)) else { return Ok(()) };
-        let length = self.device.file_bytes(name).map_or(0, |bytes| bytes.len() as u64);
-        if length > 0 {
-            self.device.corrupt(name, offset % length, mask);
-            self.report.rotten_bytes += 1;
-        }
-        Ok(())
-    }
 }
 
-fn is_memory(path: &Path) -> bool {
-    path.starts_with("/store/pending") || path.ends_with("LOCK")
+pub(crate) fn is_segment(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "seg")
 }
 
 fn concerns(files: Files, path: &Path) -> bool {
-    let segment = path.extension().is_some_and(|extension| extension == "seg");
     match files {
-        Files::Log => segment,
-        Files::Other => !segment,
+        Files::Log => is_segment(path),
+        Files::Other => !is_segment(path),
         Files::Any => true,
     }
 }

@@ -230,6 +230,8 @@ pub enum Action {
     Stats,
     /// A bit of background work.
     Step(Step),
+    /// The same bit of background work, so many times.
+    Steps(Step, usize),
     /// Time passes, in milliseconds; what the clock makes due is done.
     Wait(u64),
     /// Close the store and open it again.
@@ -244,6 +246,8 @@ pub enum Action {
     Fault(Call, Effect, u64, u64, Files),
     /// A byte of a file changes: the file by its place in the list of files, offset, bits.
     Rot(usize, u64, u8),
+    /// A byte of a value changes wherever the value lies, or one just before it: table, key, which byte, bits.
+    RotValue(usize, usize, usize, u8),
     /// The disk has room for so many more segments, or for any number.
     Capacity(Option<u64>),
 }

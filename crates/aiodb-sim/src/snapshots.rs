@@ -12,7 +12,7 @@ use crate::script::Part;
 use crate::workload::key_bytes;
 
 /// Snapshots that a process holds at most.
-const MOST_SNAPSHOTS: usize = 4;
+pub(crate) const MOST_SNAPSHOTS: usize = 4;
 
 /// A snapshot that is held, and what it must show.
 pub(crate) struct Kept {

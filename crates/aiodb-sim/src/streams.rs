@@ -12,7 +12,7 @@ use crate::script::Value;
 use crate::workload::key_bytes;
 
 /// Writers and readers that a process holds at most, of each.
-const MOST_STREAMS: usize = 2;
+pub(crate) const MOST_STREAMS: usize = 2;
 
 /// A value that is being written.
 pub(crate) struct Writing {

@@ -1,9 +1,12 @@
 //! From a seed to a script.
 
+mod scenes;
+
 use aiodb::io::Phase;
 use aiodb::io::sim::{Call, Effect};
 use aiodb::{Compression, Durability, IndexKind, Step};
 use fastrand::Rng;
+use scenes::Scene;
 
 use crate::script::{Action, Crash, Files, INTERVAL, IndexState, Part, Require, Script, Setup, Value, Write};
 
@@ -15,12 +18,11 @@ pub const FIRST_AIMED: u64 = 10_000;
 /// Seeds from here on also use conditional writes, streams, parts of scans, waiting for sequences, backups and several
 /// directories. Those below keep their meaning for what they once found.
 pub const FIRST_WHOLE: u64 = 40_000_000;
+/// Half of the seeds from here on have a scene before some crashes. Those below keep their meaning for what they once found.
+pub const FIRST_STAGED: u64 = 1_000_000_000;
 
 /// Of the seeds that aim, every so many empties all old segments now and then. The others keep their meaning.
 const CHURNING: u64 = 4;
-
-/// Checkpoints of such a time, and large puts before each.
-const CHURN: [usize; 2] = [3, 6];
 
 /// Readers with gets in flight.
 pub const CLIENTS: usize = 3;
@@ -64,7 +66,7 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         _ => Compression::None,
     });
     let whole = seed >= FIRST_WHOLE;
-    let setup = Setup {
+    let mut setup = Setup {
         compression: compression.collect(),
         cache_bytes: if random.bool() { 0 } else { 256 << 10 },
         tables: kinds,
@@ -76,7 +78,7 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         checkpoint_bytes: [64 << 10, 256 << 10, 1 << 20][random.usize(..3)],
         directories: if whole && random.u8(..4) == 0 { random.usize(2..=3) } else { 1 },
     };
-    let trouble = match random.u8(..16) {
+    let mut trouble = match random.u8(..16) {
         0..=1 => Trouble::Errors,
         2..=3 => Trouble::FullDisk,
         4..=5 => Trouble::Medium,
@@ -84,12 +86,22 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         _ => Trouble::None,
     };
     let aimed = seed >= FIRST_AIMED;
-    let churning = aimed && seed.is_multiple_of(CHURNING);
-    let mut maker = Maker { random, setup, trouble, aimed, whole, churning, actions: Vec::new(), next_value: 0 };
+    let scene = scene(seed, tables);
+    if let Some(scene) = scene {
+        scene.furnish(&mut setup, &mut trouble);
+    }
+    let churning = aimed && seed.is_multiple_of(CHURNING) && scene.is_none();
+    let mut maker = Maker { random, setup, trouble, aimed, whole, churning, scene, actions: Vec::new(), next_value: 0 };
     for _ in 0..LIVES {
         maker.life();
     }
     Script { seed, setup: maker.setup, actions: maker.actions }
+}
+
+/// The scene of a seed, if it has one that goes with the tables.
+fn scene(seed: u64, tables: Tables) -> Option<Scene> {
+    let number = seed.checked_sub(FIRST_STAGED)? as usize % (2 * Scene::ALL.len());
+    Scene::ALL.get(number).copied().filter(|scene| tables != Tables::Hash || !scene.is_of_lmdb())
 }
 
 struct Maker {
@@ -102,6 +114,8 @@ struct Maker {
     whole: bool,
     /// Whether old segments are emptied for a while, so that deletes need no longer be kept.
     churning: bool,
+    /// What is staged before some crashes.
+    scene: Option<Scene>,
     actions: Vec<Action>,
     next_value: u32,
 }
@@ -114,6 +128,9 @@ impl Maker {
         }
         for _ in 0..self.random.usize(90..200) {
             let action = self.action();
+            if !self.suits(&action) {
+                continue;
+            }
             self.actions.push(action);
             if self.random.u8(..40) == 0 {
                 let trouble = self.trouble();
@@ -127,38 +144,12 @@ impl Maker {
         if churned {
             self.churn();
         }
+        if let Some(scene) = self.scene
+            && self.random.bool()
+        {
+            self.play(scene);
+        }
         self.crash(churned);
-    }
-
-    /// Deletes keys or a table, and overwrites the rest with large values until everything that is older has been moved or
-    /// is gone: an index that does not know what was deleted cannot learn it from the log any more.
-    fn churn(&mut self) {
-        let table = self.table();
-        self.actions.push(Action::Checkpoint);
-        if self.random.bool() {
-            let deletes = (0..4).map(|_| Action::Delete(table, self.key(), self.durability()));
-            let deletes: Vec<_> = deletes.collect();
-            self.actions.extend(deletes);
-        } else {
-            self.actions.extend([Action::Snapshot, Action::Truncate(table)]);
-        }
-        let [checkpoints, puts] = CHURN;
-        for _ in 0..checkpoints {
-            for _ in 0..puts {
-                let (key, value) = (self.key() % 3, self.value_of(14_000..40_000));
-                let put = Action::Put(table, key, value, self.durability());
-                self.actions.extend([put, Action::Step(Step::Reclaim)]);
-            }
-            // What has just been moved is overwritten before the index on disk knows of the move.
-            let snapshot = if self.random.bool() { Action::Snapshot } else { Action::Release(0) };
-            let puts = self.puts(Durability::None);
-            self.actions.extend([vec![snapshot], puts].concat());
-            let look = Action::Look(self.random.usize(..4), table, self.key());
-            self.actions.extend([Action::Checkpoint, look, Action::Step(Step::Prepare)]);
-        }
-        if self.random.bool() {
-            self.actions.push(Action::Verify);
-        }
     }
 
     fn crash(&mut self, churned: bool) {
@@ -179,6 +170,11 @@ impl Maker {
         if churned {
             crash.rebuild |= self.random.bool();
             crash.index = IndexState::Earlier(self.random.usize(..4));
+        }
+        if self.scene == Some(Scene::Truncated) {
+            // An index from before a table was purged that covers as much as the one after it is taken for that, and the
+            // table is counted off once more. LMDB's own flushes rule it out.
+            crash.index = IndexState::Newest;
         }
         match self.random.u8(..10) {
             0 => self.actions.push(Action::CrashNow(crash)),

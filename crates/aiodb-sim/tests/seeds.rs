@@ -2,10 +2,13 @@
 
 use aiodb_sim::report::Report;
 use aiodb_sim::run::run;
-use aiodb_sim::workload::{FIRST_AIMED, FIRST_WHOLE, Tables, script};
+use aiodb_sim::workload::{FIRST_AIMED, FIRST_STAGED, FIRST_WHOLE, Tables, script};
 
 /// Of each kind: crashes after a number of steps, crashes inside phases, and all operations.
 const SEEDS: u64 = 125;
+
+/// Of those with scenes: each scene a few times.
+const STAGED_SEEDS: u64 = 48;
 
 /// Seeds that failed before the engine was put right, with the tables that they used.
 const FOUND_SOMETHING: &[(u64, Tables)] = &[
@@ -58,7 +61,8 @@ const FOUND_SOMETHING: &[(u64, Tables)] = &[
 #[test]
 fn what_was_acknowledged_survives_faults_at_any_step() {
     let mut report = Report::default();
-    for seed in [0, FIRST_AIMED, FIRST_WHOLE].into_iter().flat_map(|first| first..first + SEEDS) {
+    let ranges = [(0, SEEDS), (FIRST_AIMED, SEEDS), (FIRST_WHOLE, SEEDS), (FIRST_STAGED, STAGED_SEEDS)];
+    for seed in ranges.into_iter().flat_map(|(first, count)| first..first + count) {
         if let Err(violation) = run(&script(seed, Tables::Any), &mut report) {
             panic!("seed {seed}: {violation}; `aiodb-sim --from {seed} --seeds 1` makes the script short");
         }

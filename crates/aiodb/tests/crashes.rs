@@ -101,6 +101,41 @@ fn a_segment_begun_in_vain_after_a_close_is_not_followed() {
     assert!(in_vain > 20, "a power cut fell into the beginning of a segment {in_vain} times");
 }
 
+/// A closed store is opened, and a power cut tears what is written. Were the next batch written over it and torn as well, the
+/// sectors of both could make up the first one again, which an opening in between had found to be gone.
+#[test]
+fn a_torn_batch_is_not_made_whole_by_the_next_one() {
+    let mut torn_twice = 0;
+    for seed in 0..SEEDS {
+        let device = SimDevice::new(seed);
+        let db = open(&device);
+        let table = db.create_table("t", IndexKind::Hash).expect("a table can be made");
+        db.close().expect("the store closes");
+        drop((table, db));
+        // Of the batches that follow only the sectors with the key differ.
+        let long = value(0, 3000);
+        let mut machine = device;
+        let mut gone: Vec<[u8; 1]> = Vec::new();
+        for key in [*b"1", *b"2", *b"3"] {
+            let db = open(&machine);
+            let table = db.table("t").expect("the table is there");
+            for key in &gone {
+                assert!(table.get(key).expect("a get works").is_none(), "seed {seed}: what was gone stays gone");
+            }
+            table.put_with(&key, &long, Durability::None).expect("a put works");
+            db.step(Step::Write).expect("the batch can be written");
+            let next = machine.power_cut();
+            drop((table, db));
+            machine = next;
+            if get(&open(&machine), &key).is_none() {
+                gone.push(key);
+            }
+        }
+        torn_twice += u64::from(gone.len() > 1);
+    }
+    assert!(torn_twice > 20, "two batches were torn one after the other {torn_twice} times");
+}
+
 #[test]
 fn scans_and_snapshots_go_on_when_writing_has_failed() {
     for kind in KINDS {

@@ -146,6 +146,11 @@ sim: compiler ## Crash the engine on a simulated machine, against a model (SEEDS
 sim-planted: compiler ## Plant known bugs in the engine one by one: the simulator must find each
 	$(CARGO) run --locked --profile sim --package aiodb-sim --features planted-bugs -- --planted all
 
+.PHONY: sim-coverage
+sim-coverage: compiler ## Which lines of the engine the simulator runs through (SEEDS=1000)
+	rustup component add llvm-tools
+	scripts/sim-coverage.sh $(or $(SEEDS),1000)
+
 .PHONY: check
 check: compiler ## Check formatting, lints and documentation, then run all tests
 	scripts/install-packages.sh shellcheck

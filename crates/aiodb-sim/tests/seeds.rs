@@ -56,6 +56,11 @@ const FOUND_SOMETHING: &[(u64, Tables)] = &[
     // A rebuilt index counted chunks of a deleted range in segments that were used again.
     (300_550, Tables::Lmdb),
     (300_614, Tables::Lmdb),
+    // A closed store went on in front of a segment that had been begun in vain, or over a torn batch.
+    (60020443, Tables::Any),
+    (70044181, Tables::Any),
+    // A repository of backups lost its name to a power cut, with restore points in it.
+    (70011262, Tables::Any),
 ];
 
 #[test]

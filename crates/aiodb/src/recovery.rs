@@ -66,15 +66,15 @@ impl<D: Device> Engine<D> {
         let mut walk = Walk { position: manifest.position, next_sequence: manifest.next_sequence };
         self.replay(&headers, &mut walk, rebuild, &mut scan, &mut recovered)?;
         let pending = self.load_pending(&walk)?;
-        self.refuse_damage(&headers, &walk, walk.position.batch + pending.whole_batches + 1, &mut scan)?;
+        let missing = walk.position.batch + pending.whole_batches + 1;
+        let later = self.refuse_damage(&headers, &walk, missing, &mut scan)? || pending.later;
         self.retire_void_segments(manifest, &headers, &walk);
         let next_life = headers.values().map(|header| header.life + 1).max().unwrap_or(1).max(manifest.next_life);
         let leap = self.device.random() >> (u64::BITS - LIFE_LEAP_BITS);
-        // After a close nothing can lie behind the end; after a crash a torn batch may, which must stay recognisable, or the
-        // header of a segment that was to follow, which later ones would be taken to have gone on in.
-        let begun_since = headers.values().any(|header| header.life >= manifest.next_life);
-        let written_since = recovered.batches > 0 || pending.later || begun_since;
-        let goes_on = manifest.closed && !written_since && walk.position.batch > 0;
+        // After a close nothing lies behind the end. After a crash a torn batch may: were another written over it and torn as
+        // well, the two could make up the first one again. And the header of a segment may have been left that was to follow,
+        // into which the next recovery would turn.
+        let goes_on = manifest.closed && recovered.batches == 0 && !later && walk.position.batch > 0;
         if goes_on {
             self.segments.get(walk.position.segment).set_state(State::Active);
         }
@@ -386,18 +386,20 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// A break in the log is damage if something later says that the missing batch was durable.
+    /// A break in the log is damage if something later says that the missing batch was durable. Returns whether there is
+    /// anything later at all, however torn.
     fn refuse_damage(
         &self,
         headers: &BTreeMap<u32, SegmentHeader>,
         walk: &Walk,
         missing: u64,
         scan: &mut Scan,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (number, offset) =
             next_segment(headers, &walk.position).unwrap_or((walk.position.segment, walk.position.offset));
         let mut witness =
             headers.values().find(|h| h.life >= walk.position.life && h.durable_batch >= missing).map(|h| h.segment);
+        let mut later = headers.values().any(|header| header.life > walk.position.life);
         for segment in self.segments.in_use().into_iter().filter(|segment| segment.life() >= walk.position.life) {
             let on_chain = segment.life() == walk.position.life;
             let first = if on_chain { walk.position.offset } else { UNIT_BYTES as u64 };
@@ -405,9 +407,11 @@ impl<D: Device> Engine<D> {
             for at in (first..self.segments.segment_bytes).step_by(UNIT_BYTES) {
                 if let Ok((header, _)) = scan.header(&self.segments, segment, seed, at)?
                     && header.number > walk.position.batch
-                    && header.durable_batch >= missing
                 {
-                    witness = witness.or(Some(segment.number));
+                    later = true;
+                    if header.durable_batch >= missing {
+                        witness = witness.or(Some(segment.number));
+                    }
                 }
             }
         }
@@ -417,7 +421,7 @@ impl<D: Device> Engine<D> {
         let witness = match witness {
             Some(segment) => format!("segment {segment}"),
             None if index >= missing => "the ordered index".to_string(),
-            None => return Ok(()),
+            None => return Ok(later),
         };
         let what = format!(
             "batch {missing} is missing or does not check out, but {witness} says that it was durable; \

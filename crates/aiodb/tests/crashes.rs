@@ -6,7 +6,7 @@ use std::path::Path;
 
 use aiodb::io::sim::{Call, SimDevice};
 use aiodb::io::{Device, Phase};
-use aiodb::{Db, Durability, Error, IndexKind, Options, ScanOptions, Step, Table};
+use aiodb::{BackupOptions, Db, Durability, Error, IndexKind, Options, Repository, ScanOptions, Step, Table};
 use support::{KINDS, scratch, value};
 
 const SEEDS: u64 = 200;
@@ -101,6 +101,41 @@ fn a_segment_begun_in_vain_after_a_close_is_not_followed() {
     assert!(in_vain > 20, "a power cut fell into the beginning of a segment {in_vain} times");
 }
 
+/// A closed store is opened, and a power cut tears what is written. Were the next batch written over it and torn as well, the
+/// sectors of both could make up the first one again, which an opening in between had found to be gone.
+#[test]
+fn a_torn_batch_is_not_made_whole_by_the_next_one() {
+    let mut torn_twice = 0;
+    for seed in 0..SEEDS {
+        let device = SimDevice::new(seed);
+        let db = open(&device);
+        let table = db.create_table("t", IndexKind::Hash).expect("a table can be made");
+        db.close().expect("the store closes");
+        drop((table, db));
+        // Of the batches that follow only the sectors with the key differ.
+        let long = value(0, 3000);
+        let mut machine = device;
+        let mut gone: Vec<[u8; 1]> = Vec::new();
+        for key in [*b"1", *b"2", *b"3"] {
+            let db = open(&machine);
+            let table = db.table("t").expect("the table is there");
+            for key in &gone {
+                assert!(table.get(key).expect("a get works").is_none(), "seed {seed}: what was gone stays gone");
+            }
+            table.put_with(&key, &long, Durability::None).expect("a put works");
+            db.step(Step::Write).expect("the batch can be written");
+            let next = machine.power_cut();
+            drop((table, db));
+            machine = next;
+            if get(&open(&machine), &key).is_none() {
+                gone.push(key);
+            }
+        }
+        torn_twice += u64::from(gone.len() > 1);
+    }
+    assert!(torn_twice > 20, "two batches were torn one after the other {torn_twice} times");
+}
+
 #[test]
 fn scans_and_snapshots_go_on_when_writing_has_failed() {
     for kind in KINDS {
@@ -183,4 +218,33 @@ fn a_disk_that_fails_while_segments_are_made_ends_no_snapshot() {
         let seen = snapshot.get(&table, &[0]).expect("the snapshot has not ended");
         assert_eq!(seen, Some(value(0, SEGMENT_BYTES as usize / 10)), "{}", kind.name());
     }
+}
+
+/// A backup that failed may have left a repository whose name only the kernel knows: the next one must make it durable before
+/// it puts a restore point there.
+#[test]
+fn a_restore_point_survives_though_the_backup_before_it_failed() {
+    let mut failed = 0;
+    for skip in 0..40 {
+        let device = SimDevice::new(skip);
+        let db = open(&device);
+        let table = db.create_table("t", IndexKind::Hash).expect("a table can be made");
+        table.put(b"key", b"value").expect("a put works");
+        device.create_dir(Path::new("/backup")).expect("a directory can be made");
+        let back_up = |db: &Db<SimDevice>, device: &SimDevice| {
+            db.backup_on(device.clone(), "/backup", &BackupOptions::default(), &mut |_, _| {})
+        };
+        device.fail(Call::Sync, skip % 10, 1, |path| path.starts_with("/backup"));
+        failed += u64::from(back_up(&db, &device).is_err());
+        device.clear_faults();
+        let made = back_up(&db, &device).expect("a backup can be made");
+        let next = device.power_cut();
+        drop((table, db));
+        let repository = Repository::open_on(next.clone(), "/backup").expect("the repository is there");
+        let points = repository.points();
+        assert!(points.contains(&made.point), "skip {skip}: {:?} is not among {points:?}", made.point);
+        drop(repository);
+        back_up(&open(&next), &next).expect("another backup can be made");
+    }
+    assert!(failed > 10, "{failed} backups failed");
 }

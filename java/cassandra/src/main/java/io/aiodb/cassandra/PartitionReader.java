@@ -151,7 +151,9 @@ final class PartitionReader {
     }
 
     private Head head(Source source) {
-        return Head.read(source, key, generation, metadata, columns);
+        Head head = Head.read(source, key, generation, metadata, columns);
+        generation.open().folder().readHead(generation, metadata, partition, head);
+        return head;
     }
 
     /** Single rows, all of them now. Closes the source. */
@@ -184,7 +186,7 @@ final class PartitionReader {
 
     private Row row(byte[] place, byte[] found) {
         ByteBuffer value = ByteBuffer.wrap(found);
-        generation.open().folder().read(generation, metadata, partition, place, Frames.count(value));
+        generation.open().folder().readRow(generation, metadata, partition, ByteBuffer.wrap(place), value);
         return Frames.row(value, false, generation.headers(), metadata);
     }
 
@@ -227,7 +229,7 @@ final class PartitionReader {
 
     private StoredRows scan(Source source, Slice slice) {
         Range range = Range.all().from(bound(slice.start())).before(bound(slice.end()));
-        return new StoredRows(source.scan(reversed ? range.backward() : range), generation.headers(), metadata);
+        return new StoredRows(source.scan(reversed ? range.backward() : range), generation, metadata, partition);
     }
 
     /** Bounds lie between the rows; the greatest has the place where the next kind of entries would begin. */

@@ -101,6 +101,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
             pending = false;
             inside = advance() && partition.has(rows.key());
         }
+        generation.open().folder().readHead(generation, metadata, partition.key(), head);
         return new StoredPartition(
                 metadata,
                 partition.key(),
@@ -119,6 +120,10 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
             protected Row computeNext() {
                 while (current == partition && !ended && (pending || advance()) && partition.has(rows.key())) {
                     pending = false;
+                    generation
+                            .open()
+                            .folder()
+                            .readRow(generation, metadata, partition.key(), rows.key(), rows.value());
                     Row row = Frames.row(rows.value(), false, generation.headers(), metadata);
                     if (row != null) {
                         return row;

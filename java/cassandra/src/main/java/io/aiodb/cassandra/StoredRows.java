@@ -2,6 +2,7 @@ package io.aiodb.cassandra;
 
 import io.aiodb.store.Rows;
 import java.util.NoSuchElementException;
+import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.utils.CloseableIterator;
@@ -9,22 +10,25 @@ import org.apache.cassandra.utils.CloseableIterator;
 /** The rows that a scan of row entries finds, merged one by one. */
 final class StoredRows implements CloseableIterator<Row> {
     private final Rows rows;
-    private final Headers headers;
+    private final Generation generation;
     private final TableMetadata metadata;
+    private final DecoratedKey partition;
     private Row next;
     private boolean closed;
 
-    StoredRows(Rows rows, Headers headers, TableMetadata metadata) {
+    StoredRows(Rows rows, Generation generation, TableMetadata metadata, DecoratedKey partition) {
         this.rows = rows;
-        this.headers = headers;
+        this.generation = generation;
         this.metadata = metadata;
+        this.partition = partition;
     }
 
     @Override
     public boolean hasNext() {
         while (next == null && !closed) {
             if (rows.next()) {
-                next = Frames.row(rows.value(), false, headers, metadata);
+                generation.open().folder().readRow(generation, metadata, partition, rows.key(), rows.value());
+                next = Frames.row(rows.value(), false, generation.headers(), metadata);
             } else {
                 close();
             }

@@ -56,6 +56,7 @@ final class UpdateWriter {
             open.stripes().write(stripe, () -> open.store().write(batch, durability));
         }
         generation.purges().wrote(batch.encoded().limit());
+        open.folder().wrote(update, generation);
     }
 
     private void encode(PartitionUpdate update, Table table, Headers headers) {

@@ -8,6 +8,8 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.UUID;
+import org.apache.cassandra.db.SystemKeyspace;
 import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.schema.TableId;
 import org.apache.cassandra.service.StorageService;
@@ -65,10 +67,28 @@ final class OpenStore {
         try {
             Store store =
                     Stores.open(configuration.store(), configuration.directory(), configuration.storeParameters());
-            return new OpenStore(configuration, store);
+            OpenStore open = new OpenStore(configuration, store);
+            open.belongTo(SystemKeyspace.getLocalHostId());
+            return open;
         } catch (StoreException failure) {
             throw new ConfigurationException(
                     "the memtable's store in " + configuration.directory() + ": " + failure.getMessage(), failure);
+        }
+    }
+
+    /**
+     * Makes the rows those of a node, unless they are another's already: to that one other tokens belong, and rows of a
+     * node whose identity was lost may be of a ring that does not know it any more. Closes the store where it fails.
+     */
+    void belongTo(UUID node) {
+        UUID owner = catalog.node();
+        if (owner == null) {
+            catalog.claim(node);
+        } else if (!owner.equals(node)) {
+            store.close();
+            throw new ConfigurationException("the memtable's store in " + configuration.directory() + " belongs to the node "
+                    + owner + ", and this is the node " + node + ": give this node a directory of its own; rows of another"
+                    + " node come here by repair or from a snapshot");
         }
     }
 
@@ -105,6 +125,11 @@ final class OpenStore {
 
     Store store() {
         return store;
+    }
+
+    /** Where it lies; the first of its directories. */
+    Path directory() {
+        return configuration.directory();
     }
 
     Catalog catalog() {

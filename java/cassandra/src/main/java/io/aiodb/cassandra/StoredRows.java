@@ -1,8 +1,8 @@
 package io.aiodb.cassandra;
 
 import io.aiodb.store.Rows;
+import io.aiodb.store.StoreException;
 import java.util.NoSuchElementException;
-import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.utils.CloseableIterator;
@@ -12,22 +12,30 @@ final class StoredRows implements CloseableIterator<Row> {
     private final Rows rows;
     private final Generation generation;
     private final TableMetadata metadata;
-    private final DecoratedKey partition;
+    private final Folder.Notes notes;
     private Row next;
     private boolean closed;
 
-    StoredRows(Rows rows, Generation generation, TableMetadata metadata, DecoratedKey partition) {
+    StoredRows(Rows rows, Generation generation, TableMetadata metadata, Folder.Notes notes) {
         this.rows = rows;
         this.generation = generation;
         this.metadata = metadata;
-        this.partition = partition;
+        this.notes = notes;
     }
 
     @Override
     public boolean hasNext() {
+        try {
+            return advance();
+        } catch (StoreException failure) {
+            throw DiskErrors.ofRead(failure, generation.open());
+        }
+    }
+
+    private boolean advance() {
         while (next == null && !closed) {
             if (rows.next()) {
-                generation.open().folder().readRow(generation, metadata, partition, rows.key(), rows.value());
+                notes.row(rows.key(), rows.value());
                 next = Frames.row(rows.value(), false, generation.headers(), metadata);
             } else {
                 close();
@@ -50,5 +58,6 @@ final class StoredRows implements CloseableIterator<Row> {
     public void close() {
         closed = true;
         rows.close();
+        notes.fold();
     }
 }

@@ -13,6 +13,7 @@ import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.SerializationHelper;
 import org.apache.cassandra.exceptions.InvalidRequestException;
 import org.apache.cassandra.schema.TableMetadata;
+import org.apache.cassandra.tracing.Tracing;
 
 /** Writes updates: one batch for each, of one append for each row and deletion, without reading. One for each thread. */
 final class UpdateWriter {
@@ -55,6 +56,7 @@ final class UpdateWriter {
         } else {
             open.stripes().write(stripe, () -> open.store().write(batch, durability));
         }
+        Tracing.trace("Appended {} entries to the {} store", batch.size(), open.store().capabilities().name());
         generation.purges().wrote(batch.encoded().limit());
         open.folder().wrote(update, generation);
     }

@@ -9,6 +9,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.cassandra.db.SystemKeyspace;
 import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.schema.TableId;
@@ -20,8 +21,8 @@ import org.slf4j.LoggerFactory;
 final class OpenStore {
     private static final Logger LOGGER = LoggerFactory.getLogger(OpenStore.class);
 
-    /** The open stores of this process by their directories; guarded by itself. */
-    private static final Map<Path, OpenStore> OPEN = new HashMap<>();
+    /** The open stores of this process by their directories. Whoever changes it holds it. */
+    private static final Map<Path, OpenStore> OPEN = new ConcurrentHashMap<>();
 
     private final Configuration configuration;
     private final Store store;
@@ -48,6 +49,15 @@ final class OpenStore {
      * @throws ConfigurationException if it cannot be opened, or is open with other parameters
      */
     static OpenStore of(Configuration configuration) {
+        OpenStore open = OPEN.get(configuration.directory());
+        if (open == null) {
+            open = openOnce(configuration);
+        }
+        open.checkSame(configuration);
+        return open;
+    }
+
+    private static OpenStore openOnce(Configuration configuration) {
         synchronized (OPEN) {
             OpenStore open = OPEN.get(configuration.directory());
             if (open == null) {
@@ -57,7 +67,6 @@ final class OpenStore {
                 }
                 OPEN.put(configuration.directory(), open);
             }
-            open.checkSame(configuration);
             return open;
         }
     }

@@ -31,6 +31,8 @@ final class Nodes implements AutoCloseable {
             truncate_request_timeout: 60s
             """;
 
+    private static final String START_SECONDS = "1200";
+
     private final int network;
     private final String settings;
     private final Path directory;
@@ -177,6 +179,7 @@ final class Nodes implements AutoCloseable {
         builder.environment().put("CLUSTER", directory.toString());
         // Nodes that live for a minute only do not repay the second compiler.
         builder.environment().put("JVM_OPTIONS", "-XX:TieredStopAtLevel=1");
+        builder.environment().put("START_SECONDS", START_SECONDS);
         builder.environment().put("NETWORK", Integer.toString(network));
         builder.environment().put("SETTINGS", settings);
         builder.environment().putAll(environment);

@@ -24,6 +24,9 @@ MVN = $(if $(wildcard $(JAVA_17)),JAVA_HOME=$(JAVA_17)) mvn --batch-mode --no-tr
 # `make bench-compare QUICK=1` is the small form.
 QUICK :=
 
+# Of `make bench-cassandra`, as scripts/bench-cassandra.sh takes them.
+ARGUMENTS :=
+
 # Where data and results go: a directory on the disk to be measured.
 RUN := build/run
 BENCH := build/bench
@@ -184,6 +187,12 @@ check-compare: compiler ## Check and test the comparison itself, outside `make c
 	CXXFLAGS=-march=native $(CARGO) clippy --locked --release --all-targets --manifest-path crates/compare/Cargo.toml \
 		-- --deny warnings
 	CXXFLAGS=-march=native $(CARGO) test --locked --release --manifest-path crates/compare/Cargo.toml
+
+.PHONY: bench-cassandra
+bench-cassandra: java ## Measure aiodb under Cassandra beside its own memtables and one that does nothing (an hour; ARGUMENTS=)
+	mkdir -p $(BENCH)
+	scripts/bench-cassandra.sh --out=$(BENCH)/cassandra.json $(ARGUMENTS)
+	@echo "The figures: $(CURDIR)/$(BENCH)/cassandra.json"
 
 .PHONY: bench-disks
 bench-disks: release ## Measure a store on one and on two disks, which are throttled loop devices; as root

@@ -9,19 +9,22 @@
 #   scripts/cluster.sh add               one more node, which takes its share of the data
 #   scripts/cluster.sh replace NODE      a new node in the place of one that is dead
 #   scripts/cluster.sh remove NODE       a node hands its data to the others and is deleted
-#   scripts/cluster.sh map NODE MEMTABLE what its memtable `aiodb` is from its next start: aiodb, trie or skiplist
+#   scripts/cluster.sh map NODE MEMTABLE what its memtable `aiodb` is from its next start: aiodb, trie, skiplist, or
+#                                        aiodb with another store behind it: rocksdb or lmdb
 #   scripts/cluster.sh destroy           end all processes and delete everything
 #
 # All lies in build/cluster, or where CLUSTER says. A node listens on 127.0.0.NODE: 9042 for CQL, 7000 for the others;
 # JMX is on 127.0.0.1, port 7300 + NODE. NETWORK=3 makes that 127.0.3.NODE and 7300 + 3 * 250 + NODE, so that several
 # clusters have room on a machine. PLUGIN names a jar whose memtable `aiodb` the nodes get; without it they get the one
-# that `make java` has built, if it has. JVM_OPTIONS are further options of the nodes' virtual machines. Needs a JDK 17
-# and Maven, which brings Cassandra.
+# that `make java` has built, if it has. JVM_OPTIONS are further options of the nodes' virtual machines, SETTINGS further lines
+# of their cassandra.yaml, in which DIRECTORY stands for the node's own, MEMTABLES further memtable configurations there, and
+# CLASSES is put before their class path. Needs a JDK 17 and Maven, which brings Cassandra.
 set -euo pipefail
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
 cluster=${CLUSTER:-$repository/build/cluster}
 jars=$repository/build/cassandra
+stores=$repository/build/cassandra-stores
 resources=$repository/java/cluster
 plugin=${PLUGIN-$repository/java/cassandra/target/aiodb-cassandra-0.1.0.jar}
 number=${NETWORK:-0}
@@ -33,7 +36,7 @@ NODE_MEMORY_MB=700
 RING_DELAY_MS=8000
 # What a start would measure for seconds.
 ROW_OVERHEAD_BYTES=180
-START_SECONDS=300
+START_SECONDS=${START_SECONDS:-300}
 STOP_SECONDS=60
 NODES_MAXIMUM=250
 NETWORKS_MAXIMUM=100
@@ -75,6 +78,33 @@ fetch() {
     mvn --batch-mode --quiet -Dstyle.color=never --file "$resources/pom.xml" dependency:copy-dependencies -DoutputDirectory="$jars" ||
         fail "cannot fetch Cassandra: see above"
     touch "$jars/complete"
+}
+
+# What goes into the lib/ of a node with another store, beside the plug-in.
+store_jars() {
+    case $1 in
+        rocksdb) echo "$repository/java/store-rocksdb/target/store-rocksdb-0.1.0.jar:$stores/rocksdb/*" ;;
+        lmdb) echo "$repository/java/store-lmdb/target/store-lmdb-0.1.0.jar:$stores/lmdb/*" ;;
+    esac
+}
+
+fetch_store() {
+    local store=$1 artifact
+    [ -e "$repository/java/store-$store/target/store-$store-0.1.0.jar" ] ||
+        fail "the jar of java/store-$store is missing: run \`make java\` first"
+    if [ -e "$stores/$store/complete" ]; then return; fi
+    # LMDB's other dependencies are among Cassandra's.
+    case $store in
+        rocksdb) artifact=org.rocksdb:rocksdbjni:$(version rocksdb) ;;
+        lmdb) artifact=org.lmdbjava:lmdbjava:$(version lmdbjava) ;;
+    esac
+    mvn --batch-mode --quiet -Dstyle.color=never --file "$resources/pom.xml" dependency:copy -Dartifact="$artifact" -DoutputDirectory="$stores/$store" ||
+        fail "cannot fetch $artifact: see above"
+    touch "$stores/$store/complete"
+}
+
+version() {
+    sed --quiet "s/.*<$1.version>\(.*\)<.*/\1/p" "$repository/java/pom.xml"
 }
 
 nodes() {
@@ -125,17 +155,26 @@ check_room() {
     done
 }
 
+mapped() {
+    cat "$cluster/node$1/memtable" 2>/dev/null || echo aiodb
+}
+
 # What a node's memtable `aiodb` is.
 plugin_configuration() {
     echo "    aiodb:"
-    if [ -e "$cluster/node$1/memtable" ]; then
-        echo "      inherits: $(cat "$cluster/node$1/memtable")"
-        return
-    fi
+    local memtable
+    memtable=$(mapped "$1")
+    case $memtable in
+        trie | skiplist)
+            echo "      inherits: $memtable"
+            return
+            ;;
+    esac
     cat <<YAML
       class_name: io.aiodb.cassandra.AiodbMemtable
       parameters:
         durability: interval
+        store: $memtable
 YAML
 }
 
@@ -143,13 +182,17 @@ map() {
     case ${2:-} in
         aiodb) rm -f "$cluster/node$1/memtable" ;;
         trie | skiplist) echo "$2" >"$cluster/node$1/memtable" ;;
-        *) fail "name a memtable: aiodb, trie or skiplist" ;;
+        rocksdb | lmdb)
+            fetch_store "$2"
+            echo "$2" >"$cluster/node$1/memtable"
+            ;;
+        *) fail "name a memtable: aiodb, trie, skiplist, rocksdb or lmdb" ;;
     esac
     configure "$1"
 }
 
 configure() {
-    local node=$1 directory=$cluster/node$1
+    local node=$1 directory=$cluster/node$1 settings=${SETTINGS:-}
     mkdir -p "$directory"
     cat >"$directory/cassandra.yaml" <<YAML
 cluster_name: aiodb
@@ -170,12 +213,14 @@ memtable:
     default:
       inherits: skiplist
 $(if [ -e "$plugin" ]; then plugin_configuration "$node"; fi)
+${MEMTABLES:-}
 # A node is to say itself what its memtables do not support.
 materialized_views_enabled: true
 seed_provider:
   - class_name: org.apache.cassandra.locator.SimpleSeedProvider
     parameters:
       - seeds: "$network.$(cat "$cluster/seed")"
+${settings//DIRECTORY/$directory}
 YAML
 }
 
@@ -188,9 +233,11 @@ start() {
     read -ra more_options <<<"${JVM_OPTIONS:-}"
     local plugin_options=() class_path="$jars/*"
     if [ -e "$plugin" ]; then
-        class_path="$plugin:$class_path"
+        # Of all stores that any node has, since what a node was mapped to before may still hold rows.
+        class_path="$plugin:$(store_jars rocksdb):$(store_jars lmdb):$class_path"
         plugin_options=(-Dcassandra.schema.update_handler_factory.class=io.aiodb.cassandra.AiodbSchemaHandlerFactory)
     fi
+    class_path=${CLASSES:+$CLASSES:}$class_path
     # Without descriptors of this shell, which would live as long as the node.
     setsid "$java" "${jvm_options[@]}" "${more_options[@]}" "${plugin_options[@]}" -cp "$class_path" \
         -Daiodb.node="$directory" -Dcassandra.config="file://$directory/cassandra.yaml" \

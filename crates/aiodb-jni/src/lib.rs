@@ -11,12 +11,11 @@ mod operations;
 mod rows;
 mod store;
 
-use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use aiodb::{Options, Table};
 use jni::JNIEnv;
-use jni::objects::{JByteBuffer, JClass, JLongArray, JString};
+use jni::objects::{JByteBuffer, JClass, JLongArray, JObjectArray, JString};
 use jni::sys::{jbyteArray, jint, jlong, jstring};
 
 use buffer::{Direct, length};
@@ -27,7 +26,7 @@ use store::Store;
 static STORES: LazyLock<Handles<Store>> = LazyLock::new(|| Handles::new("store"));
 
 /// What the Java classes must find here, or they belong to another version.
-const INTERFACE_VERSION: jint = 1;
+const INTERFACE_VERSION: jint = 2;
 
 /// A key that is absent, where lengths are answered.
 const ABSENT: jint = -1;
@@ -37,6 +36,19 @@ fn text(env: &mut JNIEnv<'_>, string: &JString<'_>) -> Result<String> {
         return Err(Failure::Argument("a string is null"));
     }
     Ok(env.get_string(string)?.into())
+}
+
+fn texts(env: &mut JNIEnv<'_>, strings: &JObjectArray<'_>) -> Result<Vec<String>> {
+    if strings.is_null() {
+        return Err(Failure::Argument("an array is null"));
+    }
+    let count = env.get_array_length(strings)?;
+    (0..count)
+        .map(|position| {
+            let string = JString::from(env.get_object_array_element(strings, position)?);
+            text(env, &string)
+        })
+        .collect()
 }
 
 fn tables(env: &mut JNIEnv<'_>, store: &Store, handles: &JLongArray<'_>) -> Result<Vec<Arc<Table>>> {
@@ -54,13 +66,13 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_interfaceVersion(_: JNIE
     INTERFACE_VERSION
 }
 
-/// `static native long open(String path, int durability, long intervalMillis, long cacheBytes,
+/// `static native long open(String[] paths, int durability, long intervalMillis, long cacheBytes,
 /// long segmentBytes, String compression)`
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
     mut env: JNIEnv<'_>,
     _: JClass<'_>,
-    path: JString<'_>,
+    paths: JObjectArray<'_>,
     class: jint,
     interval_ms: jlong,
     cache_bytes: jlong,
@@ -68,7 +80,7 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
     compression: JString<'_>,
 ) -> jlong {
     guard(&mut env, |env| {
-        let path = PathBuf::from(text(env, &path)?);
+        let paths = texts(env, &paths)?;
         let compression = store::compression(&text(env, &compression)?)?;
         let bytes = |value: jlong| u64::try_from(value).map_err(|_| Failure::Argument("a number of bytes is negative"));
         let options = Options {
@@ -77,7 +89,7 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
             segment_bytes: bytes(segment_bytes)?,
             ..Options::default()
         };
-        STORES.insert(Store::open(&path, compression, options)?)
+        STORES.insert(Store::open(&paths, compression, options)?)
     })
 }
 

@@ -1,6 +1,5 @@
 //! An open store as Java sees it: the engine's handle, and numbers for all that was opened in it.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -39,10 +38,10 @@ const BACKWARD: i32 = 16;
 const KEYS_ONLY: i32 = 32;
 
 impl Store {
-    pub(crate) fn open(path: &Path, compression: Compression, options: Options) -> Result<Store> {
+    pub(crate) fn open(paths: &[String], compression: Compression, options: Options) -> Result<Store> {
         let options = Options { merge_operators: merge_operators(), ..options };
         Ok(Store {
-            db: Db::open(path, options)?,
+            db: Db::open_several(paths, options)?,
             compression,
             tables: Handles::new("table"),
             snapshots: Handles::new("snapshot"),

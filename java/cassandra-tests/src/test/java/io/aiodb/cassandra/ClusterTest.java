@@ -11,8 +11,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.BitSet;
 import java.util.List;
-import java.util.function.BooleanSupplier;
-import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -29,7 +27,6 @@ final class ClusterTest {
     private static final int NETWORK = 92;
     private static final String KEYSPACE = "replicated";
     private static final int ROWS = 500;
-    private static final int WAIT_SECONDS = 600;
     private static final int HINT_TRIES = 30;
 
     private static Nodes nodes;
@@ -62,7 +59,7 @@ final class ClusterTest {
         assertRows(ConsistencyLevel.QUORUM, 1);
         nodes.start(3);
         // Hints are written every ten seconds, and delivered after that.
-        for (int tries = 0; alone(3).cardinality() < LEDGER.count(); tries++) {
+        for (int tries = 0; alone().cardinality() < LEDGER.count(); tries++) {
             assertTrue(tries < HINT_TRIES, "hints were not delivered to node 3");
             Thread.sleep(10_000);
         }
@@ -73,7 +70,7 @@ final class ClusterTest {
     void readRepair() throws InterruptedException {
         missOnNode3();
         assertRows(ConsistencyLevel.ALL, 1);
-        assertEquals(LEDGER.count(), alone(3).cardinality(), "rows on node 3 after read repair");
+        assertEquals(LEDGER.count(), alone().cardinality(), "rows on node 3 after read repair");
     }
 
     @Order(3)
@@ -81,7 +78,7 @@ final class ClusterTest {
     void fullRepair() throws InterruptedException {
         missOnNode3();
         nodes.nodetool(3, "repair", "--full", KEYSPACE);
-        assertEquals(LEDGER.count(), alone(3).cardinality(), "rows on node 3 after full repair");
+        assertEquals(LEDGER.count(), alone().cardinality(), "rows on node 3 after full repair");
         assertNothingLeft(List.of(1, 2, 3));
     }
 
@@ -90,14 +87,50 @@ final class ClusterTest {
     void incrementalRepair() throws InterruptedException {
         missOnNode3();
         nodes.nodetool(3, "repair", KEYSPACE);
-        assertEquals(LEDGER.count(), alone(3).cardinality(), "rows on node 3 after incremental repair");
+        assertEquals(LEDGER.count(), alone().cardinality(), "rows on node 3 after incremental repair");
         assertNothingLeft(List.of(1, 2, 3));
+    }
+
+    @Order(5)
+    @Test
+    void bootstrapUnderLoad() throws InterruptedException {
+        underLoad(1, nodes::add);
+        assertRows(ConsistencyLevel.ALL, 4);
+        assertNothingLeft(List.of(1, 2, 3, 4));
+    }
+
+    @Order(6)
+    @Test
+    void decommissionUnderLoad() throws InterruptedException {
+        underLoad(1, () -> nodes.remove(2));
+        assertRows(ConsistencyLevel.ALL, 1);
+        assertNothingLeft(List.of(1, 3, 4));
+    }
+
+    @Order(7)
+    @Test
+    void replacementUnderLoad() throws InterruptedException {
+        underLoad(1, () -> {
+            nodes.kill(3);
+            nodes.replace(3);
+        });
+        nodes.nodetool(5, "repair", "--full", KEYSPACE);
+        assertRows(ConsistencyLevel.ALL, 5);
+        assertNothingLeft(List.of(1, 4, 5));
     }
 
     private static void write(int node) throws InterruptedException {
         try (CqlSession session = nodes.session(node, KEYSPACE);
                 Writers writers = new Writers(session, "rows", LEDGER, ConsistencyLevel.QUORUM)) {
             writers.await(ROWS);
+        }
+    }
+
+    private static void underLoad(int node, Runnable change) throws InterruptedException {
+        try (CqlSession session = nodes.session(node, KEYSPACE);
+                Writers writers = new Writers(session, "rows", LEDGER, ConsistencyLevel.QUORUM)) {
+            change.run();
+            writers.await(1);
         }
     }
 
@@ -108,50 +141,17 @@ final class ClusterTest {
         write(1);
         nodes.start(3);
         handOff(true);
-        assertTrue(alone(3).cardinality() < LEDGER.count(), "node 3 has rows that were written while it was down");
+        assertTrue(alone().cardinality() < LEDGER.count(), "node 3 has rows that were written while it was down");
+    }
+
+    /** The rows that node 3 has. */
+    private static BitSet alone() throws InterruptedException {
+        return new Members(nodes, 3).alone(3, KEYSPACE);
     }
 
     private static void handOff(boolean enabled) {
         for (int node : new int[] {1, 2}) {
             nodes.nodetool(node, enabled ? "enablehandoff" : "disablehandoff");
-        }
-    }
-
-    /** What a node answers when it sees no other. */
-    private static BitSet alone(int node) throws InterruptedException {
-        List<Integer> others = IntStream.rangeClosed(1, 3).filter(other -> other != node).boxed().toList();
-        for (int other : others) {
-            gossip(other, false);
-        }
-        awaitLive(node, 1);
-        try (CqlSession session = nodes.session(node, KEYSPACE)) {
-            return Writers.read(session, "rows", ConsistencyLevel.ONE);
-        } finally {
-            for (int other : others) {
-                gossip(other, true);
-            }
-            for (int each = 1; each <= 3; each++) {
-                awaitLive(each, 3);
-            }
-        }
-    }
-
-    private static void gossip(int node, boolean enabled) {
-        try (Management management = nodes.management(node)) {
-            management.gossip(enabled);
-        }
-    }
-
-    private static void awaitLive(int node, int count) throws InterruptedException {
-        try (Management management = nodes.management(node)) {
-            await("node " + node + " sees " + count, () -> management.liveNodes() == count);
-        }
-    }
-
-    private static void await(String what, BooleanSupplier condition) throws InterruptedException {
-        for (int waited = 0; !condition.getAsBoolean(); waited++) {
-            assertTrue(waited < WAIT_SECONDS, () -> "not within " + WAIT_SECONDS + " s: " + what);
-            Thread.sleep(1000);
         }
     }
 

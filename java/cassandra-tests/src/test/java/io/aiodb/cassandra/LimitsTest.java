@@ -4,6 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.datastax.oss.driver.api.core.cql.BatchStatement;
+import com.datastax.oss.driver.api.core.cql.BatchType;
+import com.datastax.oss.driver.api.core.cql.PreparedStatement;
 import java.io.IOException;
 import java.nio.file.Files;
 import org.junit.jupiter.api.Test;
@@ -105,14 +108,31 @@ final class LimitsTest {
     void primaryKeyTooLong(Nodes nodes) throws IOException {
         try (Sides sides = new Sides(nodes, "longest")) {
             sides.succeed("CREATE TABLE keys (id text, c text, v int, PRIMARY KEY (id, c)) WITH MEMTABLE");
-            String error = sides.alone(1, insert(40_000, 40_000)).error();
-            assertNotNull(error, "a primary key of 80,000 bytes was taken");
-            // What a replica says reaches its log only; the client learns that the write failed.
+            String half = "x".repeat(40_000);
+            assertTooLong(sides.alone(1, insert(40_000, 40_000)).error());
+            assertTooLong(sides.alone(1, "BEGIN BATCH " + insert(1, 1) + "; " + insert(40_000, 40_000) + "; APPLY BATCH")
+                    .error());
+            PreparedStatement prepared = sides.session(1).prepare("UPDATE keys SET v = 1 WHERE id = ? AND c = ?");
+            assertTooLong(Answer.of(sides.session(1), prepared.bind(half, half)).error());
+            assertTooLong(Answer.of(
+                            sides.session(1),
+                            BatchStatement.newInstance(BatchType.LOGGED, prepared.bind("x", "x"), prepared.bind(half, half)))
+                    .error());
+            // The bound of a range is met by the memtable, too late for the client; the log says why.
+            String error = sides.alone(1, "DELETE FROM keys WHERE id = '" + half + "' AND c > '" + half + "'")
+                    .error();
+            assertNotNull(error, "a bound of 80,000 bytes was taken");
             assertTrue(error.startsWith("WriteFailureException: "), error);
             String log = Files.readString(nodes.directory(1).resolve("system.log"));
             assertTrue(log.contains("a primary key of 80016 bytes"), "the log does not say why");
             assertEquals(0, sides.alone(1, "SELECT * FROM keys").rows().size());
         }
+    }
+
+    private static void assertTooLong(String error) {
+        assertNotNull(error, "a primary key of 80,000 bytes was taken");
+        assertTrue(error.startsWith("InvalidQueryException: "), error);
+        assertTrue(error.contains("a primary key of 80016 bytes as it is stored"), error);
     }
 
     private static String insert(int keyBytes, int clusteringBytes) {

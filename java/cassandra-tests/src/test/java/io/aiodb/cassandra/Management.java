@@ -52,6 +52,11 @@ final class Management implements AutoCloseable {
                 new String[] {boolean.class.getName(), String.class.getName(), String[].class.getName()});
     }
 
+    /** What a counter of Cassandra has counted; those that were never needed are not there. */
+    long count(String bean) {
+        return names(bean).isEmpty() ? 0 : (Long) attribute(bean, "Count");
+    }
+
     Object attribute(String bean, String attribute) {
         try {
             return beans.getAttribute(new ObjectName(bean), attribute);

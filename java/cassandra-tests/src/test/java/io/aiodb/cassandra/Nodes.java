@@ -13,6 +13,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 
 /** A cluster of real nodes, each a process of its own, which {@code scripts/cluster.sh} starts and ends. */
 final class Nodes implements AutoCloseable {
@@ -21,7 +22,19 @@ final class Nodes implements AutoCloseable {
             Path.of(System.getProperty("aiodb.repository")).toAbsolutePath().normalize();
     private static final Duration REQUEST_TIMEOUT = Duration.ofSeconds(60);
 
+    /** A machine with other work may take longer than nodes of users should wait. */
+    private static final String TIMEOUTS = """
+            read_request_timeout: 60s
+            range_request_timeout: 60s
+            write_request_timeout: 60s
+            counter_write_request_timeout: 60s
+            truncate_request_timeout: 60s
+            """;
+
+    private static final String START_SECONDS = "1200";
+
     private final int network;
+    private final String settings;
     private final Path directory;
 
     /**
@@ -30,7 +43,13 @@ final class Nodes implements AutoCloseable {
      * @param network its addresses are 127.0.network.1 and so on; clusters of different tests must differ
      */
     Nodes(int network, int count) {
+        this(network, count, "");
+    }
+
+    /** The same with further lines of {@code cassandra.yaml}, in which DIRECTORY stands for that of each node. */
+    Nodes(int network, int count, String settings) {
         this.network = network;
+        this.settings = TIMEOUTS + settings;
         this.directory = REPOSITORY.resolve("build/cassandra-tests-" + network);
         launcher("destroy");
         launcher("create", Integer.toString(count));
@@ -53,6 +72,26 @@ final class Nodes implements AutoCloseable {
     void restart(int node) {
         kill(node);
         start(node);
+    }
+
+    /** Starts one more node, with the next number. */
+    void add() {
+        launcher("add");
+    }
+
+    /** Starts a node with the next number in the place of a dead one. */
+    void replace(int node) {
+        launcher("replace", Integer.toString(node));
+    }
+
+    /** A node hands its data to the others and is deleted. */
+    void remove(int node) {
+        launcher("remove", Integer.toString(node));
+    }
+
+    /** What the node's memtable {@code aiodb} is from its next start. */
+    void map(int node, String memtable) {
+        launcher("map", Integer.toString(node), memtable);
     }
 
     String nodetool(int node, String... arguments) {
@@ -113,7 +152,26 @@ final class Nodes implements AutoCloseable {
         launcher("destroy");
     }
 
+    /**
+     * Starts a node.
+     *
+     * @param environment of the launcher, beside what it always has
+     * @return why the node did not start; null if it did
+     */
+    String whyNotStarted(int node, Map<String, String> environment) {
+        try {
+            launcher(environment, "start", Integer.toString(node));
+            return null;
+        } catch (AssertionError failure) {
+            return failure.getMessage();
+        }
+    }
+
     private String launcher(String... arguments) {
+        return launcher(Map.of(), arguments);
+    }
+
+    private String launcher(Map<String, String> environment, String... arguments) {
         List<String> command = new ArrayList<>();
         command.add(REPOSITORY.resolve("scripts/cluster.sh").toString());
         command.addAll(List.of(arguments));
@@ -121,7 +179,10 @@ final class Nodes implements AutoCloseable {
         builder.environment().put("CLUSTER", directory.toString());
         // Nodes that live for a minute only do not repay the second compiler.
         builder.environment().put("JVM_OPTIONS", "-XX:TieredStopAtLevel=1");
+        builder.environment().put("START_SECONDS", START_SECONDS);
         builder.environment().put("NETWORK", Integer.toString(network));
+        builder.environment().put("SETTINGS", settings);
+        builder.environment().putAll(environment);
         try {
             Process process = builder.start();
             String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);

@@ -25,6 +25,12 @@ final class Sides implements AutoCloseable {
     /** Of a statement, in a message. */
     private static final int MESSAGE_CHARACTERS = 300;
 
+    /**
+     * Cassandra marks every 100 ms how far its commit log goes, and after a kill replays it as far as that: it promises no
+     * more of the memtables that the log is for. Ten times as long, for a machine with other work.
+     */
+    private static final int MARKED_MS = 1000;
+
     private final Nodes nodes;
     private final String name;
     private CqlSession[] sessions;
@@ -112,9 +118,14 @@ final class Sides implements AutoCloseable {
         }
     }
 
-    /** Kills the node and starts it again. */
+    /** Kills the node, once what was written must survive that on both sides, and starts it again. */
     void restart() {
         close();
+        try {
+            Thread.sleep(MARKED_MS);
+        } catch (InterruptedException interruption) {
+            throw new AssertionError("interrupted", interruption);
+        }
         nodes.restart(1);
         connect();
     }

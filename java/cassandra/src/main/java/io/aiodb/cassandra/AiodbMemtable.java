@@ -1,6 +1,7 @@
 package io.aiodb.cassandra;
 
 import io.aiodb.store.Durability;
+import io.aiodb.store.StoreException;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.config.DatabaseDescriptor;
@@ -90,7 +91,11 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
                     + " the index, or use another memtable");
         }
         Durability durability = factory.configuration().durability();
-        UpdateWriter.write(update, generation, durability);
+        try {
+            UpdateWriter.write(update, generation, durability);
+        } catch (StoreException failure) {
+            throw DiskErrors.ofWrite(failure, generation.open());
+        }
         currentOperations.addAndGet(update.operationCount());
         // How much newer the update is than what it meets is not known: nothing was read.
         return Long.MAX_VALUE;

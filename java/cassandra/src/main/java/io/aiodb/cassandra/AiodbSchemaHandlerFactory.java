@@ -19,8 +19,10 @@ import org.apache.cassandra.schema.TableMetadata;
  * by {@code -Dcassandra.schema.update_handler_factory.class=io.aiodb.cassandra.AiodbSchemaHandlerFactory}.
  */
 public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFactory {
-    /** Cassandra makes one through this. */
-    public AiodbSchemaHandlerFactory() {}
+    /** Cassandra makes one through this, before it reads or writes anything. */
+    public AiodbSchemaHandlerFactory() {
+        AiodbQueryHandler.install();
+    }
 
     @Override
     public SchemaUpdateHandler getSchemaUpdateHandler(

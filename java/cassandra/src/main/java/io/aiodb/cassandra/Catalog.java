@@ -6,6 +6,7 @@ import io.aiodb.store.Rows;
 import io.aiodb.store.Store;
 import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
@@ -21,6 +22,7 @@ final class Catalog {
     private static final byte SUMMARY = 's';
     private static final byte HEADER = 'h';
     private static final byte UPDATE = 'u';
+    private static final byte[] NODE = {'n'};
 
     private static final int KEY_BYTES = 1 + 2 * Long.BYTES + Integer.BYTES;
 
@@ -42,6 +44,17 @@ final class Catalog {
 
     Catalog(Store store) {
         table = store.tableOrCreate(TABLE);
+    }
+
+    /** The node that the rows belong to; null if no node has claimed them. */
+    UUID node() {
+        byte[] found = table.get(NODE);
+        return found == null ? null : UUID.fromString(new String(found, StandardCharsets.US_ASCII));
+    }
+
+    /** Says, durably, which node the rows belong to. */
+    void claim(UUID node) {
+        table.put(NODE, node.toString().getBytes(StandardCharsets.US_ASCII), Durability.SYNC);
     }
 
     /** The generations of one table, in the order of their numbers. */

@@ -1,11 +1,17 @@
 package io.aiodb.cassandra;
 
 import io.aiodb.store.Durability;
+import java.io.File;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
 import org.apache.cassandra.config.DataStorageSpec;
 import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.config.DurationSpec;
@@ -19,14 +25,15 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  *   <li>{@code durability}: {@code interval} (default), which is for the rows what {@code commitlog_sync: periodic} is for
  *       others, or {@code sync}, which is as {@code batch}
  *   <li>{@code interval}: how much a power cut may take; a duration as elsewhere in {@code cassandra.yaml}, default 10s
- *   <li>{@code directory}: where the store lies; by default the directory {@code aiodb-stores} in the first of the
- *       {@code data_file_directories}
+ *   <li>{@code directory}: where the store lies; for {@code aiodb} it may be several, separated by commas. By default the
+ *       directory {@code aiodb-stores} in each of the {@code data_file_directories} that there were when the store was made;
+ *       for other stores in the first of them
  *   <li>{@code cache}: memory for values read lately, for all tables together, as {@code 256MiB}; default none. Only for
  *       {@code aiodb}
  * </ul>
  *
  * @param store the kind of store
- * @param directory where it lies
+ * @param directory where it lies; the first, if it lies in several
  * @param durability of each write
  * @param storeParameters what the store is opened with
  */
@@ -41,6 +48,9 @@ record Configuration(String store, Path directory, Durability durability, Map<St
 
     /** Not the name of any keyspace, whose directories lie beside it. */
     private static final String DEFAULT_DIRECTORY = "aiodb-stores";
+
+    /** A file in every directory of a store of this kind. */
+    private static final String MADE = "STORE";
 
     Configuration {
         storeParameters = Map.copyOf(storeParameters);
@@ -71,7 +81,31 @@ record Configuration(String store, Path directory, Durability durability, Map<St
             throw new ConfigurationException("memtable: there is no parameter " + parameters.keySet() + ": known are "
                     + Arrays.asList(STORE, DURABILITY, INTERVAL, DIRECTORY, CACHE));
         }
-        return new Configuration(store, path(store, directory), durability, forStore);
+        List<Path> directories = directory == null ? defaultDirectories(store) : directories(directory);
+        if (directories.size() > 1) {
+            if (!store.equals(AIODB)) {
+                throw refused(DIRECTORY, directory, "give one: the store " + store + " lies in one directory");
+            }
+            forStore.put("also", join(directories.subList(1, directories.size())));
+        }
+        return new Configuration(store, directories.get(0), durability, forStore);
+    }
+
+    /** What a store is like whose configuration is not known any more: one in the default directories. */
+    static Configuration ofDefaultDirectories(String store) {
+        return parse(new HashMap<>(Map.of(STORE, store)));
+    }
+
+    /** The kinds of the stores that lie in the default directories, whether they are configured or not. */
+    static Set<String> kindsInDefaultDirectories() {
+        Set<String> kinds = new TreeSet<>();
+        for (String location : DatabaseDescriptor.getAllDataFileLocations()) {
+            File[] stores = new File(location, DEFAULT_DIRECTORY).listFiles(File::isDirectory);
+            for (File store : stores == null ? new File[0] : stores) {
+                kinds.add(store.getName());
+            }
+        }
+        return kinds;
     }
 
     private static String taken(Map<String, String> parameters, String name, String fallback) {
@@ -107,12 +141,28 @@ record Configuration(String store, Path directory, Durability durability, Map<St
         }
     }
 
-    private static Path path(String store, String directory) {
-        if (directory != null) {
-            return Path.of(directory).toAbsolutePath().normalize();
+    private static List<Path> directories(String given) {
+        return Arrays.stream(given.split(","))
+                .map(directory -> Path.of(directory.strip()).toAbsolutePath().normalize())
+                .toList();
+    }
+
+    /** How many directories a store has is fixed when it is made, so a data directory that is added later is not one. */
+    private static List<Path> defaultDirectories(String store) {
+        List<Path> all = Arrays.stream(DatabaseDescriptor.getAllDataFileLocations())
+                .map(location -> Path.of(location, DEFAULT_DIRECTORY, store).toAbsolutePath().normalize())
+                .toList();
+        if (!store.equals(AIODB)) {
+            return all.subList(0, 1);
         }
-        String[] locations = DatabaseDescriptor.getAllDataFileLocations();
-        return Path.of(locations[0], DEFAULT_DIRECTORY, store).toAbsolutePath().normalize();
+        List<Path> made = all.stream()
+                .filter(directory -> Files.exists(directory.resolve(MADE)))
+                .toList();
+        return made.isEmpty() ? all : made;
+    }
+
+    private static String join(List<Path> directories) {
+        return directories.stream().map(Path::toString).collect(Collectors.joining(","));
     }
 
     private static ConfigurationException refused(String name, String value, String instead) {

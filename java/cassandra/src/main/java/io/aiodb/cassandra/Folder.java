@@ -1,43 +1,88 @@
 package io.aiodb.cassandra;
 
 import io.aiodb.store.StoreException;
+import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 import org.apache.cassandra.concurrent.NamedThreadFactory;
 import org.apache.cassandra.db.DecoratedKey;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.schema.TableMetadata;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Makes rows that readers found to be of many updates into one, in the background. Readers would otherwise pay for each update
- * of a counter, say, every time. It is no loss if some are left out: the next reader finds them again.
+ * Makes entries that are of many updates into entries of one. Readers would otherwise pay for each update of a counter, say,
+ * every time. It is told what readers found to be long, and some of what is written, so that what is written ten thousand
+ * times and never read is not long for its first reader. It works in the background; but who writes what has been waiting
+ * since it was written before does it himself, or else fast writers would be ahead of it for ever.
  */
 final class Folder {
     private static final Logger LOGGER = LoggerFactory.getLogger(Folder.class);
 
-    /** Updates that a row may be of. */
-    private static final int MAX_FRAMES = 16;
+    /** Updates that a row, or what belongs to a whole partition, may be of. */
+    static final int MAX_UPDATES = 16;
 
-    private static final int MAX_WAITING = 1000;
+    /** One of so many updates is looked at when it is written. An entry is of some times as many before it is folded. */
+    static final int UPDATES_PER_LOOK = 64;
+
+    /** Rows that are looked at together, while writers of their partition wait. */
+    private static final int MAX_ROWS = 128;
+
+    /** Entries. It is no loss if others are left out: they are found again. */
+    private static final int MAX_WAITING = 4096;
+
+    private static final int MAX_LOOKS = 1000;
     private static final long IDLE_SECONDS = 10;
 
-    private record Key(Generation generation, ByteBuffer key) {}
+    /** An entry; of what belongs to a whole partition, the first. */
+    private record Entry(Generation generation, ByteBuffer key) {}
 
-    private final Set<Key> waiting = ConcurrentHashMap.newKeySet();
+    /**
+     * Entries of a partition.
+     *
+     * @param rows the keys of some of its rows
+     * @param withHead whether what belongs to the whole partition is among them
+     * @param known whether they are long for sure
+     */
+    private record Look(
+            Generation generation,
+            TableMetadata metadata,
+            DecoratedKey key,
+            List<byte[]> rows,
+            boolean withHead,
+            boolean known) {
+        List<Entry> entries() {
+            List<Entry> entries = new ArrayList<>();
+            for (byte[] row : rows) {
+                entries.add(new Entry(generation, ByteBuffer.wrap(row)));
+            }
+            if (withHead) {
+                byte[] first = StoredKey.Partition.of(key).entry(StoredKey.DELETION);
+                entries.add(new Entry(generation, ByteBuffer.wrap(first)));
+            }
+            return entries;
+        }
+    }
+
+    private final Set<Entry> waiting = ConcurrentHashMap.newKeySet();
     private final ThreadPoolExecutor thread = new ThreadPoolExecutor(
             1,
             1,
             IDLE_SECONDS,
             TimeUnit.SECONDS,
-            new ArrayBlockingQueue<>(MAX_WAITING),
+            new ArrayBlockingQueue<>(MAX_LOOKS),
             new NamedThreadFactory("aiodb-folder"),
             new ThreadPoolExecutor.AbortPolicy());
 
@@ -45,29 +90,155 @@ final class Folder {
         thread.allowCoreThreadTimeOut(true);
     }
 
-    /** Takes note of a row that was read. */
-    void read(Generation generation, TableMetadata metadata, DecoratedKey partition, byte[] key, int frames) {
-        Key noted = new Key(generation, ByteBuffer.wrap(key));
-        if (frames <= MAX_FRAMES || waiting.size() >= MAX_WAITING || !waiting.add(noted)) {
-            return;
+    /** Gathers those rows of a partition that a reader finds to be long. */
+    final class Notes {
+        private final Generation generation;
+        private final TableMetadata metadata;
+        private final DecoratedKey partition;
+        private List<byte[]> rows = List.of();
+
+        private Notes(Generation generation, TableMetadata metadata, DecoratedKey partition) {
+            this.generation = generation;
+            this.metadata = metadata;
+            this.partition = partition;
         }
-        try {
-            thread.execute(() -> fold(noted, metadata, partition));
-        } catch (RejectedExecutionException full) {
-            waiting.remove(noted);
+
+        /** Takes note of a row that was read. */
+        void row(ByteBuffer key, ByteBuffer value) {
+            if (isLong(value)) {
+                byte[] copy = new byte[key.remaining()];
+                key.get(key.position(), copy);
+                rows = rows.isEmpty() ? new ArrayList<>() : rows;
+                rows.add(copy);
+            }
+            if (rows.size() == MAX_ROWS) {
+                fold();
+            }
+        }
+
+        /** Takes note of what was read of the whole partition. */
+        void head(Head head) {
+            if (isLong(head)) {
+                later(new Look(generation, metadata, partition, List.of(), true, true));
+            }
+        }
+
+        /** Has the rows folded. */
+        void fold() {
+            if (!rows.isEmpty()) {
+                later(new Look(generation, metadata, partition, rows, false, true));
+                rows = List.of();
+            }
         }
     }
 
-    private void fold(Key noted, TableMetadata metadata, DecoratedKey partition) {
+    /** For what a reader finds in a partition. */
+    Notes notes(Generation generation, TableMetadata metadata, DecoratedKey partition) {
+        return new Notes(generation, metadata, partition);
+    }
+
+    /** Takes note of what was written. */
+    void wrote(PartitionUpdate update, Generation generation) {
+        if (ThreadLocalRandom.current().nextInt(UPDATES_PER_LOOK) != 0) {
+            return;
+        }
+        TableMetadata metadata = update.metadata();
+        StoredKey key = new StoredKey().partition(update.partitionKey());
+        List<byte[]> rows = new ArrayList<>();
+        for (Row row : update) {
+            // Those behind are looked at when they are read, or purged.
+            if (rows.size() == MAX_ROWS) {
+                break;
+            }
+            rows.add(key.entry(StoredKey.ROW, metadata.comparator.asByteComparable(row.clustering())).copy());
+        }
+        boolean withHead = !update.deletionInfo().isLive() || !update.staticRow().isEmpty();
+        Look look = new Look(generation, metadata, update.partitionKey(), rows, withHead, false);
+        if (!later(look)) {
+            run(look);
+        }
+    }
+
+    private static boolean isLong(ByteBuffer row) {
+        return Frames.count(row) > MAX_UPDATES;
+    }
+
+    /** Whether folding makes it much shorter, which it cannot where there are many ranges. */
+    private static boolean isLong(Head head) {
+        return head.updates() > MAX_UPDATES && head.updates() > 2 * head.folded();
+    }
+
+    /** Does it in the background, unless there is too much. False if one of the entries is waiting already. */
+    private boolean later(Look look) {
+        if (waiting.size() >= MAX_WAITING) {
+            return true;
+        }
+        List<Entry> added = new ArrayList<>();
+        for (Entry entry : look.entries()) {
+            if (!waiting.add(entry)) {
+                added.forEach(waiting::remove);
+                return false;
+            }
+            added.add(entry);
+        }
         try {
-            Rewriter rewriter = new Rewriter(noted.generation, metadata);
-            rewriter.rows(partition, List.of(noted.key.array()), false, UnaryOperator.identity());
+            thread.execute(() -> {
+                // What is written from here on may not be seen, and is noted again.
+                added.forEach(waiting::remove);
+                run(look);
+            });
+        } catch (RejectedExecutionException full) {
+            added.forEach(waiting::remove);
+        }
+        return true;
+    }
+
+    private void run(Look look) {
+        try {
+            Rewriter rewriter = new Rewriter(look.generation, look.metadata);
+            List<byte[]> rows = look.known ? look.rows : longRows(look);
+            if (!rows.isEmpty()) {
+                rewriter.rows(look.key, rows, false, UnaryOperator.identity());
+            }
+            if (look.withHead) {
+                foldHead(look, rewriter);
+            }
         } catch (StoreException.NoSuchTable | StoreException.Closed over) {
             // The table was dropped or truncated, or the node ends.
         } catch (RuntimeException failure) {
-            LOGGER.warn("{}: a row stays of many updates", metadata, failure);
-        } finally {
-            waiting.remove(noted);
+            LOGGER.warn("{}: entries stay of many updates", look.metadata, failure);
+        }
+    }
+
+    private static List<byte[]> longRows(Look look) {
+        Table table = look.generation.table();
+        List<byte[]> rows = new ArrayList<>();
+        for (byte[] key : look.rows) {
+            byte[] found = table.get(key);
+            if (found != null && isLong(ByteBuffer.wrap(found))) {
+                rows.add(key);
+            }
+        }
+        return rows;
+    }
+
+    private static void foldHead(Look look, Rewriter rewriter) {
+        StoredKey.Partition partition = StoredKey.Partition.of(look.key);
+        StoredKey key = new StoredKey().partition(look.key);
+        Source source = Source.latest(look.generation.table());
+        Head head = Head.read(source, key, look.generation, look.metadata, ColumnFilter.all(look.metadata));
+        if (!isLong(head)) {
+            return;
+        }
+        if (head.updates(StoredKey.DELETION) > 1) {
+            rewriter.deletion(partition, time -> true);
+        }
+        if (head.updates(StoredKey.STATIC) > 1) {
+            List<byte[]> row = List.of(partition.entry(StoredKey.STATIC));
+            rewriter.rows(look.key, row, true, UnaryOperator.identity());
+        }
+        if (head.updates(StoredKey.RANGE_TOMBSTONE) > 1) {
+            rewriter.rangeTombstones(partition, time -> true);
         }
     }
 

@@ -3,6 +3,7 @@ package io.aiodb.cassandra;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import org.apache.cassandra.db.DeletionTime;
 import org.apache.cassandra.db.MutableDeletionInfo;
 import org.apache.cassandra.db.filter.ColumnFilter;
@@ -13,6 +14,11 @@ import org.apache.cassandra.schema.TableMetadata;
 final class Head {
     private final MutableDeletionInfo deletions = MutableDeletionInfo.live();
     private Row staticRow = org.apache.cassandra.db.rows.Rows.EMPTY_STATIC_ROW;
+
+    /** By kind of entry: how many updates those that were taken in are made of. */
+    private final int[] updates = new int[StoredKey.ROW];
+
+    private int entries;
 
     /** Whether a read of these columns needs anything but rows. */
     static boolean isNeeded(Summary summary, ColumnFilter columns) {
@@ -51,6 +57,8 @@ final class Head {
 
     /** Takes in the value of an entry that is no row. */
     void add(byte kind, ByteBuffer value, Generation generation, TableMetadata metadata) {
+        entries++;
+        updates[kind] += kind == StoredKey.DELETION ? value.remaining() / Frames.DELETION_BYTES : Frames.count(value);
         switch (kind) {
             case StoredKey.DELETION -> Frames.addDeletions(value, deletions);
             case StoredKey.STATIC -> {
@@ -65,6 +73,26 @@ final class Head {
     /** Whether there is nothing. */
     boolean isEmpty() {
         return deletions.isLive() && staticRow.isEmpty();
+    }
+
+    /** How many updates the entries of a kind are made of. */
+    int updates(byte kind) {
+        return updates[kind];
+    }
+
+    /** How many updates all entries are made of. */
+    int updates() {
+        return Arrays.stream(updates).sum();
+    }
+
+    /** Whether any entry is made of several updates. */
+    boolean isOfSeveralUpdates() {
+        return updates() > entries;
+    }
+
+    /** How many updates would be left if it were folded: range tombstones that do not overlap, and one of each other kind. */
+    int folded() {
+        return (deletions.getPartitionDeletion().isLive() ? 0 : 1) + (staticRow.isEmpty() ? 0 : 1) + deletions.rangeCount();
     }
 
     MutableDeletionInfo deletions() {

@@ -1,6 +1,9 @@
 package io.aiodb.cassandra;
 
 import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.DataRange;
 import org.apache.cassandra.db.Keyspace;
@@ -32,13 +35,25 @@ final class Leftovers {
 
     /** Takes all of them to where their tables are now. Safe to be done again if it ends half-way. */
     static void takeOver() {
+        Map<Path, Configuration> stores = new LinkedHashMap<>();
         for (String name : MemtableParams.knownDefinitions()) {
-            Memtable.Factory factory = factory(name);
-            if (factory instanceof AiodbFactory aiodb && Files.isDirectory(aiodb.configuration().directory())) {
-                OpenStore open = OpenStore.of(aiodb.configuration());
-                open.catalog().generations().forEach(entry -> takeOver(open, entry));
+            if (factory(name) instanceof AiodbFactory aiodb) {
+                stores.put(aiodb.configuration().directory(), aiodb.configuration());
             }
         }
+        // What is left where a store lies by default, though no configuration names it any more.
+        for (String kind : Configuration.kindsInDefaultDirectories()) {
+            Configuration configuration = Configuration.ofDefaultDirectories(kind);
+            stores.putIfAbsent(configuration.directory(), configuration);
+        }
+        stores.values().stream()
+                .filter(configuration -> Files.isDirectory(configuration.directory()))
+                .forEach(Leftovers::takeOver);
+    }
+
+    private static void takeOver(Configuration configuration) {
+        OpenStore open = OpenStore.of(configuration);
+        open.catalog().generations().forEach(entry -> takeOver(open, entry));
     }
 
     /** Null if nobody can use the configuration, which whoever wants to is told. */

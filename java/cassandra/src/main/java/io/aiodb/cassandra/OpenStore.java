@@ -8,6 +8,9 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.cassandra.db.SystemKeyspace;
 import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.schema.TableId;
 import org.apache.cassandra.service.StorageService;
@@ -18,8 +21,8 @@ import org.slf4j.LoggerFactory;
 final class OpenStore {
     private static final Logger LOGGER = LoggerFactory.getLogger(OpenStore.class);
 
-    /** The open stores of this process by their directories; guarded by itself. */
-    private static final Map<Path, OpenStore> OPEN = new HashMap<>();
+    /** The open stores of this process by their directories. Whoever changes it holds it. */
+    private static final Map<Path, OpenStore> OPEN = new ConcurrentHashMap<>();
 
     private final Configuration configuration;
     private final Store store;
@@ -46,6 +49,15 @@ final class OpenStore {
      * @throws ConfigurationException if it cannot be opened, or is open with other parameters
      */
     static OpenStore of(Configuration configuration) {
+        OpenStore open = OPEN.get(configuration.directory());
+        if (open == null) {
+            open = openOnce(configuration);
+        }
+        open.checkSame(configuration);
+        return open;
+    }
+
+    private static OpenStore openOnce(Configuration configuration) {
         synchronized (OPEN) {
             OpenStore open = OPEN.get(configuration.directory());
             if (open == null) {
@@ -55,7 +67,6 @@ final class OpenStore {
                 }
                 OPEN.put(configuration.directory(), open);
             }
-            open.checkSame(configuration);
             return open;
         }
     }
@@ -65,10 +76,28 @@ final class OpenStore {
         try {
             Store store =
                     Stores.open(configuration.store(), configuration.directory(), configuration.storeParameters());
-            return new OpenStore(configuration, store);
+            OpenStore open = new OpenStore(configuration, store);
+            open.belongTo(SystemKeyspace.getLocalHostId());
+            return open;
         } catch (StoreException failure) {
             throw new ConfigurationException(
                     "the memtable's store in " + configuration.directory() + ": " + failure.getMessage(), failure);
+        }
+    }
+
+    /**
+     * Makes the rows those of a node, unless they are another's already: to that one other tokens belong, and rows of a
+     * node whose identity was lost may be of a ring that does not know it any more. Closes the store where it fails.
+     */
+    void belongTo(UUID node) {
+        UUID owner = catalog.node();
+        if (owner == null) {
+            catalog.claim(node);
+        } else if (!owner.equals(node)) {
+            store.close();
+            throw new ConfigurationException("the memtable's store in " + configuration.directory() + " belongs to the node "
+                    + owner + ", and this is the node " + node + ": give this node a directory of its own; rows of another"
+                    + " node come here by repair or from a snapshot");
         }
     }
 
@@ -105,6 +134,11 @@ final class OpenStore {
 
     Store store() {
         return store;
+    }
+
+    /** Where it lies; the first of its directories. */
+    Path directory() {
+        return configuration.directory();
     }
 
     Catalog catalog() {

@@ -1,6 +1,7 @@
 package io.aiodb.cassandra;
 
 import io.aiodb.store.Range;
+import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
 import java.util.Collections;
@@ -18,6 +19,7 @@ import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.schema.TableMetadata;
+import org.apache.cassandra.tracing.Tracing;
 
 /**
  * Reads one partition. A reader sees each update of it whole or not at all: one get and one scan are so by themselves; where
@@ -37,6 +39,7 @@ final class PartitionReader {
     private final ColumnFilter columns;
     private final boolean reversed;
     private final StoredKey key;
+    private final Folder.Notes notes;
 
     private PartitionReader(
             Generation generation,
@@ -53,6 +56,7 @@ final class PartitionReader {
         this.columns = columns;
         this.reversed = reversed;
         this.key = new StoredKey().partition(partition);
+        this.notes = generation.open().folder().notes(generation, metadata, partition);
     }
 
     /** What the slices of a partition hold; null if there is nothing of it. */
@@ -66,7 +70,11 @@ final class PartitionReader {
         if (generation.tableOrNull() == null) {
             return null;
         }
-        return new PartitionReader(generation, metadata, partition, slices, columns, reversed).read();
+        try {
+            return new PartitionReader(generation, metadata, partition, slices, columns, reversed).read();
+        } catch (StoreException failure) {
+            throw DiskErrors.ofRead(failure, generation.open());
+        }
     }
 
     /** Whether there is anything of a partition. */
@@ -84,6 +92,10 @@ final class PartitionReader {
     }
 
     private UnfilteredRowIterator read() {
+        Tracing.trace(
+                "Reading {} slices of a partition in the {} store",
+                slices.size(),
+                table.store().capabilities().name());
         boolean headNeeded = Head.isNeeded(generation.summary(), columns);
         boolean points = slices.size() <= MAX_POINTS && allPoints();
         boolean one = slices.size() + (headNeeded ? 1 : 0) <= 1;
@@ -151,7 +163,9 @@ final class PartitionReader {
     }
 
     private Head head(Source source) {
-        return Head.read(source, key, generation, metadata, columns);
+        Head head = Head.read(source, key, generation, metadata, columns);
+        notes.head(head);
+        return head;
     }
 
     /** Single rows, all of them now. Closes the source. */
@@ -170,6 +184,7 @@ final class PartitionReader {
                 }
             }
         }
+        notes.fold();
         if (rows.isEmpty() && head.isEmpty()) {
             return null;
         }
@@ -184,7 +199,7 @@ final class PartitionReader {
 
     private Row row(byte[] place, byte[] found) {
         ByteBuffer value = ByteBuffer.wrap(found);
-        generation.open().folder().read(generation, metadata, partition, place, Frames.count(value));
+        notes.row(ByteBuffer.wrap(place), value);
         return Frames.row(value, false, generation.headers(), metadata);
     }
 
@@ -227,7 +242,7 @@ final class PartitionReader {
 
     private StoredRows scan(Source source, Slice slice) {
         Range range = Range.all().from(bound(slice.start())).before(bound(slice.end()));
-        return new StoredRows(source.scan(reversed ? range.backward() : range), generation.headers(), metadata);
+        return new StoredRows(source.scan(reversed ? range.backward() : range), generation, metadata, notes);
     }
 
     /** Bounds lie between the rows; the greatest has the place where the next kind of entries would begin. */

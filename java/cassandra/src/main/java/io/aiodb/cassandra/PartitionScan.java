@@ -2,6 +2,7 @@ package io.aiodb.cassandra;
 
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
+import io.aiodb.store.StoreException;
 import java.nio.ByteBuffer;
 import java.util.Iterator;
 import java.util.NoSuchElementException;
@@ -101,6 +102,8 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
             pending = false;
             inside = advance() && partition.has(rows.key());
         }
+        Folder.Notes notes = generation.open().folder().notes(generation, metadata, partition.key());
+        notes.head(head);
         return new StoredPartition(
                 metadata,
                 partition.key(),
@@ -109,16 +112,17 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
                 columns,
                 false,
                 generation.summary().encodingStats(),
-                slice -> remaining(partition),
-                () -> {});
+                slice -> remaining(partition, notes),
+                notes::fold);
     }
 
-    private Iterator<Row> remaining(StoredKey.Partition partition) {
+    private Iterator<Row> remaining(StoredKey.Partition partition, Folder.Notes notes) {
         return new AbstractIterator<>() {
             @Override
             protected Row computeNext() {
                 while (current == partition && !ended && (pending || advance()) && partition.has(rows.key())) {
                     pending = false;
+                    notes.row(rows.key(), rows.value());
                     Row row = Frames.row(rows.value(), false, generation.headers(), metadata);
                     if (row != null) {
                         return row;
@@ -149,6 +153,14 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
 
     /** Goes to the next entry. */
     private boolean advance() {
+        try {
+            return advanceInStore();
+        } catch (StoreException failure) {
+            throw DiskErrors.ofRead(failure, generation.open());
+        }
+    }
+
+    private boolean advanceInStore() {
         if (rows == null) {
             Range wanted = begin == null ? Range.all() : Range.all().from(begin);
             Range bounded = end == null ? wanted : wanted.before(end);

@@ -31,7 +31,6 @@ final class Purge {
 
     private StoredKey.Partition partition;
     private Head head;
-    private boolean headIsLong;
     private long bytes;
     private long rewritten;
 
@@ -53,7 +52,6 @@ final class Purge {
                     leave();
                     partition = StoredKey.parse(key, metadata.partitioner);
                     head = new Head();
-                    headIsLong = false;
                 }
                 look(key, rows.value());
             }
@@ -75,7 +73,6 @@ final class Purge {
         bytes += key.remaining() + value.remaining();
         byte kind = partition.kind(key);
         if (kind != StoredKey.ROW) {
-            headIsLong |= kind == StoredKey.DELETION ? value.remaining() > Frames.DELETION_BYTES : Frames.count(value) > 1;
             head.add(kind, value, generation, metadata);
             return;
         }
@@ -121,18 +118,19 @@ final class Purge {
         }
         rewriteCandidates();
         Head deletions = head;
+        boolean several = head.isOfSeveralUpdates();
         Row staticRow = head.storedStaticRow();
-        if (!staticRow.isEmpty() && (headIsLong || !staticRow.equals(kept(staticRow, head)))) {
+        if (!staticRow.isEmpty() && (several || !staticRow.equals(kept(staticRow, head)))) {
             List<byte[]> key = List.of(partition.entry(StoredKey.STATIC));
             rewriter.rows(partition.key(), key, true, row -> kept(row, deletions));
             rewritten++;
         }
-        if (head.deletions().hasRanges() && (headIsLong || anyRange())) {
+        if (head.deletions().hasRanges() && (several || anyRange())) {
             DeletionTime all = head.partitionDeletion();
             rewriter.rangeTombstones(partition, time -> time.supersedes(all) && !purger.shouldPurge(time));
             rewritten++;
         }
-        if (!head.partitionDeletion().isLive() && (headIsLong || purger.shouldPurge(head.partitionDeletion()))) {
+        if (!head.partitionDeletion().isLive() && (several || purger.shouldPurge(head.partitionDeletion()))) {
             rewriter.deletion(partition, time -> !purger.shouldPurge(time));
             rewritten++;
         }

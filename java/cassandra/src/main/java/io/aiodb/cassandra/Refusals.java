@@ -17,6 +17,7 @@ final class Refusals {
      * The schema that a change leads to, with the compaction class that these tables need.
      *
      * @throws InvalidRequestException if there would be something that they do not support
+     * @throws org.apache.cassandra.exceptions.ConfigurationException if the store of one cannot be opened
      */
     static Keyspaces check(Keyspaces before, Keyspaces after) {
         Keyspaces checked = after;
@@ -35,10 +36,12 @@ final class Refusals {
     private static KeyspaceMetadata check(KeyspaceMetadata keyspace) {
         KeyspaceMetadata checked = keyspace;
         for (TableMetadata table : keyspace.tables) {
-            if (!(table.params.memtable.factory() instanceof AiodbFactory)) {
+            if (!(table.params.memtable.factory() instanceof AiodbFactory aiodb)) {
                 continue;
             }
             refuse(table, keyspace);
+            // What is wrong with the store is said now, and not when the table is half there.
+            OpenStore.of(aiodb.configuration());
             if (table.params.compaction.klass() != AiodbCompactionStrategy.class) {
                 checked = checked.withSwapped(checked.tables.withSwapped(withCompaction(table)));
             }

@@ -23,6 +23,9 @@ import org.apache.cassandra.schema.TableMetadata;
  * partition's writers wait, so nothing that they append is lost.
  */
 final class Rewriter {
+    /** A range delete costs the store more than a delete, until it has carried it out. */
+    private static final int MAX_SINGLE_DELETES = 100;
+
     private final Generation generation;
     private final TableMetadata metadata;
     private final Table table;
@@ -80,15 +83,7 @@ final class Rewriter {
     /** Replaces a partition's range tombstones by others that do not overlap, without those that need not be kept. */
     void rangeTombstones(StoredKey.Partition partition, Predicate<DeletionTime> keep) {
         replace(partition.key(), () -> {
-            MutableDeletionInfo deletions = MutableDeletionInfo.live();
-            byte[] from = partition.entry(StoredKey.RANGE_TOMBSTONE);
-            byte[] to = partition.entry(StoredKey.ROW);
-            try (Rows stored = table.scan(Range.all().from(from).before(to))) {
-                while (stored.next()) {
-                    Frames.addRangeTombstones(stored.value(), deletions, metadata);
-                    batch.delete(table, stored.key());
-                }
-            }
+            MutableDeletionInfo deletions = takeRangeTombstones(partition);
             StoredKey key = new StoredKey().partition(partition.key());
             Iterator<RangeTombstone> merged = deletions.rangeIterator(false);
             while (merged.hasNext()) {
@@ -97,7 +92,7 @@ final class Rewriter {
                 if (!deleted.isEmpty(metadata.comparator) && keep.test(tombstone.deletionTime())) {
                     var start = metadata.comparator.asByteComparable(deleted.start());
                     key.entry(StoredKey.RANGE_TOMBSTONE, start);
-                    batch.append(table, key.buffer(), frames.rangeTombstone(tombstone, metadata));
+                    batch.put(table, key.buffer(), frames.rangeTombstone(tombstone, metadata));
                 }
             }
             if (batch.encoded().limit() > BulkWriter.MAX_BATCH_BYTES) {
@@ -105,6 +100,26 @@ final class Rewriter {
                 batch.clear();
             }
         });
+    }
+
+    /** Reads a partition's range tombstones, and removes them with the batch: many of them as one range. */
+    private MutableDeletionInfo takeRangeTombstones(StoredKey.Partition partition) {
+        MutableDeletionInfo deletions = MutableDeletionInfo.live();
+        byte[] from = partition.entry(StoredKey.RANGE_TOMBSTONE);
+        byte[] to = partition.entry(StoredKey.ROW);
+        try (Rows stored = table.scan(Range.all().from(from).before(to))) {
+            while (stored.next()) {
+                Frames.addRangeTombstones(stored.value(), deletions, metadata);
+                if (batch.size() < MAX_SINGLE_DELETES) {
+                    batch.delete(table, stored.key());
+                }
+            }
+        }
+        if (batch.size() == MAX_SINGLE_DELETES) {
+            batch.clear();
+            batch.deleteRange(table, ByteBuffer.wrap(from), ByteBuffer.wrap(to));
+        }
+        return deletions;
     }
 
     /** Each row stays what it is, so they need not be replaced together. */

@@ -83,6 +83,10 @@ final class StoredKey {
 
     /** The partition of a stored key, and how long its part of the key is. */
     record Partition(DecoratedKey key, byte[] prefix) {
+        static Partition of(DecoratedKey key) {
+            return new Partition(key, new StoredKey().partition(key).copy());
+        }
+
         /** Whether another stored key is of this partition. */
         boolean has(ByteBuffer key) {
             return key.remaining() > prefix.length

@@ -1,6 +1,7 @@
 package io.aiodb.cassandra;
 
 import io.aiodb.store.Rows;
+import io.aiodb.store.StoreException;
 import java.util.NoSuchElementException;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.schema.TableMetadata;
@@ -9,22 +10,33 @@ import org.apache.cassandra.utils.CloseableIterator;
 /** The rows that a scan of row entries finds, merged one by one. */
 final class StoredRows implements CloseableIterator<Row> {
     private final Rows rows;
-    private final Headers headers;
+    private final Generation generation;
     private final TableMetadata metadata;
+    private final Folder.Notes notes;
     private Row next;
     private boolean closed;
 
-    StoredRows(Rows rows, Headers headers, TableMetadata metadata) {
+    StoredRows(Rows rows, Generation generation, TableMetadata metadata, Folder.Notes notes) {
         this.rows = rows;
-        this.headers = headers;
+        this.generation = generation;
         this.metadata = metadata;
+        this.notes = notes;
     }
 
     @Override
     public boolean hasNext() {
+        try {
+            return advance();
+        } catch (StoreException failure) {
+            throw DiskErrors.ofRead(failure, generation.open());
+        }
+    }
+
+    private boolean advance() {
         while (next == null && !closed) {
             if (rows.next()) {
-                next = Frames.row(rows.value(), false, headers, metadata);
+                notes.row(rows.key(), rows.value());
+                next = Frames.row(rows.value(), false, generation.headers(), metadata);
             } else {
                 close();
             }
@@ -46,5 +58,6 @@ final class StoredRows implements CloseableIterator<Row> {
     public void close() {
         closed = true;
         rows.close();
+        notes.fold();
     }
 }

@@ -1,7 +1,6 @@
 package io.aiodb.cassandra;
 
 import io.aiodb.store.Batch;
-import io.aiodb.store.Capabilities;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
@@ -11,8 +10,8 @@ import org.apache.cassandra.db.RangeTombstone;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.SerializationHelper;
-import org.apache.cassandra.exceptions.InvalidRequestException;
 import org.apache.cassandra.schema.TableMetadata;
+import org.apache.cassandra.tracing.Tracing;
 
 /** Writes updates: one batch for each, of one append for each row and deletion, without reading. One for each thread. */
 final class UpdateWriter {
@@ -55,7 +54,9 @@ final class UpdateWriter {
         } else {
             open.stripes().write(stripe, () -> open.store().write(batch, durability));
         }
+        Tracing.trace("Appended {} entries to the {} store", batch.size(), open.store().capabilities().name());
         generation.purges().wrote(batch.encoded().limit());
+        open.folder().wrote(update, generation);
     }
 
     private void encode(PartitionUpdate update, Table table, Headers headers) {
@@ -88,13 +89,7 @@ final class UpdateWriter {
     }
 
     private void append(Table table, TableMetadata metadata, ByteBuffer frame) {
-        Capabilities capabilities = table.store().capabilities();
-        if (key.length() > capabilities.maxKeyBytes()) {
-            throw new InvalidRequestException(String.format(
-                    "%s: a primary key of %d bytes as it is stored; tables in a store of kind %s take at most %d: make it"
-                            + " shorter, or use another memtable",
-                    metadata, key.length(), capabilities.name(), capabilities.maxKeyBytes()));
-        }
+        AiodbQueryHandler.refuseLonger(key.length(), metadata, table.store().capabilities());
         batch.append(table, key.buffer(), frame);
         isLarge |= frame.remaining() > BulkWriter.MAX_OPERAND_BYTES
                 || batch.encoded().limit() > BulkWriter.MAX_BATCH_BYTES;

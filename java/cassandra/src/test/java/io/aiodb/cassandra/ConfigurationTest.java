@@ -6,12 +6,18 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.aiodb.store.Durability;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
-import org.apache.cassandra.exceptions.ConfigurationException;
+import java.util.Set;
+import org.apache.cassandra.config.Config;
+import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.db.memtable.Memtable;
+import org.apache.cassandra.exceptions.ConfigurationException;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 class ConfigurationTest {
     @Test
@@ -27,6 +33,42 @@ class ConfigurationTest {
         assertEquals(Durability.SYNC, parsed.durability());
         assertEquals(Path.of("/disk/rows"), parsed.directory());
         assertEquals(Map.of("interval_millis", "500", "cache_bytes", "67108864"), parsed.storeParameters());
+    }
+
+    @Test
+    void aStoreMayLieInSeveralDirectories() {
+        Configuration parsed =
+                Configuration.parse(new HashMap<>(Map.of("directory", "/disk1/rows, /disk2/rows", "interval", "1s")));
+        assertEquals(Path.of("/disk1/rows"), parsed.directory());
+        assertEquals(Map.of("interval_millis", "1000", "also", "/disk2/rows"), parsed.storeParameters());
+        Map<String, String> other = new HashMap<>(Map.of("store", "rocksdb", "directory", "/a,/b"));
+        String message = assertThrows(ConfigurationException.class, () -> Configuration.parse(other))
+                .getMessage();
+        assertTrue(message.contains("/a,/b: give one"), message);
+    }
+
+    @Test
+    void byDefaultAStoreLiesWhereItWasMade(@TempDir Path data) throws IOException {
+        Config config = DatabaseDescriptor.getRawConfig();
+        String[] before = config.data_file_directories;
+        try {
+            config.data_file_directories = new String[] {data + "/1", data + "/2"};
+            assertDefault(data.resolve("1/aiodb-stores/aiodb"), data.resolve("2/aiodb-stores/aiodb"));
+            Files.createDirectories(data.resolve("2/aiodb-stores/aiodb"));
+            Files.createFile(data.resolve("2/aiodb-stores/aiodb/STORE"));
+            assertDefault(data.resolve("2/aiodb-stores/aiodb"), null);
+            assertEquals(Set.of("aiodb"), Configuration.kindsInDefaultDirectories());
+            Configuration other = Configuration.parse(new HashMap<>(Map.of("store", "lmdb")));
+            assertEquals(data.resolve("1/aiodb-stores/lmdb"), other.directory());
+        } finally {
+            config.data_file_directories = before;
+        }
+    }
+
+    private static void assertDefault(Path first, Path also) {
+        Configuration parsed = Configuration.ofDefaultDirectories("aiodb");
+        assertEquals(first, parsed.directory());
+        assertEquals(also == null ? Map.of() : Map.of("also", also.toString()), parsed.storeParameters());
     }
 
     @Test

@@ -3,13 +3,16 @@ package io.aiodb.cassandra;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.aiodb.store.Durability;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.UUID;
 import org.apache.cassandra.db.marshal.Int32Type;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.schema.TableMetadata;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -33,6 +36,20 @@ class GenerationTest {
     @AfterEach
     void close() {
         store.close();
+    }
+
+    @Test
+    void aStoreBelongsToTheNodeThatMadeIt() {
+        UUID node = UUID.randomUUID();
+        store.open().belongTo(node);
+        store.restart().belongTo(node);
+        OpenStore elsewhere = store.restart();
+        UUID other = UUID.randomUUID();
+        String message = assertThrows(ConfigurationException.class, () -> elsewhere.belongTo(other))
+                .getMessage();
+        assertTrue(message.contains("belongs to the node " + node + ", and this is the node " + other), message);
+        // It was closed, so that whoever puts it right can open it.
+        store.restart().belongTo(node);
     }
 
     @Test

@@ -38,6 +38,12 @@ public final class Parameters {
                 store + ": " + name + " = " + value + ": give a whole number from " + least + " to " + most);
     }
 
+    /** Any text. */
+    public String text(String name, String fallback) {
+        known.add(name);
+        return given.getOrDefault(name, fallback);
+    }
+
     /** One of the constants of an enumeration, in small letters. */
     public <E extends Enum<E>> E choice(String name, E fallback) {
         known.add(name);

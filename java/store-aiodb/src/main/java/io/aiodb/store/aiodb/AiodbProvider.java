@@ -8,6 +8,8 @@ import io.aiodb.store.StoreProvider;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Locale;
 
 /**
@@ -19,6 +21,8 @@ import java.util.Locale;
  *   <li>{@code segment_bytes}: bytes of a segment file, a power of two from 65536 to 1073741824, fixed when the store is
  *       made; default 33554432
  *   <li>{@code compression}: of the values of tables made from now on: {@code none} (default), {@code lz4}, {@code zstd}
+ *   <li>{@code also}: further directories, each on a disk of its own, separated by commas; default none. How many there are
+ *       is fixed when the store is made. The first, {@code directory}, has the indexes too
  * </ul>
  */
 public final class AiodbProvider implements StoreProvider {
@@ -43,11 +47,12 @@ public final class AiodbProvider implements StoreProvider {
         long cacheBytes = parameters.number("cache_bytes", 0, 0, MAX_CACHE_BYTES);
         long segmentBytes = parameters.number("segment_bytes", 32 << 20, 64 << 10, 1 << 30);
         Compression compression = parameters.choice("compression", Compression.NONE);
+        List<Path> directories = directories(directory, parameters.text("also", ""));
         parameters.refuseOthers();
         NativeLibrary.load();
-        makeParents(directory);
+        directories.forEach(AiodbProvider::makeParents);
         long store = Native.open(
-                directory.toAbsolutePath().toString(),
+                directories.stream().map(Path::toString).toArray(String[]::new),
                 Durability.SYNC.ordinal(),
                 intervalMillis,
                 cacheBytes,
@@ -56,9 +61,18 @@ public final class AiodbProvider implements StoreProvider {
         return new AiodbStore(store, intervalMillis);
     }
 
+    private static List<Path> directories(Path first, String also) {
+        List<Path> directories = new ArrayList<>();
+        directories.add(first.toAbsolutePath());
+        for (String further : also.isEmpty() ? new String[0] : also.split(",")) {
+            directories.add(Path.of(further.strip()).toAbsolutePath());
+        }
+        return directories;
+    }
+
     private static void makeParents(Path directory) {
         try {
-            Files.createDirectories(directory.toAbsolutePath());
+            Files.createDirectories(directory);
         } catch (IOException failure) {
             throw new StoreException.Configuration("cannot make the directory " + directory + ": " + failure, failure);
         }

@@ -22,7 +22,7 @@ final class Native {
     static native int interfaceVersion();
 
     static native long open(
-            String path,
+            String[] paths,
             int durability,
             long intervalMillis,
             long cacheBytes,

@@ -1,0 +1,90 @@
+package io.aiodb.cassandra.bench;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import javax.management.JMException;
+import javax.management.MBeanServerConnection;
+import javax.management.ObjectName;
+import javax.management.remote.JMXConnector;
+import javax.management.remote.JMXConnectorFactory;
+import javax.management.remote.JMXServiceURL;
+
+/** The node that is measured, which runs on this machine. */
+final class Server implements AutoCloseable {
+    /** A node that takes less of a core than this does nothing but wait. */
+    private static final double IDLE_CORES = 0.05;
+
+    private static final int LOOK_MS = 1000;
+    private static final int MAX_LOOKS = 600;
+
+    private final JMXConnector connector;
+    private final MBeanServerConnection beans;
+    private final Path io;
+
+    Server(int port) throws IOException {
+        connector = JMXConnectorFactory.connect(
+                new JMXServiceURL("service:jmx:rmi:///jndi/rmi://127.0.0.1:" + port + "/jmxrmi"));
+        beans = connector.getMBeanServerConnection();
+        io = Path.of("/proc", String.valueOf(attribute("java.lang:type=Runtime", "Pid")), "io");
+    }
+
+    /** Processor time of the node since its start. */
+    double cpuSeconds() {
+        return (long) attribute("java.lang:type=OperatingSystem", "ProcessCpuTime") / 1e9;
+    }
+
+    /** Bytes that devices have read for the node since its start. */
+    long readBytes() {
+        try {
+            return Files.readAllLines(io).stream()
+                    .filter(line -> line.startsWith("read_bytes: "))
+                    .mapToLong(line -> Long.parseLong(line.substring("read_bytes: ".length())))
+                    .findFirst()
+                    .orElseThrow();
+        } catch (IOException failure) {
+            throw new IllegalStateException("cannot read " + io + ": run it as the node's user", failure);
+        }
+    }
+
+    /** Waits until what the node does in the background is done. */
+    void awaitIdle() throws InterruptedException {
+        double before = cpuSeconds();
+        for (int look = 0; look < MAX_LOOKS; look++) {
+            Thread.sleep(LOOK_MS);
+            double now = cpuSeconds();
+            Object pending = attribute("org.apache.cassandra.metrics:type=Compaction,name=PendingTasks", "Value");
+            if (now - before < IDLE_CORES * LOOK_MS / 1e3 && ((Number) pending).intValue() == 0) {
+                return;
+            }
+            before = now;
+        }
+        throw new IllegalStateException("the node was still busy after " + MAX_LOOKS + " looks");
+    }
+
+    /** Writes the memtables of a keyspace to SSTables where they are such. */
+    void flush(String keyspace) {
+        try {
+            beans.invoke(
+                    new ObjectName("org.apache.cassandra.db:type=StorageService"),
+                    "forceKeyspaceFlush",
+                    new Object[] {keyspace, new String[0]},
+                    new String[] {String.class.getName(), String[].class.getName()});
+        } catch (JMException | IOException failure) {
+            throw new IllegalStateException("cannot flush " + keyspace, failure);
+        }
+    }
+
+    private Object attribute(String bean, String name) {
+        try {
+            return beans.getAttribute(new ObjectName(bean), name);
+        } catch (JMException | IOException failure) {
+            throw new IllegalStateException(bean + "." + name + " cannot be read", failure);
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        connector.close();
+    }
+}

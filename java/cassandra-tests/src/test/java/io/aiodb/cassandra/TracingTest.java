@@ -1,0 +1,46 @@
+package io.aiodb.cassandra;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.datastax.oss.driver.api.core.CqlSession;
+import com.datastax.oss.driver.api.core.cql.SimpleStatement;
+import com.datastax.oss.driver.api.core.cql.TraceEvent;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** A trace of a statement says what the store had to do with it; metrics say what there is. */
+@ExtendWith(SharedNode.class)
+final class TracingTest {
+    private static final String METRICS =
+            "org.apache.cassandra.metrics:type=AiodbMemtable,keyspace=traced,scope=rows,name=";
+
+    @Test
+    void tracesAndMetrics(Nodes nodes) {
+        try (CqlSession session = nodes.session(1)) {
+            session.execute("CREATE KEYSPACE traced WITH replication = "
+                    + "{'class': 'SimpleStrategy', 'replication_factor': 1}");
+            session.execute("CREATE TABLE traced.rows (id int, c int, v text, PRIMARY KEY (id, c)) WITH memtable = 'aiodb'");
+            String written = trace(session, "INSERT INTO traced.rows (id, c, v) VALUES (1, 1, 'v')");
+            assertTrue(written.contains("Appended 1 entries to the aiodb store"), written);
+            String read = trace(session, "SELECT * FROM traced.rows WHERE id = 1");
+            assertTrue(read.contains("Reading 1 slices of a partition in the aiodb store"), read);
+        }
+        try (Management management = nodes.management(1)) {
+            assertTrue((Long) management.attribute(METRICS + "StoredEntries", "Value") >= 1);
+            assertTrue((Long) management.attribute(METRICS + "StoreDiskBytes", "Value") > 0);
+        }
+    }
+
+    private static String trace(CqlSession session, String statement) {
+        List<String> events = session.execute(
+                        SimpleStatement.newInstance(statement).setTracing(true))
+                .getExecutionInfo()
+                .getQueryTrace()
+                .getEvents()
+                .stream()
+                .map(TraceEvent::getActivity)
+                .toList();
+        return String.join("\n", events);
+    }
+}

@@ -1,0 +1,12 @@
+"""Every kind of experiment by its name."""
+
+from types import MappingProxyType
+
+from harness.experiments.base import Experiment
+from harness.experiments.copy_size import CopySize
+from harness.experiments.cost import Cost
+from harness.experiments.queue_depth import QueueDepth
+
+EXPERIMENTS: MappingProxyType[str, Experiment] = MappingProxyType(
+    {experiment.name: experiment for experiment in (QueueDepth(), CopySize(), Cost())}
+)

@@ -104,6 +104,7 @@ class QueueDepth(Experiment):
                     "gets/s",
                     (*_rates(points), *_seed_series()),
                     x_log=True,
+                    y_log=True,
                 )
             )
             figures.append(

@@ -79,7 +79,8 @@ def _figure(figure: Figure, width: float) -> Drawing:
     axes.set_xlabel(figure.x_title)
     axes.set_ylabel(figure.y_title)
     axes.grid(axis="y", linewidth=0.8)
-    drawing.legend(loc="outside upper left", ncols=columns)
+    if axes.get_legend_handles_labels()[1]:
+        drawing.legend(loc="outside upper left", ncols=columns)
     return drawing
 
 

@@ -189,9 +189,9 @@ bench: release ## Measure everything against the limits of the disk under build/
 NAME :=
 
 .PHONY: campaign
-campaign: release $(VENV)/ready ## Run a declared experiment and draw its report (NAME=; QUICK=1: 10 minutes; RETRY=1: failed points)
+campaign: release $(VENV)/ready $(if $(filter ycsb,$(NAME)),ycsb) ## Run a declared experiment and draw its report (NAME= QUICK=1 RETRY=1)
 	@test -n "$(NAME)" || { $(HARNESS) list; echo "make: which one? make campaign NAME=queue-depth QUICK=1" >&2; exit 1; }
-	scripts/install-packages.sh fio
+	scripts/install-packages.sh fio $(if $(filter ycsb,$(NAME)),$(if $(QUICK),,redis-server))
 	$(HARNESS) run $(NAME) $(if $(QUICK),--quick) $(if $(RETRY),--retry) --aiodb $(AIODB)
 
 .PHONY: bench-compare

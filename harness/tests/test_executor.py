@@ -63,6 +63,7 @@ def test_a_run_keeps_logs_samples_and_commands_and_no_store(tmp_path: Path) -> N
         ("kill -9 $$", "killed by signal 9"),
         ("echo many", "no rate"),
         ("true", "no result for size=1"),
+        ("head -c 100000 /dev/zero | tr '\\0' x >&2; exit 5", "ended with exit code 5"),
         ("/nothing/there", "ended with exit code 127"),
     ],
 )
@@ -74,6 +75,7 @@ def test_a_failed_point_is_said_with_its_log_and_the_others_are_measured(
     assert reason in points[0].failures[0].reason
     assert not points[0].rows, "a failed run has no number"
     assert len(points[1].rows) == 2
+    assert all(len(line) < 400 for line in points[0].failures[0].log)
     if "it broke" in command:
         assert points[0].failures[0].log[0].endswith("\tit broke")
 

@@ -117,9 +117,16 @@ def test_a_store_that_stands_still_is_not_flat() -> None:
     assert not measured.flat
 
 
-@pytest.mark.parametrize("per_second", [[], [1000], [1000] * 19])
-def test_less_than_two_windows_cannot_be_judged(per_second: list[float]) -> None:
+@pytest.mark.parametrize("per_second", [[], [1000], [1000] * 9])
+def test_less_than_a_window_is_nothing(per_second: list[float]) -> None:
     assert steady(status_of(per_second)) is None
+
+
+@pytest.mark.parametrize("seconds", [10, 19])
+def test_less_than_two_windows_are_not_flat_however_even(seconds: int) -> None:
+    measured = steady(status_of([1000] * seconds))
+    assert measured is not None
+    assert (measured.rate_per_s, measured.flat) == (1000.0, False)
 
 
 def test_a_status_line_that_is_a_little_late_costs_no_window() -> None:
@@ -192,7 +199,7 @@ def test_a_step_becomes_a_row_with_its_percentiles(tmp_path: Path) -> None:
         ("", "the report has no operations"),
         ("[OVERALL], Throughput(ops/sec), 0.0\n[CLEANUP], Operations, 4", "the report has no operations"),
         ("[READ], Operations, 5\n[READ], Return=OK, 3\n[READ], Return=ERROR, 2", "2 operations failed"),
-        ("[READ], Operations, 5\n[READ], Return=OK, 5", "less than two windows"),
+        ("[READ], Operations, 5\n[READ], Return=OK, 5", "operations for less than 10 s"),
     ],
 )
 def test_a_run_without_a_result_has_no_number(output: str, reason: str) -> None:

@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+# Characters of a log's line that a person is shown.
+MAX_LINE = 300
+
 
 def write_whole(path: Path, text: str) -> None:
     """Writes a file under another name first: nobody ever sees half of it."""
@@ -16,8 +19,9 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The last lines of a log; none where there is no log."""
+    """The last lines of a log, long ones cut; none where there is no log."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()[-count:]
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[-count:]
     except FileNotFoundError:
         return []
+    return [line if len(line) <= MAX_LINE else line[:MAX_LINE] + " ..." for line in lines]

@@ -23,8 +23,8 @@ class Steady:
 
 
 def steady(status: Sequence[Status]) -> Steady | None:
-    """From the first two flat windows to the end; of a run without such the last two windows, not flat; None for a run
-    shorter than two windows."""
+    """From the first two flat windows to the end; of a run without such the last two windows, or the one that there is,
+    not flat; None for a run shorter than a window."""
     if len(status) < 2:
         return None
     began, ended = status[0].at, status[-1].at
@@ -36,7 +36,8 @@ def steady(status: Sequence[Status]) -> Steady | None:
         one, other = done[first + 1] - done[first], done[first + 2] - done[first + 1]
         if one > 0 and other > 0 and abs(one - other) <= FLAT_FRACTION * max(one, other):
             return _from(status, edges[first], done[first], flat=True)
-    return _from(status, edges[-3], done[-3], flat=False) if count >= 2 else None
+    last = max(0, count - 2)
+    return _from(status, edges[last], done[last], flat=False) if count >= 1 else None
 
 
 def _from(status: Sequence[Status], second: float, operations: float, flat: bool) -> Steady:

@@ -133,7 +133,7 @@ class Ycsb(Experiment):
         status = read_status(finished.log)
         measured = steady(status)
         if measured is None:
-            raise BadOutputError(f"throughput for less than two windows of {WINDOW_SECONDS:.0f} s")
+            raise BadOutputError(f"operations for less than {WINDOW_SECONDS:.0f} s")
         values = {"operations_per_s": measured.rate_per_s}
         intended = "Intended-" if run.parameters["target_per_s"] else ""
         for kind in KINDS:

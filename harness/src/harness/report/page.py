@@ -52,7 +52,7 @@ def _head(results: Results) -> str:
     chips = [
         f'<li class="{look}">{escape(verdict)}</li>',
         _chip(f"variant {results.variant.name}"),
-        _chip(f"{results.variant.repetitions} repetitions"),
+        _chip(f"repetitions: {results.variant.repetitions}"),
         _chip(f"{here.cores} cores, {here.memory_bytes / 2**30:.0f} GiB, {here.disk}"),
         _chip(f"commit {origin.commit}"),
         _chip(origin.began_utc),
@@ -114,14 +114,14 @@ def _points(results: Results) -> str:
         cells = "".join(f"<td>{_summary(point.summary(metric.name), metric)}</td>" for metric in metrics)
         verdict = _point_verdict(point, metrics)
         name = escape(f"{point.store} {levels_text(point.levels)}")
-        rows.append(f"<tr><td>{name}</td>{cells}<td>{len(point.rows)}</td>{verdict}</tr>")
+        rows.append(f"<tr><td>{name}</td>{verdict}<td>{len(point.rows)}</td>{cells}</tr>")
     explained = (
         f"Median ± half the width of the mean's 95 % interval. Where that is more than {SUFFICIENT_FRACTION:.0%} of "
         "the median of a main value, the point is insufficient: its median should not be quoted."
     )
     return (
         f'<section><h2>Every point</h2><p class="soft">{explained}</p><div class="table"><table>'
-        f'<tr><th>point</th>{head}<th>n</th><th class="text">verdict</th></tr>{"".join(rows)}</table></div></section>'
+        f'<tr><th>point</th><th class="text">verdict</th><th>n</th>{head}</tr>{"".join(rows)}</table></div></section>'
     )
 
 

@@ -160,12 +160,12 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
 def test_drawings_take_their_colours_from_the_page() -> None:
     ours = Series("ours", ((1, 10, 5, 15), (64, 20, 18, 22)))
     ceiling = Series("device", ((1, 11, 11, 11), (64, 25, 25, 25)), Look.CEILING)
-    seed = Series("paper", ((64, 30, 30, 30),), Look.SEED)
+    paper = Series("paper", ((64, 30, 30, 30),), Look.PUBLISHED)
     empty = Series("failed", ())
-    drawn = draw(Figure("A", "b", "x", "y", (ours, ceiling, seed, empty), x_log=True, level=(1.0, "one")), "salt")
+    drawn = draw(Figure("A", "b", "x", "y", (ours, ceiling, paper, empty), x_log=True, level=(1.0, "one")), "salt")
     assert drawn.count("<svg") == 2
     assert not re.search(r"#0a0[bc]0\d", drawn)
-    assert {"--c0", "--ceiling", "--seed", "--grid"} <= set(re.findall(r"var\((--\w+)\)", drawn))
+    assert {"--c0", "--ceiling", "--published", "--grid"} <= set(re.findall(r"var\((--\w+)\)", drawn))
     ids = re.findall(r' id="(\w+)"', drawn)
     referred = set(re.findall(r"#(\w+)[\")]", drawn))
     assert referred <= set(ids)

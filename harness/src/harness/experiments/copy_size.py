@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import psutil
 
-from harness import seeds
+from harness import published
 from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Step
 from harness.experiments.bench import LOAD_SECONDS_PER_PAIR, BenchRow, bench_rows, comma
 from harness.fields import Field
@@ -113,7 +113,7 @@ class CopySize(Experiment):
         by_depth = grouped(points, lambda point: f"index {point.levels['index']}, {point.levels['depth']} in flight")
         own = [point_series(f"aiodb, {name}", of, "copy_bytes", "gets_per_s") for name, of in by_depth.items()]
         memory = point_series("LMDB in memory", next(iter(by_depth.values())), "copy_bytes", "lmdb_gets_per_s")
-        seed = tuple((float(copied), rate, rate, rate) for copied, rate in seeds.AIODB_LMDB_PER_S.items())
+        paper = tuple((float(copied), rate, rate, rate) for copied, rate in published.AIODB_LMDB_PER_S.items())
         ceilings = []
         for name, of in by_depth.items():
             known = [(float(point.levels["copy_bytes"]), point.ceiling_per_s()) for point in of]
@@ -123,10 +123,10 @@ class CopySize(Experiment):
             Figure(
                 "Gets per second against the bytes copied",
                 "The paper's thesis: above some size, copying out of memory is no faster than reading from an SSD. "
-                f"Dotted: the paper ({seeds.AIODB_HARDWARE}).",
+                f"Dotted: the paper ({published.AIODB_HARDWARE}).",
                 "bytes copied from each value",
                 "gets/s",
-                (memory, *own, *ceilings, Series("LMDB in the paper", seed, Look.SEED)),
+                (memory, *own, *ceilings, Series("LMDB in the paper", paper, Look.PUBLISHED)),
                 y_log=True,
             ),
             Figure(

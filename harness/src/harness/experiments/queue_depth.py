@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import ClassVar
 
-from harness import seeds
+from harness import published
 from harness.experiments.base import Experiment, Finished, Metric, Notes, Place, Row, Step
 from harness.experiments.bench import LOAD_SECONDS_PER_PAIR, bench_rows, comma, windows_of_lines
 from harness.fields import Field, levels_text
@@ -99,10 +99,10 @@ class QueueDepth(Experiment):
                 Figure(
                     f"Gets per second against queue depth, {place}",
                     "Dashed: what the device gives without a store. Dotted: the paper, on other hardware "
-                    f"({seeds.AIODB_HARDWARE}); compare shapes, not heights.",
+                    f"({published.AIODB_HARDWARE}); compare shapes, not heights.",
                     "gets in flight per thread",
                     "gets/s",
-                    (*_rates(points), *_seed_series()),
+                    (*_rates(points), *_published_series()),
                     x_log=True,
                     y_log=True,
                 )
@@ -111,7 +111,7 @@ class QueueDepth(Experiment):
                 Figure(
                     f"Part of the device's rate, {place}",
                     "Both measured in the same rounds, so that a disk that drifts does not show. The paper reached "
-                    f"{seeds.AIODB_PER_S[1024] / seeds.AIODB_FIO_PER_S:.3f} at depth 1024.",
+                    f"{published.AIODB_PER_S[1024] / published.AIODB_FIO_PER_S:.3f} at depth 1024.",
                     "gets in flight per thread",
                     "gets/s by the device's reads/s",
                     tuple(point_series(name, of, "depth", "ratio") for name, of in _series(points).items()),
@@ -147,9 +147,10 @@ def _rates(points: Sequence[Point]) -> list[Series]:
     return series
 
 
-def _seed_series() -> list[Series]:
-    own = tuple((float(depth), rate, rate, rate) for depth, rate in seeds.AIODB_PER_S.items())
+def _published_series() -> list[Series]:
+    own = tuple((float(depth), rate, rate, rate) for depth, rate in published.AIODB_PER_S.items())
     fio = tuple(
-        (depth, seeds.AIODB_FIO_PER_S, seeds.AIODB_FIO_PER_S, seeds.AIODB_FIO_PER_S) for depth in (64.0, 1024.0)
+        (depth, published.AIODB_FIO_PER_S, published.AIODB_FIO_PER_S, published.AIODB_FIO_PER_S)
+        for depth in (64.0, 1024.0)
     )
-    return [Series("AIODB in the paper", own, Look.SEED), Series("fio in the paper", fio, Look.SEED)]
+    return [Series("AIODB in the paper", own, Look.PUBLISHED), Series("fio in the paper", fio, Look.PUBLISHED)]

@@ -18,10 +18,10 @@ from harness.sampling import HostSample, ProcessSample
 # Stand-ins for the colours of the style sheet: no drawing has these by chance.
 _STAND_INS = {
     "#0a0b01": "--ink", "#0a0b02": "--soft", "#0a0b03": "--grid", "#0a0b04": "--card",
-    "#0a0b05": "--ceiling", "#0a0b06": "--seed",
+    "#0a0b05": "--ceiling", "#0a0b06": "--published",
     "#0a0c00": "--c0", "#0a0c01": "--c1", "#0a0c02": "--c2", "#0a0c03": "--c3", "#0a0c04": "--c4", "#0a0c05": "--c5",
 }  # fmt: skip
-_INK, _SOFT, _GRID, _CARD, _CEILING, _SEED, *_OURS = _STAND_INS
+_INK, _SOFT, _GRID, _CARD, _CEILING, _PUBLISHED, *_OURS = _STAND_INS
 _MARKERS = "osD^vP"
 
 _STYLE: dict[Any, Any] = {
@@ -85,7 +85,7 @@ def _figure(figure: Figure, width: float) -> Drawing:
 
 
 def _scale(axes: Axes, figure: Figure) -> None:
-    xs = sorted({mark[0] for series in figure.series if series.look is not Look.SEED for mark in series.marks})
+    xs = sorted({mark[0] for series in figure.series if series.look is not Look.PUBLISHED for mark in series.marks})
     if figure.x_log:
         axes.set_xscale("log", base=2)
     if figure.categories:
@@ -117,7 +117,7 @@ def _series(axes: Axes, figure: Figure, series: Series, ours: Sequence[Series]) 
     xs = [mark[0] for mark in series.marks]
     ys = [mark[1] for mark in series.marks]
     if series.look is not Look.OURS:
-        color, dashes = (_CEILING, (0, (5, 3))) if series.look is Look.CEILING else (_SEED, (0, (1, 2)))
+        color, dashes = (_CEILING, (0, (5, 3))) if series.look is Look.CEILING else (_PUBLISHED, (0, (1, 2)))
         marker = "" if series.look is Look.CEILING else "x"
         axes.plot(xs, ys, color=color, linestyle=dashes, linewidth=1.6, marker=marker, label=series.name)
         return

@@ -18,7 +18,7 @@ class Look(Enum):
     # What ours is held against, measured in the same run.
     CEILING = "ceiling"
     # Published by others, on other hardware.
-    SEED = "seed"
+    PUBLISHED = "published"
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,10 @@ ARGUMENTS :=
 RUN := build/run
 BENCH := build/bench
 
+# What campaigns/ declares is measured by harness/, in a Python of its own with locked packages.
+VENV := build/venv
+HARNESS := PYTHONPATH=harness/src $(VENV)/bin/python -m harness
+
 # New inputs of fuzzers stay here; what the repository keeps is fuzz/corpus.
 FUZZ_FOUND := build/fuzz
 FUZZ_TOOLS := $(CURDIR)/build/tools
@@ -51,7 +55,7 @@ run: $(RUN)/loaded ## Build, load a real data set, read it back and check it, me
 	@echo "Try: $(AIODB) get $(RUN)/unihan 'U+4E00 kDefinition'"
 
 .PHONY: test
-test: test-rust test-java ## Run all tests
+test: test-rust test-java test-harness ## Run all tests
 
 .PHONY: test-rust
 test-rust: compiler ## Run the tests of the crates
@@ -75,6 +79,13 @@ test-java: native ## Run the tests of the jars: every store must do the same
 .PHONY: test-cassandra
 test-cassandra: java ## Compare aiodb with Cassandra's memtable on real nodes, one at a time (10 minutes, 2 GB of memory)
 	$(MVN) --projects cassandra-tests package
+
+.PHONY: test-harness
+test-harness: compiler $(VENV)/ready ## Check and test the harness of the campaigns
+	$(CARGO) build --locked --package aiodb-cli
+	cd harness && $(CURDIR)/$(VENV)/bin/ruff format --check . && $(CURDIR)/$(VENV)/bin/ruff check .
+	cd harness && $(CURDIR)/$(VENV)/bin/mypy
+	cd harness && AIODB=$(abspath $(TARGET))/debug/aiodb $(CURDIR)/$(VENV)/bin/python -m pytest
 
 # `make cluster N=3`; scripts/cluster.sh says what else can be done with it.
 N := 1
@@ -174,6 +185,15 @@ bench: release ## Measure everything against the limits of the disk under build/
 	$(AIODB) bench cache --dir $(BENCH) --report $(BENCH)/report.html
 	@echo "The report with the figures: $(CURDIR)/$(BENCH)/report.html"
 
+# `make campaign NAME=queue-depth QUICK=1`; campaigns/ has them.
+NAME :=
+
+.PHONY: campaign
+campaign: release $(VENV)/ready $(if $(filter ycsb,$(NAME)),ycsb) ## Run a declared experiment and draw its report (NAME= QUICK=1 RETRY=1)
+	@test -n "$(NAME)" || { $(HARNESS) list; echo "make: which one? make campaign NAME=queue-depth QUICK=1" >&2; exit 1; }
+	scripts/install-packages.sh fio $(if $(filter ycsb,$(NAME)),$(if $(QUICK),,redis-server))
+	$(HARNESS) run $(NAME) $(if $(QUICK),--quick) $(if $(RETRY),--retry) --aiodb $(AIODB)
+
 .PHONY: bench-compare
 bench-compare: compiler ## Measure data larger than memory beside LMDB, RocksDB, redb and fjall (hours; QUICK=1: 15 minutes)
 	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config
@@ -240,6 +260,14 @@ native: compiler
 	$(CARGO) build --locked --release --package aiodb-jni
 	mkdir -p $(NATIVE)
 	strip --strip-debug -o $(NATIVE)/libaiodb_jni.so $(TARGET)/release/libaiodb_jni.so
+
+$(VENV)/ready: harness/requirements.txt
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "make: the harness needs Python 3.11 or later" >&2; exit 1; }
+	python3 -c 'import ensurepip, venv' 2> /dev/null || scripts/install-packages.sh python3-venv
+	python3 -m venv --clear $(VENV)
+	$(VENV)/bin/pip install --quiet --require-hashes --requirement $<
+	touch $@
 
 .PHONY: release
 release: compiler

@@ -1,0 +1,151 @@
+"""The AIODB paper's figure 1: gets per second of LMDB in memory against the bytes copied out, beside gets from the
+device. Where the curves cross, memory is no faster than an SSD."""
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import ClassVar
+
+import psutil
+
+from harness import published
+from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Step
+from harness.experiments.bench import LOAD_SECONDS_PER_PAIR, BenchRow, bench_rows, comma
+from harness.fields import Field
+from harness.plan import Run
+from harness.report.figures import Figure, Look, Series, point_series
+from harness.results import Results, grouped
+
+# Seconds for the device's own rate at each depth.
+CEILING_SECONDS = 4
+MEMORY = "lmdb in memory"
+
+
+class CopySize(Experiment):
+    """`aiodb bench copy-size`, after a short `bench queue-depth` that says what the device gives at the same depths."""
+
+    name = "copy-size"
+    stores = ("aiodb",)
+    phases = ("bench",)
+    axes = MappingProxyType(
+        {
+            "index": Field(str, "the index of our store", choices=("lmdb", "hash")),
+            "depth": Field(int, "gets in flight of our store, from one thread", least=1, most=4096),
+            "copy_bytes": Field(int, "bytes copied from each value", least=0, most=4096),
+        }
+    )
+    swept = frozenset({"depth", "copy_bytes"})
+    parameters = MappingProxyType(
+        {
+            "pairs": Field(int, "pairs of 8 and 4096 bytes", least=1000, most=2_000_000, default=1_000_000),
+            "round_ms": Field(int, "length of a round", least=10, most=60_000, default=1000),
+            "rounds": Field(int, "rounds; all series take turns", least=2, most=1000, default=5),
+        }
+    )
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric("lmdb_gets_per_s", "gets, LMDB in memory", "1/s", main=True),
+        Metric("gets_per_s", "gets, aiodb from the device", "1/s", main=True),
+        Metric("ratio", "aiodb by LMDB", "1"),
+    )
+    notes = Notes(
+        durability="does not apply: only gets are measured",
+        latency="not measured",
+        method=(
+            "One thread each; every page of LMDB was read before. With 0 bytes copied the value is not touched.",
+            "The device's rate is from a `bench queue-depth` at the same depths just before.",
+        ),
+    )
+
+    def refusal(self, run: Run) -> str | None:
+        needed = int(run.parameters["pairs"]) * 8400
+        if needed > psutil.virtual_memory().total * 0.8:
+            return f"`pairs` take {needed / 1e9:.1f} GB of memory in LMDB, which this machine has not"
+        return None
+
+    def expected_seconds(self, run: Run) -> float:
+        loading = 3 * int(run.parameters["pairs"]) * LOAD_SECONDS_PER_PAIR
+        series = len(run.swept["copy_bytes"]) * (1 + len(run.swept["depth"]))
+        rounds = series * float(run.parameters["rounds"]) * float(run.parameters["round_ms"]) / 1000
+        return loading + rounds * 1.2 + len(run.swept["depth"]) * CEILING_SECONDS * 1.5 + 5
+
+    def steps(self, run: Run, place: Place) -> Sequence[Step]:
+        depths = comma(run.swept["depth"])
+        bench = (str(place.aiodb), "bench")
+        shared = ("--json", "--dir", str(place.scratch), "--index", str(run.levels["index"]),
+                  "--depths", depths, "--pairs", str(run.parameters["pairs"]))  # fmt: skip
+        limit = 600 + 5 * self.expected_seconds(run)
+        ceiling = (
+            "--backends",
+            "uring",
+            "--threads",
+            "1",
+            "--round-ms",
+            "250",
+            "--max-seconds",
+            str(CEILING_SECONDS),
+        )
+        copies = ("--copy-bytes", comma(run.swept["copy_bytes"]), "--round-ms", str(run.parameters["round_ms"]),
+                  "--rounds", str(run.parameters["rounds"]))  # fmt: skip
+        return [
+            Step("ceiling", (*bench, "queue-depth", *shared, *ceiling), limit),
+            Step("bench", (*bench, "copy-size", *shared, *copies), limit, tuple(run.points())),
+        ]
+
+    def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
+        if finished.step.name == "ceiling":
+            _ceilings(finished.output)
+            return ()
+        ceilings = _ceilings((place.kept / "ceiling.out").read_text(encoding="utf-8"))
+        rates = {_identity(row): row.rate("gets_per_s") for row in bench_rows(finished.output, "copy-size")}
+        window = (finished.began_s, finished.ended_s)
+        rows = []
+        for point in run.points():
+            depth, copied = int(point["depth"]), int(point["copy_bytes"])
+            try:
+                memory, own = rates[MEMORY, None, copied], rates["aiodb", depth, copied]
+            except KeyError as error:
+                raise BadOutputError(f"the result has no row for {error}") from error
+            values = {"lmdb_gets_per_s": memory, "gets_per_s": own, "ratio": own / memory}
+            rows.append(Row(point, values, window, ceilings.get(depth)))
+        return rows
+
+    def figures(self, results: Results) -> Sequence[Figure]:
+        points = results.points()
+        by_depth = grouped(points, lambda point: f"index {point.levels['index']}, {point.levels['depth']} in flight")
+        own = [point_series(f"aiodb, {name}", of, "copy_bytes", "gets_per_s") for name, of in by_depth.items()]
+        memory = point_series("LMDB in memory", next(iter(by_depth.values())), "copy_bytes", "lmdb_gets_per_s")
+        paper = tuple((float(copied), rate, rate, rate) for copied, rate in published.AIODB_LMDB_PER_S.items())
+        ceilings = []
+        for name, of in by_depth.items():
+            known = [(float(point.levels["copy_bytes"]), point.ceiling_per_s()) for point in of]
+            line = tuple((x, y, y, y) for x, y in known if y is not None)
+            ceilings.append(Series(f"device, {name}", line, Look.CEILING))
+        return [
+            Figure(
+                "Gets per second against the bytes copied",
+                "The paper's thesis: above some size, copying out of memory is no faster than reading from an SSD. "
+                f"Dotted: the paper ({published.AIODB_HARDWARE}).",
+                "bytes copied from each value",
+                "gets/s",
+                (memory, *own, *ceilings, Series("LMDB in the paper", paper, Look.PUBLISHED)),
+                y_log=True,
+            ),
+            Figure(
+                "aiodb by LMDB in memory",
+                "Where a line reaches 1, memory gives no more than the device.",
+                "bytes copied from each value",
+                "gets/s by gets/s",
+                tuple(point_series(name, of, "copy_bytes", "ratio") for name, of in by_depth.items()),
+                level=(1.0, "as fast as memory"),
+            ),
+        ]
+
+
+def _ceilings(output: str) -> dict[int, float]:
+    """The device's rate by depth, as `bench queue-depth` printed it."""
+    rows = bench_rows(output, "queue-depth")
+    return {int(row.number("depth_per_thread")): row.rate("ceiling_reads_per_s") for row in rows}
+
+
+def _identity(row: BenchRow) -> tuple[str, int | None, int]:
+    depth = row.values.get("depth")
+    return str(row.values.get("series")), None if depth is None else int(depth), int(row.number("copy_bytes"))

@@ -1,0 +1,13 @@
+"""Every kind of experiment by its name."""
+
+from types import MappingProxyType
+
+from harness.experiments.base import Experiment
+from harness.experiments.copy_size import CopySize
+from harness.experiments.cost import Cost
+from harness.experiments.queue_depth import QueueDepth
+from harness.experiments.ycsb import Ycsb
+
+EXPERIMENTS: MappingProxyType[str, Experiment] = MappingProxyType(
+    {experiment.name: experiment for experiment in (QueueDepth(), CopySize(), Cost(), Ycsb())}
+)

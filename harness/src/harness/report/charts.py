@@ -1,0 +1,240 @@
+"""Draws figures as SVG for a page: text stays text, and every colour is one of the page's, so that one drawing serves
+light and dark."""
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from harness.report.figures import Figure, Look, Series
+from harness.sampling import HostSample, ProcessSample
+
+# Stand-ins for the colours of the style sheet: no drawing has these by chance.
+_STAND_INS = {
+    "#0a0b01": "--ink", "#0a0b02": "--soft", "#0a0b03": "--grid", "#0a0b04": "--card",
+    "#0a0b05": "--ceiling", "#0a0b06": "--published",
+    "#0a0c00": "--c0", "#0a0c01": "--c1", "#0a0c02": "--c2", "#0a0c03": "--c3", "#0a0c04": "--c4", "#0a0c05": "--c5",
+}  # fmt: skip
+_INK, _SOFT, _GRID, _CARD, _CEILING, _PUBLISHED, *_OURS = _STAND_INS
+_MARKERS = "osD^vP"
+
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10, "text.color": _INK,
+    "axes.edgecolor": _GRID, "axes.labelcolor": _SOFT, "xtick.color": _SOFT, "ytick.color": _SOFT,
+    "axes.facecolor": "none", "figure.facecolor": "none", "grid.color": _GRID, "axes.axisbelow": True,
+    "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 9,
+}  # fmt: skip
+
+# Inches at 72 points each; a page shows the one that fits its width.
+WIDE = 10.0
+NARROW = 4.6
+
+
+def draw(figure: Figure, salt: str) -> str:
+    """A figure twice, wide and narrow, as HTML; `salt` keeps the ids of several drawings on a page apart."""
+    return _both(lambda width: _figure(figure, width), salt)
+
+
+def _both(drawing_of: Callable[[float], Drawing], salt: str) -> str:
+    parts = []
+    for name, width in (("wide", WIDE), ("narrow", NARROW)):
+        with matplotlib.rc_context({**_STYLE, "svg.hashsalt": f"{salt}-{name}"}):
+            parts.append(f'<div class="{name}">{_svg(drawing_of(width))}</div>')
+    return "".join(parts)
+
+
+def _svg(drawing: Drawing) -> str:
+    target = io.StringIO()
+    drawing.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
+    text = target.getvalue()
+    text = text[text.index("<svg") :]
+    # Comments repeat every text, and the metadata names the drawing program's vocabulary.
+    text = re.sub(r"<!--.*?-->\s*|<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r"#0a0[bc]0\d", lambda found: f"var({_STAND_INS[found[0]]})", text)
+    text = re.sub(r"font: (?:\d+ )?([\d.]+)px[^;\"]*", r"font-size: \1px", text)
+    # The page decides about the width; the height follows.
+    return re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", re.sub(r' height="[\d.]+pt"', "", text, count=1), count=1)
+
+
+def _figure(figure: Figure, width: float) -> Drawing:
+    height = 3.9 if width == WIDE else 3.7
+    names = len(figure.series) + (figure.level is not None)
+    columns = 3 if width == WIDE else 1
+    legend_height = 0.22 * -(-names // columns) + 0.1
+    drawing = Drawing(figsize=(width, height + legend_height), layout="constrained")
+    axes = drawing.add_subplot()
+    _scale(axes, figure)
+    ours = [series for series in figure.series if series.look is Look.OURS]
+    for series in figure.series:
+        _series(axes, figure, series, ours)
+    if figure.level is not None:
+        level, name = figure.level
+        axes.axhline(level, color=_CEILING, linewidth=1, linestyle=(0, (5, 3)), label=name)
+    axes.set_xlabel(figure.x_title)
+    axes.set_ylabel(figure.y_title)
+    axes.grid(axis="y", linewidth=0.8)
+    if axes.get_legend_handles_labels()[1]:
+        drawing.legend(loc="outside upper left", ncols=columns)
+    return drawing
+
+
+def _scale(axes: Axes, figure: Figure) -> None:
+    xs = sorted({mark[0] for series in figure.series if series.look is not Look.PUBLISHED for mark in series.marks})
+    if figure.x_log:
+        axes.set_xscale("log", base=2)
+    if figure.categories:
+        axes.set_xticks(range(len(figure.categories)), figure.categories)
+    elif 0 < len(xs) <= 12:
+        axes.set_xticks(xs, [compact(x) for x in xs])
+        axes.xaxis.set_minor_locator(NullLocator())
+    if figure.y_log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_ylim(0, 1.06 * _highest(figure))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: compact(value)))
+
+
+def _highest(figure: Figure) -> float:
+    """The top of a linear axis: intervals fit, unless one is so wide that it would flatten everything else."""
+    marks = [mark for series in figure.series for mark in series.marks]
+    medians = max((mark[1] for mark in marks), default=1.0)
+    intervals = max((mark[3] for mark in marks), default=1.0)
+    level = figure.level[0] if figure.level else 0.0
+    return max(min(intervals, 1.6 * medians), level, 1e-9)
+
+
+def _series(axes: Axes, figure: Figure, series: Series, ours: Sequence[Series]) -> None:
+    if not series.marks:
+        return
+    xs = [mark[0] for mark in series.marks]
+    ys = [mark[1] for mark in series.marks]
+    if series.look is not Look.OURS:
+        color, dashes = (_CEILING, (0, (5, 3))) if series.look is Look.CEILING else (_PUBLISHED, (0, (1, 2)))
+        marker = "" if series.look is Look.CEILING else "x"
+        axes.plot(xs, ys, color=color, linestyle=dashes, linewidth=1.6, marker=marker, label=series.name)
+        return
+    rank = ours.index(series)
+    color = _OURS[rank % len(_OURS)]
+    # The interval may reach below zero, which no rate does.
+    lows = [
+        max(0.0, mark[1] - mark[2]) if not figure.y_log else min(mark[1] - mark[2], 0.98 * mark[1])
+        for mark in series.marks
+    ]
+    highs = [mark[3] - mark[1] for mark in series.marks]
+    if figure.categories:
+        width = 0.8 / len(ours)
+        shifted = [x + (rank - (len(ours) - 1) / 2) * width for x in xs]
+        axes.bar(shifted, ys, 0.92 * width, color=color, label=series.name)
+        axes.errorbar(shifted, ys, (lows, highs), fmt="none", ecolor=_INK, elinewidth=1, capsize=2)
+        return
+    axes.plot(xs, ys, color=color, linewidth=1.8, marker=_MARKERS[rank % 6], markersize=4.5, label=series.name)
+    axes.errorbar(xs, ys, (lows, highs), fmt="none", ecolor=color, elinewidth=1, capsize=2.5)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What one run used, second by second."""
+
+    host: Sequence[HostSample]
+    processes: Sequence[ProcessSample]
+    # Throughput where the experiment has it: name, then seconds and operations/s.
+    rates: Sequence[tuple[str, Sequence[tuple[float, float]]]]
+    # Begin, end and name of each measured point.
+    windows: Sequence[tuple[float, float, str]]
+
+
+def draw_timeline(timeline: Timeline, salt: str) -> str:
+    """The resources of a run over time, one above the other on one axis, as HTML."""
+    return _both(lambda width: _timeline(timeline, width), salt)
+
+
+def _timeline(timeline: Timeline, width: float) -> Drawing:
+    panels = [_processor, _memory, _disk_operations, _disk_bytes, _network]
+    if timeline.rates:
+        panels.insert(0, _throughput)
+    drawing = Drawing(figsize=(width, 1.55 * len(panels) + 0.4), layout="constrained")
+    all_axes = drawing.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, panel in zip(all_axes, panels, strict=True):
+        panel(axes, timeline)
+        # Room for the legend above the lines.
+        axes.set_ylim(0, 1.35 * max(axes.get_ylim()[1], 1e-9))
+        axes.margins(x=0.01)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: compact(value)))
+        axes.grid(axis="y", linewidth=0.8)
+        for position, (began, ended, _) in enumerate(timeline.windows):
+            if position % 2 == 0:
+                axes.axvspan(began, ended, color=_GRID, alpha=0.55, linewidth=0, zorder=0)
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(loc="upper left", ncols=4 if width == WIDE else 2, fontsize=8, handlelength=1.2)
+    all_axes[-1].set_xlabel("seconds since the run began; shaded: every other point")
+    return drawing
+
+
+def _throughput(axes: Axes, timeline: Timeline) -> None:
+    for rank, (name, points) in enumerate(timeline.rates):
+        axes.plot(*zip(*points, strict=True), color=_OURS[rank % len(_OURS)], linewidth=1.4, label=name)
+    axes.set_ylabel("operations/s")
+
+
+def _processor(axes: Axes, timeline: Timeline) -> None:
+    seconds = [sample.t_s for sample in timeline.host]
+    names = ("user", "system", "iowait", "steal")
+    parts = [[100 * getattr(sample, f"cpu_{name}") for sample in timeline.host] for name in names]
+    axes.stackplot(seconds, *parts, colors=[_OURS[0], _OURS[1], _GRID, _OURS[4]], labels=names, step="pre")
+    axes.set_ylim(top=100)
+    axes.set_ylabel("cores, %")
+
+
+def _memory(axes: Axes, timeline: Timeline) -> None:
+    names = sorted({sample.name for sample in timeline.processes})
+    for rank, name in enumerate(names[: len(_OURS)]):
+        totals: dict[float, float] = {}
+        for sample in timeline.processes:
+            if sample.name == name:
+                totals[sample.t_s] = totals.get(sample.t_s, 0.0) + sample.resident_bytes / 2**20
+        axes.plot(list(totals), list(totals.values()), color=_OURS[rank], linewidth=1.4, label=name)
+    axes.set_ylabel("resident, MiB")
+
+
+def _disk_operations(axes: Axes, timeline: Timeline) -> None:
+    _lines(
+        axes,
+        timeline,
+        {"reads": "disk_reads_per_s", "writes": "disk_writes_per_s", "flushes": "disk_flushes_per_s"},
+        1,
+    )
+    axes.set_ylabel("disk, 1/s")
+
+
+def _disk_bytes(axes: Axes, timeline: Timeline) -> None:
+    _lines(axes, timeline, {"read": "disk_read_bytes_per_s", "written": "disk_written_bytes_per_s"}, 2**20)
+    axes.set_ylabel("disk, MiB/s")
+
+
+def _network(axes: Axes, timeline: Timeline) -> None:
+    _lines(axes, timeline, {"loopback": "loopback_bytes_per_s", "network": "network_bytes_per_s"}, 2**20)
+    axes.set_ylabel("network, MiB/s")
+
+
+def _lines(axes: Axes, timeline: Timeline, columns: dict[str, str], unit: float) -> None:
+    seconds = [sample.t_s for sample in timeline.host]
+    for rank, (name, column) in enumerate(columns.items()):
+        values = [getattr(sample, column) / unit for sample in timeline.host]
+        axes.plot(seconds, values, color=_OURS[rank], linewidth=1.4, label=name)
+
+
+def compact(value: float) -> str:
+    """A number as an axis shows it: `0.5`, `64`, `1024`, `20K`, `1.5M`."""
+    size = abs(value)
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e4, "K")):
+        if size >= unit:
+            return f"{value / (1e3 if name == 'K' else unit):.3g}{name}"
+    return f"{value:.0f}" if size >= 100 else f"{value:.3g}"

@@ -1,0 +1,255 @@
+"""Writes the report of a campaign: one HTML file that needs no other, no script and no network."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib import resources
+from pathlib import Path
+
+from harness.experiments.base import Metric
+from harness.fields import levels_text
+from harness.files import write_whole
+from harness.report.charts import Timeline, draw, draw_timeline
+from harness.results import Failure, Outcome, Point, Results
+from harness.sampling import read_host, read_processes
+from harness.saturation import Saturation, saturation
+from harness.statistics import SUFFICIENT_FRACTION, Summary
+
+REPORT = "report.html"
+
+
+def write_report(results: Results) -> Path:
+    """Writes the report into the campaign's folder, beside the raw files that it links to."""
+    path = results.folder / REPORT
+    body = [
+        _head(results),
+        _figures(results),
+        _points(results),
+        _resources(results),
+        _failures(results),
+        _method(results),
+        _raw(results),
+    ]
+    title = f"{results.campaign.title} ({results.variant.name})"
+    write_whole(path, page(title, "".join(body)))
+    return path
+
+
+def page(title: str, body: str) -> str:
+    """A whole page around a body of HTML."""
+    style = resources.files("harness.report").joinpath("style.css").read_text(encoding="utf-8")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style></head>\n<body>{body}</body></html>\n"
+    )
+
+
+def _head(results: Results) -> str:
+    campaign, origin = results.campaign, results.origin
+    verdict, look = verdict_of(results)
+    here = origin.identity
+    chips = [
+        f'<li class="{look}">{escape(verdict)}</li>',
+        _chip(f"variant {results.variant.name}"),
+        _chip(f"repetitions: {results.variant.repetitions}"),
+        _chip(f"{here.cores} cores, {here.memory_bytes / 2**30:.0f} GiB, {here.disk}"),
+        _chip(f"commit {origin.commit}"),
+        _chip(origin.began_utc),
+    ]
+    return (
+        f'<header><small><a href="../../index.html">All campaigns</a></small><h1>{escape(campaign.title)}</h1>'
+        f'<p>{escape(campaign.question)}</p><p class="soft">After: {escape(campaign.source)}</p>'
+        f'<ul class="chips">{"".join(chips)}</ul></header>'
+    )
+
+
+def _chip(text: str) -> str:
+    return f"<li>{escape(text)}</li>"
+
+
+def verdict_of(results: Results) -> tuple[str, str]:
+    """Whether the campaign's figures may be quoted, in words, and how good that is."""
+    points = results.points()
+    failed = sum(1 for point in points if point.failures)
+    unmeasured = sum(1 for point in points if not point.rows and not point.failures)
+    insufficient = sum(
+        1 for point in points if point.rows and not is_sufficient(point, results.campaign.experiment.metrics)
+    )
+    said = [
+        f"{failed} of {len(points)} points failed" if failed else "",
+        f"{unmeasured} not measured yet" if unmeasured else "",
+        f"insufficient at {insufficient} of {len(points)} points" if insufficient else "",
+    ]
+    words = ", ".join(filter(None, said))
+    if words:
+        return words, "bad" if failed else "warn"
+    return f"sufficient: every interval within {SUFFICIENT_FRACTION:.0%}", "good"
+
+
+def is_sufficient(point: Point, metrics: Iterable[Metric]) -> bool:
+    """Whether every main metric of a point has a narrow enough interval."""
+    summaries = [point.summary(metric.name) for metric in metrics if metric.main]
+    return all(summary is not None and summary.sufficient for summary in summaries)
+
+
+def _figures(results: Results) -> str:
+    parts = []
+    for number, figure in enumerate(results.campaign.experiment.figures(results)):
+        drawn = draw(figure, f"figure-{number}")
+        caption = f"<strong>{escape(figure.title)}</strong><span>{escape(figure.note)}</span>"
+        parts.append(f"<figure><figcaption>{caption}</figcaption>{drawn}</figure>")
+    note = (
+        "Medians over repetitions; bars: the mean's 95 % confidence interval (Student's t). "
+        "Dashed: measured in the same runs as what the stores are held against. Dotted: published by others."
+    )
+    return f'<section><h2>Figures</h2><p class="soft">{note}</p>{"".join(parts)}</section>'
+
+
+def _points(results: Results) -> str:
+    metrics = results.campaign.experiment.metrics
+    head = "".join(f"<th>{escape(metric.title)}, {escape(metric.unit)}</th>" for metric in metrics)
+    rows = []
+    for point in results.points():
+        cells = "".join(f"<td>{_summary(point.summary(metric.name), metric)}</td>" for metric in metrics)
+        verdict = _point_verdict(point, metrics)
+        name = escape(f"{point.store} {levels_text(point.levels)}")
+        rows.append(f"<tr><td>{name}</td>{verdict}<td>{len(point.rows)}</td>{cells}</tr>")
+    explained = (
+        f"Median ± half the width of the mean's 95 % interval. Where that is more than {SUFFICIENT_FRACTION:.0%} of "
+        "the median of a main value, the point is insufficient: its median should not be quoted."
+    )
+    return (
+        f'<section><h2>Every point</h2><p class="soft">{explained}</p><div class="table"><table>'
+        f'<tr><th>point</th><th class="text">verdict</th><th>n</th>{head}</tr>{"".join(rows)}</table></div></section>'
+    )
+
+
+def _summary(summary: Summary | None, metric: Metric) -> str:
+    if summary is None:
+        return "–"
+    fraction = summary.half_width_fraction
+    spread = f" ± {fraction:.0%}" if fraction is not None else " ± ?"
+    look = ' class="warn"' if metric.main and not summary.sufficient else ""
+    return f"{number(summary.median)}<small{look}>{spread}</small>"
+
+
+def number(value: float) -> str:
+    """A value with as many digits as a reader can use."""
+    size = abs(value)
+    if size >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.3g}"
+
+
+def _point_verdict(point: Point, metrics: Sequence[Metric]) -> str:
+    words = [escape(mark) for mark in point.marks()]
+    if point.failures:
+        words.append(f'<span class="bad">failed in {len(point.failures)} runs</span>')
+    if point.rows and not is_sufficient(point, metrics):
+        words.append('<span class="warn">insufficient</span>')
+    if not point.rows and not point.failures:
+        words.append('<span class="warn">not measured yet</span>')
+    return f'<td class="text">{", ".join(words) or "sufficient"}</td>'
+
+
+def _resources(results: Results) -> str:
+    stores = [results.latest(store) for store in results.variant.stores]
+    parts = [_resources_of(results, outcome, number) for number, (_, outcome) in enumerate(filter(None, stores))]
+    if not parts:
+        return ""
+    note = "Of the last run of each store; every run has its own files below. Sampled once a second."
+    return f'<section><h2>Resources</h2><p class="soft">{note}</p>{"".join(parts)}</section>'
+
+
+def _resources_of(results: Results, outcome: Outcome, position: int) -> str:
+    folder = results.folder / "runs" / outcome.run_id
+    host, processes = read_host(folder / "host.csv"), read_processes(folder / "processes.csv")
+    main = next(metric for metric in results.campaign.experiment.metrics if metric.main)
+    windows = list(dict.fromkeys(row.window_s for row in outcome.rows))
+    timeline = Timeline(
+        host,
+        processes,
+        [(levels_text(row.levels), row.series) for row in outcome.rows if row.series],
+        [(began, ended, "") for began, ended in windows],
+    )
+    verdicts = [
+        (levels_text(row.levels), saturation(row, row.values.get(main.name, 0.0), host, processes))
+        for row in outcome.rows
+    ]
+    drawn = (
+        draw_timeline(timeline, f"timeline-{position}") if host else "<p>The run was over before the first sample.</p>"
+    )
+    title = f"<strong>{escape(outcome.store)}</strong><span>{escape(outcome.run_id)}</span>"
+    return f"<figure><figcaption>{title}</figcaption>{drawn}</figure>{_saturations(verdicts)}"
+
+
+def _saturations(verdicts: Sequence[tuple[str, Saturation]]) -> str:
+    rows = "".join(
+        f'<tr><td>{escape(name)}</td><td class="text">{escape(verdict.resource)}</td>'
+        f'<td class="text">{escape(verdict.evidence)}</td></tr>'
+        for name, verdict in verdicts
+    )
+    head = '<tr><th>point</th><th class="text">saturated</th><th class="text">evidence</th></tr>'
+    return f'<div class="table"><table>{head}{rows}</table></div>'
+
+
+def _failures(results: Results) -> str:
+    parts = []
+    for run_id, outcome in results.outcomes.items():
+        parts += [_failure(run_id, failure) for failure in outcome.failures]
+    if not parts:
+        return ""
+    return f"<section><h2>What failed</h2>{''.join(parts)}</section>"
+
+
+def _failure(run_id: str, failure: Failure) -> str:
+    points = "; ".join(levels_text(point) for point in failure.points) or "nothing that is measured"
+    log = escape("\n".join(failure.log)) or "(the log is empty)"
+    return (
+        f'<h3 class="bad">{escape(run_id)}, {escape(failure.step)}: {escape(failure.reason)}</h3>'
+        f"<p>Lost: {escape(points)}. The log's last lines:</p><pre>{log}</pre>"
+    )
+
+
+def _method(results: Results) -> str:
+    experiment, variant, origin = results.campaign.experiment, results.variant, results.origin
+    facts = {
+        "durability": experiment.notes.durability,
+        "latency": experiment.notes.latency,
+        "stores": ", ".join(variant.stores),
+        "phases": ", ".join(variant.phases),
+        "axes": "; ".join(f"{axis}: {', '.join(map(str, levels))}" for axis, levels in variant.axes.items()),
+        "parameters": levels_text(variant.parameters),
+        "order": "all points of one repetition before the next",
+        "processor": f"{origin.identity.cpu}, {origin.identity.cores} cores",
+        "memory": f"{origin.identity.memory_bytes / 2**30:.1f} GiB",
+        "disk": f"{origin.identity.disk}, {origin.identity.file_system}",
+        "kernel": origin.identity.kernel,
+        "commit": origin.commit,
+        "programs": ", ".join(f"{name} {digest}" for name, digest in origin.identity.programs.items()),
+        "versions": ", ".join(f"{name} {version}" for name, version in origin.versions.items()),
+        "begun": origin.began_utc,
+        "command": origin.command,
+    }
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
+    method = "".join(f"<p>{escape(text)}</p>" for text in experiment.notes.method)
+    left_out = "".join(f"<li>{escape(text)}</li>" for text in variant.left_out)
+    dropped = f"<h3>Left out</h3><ul>{left_out}</ul>" if left_out else ""
+    return f"<section><h2>What was measured, and how</h2>{method}<dl>{listed}</dl>{dropped}</section>"
+
+
+def _raw(results: Results) -> str:
+    parts = []
+    for run in results.planned:
+        if outcome := results.outcomes.get(run.id):
+            files = sorted(path.name for path in (results.folder / "runs" / run.id).iterdir() if path.is_file())
+            links = ", ".join(f'<a href="runs/{escape(run.id)}/{escape(name)}">{escape(name)}</a>' for name in files)
+            commands = escape("\n".join(shlex.join(command) for command in outcome.commands))
+            parts.append(
+                f"<details><summary>{escape(run.title)}</summary><p><small>{escape(outcome.began_utc)}, "
+                f"{outcome.seconds:.0f} s: {links}</small></p><pre>{commands}</pre></details>"
+            )
+        else:
+            parts.append(f'<p class="warn">{escape(run.title)}: not measured yet</p>')
+    return f"<section><h2>Runs and raw files</h2>{''.join(parts)}</section>"

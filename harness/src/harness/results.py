@@ -1,0 +1,228 @@
+"""What a campaign leaves in its folder, read and written: one folder for each run with its raw files and a `run.json`,
+and one `campaign.json` that says where all of it comes from."""
+
+import dataclasses
+import json
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import HarnessError
+from harness.experiments.base import Row
+from harness.fields import Levels, Value
+from harness.files import write_whole
+from harness.host import Identity, Origin
+from harness.plan import Campaign, Run, Variant
+from harness.statistics import Summary, summarize
+
+# The version of both files; a later program that writes something else raises it.
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Points of a run that have no value, and why."""
+
+    step: str
+    reason: str
+    # The last lines of the log.
+    log: tuple[str, ...]
+    points: tuple[Mapping[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished run, whether it found something or failed."""
+
+    run_id: str
+    store: str
+    repetition: int
+    began_utc: str
+    seconds: float
+    commands: tuple[tuple[str, ...], ...]
+    rows: tuple[Row, ...]
+    failures: tuple[Failure, ...]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One store at one combination of levels: all of its repetitions together."""
+
+    store: str
+    levels: Levels
+    rows: tuple[Row, ...]
+    failures: tuple[Failure, ...]
+
+    def summary(self, metric: str) -> Summary | None:
+        """The metric over the repetitions; None where none has it."""
+        values = [row.values[metric] for row in self.rows if metric in row.values]
+        return summarize(values) if values else None
+
+    def ceiling_per_s(self) -> float | None:
+        """The median of what the device gave."""
+        ceilings = [row.ceiling_per_s for row in self.rows if row.ceiling_per_s is not None]
+        return statistics.median(ceilings) if ceilings else None
+
+    def marks(self) -> list[str]:
+        """The marks of all repetitions, each once."""
+        return list(dict.fromkeys(mark for row in self.rows for mark in row.marks))
+
+
+@dataclass(frozen=True)
+class Results:
+    """A campaign's folder as far as it is filled."""
+
+    folder: Path
+    campaign: Campaign
+    variant: Variant
+    origin: Origin
+    planned: tuple[Run, ...]
+    outcomes: Mapping[str, Outcome]
+
+    def points(self) -> list[Point]:
+        """Every planned point, in the order of the file, measured or not."""
+        rows: dict[tuple[object, ...], list[Row]] = {}
+        failures: dict[tuple[object, ...], list[Failure]] = {}
+        levels: dict[tuple[object, ...], tuple[str, Levels]] = {}
+        for run in self.planned:
+            for point in run.points():
+                levels.setdefault(_key(run.store, point), (run.store, point))
+            if outcome := self.outcomes.get(run.id):
+                for row in outcome.rows:
+                    rows.setdefault(_key(run.store, row.levels), []).append(row)
+                for failure in outcome.failures:
+                    for failed in failure.points:
+                        failures.setdefault(_key(run.store, failed), []).append(failure)
+        return [
+            Point(store, point, tuple(rows.get(key, ())), tuple(failures.get(key, ())))
+            for key, (store, point) in levels.items()
+        ]
+
+    def latest(self, store: str | None = None) -> tuple[Run, Outcome] | None:
+        """The last finished run with rows, for the time series beside the figures."""
+        for run in reversed(self.planned):
+            outcome = self.outcomes.get(run.id)
+            if outcome and outcome.rows and store in (None, run.store):
+                return run, outcome
+        return None
+
+
+def _key(store: str, levels: Levels) -> tuple[object, ...]:
+    return (store, *sorted(levels.items()))
+
+
+def grouped(points: Iterable[Point], key: Callable[[Point], str]) -> dict[str, list[Point]]:
+    """Points by a key, in order of appearance."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        groups.setdefault(key(point), []).append(point)
+    return groups
+
+
+def write_outcome(folder: Path, outcome: Outcome) -> None:
+    """Writes the `run.json` of a run."""
+    write_whole(folder / "run.json", _json({"format": FORMAT, **dataclasses.asdict(outcome)}))
+
+
+def read_outcome(folder: Path) -> Outcome:
+    """Reads the `run.json` of a run."""
+    values = _read(folder / "run.json")
+    try:
+        return Outcome(
+            run_id=values["run_id"],
+            store=values["store"],
+            repetition=values["repetition"],
+            began_utc=values["began_utc"],
+            seconds=values["seconds"],
+            commands=tuple(tuple(command) for command in values["commands"]),
+            rows=tuple(_row(row) for row in values["rows"]),
+            failures=tuple(_failure(failure) for failure in values["failures"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise HarnessError(f"{folder / 'run.json'} is no result of a run ({error!r}): remove its folder") from error
+
+
+def _row(values: Mapping[str, Any]) -> Row:
+    return Row(
+        levels=values["levels"],
+        values=values["values"],
+        window_s=(values["window_s"][0], values["window_s"][1]),
+        ceiling_per_s=values["ceiling_per_s"],
+        marks=tuple(values["marks"]),
+        series=tuple((second, rate) for second, rate in values["series"]),
+    )
+
+
+def _failure(values: Mapping[str, Any]) -> Failure:
+    return Failure(values["step"], values["reason"], tuple(values["log"]), tuple(values["points"]))
+
+
+def write_campaign(folder: Path, campaign: Campaign, variant: Variant, origin: Origin) -> None:
+    """Writes the `campaign.json`: where the results come from, and the plan as it was understood."""
+    plan = {
+        "stores": variant.stores,
+        "phases": variant.phases,
+        "repetitions": variant.repetitions,
+        "axes": dict(variant.axes),
+        "parameters": dict(variant.parameters),
+        "left_out": variant.left_out,
+    }
+    content = {
+        "format": FORMAT,
+        "campaign": campaign.name,
+        "variant": variant.name,
+        "plan": plan,
+        "origin": dataclasses.asdict(origin),
+    }
+    write_whole(folder / "campaign.json", _json(content))
+
+
+def read_origin(folder: Path) -> Origin | None:
+    """The origin in a `campaign.json`; None where there is none yet."""
+    path = folder / "campaign.json"
+    if not path.exists():
+        return None
+    values = _read(path)
+    try:
+        origin = values["origin"]
+        return Origin(**{**origin, "identity": Identity(**origin["identity"])})
+    except (KeyError, TypeError) as error:
+        raise HarnessError(f"{path} is no campaign's file ({error!r}): move its folder away") from error
+
+
+def read_results(folder: Path, campaign: Campaign, variant: Variant, planned: Sequence[Run]) -> Results:
+    """What a folder holds of a plan."""
+    origin = read_origin(folder)
+    if origin is None:
+        raise HarnessError(f"{folder} has no results yet: run the campaign first")
+    outcomes = {run.id: read_outcome(folder / "runs" / run.id) for run in planned if is_finished(folder, run)}
+    return Results(folder, campaign, variant, origin, tuple(planned), outcomes)
+
+
+def is_finished(folder: Path, run: Run) -> bool:
+    """Whether a run's folder is there: it gets its name only when it is whole."""
+    return (folder / "runs" / run.id / "run.json").exists()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError) as error:
+        raise HarnessError(f"cannot read {path}: {error}; move its folder away") from error
+    if values.get("format") != FORMAT:
+        raise HarnessError(
+            f"{path} has format {values.get('format')}, this program knows {FORMAT}: use the one that wrote it"
+        )
+    return values
+
+
+def _json(content: object) -> str:
+    return json.dumps(content, indent=2, default=_plain) + "\n"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no place in a result")

@@ -1,0 +1,221 @@
+"""Once a second: what every process of a run and the whole machine use. What `sar` is to those who measure by hand."""
+
+import contextlib
+import csv
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import psutil
+
+PERIOD_SECONDS = 1.0
+_SECTOR_BYTES = 512
+
+
+@dataclass(frozen=True)
+class HostSample:
+    """The machine over one period that ends at `t_s`, seconds since the run began."""
+
+    t_s: float
+    # Parts of all cores' time.
+    cpu_user: float
+    cpu_system: float
+    cpu_iowait: float
+    cpu_steal: float
+    cpu_idle: float
+    memory_used_bytes: float
+    memory_available_bytes: float
+    disk_reads_per_s: float
+    disk_read_bytes_per_s: float
+    disk_writes_per_s: float
+    disk_written_bytes_per_s: float
+    disk_flushes_per_s: float
+    # The part of the time in which the disk had something to do, and how much on average.
+    disk_busy: float
+    disk_queue: float
+    network_bytes_per_s: float
+    loopback_bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class ProcessSample:
+    """One process over the same period. A process that ends within a period is missing from it."""
+
+    t_s: float
+    pid: int
+    name: str
+    # 1 is one core.
+    cpu_cores: float
+    resident_bytes: int
+    threads: int
+    read_bytes_per_s: float
+    written_bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class _Counters:
+    at: float
+    cpu: dict[str, float]
+    disk: list[int]
+    network: dict[str, int]
+    processes: dict[tuple[int, float], tuple[str, float, int, int, int, int]]
+
+
+class Sampler:
+    """Writes `host.csv` and `processes.csv` into a folder from `start` to `stop`."""
+
+    def __init__(
+        self, folder: Path, began: float, disk: str | None, processes: Callable[[], list[psutil.Process]]
+    ) -> None:
+        self._folder = folder
+        self._began = began
+        self._disk = disk
+        self._list_processes = processes
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._sample, name="sampler", daemon=True)
+
+    def start(self) -> None:
+        """Begins to sample, in a thread of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Takes a last sample and closes the files."""
+        self._stopping.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        with (
+            (self._folder / "host.csv").open("w", newline="") as host_file,
+            (self._folder / "processes.csv").open("w", newline="") as process_file,
+        ):
+            host = csv.DictWriter(host_file, [of.name for of in fields(HostSample)])
+            process = csv.DictWriter(process_file, [of.name for of in fields(ProcessSample)])
+            host.writeheader()
+            process.writeheader()
+            before = self._counters()
+            due = before.at
+            stopping = False
+            while not stopping:
+                # Due times are fixed, so that a late sample does not make all later ones late.
+                due += PERIOD_SECONDS
+                stopping = self._stopping.wait(max(0.0, due - time.monotonic()))
+                now = self._counters()
+                if now.at - before.at < PERIOD_SECONDS / 10:
+                    continue
+                host.writerow(asdict(_host_sample(before, now, self._began)))
+                process.writerows(asdict(sample) for sample in _process_samples(before, now, self._began))
+                before = now
+
+    def _counters(self) -> _Counters:
+        at = time.monotonic()
+        cpu = psutil.cpu_times()._asdict()
+        network = {name: of.bytes_sent + of.bytes_recv for name, of in psutil.net_io_counters(pernic=True).items()}
+        processes = {}
+        for process in self._list_processes():
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied), process.oneshot():
+                times = process.cpu_times()
+                io = process.io_counters()
+                processes[process.pid, process.create_time()] = (
+                    process.name(),
+                    times.user + times.system,
+                    process.memory_info().rss,
+                    process.num_threads(),
+                    io.read_bytes,
+                    io.write_bytes,
+                )
+        return _Counters(at, cpu, _disk_counters(self._disk), network, processes)
+
+
+def _host_sample(before: _Counters, now: _Counters, began: float) -> HostSample:
+    seconds = now.at - before.at
+    cpu = {name: now.cpu[name] - before.cpu[name] for name in now.cpu}
+    # Time of guests is counted in `user` already.
+    total = sum(of for name, of in cpu.items() if name not in ("guest", "guest_nice")) or 1.0
+    disk = [(b - a) / seconds for a, b in zip(before.disk, now.disk, strict=True)]
+    network = {name: (now.network[name] - before.network.get(name, 0)) / seconds for name in now.network}
+    memory = psutil.virtual_memory()
+    return HostSample(
+        t_s=round(now.at - began, 3),
+        cpu_user=(cpu["user"] + cpu["nice"]) / total,
+        cpu_system=(cpu["system"] + cpu["irq"] + cpu["softirq"]) / total,
+        cpu_iowait=cpu["iowait"] / total,
+        cpu_steal=cpu["steal"] / total,
+        cpu_idle=cpu["idle"] / total,
+        memory_used_bytes=memory.total - memory.available,
+        memory_available_bytes=memory.available,
+        disk_reads_per_s=disk[0],
+        disk_read_bytes_per_s=disk[2] * _SECTOR_BYTES,
+        disk_writes_per_s=disk[4],
+        disk_written_bytes_per_s=disk[6] * _SECTOR_BYTES,
+        disk_flushes_per_s=disk[15],
+        disk_busy=min(1.0, disk[9] / 1000),
+        disk_queue=disk[10] / 1000,
+        network_bytes_per_s=sum(of for name, of in network.items() if name != "lo"),
+        loopback_bytes_per_s=network.get("lo", 0.0),
+    )
+
+
+def _process_samples(before: _Counters, now: _Counters, began: float) -> list[ProcessSample]:
+    seconds = now.at - before.at
+    samples = []
+    for identity, (name, cpu_s, resident, threads, read, written) in now.processes.items():
+        # A process that began within the period began with nothing.
+        _, cpu_s_before, _, _, read_before, written_before = before.processes.get(identity, ("", 0.0, 0, 0, 0, 0))
+        samples.append(
+            ProcessSample(
+                t_s=round(now.at - began, 3),
+                pid=identity[0],
+                name=name,
+                cpu_cores=(cpu_s - cpu_s_before) / seconds,
+                resident_bytes=resident,
+                threads=threads,
+                read_bytes_per_s=(read - read_before) / seconds,
+                written_bytes_per_s=(written - written_before) / seconds,
+            )
+        )
+    return samples
+
+
+def _disk_counters(disk: str | None) -> list[int]:
+    """The numbers of the kernel's `/sys/block/*/stat`, 17 since flushes are counted; zeros where there is no disk."""
+    if disk is None:
+        return [0] * 17
+    numbers = [int(word) for word in Path(f"/sys/class/block/{disk}/stat").read_text().split()]
+    return (numbers + [0] * 17)[:17]
+
+
+def disk_of(folder: Path) -> str | None:
+    """The name of the whole disk that a folder is on; None where it is on none, as in memory."""
+    device = os.stat(folder).st_dev
+    entry = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
+    if not entry.exists():
+        return None
+    entry = entry.resolve()
+    return entry.parent.name if (entry / "partition").exists() else entry.name
+
+
+def read_host(path: Path) -> list[HostSample]:
+    """The samples of a `host.csv`."""
+    with path.open(newline="") as file:
+        return [HostSample(**{name: float(value) for name, value in row.items()}) for row in csv.DictReader(file)]
+
+
+def read_processes(path: Path) -> list[ProcessSample]:
+    """The samples of a `processes.csv`."""
+    with path.open(newline="") as file:
+        return [
+            ProcessSample(
+                t_s=float(row["t_s"]),
+                pid=int(row["pid"]),
+                name=row["name"],
+                cpu_cores=float(row["cpu_cores"]),
+                resident_bytes=int(row["resident_bytes"]),
+                threads=int(row["threads"]),
+                read_bytes_per_s=float(row["read_bytes_per_s"]),
+                written_bytes_per_s=float(row["written_bytes_per_s"]),
+            )
+            for row in csv.DictReader(file)
+        ]

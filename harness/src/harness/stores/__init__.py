@@ -1,0 +1,1 @@
+"""The stores that YCSB is run against, one file each."""

@@ -1,0 +1,29 @@
+"""The stores that run in YCSB's own process."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.stores.base import Store
+
+
+class _Embedded(Store):
+    def properties(self, home: Path, durability: str) -> Sequence[str]:
+        return (f"store.directory={home}", f"store.durability={durability}")
+
+
+class Aiodb(_Embedded):
+    """This project's engine."""
+
+    name = "aiodb"
+
+
+class RocksDb(_Embedded):
+    """RocksDB."""
+
+    name = "rocksdb"
+
+
+class Lmdb(_Embedded):
+    """LMDB, whose writes are all `sync`, whatever is asked for."""
+
+    name = "lmdb"

@@ -1,0 +1,43 @@
+"""A Redis server of its own for each run, with every write in its log."""
+
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.experiments.base import Service
+from harness.stores.base import Store
+
+HOST = "127.0.0.1"
+# Not Redis's own port, where a server of somebody else may listen.
+PORT = 16379
+
+_FSYNC = {"sync": "always", "interval": "everysec", "none": "no"}
+
+
+class Redis(Store):
+    """`redis-server` with an append-only file, synchronised as the durability says."""
+
+    name = "redis"
+
+    def properties(self, home: Path, durability: str) -> Sequence[str]:
+        return (f"redis.host={HOST}", f"redis.port={PORT}")
+
+    def programs(self) -> Sequence[str]:
+        return ("redis-server",)
+
+    def services(self, home: Path, durability: str) -> Sequence[Service]:
+        command = (
+            "redis-server", "--bind", HOST, "--port", str(PORT), "--dir", str(home), "--daemonize", "no",
+            "--save", "", "--appendonly", "yes", "--appendfsync", _FSYNC[durability],
+        )  # fmt: skip
+        return (Service("redis-server", command, _answers, seconds_to_start=60),)
+
+
+def _answers() -> bool:
+    """Whether the server answers a PING; while it loads its log it refuses."""
+    try:
+        with socket.create_connection((HOST, PORT), timeout=1) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith(b"+PONG")
+    except OSError:
+        return False

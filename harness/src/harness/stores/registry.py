@@ -1,0 +1,11 @@
+"""Every store by its name. A new one is a file with a class and its line here."""
+
+from types import MappingProxyType
+
+from harness.stores.base import Store
+from harness.stores.embedded import Aiodb, Lmdb, RocksDb
+from harness.stores.redis import Redis
+
+STORES: MappingProxyType[str, Store] = MappingProxyType(
+    {store.name: store for store in (Aiodb(), RocksDb(), Lmdb(), Redis())}
+)

@@ -1,0 +1,112 @@
+"""Reads what YCSB 0.17 prints and writes: the report on standard output, the status lines on standard error, and the
+histograms of each interval."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from hdrh.histogram import HdrHistogram
+from hdrh.log import HistogramLogReader
+
+# `2026-01-31 12:00:10:250 10 sec: 12345 operations; 1234.5 current ops/sec; est completion in 2 minutes [READ: ...]`
+_STATUS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d):(\d{3}) \d+ sec: (\d+) operations;")
+
+# Printed when the time given is over. Threads end the operations that they have begun.
+_STOP = "Stop requested for workload"
+
+# The histograms of YCSB hold values up to these many microseconds, with this precision.
+_LEAST_US, _MOST_US, _DIGITS = 1, 3_600_000_000, 3
+
+
+@dataclass(frozen=True)
+class Status:
+    """One status line: operations done since the beginning."""
+
+    # Seconds since 1970: what YCSB's own clock says, and the histograms as well.
+    at: float
+    # Seconds since the run began, when the line arrived.
+    t_s: float
+    operations: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report: section to name to value, `READ` to `Return=OK` to 100."""
+
+    sections: dict[str, dict[str, float]]
+
+    def operations(self) -> int:
+        """Operations of all kinds, without those of starting and ending."""
+        own = {kind: values for kind, values in self.sections.items() if not kind.startswith(("Intended-", "CLEANUP"))}
+        return int(sum(values.get("Operations", 0) for values in own.values()))
+
+    def returned(self, code: str) -> int:
+        """Operations that returned this code, of all kinds."""
+        return int(sum(values.get(f"Return={code}", 0) for values in self.sections.values()))
+
+    def failed(self) -> int:
+        """Operations that returned neither OK nor NOT_FOUND."""
+        good = ("Return=OK", "Return=NOT_FOUND")
+        names = ((name, value) for values in self.sections.values() for name, value in values.items())
+        return int(sum(value for name, value in names if name.startswith("Return=") and name not in good))
+
+
+def read_report(output: str) -> Report:
+    """The report among whatever else was printed."""
+    sections: dict[str, dict[str, float]] = {}
+    for line in output.splitlines():
+        parts = [part.strip() for part in line.split(", ")]
+        if len(parts) == 3 and parts[0].startswith("[") and parts[0].endswith("]"):
+            try:
+                sections.setdefault(parts[0][1:-1], {})[parts[1]] = float(parts[2])
+            except ValueError:
+                # Not every store's own lines have numbers.
+                continue
+    return Report(sections)
+
+
+def read_status(log: Iterable[tuple[float, str]]) -> list[Status]:
+    """The status lines of the time in which operations were asked for: before it the store is opened, and after it the
+    store is closed, which may take long and says nothing of its throughput."""
+    found: list[Status] = []
+    ending = False
+    for t_s, line in log:
+        ending = ending or line.startswith(_STOP) or "[CLEANUP: " in line
+        if match := _STATUS.match(line):
+            operations = int(match[3])
+            if ending and found and operations == found[-1].operations:
+                continue
+            second = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S").astimezone().timestamp()
+            found.append(Status(second + int(match[2]) / 1000, t_s, operations))
+    idle = sum(1 for status in found if status.operations == 0)
+    return found[max(0, idle - 1) :]
+
+
+def rates(status: Sequence[Status]) -> list[tuple[float, float]]:
+    """Operations per second between status lines: the second of the run in which each span ends, and its rate. YCSB
+    prints its last lines within a moment of each other; spans of less than half a second join the next."""
+    points = []
+    before = status[0] if status else None
+    for now in status[1:]:
+        assert before is not None
+        if now.at - before.at >= 0.5:
+            points.append((round(now.t_s, 3), (now.operations - before.operations) / (now.at - before.at)))
+            before = now
+    return points
+
+
+def percentiles_us(path: Path, from_s: float, percents: Sequence[float]) -> list[float] | None:
+    """Percentiles over the intervals of a histogram file that begin at or after a second; None where it has none."""
+    total = HdrHistogram(_LEAST_US, _MOST_US, _DIGITS)
+    reader = HistogramLogReader(str(path), total)
+    try:
+        while interval := reader.get_next_interval_histogram():
+            if interval.get_start_time_stamp() / 1000 >= from_s:
+                total.add(interval)
+    finally:
+        reader.close()
+    if total.get_total_count() == 0:
+        return None
+    return [float(total.get_value_at_percentile(percent)) for percent in percents]

@@ -1,0 +1,229 @@
+"""What YCSB prints, and when its throughput is flat. `data/` has the output of a real run; its figures are of a machine
+busy with other things and mean nothing."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from harness.experiments.base import BadOutputError, Finished, Place
+from harness.experiments.ycsb import Ycsb
+from harness.fields import Value
+from harness.flatness import steady
+from harness.plan import Run
+from harness.stores.registry import STORES
+from harness.ycsb_output import Status, percentiles_us, rates, read_report, read_status
+
+DATA = Path(__file__).parent / "data"
+PLACE = Place(Path("/scratch"), Path("/kept"), Path("/checkout"), Path("/aiodb"))
+
+# A run of YCSB's own, shortened: opening, three seconds of work, the end, and a slow close.
+LOG = (
+    (1.0, "DBWrapper: report latency for each error is false and specific error codes to track for latency are: []"),
+    (1.1, "2026-11-22 09:25:09:368 0 sec: 0 operations; est completion in 0 second "),
+    (2.1, "2026-11-22 09:25:10:368 1 sec: 0 operations; est completion in 106751991167300 days 15 hours "),
+    (
+        3.1,
+        "2026-11-22 09:25:11:368 2 sec: 1000 operations; 1000 current ops/sec; est completion in 1 day [READ: Count=9]",
+    ),
+    (
+        4.1,
+        "2026-11-22 09:25:12:368 3 sec: 3000 operations; 2000 current ops/sec; est completion in 1 day [READ: Count=9]",
+    ),
+    (4.6, "Maximum time elapsed. Requesting stop for the workload."),
+    (4.6, "Stop requested for workload. Now Joining!"),
+    (
+        5.1,
+        "2026-11-22 09:25:13:368 4 sec: 4500 operations; 1500 current ops/sec; est completion in 1 day [READ: Count=9]",
+    ),
+    (
+        6.1,
+        "2026-11-22 09:25:14:368 5 sec: 4500 operations; 0 current ops/sec; est completion in 1 day [CLEANUP: Count=4]",
+    ),
+    (7.1, "2026-11-22 09:25:15:368 6 sec: 4500 operations; 0 current ops/sec; est completion in 1 day "),
+)
+
+
+def test_a_real_report_is_read() -> None:
+    report = read_report((DATA / "ycsb.out").read_text())
+    assert report.sections["OVERALL"]["RunTime(ms)"] == 41475
+    assert report.sections["READ"]["99thPercentileLatency(us)"] == 448
+    assert report.operations() == 10250 + 10311, "neither CLEANUP nor what is counted from the intended start"
+    assert report.returned("OK") == 10250 + 10311
+    assert report.failed() == 0
+
+
+def test_failures_and_missing_records_are_told_apart() -> None:
+    report = read_report("[READ], Return=OK, 5\n[READ], Return=NOT_FOUND, 2\n[UPDATE], Return=ERROR, 3\nnothing, 1\n")
+    assert (report.failed(), report.returned("NOT_FOUND")) == (3, 2)
+
+
+def test_a_real_histogram_says_what_the_report_says() -> None:
+    path = DATA / "ycsb-READ.hdr"
+    assert percentiles_us(path, 0, (99.0, 100.0)) == [448.0, 1196031.0]
+    # The run began at 1795339510; its slowest seconds were the first.
+    later = percentiles_us(path, 1795339530, (99.0,))
+    assert later is not None
+    assert later[0] < 448
+    assert percentiles_us(path, 1795340000, (99.0,)) is None
+
+
+def test_opening_and_closing_are_no_part_of_the_status() -> None:
+    status = read_status(LOG)
+    assert [(of.t_s, of.operations) for of in status] == [(2.1, 0), (3.1, 1000), (4.1, 3000), (5.1, 4500)]
+    assert status[1].at - status[0].at == pytest.approx(1.0)
+    assert [(t_s, round(rate)) for t_s, rate in rates(status)] == [(3.1, 1000), (4.1, 2000), (5.1, 1500)]
+
+
+def status_of(per_second: Sequence[float]) -> list[Status]:
+    """Status lines, one a second, for a throughput by seconds."""
+    found = [Status(100.0, 0.0, 0)]
+    for rate in per_second:
+        found.append(Status(found[-1].at + 1, found[-1].t_s + 1, found[-1].operations + int(rate)))
+    return found
+
+
+def test_a_throughput_that_stays_is_flat_from_its_beginning() -> None:
+    measured = steady(status_of([1000] * 20))
+    assert measured is not None
+    assert (measured.from_s, measured.to_s, measured.rate_per_s, measured.flat) == (100.0, 120.0, 1000.0, True)
+
+
+def test_warming_up_is_left_out() -> None:
+    measured = steady(status_of([200] * 10 + [600] * 10 + [1000] * 10 + [1040] * 10 + [1020] * 5))
+    assert measured is not None
+    assert (measured.from_s, measured.to_s, measured.flat) == (120.0, 145.0, True)
+    assert measured.rate_per_s == pytest.approx((10 * 1000 + 10 * 1040 + 5 * 1020) / 25)
+
+
+@pytest.mark.parametrize(("second", "flat"), [(950, True), (949, False), (1053, False), (1052, True)])
+def test_five_per_cent_is_flat_and_more_is_not(second: float, flat: bool) -> None:
+    measured = steady(status_of([1000] * 10 + [second] * 10))
+    assert measured is not None
+    assert measured.flat == flat
+
+
+def test_a_throughput_that_never_settles_is_shown_by_its_end_and_not_flat() -> None:
+    measured = steady(status_of([1000] * 10 + [800] * 10 + [600] * 10 + [400] * 10))
+    assert measured is not None
+    assert (measured.from_s, measured.rate_per_s, measured.flat) == (120.0, 500.0, False)
+
+
+def test_a_store_that_stands_still_is_not_flat() -> None:
+    measured = steady(status_of([1000] * 10 + [0] * 20))
+    assert measured is not None
+    assert not measured.flat
+
+
+@pytest.mark.parametrize("per_second", [[], [1000], [1000] * 9])
+def test_less_than_a_window_is_nothing(per_second: list[float]) -> None:
+    assert steady(status_of(per_second)) is None
+
+
+@pytest.mark.parametrize("seconds", [10, 19])
+def test_less_than_two_windows_are_not_flat_however_even(seconds: int) -> None:
+    measured = steady(status_of([1000] * seconds))
+    assert measured is not None
+    assert (measured.rate_per_s, measured.flat) == (1000.0, False)
+
+
+def test_a_status_line_that_is_a_little_late_costs_no_window() -> None:
+    status = status_of([1000] * 20)
+    early = [*status[:-1], Status(status[-1].at - 0.3, status[-1].t_s, status[-1].operations)]
+    measured = steady(early)
+    assert measured is not None
+    assert measured.flat
+
+
+def run_of(workloads: tuple[Value, ...], store: str = "aiodb", **parameters: Value) -> Run:
+    settings: dict[str, Value] = {"records": 1000, "seconds": 20, "durability": "sync"}
+    defaults = {name: field.default for name, field in Ycsb.parameters.items() if field.default is not None}
+    return Run(
+        store, MappingProxyType({"threads": 4}), MappingProxyType({"workload": workloads}), ("load", "run"),
+        MappingProxyType({**defaults, **settings, **parameters}), 1,
+    )  # fmt: skip
+
+
+def test_one_load_serves_all_workloads_up_to_one_that_inserts() -> None:
+    steps = Ycsb().steps(run_of(("workloada", "workloadd", "workloadc", "workloade", "workloadf")), PLACE)
+    assert [(step.name, "table=records0" in step.command) for step in steps] == [
+        ("load-0", True), ("workloada", True), ("workloadd", True), ("load-2", False), ("workloadc", False),
+        ("workloade", False), ("load-4", False), ("workloadf", False),
+    ]  # fmt: skip
+    assert "table=records2" in steps[5].command
+    assert [len(step.points) for step in steps] == [0, 1, 1, 0, 1, 1, 0, 1]
+
+
+def test_commands_are_the_launchers() -> None:
+    load, run = Ycsb().steps(run_of(("workloadc",), target_per_s=500), PLACE)
+    assert load.command[:6] == ("/checkout/bin/ycsb", "load", "aiodb", "-s", "-P", "/checkout/workloads/workloadc")
+    assert "-target" not in load.command, "only what is measured is offered at a rate"
+    assert run.command[-4:] == ("-threads", "4", "-target", "500")
+    for given in ("store.directory=/scratch/store", "store.durability=sync", "recordcount=1000", "fieldlength=100",
+                  "maxexecutiontime=25", "hdrhistogram.output.path=/kept/workloadc-"):  # fmt: skip
+        assert run.command[run.command.index(given) - 1] == "-p"
+
+
+def test_a_step_becomes_a_row_with_its_percentiles(tmp_path: Path) -> None:
+    (step,) = Ycsb().steps(run_of(("workloada",)), PLACE)[1:]
+    shutil.copy(DATA / "ycsb-READ.hdr", tmp_path / "workloada-READ.hdr")
+    shutil.copy(DATA / "ycsb-READ.hdr", tmp_path / "workloada-Intended-READ.hdr")
+    log = [
+        (
+            5.0 + second,
+            f"2026-11-22 09:25:{9 + second:02}:000 {second} sec: {second * 100} operations; 1 current ops/sec",
+        )
+        for second in range(31)
+    ]
+    output = (DATA / "ycsb.out").read_text()
+    place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    for target_per_s in (0, 100):
+        run = run_of(("workloada",), target_per_s=target_per_s)
+        (row,) = Ycsb().rows(run, Finished(step, output, tuple(log), 4.0, 40.0), place)
+        assert row.values["operations_per_s"] == pytest.approx(100)
+        assert row.values["read_p99_us"] > 0
+        assert "update_p99_us" not in row.values
+        assert row.window_s == (5.0, 35.0)
+        assert row.marks == ()
+        assert len(row.series) == 30
+    (tmp_path / "workloada-Intended-READ.hdr").unlink()
+    (row,) = Ycsb().rows(run, Finished(step, output, tuple(log), 4.0, 40.0), place)
+    assert "read_p99_us" not in row.values, "an open loop is not shown by what a closed one measures"
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ("", "the report has no operations"),
+        ("[OVERALL], Throughput(ops/sec), 0.0\n[CLEANUP], Operations, 4", "the report has no operations"),
+        ("[READ], Operations, 5\n[READ], Return=OK, 3\n[READ], Return=ERROR, 2", "2 operations failed"),
+        ("[READ], Operations, 5\n[READ], Return=OK, 5", "operations for less than 10 s"),
+    ],
+)
+def test_a_run_without_a_result_has_no_number(output: str, reason: str) -> None:
+    run = run_of(("workloada",))
+    step = Ycsb().steps(run, PLACE)[1]
+    with pytest.raises(BadOutputError, match=reason):
+        Ycsb().rows(run, Finished(step, output, LOG, 0.0, 9.0), PLACE)
+
+
+def test_running_without_loading_is_impossible() -> None:
+    run = run_of(("workloada",))
+    only_run = Run(run.store, run.levels, run.swept, ("run",), run.parameters, 1)
+    assert "`phases`" in str(Ycsb().refusal(only_run))
+    assert Ycsb().refusal(run) is None
+
+
+@pytest.mark.parametrize("store", list(STORES.values()), ids=lambda store: str(store.name))
+def test_every_store_says_where_it_is(store: object) -> None:
+    run = run_of(("workloada",), str(getattr(store, "name", "")))
+    properties = Ycsb().steps(run, PLACE)[0].command
+    services = Ycsb().services(run, PLACE)
+    if services:
+        assert "always" in services[0].command
+        assert "redis.port=16379" in properties
+        assert str(PLACE.scratch) in " ".join(services[0].command)
+    else:
+        assert "store.directory=/scratch/store" in properties

@@ -59,6 +59,8 @@ const FOUND_SOMETHING: &[(u64, Tables)] = &[
     // A closed store went on in front of a segment that had been begun in vain, or over a torn batch.
     (60020443, Tables::Any),
     (70044181, Tables::Any),
+    // A segment that a process had died filling was used before its length survived a power cut.
+    (90001154, Tables::Any),
     // A repository of backups lost its name to a power cut, with restore points in it.
     (70011262, Tables::Any),
 ];

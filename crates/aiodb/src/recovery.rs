@@ -149,6 +149,10 @@ impl<D: Device> Engine<D> {
                 segment.begin(&self.segments.store, header.life, State::Sealed, UNIT_BYTES as u64);
                 self.retire(segment);
             } else {
+                if header.life == 0 && !self.options.read_only {
+                    // The process that filled it may have died before its length survived a power cut.
+                    segment.file.sync().map_err(|e| Error::io("flush", self.segments.path(*number), &e))?;
+                }
                 self.segments.set_free(segment);
             }
         }

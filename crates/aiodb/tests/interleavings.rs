@@ -118,7 +118,7 @@ fn interleavings_of_group_commit() {
                 let (db, table) = (db.clone(), table.clone());
                 thread::spawn(move || {
                     for number in 0..3 {
-                        let key = (writer as u64) << 8 | number % 2;
+                        let key = ((writer as u64) << 8) | (number % 2);
                         let wanted = value(key, number, 40 + 3000 * (number as usize % 2));
                         if number == 1 {
                             let mut batch = Batch::new();

@@ -140,7 +140,13 @@ race: compiler ## Run the engine's threads in thousands of chosen orders (SCHEDU
 # A planted bug, and the test that must find it.
 RACES := EpochMovesUnderReaders:interleavings_of_pins \
 	WakeLost:interleavings_of_group_commit AckBeforeFlush:interleavings_of_group_commit \
-	PublishedAskedLate:interleavings_of_operands_and_folding
+	CachedLifeForgotten:interleavings_of_readers_and_reclaim \
+	MoveBeatsPut:interleavings_of_reads_moves_and_reuse \
+	FreedUnderReader:interleavings_of_reads_moves_and_reuse \
+	EpochMovesUnderReaders:interleavings_of_reads_moves_and_reuse \
+	PublishedAskedLate:interleavings_of_operands_and_folding \
+	DeleteGoneEarly:interleavings_of_puts_deletes_and_settling \
+	PublishedAskedLate:interleavings_of_puts_deletes_and_settling
 
 .PHONY: race-planted
 race-planted: compiler ## Plant races in the engine one by one: its threads' orders must show each (SCHEDULES=)

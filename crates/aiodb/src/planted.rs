@@ -90,6 +90,8 @@ pub enum Bug {
     CachedLifeForgotten,
     /// The epoch moves on while readers of the one before are counted.
     EpochMovesUnderReaders,
+    /// A delete leaves the index while an older put may still be on its way there.
+    DeleteGoneEarly,
     /// Whether older records are published is asked after the look-up that may have missed them.
     PublishedAskedLate,
     /// Whoever is about to sleep is not told that what he waits for has happened.
@@ -165,7 +167,8 @@ mod switch {
         ];
 
         /// Bugs that several threads run into: `tests/interleavings.rs` and that of the pins find them.
-        pub const OF_THREADS: [Bug; 3] = [Bug::EpochMovesUnderReaders, Bug::PublishedAskedLate, Bug::WakeLost];
+        pub const OF_THREADS: [Bug; 4] =
+            [Bug::EpochMovesUnderReaders, Bug::DeleteGoneEarly, Bug::PublishedAskedLate, Bug::WakeLost];
     }
 }
 

@@ -271,6 +271,7 @@ impl<D: Device> Engine<D> {
         if !base_entry.is_delete() {
             return older_left;
         }
+        let published = if planted::is_on(Bug::DeleteGoneEarly) { u64::MAX } else { published };
         let gone = !older_left && base_entry.sequence <= published;
         if gone && index.remove(unsettled.hash, base_entry.location) {
             generation.count_change();

@@ -24,12 +24,17 @@ const STACK_BYTES: usize = 1 << 20;
 /// Switches at chosen places, where there are few.
 const SWITCHES: usize = 3;
 
+/// Steps of a thread before the next comes: on average up to two to the power of this. A thread that does something long
+/// between two steps of another needs more of them.
+const RUN: u32 = 10;
+const LONG_RUN: u32 = 13;
+
 /// Runs `body` in many orders: with few switches here and there, at random after each step, with few at chosen places.
-fn in_many_orders(body: fn()) {
+fn in_many_orders(run: u32, body: fn()) {
     let schedules = std::env::var("AIODB_SCHEDULES").map_or(SCHEDULES, |text| text.parse().expect("a number"));
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
-    Runner::new(LongRuns { left: schedules, steps: 1, random: Rng::with_seed(0) }, config.clone()).run(body);
+    Runner::new(LongRuns { left: schedules, run, steps: 1, random: Rng::with_seed(0) }, config.clone()).run(body);
     Runner::new(RandomScheduler::new(schedules), config.clone()).run(body);
     Runner::new(PctScheduler::new(SWITCHES, schedules), config).run(body);
 }
@@ -38,6 +43,8 @@ fn in_many_orders(body: fn()) {
 /// all that another one does.
 struct LongRuns {
     left: usize,
+    /// See [`RUN`].
+    run: u32,
     /// Of a thread before the next comes, on average.
     steps: u32,
     random: Rng,
@@ -46,7 +53,7 @@ struct LongRuns {
 impl Scheduler for LongRuns {
     fn new_execution(&mut self) -> Option<Schedule> {
         self.left = self.left.checked_sub(1)?;
-        self.steps = 1 << self.random.u32(4..10);
+        self.steps = 1 << self.random.u32(4..self.run);
         Some(Schedule::new(0))
     }
 
@@ -100,7 +107,7 @@ fn version(key: u64, found: &[u8]) -> u64 {
 /// Writers of all classes commit together; each reads its own writes, and after a crash they are there.
 #[test]
 fn interleavings_of_group_commit() {
-    in_many_orders(|| {
+    in_many_orders(RUN, || {
         let device = SimDevice::new(1);
         let (db, table) = open(&device);
         let classes = [Durability::Sync, Durability::Sync, Durability::None];
@@ -111,7 +118,7 @@ fn interleavings_of_group_commit() {
                 let (db, table) = (db.clone(), table.clone());
                 thread::spawn(move || {
                     for number in 0..3 {
-                        let key = (writer as u64) << 8 | number % 2;
+                        let key = ((writer as u64) << 8) | (number % 2);
                         let wanted = value(key, number, 40 + 3000 * (number as usize % 2));
                         if number == 1 {
                             let mut batch = Batch::new();
@@ -147,11 +154,13 @@ fn interleavings_of_group_commit() {
 /// Readers look on while values are replaced, segments are emptied and used again.
 #[test]
 fn interleavings_of_readers_and_reclaim() {
-    in_many_orders(|| {
-        const KEYS: u64 = 4;
-        const ROUNDS: u64 = 12;
+    in_many_orders(RUN, || {
+        // As many as fill a segment: a key lies at the same offset in each of them, and only the segment's life says whether
+        // what is cached of it is of now.
+        const KEYS: u64 = 3;
+        const ROUNDS: u64 = 16;
         let device = SimDevice::new(2);
-        let (db, table) = open(&device);
+        let (db, table) = open_with(&device, Options { cache_bytes: 1 << 20, ..options() });
         let still = (100u64, value(100, 7, 6000));
         table.put(&still.0.to_le_bytes(), &still.1).expect("the machine runs");
         let latest = Arc::new(Mutex::new([0; KEYS as usize]));
@@ -187,6 +196,8 @@ fn interleavings_of_readers_and_reclaim() {
                 let class = if key == 0 { Durability::Interval(Duration::from_millis(5)) } else { Durability::None };
                 table.put_with(&key.to_le_bytes(), &value(key, round, 15_000), class).expect("the machine runs");
                 latest.lock().expect("nobody panics")[key as usize] = round;
+                let found = table.get(&key.to_le_bytes()).expect("the machine runs").expect("it was acknowledged");
+                assert_eq!(version(key, &found), round, "nobody else writes");
             }
         }
         reader.join().expect("the reader does not panic");
@@ -200,11 +211,63 @@ fn interleavings_of_readers_and_reclaim() {
     });
 }
 
+/// A reader follows the index to a place while one thread moves what lies there, and lets the place's segment begin
+/// another life, and a third one overwrites it.
+#[test]
+fn interleavings_of_reads_moves_and_reuse() {
+    in_many_orders(LONG_RUN, || {
+        const SEGMENTS: u64 = 6;
+        const READS: usize = 40;
+        let device = SimDevice::new(5);
+        let (db, table) = open_with(&device, Options { cache_bytes: 0, ..options() });
+        let put = |table: &Table<SimDevice>, key: u64, version, length| {
+            let value = value(key, version, length);
+            table.put_with(&key.to_le_bytes(), &value, Durability::None).expect("the machine runs");
+        };
+        let get = |table: &Table<SimDevice>| {
+            let found = table.get(&u64::to_le_bytes(0)).expect("the machine runs").expect("it is there");
+            version(0, &found)
+        };
+        // A value that stays in each segment, among others that do not: more than upkeep leaves alone.
+        for segment in 0..SEGMENTS {
+            put(&table, segment, 1, 6000);
+            (0..3).for_each(|round| put(&table, SEGMENTS, round, 15_000));
+        }
+        put(&table, SEGMENTS, 3, 15_000);
+        db.step(Step::Write).and_then(|()| db.step(Step::Settle)).expect("the machine runs");
+        let reader = thread::spawn({
+            let table = table.clone();
+            move || {
+                let mut newest = 1;
+                for _ in 0..READS {
+                    let found = get(&table);
+                    assert!(found >= newest, "a value came back");
+                    newest = found;
+                }
+            }
+        });
+        let writer = thread::spawn({
+            let (db, table) = (db.clone(), table.clone());
+            move || {
+                put(&table, 0, 2, 6000);
+                db.step(Step::Settle).expect("the machine runs");
+            }
+        });
+        for step in [Step::Reclaim, Step::Reclaim, Step::Checkpoint, Step::Prepare] {
+            db.step(step).expect("the machine runs");
+        }
+        (4..12).for_each(|round| put(&table, SEGMENTS, round, 15_000));
+        db.step(Step::Write).expect("the machine runs");
+        [reader, writer].into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+        assert_eq!(get(&table), 2);
+    });
+}
+
 /// Two threads append operands to a key that has some, and a third folds them. The later one may be published first, and
 /// the earlier one and the end of the batch while the third is at work; none may be lost.
 #[test]
 fn interleavings_of_operands_and_folding() {
-    in_many_orders(|| {
+    in_many_orders(RUN, || {
         let device = SimDevice::new(3);
         let (db, table) = open(&device);
         for operand in b'0'..b'8' {
@@ -231,12 +294,13 @@ fn interleavings_of_operands_and_folding() {
 /// first, and may leave the index only when the put it stands before has come there.
 #[test]
 fn interleavings_of_puts_deletes_and_settling() {
-    in_many_orders(|| {
+    in_many_orders(RUN, || {
         let device = SimDevice::new(4);
-        // All keys share a tag, so whoever writes to it settles it.
+        // All keys share a tag. Where it has many, whoever writes to it settles it; where it has few, the third thread does.
         let one_tag = Options { hash_mask: 0, ..options() };
         let (db, table) = open_with(&device, one_tag.clone());
-        for number in 0..8_u64 {
+        let others = if shuttle::rand::thread_rng().gen_bool(0.5) { 8 } else { 1_u64 };
+        for number in 0..others {
             table.put_with(&number.to_be_bytes(), b"other", Durability::None).expect("the machine runs");
         }
         db.step(Step::Write).expect("the machine runs");
@@ -245,7 +309,12 @@ fn interleavings_of_puts_deletes_and_settling() {
             let table = table.clone();
             move || table.delete_with(b"key", Durability::None).expect("the machine runs")
         });
+        let settling = thread::spawn({
+            let db = db.clone();
+            move || (0..3).for_each(|_| db.step(Step::Settle).expect("the machine runs"))
+        });
         let [put, deleted] = [putting, deleting].map(|thread| thread.join().expect("no thread panics"));
+        settling.join().expect("no thread panics");
         check_key((&db, &table), (&device, one_tag), (put > deleted).then_some(b"value"));
     });
 }

@@ -20,6 +20,9 @@ from harness.processes import adopt_orphans
 from harness.progress import Progress
 from harness.results import is_finished, read_origin, read_outcome, write_campaign
 
+# Each is a wish to end, SIGINT too where a script that runs this in the background has it ignored.
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -118,12 +121,12 @@ def _alone(results: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
-    """Makes an end by SIGTERM or SIGHUP clean up like one by Ctrl-C."""
+    """Makes each of them clean up like Ctrl-C."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, interrupt) for number in _ENDING}
     try:
         yield
     finally:

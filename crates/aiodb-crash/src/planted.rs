@@ -4,9 +4,10 @@ use crate::kill;
 use crate::process::Aiodb;
 use std::path::Path;
 
-/// Bugs that lose something when a process dies, by the names of the engine's `Bug`. Those that only a power cut shows,
-/// and those that need what `aiodb apply` does not do, are the simulator's.
-pub const BUGS: &[&str] = &["PendingForgotten", "GroupSplit"];
+/// Bugs that lose something when a process dies, by the names of the engine's `Bug`. Those that only a power cut shows, those
+/// that need what `aiodb apply` does not do, and those that need a death between two stores into memory, as `GroupSplit`,
+/// are the simulator's.
+pub const BUGS: &[&str] = &["PendingForgotten"];
 
 /// Kills after which the command without a bug counts as sound.
 const KILLS_WITHOUT_BUG: u64 = 20;

@@ -155,7 +155,7 @@ def test_an_interrupted_campaign_leaves_finished_runs_and_nothing_else(tmp_path:
     assert started
     harness.send_signal(number)
     assert harness.wait(60) == 130
-    _, alive = psutil.wait_procs(started, timeout=10)
+    _, alive = psutil.wait_procs(started, timeout=60)
     assert not alive
     folder = tmp_path / "demo" / "quick"
     assert not list((folder / "runs").iterdir())
@@ -175,7 +175,7 @@ def test_a_killed_campaign_is_swept_and_resumed(tmp_path: Path) -> None:
     folder = tmp_path / "demo" / "quick"
     assert list((folder / "partial").iterdir()), "a killed harness cannot clean up"
     assert subprocess.run(_demo(tmp_path, "echo 7"), check=False).returncode == 0
-    _, alive = psutil.wait_procs(started, timeout=10)
+    _, alive = psutil.wait_procs(started, timeout=60)
     assert not alive
     assert not list((folder / "scratch").iterdir())
     assert not list((folder / "partial").iterdir())

@@ -61,6 +61,10 @@ const FOUND_SOMETHING: &[(u64, Tables)] = &[
     (70044181, Tables::Any),
     // A segment that a process had died filling was used before its length survived a power cut.
     (90001154, Tables::Any),
+    // A segment was filled anew before an index from before a purge, which still referred to it, was purged once more.
+    (1_000_000_902, Tables::Any),
+    (1_000_001_142, Tables::Any),
+    (1_000_001_250, Tables::Any),
     // A repository of backups lost its name to a power cut, with restore points in it.
     (70011262, Tables::Any),
 ];

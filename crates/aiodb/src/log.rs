@@ -42,6 +42,9 @@ const GROUPS: usize = 1024;
 /// The most segments of a store.
 pub(crate) const MAX_SEGMENTS: usize = GROUP * GROUPS;
 
+/// The end of a segment whose file was being filled or emptied when the process died: not even a header is there.
+pub(crate) const UNFILLED_END: u64 = 0;
+
 /// How far down a write may use up the free segments when no more can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
@@ -394,14 +397,15 @@ impl<D: Device> Segments<D> {
         Ok(())
     }
 
-    /// Gives a retired segment back, or its space to the file system when there are plenty.
+    /// Gives a retired segment back, or its space to the file system when there are plenty or its file is not whole.
     pub(crate) fn release(&self, segment: &Segment<D>) -> Result<()> {
         let (plenty, wanted) = {
             let pool = self.pool();
             let for_checkpoints = self.ordinal(segment.number) == 0 && pool.free_in(0) == 0;
             (pool.free_count() >= RESERVED_SEGMENTS + SPARE_SEGMENTS, for_checkpoints)
         };
-        if plenty && !wanted {
+        let unfilled = segment.end.load(Ordering::Relaxed) == UNFILLED_END;
+        if unfilled || plenty && !wanted {
             return self.give_back(segment);
         }
         self.set_free(segment);

@@ -19,7 +19,7 @@ use crate::log::batch::{BatchView, Found, Placed};
 use crate::log::record::{Kind, Origin, Record, decode_chunks};
 use crate::log::scan::Scan;
 use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, Damage, HEADER_BYTES, SegmentHeader};
-use crate::log::{Position, Segment, State};
+use crate::log::{Position, Segment, State, UNFILLED_END};
 use crate::manifest::{Manifest, damage_error};
 use crate::planted::{self, Bug};
 use crate::publish::Publication;
@@ -104,13 +104,14 @@ impl<D: Device> Engine<D> {
         let numbers = self.segments.list()?;
         let listed: BTreeMap<u32, _> = manifest.segments.iter().map(|segment| (segment.number, segment)).collect();
         let mut headers = BTreeMap::new();
+        let mut unfilled = Vec::new();
         for number in numbers {
             let (segment, length) = self.segments.open_existing(number)?;
             let whole = length == self.segments.segment_bytes;
             if whole && (listed.contains_key(&number) || !self.is_unfilled(segment)?) {
                 headers.insert(number, self.check_segment_header(segment)?);
             } else if !listed.contains_key(&number) {
-                self.segments.set_absent(segment);
+                unfilled.push(segment);
             } else {
                 let what = format!("the file has {length} bytes instead of {}", self.segments.segment_bytes);
                 let what = format!("{what}; restore the file, or the store from a backup");
@@ -131,6 +132,15 @@ impl<D: Device> Engine<D> {
         }
         let chunks_in_lmdb = self.chunks_in_lmdb(manifest, rebuild)?;
         let referred = self.referred_by_lmdb(&headers, &chunks_in_lmdb)?;
+        for segment in unfilled {
+            if referred.contains(&segment.number) {
+                // As below. Only an index from before these entries were taken out still refers to it.
+                segment.begin(&self.segments.store, 0, State::Sealed, UNFILLED_END);
+                self.retire(segment);
+            } else {
+                self.segments.set_absent(segment);
+            }
+        }
         for (number, header) in &headers {
             let segment = self.segments.get(*number);
             if let Some(entry) = listed.get(number) {

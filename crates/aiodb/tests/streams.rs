@@ -325,5 +325,6 @@ fn memory_does_not_grow_with_the_value() {
         line.parse().expect("it says a number")
     };
     let (little, much) = (peak_kib(8 << 20), peak_kib(200 << 20));
-    assert!(much < little + (16 << 10), "{little} KiB at most for 8 MiB, but {much} KiB for 200 MiB");
+    // What waits for the disk grows where it is slow, by the pieces under way; a value that is held whole adds 192 MiB.
+    assert!(much < little + (64 << 10), "{little} KiB at most for 8 MiB, but {much} KiB for 200 MiB");
 }

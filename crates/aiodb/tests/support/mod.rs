@@ -277,7 +277,7 @@ pub fn say(line: &str) {
 
 /// Waits until something that happens in the background has happened.
 pub fn eventually(what: &str, happened: impl Fn() -> bool) {
-    let patience = std::time::Duration::from_secs(30);
+    let patience = std::time::Duration::from_secs(120);
     let began = std::time::Instant::now();
     while !happened() {
         assert!(began.elapsed() < patience, "{what}, but not within {patience:?}");

@@ -200,6 +200,10 @@ campaign: release $(VENV)/ready $(if $(filter ycsb,$(NAME)),ycsb) ## Run a decla
 	scripts/install-packages.sh fio $(if $(filter ycsb,$(NAME)),$(if $(QUICK),,redis-server))
 	$(HARNESS) run $(NAME) $(if $(QUICK),--quick) $(if $(RETRY),--retry) --aiodb $(AIODB)
 
+.PHONY: publish
+publish: $(VENV)/ready ## Put what a campaign measured into results/, small enough to be committed (NAME= QUICK=1)
+	$(HARNESS) publish $(NAME) $(if $(QUICK),--quick)
+
 .PHONY: bench-compare
 bench-compare: compiler ## Measure data larger than memory beside LMDB, RocksDB, redb and fjall (hours; QUICK=1: 15 minutes)
 	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config

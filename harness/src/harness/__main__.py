@@ -1,4 +1,4 @@
-"""The command: `harness run`, `check`, `report`, `list`."""
+"""The command: `harness run`, `check`, `report`, `publish`, `list`."""
 
 import shlex
 import sys
@@ -16,7 +16,8 @@ from harness.plan import Campaign, Variant, runs
 from harness.progress import Progress, duration
 from harness.report.index import write_index
 from harness.report.page import verdict_of, write_report
-from harness.results import read_results
+from harness.report.publication import publish
+from harness.results import Results, read_results
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -59,7 +60,7 @@ def run(
     """Measure a campaign, or what is missing of it, and draw its report."""
     campaign = _campaign(name)
     variant = _variant(campaign, quick)
-    setting = Setting(CHECKOUT, results.resolve(), aiodb.resolve(), shlex.join(["harness", *sys.argv[1:]]))
+    setting = Setting(CHECKOUT, results.resolve(), aiodb.absolute(), shlex.join(["harness", *sys.argv[1:]]))
     progress = Progress(Console(stderr=True))
     try:
         execute(campaign, variant, setting, progress, retry)
@@ -86,6 +87,19 @@ def report(name: Name, quick: Quick = False, results: ResultsFolder = DEFAULT_RE
     _report(campaign, _variant(campaign, quick), results.resolve())
 
 
+@app.command("publish")
+def publish_results(
+    name: Name,
+    quick: Quick = False,
+    results: ResultsFolder = DEFAULT_RESULTS,
+    target: Annotated[Path, typer.Option("--target", help="Where published results lie.")] = CHECKOUT / "results",
+) -> None:
+    """Put a campaign's report, figures and values into the folder of published results."""
+    campaign = _campaign(name)
+    found = _found(campaign, _variant(campaign, quick), results.resolve())
+    print(f"Published: {publish(found, target.resolve(), CHECKOUT)}")
+
+
 @app.command("list")
 def list_campaigns() -> None:
     """List the campaigns."""
@@ -93,9 +107,13 @@ def list_campaigns() -> None:
         print(f"{path.stem:16} {planfile.read(path).title}")
 
 
+def _found(campaign: Campaign, variant: Variant, results: Path) -> Results:
+    return read_results(results / campaign.name / variant.name, campaign, variant, runs(campaign, variant))
+
+
 def _report(campaign: Campaign, variant: Variant, results: Path) -> None:
-    found = read_results(results / campaign.name / variant.name, campaign, variant, runs(campaign, variant))
-    path = write_report(found)
+    found = _found(campaign, variant, results)
+    path = write_report(found, CHECKOUT)
     write_index(results)
     print(f"{campaign.name} {variant.name}: {verdict_of(found)[0]}")
     print(f"The report: {path}")

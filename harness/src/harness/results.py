@@ -192,6 +192,11 @@ def read_origin(folder: Path) -> Origin | None:
         raise HarnessError(f"{path} is no campaign's file ({error!r}): move its folder away") from error
 
 
+def read_plan(folder: Path) -> dict[str, Any]:
+    """A `campaign.json` as it is."""
+    return _read(folder / "campaign.json")
+
+
 def read_results(folder: Path, campaign: Campaign, variant: Variant, planned: Sequence[Run]) -> Results:
     """What a folder holds of a plan."""
     origin = read_origin(folder)

@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 import matplotlib
@@ -39,6 +40,17 @@ NARROW = 4.6
 def draw(figure: Figure, salt: str) -> str:
     """A figure twice, wide and narrow, as HTML; `salt` keeps the ids of several drawings on a page apart."""
     return _both(lambda width: _figure(figure, width), salt)
+
+
+def draw_alone(figure: Figure, salt: str) -> str:
+    """A figure as an SVG file of its own, with the page's colours, light and dark, inside."""
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": salt}):
+        drawn = _svg(_figure(figure, WIDE))
+    sheet = resources.files("harness.report").joinpath("style.css").read_text(encoding="utf-8")
+    colours = sheet[: sheet.index("* {")].replace(":root", "svg")
+    style = f"<style>{colours}svg {{ background: var(--card); font-family: system-ui, sans-serif; }}</style>"
+    end = drawn.index(">") + 1
+    return drawn[: end - 1] + ' width="900">' + style + drawn[end:]
 
 
 def _both(drawing_of: Callable[[float], Drawing], salt: str) -> str:

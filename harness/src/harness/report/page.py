@@ -18,9 +18,16 @@ from harness.statistics import SUFFICIENT_FRACTION, Summary
 REPORT = "report.html"
 
 
-def write_report(results: Results) -> Path:
+def write_report(results: Results, checkout: Path) -> Path:
     """Writes the report into the campaign's folder, beside the raw files that it links to."""
     path = results.folder / REPORT
+    write_whole(path, report_html(results, checkout, raw_beside=True))
+    return path
+
+
+def report_html(results: Results, checkout: Path, raw_beside: bool) -> str:
+    """The report as HTML. Paths below the checkout are shown from there on, since whoever repeats a command does so in
+    a checkout of their own; raw files are linked where they lie beside the report."""
     body = [
         _head(results),
         _figures(results),
@@ -28,11 +35,15 @@ def write_report(results: Results) -> Path:
         _resources(results),
         _failures(results),
         _method(results),
-        _raw(results),
+        _raw(results, raw_beside),
     ]
     title = f"{results.campaign.title} ({results.variant.name})"
-    write_whole(path, page(title, "".join(body)))
-    return path
+    return below(checkout, page(title, "".join(body)))
+
+
+def below(checkout: Path, text: str) -> str:
+    """A text in which every path below the checkout begins there."""
+    return text.replace(f"{checkout}/", "")
 
 
 def page(title: str, body: str) -> str:
@@ -239,17 +250,20 @@ def _method(results: Results) -> str:
     return f"<section><h2>What was measured, and how</h2>{method}<dl>{listed}</dl>{dropped}</section>"
 
 
-def _raw(results: Results) -> str:
+def _raw(results: Results, beside: bool) -> str:
     parts = []
+    if not beside:
+        parts.append('<p class="soft">The raw files are not published: the command above makes them anew.</p>')
     for run in results.planned:
         if outcome := results.outcomes.get(run.id):
             files = sorted(path.name for path in (results.folder / "runs" / run.id).iterdir() if path.is_file())
             links = ", ".join(f'<a href="runs/{escape(run.id)}/{escape(name)}">{escape(name)}</a>' for name in files)
+            kept = f": {links}" if beside else ""
             commands = escape("\n".join(shlex.join(command) for command in outcome.commands))
             parts.append(
                 f"<details><summary>{escape(run.title)}</summary><p><small>{escape(outcome.began_utc)}, "
-                f"{outcome.seconds:.0f} s: {links}</small></p><pre>{commands}</pre></details>"
+                f"{outcome.seconds:.0f} s{kept}</small></p><pre>{commands}</pre></details>"
             )
         else:
             parts.append(f'<p class="warn">{escape(run.title)}: not measured yet</p>')
-    return f"<section><h2>Runs and raw files</h2>{''.join(parts)}</section>"
+    return f"<section><h2>Runs</h2>{''.join(parts)}</section>"

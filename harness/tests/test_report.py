@@ -17,7 +17,8 @@ from harness.plan import Campaign, runs
 from harness.report.charts import compact, draw
 from harness.report.figures import Figure, Look, Series
 from harness.report.index import write_index
-from harness.report.page import number, verdict_of, write_report
+from harness.report.numbers import number
+from harness.report.page import verdict_of, write_report
 from harness.report.publication import publish
 from harness.results import Failure, Outcome, Results, read_outcome, read_results, write_campaign, write_outcome
 

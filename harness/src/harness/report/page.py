@@ -10,6 +10,7 @@ from harness.experiments.base import Metric
 from harness.fields import levels_text
 from harness.files import write_whole
 from harness.report.charts import Timeline, draw, draw_timeline
+from harness.report.numbers import number
 from harness.results import Failure, Outcome, Point, Results
 from harness.sampling import read_host, read_processes
 from harness.saturation import Saturation, saturation
@@ -106,8 +107,8 @@ def is_sufficient(point: Point, metrics: Iterable[Metric]) -> bool:
 
 def _figures(results: Results) -> str:
     parts = []
-    for number, figure in enumerate(results.campaign.experiment.figures(results)):
-        drawn = draw(figure, f"figure-{number}")
+    for position, figure in enumerate(results.campaign.experiment.figures(results)):
+        drawn = draw(figure, f"figure-{position}")
         caption = f"<strong>{escape(figure.title)}</strong><span>{escape(figure.note)}</span>"
         parts.append(f"<figure><figcaption>{caption}</figcaption>{drawn}</figure>")
     note = (
@@ -145,14 +146,6 @@ def _summary(summary: Summary | None, metric: Metric) -> str:
     return f"{number(summary.median)}<small{look}>{spread}</small>"
 
 
-def number(value: float) -> str:
-    """A value with as many digits as a reader can use."""
-    size = abs(value)
-    if size >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if size >= 10 else f"{value:.3g}"
-
-
 def _point_verdict(point: Point, metrics: Sequence[Metric]) -> str:
     words = [escape(mark) for mark in point.marks()]
     if point.failures:
@@ -166,7 +159,7 @@ def _point_verdict(point: Point, metrics: Sequence[Metric]) -> str:
 
 def _resources(results: Results) -> str:
     stores = [results.latest(store) for store in results.variant.stores]
-    parts = [_resources_of(results, outcome, number) for number, (_, outcome) in enumerate(filter(None, stores))]
+    parts = [_resources_of(results, outcome, position) for position, (_, outcome) in enumerate(filter(None, stores))]
     if not parts:
         return ""
     note = "Of the last run of each store; every run has its own files below. Sampled once a second."
@@ -182,6 +175,7 @@ def _resources_of(results: Results, outcome: Outcome, position: int) -> str:
         host,
         processes,
         [(levels_text(row.levels), row.series) for row in outcome.rows if row.series],
+        [(levels_text(row.levels), row.latency_us) for row in outcome.rows if row.latency_us],
         [(began, ended, "") for began, ended in windows],
     )
     verdicts = [

@@ -194,10 +194,16 @@ bench: release ## Measure everything against the limits of the disk under build/
 # `make campaign NAME=queue-depth QUICK=1`; campaigns/ has them.
 NAME :=
 
+# What each is measured with, beside the command.
+YCSB_CAMPAIGNS := ycsb memory-full
+CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines load
+
+MEASURED_WITH = $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),ycsb) $(if $(filter $(CASSANDRA_CAMPAIGNS),$(NAME)),java)
+
 .PHONY: campaign
-campaign: release $(VENV)/ready $(if $(filter ycsb,$(NAME)),ycsb) ## Run a declared experiment and draw its report (NAME= QUICK=1 RETRY=1)
+campaign: release $(VENV)/ready $(MEASURED_WITH) ## Run a declared experiment and draw its report (NAME= QUICK=1 RETRY=1)
 	@test -n "$(NAME)" || { $(HARNESS) list; echo "make: which one? make campaign NAME=queue-depth QUICK=1" >&2; exit 1; }
-	scripts/install-packages.sh fio $(if $(filter ycsb,$(NAME)),$(if $(QUICK),,redis-server))
+	scripts/install-packages.sh fio $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),redis-server)
 	$(HARNESS) run $(NAME) $(if $(QUICK),--quick) $(if $(RETRY),--retry) --aiodb $(AIODB)
 
 .PHONY: publish

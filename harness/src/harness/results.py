@@ -4,6 +4,7 @@ and one `campaign.json` that says where all of it comes from."""
 import dataclasses
 import json
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,8 +67,10 @@ class Point:
         return statistics.median(ceilings) if ceilings else None
 
     def marks(self) -> list[str]:
-        """The marks of all repetitions, each once."""
-        return list(dict.fromkeys(mark for row in self.rows for mark in row.marks))
+        """The marks of all repetitions, each once, with how many have it where not all do."""
+        counts = Counter(mark for row in self.rows for mark in dict.fromkeys(row.marks))
+        total = len(self.rows)
+        return [mark if count == total else f"{mark} ({count} of {total})" for mark, count in counts.items()]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ the process that holds the data; one that it kills is drawn as dead where it die
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -107,14 +108,16 @@ class MemoryFull(Experiment):
         elif "killed by the kernel" not in finished.death and f"exit code {OUT_OF_HEAP}" not in finished.death:
             raise BadOutputError(finished.death)
         status = read_status(finished.log)
-        points = rates(status)
+        points = _points(status)
         if not points:
             raise BadOutputError(f"operations for less than {POINT_SECONDS} s")
         (point,) = finished.step.points
         marks = [_death(finished, status)] if finished.death else []
         window = (status[0].t_s, status[-1].t_s)
         values = _values(run, status, points)
-        return [Row(point, values, window, None, tuple(marks), tuple(points), tuple(mean_latencies(status)))]
+        seconds = {second for second, _ in points}
+        latency = tuple(of for of in mean_latencies(status) if of[0] in seconds)
+        return [Row(point, values, window, None, tuple(marks), tuple(points), latency)]
 
     def figures(self, results: Results) -> Sequence[Figure]:
         memory = results.variant.parameters["memory_mib"]
@@ -130,6 +133,13 @@ class MemoryFull(Experiment):
 
 def _memory_bytes(run: Run) -> int:
     return int(run.parameters["memory_mib"]) << 20
+
+
+def _points(status: Sequence[Status]) -> list[tuple[float, float]]:
+    """Operations per second in each point; what is left at the end is one only if it is half as long as the others."""
+    began = {round(after.t_s, 3): before.at for before, after in itertools.pairwise(status)}
+    ended = {round(of.t_s, 3): of.at for of in status}
+    return [of for of in rates(status) if ended[of[0]] - began[of[0]] >= POINT_SECONDS / 2]
 
 
 def _values(run: Run, status: Sequence[Status], points: Sequence[tuple[float, float]]) -> dict[str, float]:

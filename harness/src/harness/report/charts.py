@@ -2,6 +2,7 @@
 light and dark."""
 
 import io
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,11 @@ _STYLE: dict[Any, Any] = {
 FloatArray = NDArray[np.float64]
 # The axis of percentiles ends before 100, which it would never reach.
 MOST_PERCENT = 99.999
+
+# A process without a sample for longer than this was not there.
+GAP_SECONDS = 2.5
+# Less than this on the network is the harness asking whether servers answer.
+QUIET_BYTES_PER_S = 100_000
 
 # A line of more points than this is drawn without a mark for each.
 MANY_MARKS = 40
@@ -227,7 +233,9 @@ def draw_timeline(timeline: Timeline, salt: str) -> str:
 
 
 def _timeline(timeline: Timeline, width: float) -> Drawing:
-    panels = [_processor, _processes, _memory, _disk_operations, _disk_bytes, _network]
+    panels = [_processor, _processes, _memory, _disk_operations, _disk_bytes]
+    if any(of.loopback_bytes_per_s + of.network_bytes_per_s > QUIET_BYTES_PER_S for of in timeline.host):
+        panels.append(_network)
     if any(sample.heap_bytes for sample in timeline.processes):
         panels.insert(3, _heap)
     if timeline.latencies:
@@ -301,7 +309,20 @@ def _by_process(axes: Axes, timeline: Timeline, value: Callable[[ProcessSample],
     largest = sorted(lines, key=lambda name: -max(lines[name].values()))[: len(_OURS)]
     top = max((max(lines[name].values()) for name in largest), default=0.0)
     for rank, name in enumerate(sorted(name for name in largest if max(lines[name].values()) > top / 50)):
-        axes.plot(list(lines[name]), list(lines[name].values()), color=_OURS[rank], linewidth=1.4, label=name)
+        axes.plot(*_with_gaps(lines[name]), color=_OURS[rank], linewidth=1.4, label=name)
+
+
+def _with_gaps(line: dict[float, float]) -> tuple[list[float], list[float]]:
+    """A line that stops where a process was not there, rather than leading from its end to the next one's beginning."""
+    seconds: list[float] = []
+    values: list[float] = []
+    for second, value in line.items():
+        if seconds and second - seconds[-1] > GAP_SECONDS:
+            seconds.append(second)
+            values.append(math.nan)
+        seconds.append(second)
+        values.append(value)
+    return seconds, values
 
 
 def _disk_operations(axes: Axes, timeline: Timeline) -> None:

@@ -3,41 +3,25 @@
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
+from clusters import CELLS, campaign_of, results_of
 
-from harness.experiments.base import BadOutputError, Experiment, Finished, Place, Row, Step
+from harness.experiments.base import BadOutputError, Experiment, Finished, Place, Step
 from harness.experiments.cassandra import Cassandra
 from harness.experiments.engines import Engines
 from harness.experiments.levels import LEVELS, is_strong, replicas
 from harness.fields import Value
-from harness.host import Identity, Origin
-from harness.plan import Campaign, Run, Variant, runs
+from harness.plan import Run, runs
 from harness.report.charts import draw
 from harness.report.figures import Figure, HeatMap
-from harness.results import Outcome, Results
 
 PLACE = Place(Path("/scratch"), Path("/kept"), Path("/checkout"), Path("/aiodb"))
-CELLS: Mapping[str, tuple[Value, ...]] = {
-    "nodes": (3,), "replication": (3,), "engine": ("stock", "aiodb"), "workload": ("writeonly", "readonly"),
-    "level": ("ONE", "ALL"), "entry": ("token",), "threads": (8, 32),
-}  # fmt: skip
 
 
 def run_of(experiment: Experiment, axes: Mapping[str, tuple[Value, ...]], store: str, **parameters: Value) -> Run:
     (run,) = runs(*campaign_of(experiment, axes, store, **parameters))
     return run
-
-
-def campaign_of(
-    experiment: Experiment, axes: Mapping[str, tuple[Value, ...]], store: str, **parameters: Value
-) -> tuple[Campaign, Variant]:
-    defaults = {name: of.default for name, of in experiment.parameters.items() if of.default is not None}
-    given = MappingProxyType({**defaults, **parameters})
-    variant = Variant("quick", (store,), experiment.phases, 1, MappingProxyType(dict(axes)), given, ())
-    variants = MappingProxyType({"quick": variant})
-    return Campaign("cells", Path("cells.toml"), "Title", "So?", "nobody", experiment, variants), variant
 
 
 def cells(axes: Mapping[str, tuple[Value, ...]] = CELLS, **parameters: Value) -> Run:
@@ -100,23 +84,6 @@ def test_durable_cells_have_a_durable_log_on_either_side() -> None:
     assert "commitlog_sync: batch" in " ".join(service.command)
     (service,) = Cassandra().services(cells(), PLACE)
     assert "DURABILITY=interval" in service.command
-
-
-def results_of(experiment: Experiment, axes: Mapping[str, tuple[Value, ...]], store: str, **values: float) -> Results:
-    parameters: dict[str, Value] = {"records": 1000, "seconds": 20} if isinstance(experiment, Cassandra) else {}
-    campaign, variant = campaign_of(experiment, axes, store, **parameters)
-    planned = tuple(runs(campaign, variant))
-    identity = Identity("a processor", 2, 2**34, "Linux", "vda", "ext4", {})
-    origin = Origin(identity, "0123456789ab", "2026-01-31T12:00:00Z", "harness run", {})
-    outcomes = {}
-    for run in planned:
-        curve = {"read": ((50.0, 5.0), (99.0, 50.0))}
-        rows = tuple(
-            Row(point, {name: value + number for name, value in values.items()}, (0.0, 9.0), percentiles_us=curve)
-            for number, point in enumerate(run.points())
-        )
-        outcomes[run.id] = Outcome(run.id, store, 1, origin.began_utc, 9.0, (), rows, ())
-    return Results(Path("/nowhere"), campaign, variant, origin, planned, outcomes)
 
 
 def test_figures_follow_the_axes_that_vary() -> None:

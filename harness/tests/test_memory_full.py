@@ -15,7 +15,7 @@ KILLED = "killed by the kernel for using up its 512 MiB of memory"
 
 
 def run_of(store: str, **parameters: Value) -> Run:
-    given = {
+    given: dict[str, Value] = {
         "memory_mib": 512,
         "heap_mib": 128,
         "seconds": 60,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from harness import published
 from harness.experiments.levels import is_strong
+from harness.fields import levels_text
 from harness.report.figures import (
     Cell,
     Figure,
@@ -72,7 +73,7 @@ def _figure(
     if axis in WORDS:
         named = [str(level) for level in levels]
         series = tuple(category_series(name, of, axis, named, metric) for name, of in groups.items())
-        return Figure(title, _note(latency), "", unit, series, y_log=latency, categories=tuple(named))
+        return Figure(title, _note(latency), "", unit, series, categories=tuple(named))
     lines = [point_series(name, of, axis, metric) for name, of in groups.items()]
     beside = str(results.variant.parameters["beside"])
     if axis == "threads" and not latency:
@@ -98,15 +99,12 @@ def _levels_of(varying: Sequence[str]) -> Callable[[Point], str]:
 
 
 def _fastest(points: Sequence[Point]) -> list[Point]:
-    """For each engine, the cell with the highest throughput: a curve for every cell would be a thicket."""
-    fastest: dict[str, tuple[float, Point]] = {}
-    for point in points:
-        if (summary := point.summary(RATE)) is None:
-            continue
-        engine = str(point.levels["engine"])
-        if engine not in fastest or summary.median > fastest[engine][0]:
-            fastest[engine] = (summary.median, point)
-    return [point for _, point in fastest.values()]
+    """All engines at the levels at which one of them was fastest: a curve for every cell would be a thicket."""
+    groups = grouped(
+        points, lambda point: levels_text({axis: of for axis, of in point.levels.items() if axis != "engine"})
+    )
+    rates = {name: [of.median for point in group if (of := point.summary(RATE))] for name, group in groups.items()}
+    return groups[max(groups, key=lambda name: max(rates[name], default=0.0))]
 
 
 def _heat_map(results: Results, workload: str, points: Sequence[Point], varying: Sequence[str]) -> HeatMap:

@@ -40,6 +40,8 @@ FloatArray = NDArray[np.float64]
 # The axis of percentiles ends before 100, which it would never reach.
 MOST_PERCENT = 99.999
 
+# Points of a run that a time series names.
+MOST_NAMES = 6
 # A process without a sample for longer than this was not there.
 GAP_SECONDS = 2.5
 # Less than this on the network is the harness asking whether servers answer.
@@ -203,14 +205,20 @@ def _series(axes: Axes, figure: Figure, series: Series, ours: Sequence[Series]) 
     if figure.categories:
         width = 0.8 / len(ours)
         shifted = [x + (rank - (len(ours) - 1) / 2) * width for x in xs]
-        axes.bar(shifted, ys, 0.92 * width, color=color, label=series.name)
-        axes.errorbar(shifted, ys, (lows, highs), fmt="none", ecolor=_INK, elinewidth=1, capsize=2)
+        if figure.y_log:
+            # A bar has no foot on such an axis.
+            axes.plot(shifted, ys, color=color, linestyle="none", marker=_MARKERS[rank % 6], label=series.name)
+        else:
+            axes.bar(shifted, ys, 0.92 * width, color=color, label=series.name)
+        if any(highs):
+            axes.errorbar(shifted, ys, (lows, highs), fmt="none", ecolor=_INK, elinewidth=1, capsize=2)
         return
     marker = _MARKERS[rank % 6] if len(xs) <= MANY_MARKS else ""
     axes.plot(xs, ys, color=color, linewidth=1.8, marker=marker, markersize=4.5, label=series.name)
     if series.died:
         axes.plot(xs[-1:], ys[-1:], color=color, linestyle="none", marker="X", markersize=12)
-    axes.errorbar(xs, ys, (lows, highs), fmt="none", ecolor=color, elinewidth=1, capsize=2.5)
+    if any(highs):
+        axes.errorbar(xs, ys, (lows, highs), fmt="none", ecolor=color, elinewidth=1, capsize=2.5)
 
 
 @dataclass(frozen=True)
@@ -263,8 +271,14 @@ def _timeline(timeline: Timeline, width: float) -> Drawing:
 
 def _throughput(axes: Axes, timeline: Timeline) -> None:
     for rank, (name, points) in enumerate(timeline.rates):
-        axes.plot(*zip(*points, strict=True), color=_OURS[rank % len(_OURS)], linewidth=1.4, label=name)
+        axes.plot(*zip(*points, strict=True), **_line_of(rank, name, len(timeline.rates)))
     axes.set_ylabel("operations/s")
+
+
+def _line_of(rank: int, name: str, count: int) -> dict[str, Any]:
+    """How a point's line looks. Where there are many, one comes after the other, and names would fill the panel."""
+    known = {"label": name} if count <= MOST_NAMES else {}
+    return {"color": _OURS[rank % len(_OURS)], "linewidth": 1.4, **known}
 
 
 def _processor(axes: Axes, timeline: Timeline) -> None:
@@ -278,7 +292,7 @@ def _processor(axes: Axes, timeline: Timeline) -> None:
 
 def _latency(axes: Axes, timeline: Timeline) -> None:
     for rank, (name, points) in enumerate(timeline.latencies):
-        axes.plot(*zip(*points, strict=True), color=_OURS[rank % len(_OURS)], linewidth=1.4, label=name)
+        axes.plot(*zip(*points, strict=True), **_line_of(rank, name, len(timeline.latencies)))
     axes.set_yscale("log")
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_ylabel("latency, µs")

@@ -118,6 +118,10 @@ def test_engines_read_what_they_have_written() -> None:
     assert tables["pass-1-overwrite-10000"] == tables["pass-1-read-10000"] == "table=pass_1_overwritten_10000"
     (overwrite,) = [step for step in steps if step.name == "pass-1-overwrite-1000"]
     assert {"operationcount=5000", "updateproportion=1", "fieldlength=512"} <= set(overwrite.command)
+    every = list(Engines().steps(run_of(Engines(), ENGINE_AXES, "rocksdb"), PLACE))
+    fill = every[every.index(overwrite) - 1]
+    assert (fill.name, fill.points, fill.command[1]) == ("pass-1-overwrite-1000-fill", (), "load")
+    assert next(word for word in fill.command if word.startswith("table=")) == tables["pass-1-overwrite-1000"]
 
 
 def test_each_engine_is_what_its_node_is_told() -> None:

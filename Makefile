@@ -177,7 +177,7 @@ check: compiler ## Check formatting, lints and documentation, then run all tests
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --all-targets -- --deny warnings
 	RUSTDOCFLAGS='--deny warnings' $(CARGO) doc --locked --no-deps
-	shellcheck scripts/*.sh bin/* .ci/run
+	shellcheck scripts/*.sh harness/*.sh bin/* .ci/run
 	$(MAKE) test
 
 .PHONY: bench
@@ -194,11 +194,21 @@ bench: release ## Measure everything against the limits of the disk under build/
 # `make campaign NAME=queue-depth QUICK=1`; campaigns/ has them.
 NAME :=
 
+# What each is measured with, beside the command.
+YCSB_CAMPAIGNS := ycsb memory-full
+CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines load
+
+MEASURED_WITH = $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),ycsb) $(if $(filter $(CASSANDRA_CAMPAIGNS),$(NAME)),java)
+
 .PHONY: campaign
-campaign: release $(VENV)/ready $(if $(filter ycsb,$(NAME)),ycsb) ## Run a declared experiment and draw its report (NAME= QUICK=1 RETRY=1)
+campaign: release $(VENV)/ready $(MEASURED_WITH) ## Run a declared experiment and draw its report (NAME= QUICK=1 RETRY=1)
 	@test -n "$(NAME)" || { $(HARNESS) list; echo "make: which one? make campaign NAME=queue-depth QUICK=1" >&2; exit 1; }
-	scripts/install-packages.sh fio $(if $(filter ycsb,$(NAME)),$(if $(QUICK),,redis-server))
+	scripts/install-packages.sh fio $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),redis-server)
 	$(HARNESS) run $(NAME) $(if $(QUICK),--quick) $(if $(RETRY),--retry) --aiodb $(AIODB)
+
+.PHONY: publish
+publish: $(VENV)/ready ## Put what a campaign measured into results/, small enough to be committed (NAME= QUICK=1)
+	$(HARNESS) publish $(NAME) $(if $(QUICK),--quick)
 
 .PHONY: bench-compare
 bench-compare: compiler ## Measure data larger than memory beside LMDB, RocksDB, redb and fjall (hours; QUICK=1: 15 minutes)

@@ -6,11 +6,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
+from rich.console import Console
+
+from harness.executor import Setting, execute
 from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
 from harness.fields import Field, Value
-from harness.plan import Campaign, Run, Variant
+from harness.plan import Campaign, Run, Variant, runs
+from harness.progress import Progress
 from harness.report.figures import Figure, point_series
-from harness.results import Results
+from harness.results import Results, read_results
 
 PRINT_RATE = "echo reading >&2; echo 1000"
 
@@ -69,3 +73,11 @@ def campaign(experiment: Experiment, sizes: tuple[int, ...] = (1, 2), repetition
     return Campaign(
         "demo", Path("demo.toml"), "A <title>", "Is it so?", "nobody", experiment, MappingProxyType({"quick": variant})
     )
+
+
+def measure(of: Campaign, folder: Path, retry: bool = False) -> Results:
+    """Runs a campaign's quick variant to its end."""
+    variant = of.variants["quick"]
+    setting = Setting(Path(__file__).parents[2], folder, Path("/bin/sh"), "harness run demo")
+    execute(of, variant, setting, Progress(Console(quiet=True)), retry)
+    return read_results(folder / of.name / variant.name, of, variant, runs(of, variant))

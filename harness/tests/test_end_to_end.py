@@ -73,7 +73,9 @@ def test_mistakes_are_one_line_without_a_trace(tmp_path: Path) -> None:
     assert refused.stderr == f"harness: {path}:15: axis depth: 0 is too small: at least 1\n"
     unknown = harness("check", "nothing")
     assert unknown.returncode == 2
-    assert unknown.stderr.startswith("harness: there is no campaign 'nothing': choose from copy-size, cost")
+    assert unknown.stderr.startswith(
+        "harness: there is no campaign 'nothing': choose from clients-disk, clients-memory, consistency"
+    )
     path.write_text(SMALL)
     missing = harness("run", path, "--quick", "--results", tmp_path, "--aiodb", tmp_path / "none")
     assert missing.returncode == 2

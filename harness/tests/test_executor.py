@@ -12,24 +12,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from commands import PRINT_RATE, Commands, campaign
-from rich.console import Console
+from commands import PRINT_RATE, Commands, campaign, measure
 
 from harness.errors import HarnessError
-from harness.executor import Setting, execute
 from harness.experiments.base import Service
-from harness.plan import Campaign, runs
-from harness.progress import Progress
-from harness.results import Results, read_results
 from harness.sampling import read_host, read_processes
-
-
-def measure(of: Campaign, folder: Path, retry: bool = False) -> Results:
-    """Runs a campaign's quick variant to its end."""
-    variant = of.variants["quick"]
-    setting = Setting(Path(__file__).parents[2], folder, Path("/bin/sh"), "harness run demo")
-    execute(of, variant, setting, Progress(Console(quiet=True)), retry)
-    return read_results(folder / of.name / variant.name, of, variant, runs(of, variant))
 
 
 def test_a_campaign_measures_every_point_as_often_as_it_says(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """The report: what is in it, and that it stands alone."""
 
 import dataclasses
+import json
 import re
+import xml.etree.ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,8 +17,13 @@ from harness.plan import Campaign, runs
 from harness.report.charts import compact, draw
 from harness.report.figures import Figure, Look, Series
 from harness.report.index import write_index
-from harness.report.page import number, verdict_of, write_report
+from harness.report.numbers import number
+from harness.report.page import verdict_of, write_report
+from harness.report.publication import publish
 from harness.results import Failure, Outcome, Results, read_outcome, read_results, write_campaign, write_outcome
+
+# Where the commands of these results were run.
+CHECKOUT = Path("/some/checkout")
 
 HOST_CSV = (
     "t_s,cpu_user,cpu_system,cpu_iowait,cpu_steal,cpu_idle,memory_used_bytes,memory_available_bytes,disk_reads_per_s,"
@@ -80,7 +87,7 @@ def results_in(folder: Path, of: Campaign, rates: list[float], failure: Failure 
 
 def page_of(results: Results) -> _Page:
     page = _Page()
-    page.feed(write_report(results).read_text())
+    page.feed(write_report(results, CHECKOUT).read_text())
     assert not page.open
     return page
 
@@ -101,6 +108,30 @@ def test_a_report_says_what_was_measured_how_and_where(tmp_path: Path) -> None:
     for words in ("A <title>", "shell size=1", "100", "sufficient", "a processor", "0123456789ab", "harness run demo",
                   "sizes above two", "echo <1> & done", "durability", "cores idle for 40%"):  # fmt: skip
         assert words in page.text
+
+
+def test_published_results_stand_alone_and_name_no_place_of_this_machine(tmp_path: Path) -> None:
+    failure = Failure("size-1", f"no {CHECKOUT}/here", ("why",), ())
+    results = results_in(tmp_path / "raw", campaign(Commands()), [100.0, 101.0], failure)
+    folder = publish(results, tmp_path / "published", CHECKOUT)
+    page = _Page()
+    page.feed((folder / "report.html").read_text())
+    assert [reference for reference in page.references if not reference.startswith("#")] == ["../../index.html"]
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["points"][0]["values"]["rate_per_s"]["values"] == [100.0, 101.0]
+    assert summary["origin"]["identity"]["cpu"] == "a processor"
+    published = [path.read_text() for path in (tmp_path / "published").rglob("*.*") if path.is_file()]
+    assert len(published) == 4, "a report, a summary, a figure and the index"
+    assert not any(str(CHECKOUT) in text for text in published)
+    assert "no here" in published[0] + published[1] + published[2] + published[3]
+
+
+def test_a_figure_of_its_own_has_its_colours_with_it(tmp_path: Path) -> None:
+    results = results_in(tmp_path / "raw", campaign(Commands()), [100.0, 101.0])
+    text = (publish(results, tmp_path, CHECKOUT) / "figure-1.svg").read_text()
+    xml.etree.ElementTree.fromstring(text)
+    for name in set(re.findall(r"var\((--\w+)\)", text)):
+        assert f"{name}:" in text
 
 
 def test_wide_intervals_make_a_campaign_insufficient(tmp_path: Path) -> None:
@@ -129,7 +160,7 @@ def test_failures_are_shown_with_their_log(tmp_path: Path) -> None:
 
 
 def test_the_index_lists_each_report(tmp_path: Path) -> None:
-    write_report(results_in(tmp_path, campaign(Commands()), [100.0, 100.0]))
+    write_report(results_in(tmp_path, campaign(Commands()), [100.0, 100.0]), CHECKOUT)
     text = write_index(tmp_path).read_text()
     assert 'href="demo/quick/report.html"' in text
 

@@ -14,7 +14,7 @@ from harness.fields import Value
 from harness.flatness import steady
 from harness.plan import Run
 from harness.stores.registry import STORES
-from harness.ycsb_output import Status, percentiles_us, rates, read_report, read_status
+from harness.ycsb_output import Status, latencies, rates, read_report, read_status
 
 DATA = Path(__file__).parent / "data"
 PLACE = Place(Path("/scratch"), Path("/kept"), Path("/checkout"), Path("/aiodb"))
@@ -62,12 +62,15 @@ def test_failures_and_missing_records_are_told_apart() -> None:
 
 def test_a_real_histogram_says_what_the_report_says() -> None:
     path = DATA / "ycsb-READ.hdr"
-    assert percentiles_us(path, 0, (99.0, 100.0)) == [448.0, 1196031.0]
+    whole = latencies(path, 0, (99.0, 100.0))
+    assert whole is not None
+    assert whole.percentiles_us == ((99.0, 448.0), (100.0, 1196031.0))
+    assert whole.mean_us == pytest.approx(1625.65, rel=0.01)
     # The run began at 1795339510; its slowest seconds were the first.
-    later = percentiles_us(path, 1795339530, (99.0,))
+    later = latencies(path, 1795339530, (99.0,))
     assert later is not None
-    assert later[0] < 448
-    assert percentiles_us(path, 1795340000, (99.0,)) is None
+    assert later.percentile_us(99.0) < 448
+    assert latencies(path, 1795340000, (99.0,)) is None
 
 
 def test_opening_and_closing_are_no_part_of_the_status() -> None:

@@ -1,4 +1,4 @@
-"""The command: `harness run`, `check`, `report`, `list`."""
+"""The command: `harness run`, `check`, `report`, `publish`, `estimate`, `list`."""
 
 import shlex
 import sys
@@ -11,12 +11,15 @@ from rich.markup import escape
 
 from harness import planfile
 from harness.errors import HarnessError
+from harness.estimate import Prices, Requirement, estimate, text
 from harness.executor import Setting, execute
+from harness.experiments.levels import LEVELS
 from harness.plan import Campaign, Variant, runs
 from harness.progress import Progress, duration
 from harness.report.index import write_index
 from harness.report.page import verdict_of, write_report
-from harness.results import read_results
+from harness.report.publication import publish
+from harness.results import Results, read_results
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -59,7 +62,7 @@ def run(
     """Measure a campaign, or what is missing of it, and draw its report."""
     campaign = _campaign(name)
     variant = _variant(campaign, quick)
-    setting = Setting(CHECKOUT, results.resolve(), aiodb.resolve(), shlex.join(["harness", *sys.argv[1:]]))
+    setting = Setting(CHECKOUT, results.resolve(), aiodb.absolute(), shlex.join(["harness", *sys.argv[1:]]))
     progress = Progress(Console(stderr=True))
     try:
         execute(campaign, variant, setting, progress, retry)
@@ -86,6 +89,52 @@ def report(name: Name, quick: Quick = False, results: ResultsFolder = DEFAULT_RE
     _report(campaign, _variant(campaign, quick), results.resolve())
 
 
+@app.command("publish")
+def publish_results(
+    name: Name,
+    quick: Quick = False,
+    results: ResultsFolder = DEFAULT_RESULTS,
+    target: Annotated[Path, typer.Option("--target", help="Where published results lie.")] = CHECKOUT / "results",
+) -> None:
+    """Put a campaign's report, figures and values into the folder of published results."""
+    campaign = _campaign(name)
+    found = _found(campaign, _variant(campaign, quick), results.resolve())
+    print(f"Published: {publish(found, target.resolve(), CHECKOUT)}")
+
+
+@app.command("estimate")
+def estimate_nodes(
+    name: Name,
+    quick: Quick = False,
+    results: ResultsFolder = DEFAULT_RESULTS,
+    engine: Annotated[str, typer.Option(help="The engine, as the campaign names it.")] = "aiodb",
+    reads_per_s: Annotated[float, typer.Option(min=0, help="Reads per second.")] = 0.0,
+    inserts_per_s: Annotated[float, typer.Option(min=0, help="Inserts per second.")] = 0.0,
+    p99_ms: Annotated[float, typer.Option(min=0.001, help="99th percentile of either, at most.")] = 100.0,
+    gigabytes: Annotated[float, typer.Option(min=0, help="Data now, each record once.")] = 0.0,
+    growth_gigabytes_per_day: Annotated[float, typer.Option(min=0)] = 0.0,
+    days: Annotated[float, typer.Option(min=0, help="How long the data grow.")] = 365.0,
+    replication: Annotated[int, typer.Option(min=1, max=20)] = 3,
+    level: Annotated[str, typer.Option(help="Consistency level of reads and writes.")] = "QUORUM",
+    headroom: Annotated[float, typer.Option(min=0, max=0.95, help="The part of each node that stays unused.")] = 0.3,
+    node_usd: Annotated[float, typer.Option(min=0, help="A node without memory for data and SSD.")] = 3000.0,
+    dram_usd_per_gb: Annotated[float, typer.Option(min=0)] = 4.0,
+    ssd_usd_per_gb: Annotated[float, typer.Option(min=0)] = 0.10,
+    node_dram_gb: Annotated[float, typer.Option(min=1, help="Memory for data that a node takes.")] = 256.0,
+    node_ssd_gb: Annotated[float, typer.Option(min=1, help="SSD that a node takes.")] = 8000.0,
+) -> None:
+    """Say how many nodes a requirement takes, by what a campaign has measured, and how far off that may be."""
+    if level not in LEVELS:
+        raise HarnessError(f"level {level!r} is unknown: choose from {', '.join(LEVELS)}")
+    campaign = _campaign(name)
+    found = _found(campaign, _variant(campaign, quick), results.resolve())
+    asked = Requirement(
+        reads_per_s, inserts_per_s, p99_ms, gigabytes, growth_gigabytes_per_day, days, replication, level, headroom
+    )
+    prices = Prices(node_usd, dram_usd_per_gb, ssd_usd_per_gb, node_dram_gb, node_ssd_gb)
+    print(text(estimate(found, engine, asked, prices), asked))
+
+
 @app.command("list")
 def list_campaigns() -> None:
     """List the campaigns."""
@@ -93,9 +142,13 @@ def list_campaigns() -> None:
         print(f"{path.stem:16} {planfile.read(path).title}")
 
 
+def _found(campaign: Campaign, variant: Variant, results: Path) -> Results:
+    return read_results(results / campaign.name / variant.name, campaign, variant, runs(campaign, variant))
+
+
 def _report(campaign: Campaign, variant: Variant, results: Path) -> None:
-    found = read_results(results / campaign.name / variant.name, campaign, variant, runs(campaign, variant))
-    path = write_report(found)
+    found = _found(campaign, variant, results)
+    path = write_report(found, CHECKOUT)
     write_index(results)
     print(f"{campaign.name} {variant.name}: {verdict_of(found)[0]}")
     print(f"The report: {path}")

@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.disturbance import with_disturbance
 from harness.experiments.base import BadOutputError, Experiment, Finished, Place, Row, Service, Step
-from harness.fields import levels_text
+from harness.fields import Value, levels_text
 from harness.files import last_lines
 from harness.host import utc_now
+from harness.limits import MemoryLimit
 from harness.plan import Run
 from harness.processes import Command, descendants, read_log, stop_all, undisturbed
 from harness.results import Failure, Outcome, write_outcome
-from harness.sampling import Sampler, disk_of
+from harness.sampling import Sampler, disk_of, read_host
 
 # Lines of a log that a failed point shows.
 TAIL_LINES = 20
@@ -65,7 +67,7 @@ class Execution:
                 began_utc,
                 round(time.monotonic() - began, 3),
                 tuple(self._commands),
-                tuple(self._rows),
+                tuple(with_disturbance(self._rows, read_host(self.place.kept / "host.csv"))),
                 tuple(self._failures),
             )
             write_outcome(self.place.kept, outcome)
@@ -84,21 +86,24 @@ class Execution:
         except _StepFailedError as error:
             self._fail("servers", error, list(self.run.points()))
             return
-        steps = self.experiment.steps(self.run, self.place)
-        for position, step in enumerate(steps):
+        for step in self.experiment.steps(self.run, self.place):
             try:
-                finished = self._finish(step, began)
-                self._take(finished)
+                self._take(self._finish(step, began))
             except _StepFailedError as error:
                 preparation = error.fatal or not step.points
-                lost = [point for later in steps[position:] for point in later.points] if preparation else step.points
-                self._fail(step.name, error, lost)
+                self._fail(step.name, error, self._open_points() if preparation else step.points)
                 if preparation:
                     return
 
+    def _open_points(self) -> list[Mapping[str, Value]]:
+        """The points of the run that have neither a row nor a failure yet."""
+        done = [dict(row.levels) for row in self._rows]
+        done += [dict(point) for failure in self._failures for point in failure.points]
+        return [point for point in self.run.points() if point not in done]
+
     def _start(self, service: Service, began: float) -> None:
         log = self.place.kept / f"{service.name}.log"
-        command = self._launch(service.name, service.command, log, began)
+        command = self._launch(service.name, service.command, log, began, service.memory_bytes)
         self._services.append((service, command))
         until = time.monotonic() + service.seconds_to_start
         while not service.ready():
@@ -109,23 +114,31 @@ class Execution:
 
     def _finish(self, step: Step, began: float) -> Finished:
         log = self.place.kept / f"{step.name}.log"
-        command = self._launch(step.name, step.command, log, began)
+        command = self._launch(step.name, step.command, log, began, step.memory_bytes)
+        death = None
         try:
             code = command.wait(step.seconds_at_most, self._check_services)
+            if code is None:
+                raise _StepFailedError(f"did not end within {step.seconds_at_most:g} s, and was stopped", log)
+            if code != 0:
+                raise _StepFailedError(_ending(code, command), log)
+        except _StepFailedError as error:
+            if not step.may_die:
+                raise
+            death = str(error)
         finally:
             command.stop()
-        if code is None:
-            raise _StepFailedError(f"did not end within {step.seconds_at_most:g} s, and was stopped", log)
-        if code != 0:
-            raise _StepFailedError(_ending(code), log)
         output = (self.place.kept / f"{step.name}.out").read_text(encoding="utf-8", errors="replace")
-        return Finished(step, output, read_log(log), command.began_s, time.monotonic() - began)
+        return Finished(step, output, read_log(log), command.began_s, time.monotonic() - began, death)
 
-    def _launch(self, name: str, command: tuple[str, ...], log: Path, began: float) -> Command:
+    def _launch(
+        self, name: str, command: tuple[str, ...], log: Path, began: float, memory_bytes: int | None
+    ) -> Command:
         self._commands.append(command)
         try:
             output = self.place.kept / f"{name}.out"
-            return Command(command, output, log, began, self.place.checkout, self.environment)
+            limit = MemoryLimit(memory_bytes) if memory_bytes is not None else None
+            return Command(command, output, log, began, self.place.checkout, self.environment, limit)
         except OSError as error:
             raise _StepFailedError(f"{command[0]} cannot be started: {error.strerror}", log) from error
 
@@ -151,12 +164,14 @@ class Execution:
         for service, command in self._services:
             if (code := command.code()) is not None:
                 log = self.place.kept / f"{service.name}.log"
-                raise _StepFailedError(f"{service.name} died: {_ending(code)}", log, fatal=True)
+                raise _StepFailedError(f"{service.name} died: {_ending(code, command)}", log, fatal=True)
 
     def _stop_services(self) -> None:
         for _, command in reversed(self._services):
             command.stop()
 
 
-def _ending(code: int) -> str:
+def _ending(code: int, command: Command) -> str:
+    if command.ran_out_of_memory():
+        return f"killed by the kernel for using up its {command.memory_bytes / 2**20:.0f} MiB of memory"
     return f"ended with exit code {code}" if code >= 0 else f"killed by signal {-code}"

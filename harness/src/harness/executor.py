@@ -72,7 +72,10 @@ def _place(folder: Path, run: Run, setting: Setting) -> Place:
 
 
 def _programs(campaign: Campaign, planned: Sequence[Run], setting: Setting) -> list[Path]:
-    """The programs that the campaign calls; each must be there before anything is started."""
+    """The programs that the campaign calls; each must be there, and the machine able, before anything is started."""
+    for run in planned:
+        if reason := campaign.experiment.obstacle(run):
+            raise HarnessError(f"{campaign.name} cannot be measured here: {reason}")
     places = [_place(setting.results, run, setting) for run in planned]
     needed = [campaign.experiment.programs(run, place) for run, place in zip(planned, places, strict=True)]
     programs = sorted({program for of in needed for program in of})

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import psutil
 
+from harness.limits import leftover_groups, remove_group
+
 # Holds the folder of all campaigns' results, in the environment of every process that the harness starts.
 MARK = "AIODB_CAMPAIGNS"
 
@@ -27,6 +29,9 @@ def sweep(results: Path) -> list[str]:
             swept.append(f"process {process.pid} ({process.name()})")
             process.kill()
     psutil.wait_procs(marked, timeout=10)
+    for group in leftover_groups():
+        remove_group(group)
+        swept.append(f"control group {group}")
     for kind in (SCRATCH, PARTIAL):
         for folder in sorted(results.glob(f"*/*/{kind}/*")):
             shutil.rmtree(folder)

@@ -14,6 +14,8 @@ from typing import IO
 
 import psutil
 
+from harness.limits import MemoryLimit
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -53,7 +55,9 @@ class Command:
         began: float,
         folder: Path,
         environment: Mapping[str, str],
+        limit: MemoryLimit | None = None,
     ) -> None:
+        self._limit = limit
         self.began_s = time.monotonic() - began
         with output.open("wb") as stdout:
             self._process = subprocess.Popen(
@@ -64,13 +68,28 @@ class Command:
                 stdout=stdout,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=self._begin,
             )
         assert self._process.stderr is not None
         self._reader = threading.Thread(
             target=_copy_lines, args=(self._process.stderr, log, began), name="log", daemon=True
         )
         self._reader.start()
+
+    def _begin(self) -> None:
+        """In the new process, before it is the command: what a child starts is limited with it."""
+        _die_with_parent()
+        if self._limit is not None:
+            self._limit.enter()
+
+    @property
+    def memory_bytes(self) -> int:
+        """Its limit of memory; 0 without one."""
+        return self._limit.memory_bytes if self._limit else 0
+
+    def ran_out_of_memory(self) -> bool:
+        """Whether the kernel has killed one of its processes for reaching the limit."""
+        return self._limit is not None and self._limit.kills() > 0
 
     @property
     def pid(self) -> int:
@@ -100,6 +119,8 @@ class Command:
         _signal_group(self.pid, signal.SIGKILL)
         self._process.wait()
         self._reader.join(timeout=STOP_SECONDS)
+        if self._limit is not None:
+            self._limit.remove()
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:

@@ -4,6 +4,7 @@ and one `campaign.json` that says where all of it comes from."""
 import dataclasses
 import json
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,8 +67,10 @@ class Point:
         return statistics.median(ceilings) if ceilings else None
 
     def marks(self) -> list[str]:
-        """The marks of all repetitions, each once."""
-        return list(dict.fromkeys(mark for row in self.rows for mark in row.marks))
+        """The marks of all repetitions, each once, with how many have it where not all do."""
+        counts = Counter(mark for row in self.rows for mark in dict.fromkeys(row.marks))
+        total = len(self.rows)
+        return [mark if count == total else f"{mark} ({count} of {total})" for mark, count in counts.items()]
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,12 @@ def _row(values: Mapping[str, Any]) -> Row:
         ceiling_per_s=values["ceiling_per_s"],
         marks=tuple(values["marks"]),
         series=tuple((second, rate) for second, rate in values["series"]),
+        # Not in results of earlier harnesses.
+        latency_us=tuple((second, latency) for second, latency in values.get("latency_us", ())),
+        percentiles_us={
+            kind: tuple((percent, latency) for percent, latency in curve)
+            for kind, curve in values.get("percentiles_us", {}).items()
+        },
     )
 
 
@@ -190,6 +199,11 @@ def read_origin(folder: Path) -> Origin | None:
         return Origin(**{**origin, "identity": Identity(**origin["identity"])})
     except (KeyError, TypeError) as error:
         raise HarnessError(f"{path} is no campaign's file ({error!r}): move its folder away") from error
+
+
+def read_plan(folder: Path) -> dict[str, Any]:
+    """A `campaign.json` as it is."""
+    return _read(folder / "campaign.json")
 
 
 def read_results(folder: Path, campaign: Campaign, variant: Variant, planned: Sequence[Run]) -> Results:

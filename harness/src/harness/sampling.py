@@ -5,13 +5,19 @@ import csv
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import psutil
 
+from harness.heap import heap_bytes
+
 PERIOD_SECONDS = 1.0
+# By these words of its command line a virtual machine is known.
+NODE_PROPERTY = "-Daiodb.node="
+CLIENT_JAR = "aiodb-ycsb-0.1.0.jar"
 _SECTOR_BYTES = 512
 
 
@@ -38,6 +44,8 @@ class HostSample:
     disk_queue: float
     network_bytes_per_s: float
     loopback_bytes_per_s: float
+    # Cores that computed for processes of others: neither the harness nor anything that it started.
+    cpu_others_cores: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -53,15 +61,35 @@ class ProcessSample:
     threads: int
     read_bytes_per_s: float
     written_bytes_per_s: float
+    # Of a Java virtual machine, otherwise 0.
+    heap_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class _Usage:
+    """What one process has used since it began, and holds now."""
+
+    name: str
+    cpu_s: float
+    resident_bytes: int
+    threads: int
+    read_bytes: int
+    written_bytes: int
+    heap_bytes: int
+
+
+_NOTHING = _Usage("", 0.0, 0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
 class _Counters:
     at: float
     cpu: dict[str, float]
+    # Processor time of the harness and of all that it ever started.
+    own_cpu_s: float
     disk: list[int]
     network: dict[str, int]
-    processes: dict[tuple[int, float], tuple[str, float, int, int, int, int]]
+    processes: dict[tuple[int, float], _Usage]
 
 
 class Sampler:
@@ -114,25 +142,34 @@ class Sampler:
         cpu = psutil.cpu_times()._asdict()
         network = {name: of.bytes_sent + of.bytes_recv for name, of in psutil.net_io_counters(pernic=True).items()}
         processes = {}
+        own_cpu_s = _with_children(psutil.Process().cpu_times())
         for process in self._list_processes():
             with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied), process.oneshot():
                 times = process.cpu_times()
+                own_cpu_s += _with_children(times)
                 io = process.io_counters()
-                processes[process.pid, process.create_time()] = (
-                    process.name(),
+                processes[process.pid, process.create_time()] = _Usage(
+                    role(process.name(), process.cmdline()),
                     times.user + times.system,
                     process.memory_info().rss,
                     process.num_threads(),
                     io.read_bytes,
                     io.write_bytes,
+                    heap_bytes(process.pid),
                 )
-        return _Counters(at, cpu, _disk_counters(self._disk), network, processes)
+        return _Counters(at, cpu, own_cpu_s, _disk_counters(self._disk), network, processes)
+
+
+def _with_children(times: Any) -> float:
+    """Processor time of a process and of its children that have ended; those that run are counted for themselves."""
+    return float(times.user + times.system + times.children_user + times.children_system)
 
 
 def _host_sample(before: _Counters, now: _Counters, began: float) -> HostSample:
     seconds = now.at - before.at
     cpu = {name: now.cpu[name] - before.cpu[name] for name in now.cpu}
     # Time of guests is counted in `user` already.
+    used = sum(cpu[name] for name in ("user", "nice", "system", "irq", "softirq"))
     total = sum(of for name, of in cpu.items() if name not in ("guest", "guest_nice")) or 1.0
     disk = [(b - a) / seconds for a, b in zip(before.disk, now.disk, strict=True)]
     network = {name: (now.network[name] - before.network.get(name, 0)) / seconds for name in now.network}
@@ -155,28 +192,40 @@ def _host_sample(before: _Counters, now: _Counters, began: float) -> HostSample:
         disk_queue=disk[10] / 1000,
         network_bytes_per_s=sum(of for name, of in network.items() if name != "lo"),
         loopback_bytes_per_s=network.get("lo", 0.0),
+        cpu_others_cores=max(0.0, (used - (now.own_cpu_s - before.own_cpu_s)) / seconds),
     )
 
 
 def _process_samples(before: _Counters, now: _Counters, began: float) -> list[ProcessSample]:
     seconds = now.at - before.at
     samples = []
-    for identity, (name, cpu_s, resident, threads, read, written) in now.processes.items():
+    for identity, usage in now.processes.items():
         # A process that began within the period began with nothing.
-        _, cpu_s_before, _, _, read_before, written_before = before.processes.get(identity, ("", 0.0, 0, 0, 0, 0))
+        earlier = before.processes.get(identity, _NOTHING)
         samples.append(
             ProcessSample(
                 t_s=round(now.at - began, 3),
                 pid=identity[0],
-                name=name,
-                cpu_cores=(cpu_s - cpu_s_before) / seconds,
-                resident_bytes=resident,
-                threads=threads,
-                read_bytes_per_s=(read - read_before) / seconds,
-                written_bytes_per_s=(written - written_before) / seconds,
+                name=usage.name,
+                cpu_cores=(usage.cpu_s - earlier.cpu_s) / seconds,
+                resident_bytes=usage.resident_bytes,
+                threads=usage.threads,
+                read_bytes_per_s=(usage.read_bytes - earlier.read_bytes) / seconds,
+                written_bytes_per_s=(usage.written_bytes - earlier.written_bytes) / seconds,
+                heap_bytes=usage.heap_bytes,
             )
         )
     return samples
+
+
+def role(name: str, command: Sequence[str]) -> str:
+    """What a process is to a reader: `java` says nothing, which node it is does."""
+    for word in command:
+        if word.startswith(NODE_PROPERTY):
+            return f"node {word.rpartition('node')[2]}"
+        if word.endswith(CLIENT_JAR):
+            return "YCSB"
+    return name
 
 
 def _disk_counters(disk: str | None) -> list[int]:
@@ -216,6 +265,8 @@ def read_processes(path: Path) -> list[ProcessSample]:
                 threads=int(row["threads"]),
                 read_bytes_per_s=float(row["read_bytes_per_s"]),
                 written_bytes_per_s=float(row["written_bytes_per_s"]),
+                # Not in samples of earlier harnesses.
+                heap_bytes=int(row.get("heap_bytes", 0)),
             )
             for row in csv.DictReader(file)
         ]

@@ -13,6 +13,9 @@ from hdrh.log import HistogramLogReader
 # `2026-01-31 12:00:10:250 10 sec: 12345 operations; 1234.5 current ops/sec; est completion in 2 minutes [READ: ...]`
 _STATUS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d):(\d{3}) \d+ sec: (\d+) operations;")
 
+# What a status line says of each kind of operation since the one before.
+_KIND = re.compile(r"\[([A-Z-]+): Count=(\d+), Max=[\d.]+, Min=[\d.]+, Avg=([\d.]+)")
+
 # Printed when the time given is over. Threads end the operations that they have begun.
 _STOP = "Stop requested for workload"
 
@@ -29,6 +32,21 @@ class Status:
     # Seconds since the run began, when the line arrived.
     t_s: float
     operations: int
+    # The mean latency since the status line before; None where no operation ended.
+    latency_us: float | None = None
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """What the histograms of one kind of operation come to."""
+
+    mean_us: float
+    # Percentile and latency.
+    percentiles_us: tuple[tuple[float, float], ...]
+
+    def percentile_us(self, percent: float) -> float:
+        """One of the percentiles that were asked for."""
+        return dict(self.percentiles_us)[percent]
 
 
 @dataclass(frozen=True)
@@ -79,9 +97,15 @@ def read_status(log: Iterable[tuple[float, str]]) -> list[Status]:
             if ending and found and operations == found[-1].operations:
                 continue
             second = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S").astimezone().timestamp()
-            found.append(Status(second + int(match[2]) / 1000, t_s, operations))
+            found.append(Status(second + int(match[2]) / 1000, t_s, operations, _latency_us(line)))
     idle = sum(1 for status in found if status.operations == 0)
     return found[max(0, idle - 1) :]
+
+
+def _latency_us(line: str) -> float | None:
+    kinds = [(int(count), float(mean)) for kind, count, mean in _KIND.findall(line) if not kind.startswith("Intended-")]
+    total = sum(count for count, _ in kinds)
+    return sum(count * mean for count, mean in kinds) / total if total else None
 
 
 def rates(status: Sequence[Status]) -> list[tuple[float, float]]:
@@ -97,8 +121,13 @@ def rates(status: Sequence[Status]) -> list[tuple[float, float]]:
     return points
 
 
-def percentiles_us(path: Path, from_s: float, percents: Sequence[float]) -> list[float] | None:
-    """Percentiles over the intervals of a histogram file that begin at or after a second; None where it has none."""
+def mean_latencies(status: Sequence[Status]) -> list[tuple[float, float]]:
+    """The mean latency in µs by the second of the run at which it was printed."""
+    return [(round(of.t_s, 3), of.latency_us) for of in status[1:] if of.latency_us is not None]
+
+
+def latencies(path: Path, from_s: float, percents: Sequence[float]) -> Latencies | None:
+    """What a histogram file says of the intervals that begin at or after a second; None where it has none."""
     total = HdrHistogram(_LEAST_US, _MOST_US, _DIGITS)
     reader = HistogramLogReader(str(path), total)
     try:
@@ -109,4 +138,5 @@ def percentiles_us(path: Path, from_s: float, percents: Sequence[float]) -> list
         reader.close()
     if total.get_total_count() == 0:
         return None
-    return [float(total.get_value_at_percentile(percent)) for percent in percents]
+    found = tuple((percent, float(total.get_value_at_percentile(percent))) for percent in percents)
+    return Latencies(float(total.get_mean_value()), found)

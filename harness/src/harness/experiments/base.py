@@ -4,7 +4,7 @@ values come out. Nothing here starts a process."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -13,7 +13,7 @@ from harness.fields import Field, Value
 
 if TYPE_CHECKING:
     from harness.plan import Run
-    from harness.report.figures import Figure
+    from harness.report.figures import Figure, HeatMap
     from harness.results import Results
 
 
@@ -40,6 +40,10 @@ class Step:
     seconds_at_most: float
     # The points that it measures; empty for preparation, without which nothing after it can be measured.
     points: tuple[Mapping[str, Value], ...] = ()
+    # The memory that its processes may use together, page cache included; None for all that there is.
+    memory_bytes: int | None = None
+    # Whether its end is a result: a store that runs out of memory is asked for what it did until then.
+    may_die: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,13 @@ class Service:
     # Whether it answers; asked until it does.
     ready: Callable[[], bool]
     seconds_to_start: float
+    # As of a step.
+    memory_bytes: int | None = None
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A step that ended by itself and without an error."""
+    """A step that has ended: by itself and without an error, unless it may die."""
 
     step: Step
     # Its whole standard output.
@@ -65,6 +71,8 @@ class Finished:
     # The same clock.
     began_s: float
     ended_s: float
+    # Why it ended, where it did not end by itself and without an error.
+    death: str | None = None
 
 
 class BadOutputError(Exception):
@@ -86,6 +94,10 @@ class Row:
     marks: tuple[str, ...] = ()
     # Throughput over time within the window: seconds since the run began, operations/s.
     series: tuple[tuple[float, float], ...] = ()
+    # The mean latency over time, at the same seconds, µs.
+    latency_us: tuple[tuple[float, float], ...] = ()
+    # Latency by kind of operation: percentile, µs.
+    percentiles_us: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -125,6 +137,10 @@ class Experiment(ABC):
         """Why this run cannot be, although each of its settings could; None if it can."""
         return None
 
+    def obstacle(self, run: Run) -> str | None:
+        """Why this machine, as it is now, cannot measure the run; None if it can."""
+        return None
+
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
         """The files of the checkout that the run calls: they must be there, and results of others are kept apart."""
         return (place.aiodb,)
@@ -138,13 +154,14 @@ class Experiment(ABC):
         """About how long the run takes; corrected by the runs before it."""
 
     @abstractmethod
-    def steps(self, run: Run, place: Place) -> Sequence[Step]:
-        """The commands of the run, in order."""
+    def steps(self, run: Run, place: Place) -> Iterable[Step]:
+        """The commands of the run, in order. Each is asked for when those before it have ended, so that it may depend
+        on what they left in `place`."""
 
     @abstractmethod
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
         """What a finished step found; raises BadOutputError. Points without a row count as failed."""
 
     @abstractmethod
-    def figures(self, results: Results) -> Sequence[Figure]:
+    def figures(self, results: Results) -> Sequence[Figure | HeatMap]:
         """The figures of the report, in reading order."""

@@ -3,11 +3,17 @@
 from types import MappingProxyType
 
 from harness.experiments.base import Experiment
+from harness.experiments.cassandra import Cassandra
 from harness.experiments.copy_size import CopySize
 from harness.experiments.cost import Cost
+from harness.experiments.engines import Engines
+from harness.experiments.memory_full import MemoryFull
 from harness.experiments.queue_depth import QueueDepth
 from harness.experiments.ycsb import Ycsb
 
 EXPERIMENTS: MappingProxyType[str, Experiment] = MappingProxyType(
-    {experiment.name: experiment for experiment in (QueueDepth(), CopySize(), Cost(), Ycsb())}
+    {
+        experiment.name: experiment
+        for experiment in (QueueDepth(), CopySize(), Cost(), Ycsb(), MemoryFull(), Cassandra(), Engines())
+    }
 )

@@ -2,17 +2,22 @@
 light and dark."""
 
 import io
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from numpy.typing import NDArray
 
-from harness.report.figures import Figure, Look, Series
+from harness.report.figures import Figure, HeatMap, Look, Series
 from harness.sampling import HostSample, ProcessSample
 
 # Stand-ins for the colours of the style sheet: no drawing has these by chance.
@@ -31,14 +36,39 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 9,
 }  # fmt: skip
 
+FloatArray = NDArray[np.float64]
+# The axis of percentiles ends before 100, which it would never reach.
+MOST_PERCENT = 99.999
+
+# Points of a run that a time series names.
+MOST_NAMES = 6
+# A process without a sample for longer than this was not there.
+GAP_SECONDS = 2.5
+# Less than this on the network is the harness asking whether servers answer.
+QUIET_BYTES_PER_S = 100_000
+
+# A line of more points than this is drawn without a mark for each.
+MANY_MARKS = 40
+
 # Inches at 72 points each; a page shows the one that fits its width.
 WIDE = 10.0
 NARROW = 4.6
 
 
-def draw(figure: Figure, salt: str) -> str:
+def draw(figure: Figure | HeatMap, salt: str) -> str:
     """A figure twice, wide and narrow, as HTML; `salt` keeps the ids of several drawings on a page apart."""
     return _both(lambda width: _figure(figure, width), salt)
+
+
+def draw_alone(figure: Figure | HeatMap, salt: str) -> str:
+    """A figure as an SVG file of its own, with the page's colours, light and dark, inside."""
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": salt}):
+        drawn = _svg(_figure(figure, WIDE))
+    sheet = resources.files("harness.report").joinpath("style.css").read_text(encoding="utf-8")
+    colours = sheet[: sheet.index("* {")].replace(":root", "svg")
+    style = f"<style>{colours}svg {{ background: var(--card); font-family: system-ui, sans-serif; }}</style>"
+    end = drawn.index(">") + 1
+    return drawn[: end - 1] + ' width="900">' + style + drawn[end:]
 
 
 def _both(drawing_of: Callable[[float], Drawing], salt: str) -> str:
@@ -62,7 +92,35 @@ def _svg(drawing: Drawing) -> str:
     return re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", re.sub(r' height="[\d.]+pt"', "", text, count=1), count=1)
 
 
-def _figure(figure: Figure, width: float) -> Drawing:
+def _figure(figure: Figure | HeatMap, width: float) -> Drawing:
+    return _heat_map(figure, width) if isinstance(figure, HeatMap) else _chart(figure, width)
+
+
+def _heat_map(figure: HeatMap, width: float) -> Drawing:
+    """Cells by value: the darker, the more. Text is ink on every shade, so a shade never covers more than half."""
+    drawing = Drawing(figsize=(width, 0.55 * len(figure.rows) + 1.1), layout="constrained")
+    axes = drawing.add_subplot()
+    top = max((cell.value for cell in figure.cells), default=1.0) or 1.0
+    for cell in figure.cells:
+        x, y = figure.columns.index(cell.column), figure.rows.index(cell.row)
+        shade = Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=_OURS[0], alpha=0.06 + 0.5 * cell.value / top)
+        axes.add_patch(shade)
+        weight = "bold" if cell.strong else "normal"
+        axes.text(x, y, cell.text, ha="center", va="center", color=_INK, weight=weight, size=9)
+        if cell.strong:
+            axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, fill=False, edgecolor=_INK, linewidth=1.4))
+    axes.set_xlim(-0.5, len(figure.columns) - 0.5)
+    axes.set_ylim(len(figure.rows) - 0.5, -0.5)
+    axes.set_xticks(range(len(figure.columns)), figure.columns)
+    axes.set_yticks(range(len(figure.rows)), figure.rows)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.set_xlabel(figure.x_title)
+    return drawing
+
+
+def _chart(figure: Figure, width: float) -> Drawing:
     height = 3.9 if width == WIDE else 3.7
     names = len(figure.series) + (figure.level is not None)
     columns = 3 if width == WIDE else 1
@@ -85,12 +143,16 @@ def _figure(figure: Figure, width: float) -> Drawing:
 
 
 def _scale(axes: Axes, figure: Figure) -> None:
+    if figure.percentiles:
+        axes.set_xscale("function", functions=(_stretched, _squeezed))
+        axes.set_xticks([0, 50, 90, 99, 99.9, 99.99], ["0", "50", "90", "99", "99.9", "99.99"])
+        axes.xaxis.set_minor_locator(NullLocator())
     xs = sorted({mark[0] for series in figure.series if series.look is not Look.PUBLISHED for mark in series.marks})
     if figure.x_log:
         axes.set_xscale("log", base=2)
     if figure.categories:
         axes.set_xticks(range(len(figure.categories)), figure.categories)
-    elif 0 < len(xs) <= 12:
+    elif not figure.percentiles and 0 < len(xs) <= 12:
         axes.set_xticks(xs, [compact(x) for x in xs])
         axes.xaxis.set_minor_locator(NullLocator())
     if figure.y_log:
@@ -100,6 +162,17 @@ def _scale(axes: Axes, figure: Figure) -> None:
     else:
         axes.set_ylim(0, 1.06 * _highest(figure))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: compact(value)))
+
+
+def _stretched(percent: FloatArray) -> FloatArray:
+    """Nines: each further one is as long as the one before."""
+    left: FloatArray = 1.0 - np.minimum(np.asarray(percent, dtype=float), MOST_PERCENT) / 100
+    return -np.log10(left)
+
+
+def _squeezed(nines: FloatArray) -> FloatArray:
+    left: FloatArray = np.power(10.0, -np.asarray(nines, dtype=float))
+    return 100 * (1.0 - left)
 
 
 def _highest(figure: Figure) -> float:
@@ -132,11 +205,20 @@ def _series(axes: Axes, figure: Figure, series: Series, ours: Sequence[Series]) 
     if figure.categories:
         width = 0.8 / len(ours)
         shifted = [x + (rank - (len(ours) - 1) / 2) * width for x in xs]
-        axes.bar(shifted, ys, 0.92 * width, color=color, label=series.name)
-        axes.errorbar(shifted, ys, (lows, highs), fmt="none", ecolor=_INK, elinewidth=1, capsize=2)
+        if figure.y_log:
+            # A bar has no foot on such an axis.
+            axes.plot(shifted, ys, color=color, linestyle="none", marker=_MARKERS[rank % 6], label=series.name)
+        else:
+            axes.bar(shifted, ys, 0.92 * width, color=color, label=series.name)
+        if any(highs):
+            axes.errorbar(shifted, ys, (lows, highs), fmt="none", ecolor=_INK, elinewidth=1, capsize=2)
         return
-    axes.plot(xs, ys, color=color, linewidth=1.8, marker=_MARKERS[rank % 6], markersize=4.5, label=series.name)
-    axes.errorbar(xs, ys, (lows, highs), fmt="none", ecolor=color, elinewidth=1, capsize=2.5)
+    marker = _MARKERS[rank % 6] if len(xs) <= MANY_MARKS else ""
+    axes.plot(xs, ys, color=color, linewidth=1.8, marker=marker, markersize=4.5, label=series.name)
+    if series.died:
+        axes.plot(xs[-1:], ys[-1:], color=color, linestyle="none", marker="X", markersize=12)
+    if any(highs):
+        axes.errorbar(xs, ys, (lows, highs), fmt="none", ecolor=color, elinewidth=1, capsize=2.5)
 
 
 @dataclass(frozen=True)
@@ -147,6 +229,8 @@ class Timeline:
     processes: Sequence[ProcessSample]
     # Throughput where the experiment has it: name, then seconds and operations/s.
     rates: Sequence[tuple[str, Sequence[tuple[float, float]]]]
+    # The mean latency likewise, µs.
+    latencies: Sequence[tuple[str, Sequence[tuple[float, float]]]]
     # Begin, end and name of each measured point.
     windows: Sequence[tuple[float, float, str]]
 
@@ -157,7 +241,13 @@ def draw_timeline(timeline: Timeline, salt: str) -> str:
 
 
 def _timeline(timeline: Timeline, width: float) -> Drawing:
-    panels = [_processor, _memory, _disk_operations, _disk_bytes, _network]
+    panels = [_processor, _processes, _memory, _disk_operations, _disk_bytes]
+    if any(of.loopback_bytes_per_s + of.network_bytes_per_s > QUIET_BYTES_PER_S for of in timeline.host):
+        panels.append(_network)
+    if any(sample.heap_bytes for sample in timeline.processes):
+        panels.insert(3, _heap)
+    if timeline.latencies:
+        panels.insert(0, _latency)
     if timeline.rates:
         panels.insert(0, _throughput)
     drawing = Drawing(figsize=(width, 1.55 * len(panels) + 0.4), layout="constrained")
@@ -165,7 +255,8 @@ def _timeline(timeline: Timeline, width: float) -> Drawing:
     for axes, panel in zip(all_axes, panels, strict=True):
         panel(axes, timeline)
         # Room for the legend above the lines.
-        axes.set_ylim(0, 1.35 * max(axes.get_ylim()[1], 1e-9))
+        if axes.get_yscale() == "linear":
+            axes.set_ylim(0, 1.35 * max(axes.get_ylim()[1], 1e-9))
         axes.margins(x=0.01)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: compact(value)))
         axes.grid(axis="y", linewidth=0.8)
@@ -180,8 +271,14 @@ def _timeline(timeline: Timeline, width: float) -> Drawing:
 
 def _throughput(axes: Axes, timeline: Timeline) -> None:
     for rank, (name, points) in enumerate(timeline.rates):
-        axes.plot(*zip(*points, strict=True), color=_OURS[rank % len(_OURS)], linewidth=1.4, label=name)
+        axes.plot(*zip(*points, strict=True), **_line_of(rank, name, len(timeline.rates)))
     axes.set_ylabel("operations/s")
+
+
+def _line_of(rank: int, name: str, count: int) -> dict[str, Any]:
+    """How a point's line looks. Where there are many, one comes after the other, and names would fill the panel."""
+    known = {"label": name} if count <= MOST_NAMES else {}
+    return {"color": _OURS[rank % len(_OURS)], "linewidth": 1.4, **known}
 
 
 def _processor(axes: Axes, timeline: Timeline) -> None:
@@ -193,15 +290,53 @@ def _processor(axes: Axes, timeline: Timeline) -> None:
     axes.set_ylabel("cores, %")
 
 
+def _latency(axes: Axes, timeline: Timeline) -> None:
+    for rank, (name, points) in enumerate(timeline.latencies):
+        axes.plot(*zip(*points, strict=True), **_line_of(rank, name, len(timeline.latencies)))
+    axes.set_yscale("log")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylabel("latency, µs")
+
+
+def _processes(axes: Axes, timeline: Timeline) -> None:
+    _by_process(axes, timeline, lambda sample: sample.cpu_cores)
+    axes.set_ylabel("cores used")
+
+
 def _memory(axes: Axes, timeline: Timeline) -> None:
-    names = sorted({sample.name for sample in timeline.processes})
-    for rank, name in enumerate(names[: len(_OURS)]):
-        totals: dict[float, float] = {}
-        for sample in timeline.processes:
-            if sample.name == name:
-                totals[sample.t_s] = totals.get(sample.t_s, 0.0) + sample.resident_bytes / 2**20
-        axes.plot(list(totals), list(totals.values()), color=_OURS[rank], linewidth=1.4, label=name)
+    _by_process(axes, timeline, lambda sample: sample.resident_bytes / 2**20)
     axes.set_ylabel("resident, MiB")
+
+
+def _heap(axes: Axes, timeline: Timeline) -> None:
+    _by_process(axes, timeline, lambda sample: sample.heap_bytes / 2**20)
+    axes.set_ylabel("JVM heap, MiB")
+
+
+def _by_process(axes: Axes, timeline: Timeline, value: Callable[[ProcessSample], float]) -> None:
+    """A line for each name; processes of one name together. Those that come to nothing are left out, and so are all but
+    the largest, where there are more than colours."""
+    lines: dict[str, dict[float, float]] = {}
+    for sample in timeline.processes:
+        totals = lines.setdefault(sample.name, {})
+        totals[sample.t_s] = totals.get(sample.t_s, 0.0) + value(sample)
+    largest = sorted(lines, key=lambda name: -max(lines[name].values()))[: len(_OURS)]
+    top = max((max(lines[name].values()) for name in largest), default=0.0)
+    for rank, name in enumerate(sorted(name for name in largest if max(lines[name].values()) > top / 50)):
+        axes.plot(*_with_gaps(lines[name]), color=_OURS[rank], linewidth=1.4, label=name)
+
+
+def _with_gaps(line: dict[float, float]) -> tuple[list[float], list[float]]:
+    """A line that stops where a process was not there, rather than leading from its end to the next one's beginning."""
+    seconds: list[float] = []
+    values: list[float] = []
+    for second, value in line.items():
+        if seconds and second - seconds[-1] > GAP_SECONDS:
+            seconds.append(second)
+            values.append(math.nan)
+        seconds.append(second)
+        values.append(value)
+    return seconds, values
 
 
 def _disk_operations(axes: Axes, timeline: Timeline) -> None:

@@ -8,12 +8,18 @@ from harness.files import write_whole
 from harness.report.page import REPORT, page
 
 
+def _about(folder: Path) -> Path:
+    """The file that says where a report comes from: a published one has its summary."""
+    raw = folder / "campaign.json"
+    return raw if raw.exists() else folder / "summary.json"
+
+
 def write_index(results: Path) -> Path:
     """Writes `index.html` into the folder of all campaigns."""
     rows = []
     for report in sorted(results.glob(f"*/*/{REPORT}")):
         folder = report.parent
-        about = json.loads((folder / "campaign.json").read_text(encoding="utf-8"))
+        about = json.loads(_about(folder).read_text(encoding="utf-8"))
         origin = about["origin"]
         link = f'<a href="{escape(folder.parent.name)}/{escape(folder.name)}/{REPORT}">{escape(folder.parent.name)}</a>'
         cells = (escape(folder.name), escape(origin["commit"]), escape(origin["began_utc"]))

@@ -10,6 +10,7 @@ from harness.experiments.base import Metric
 from harness.fields import levels_text
 from harness.files import write_whole
 from harness.report.charts import Timeline, draw, draw_timeline
+from harness.report.numbers import number
 from harness.results import Failure, Outcome, Point, Results
 from harness.sampling import read_host, read_processes
 from harness.saturation import Saturation, saturation
@@ -18,9 +19,16 @@ from harness.statistics import SUFFICIENT_FRACTION, Summary
 REPORT = "report.html"
 
 
-def write_report(results: Results) -> Path:
+def write_report(results: Results, checkout: Path) -> Path:
     """Writes the report into the campaign's folder, beside the raw files that it links to."""
     path = results.folder / REPORT
+    write_whole(path, report_html(results, checkout, raw_beside=True))
+    return path
+
+
+def report_html(results: Results, checkout: Path, raw_beside: bool) -> str:
+    """The report as HTML. Paths below the checkout are shown from there on, since whoever repeats a command does so in
+    a checkout of their own; raw files are linked where they lie beside the report."""
     body = [
         _head(results),
         _figures(results),
@@ -28,11 +36,15 @@ def write_report(results: Results) -> Path:
         _resources(results),
         _failures(results),
         _method(results),
-        _raw(results),
+        _raw(results, raw_beside),
     ]
     title = f"{results.campaign.title} ({results.variant.name})"
-    write_whole(path, page(title, "".join(body)))
-    return path
+    return below(checkout, page(title, "".join(body)))
+
+
+def below(checkout: Path, text: str) -> str:
+    """A text in which every path below the checkout begins there."""
+    return text.replace(f"{checkout}/", "")
 
 
 def page(title: str, body: str) -> str:
@@ -95,8 +107,8 @@ def is_sufficient(point: Point, metrics: Iterable[Metric]) -> bool:
 
 def _figures(results: Results) -> str:
     parts = []
-    for number, figure in enumerate(results.campaign.experiment.figures(results)):
-        drawn = draw(figure, f"figure-{number}")
+    for position, figure in enumerate(results.campaign.experiment.figures(results)):
+        drawn = draw(figure, f"figure-{position}")
         caption = f"<strong>{escape(figure.title)}</strong><span>{escape(figure.note)}</span>"
         parts.append(f"<figure><figcaption>{caption}</figcaption>{drawn}</figure>")
     note = (
@@ -134,14 +146,6 @@ def _summary(summary: Summary | None, metric: Metric) -> str:
     return f"{number(summary.median)}<small{look}>{spread}</small>"
 
 
-def number(value: float) -> str:
-    """A value with as many digits as a reader can use."""
-    size = abs(value)
-    if size >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if size >= 10 else f"{value:.3g}"
-
-
 def _point_verdict(point: Point, metrics: Sequence[Metric]) -> str:
     words = [escape(mark) for mark in point.marks()]
     if point.failures:
@@ -155,7 +159,7 @@ def _point_verdict(point: Point, metrics: Sequence[Metric]) -> str:
 
 def _resources(results: Results) -> str:
     stores = [results.latest(store) for store in results.variant.stores]
-    parts = [_resources_of(results, outcome, number) for number, (_, outcome) in enumerate(filter(None, stores))]
+    parts = [_resources_of(results, outcome, position) for position, (_, outcome) in enumerate(filter(None, stores))]
     if not parts:
         return ""
     note = "Of the last run of each store; every run has its own files below. Sampled once a second."
@@ -171,6 +175,7 @@ def _resources_of(results: Results, outcome: Outcome, position: int) -> str:
         host,
         processes,
         [(levels_text(row.levels), row.series) for row in outcome.rows if row.series],
+        [(levels_text(row.levels), row.latency_us) for row in outcome.rows if row.latency_us],
         [(began, ended, "") for began, ended in windows],
     )
     verdicts = [
@@ -239,17 +244,20 @@ def _method(results: Results) -> str:
     return f"<section><h2>What was measured, and how</h2>{method}<dl>{listed}</dl>{dropped}</section>"
 
 
-def _raw(results: Results) -> str:
+def _raw(results: Results, beside: bool) -> str:
     parts = []
+    if not beside:
+        parts.append('<p class="soft">The raw files are not published: the command above makes them anew.</p>')
     for run in results.planned:
         if outcome := results.outcomes.get(run.id):
             files = sorted(path.name for path in (results.folder / "runs" / run.id).iterdir() if path.is_file())
             links = ", ".join(f'<a href="runs/{escape(run.id)}/{escape(name)}">{escape(name)}</a>' for name in files)
+            kept = f": {links}" if beside else ""
             commands = escape("\n".join(shlex.join(command) for command in outcome.commands))
             parts.append(
                 f"<details><summary>{escape(run.title)}</summary><p><small>{escape(outcome.began_utc)}, "
-                f"{outcome.seconds:.0f} s: {links}</small></p><pre>{commands}</pre></details>"
+                f"{outcome.seconds:.0f} s{kept}</small></p><pre>{commands}</pre></details>"
             )
         else:
             parts.append(f'<p class="warn">{escape(run.title)}: not measured yet</p>')
-    return f"<section><h2>Runs and raw files</h2>{''.join(parts)}</section>"
+    return f"<section><h2>Runs</h2>{''.join(parts)}</section>"

@@ -28,6 +28,7 @@ final class Cluster implements AutoCloseable {
     private static final String DATACENTER = "cassandra.datacenter";
     private static final String REPLICATION = "cassandra.replication";
     private static final String TABLE_OPTIONS = "cassandra.table_options";
+    private static final String TRUNCATE = "cassandra.truncate";
     private static final String ENTRY = "cassandra.entry";
     private static final String READ_LEVEL = "cassandra.readconsistencylevel";
     private static final String WRITE_LEVEL = "cassandra.writeconsistencylevel";
@@ -50,16 +51,23 @@ final class Cluster implements AutoCloseable {
     private final ConsistencyLevel readLevel;
     private final ConsistencyLevel writeLevel;
     private final String tableOptions;
+    private final boolean truncate;
     /** The node that all requests go through, or null. */
     private final Node entry;
     private final Map<String, PreparedStatement> prepared = new ConcurrentHashMap<>();
 
     private Cluster(
-            CqlSession session, ConsistencyLevel readLevel, ConsistencyLevel writeLevel, String tableOptions, Node entry) {
+            CqlSession session,
+            ConsistencyLevel readLevel,
+            ConsistencyLevel writeLevel,
+            String tableOptions,
+            boolean truncate,
+            Node entry) {
         this.session = session;
         this.readLevel = readLevel;
         this.writeLevel = writeLevel;
         this.tableOptions = tableOptions;
+        this.truncate = truncate;
         this.entry = entry;
     }
 
@@ -85,7 +93,9 @@ final class Cluster implements AutoCloseable {
                     + Integer.parseInt(properties.getProperty(REPLICATION, "1")) + "}");
             session.execute("USE \"" + keyspace + "\"");
             Node node = entry == Entry.ONE ? node(session, hosts.get(0)) : null;
-            return new Cluster(session, readLevel, writeLevel, properties.getProperty(TABLE_OPTIONS, ""), node);
+            boolean truncate = Boolean.parseBoolean(properties.getProperty(TRUNCATE, "false"));
+            String tableOptions = properties.getProperty(TABLE_OPTIONS, "");
+            return new Cluster(session, readLevel, writeLevel, tableOptions, truncate, node);
         } catch (RuntimeException failure) {
             session.close();
             throw failure;
@@ -142,11 +152,14 @@ final class Cluster implements AutoCloseable {
                         + Arrays.stream(constants).map(Enum::name).collect(Collectors.joining(", "))));
     }
 
-    /** Makes a table with a text key and these fields, if it is missing. */
+    /** Makes a table with a text key and these fields, if it is missing; empties one that is there, where that is asked for. */
     void makeTable(String table, List<String> fields) {
         String columns = fields.stream().map(field -> quoted(field) + " blob").collect(Collectors.joining(", "));
         session.execute("CREATE TABLE IF NOT EXISTS " + quoted(table) + " (" + CqlClient.KEY + " text PRIMARY KEY, " + columns
                 + ")" + (tableOptions.isEmpty() ? "" : " WITH " + tableOptions));
+        if (truncate) {
+            session.execute("TRUNCATE " + quoted(table));
+        }
     }
 
     /** Runs a read. */

@@ -25,7 +25,8 @@ import site.ycsb.workloads.CoreWorkload;
  *   <li>{@code hosts} (separated by commas, default 127.0.0.1), {@code port} (9042), {@code cassandra.username},
  *       {@code cassandra.password}, {@code cassandra.datacenter} (datacenter1)
  *   <li>{@code cassandra.keyspace} (ycsb), {@code cassandra.replication}: the factor of a keyspace that is made (1),
- *       {@code cassandra.table_options}: what stands behind WITH in the table that is made, as {@code memtable = 'aiodb'}
+ *       {@code cassandra.table_options}: what stands behind WITH in the table that is made, as {@code memtable = 'aiodb'};
+ *       {@code cassandra.truncate}: {@code true} empties the table before anything else (false)
  *   <li>{@code cassandra.readconsistencylevel}, {@code cassandra.writeconsistencylevel} (QUORUM)
  *   <li>{@code cassandra.entry}: {@code token} (default): a node that has a replica; {@code spread}: each node in turn;
  *       {@code one}: all through the first of {@code hosts}

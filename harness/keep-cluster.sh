@@ -1,0 +1,40 @@
+#!/bin/bash
+# Makes a cluster of real Cassandra nodes with scripts/cluster.sh and stays until one of them ends, so that the harness
+# can treat it as one server. CLUSTER, NETWORK, SETTINGS and the others are those of scripts/cluster.sh.
+#
+#   harness/keep-cluster.sh READY NODES [MEMTABLE]
+#
+# READY is a file that is made once all nodes answer. MEMTABLE is what the nodes' memtable `aiodb` is: see `map` there.
+set -euo pipefail
+
+if [ $# -lt 2 ] || [ -z "${CLUSTER:-}" ]; then
+    echo "usage: CLUSTER=DIRECTORY $0 READY NODES [MEMTABLE]" >&2
+    exit 2
+fi
+ready=$1 nodes=$2 memtable=${3:-}
+cluster_sh=$(cd "$(dirname "$0")/.." && pwd)/scripts/cluster.sh
+
+"$cluster_sh" create "$nodes" >&2
+if [ -n "$memtable" ]; then
+    for node in $(seq "$nodes"); do
+        "$cluster_sh" stop "$node" >&2
+        "$cluster_sh" map "$node" "$memtable" >&2
+        "$cluster_sh" start "$node" >&2
+    done
+fi
+touch "$ready"
+
+runs() {
+    grep --quiet --null-data --fixed-strings -e "-Daiodb.node=$CLUSTER/node$1" "/proc/$(cat "$CLUSTER/node$1/pid")/cmdline" 2> /dev/null
+}
+
+while true; do
+    for node in $(seq "$nodes"); do
+        if ! runs "$node"; then
+            tail -n 20 "$CLUSTER/node$node/system.log" >&2 || true
+            echo "node $node has ended" >&2
+            exit 1
+        fi
+    done
+    sleep 1
+done

@@ -1,0 +1,177 @@
+"""The long run of okuyama and Riak: inserts by many clients until memory is used up, and far beyond. The kernel limits
+the process that holds the data; one that it kills is drawn as dead where it died."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar
+
+from harness.experiments import client
+from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
+from harness.fields import Field
+from harness.limits import memory_limits_missing
+from harness.plan import Run
+from harness.report.figures import Figure, Series
+from harness.results import Point, Results
+from harness.stores.programs import programs_of
+from harness.stores.registry import STORES
+from harness.ycsb_output import Status, mean_latencies, rates, read_status
+
+# Points of the published plots are averages over so many seconds.
+POINT_SECONDS = 10
+# More than any store takes in the time given.
+RECORDS = 1_000_000_000
+# How a virtual machine ends that finds no more room in its heap, as it is told to.
+OUT_OF_HEAP = 3
+
+
+class MemoryFull(Experiment):
+    """One long insertion into each store."""
+
+    name = "memory-full"
+    stores = tuple(STORES)
+    phases = ("load",)
+    axes = MappingProxyType({"threads": Field(int, "YCSB's client threads", least=1, most=1024)})
+    parameters = MappingProxyType(
+        {
+            "memory_mib": Field(int, "memory of the process that holds the data", least=128, most=1 << 20),
+            "heap_mib": Field(int, "heap of YCSB's virtual machine, a part of it", least=32, most=1 << 20),
+            "seconds": Field(int, "how long is inserted", least=20, most=1_000_000),
+            "fields": Field(int, "fields of a record", least=1, most=1000, default=1),
+            "field_bytes": Field(int, "bytes of a field", least=1, most=1 << 20, default=1000),
+            "durability": Field(str, "of every write", choices=("sync", "interval", "none")),
+        }
+    )
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        Metric("operations_per_s", "inserts, all of the time", "1/s", main=True),
+        Metric("first_per_s", f"of the first {POINT_SECONDS} s", "1/s"),
+        Metric("last_per_s", f"of the last {POINT_SECONDS} s", "1/s"),
+        Metric("least_per_s", f"of the worst {POINT_SECONDS} s", "1/s"),
+        Metric("records", "records inserted", ""),
+        Metric("memory_times", "their bytes, by the memory", ""),
+        Metric("alive_s", "seconds until the end", "s"),
+    )
+    notes = Notes(
+        durability="as the parameter says; LMDB's writes are always `sync`",
+        latency="a closed loop, mean over each point: each thread waits for its answer before it asks again",
+        method=(
+            f"Each point is {POINT_SECONDS} s. The control group of the process that holds the data is limited: for a "
+            "store within YCSB's process that is both together, heap included, for Redis the server alone. Page cache "
+            "counts, and is what the kernel takes back first.",
+            "A store that the kernel kills, or whose virtual machine finds no more room, is a result: a cross where it "
+            "died. A store whose operations fail has no result.",
+        ),
+    )
+
+    def refusal(self, run: Run) -> str | None:
+        if int(run.parameters["heap_mib"]) > int(run.parameters["memory_mib"]) // 2:
+            return "`heap_mib` leaves less than half of the memory to the store"
+        return None
+
+    def obstacle(self, run: Run) -> str | None:
+        return memory_limits_missing()
+
+    def programs(self, run: Run, place: Place) -> Sequence[Path]:
+        return [client.launcher(place), client.jar(place), *programs_of(run.store)]
+
+    def services(self, run: Run, place: Place) -> Sequence[Service]:
+        services = STORES[run.store].services(place.scratch, str(run.parameters["durability"]))
+        return [dataclasses.replace(service, memory_bytes=_memory_bytes(run)) for service in services]
+
+    def expected_seconds(self, run: Run) -> float:
+        return float(run.parameters["seconds"]) + client.OPENING_SECONDS
+
+    def steps(self, run: Run, place: Place) -> Sequence[Step]:
+        properties = (
+            *STORES[run.store].properties(place.scratch / "store", str(run.parameters["durability"])),
+            f"recordcount={RECORDS}",
+            f"maxexecutiontime={run.parameters['seconds']}",
+            f"fieldcount={run.parameters['fields']}",
+            f"fieldlength={run.parameters['field_bytes']}",
+            *client.histograms(place, "insert"),
+        )
+        threads = run.levels["threads"]
+        insert = client.command(place, "load", run.store, "writeonly", properties, threads, 0, POINT_SECONDS)
+        heap = f"-Xmx{run.parameters['heap_mib']}m -XX:+ExitOnOutOfMemoryError"
+        limit = None if self.services(run, place) else _memory_bytes(run)
+        seconds = 120 + 2 * float(run.parameters["seconds"])
+        command = ("env", f"JVM_OPTIONS={heap}", *insert)
+        return [Step("insert", command, seconds, tuple(run.points()), limit, may_die=True)]
+
+    def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
+        if finished.death is None:
+            client.check(finished)
+        elif "killed by the kernel" not in finished.death and f"exit code {OUT_OF_HEAP}" not in finished.death:
+            raise BadOutputError(finished.death)
+        status = read_status(finished.log)
+        points = _points(status)
+        if not points:
+            raise BadOutputError(f"operations for less than {POINT_SECONDS} s")
+        (point,) = finished.step.points
+        marks = [_death(finished, status)] if finished.death else []
+        window = (status[0].t_s, status[-1].t_s)
+        values = _values(run, status, points)
+        seconds = {second for second, _ in points}
+        latency = tuple(of for of in mean_latencies(status) if of[0] in seconds)
+        return [Row(point, values, window, None, tuple(marks), tuple(points), latency)]
+
+    def figures(self, results: Results) -> Sequence[Figure]:
+        memory = results.variant.parameters["memory_mib"]
+        note = f"Points of {POINT_SECONDS} s, of each repetition. Memory: {memory} MiB. A cross: the store died there."
+        rate = _over_time(results, lambda row: row.series)
+        latency = _over_time(results, lambda row: row.latency_us)
+        x = "seconds since the first insert"
+        return [
+            Figure("Inserts per second over time", note, x, "inserts/s", rate, y_log=True),
+            Figure("Mean latency over time", note, x, "µs", latency, y_log=True),
+        ]
+
+
+def _memory_bytes(run: Run) -> int:
+    return int(run.parameters["memory_mib"]) << 20
+
+
+def _points(status: Sequence[Status]) -> list[tuple[float, float]]:
+    """Operations per second in each point; what is left at the end is one only if it is half as long as the others."""
+    began = {round(after.t_s, 3): before.at for before, after in itertools.pairwise(status)}
+    ended = {round(of.t_s, 3): of.at for of in status}
+    return [of for of in rates(status) if ended[of[0]] - began[of[0]] >= POINT_SECONDS / 2]
+
+
+def _values(run: Run, status: Sequence[Status], points: Sequence[tuple[float, float]]) -> dict[str, float]:
+    seconds = status[-1].at - status[0].at
+    records = float(status[-1].operations)
+    record_bytes = int(run.parameters["fields"]) * int(run.parameters["field_bytes"])
+    return {
+        "operations_per_s": records / seconds,
+        "first_per_s": points[0][1],
+        "last_per_s": points[-1][1],
+        "least_per_s": min(rate for _, rate in points),
+        "records": records,
+        "memory_times": records * record_bytes / _memory_bytes(run),
+        "alive_s": seconds,
+    }
+
+
+def _death(finished: Finished, status: Sequence[Status]) -> str:
+    seconds, records = status[-1].at - status[0].at, status[-1].operations
+    return f"died {seconds:.0f} s after the first insert, with {records:,} records at least: {finished.death}"
+
+
+def _over_time(results: Results, of: Callable[[Row], Sequence[tuple[float, float]]]) -> tuple[Series, ...]:
+    """A line for each store and repetition, in seconds since its first insert."""
+    series = []
+    for point in results.points():
+        for row in point.rows:
+            marks = tuple((second - row.window_s[0], value, value, value) for second, value in of(row) if value > 0)
+            series.append(Series(_name(point, row), marks, died=bool(row.marks)))
+    return tuple(series)
+
+
+def _name(point: Point, row: Row) -> str:
+    repetition = point.rows.index(row) + 1
+    return point.store if len(point.rows) == 1 else f"{point.store}, repetition {repetition}"

@@ -1,0 +1,101 @@
+"""Limits on what is measured, by the kernel's control groups: version 1 or 2, whichever has the controller here."""
+
+import contextlib
+import itertools
+import os
+import time
+from pathlib import Path
+
+# Every group of the harness begins so, and then has the id of the process that made it: what a killed one leaves
+# behind is known by it.
+PREFIX = "aiodb-campaign-"
+
+_V1 = Path("/sys/fs/cgroup/memory")
+_V2 = Path("/sys/fs/cgroup")
+# How long the kernel may take to let go of a group whose processes have ended.
+_REMOVE_SECONDS = 5.0
+
+_numbers = itertools.count(1)
+
+
+def memory_limits_missing() -> str | None:
+    """Why memory cannot be limited here; None if it can."""
+    root = _root()
+    if root is None:
+        return "memory cannot be limited: this machine has no memory controller of control groups"
+    if not os.access(root, os.W_OK):
+        return "memory cannot be limited: only root may make control groups"
+    return None
+
+
+class MemoryLimit:
+    """A group whose processes may use so many bytes together, page cache included. Beyond that the kernel first takes
+    back page cache, then kills. Swap counts as memory."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        self.memory_bytes = memory_bytes
+        root = _root()
+        if root is None:
+            raise OSError("no memory controller of control groups")
+        self._group = root / f"{PREFIX}{os.getpid()}-{next(_numbers)}"
+        self._group.mkdir()
+        if root == _V1:
+            self._write("memory.limit_in_bytes", memory_bytes)
+            # Not there where the kernel does not count swap.
+            with contextlib.suppress(OSError):
+                self._write("memory.memsw.limit_in_bytes", memory_bytes)
+        else:
+            self._write("memory.max", memory_bytes)
+            with contextlib.suppress(OSError):
+                self._write("memory.swap.max", 0)
+
+    def enter(self) -> None:
+        """Takes the calling process in, and with it all that it will start."""
+        self._write("cgroup.procs", os.getpid())
+
+    def kills(self) -> int:
+        """How many processes the kernel has killed for the limit."""
+        for name in ("memory.oom_control", "memory.events"):
+            with contextlib.suppress(OSError):
+                for line in (self._group / name).read_text().splitlines():
+                    word, _, count = line.partition(" ")
+                    if word == "oom_kill":
+                        return int(count)
+        return 0
+
+    def remove(self) -> None:
+        """Removes the group, whose processes have ended."""
+        remove_group(self._group)
+
+    def _write(self, name: str, value: int) -> None:
+        (self._group / name).write_text(str(value))
+
+
+def leftover_groups() -> list[Path]:
+    """The groups of harnesses that do not run any more."""
+    root = _root()
+    if root is None:
+        return []
+    groups = [(of, of.name.removeprefix(PREFIX).partition("-")[0]) for of in root.glob(f"{PREFIX}*")]
+    return [group for group, pid in groups if not Path("/proc", pid).exists()]
+
+
+def remove_group(group: Path) -> None:
+    """Removes a group; a process in it that is still ending delays that a little."""
+    until = time.monotonic() + _REMOVE_SECONDS
+    while group.exists():
+        try:
+            group.rmdir()
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+
+
+def _root() -> Path | None:
+    if (_V1 / "memory.limit_in_bytes").exists():
+        return _V1
+    with contextlib.suppress(OSError):
+        if "memory" in (_V2 / "cgroup.subtree_control").read_text().split():
+            return _V2
+    return None

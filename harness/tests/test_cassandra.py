@@ -1,0 +1,162 @@
+"""Cells over Cassandra, and engines below it: plans, commands, rows and figures. No node is started."""
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from clusters import CELLS, campaign_of, results_of
+
+from harness.experiments.base import BadOutputError, Experiment, Finished, Place, Step
+from harness.experiments.cassandra import Cassandra
+from harness.experiments.engines import Engines
+from harness.experiments.levels import LEVELS, is_strong, replicas
+from harness.fields import Value
+from harness.plan import Run, runs
+from harness.report.charts import draw
+from harness.report.figures import Figure, HeatMap
+
+PLACE = Place(Path("/scratch"), Path("/kept"), Path("/checkout"), Path("/aiodb"))
+
+
+def run_of(experiment: Experiment, axes: Mapping[str, tuple[Value, ...]], store: str, **parameters: Value) -> Run:
+    (run,) = runs(*campaign_of(experiment, axes, store, **parameters))
+    return run
+
+
+def cells(axes: Mapping[str, tuple[Value, ...]] = CELLS, **parameters: Value) -> Run:
+    return run_of(Cassandra(), axes, "cassandra", records=1000, seconds=20, **parameters)
+
+
+@pytest.mark.parametrize(
+    ("axes", "blamed"),
+    [
+        ({"level": ("THREE",), "replication": (2,)}, "`level`"),
+        ({"replication": (4,)}, "`replication`"),
+        ({"nodes": (20_000,)}, "`nodes`"),
+        ({}, None),
+        ({"level": LEVELS}, None),
+    ],
+)
+def test_what_a_cluster_cannot_do_is_refused(axes: dict[str, tuple[Value, ...]], blamed: str | None) -> None:
+    reason = Cassandra().refusal(cells({**CELLS, **axes}))
+    assert (reason is None) if blamed is None else (reason is not None and blamed in reason)
+
+
+@pytest.mark.parametrize(
+    ("level", "replication", "expected", "strong"),
+    [("ONE", 3, 1, False), ("TWO", 3, 2, True), ("QUORUM", 4, 3, True), ("TWO", 4, 2, False), ("ALL", 5, 5, True),
+     ("ONE", 1, 1, True)],
+)  # fmt: skip
+def test_levels(level: str, replication: int, expected: int, strong: bool) -> None:
+    assert (replicas(level, replication), is_strong(level, replication)) == (expected, strong)
+
+
+def test_every_cell_is_measured_in_each_pass_after_loading_and_warming_up() -> None:
+    steps = list(Cassandra().steps(cells(passes=2), PLACE))
+    names = [step.name for step in steps]
+    assert names[:3] == ["load-stock-3", "warm-up-stock-3-writeonly", "warm-up-stock-3-readonly"]
+    measured = [step for step in steps if step.points]
+    assert len(measured) == 2 * len(list(cells().points())) == 32
+    assert len({step.name for step in steps}) == len(steps), "each has files of its own"
+
+
+def test_a_table_that_is_written_is_emptied_first_and_one_that_is_read_is_not() -> None:
+    for step in Cassandra().steps(cells(), PLACE):
+        writes = any(word.endswith("/writeonly") for word in step.command)
+        assert ("cassandra.truncate=true" in step.command) == writes
+        assert any(word.endswith("_written" if writes else "_read") for word in step.command)
+
+
+def test_a_cell_says_engine_level_and_hosts() -> None:
+    (step,) = [step for step in Cassandra().steps(cells(), PLACE) if step.points and step.points[0] == {
+        "nodes": 3, "replication": 3, "engine": "aiodb", "workload": "readonly", "level": "ALL", "entry": "token",
+        "threads": 32}]  # fmt: skip
+    for given in ("hosts=127.0.7.1,127.0.7.2,127.0.7.3", "cassandra.table_options=memtable = 'aiodb'",
+                  "cassandra.readconsistencylevel=ALL", "cassandra.replication=3"):  # fmt: skip
+        assert given in step.command
+    assert step.command[-2:] == ("-threads", "32")
+
+
+def test_durable_cells_have_a_durable_log_on_either_side() -> None:
+    (service,) = Cassandra().services(cells(commit_log="batch"), PLACE)
+    assert "DURABILITY=sync" in service.command
+    assert "commitlog_sync: batch" in " ".join(service.command)
+    (service,) = Cassandra().services(cells(), PLACE)
+    assert "DURABILITY=interval" in service.command
+
+
+def test_figures_follow_the_axes_that_vary() -> None:
+    results = results_of(Cassandra(), CELLS, "cassandra", operations_per_s=100.0, read_mean_us=7.0, insert_mean_us=9.0)
+    figures = Cassandra().figures(results)
+    titles = [figure.title for figure in figures]
+    for workload in ("writeonly", "readonly"):
+        for title in ("throughput over consistency level", "throughput over clients", "throughput by level",
+                      "latency over throughput"):  # fmt: skip
+            assert f"{workload}: {title}" in titles
+    assert not any("over nodes" in title for title in titles), "there is one number of nodes"
+    (heat, _) = [figure for figure in figures if isinstance(figure, HeatMap)]
+    assert {(cell.column, cell.strong) for cell in heat.cells} == {("ONE", False), ("ALL", True)}
+    assert len(heat.cells) == len(heat.rows) * len(heat.columns)
+    for figure in figures:
+        assert "<svg" in draw(figure, "x")
+
+
+def test_one_engine_alone_still_has_a_figure() -> None:
+    axes = {axis: levels[:1] for axis, levels in CELLS.items()}
+    results = results_of(Cassandra(), axes, "cassandra", operations_per_s=100.0, insert_mean_us=9.0)
+    assert next(figure.title for figure in Cassandra().figures(results)) == "writeonly: throughput over engine"
+
+
+ENGINE_AXES: Mapping[str, tuple[Value, ...]] = {"test": ("put", "get", "overwrite", "read"), "rows": (1000, 10_000)}
+
+
+def test_engines_read_what_they_have_written() -> None:
+    steps = [step for step in Engines().steps(run_of(Engines(), ENGINE_AXES, "rocksdb"), PLACE) if step.points]
+    tables = {step.name: next(word for word in step.command if word.startswith("table=")) for step in steps}
+    assert tables["pass-1-put-1000"] == tables["pass-1-get-1000"] == "table=pass_1_put_1000"
+    assert tables["pass-1-overwrite-10000"] == tables["pass-1-read-10000"] == "table=pass_1_overwritten_10000"
+    (overwrite,) = [step for step in steps if step.name == "pass-1-overwrite-1000"]
+    assert {"operationcount=5000", "updateproportion=1", "fieldlength=512"} <= set(overwrite.command)
+    every = list(Engines().steps(run_of(Engines(), ENGINE_AXES, "rocksdb"), PLACE))
+    fill = every[every.index(overwrite) - 1]
+    assert (fill.name, fill.points, fill.command[1]) == ("pass-1-overwrite-1000-fill", (), "load")
+    assert next(word for word in fill.command if word.startswith("table=")) == tables["pass-1-overwrite-1000"]
+
+
+def test_each_engine_is_what_its_node_is_told() -> None:
+    for store, word in (("stock-4", "memtable_heap_space: 4MiB"), ("rocksdb", "rocksdb"), ("aiodb", "auto_snapshot")):
+        (service,) = Engines().services(run_of(Engines(), ENGINE_AXES, store), PLACE)
+        assert word in "\n".join(service.command)
+
+
+def test_reading_what_nobody_wrote_is_refused() -> None:
+    for tests in itertools.permutations(("put", "get")):
+        reason = Engines().refusal(run_of(Engines(), {**ENGINE_AXES, "test": tests}, "aiodb"))
+        assert (reason is None) == (tests == ("put", "get"))
+
+
+REPORT = "[OVERALL], RunTime(ms), 2500\n[READ], Operations, {0}\n[READ], Return=OK, {0}\n"
+
+
+def test_seconds_are_those_of_all_operations_or_there_are_none(tmp_path: Path) -> None:
+    point: dict[str, Value] = {"test": "get", "rows": 1000}
+    run, place = run_of(Engines(), ENGINE_AXES, "stock-4"), Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    step = Step("pass-1-get-1000", ("x",), 1.0, (point,))
+    folder = tmp_path / "cluster" / "node1" / "data" / "ycsb" / "pass_1_put_1000-0123"
+    for flushed in (False, True):
+        (row,) = Engines().rows(run, Finished(step, REPORT.format(1000), (), 1.0, 5.0), place)
+        assert row.values["seconds"] == 2.5
+        assert row.values["operations_per_s"] == 400
+        assert row.marks == (("flushed",) if flushed else ())
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "nb-1-big-Data.db").touch()
+    with pytest.raises(BadOutputError, match="999 operations"):
+        Engines().rows(run, Finished(step, REPORT.format(999), (), 1.0, 5.0), place)
+
+
+def test_the_blogs_seconds_lie_beside_ours() -> None:
+    results = results_of(Engines(), ENGINE_AXES, "aiodb", seconds=1.0)
+    first = Engines().figures(results)[0]
+    assert isinstance(first, Figure)
+    assert any("in the blog" in series.name for series in first.series)

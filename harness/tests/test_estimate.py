@@ -1,0 +1,112 @@
+"""The law of scaling, what it is worth, and what is estimated by it."""
+
+import math
+
+import pytest
+from clusters import CELLS, results_of
+
+from harness.errors import HarnessError
+from harness.estimate import Prices, Requirement, estimate, text
+from harness.experiments.base import Row
+from harness.experiments.cassandra import Cassandra
+from harness.results import Outcome, Results
+from harness.scaling import Law, errors, fit, held_out
+
+COUNTS = (1, 2, 4, 8, 16, 32)
+PRICES = Prices(3000, 4.0, 0.1, 256, 8000)
+ASKED = Requirement(20_000, 5_000, 50, 500, 1, 100, 3, "QUORUM", 0.3)
+LAW = Law(0.001, 0.0002, 0.000001)
+
+
+def test_a_law_is_found_again() -> None:
+    found = fit({float(of): LAW.per_s(of) for of in COUNTS})
+    assert (found.alone, found.queueing, found.crosstalk) == pytest.approx((LAW.alone, LAW.queueing, LAW.crosstalk))
+
+
+def test_a_law_grows_at_most_by_its_clients_whatever_was_measured() -> None:
+    found = fit({1.0: 100.0, 2.0: 300.0, 4.0: 900.0})
+    assert found.per_s(8) <= 8 * found.per_s(1) * (1 + 1e-9)
+
+
+def test_a_point_is_predicted_without_itself() -> None:
+    points = {float(of): LAW.per_s(of) for of in COUNTS}
+    wrong = {**points, 32.0: 1.0}
+    (last,) = [of for of in held_out(wrong) if of.clients == 32]
+    assert last.law_per_s == pytest.approx(points[32.0], rel=1e-6)
+    assert last.error(last.law_per_s) == pytest.approx(points[32.0] - 1, rel=1e-3)
+    assert last.carried_per_s == points[16.0]
+    assert last.linear_per_s == 2 * points[16.0]
+
+
+def test_a_law_beats_carrying_forward_and_scaling_where_it_holds() -> None:
+    found = errors(held_out({float(of): LAW.per_s(of) for of in COUNTS}))
+    assert found.law < 1e-6
+    assert found.carried > 0.05
+    assert found.linear > 0.05
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_too_few_points_are_no_curve(count: int) -> None:
+    with pytest.raises(ValueError, match="at least three"):
+        fit({float(of): 1.0 for of in range(1, count + 1)})
+
+
+def measured(noise: float = 0.0, counts: tuple[int, ...] = COUNTS, p99_us: float = 1000.0) -> Results:
+    """One node of aiodb under each count of clients, by the law."""
+    axes = {**CELLS, "nodes": (1,), "replication": (1,), "engine": ("aiodb",), "level": ("ONE",), "threads": counts}
+    empty = results_of(Cassandra(), axes, "cassandra")
+    (run,) = empty.planned
+    rows = []
+    for number, point in enumerate(run.points()):
+        clients = int(point["threads"])
+        rate = LAW.per_s(clients) * (1 + noise * (-1) ** number)
+        kind = "read" if point["workload"] == "readonly" else "insert"
+        rows.append(Row(point, {"operations_per_s": rate, f"{kind}_p99_us": p99_us * clients}, (0.0, 9.0)))
+    outcome = Outcome(run.id, "cassandra", 1, "2026-01-31T12:00:00Z", 9.0, (), tuple(rows), ())
+    return Results(empty.folder, empty.campaign, empty.variant, empty.origin, empty.planned, {run.id: outcome})
+
+
+def test_nodes_are_those_of_load_bytes_and_replicas() -> None:
+    found = estimate(measured(), "aiodb", ASKED, PRICES)
+    capacity = LAW.per_s(32)
+    # Two of three replicas answer a read, three take an insert.
+    expected = (20_000 * 2 + 5_000 * 3) / capacity / 0.7
+    ssd, memory = found.modes
+    assert ssd.nodes == math.ceil(expected)
+    assert ssd.nodes_for_load == pytest.approx(expected, rel=1e-6)
+    assert found.gigabytes == 600
+    assert memory.nodes_for_bytes == pytest.approx(600 * 3 / 0.7 / 256)
+    assert found.cheapest() is ssd
+    assert "was not measured here" in text(found, ASKED)
+
+
+def test_bytes_can_take_more_nodes_than_load_does() -> None:
+    asked = Requirement(10, 0, 50, 10_000, 0, 0, 3, "ONE", 0.0)
+    ssd, memory = estimate(measured(), "aiodb", asked, PRICES).modes
+    assert (ssd.nodes, memory.nodes) == (4, math.ceil(30_000 / 256))
+
+
+def test_a_latency_lets_only_fewer_clients_in() -> None:
+    asked = Requirement(1000, 0, 9, 1, 0, 0, 1, "ONE", 0.0)
+    (capacity,) = estimate(measured(), "aiodb", asked, PRICES).capacities
+    assert capacity.clients == 8
+
+
+@pytest.mark.parametrize(
+    ("results", "asked", "reason"),
+    [
+        (measured(noise=0.6), ASKED, "do not support an estimate"),
+        (measured(counts=(1, 2, 4)), ASKED, "4 at least"),
+        (measured(p99_us=1e6), ASKED, "no number of clients had reads within 50 ms"),
+        (measured(), Requirement(0, 0, 50, 1, 0, 0, 1, "ONE", 0), "nothing is asked for"),
+        (measured(), Requirement(1, 0, 50, 1, 0, 0, 2, "THREE", 0), "more replicas"),
+    ],
+)
+def test_what_the_data_do_not_support_is_said(results: Results, asked: Requirement, reason: str) -> None:
+    with pytest.raises(HarnessError, match=reason):
+        estimate(results, "aiodb", asked, PRICES)
+
+
+def test_an_engine_that_was_not_measured_has_no_estimate() -> None:
+    with pytest.raises(HarnessError, match="no single node of engine 'trie'"):
+        estimate(measured(), "trie", ASKED, PRICES)

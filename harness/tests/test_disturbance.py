@@ -11,7 +11,7 @@ from harness.experiments.base import Row
 from harness.results import read_outcome, write_outcome
 from harness.sampling import HostSample
 
-QUIET = HostSample(1.0, *([0.0] * 15))
+QUIET = HostSample(1.0, *([0.0] * (len(dataclasses.fields(HostSample)) - 1)))
 ROW = Row({"size": 1}, {"rate_per_s": 1.0}, (0.0, 2.0), marks=("not flat",))
 
 

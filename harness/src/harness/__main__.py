@@ -57,7 +57,9 @@ def run(
     quick: Quick = False,
     results: ResultsFolder = DEFAULT_RESULTS,
     aiodb: Aiodb = DEFAULT_AIODB,
-    retry: Annotated[bool, typer.Option("--retry", help="Measure runs with a failed point again.")] = False,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Measure runs with a failed or disturbed point again.")
+    ] = False,
 ) -> None:
     """Measure a campaign, or what is missing of it, and draw its report."""
     campaign = _campaign(name)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from harness.experiments.base import Row
 from harness.sampling import HostSample
 
+# How every such mark begins.
+DISTURBED = "disturbed: "
 # More than the system itself takes: interrupts, the kernel's own threads.
 OTHERS_CORES = 0.30
 # Time that other guests of the host took from this one, of all cores' time.
@@ -27,7 +29,7 @@ def _marks(row: Row, host: Sequence[HostSample]) -> list[str]:
     steal = statistics.fmean(sample.cpu_steal for sample in within)
     marks = []
     if others > OTHERS_CORES:
-        marks.append("disturbed: processes of others computed")
+        marks.append(f"{DISTURBED}processes of others computed")
     if steal > STEAL_FRACTION:
-        marks.append("disturbed: other guests of the host computed")
+        marks.append(f"{DISTURBED}other guests of the host computed")
     return marks

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from harness.disturbance import DISTURBED
 from harness.errors import HarnessError
 from harness.execution import Execution
 from harness.experiments.base import Place
@@ -37,8 +38,8 @@ class Setting:
 
 
 def execute(campaign: Campaign, variant: Variant, setting: Setting, progress: Progress, retry: bool = False) -> Path:
-    """Measures what is missing of a campaign and returns its folder. With `retry`, runs with a failed point count as
-    missing. Raises KeyboardInterrupt when interrupted, and leaves then only finished runs."""
+    """Measures what is missing of a campaign and returns its folder. With `retry`, runs with a failed or disturbed
+    point count as missing. Raises KeyboardInterrupt when interrupted, and leaves then only finished runs."""
     planned = runs(campaign, variant)
     folder = setting.results / campaign.name / variant.name
     with _alone(setting.results), _terminable():
@@ -47,7 +48,7 @@ def execute(campaign: Campaign, variant: Variant, setting: Setting, progress: Pr
             progress.say(f"removed what an earlier run left: {what}")
         here = identity(setting.results, _programs(campaign, planned, setting))
         _begin(folder, campaign, variant, here, setting, progress)
-        missing = [run for run in planned if not is_finished(folder, run) or (retry and _forget_failed(folder, run))]
+        missing = [run for run in planned if not is_finished(folder, run) or (retry and _forget_spoilt(folder, run))]
         progress.begin(f"{campaign.name} {variant.name}", _expected(campaign, missing), len(planned) - len(missing))
         for run in missing:
             with progress.running(run, campaign.experiment.expected_seconds(run)):
@@ -102,9 +103,12 @@ def _begin(
     write_campaign(folder, campaign, variant, earlier or origin(here, setting.checkout, setting.command))
 
 
-def _forget_failed(folder: Path, run: Run) -> bool:
+def _forget_spoilt(folder: Path, run: Run) -> bool:
+    """Removes a run with a point that failed or was disturbed, and says whether there was one."""
     target = folder / "runs" / run.id
-    if not read_outcome(target).failures:
+    outcome = read_outcome(target)
+    disturbed = any(mark.startswith(DISTURBED) for row in outcome.rows for mark in row.marks)
+    if not outcome.failures and not disturbed:
         return False
     shutil.rmtree(target)
     return True

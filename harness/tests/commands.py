@@ -1,6 +1,7 @@
 """An experiment whose commands are a few lines of shell, so that the harness itself can be tested in seconds: it
 starts real processes and reads what they really print."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -11,11 +12,22 @@ from rich.console import Console
 from harness.executor import Setting, execute
 from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
 from harness.fields import Field, Value
+from harness.host import Identity, Origin
 from harness.plan import Campaign, Run, Variant, runs
 from harness.progress import Progress
 from harness.report.figures import Figure, point_series
-from harness.results import Results, read_results
+from harness.results import Failure, Outcome, Results, read_results, write_campaign, write_outcome
 
+HOST_CSV = (
+    "t_s,cpu_user,cpu_system,cpu_iowait,cpu_steal,cpu_idle,memory_used_bytes,memory_available_bytes,disk_reads_per_s,"
+    "disk_read_bytes_per_s,disk_writes_per_s,disk_written_bytes_per_s,disk_flushes_per_s,disk_busy,disk_queue,"
+    "network_bytes_per_s,loopback_bytes_per_s\n"
+    "1.0,0.5,0.1,0.1,0.0,0.3,1000,1000,10,4096,1,512,0,0.5,0.1,0,0\n"
+    "2.0,0.5,0.1,0.1,0.0,0.3,1000,1000,20,8192,1,512,1,0.5,0.1,0,0\n"
+)
+PROCESS_CSV = (
+    "t_s,pid,name,cpu_cores,resident_bytes,threads,read_bytes_per_s,written_bytes_per_s\n1.0,7,sh,0.5,1048576,1,0,0\n"
+)
 PRINT_RATE = "echo reading >&2; echo 1000"
 
 
@@ -81,3 +93,24 @@ def measure(of: Campaign, folder: Path, retry: bool = False) -> Results:
     setting = Setting(Path(__file__).parents[2], folder, Path("/bin/sh"), "harness run demo")
     execute(of, variant, setting, Progress(Console(quiet=True)), retry)
     return read_results(folder / of.name / variant.name, of, variant, runs(of, variant))
+
+
+def results_in(folder: Path, of: Campaign, rates: list[float], failure: Failure | None = None) -> Results:
+    """Results as the executor leaves them: so many repetitions with these rates at each size."""
+    variant = dataclasses.replace(of.variants["quick"], left_out=("sizes above two",))
+    home = folder / of.name / variant.name
+    planned = runs(of, variant)
+    identity = Identity("a processor", 2, 2**34, "Linux", "vda", "ext4", {"sh": "0123456789ab"})
+    origin = Origin(identity, "0123456789ab", "2026-01-31T12:00:00Z", "harness run demo", {"python": "3.11"})
+    write_campaign(home, of, variant, origin)
+    for run, rate in zip(planned, rates, strict=False):
+        kept = home / "runs" / run.id
+        kept.mkdir(parents=True)
+        (kept / "host.csv").write_text(HOST_CSV)
+        (kept / "processes.csv").write_text(PROCESS_CSV)
+        rows = tuple(Row(point, {"rate_per_s": rate}, (0.0, 2.0)) for point in run.points())
+        failures = (failure,) if failure else ()
+        command = ("sh", "-c", "echo <1> & done")
+        began = origin.began_utc
+        write_outcome(kept, Outcome(run.id, "shell", run.repetition, began, 2.0, (command,), rows, failures))
+    return read_results(home, of, variant, planned)

@@ -1,6 +1,5 @@
 """The report: what is in it, and that it stands alone."""
 
-import dataclasses
 import json
 import re
 import xml.etree.ElementTree
@@ -8,33 +7,20 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from commands import Commands, campaign
+from commands import Commands, campaign, results_in
 
 from harness.errors import HarnessError
 from harness.experiments.base import Row
-from harness.host import Identity, Origin
-from harness.plan import Campaign, runs
 from harness.report.charts import compact, draw
 from harness.report.figures import Figure, Look, Series
 from harness.report.index import write_index
 from harness.report.numbers import number
 from harness.report.page import verdict_of, write_report
 from harness.report.publication import publish
-from harness.results import Failure, Outcome, Results, read_outcome, read_results, write_campaign, write_outcome
+from harness.results import Failure, Outcome, Results, read_outcome, read_results, write_outcome
 
 # Where the commands of these results were run.
 CHECKOUT = Path("/some/checkout")
-
-HOST_CSV = (
-    "t_s,cpu_user,cpu_system,cpu_iowait,cpu_steal,cpu_idle,memory_used_bytes,memory_available_bytes,disk_reads_per_s,"
-    "disk_read_bytes_per_s,disk_writes_per_s,disk_written_bytes_per_s,disk_flushes_per_s,disk_busy,disk_queue,"
-    "network_bytes_per_s,loopback_bytes_per_s\n"
-    "1.0,0.5,0.1,0.1,0.0,0.3,1000,1000,10,4096,1,512,0,0.5,0.1,0,0\n"
-    "2.0,0.5,0.1,0.1,0.0,0.3,1000,1000,20,8192,1,512,1,0.5,0.1,0,0\n"
-)
-PROCESS_CSV = (
-    "t_s,pid,name,cpu_cores,resident_bytes,threads,read_bytes_per_s,written_bytes_per_s\n1.0,7,sh,0.5,1048576,1,0,0\n"
-)
 
 
 class _Page(HTMLParser):
@@ -62,27 +48,6 @@ class _Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
-
-
-def results_in(folder: Path, of: Campaign, rates: list[float], failure: Failure | None = None) -> Results:
-    """Results as the executor leaves them: so many repetitions with these rates at each size."""
-    variant = dataclasses.replace(of.variants["quick"], left_out=("sizes above two",))
-    home = folder / of.name / variant.name
-    planned = runs(of, variant)
-    identity = Identity("a processor", 2, 2**34, "Linux", "vda", "ext4", {"sh": "0123456789ab"})
-    origin = Origin(identity, "0123456789ab", "2026-01-31T12:00:00Z", "harness run demo", {"python": "3.11"})
-    write_campaign(home, of, variant, origin)
-    for run, rate in zip(planned, rates, strict=False):
-        kept = home / "runs" / run.id
-        kept.mkdir(parents=True)
-        (kept / "host.csv").write_text(HOST_CSV)
-        (kept / "processes.csv").write_text(PROCESS_CSV)
-        rows = tuple(Row(point, {"rate_per_s": rate}, (0.0, 2.0)) for point in run.points())
-        failures = (failure,) if failure else ()
-        command = ("sh", "-c", "echo <1> & done")
-        began = origin.began_utc
-        write_outcome(kept, Outcome(run.id, "shell", run.repetition, began, 2.0, (command,), rows, failures))
-    return read_results(home, of, variant, planned)
 
 
 def page_of(results: Results) -> _Page:

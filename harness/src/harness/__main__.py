@@ -1,4 +1,4 @@
-"""The command: `harness run`, `check`, `report`, `publish`, `estimate`, `list`."""
+"""The command: `harness run`, `check`, `report`, `publish`, `compare`, `estimate`, `list`."""
 
 import shlex
 import sys
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from harness import planfile
+from harness.agreement import AGREE_FRACTION, pairs
 from harness.errors import HarnessError
 from harness.estimate import Prices, Requirement, estimate, text
 from harness.executor import Setting, execute
@@ -17,6 +18,7 @@ from harness.experiments.levels import LEVELS
 from harness.plan import Campaign, Variant, runs
 from harness.progress import Progress, duration
 from harness.report.index import write_index
+from harness.report.numbers import number
 from harness.report.page import verdict_of, write_report
 from harness.report.publication import publish
 from harness.results import Results, read_results
@@ -102,6 +104,26 @@ def publish_results(
     campaign = _campaign(name)
     found = _found(campaign, _variant(campaign, quick), results.resolve())
     print(f"Published: {publish(found, target.resolve(), CHECKOUT)}")
+
+
+@app.command()
+def compare(
+    name: Name,
+    other: Annotated[Path, typer.Option("--with", help="The folder of results of another run, as --results of it.")],
+    quick: Quick = False,
+    results: ResultsFolder = DEFAULT_RESULTS,
+) -> None:
+    """Hold two runs of a campaign against each other: ends with 1 where medians differ by more than 10 %."""
+    campaign = _campaign(name)
+    variant = _variant(campaign, quick)
+    found = list(pairs(_found(campaign, variant, results.resolve()), _found(campaign, variant, other.resolve())))
+    for pair in found:
+        verdict = "agree" if pair.agree else "DIFFER"
+        medians = f"{number(pair.first)} {number(pair.second)}"
+        print(f"{verdict:6} {pair.difference:+7.1%}  {medians}  {pair.point}, {pair.metric}")
+    apart = sum(1 for pair in found if not pair.agree)
+    print(f"{len(found) - apart} of {len(found)} medians agree within {AGREE_FRACTION:.0%}")
+    raise typer.Exit(1 if apart else 0)
 
 
 @app.command("estimate")

@@ -1,0 +1,46 @@
+"""Whether two runs of one campaign say the same."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.errors import HarnessError
+from harness.fields import levels_text
+from harness.results import Results
+
+# Medians of two runs agree within this part of the first.
+AGREE_FRACTION = 0.10
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One main value of one point, in both runs."""
+
+    point: str
+    metric: str
+    first: float
+    second: float
+
+    @property
+    def difference(self) -> float:
+        """By the first."""
+        return self.second / self.first - 1
+
+    @property
+    def agree(self) -> bool:
+        """Whether they differ by no more than two runs may."""
+        return abs(self.difference) <= AGREE_FRACTION
+
+
+def pairs(first: Results, second: Results) -> Iterator[Pair]:
+    """Every main value that both runs have, in the order of the file; raises HarnessError where they have none."""
+    others = {(point.store, levels_text(point.levels)): point for point in second.points()}
+    found = False
+    for point in first.points():
+        other = others[point.store, levels_text(point.levels)]
+        for metric in first.campaign.experiment.metrics:
+            one, two = point.summary(metric.name), other.summary(metric.name)
+            if metric.main and one is not None and two is not None:
+                found = True
+                yield Pair(f"{point.store} {levels_text(point.levels)}", metric.title, one.median, two.median)
+    if not found:
+        raise HarnessError("the two runs have no point in common")

@@ -1,0 +1,28 @@
+"""Two runs of one campaign."""
+
+from pathlib import Path
+
+import pytest
+from commands import Commands, campaign, results_in
+
+from harness.agreement import pairs
+from harness.errors import HarnessError
+
+
+@pytest.mark.parametrize(
+    ("second", "difference", "agree"),
+    [(100.0, 0.0, True), (109.9, 0.099, True), (110.1, 0.101, False), (80.0, -0.2, False)],
+)
+def test_medians_agree_within_a_tenth(tmp_path: Path, second: float, difference: float, agree: bool) -> None:
+    of = campaign(Commands(), sizes=(1,))
+    first = results_in(tmp_path / "first", of, [90.0, 110.0])
+    (pair,) = pairs(first, results_in(tmp_path / "second", of, [second, second]))
+    assert (pair.first, pair.second, pair.metric) == (100.0, second, "rate")
+    assert pair.difference == pytest.approx(difference)
+    assert pair.agree == agree
+
+
+def test_runs_without_a_point_in_common_are_no_pair(tmp_path: Path) -> None:
+    of = campaign(Commands())
+    with pytest.raises(HarnessError, match="no point in common"):
+        list(pairs(results_in(tmp_path / "first", of, [1.0, 1.0]), results_in(tmp_path / "second", of, [])))

@@ -1,5 +1,6 @@
 """Inserts until memory is full: what becomes a row, and what is drawn."""
 
+import dataclasses
 from pathlib import Path
 from types import MappingProxyType
 
@@ -8,7 +9,10 @@ import pytest
 from harness.experiments.base import BadOutputError, Finished, Place
 from harness.experiments.memory_full import MemoryFull
 from harness.fields import Value
-from harness.plan import Run
+from harness.host import Identity, Origin
+from harness.plan import Campaign, Run, Variant
+from harness.report.charts import draw
+from harness.results import Outcome, Results
 
 PLACE = Place(Path("/scratch"), Path("/kept"), Path("/checkout"), Path("/aiodb"))
 KILLED = "killed by the kernel for using up its 512 MiB of memory"
@@ -44,6 +48,16 @@ def finished(store: str, death: str | None, *operations: int, output: str = "") 
     return Finished(step, output, status_log(*operations), 4.0, 99.0, death)
 
 
+def results_of(run: Run, outcome: Outcome) -> Results:
+    axes: dict[str, tuple[Value, ...]] = {"threads": (100,)}
+    variant = Variant("quick", ("redis",), ("load",), 1, MappingProxyType(axes), run.parameters, ())
+    variants = MappingProxyType({"quick": variant})
+    campaign = Campaign("full", Path("full.toml"), "Title", "So?", "nobody", MemoryFull(), variants)
+    identity = Identity("a processor", 2, 2**34, "Linux", "vda", "ext4", {})
+    origin = Origin(identity, "0123456789ab", "2026-01-31T12:00:00Z", "harness run", {})
+    return Results(Path("/nowhere"), campaign, variant, origin, (run,), {run.id: outcome})
+
+
 REPORT = "[INSERT], Operations, 3000\n[INSERT], Return=OK, 3000\n"
 
 
@@ -60,6 +74,18 @@ def test_a_store_that_was_killed_is_a_result_with_its_end() -> None:
     (row,) = MemoryFull().rows(run_of("redis"), finished("redis", f"redis-server died: {KILLED}", 0, 1000), PLACE)
     assert "died 10 s after the first insert, with 1,000 records at least" in row.marks[0]
     assert row.values["alive_s"] == 10
+
+
+def test_only_the_dead_have_a_cross(tmp_path: Path) -> None:
+    run = run_of("redis")
+    (dead,) = MemoryFull().rows(run, finished("redis", f"redis-server died: {KILLED}", 0, 1000), PLACE)
+    alive = dataclasses.replace(dead, marks=("disturbed: processes of others computed",))
+    for row, died in ((dead, True), (alive, False)):
+        outcome = Outcome(run.id, "redis", 1, "2026-01-31T12:00:00Z", 9.0, (), (row,), ())
+        for figure in MemoryFull().figures(results_of(run, outcome)):
+            (series,) = figure.series
+            assert series.died == died
+            assert "<svg" in draw(figure, "x")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ from harness.ycsb_output import Status, mean_latencies, rates, read_status
 POINT_SECONDS = 10
 # More than any store takes in the time given.
 RECORDS = 1_000_000_000
+# How the mark of a store begins that did not live.
+DIED = "died "
 # How a virtual machine ends that finds no more room in its heap, as it is told to.
 OUT_OF_HEAP = 3
 
@@ -159,7 +161,7 @@ def _values(run: Run, status: Sequence[Status], points: Sequence[tuple[float, fl
 
 def _death(finished: Finished, status: Sequence[Status]) -> str:
     seconds, records = status[-1].at - status[0].at, status[-1].operations
-    return f"died {seconds:.0f} s after the first insert, with {records:,} records at least: {finished.death}"
+    return f"{DIED}{seconds:.0f} s after the first insert, with {records:,} records at least: {finished.death}"
 
 
 def _over_time(results: Results, of: Callable[[Row], Sequence[tuple[float, float]]]) -> tuple[Series, ...]:
@@ -168,7 +170,7 @@ def _over_time(results: Results, of: Callable[[Row], Sequence[tuple[float, float
     for point in results.points():
         for row in point.rows:
             marks = tuple((second - row.window_s[0], value, value, value) for second, value in of(row) if value > 0)
-            series.append(Series(_name(point, row), marks, died=bool(row.marks)))
+            series.append(Series(_name(point, row), marks, died=any(mark.startswith(DIED) for mark in row.marks)))
     return tuple(series)
 
 

@@ -63,12 +63,14 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
 
     @Override
     public synchronized AbstractCompactionTask getNextBackgroundTask(long gcBefore) {
+        reportSpace();
         AbstractCompactionTask task = super.getNextBackgroundTask(gcBefore);
         return task != null ? task : PurgeTask.ifDue(cfs, gcBefore);
     }
 
     @Override
     public synchronized Collection<AbstractCompactionTask> getMaximalTask(long gcBefore, boolean splitOutput) {
+        reportSpace();
         Collection<AbstractCompactionTask> sstables = super.getMaximalTask(gcBefore, splitOutput);
         List<AbstractCompactionTask> tasks = sstables == null ? new ArrayList<>() : new ArrayList<>(sstables);
         AbstractCompactionTask purge = PurgeTask.now(cfs, gcBefore);
@@ -76,6 +78,13 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
             tasks.add(purge);
         }
         return tasks.isEmpty() ? null : tasks;
+    }
+
+    /** Cassandra asks each minute for tasks, so what is said of the table's space is about as old. */
+    private void reportSpace() {
+        if (cfs.getTracker().getView().getCurrentMemtable() instanceof AiodbMemtable memtable) {
+            memtable.reportSpace();
+        }
     }
 
     /** An SSTable that is not for a transaction is one that Cassandra forgets to remove. */

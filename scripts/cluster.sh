@@ -18,8 +18,8 @@
 # clusters have room on a machine. PLUGIN names a jar whose memtable `aiodb` the nodes get; without it they get the one
 # that `make java` has built, if it has. JVM_OPTIONS are further options of the nodes' virtual machines, SETTINGS further lines
 # of their cassandra.yaml, in which DIRECTORY stands for the node's own, MEMTABLES further memtable configurations there,
-# PARAMETERS further ones of their memtable `aiodb`, a line each, and CLASSES is put before their class path. Needs a JDK 17 and
-# Maven, which brings Cassandra.
+# DURABILITY that of their memtable `aiodb` (interval, sync), PARAMETERS further ones of it, a line each, and CLASSES is put
+# before their class path. Needs a JDK 17 and Maven, which brings Cassandra.
 set -euo pipefail
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
@@ -174,7 +174,7 @@ plugin_configuration() {
     cat <<YAML
       class_name: io.aiodb.cassandra.AiodbMemtable
       parameters:
-        durability: interval
+        durability: ${DURABILITY:-interval}
         store: $memtable
 ${PARAMETERS:+        ${PARAMETERS//$'\n'/$'\n'        }}
 YAML

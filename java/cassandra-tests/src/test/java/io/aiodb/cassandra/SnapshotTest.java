@@ -21,6 +21,9 @@ import org.junit.jupiter.api.extension.ExtendWith;
 final class SnapshotTest {
     private static final int ROWS = 500;
 
+    private static final String SSTABLES =
+            "org.apache.cassandra.metrics:type=Table,keyspace=kept,scope=rows,name=LiveSSTableCount";
+
     private static final int LOOKS = 300;
     private static final int LOOK_MS = 1000;
 
@@ -40,6 +43,8 @@ final class SnapshotTest {
             session.execute("DELETE FROM kept.rows WHERE id = 2");
             changed = rows(session, "kept");
             assertTrue(changed.size() < before.size());
+            assertCompactionMovesThem(nodes);
+            assertEquals(changed, rows(session, "kept"));
         }
         nodes.restart(1);
         try (CqlSession session = nodes.session(1)) {
@@ -47,6 +52,15 @@ final class SnapshotTest {
         }
         nodes.nodetool(1, "clearsnapshot", "-t", "monday", "--", "kept");
         assertFalse(nodes.nodetool(1, "listsnapshots").contains("monday"));
+    }
+
+    /** What is imported lies beside the store, and goes into it when a user compacts the table. */
+    private static void assertCompactionMovesThem(Nodes nodes) {
+        try (Management management = nodes.management(1)) {
+            assertTrue((int) management.attribute(SSTABLES, "Value") > 0, "nothing was imported");
+            management.compact("kept");
+            assertEquals(0, management.attribute(SSTABLES, "Value"));
+        }
     }
 
     /** What Cassandra keeps of a table before it truncates it, also if the node is killed right after. */

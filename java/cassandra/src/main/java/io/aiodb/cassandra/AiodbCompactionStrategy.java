@@ -24,7 +24,7 @@ import org.apache.cassandra.utils.TimeUUID;
 
 /**
  * What tables whose memtable is aiodb need of compaction; {@link AiodbSchemaHandlerFactory} gives it to them. SSTables that
- * lie beside the store are compacted by size, as usual. In addition it sees to it that the store gives up what is expired or
+ * lie beside the store are compacted by size, as usual, until a user's compaction moves them into it. In addition it sees to it that the store gives up what is expired or
  * deleted for good, that the SSTables which repair and streaming write for themselves go away, and that a node does not start
  * without what the table needs.
  */
@@ -68,11 +68,19 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
         return task != null ? task : PurgeTask.ifDue(cfs, gcBefore);
     }
 
+    /** What {@code nodetool compact} does: SSTables are moved into the store, and what nobody can see leaves it. */
     @Override
     public synchronized Collection<AbstractCompactionTask> getMaximalTask(long gcBefore, boolean splitOutput) {
         reportSpace();
-        Collection<AbstractCompactionTask> sstables = super.getMaximalTask(gcBefore, splitOutput);
-        List<AbstractCompactionTask> tasks = sstables == null ? new ArrayList<>() : new ArrayList<>(sstables);
+        Generation generation = AiodbMemtable.generationOf(cfs);
+        if (generation == null) {
+            return super.getMaximalTask(gcBefore, splitOutput);
+        }
+        List<AbstractCompactionTask> tasks = new ArrayList<>();
+        AbstractCompactionTask move = MoveTask.of(cfs, generation, filterSuspectSSTables(getSSTables()));
+        if (move != null) {
+            tasks.add(move);
+        }
         AbstractCompactionTask purge = PurgeTask.now(cfs, gcBefore);
         if (purge != null) {
             tasks.add(purge);

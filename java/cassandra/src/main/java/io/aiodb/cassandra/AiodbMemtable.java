@@ -88,6 +88,12 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
         return generation;
     }
 
+    /** That of a table's memtable now; null if it is none of this class. */
+    static Generation generationOf(ColumnFamilyStore cfs) {
+        Memtable current = cfs.getTracker().getView().getCurrentMemtable();
+        return current instanceof AiodbMemtable memtable ? memtable.generation : null;
+    }
+
     @Override
     public long put(PartitionUpdate update, UpdateTransaction indexer, OpOrder.Group opGroup) {
         if (indexer != UpdateTransaction.NO_OP) {

@@ -79,6 +79,9 @@ public final class Bench {
             for (Workload workload : settings.workloads()) {
                 for (Line line : order) {
                     Figures.Figure figure = measure(workload, line);
+                    System.out.printf(
+                            "round %d: %s %s %.0f per second%n",
+                            round, workload.title(), line.title(), figure.perSecond());
                     if (round > 0) {
                         figures.add(workload.title(), line.title(), figure);
                     }

@@ -233,13 +233,14 @@ impl<D: Device> Fetch<D> {
         self.give_back();
         self.start_reads()?;
         let Some(ahead) = self.ahead.pop_front() else { return Ok(None) };
-        if self.ahead.len() < self.window / 2 {
-            self.window = (2 * self.window).min(LOOK_AHEAD_RECORDS);
-        }
         self.current.key.clear();
         self.current.key.extend_from_slice(&ahead.key);
         self.current.value.clear();
         let taken = self.take(ahead);
+        // Only now: what is to be read now must not wait for records that may join it from here on.
+        if self.ahead.len() < self.window / 2 {
+            self.window = (2 * self.window).min(LOOK_AHEAD_RECORDS);
+        }
         // What was read says nothing if the moment had ended.
         self.moment.check()?;
         let seen = taken?;

@@ -125,7 +125,7 @@ final class MoveTask extends AbstractCompactionTask {
             @Override
             public CompactionInfo getCompactionInfo() {
                 return new CompactionInfo(
-                        cfs.metadata(), compactionType, movedBytes.get(), total, id, transaction.originals());
+                        cfs.metadata(), compactionType, movedBytes.get(), total, total, id, transaction.originals());
             }
 
             @Override

@@ -72,13 +72,14 @@ ycsb: native ## Build YCSB over aiodb, RocksDB, LMDB, Redis and CQL, for bin/ycs
 	@echo "Try: bin/ycsb load aiodb -P workloads/workloada -p store.directory=build/ycsb"
 
 .PHONY: test-java
-test-java: native ## Run the tests of the jars: every store must do the same
+test-java: native ## Run the tests of the jars, and the shorter ones on a real Cassandra node (2 GB of memory)
 	scripts/install-packages.sh redis-server
-	$(MVN) --fail-at-end --projects '!cassandra-tests' package
+	$(MVN) --fail-at-end -Daiodb.rounds=1 -Daiodb.runs=1 package
+	@echo "On nodes this was a part: make test-cassandra has the long tests and more rounds, make test-cluster several nodes"
 
 .PHONY: test-cassandra
-test-cassandra: java ## Compare aiodb with Cassandra's memtable on real nodes, one at a time (10 minutes, 2 GB of memory)
-	$(MVN) --projects cassandra-tests package
+test-cassandra: java ## Compare aiodb with Cassandra's memtable on real nodes, one at a time (20 minutes, 2 GB of memory)
+	$(MVN) --projects cassandra-tests -Dgroups='!slow' package
 
 .PHONY: test-harness
 test-harness: compiler $(VENV)/ready ## Check and test the harness of the campaigns

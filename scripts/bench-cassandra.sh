@@ -1,12 +1,13 @@
 #!/bin/bash
 # Measures aiodb beside Cassandra's own memtables, and beside one that does nothing, on one node that it makes and destroys.
 #
-#   scripts/bench-cassandra.sh [--rows=N] [--seconds=N] [--rounds=N] [--in-flight=N] [--memtables=A,B] [--out=FILE] ...
+#   scripts/bench-cassandra.sh [--rows=N] [--seconds=N] [--rounds=N] [--lines=A,B] [--workloads=A,B] [--out=FILE] ...
 #
-# Bench.java says what the arguments are. Everything else on the machine should be idle. NODE_OPTIONS are those of the
-# node's virtual machine, by default a heap of 4 GiB and G1; SETTINGS are further lines of its cassandra.yaml, as in cluster.sh.
-# To give the node less memory than it has data, run all of it in a cgroup with a limit, as with `systemd-run -p MemoryMax=`.
-# Needs the jars of `make java`.
+# Settings.java says what the arguments are, Line.java and Workload.java what is compared. Everything else on the machine should
+# be idle. NODE_OPTIONS are those of the node's virtual machine, by default a heap of 2 GiB and G1; SETTINGS are further lines of
+# its cassandra.yaml, as in cluster.sh, by default SSTables of the newer format; PARAMETERS further ones of its memtable `aiodb`.
+# LIMITED=1, as root: once all is loaded the node may use what it has then, and a third of the data's size, as memory; its reads
+# of files come without more read-ahead than READ_AHEAD_KB. Needs the jars of `make java`.
 set -euo pipefail
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
@@ -15,12 +16,15 @@ libraries=$repository/build/cassandra-bench
 export CLUSTER=$repository/build/bench-cluster
 # Addresses of its own, beside clusters of tests.
 export NETWORK=89
+READ_AHEAD_KB=${READ_AHEAD_KB:-16}
+
+fail() {
+    echo "bench-cassandra: $1" >&2
+    exit 1
+}
 
 for jar in "$bench"/target/cassandra-bench-0.1.0.jar "$repository"/java/cassandra/target/aiodb-cassandra-0.1.0.jar; do
-    [ -e "$jar" ] || {
-        echo "bench-cassandra: $jar is missing: run \`make java\` first" >&2
-        exit 1
-    }
+    [ -e "$jar" ] || fail "$jar is missing: run \`make java\` first"
 done
 if [ ! -e "$libraries/complete" ]; then
     mvn --batch-mode --quiet -Dstyle.color=never --file "$bench/pom.xml" dependency:copy-dependencies \
@@ -31,10 +35,50 @@ fi
 export CLASSES=$bench/target/cassandra-bench-0.1.0.jar
 export MEMTABLES="    \"null\":
       class_name: io.aiodb.cassandra.bench.NullMemtable"
-export JVM_OPTIONS=${NODE_OPTIONS:--Xms4g -Xmx4g -XX:-UseSerialGC -XX:+UseG1GC}
+export JVM_OPTIONS=${NODE_OPTIONS:--Xms2g -Xmx2g -XX:-UseSerialGC -XX:+UseG1GC}
+export SETTINGS=${SETTINGS:-"sstable: {selected_format: bti}"}
+
+# What is undone at the end: a control group, and how far the disk reads ahead, as `file value`.
+group=
+read_ahead=
+
+clean_up() {
+    "$repository/scripts/cluster.sh" destroy
+    if [ -n "$read_ahead" ]; then echo "${read_ahead#* }" >"${read_ahead% *}"; fi
+    # The kernel needs a moment after the last process has gone.
+    if [ -n "$group" ]; then rmdir "$group" || { sleep 1 && rmdir "$group"; }; fi
+}
+
+make_group() {
+    local root=/sys/fs/cgroup/memory
+    if [ ! -d "$root" ]; then root=/sys/fs/cgroup; fi
+    mkdir "$root/aiodb-bench-$$" || fail "cannot make a control group in $root: only root may limit a node's memory"
+    group=$root/aiodb-bench-$$
+}
+
+# How far the disk under a directory reads ahead is that disk's, for all of its users.
+limit_read_ahead() {
+    local disk queue
+    disk=$(lsblk --noheadings --output KNAME,PKNAME "$(findmnt --noheadings --output SOURCE --target "$1")" | awk '{ print $NF }')
+    queue=/sys/block/$disk/queue/read_ahead_kb
+    [ -w "$queue" ] || fail "$queue cannot be written: only root may set how far a disk reads ahead"
+    read_ahead="$queue $(cat "$queue")"
+    echo "$READ_AHEAD_KB" >"$queue"
+    echo "read-ahead of $disk: $READ_AHEAD_KB KB"
+}
 
 "$repository/scripts/cluster.sh" destroy
-trap '"$repository/scripts/cluster.sh" destroy' EXIT
-"$repository/scripts/cluster.sh" create 1
+trap clean_up EXIT
+limit=()
+if [ -n "${LIMITED:-}" ]; then
+    make_group
+    limit_read_ahead "$repository/build"
+    limit=("--memory-group=$group")
+fi
+# The node is born in its group, so that all of its memory is counted there, and none of the bench's.
+(
+    if [ -n "$group" ]; then echo "$BASHPID" >"$group/cgroup.procs"; fi
+    exec "$repository/scripts/cluster.sh" create 1
+)
 java -cp "$bench/target/cassandra-bench-0.1.0.jar:$libraries/*" io.aiodb.cassandra.bench.Bench \
-    --host=127.0.$NETWORK.1 --jmx=$((7300 + 250 * NETWORK + 1)) "$@"
+    --host=127.0.$NETWORK.1 --jmx=$((7300 + 250 * NETWORK + 1)) "${limit[@]}" "$@"

@@ -17,8 +17,9 @@
 # JMX is on 127.0.0.1, port 7300 + NODE. NETWORK=3 makes that 127.0.3.NODE and 7300 + 3 * 250 + NODE, so that several
 # clusters have room on a machine. PLUGIN names a jar whose memtable `aiodb` the nodes get; without it they get the one
 # that `make java` has built, if it has. JVM_OPTIONS are further options of the nodes' virtual machines, SETTINGS further lines
-# of their cassandra.yaml, in which DIRECTORY stands for the node's own, MEMTABLES further memtable configurations there, and
-# CLASSES is put before their class path. Needs a JDK 17 and Maven, which brings Cassandra.
+# of their cassandra.yaml, in which DIRECTORY stands for the node's own, MEMTABLES further memtable configurations there,
+# DURABILITY that of their memtable `aiodb` (interval, sync), PARAMETERS further ones of it, a line each, and CLASSES is put
+# before their class path. Needs a JDK 17 and Maven, which brings Cassandra.
 set -euo pipefail
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
@@ -173,8 +174,9 @@ plugin_configuration() {
     cat <<YAML
       class_name: io.aiodb.cassandra.AiodbMemtable
       parameters:
-        durability: interval
+        durability: ${DURABILITY:-interval}
         store: $memtable
+${PARAMETERS:+        ${PARAMETERS//$'\n'/$'\n'        }}
 YAML
 }
 
@@ -240,7 +242,7 @@ start() {
     class_path=${CLASSES:+$CLASSES:}$class_path
     # Without descriptors of this shell, which would live as long as the node.
     setsid "$java" "${jvm_options[@]}" "${more_options[@]}" "${plugin_options[@]}" -cp "$class_path" \
-        -Daiodb.node="$directory" -Dcassandra.config="file://$directory/cassandra.yaml" \
+        -Daiodb.node="$directory" -XX:ErrorFile="$directory/crash.log" -Dcassandra.config="file://$directory/cassandra.yaml" \
         -Dcassandra.storagedir="$directory" -Dlogback.configurationFile="$resources/logback.xml" \
         -Dcassandra-foreground=yes -Dcassandra.jmx.local.port=$((JMX_BASE + node)) \
         -Dcassandra.skip_wait_for_gossip_to_settle=0 -Dcassandra.ring_delay_ms=$RING_DELAY_MS \

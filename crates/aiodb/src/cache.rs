@@ -4,8 +4,9 @@
 //! stale. An overwrite or a move puts the key's bytes elsewhere; what lay at the old place is not asked for any more and
 //! leaves the cache by itself. Nothing needs to be told of writes, and the index stays the only judge of what is current.
 //!
-//! An entry is the whole value of one put, as it was given. Operands, parts of large values and records that expire are
-//! not kept. Only gets of the present ask and fill the cache: a scan would push out what is asked for again, and a
+//! An entry is the whole value of one put, or one operand in an ordered table, as it was given; what operands make together
+//! is not kept, since one of them may come to be known after a newer one. Nor are parts of large values and records that
+//! expire. Only gets of the present ask and fill the cache: a scan would push out what is asked for again, and a
 //! snapshot mostly reads what nobody else will.
 //!
 //! Entries lie one behind the other in blocks of large pages (`arena.rs`). Each shard fills its blocks in two queues and
@@ -132,13 +133,28 @@ impl<D: Device> Engine<D> {
     pub(crate) fn cached(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
         let may_be_kept =
             |entry: Entry| entry.kind == Kind::Put && !entry.form.chunked && entry.form.expires_ms.is_none();
-        if !self.cache.is_on() || !view.is_present() || !candidate.known.is_none_or(may_be_kept) {
+        if !candidate.known.is_none_or(may_be_kept) {
+            return None;
+        }
+        self.cached_at(candidate, table, key, view)
+    }
+
+    /// What is cached of an operand that the index knows to be one, as [`Engine::cached`] says it of a put.
+    pub(crate) fn cached_operand(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
+        if !candidate.is_operand() {
+            return None;
+        }
+        self.cached_at(candidate, table, key, view)
+    }
+
+    fn cached_at(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
+        if !self.cache.is_on() || !view.is_present() {
             return None;
         }
         self.cache.get(self.place(candidate.location)?).filter(|cached| cached.is_of(table, key))
     }
 
-    /// Keeps the whole value of a put that a get of the present has found at a location and checked. A record that
+    /// Keeps the whole value of a put, or an operand, that a get of the present has found at a location and checked. A record that
     /// expires must not be kept: entries do not know when.
     pub(crate) fn keep(&self, location: Location, table: u32, key: &[u8], value: &[u8]) {
         if !self.cache.is_on() {

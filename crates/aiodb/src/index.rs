@@ -40,5 +40,12 @@ pub(crate) struct Candidate {
     pub(crate) known: Option<Entry>,
 }
 
+impl Candidate {
+    /// Whether the index knows that it is an operand.
+    pub(crate) fn is_operand(&self) -> bool {
+        self.known.is_some_and(|entry| !entry.is_base())
+    }
+}
+
 /// Candidates for one key, newest first.
 pub(crate) type Candidates = SmallVec<[Candidate; 4]>;

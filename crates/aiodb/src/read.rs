@@ -60,6 +60,10 @@ impl<D: Device> Engine<D> {
                 base = Some(cached.value().to_vec());
                 break;
             }
+            if let Some(cached) = self.cached_operand(candidate, generation.id, key, view) {
+                operands.push(cached.value().to_vec());
+                continue;
+            }
             let found = self.with_bytes(candidate.location, |bytes| {
                 Ok(match self.interpret(generation.id, key, candidate, view, bytes)? {
                     Outcome::Value(value) => Some(Ok(Some(value.into_owned()))),
@@ -154,8 +158,8 @@ impl<D: Device> Engine<D> {
         u64::from(location.offset) < segment.written_end.load(Ordering::Acquire)
     }
 
-    /// Checks the bytes at a candidate's location and says what they are to this key. A value that a get of the present
-    /// has come upon is left in the cache.
+    /// Checks the bytes at a candidate's location and says what they are to this key. A value or an operand that a get
+    /// of the present has come upon is left in the cache.
     pub(crate) fn interpret<'a>(
         &self,
         table: u32,
@@ -186,11 +190,13 @@ impl<D: Device> Engine<D> {
             (record.kind, record.form, record.value)
         };
         let outcome = self.say(location, kind, &form, view, stored)?;
-        if let Outcome::Value(value) = &outcome
-            && form.expires_ms.is_none()
-            && view.is_present()
-        {
-            self.keep(location, table, key, value);
+        let kept = match &outcome {
+            Outcome::Value(value) => Some(value),
+            Outcome::Operand(operand) if candidate.is_operand() => Some(operand),
+            _ => None,
+        };
+        if let Some(kept) = kept.filter(|_| form.expires_ms.is_none() && view.is_present()) {
+            self.keep(location, table, key, kept);
         }
         Ok(outcome)
     }

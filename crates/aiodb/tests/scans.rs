@@ -208,6 +208,48 @@ fn operands_are_kept_for_an_operator_that_is_missing_for_a_while() {
     }
 }
 
+/// Operands that are alone under their keys are read ahead as puts are, others when it is their turn.
+#[test]
+fn operands_are_scanned_in_order_and_back() {
+    for compression in [Compression::None, Compression::Lz4] {
+        let directory = scratch();
+        let db = Db::open(directory.path(), merging(MergeOperators::default().with(Append))).expect("a store");
+        let options = TableOptions { merge: Some("append".to_owned()), compression, ..IndexKind::Lmdb.into() };
+        let table = db.create_table_with("log", options).expect("a table");
+        let mut expected = Pairs::new();
+        for number in 0..3000usize {
+            let (key, part) = (format!("{number:05}").into_bytes(), value(number as u64, 100 + number % 900));
+            let parts = match number % 5 {
+                0..3 => vec![part],
+                3 => vec![part.clone(), b"more".to_vec(), part],
+                _ => {
+                    table.merge(&key, b"deleted").expect("a merge");
+                    table.delete(&key).expect("a delete");
+                    vec![part]
+                }
+            };
+            for part in &parts {
+                table.merge(&key, part).expect("a merge");
+            }
+            expected.push((key, parts.concat()));
+            if number == 1500 {
+                db.checkpoint().expect("a checkpoint works");
+            }
+        }
+        assert!(pairs(table.scan(ScanOptions::all())) == expected, "forward");
+        let from = ScanOptions::all().from(b"01000");
+        for limit in [1, 20, 700] {
+            assert!(pairs(table.scan(from.clone().limit(limit))) == expected[1000..1000 + limit as usize], "{limit}");
+        }
+        // One that is left half-way gives its queue to the next, with nothing of its own in it.
+        let mut left = table.scan(ScanOptions::all()).expect("a scan begins");
+        left.next_record().expect("a record can be read");
+        drop(left);
+        expected.reverse();
+        assert!(pairs(table.scan(ScanOptions::all().backward())) == expected, "backward");
+    }
+}
+
 fn pairs_of(scan: aiodb::Result<Scan>) -> aiodb::Result<Pairs> {
     scan?.collect()
 }

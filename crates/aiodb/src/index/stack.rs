@@ -70,6 +70,11 @@ impl Stack {
         self.entries.len() - usize::from(self.has_base())
     }
 
+    /// Whether all that has to be read is one operand.
+    pub(crate) fn is_one_operand(&self) -> bool {
+        self.operands() == 1 && self.entries[1..].iter().all(Entry::is_delete)
+    }
+
     /// Whether nothing older than these entries matters.
     pub(crate) fn is_complete(&self) -> bool {
         !self.partial && self.has_base()

@@ -14,8 +14,8 @@ use crate::catalog::Generation;
 use crate::engine::Handle;
 use crate::index::stack::Stack;
 use crate::index::{Candidate, Candidates, Location};
-use crate::io::Device;
 use crate::io::reads::{Done, Reads};
+use crate::io::{AlignedBuffer, Device, File};
 use crate::log::record::{Kind, Record};
 use crate::read::Outcome;
 use crate::snapshot::{Moment, View};
@@ -30,8 +30,13 @@ const MAX_STRETCH_BYTES: usize = 256 << 10;
 const MAX_GAP_BYTES: usize = 16 << 10;
 /// Bytes read ahead of the caller, or about to be.
 const LOOK_AHEAD_BYTES: usize = 4 << 20;
-/// Records ahead of the caller.
+/// Records ahead of the caller, once he has come far.
 const LOOK_AHEAD_RECORDS: usize = 4096;
+/// Records ahead of the caller at first: many scans want few records.
+const FIRST_AHEAD_RECORDS: usize = 16;
+/// Until so many may be ahead, the caller's thread reads by itself: making a queue, with its memory, takes longer than a
+/// short scan.
+const QUEUED_AHEAD_RECORDS: usize = 128;
 /// A read up to this length needs no memory of its own.
 const BUFFER_BYTES: usize = 8 << 10;
 
@@ -43,6 +48,8 @@ pub(super) struct Fetch<D: Device> {
     values: bool,
     /// Records that the caller can still want: no more are read ahead.
     wanted: u64,
+    /// How many records may be ahead of the caller by now.
+    window: usize,
     reads: Option<Reads<D::Queue>>,
     ahead: VecDeque<Ahead>,
     /// All keys are here.
@@ -111,6 +118,8 @@ enum State {
     Reading,
     /// In this slot of the reads.
     Here(u32),
+    /// Read by the caller's thread: whole blocks, and where the stretch begins in them.
+    Alone(AlignedBuffer, usize),
     Failed(Error),
 }
 
@@ -139,6 +148,7 @@ impl<D: Device> Fetch<D> {
             moment,
             values,
             wanted,
+            window: FIRST_AHEAD_RECORDS,
             reads: None,
             ahead: VecDeque::new(),
             complete: false,
@@ -156,7 +166,7 @@ impl<D: Device> Fetch<D> {
 
     /// Whether more keys should be added before the next record is taken.
     pub(super) fn wants_more(&self) -> bool {
-        let most = LOOK_AHEAD_RECORDS.min(usize::try_from(self.wanted).unwrap_or(usize::MAX));
+        let most = self.window.min(usize::try_from(self.wanted).unwrap_or(usize::MAX));
         !self.complete && self.ahead.len() < most && self.bytes_ahead < LOOK_AHEAD_BYTES
     }
 
@@ -179,7 +189,7 @@ impl<D: Device> Fetch<D> {
         }
         let from = if !self.values {
             From::Key
-        } else if newest.kind == Kind::Put && !newest.form.chunked {
+        } else if !newest.form.chunked && (newest.kind == Kind::Put || stack.is_one_operand()) {
             self.place(Place { candidate: newest.candidate(), listed: None })
         } else {
             From::Candidates(stack.candidates(0).collect())
@@ -227,6 +237,10 @@ impl<D: Device> Fetch<D> {
         self.current.key.extend_from_slice(&ahead.key);
         self.current.value.clear();
         let taken = self.take(ahead);
+        // Only now: what is to be read now must not wait for records that may join it from here on.
+        if self.ahead.len() < self.window / 2 {
+            self.window = (2 * self.window).min(LOOK_AHEAD_RECORDS);
+        }
         // What was read says nothing if the moment had ended.
         self.moment.check()?;
         let seen = taken?;
@@ -273,6 +287,13 @@ impl<D: Device> Fetch<D> {
     }
 
     fn take_from_stretch(&mut self, number: u64, place: &Place) -> Result<Said> {
+        if self.reads.is_none() && self.window < QUEUED_AHEAD_RECORDS {
+            self.read_alone(number)?;
+        }
+        let at = (number - self.first_stretch) as usize;
+        if matches!(self.stretches[at].state, State::Alone(..)) {
+            return self.take_alone(at, place);
+        }
         let slot = self.wait_for(number)?;
         let stretch = &mut self.stretches[(number - self.first_stretch) as usize];
         stretch.records -= 1;
@@ -289,6 +310,49 @@ impl<D: Device> Fetch<D> {
             }
             said => said,
         })
+    }
+
+    /// Reads a stretch, if that was not done yet.
+    fn read_alone(&mut self, number: u64) -> Result<()> {
+        let stretch = &mut self.stretches[(number - self.first_stretch) as usize];
+        if !matches!(stretch.state, State::Open) {
+            return Ok(());
+        }
+        let location = Location { segment: stretch.segment, offset: stretch.start as u32, length: 0 };
+        let Some(segment) = self.engine.segments.find(stretch.segment) else {
+            return Err(self.engine.damaged(location, "the index refers to a segment that does not exist"));
+        };
+        let block = self.engine.block_bytes;
+        let head = stretch.start % block;
+        let wanted = head + stretch.end - stretch.start;
+        let span = wanted.next_multiple_of(block);
+        let mut buffer = AlignedBuffer::new(span);
+        let read = segment.file.read_at(&mut buffer[..span], (stretch.start - head) as u64);
+        let read = read.map_err(|e| Error::io("read", self.engine.segments.path(stretch.segment), &e))?;
+        if read < wanted {
+            return Err(self.engine.damaged(location, "the file ends before the record does"));
+        }
+        stretch.state = State::Alone(buffer, head);
+        self.next_stretch = number + 1;
+        Ok(())
+    }
+
+    fn take_alone(&mut self, at: usize, place: &Place) -> Result<Said> {
+        let stretch = &mut self.stretches[at];
+        stretch.records -= 1;
+        let start = place.candidate.location.offset as usize - stretch.start;
+        let length = self.engine.read_length(place.candidate.location);
+        // Taken out while the current record changes, and put back whatever happens.
+        let State::Alone(buffer, head) = std::mem::replace(&mut stretch.state, State::Reading) else {
+            unreachable!("the caller has looked")
+        };
+        let bytes = &buffer[head + start..head + start + length];
+        let said = match self.say(place, bytes) {
+            Ok(Said::Lent(range)) => Ok(Said::Owned(bytes[range].to_vec())),
+            said => said,
+        };
+        self.stretches[at].state = State::Alone(buffer, head);
+        said
     }
 
     /// What the bytes at a place say. A record that is alone under its tag says what the current key is.
@@ -309,6 +373,10 @@ impl<D: Device> Fetch<D> {
             }
             Outcome::Value(Cow::Owned(value)) => Said::Owned(value),
             Outcome::Deleted => Said::Nothing,
+            // Of the index's operands only those that are alone are read here.
+            Outcome::Operand(operand) if place.candidate.known.is_some() => {
+                Said::Owned(self.engine.merged(&self.generation, key, None, &[operand.into_owned()])?)
+            }
             // More has to be read, or the moment sees an older record.
             Outcome::Chunks(..) | Outcome::Operand(_) | Outcome::Unseen => Said::LookUp,
         })
@@ -351,6 +419,9 @@ impl<D: Device> Fetch<D> {
         loop {
             let at = (self.next_stretch - self.first_stretch) as usize;
             let may_grow = self.wants_more() && at + 1 == self.stretches.len();
+            if self.reads.is_none() && self.window < QUEUED_AHEAD_RECORDS {
+                return Ok(());
+            }
             let Some(stretch) = self.stretches.get(at).filter(|_| !may_grow) else { return Ok(()) };
             let Some(segment) = self.engine.segments.find(stretch.segment) else {
                 let location = Location { segment: stretch.segment, offset: stretch.start as u32, length: 0 };
@@ -376,6 +447,7 @@ impl<D: Device> Fetch<D> {
                 State::Here(slot) => return Ok(*slot),
                 State::Failed(error) => return Err(error.clone()),
                 State::Open | State::Reading => self.start_reads()?,
+                State::Alone(..) => unreachable!("it is taken without waiting"),
             }
             let reads = self.reads.as_mut().expect("something is being read");
             let polled = reads.poll(true).map_err(|e| Error::io("read from", &self.engine.root, &e))?;
@@ -397,7 +469,7 @@ impl<D: Device> Fetch<D> {
         while let Some(stretch) = self.stretches.front().filter(|stretch| stretch.records == 0) {
             match stretch.state {
                 State::Here(slot) => self.reads.as_mut().expect("it was read").release(slot),
-                State::Failed(_) => {}
+                State::Failed(_) | State::Alone(..) => {}
                 State::Open | State::Reading => return,
             }
             self.bytes_ahead -= stretch.end - stretch.start;

@@ -16,8 +16,8 @@ use crate::scan::after_prefix;
 
 /// Keys looked up in one step.
 const KEYS_PER_STEP: u64 = 512;
-/// Keys looked up in the first step: many scans want few records.
-const KEYS_IN_FIRST_STEP: u64 = 32;
+/// Keys looked up in the first step, which each step after it doubles: many scans want few records.
+const KEYS_IN_FIRST_STEP: u64 = 16;
 
 /// Bytes of a table's id in an index key.
 const TABLE_BYTES: usize = 4;
@@ -50,7 +50,7 @@ impl Ordered {
         let backward = self.options.backward;
         let step = self.step.min(fetch.still_wanted().max(1));
         let (found, reached) = fetch.engine.lmdb().range(range, backward, step as usize, &fetch.view())?;
-        self.step = KEYS_PER_STEP;
+        self.step = (2 * self.step).min(KEYS_PER_STEP);
         let mut add = |(key, stack)| self.add(key, stack, fetch);
         if backward {
             found.into_iter().rev().try_for_each(&mut add)?;

@@ -52,6 +52,14 @@ final class Management implements AutoCloseable {
                 new String[] {boolean.class.getName(), String.class.getName(), String[].class.getName()});
     }
 
+    /** Has the node give up what nothing refers to; it is called twice since what is freed natively waits for the first time. */
+    void collectGarbage() throws InterruptedException {
+        for (int time = 0; time < 2; time++) {
+            invoke("java.lang:type=Memory", "gc", new Object[0], new String[0]);
+            Thread.sleep(1000);
+        }
+    }
+
     /** What a counter of Cassandra has counted; those that were never needed are not there. */
     long count(String bean) {
         return names(bean).isEmpty() ? 0 : (Long) attribute(bean, "Count");
@@ -74,8 +82,12 @@ final class Management implements AutoCloseable {
     }
 
     private void invoke(String operation, Object[] arguments, String[] types) {
+        invoke(STORAGE, operation, arguments, types);
+    }
+
+    private void invoke(String bean, String operation, Object[] arguments, String[] types) {
         try {
-            beans.invoke(new ObjectName(STORAGE), operation, arguments, types);
+            beans.invoke(new ObjectName(bean), operation, arguments, types);
         } catch (JMException | IOException failure) {
             throw new AssertionError(operation + " failed", failure);
         }

@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -35,6 +36,10 @@ final class Nodes implements AutoCloseable {
 
     private final int network;
     private final String settings;
+
+    /** Of the launcher, beside what it always has. */
+    private final Map<String, String> environment;
+
     private final Path directory;
 
     /**
@@ -48,8 +53,14 @@ final class Nodes implements AutoCloseable {
 
     /** The same with further lines of {@code cassandra.yaml}, in which DIRECTORY stands for that of each node. */
     Nodes(int network, int count, String settings) {
+        this(network, count, settings, Map.of());
+    }
+
+    /** The same with more in the environment of the launcher. */
+    Nodes(int network, int count, String settings, Map<String, String> environment) {
         this.network = network;
         this.settings = TIMEOUTS + settings;
+        this.environment = environment;
         this.directory = REPOSITORY.resolve("build/cassandra-tests-" + network);
         launcher("destroy");
         launcher("create", Integer.toString(count));
@@ -110,6 +121,20 @@ final class Nodes implements AutoCloseable {
         return directory.resolve("node" + node);
     }
 
+    /** Memory of a node's process that is no file's. */
+    long memoryBytes(int node) {
+        try {
+            String process = Files.readString(directory(node).resolve("pid")).strip();
+            return Files.readAllLines(Path.of("/proc", process, "status")).stream()
+                    .filter(line -> line.startsWith("RssAnon:"))
+                    .mapToLong(line -> Long.parseLong(line.replaceAll("[^0-9]", "")) << 10)
+                    .findFirst()
+                    .orElseThrow();
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+    }
+
     Management management(int node) {
         return new Management(7300 + 250 * network + node);
     }
@@ -155,12 +180,12 @@ final class Nodes implements AutoCloseable {
     /**
      * Starts a node.
      *
-     * @param environment of the launcher, beside what it always has
+     * @param further of the environment of the launcher
      * @return why the node did not start; null if it did
      */
-    String whyNotStarted(int node, Map<String, String> environment) {
+    String whyNotStarted(int node, Map<String, String> further) {
         try {
-            launcher(environment, "start", Integer.toString(node));
+            launcher(further, "start", Integer.toString(node));
             return null;
         } catch (AssertionError failure) {
             return failure.getMessage();
@@ -171,7 +196,7 @@ final class Nodes implements AutoCloseable {
         return launcher(Map.of(), arguments);
     }
 
-    private String launcher(Map<String, String> environment, String... arguments) {
+    private String launcher(Map<String, String> further, String... arguments) {
         List<String> command = new ArrayList<>();
         command.add(REPOSITORY.resolve("scripts/cluster.sh").toString());
         command.addAll(List.of(arguments));
@@ -183,6 +208,7 @@ final class Nodes implements AutoCloseable {
         builder.environment().put("NETWORK", Integer.toString(network));
         builder.environment().put("SETTINGS", settings);
         builder.environment().putAll(environment);
+        builder.environment().putAll(further);
         try {
             Process process = builder.start();
             String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);

@@ -1,5 +1,6 @@
 package io.aiodb.cassandra;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.datastax.oss.driver.api.core.CqlSession;
@@ -12,6 +13,12 @@ import org.junit.jupiter.api.extension.ExtendWith;
 /** A trace of a statement says what the store had to do with it; metrics say what there is. */
 @ExtendWith(SharedNode.class)
 final class TracingTest {
+    private static final int ROWS = 200;
+    private static final int ROW_BYTES = 1000;
+
+    private static final String SPACE =
+            "org.apache.cassandra.metrics:type=Table,keyspace=spacious,scope=rows,name=LiveDiskSpaceUsed";
+
     private static final String METRICS =
             "org.apache.cassandra.metrics:type=AiodbMemtable,keyspace=traced,scope=rows,name=";
 
@@ -29,6 +36,27 @@ final class TracingTest {
         try (Management management = nodes.management(1)) {
             assertTrue((Long) management.attribute(METRICS + "StoredEntries", "Value") >= 1);
             assertTrue((Long) management.attribute(METRICS + "StoreDiskBytes", "Value") > 0);
+        }
+    }
+
+    /** As Cassandra says it of SSTables, in {@code nodetool tablestats} too. */
+    @Test
+    void spaceOnDisk(Nodes nodes) {
+        try (CqlSession session = nodes.session(1);
+                Management management = nodes.management(1)) {
+            session.execute("CREATE KEYSPACE spacious WITH replication = "
+                    + "{'class': 'SimpleStrategy', 'replication_factor': 1}");
+            session.execute("CREATE TABLE spacious.rows (id int PRIMARY KEY, v text) WITH memtable = 'aiodb'");
+            for (int row = 0; row < ROWS; row++) {
+                session.execute("INSERT INTO spacious.rows (id, v) VALUES (" + row + ", '" + "x".repeat(ROW_BYTES) + "')");
+            }
+            management.compact("spacious");
+            long used = management.count(SPACE);
+            assertTrue(used >= ROWS * ROW_BYTES && used < 2 * ROWS * ROW_BYTES, used + " bytes");
+            String said = nodes.nodetool(1, "tablestats", "spacious.rows");
+            assertTrue(said.contains("Space used (live): " + used), said);
+            session.execute("TRUNCATE spacious.rows");
+            assertEquals(0, management.count(SPACE));
         }
     }
 

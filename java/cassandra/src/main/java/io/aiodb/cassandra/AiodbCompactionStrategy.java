@@ -24,7 +24,7 @@ import org.apache.cassandra.utils.TimeUUID;
 
 /**
  * What tables whose memtable is aiodb need of compaction; {@link AiodbSchemaHandlerFactory} gives it to them. SSTables that
- * lie beside the store are compacted by size, as usual. In addition it sees to it that the store gives up what is expired or
+ * lie beside the store are compacted by size, as usual, until a user's compaction moves them into it. In addition it sees to it that the store gives up what is expired or
  * deleted for good, that the SSTables which repair and streaming write for themselves go away, and that a node does not start
  * without what the table needs.
  */
@@ -63,19 +63,36 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
 
     @Override
     public synchronized AbstractCompactionTask getNextBackgroundTask(long gcBefore) {
+        reportSpace();
         AbstractCompactionTask task = super.getNextBackgroundTask(gcBefore);
         return task != null ? task : PurgeTask.ifDue(cfs, gcBefore);
     }
 
+    /** What {@code nodetool compact} does: SSTables are moved into the store, and what nobody can see leaves it. */
     @Override
     public synchronized Collection<AbstractCompactionTask> getMaximalTask(long gcBefore, boolean splitOutput) {
-        Collection<AbstractCompactionTask> sstables = super.getMaximalTask(gcBefore, splitOutput);
-        List<AbstractCompactionTask> tasks = sstables == null ? new ArrayList<>() : new ArrayList<>(sstables);
+        reportSpace();
+        Generation generation = AiodbMemtable.generationOf(cfs);
+        if (generation == null) {
+            return super.getMaximalTask(gcBefore, splitOutput);
+        }
+        List<AbstractCompactionTask> tasks = new ArrayList<>();
+        AbstractCompactionTask move = MoveTask.of(cfs, generation, filterSuspectSSTables(getSSTables()));
+        if (move != null) {
+            tasks.add(move);
+        }
         AbstractCompactionTask purge = PurgeTask.now(cfs, gcBefore);
         if (purge != null) {
             tasks.add(purge);
         }
         return tasks.isEmpty() ? null : tasks;
+    }
+
+    /** Cassandra asks each minute for tasks, so what is said of the table's space is about as old. */
+    private void reportSpace() {
+        if (cfs.getTracker().getView().getCurrentMemtable() instanceof AiodbMemtable memtable) {
+            memtable.reportSpace();
+        }
     }
 
     /** An SSTable that is not for a transaction is one that Cassandra forgets to remove. */

@@ -47,6 +47,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     private final AiodbFactory factory;
     private final Owner owner;
     private final Generation generation;
+    private final SpaceUsed spaceUsed = new SpaceUsed();
 
     /** Why it will be switched out, as far as anybody asked. */
     private volatile FlushReason reason;
@@ -55,6 +56,9 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
 
     /** Nothing of it is wanted any more. */
     private volatile boolean cleared;
+
+    /** It is wanted in a snapshot before. */
+    private volatile boolean kept;
 
     AiodbMemtable(
             AiodbFactory factory,
@@ -82,6 +86,12 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
 
     Generation generation() {
         return generation;
+    }
+
+    /** That of a table's memtable now; null if it is none of this class. */
+    static Generation generationOf(ColumnFamilyStore cfs) {
+        Memtable current = cfs.getTracker().getView().getCurrentMemtable();
+        return current instanceof AiodbMemtable memtable ? memtable.generation : null;
     }
 
     @Override
@@ -146,6 +156,9 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
                     case SCHEMA_CHANGE -> !factory.equals(metadata().params.memtable.factory());
                     default -> false;
                 };
+        if (asked == FlushReason.DROP) {
+            KeptRows.await();
+        }
         if (wanted) {
             reason = asked;
         } else if (asked != FlushReason.SCHEMA_CHANGE && asked != FlushReason.OWNED_RANGES_CHANGE) {
@@ -171,14 +184,42 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
             AiodbFactory.tableDeparts();
         }
         cleared = reason == FlushReason.TRUNCATE || reason == FlushReason.DROP;
-        generation.mark(cleared ? Catalog.State.CLEARED : Catalog.State.FLUSHING);
+        kept = reason == FlushReason.TRUNCATE && keep();
+        if (!kept) {
+            generation.mark(cleared ? Catalog.State.CLEARED : Catalog.State.FLUSHING);
+        }
         switchedOut = true;
+    }
+
+    /** Has what is truncated written to a snapshot later, if that is wanted. */
+    private boolean keep() {
+        boolean wanted = owner instanceof ColumnFamilyStore cfs
+                && cfs.isAutoSnapshotEnabled()
+                && generation.tableOrNull() != null;
+        if (wanted) {
+            generation.keep(KeptRows.snapshotName((ColumnFamilyStore) owner));
+        }
+        return wanted;
     }
 
     @Override
     public void discard() {
         super.discard();
-        generation.remove();
+        if (owner instanceof ColumnFamilyStore cfs) {
+            spaceUsed.end(cfs);
+        }
+        if (kept) {
+            KeptRows.write((ColumnFamilyStore) owner, generation);
+        } else {
+            generation.remove();
+        }
+    }
+
+    /** Has Cassandra say how much of the disk its rows take. */
+    void reportSpace() {
+        if (owner instanceof ColumnFamilyStore cfs) {
+            spaceUsed.report(cfs, getLiveDataSize());
+        }
     }
 
     /** Also clean is what was truncated or dropped: nobody shall write it to SSTables. */

@@ -18,6 +18,7 @@ import org.apache.cassandra.service.ClientState;
 import org.apache.cassandra.service.QueryState;
 import org.apache.cassandra.transport.Dispatcher;
 import org.apache.cassandra.transport.messages.ResultMessage;
+import org.apache.cassandra.utils.FBUtilities;
 import org.apache.cassandra.utils.MD5Digest;
 
 /**
@@ -155,7 +156,8 @@ public final class AiodbQueryHandler implements QueryHandler {
                 continue;
             }
             for (Clustering<?> clustering : statement.createClustering(options, state)) {
-                if (clustering == Clustering.STATIC_CLUSTERING) {
+                boolean refusedAnyway = clustering.dataSize() > FBUtilities.MAX_UNSIGNED_SHORT;
+                if (refusedAnyway || clustering == Clustering.STATIC_CLUSTERING) {
                     continue;
                 }
                 key.entry(StoredKey.ROW, table.comparator.asByteComparable(clustering));

@@ -22,6 +22,7 @@ final class Catalog {
     private static final byte SUMMARY = 's';
     private static final byte HEADER = 'h';
     private static final byte UPDATE = 'u';
+    private static final byte SNAPSHOT = 't';
     private static final byte[] NODE = {'n'};
 
     private static final int KEY_BYTES = 1 + 2 * Long.BYTES + Integer.BYTES;
@@ -33,7 +34,9 @@ final class Catalog {
         /** It is being written to SSTables, and remains the table's until that is done. */
         FLUSHING,
         /** It was truncated or dropped. */
-        CLEARED
+        CLEARED,
+        /** It was truncated, and is to be written to a snapshot before it goes. */
+        KEPT
     }
 
     /** A stored generation of a table. */
@@ -85,8 +88,21 @@ final class Catalog {
         table.put(key(STATE, id, number), new byte[] {(byte) state.ordinal()}, Durability.SYNC);
     }
 
+    /** Says, durably, that a generation is to be written to a snapshot. */
+    void keep(TableId id, int number, String snapshotName) {
+        byte[] name = snapshotName.getBytes(StandardCharsets.UTF_8);
+        table.put(key(SNAPSHOT, id, number), name, Durability.INTERVAL);
+        put(id, number, State.KEPT);
+    }
+
+    /** The snapshot that a generation is to be written to. */
+    String snapshotName(TableId id, int number) {
+        return new String(table.get(key(SNAPSHOT, id, number)), StandardCharsets.UTF_8);
+    }
+
     /** Forgets a generation, durably. */
     void remove(TableId id, int number) {
+        table.delete(key(SNAPSHOT, id, number), Durability.INTERVAL);
         table.delete(key(SUMMARY, id, number), Durability.INTERVAL);
         keptUpdates(id, number).forEach(this::forgetUpdate);
         table.delete(key(STATE, id, number), Durability.SYNC);

@@ -94,15 +94,22 @@ final class Frames {
         }
     }
 
-    /** The row that the frames of a value are together; null if nothing is left of it, since its columns were dropped. */
+    /**
+     * The row that the frames of a value are together, in the columns that this version of the table knows; null if nothing is
+     * left of it, since its columns were dropped.
+     */
     static Row row(ByteBuffer value, boolean isStatic, Headers headers, TableMetadata metadata) {
         DeserializationHelper helper = new DeserializationHelper(metadata, VERSION, DeserializationHelper.Flag.LOCAL);
         Row merged = null;
-        try (DataInputBuffer in = new DataInputBuffer(value, true)) {
+        try (DataInputBuffer in = input(value)) {
             while (in.available() > 0) {
                 in.readUnsignedVInt32();
-                SerializationHeader header = headers.forReading(in.readUnsignedVInt32(), metadata);
+                int number = in.readUnsignedVInt32();
+                SerializationHeader header = headers.forReading(number, metadata);
                 Row row = isStatic ? staticRow(in, header, helper) : row(in, header, helper);
+                if (row != null && headers.isYounger(number, metadata)) {
+                    row = withoutUnknown(row, metadata);
+                }
                 if (row != null) {
                     merged = merged == null ? row : Rows.merge(merged, row);
                 }
@@ -130,9 +137,41 @@ final class Frames {
         return row.isEmpty() ? null : row;
     }
 
+    /**
+     * To read a value by. Cassandra takes a buffer that does not give its array for one outside of the heap, and would read at
+     * an address that is none; so it gets a copy of one that lies in the heap and is only to be read.
+     */
+    private static DataInputBuffer input(ByteBuffer value) {
+        if (value.hasArray() || value.isDirect()) {
+            return new DataInputBuffer(value, true);
+        }
+        return new DataInputBuffer(ByteBuffer.allocate(value.remaining()).put(value.duplicate()).flip(), false);
+    }
+
+    private static Row withoutUnknown(Row row, TableMetadata metadata) {
+        return row.transformAndFilter(data -> metadata.getColumn(data.column().name) == null ? null : data);
+    }
+
+    /** Whether a row's value has columns that this version of the table does not know yet, so that it must not replace it. */
+    static boolean isYounger(ByteBuffer value, Headers headers, TableMetadata metadata) {
+        try (DataInputBuffer in = input(value)) {
+            while (in.available() > 0) {
+                int length = in.readUnsignedVInt32();
+                int left = in.available() - length;
+                if (headers.isYounger(in.readUnsignedVInt32(), metadata)) {
+                    return true;
+                }
+                in.skipBytesFully(in.available() - left);
+            }
+            return false;
+        } catch (IOException failure) {
+            throw new IllegalStateException(metadata + ": a stored row does not parse", failure);
+        }
+    }
+
     /** How many updates a row's value is made of. */
     static int count(ByteBuffer value) {
-        try (DataInputBuffer in = new DataInputBuffer(value, true)) {
+        try (DataInputBuffer in = input(value)) {
             int frames = 0;
             while (in.available() > 0) {
                 in.skipBytesFully(in.readUnsignedVInt32());
@@ -146,7 +185,7 @@ final class Frames {
 
     /** Adds what a value says of the whole partition. */
     static void addDeletions(ByteBuffer value, MutableDeletionInfo deletions) {
-        try (DataInputBuffer in = new DataInputBuffer(value, true)) {
+        try (DataInputBuffer in = input(value)) {
             while (in.available() > 0) {
                 deletions.add(deletionTime(in));
             }
@@ -157,7 +196,7 @@ final class Frames {
 
     /** Adds the range tombstones of a value. */
     static void addRangeTombstones(ByteBuffer value, MutableDeletionInfo deletions, TableMetadata metadata) {
-        try (DataInputBuffer in = new DataInputBuffer(value, true)) {
+        try (DataInputBuffer in = input(value)) {
             while (in.available() > 0) {
                 in.readUnsignedVInt32();
                 Slice slice = Slice.serializer.deserialize(in, VERSION, metadata.comparator.subtypes());

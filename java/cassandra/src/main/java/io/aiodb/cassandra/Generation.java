@@ -45,7 +45,7 @@ final class Generation {
     static Generation attach(OpenStore open, TableId id) {
         Generation attached = null;
         for (Catalog.Entry entry : open.catalog().generations(id)) {
-            if (!open.attach(id, entry.number())) {
+            if (entry.state() == Catalog.State.KEPT || !open.attach(id, entry.number())) {
                 continue;
             }
             Generation found = stored(open, entry);
@@ -66,6 +66,18 @@ final class Generation {
         }
         attached.mark(Catalog.State.LIVE);
         return attached;
+    }
+
+    /** A generation that was to be written to a snapshot when the node ended; null if nothing is left of it. */
+    static Generation attachKept(OpenStore open, Catalog.Entry entry) {
+        open.attach(entry.id(), entry.number());
+        Generation found = stored(open, entry);
+        if (found == null) {
+            open.detach(entry.id(), entry.number());
+        } else {
+            LargeUpdate.recover(found);
+        }
+        return found;
     }
 
     /** What the catalog says that there is. Null if it was to be removed, or never was there; then its traces are gone. */
@@ -144,6 +156,12 @@ final class Generation {
                 open.catalog().put(id, number, next);
             }
         }
+    }
+
+    /** Says that it is to be written to a snapshot, also if the node stops now. Durable when it returns. */
+    synchronized void keep(String snapshotName) {
+        state = Catalog.State.KEPT;
+        open.catalog().keep(id, number, snapshotName);
     }
 
     /** Removes it for good. */

@@ -3,6 +3,7 @@ package io.aiodb.cassandra;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.List;
 import org.apache.cassandra.db.SerializationHeader;
 import org.apache.cassandra.db.RegularAndStaticColumns;
@@ -35,8 +36,16 @@ final class Headers {
 
     private record Column(ByteBuffer name, boolean isStatic, String type) {}
 
-    /** The headers as those of one version of the table. */
-    private record Resolved(TableMetadata metadata, List<SerializationHeader> headers, int current) {}
+    /** The headers as those of one version of the table; {@code current} is the number of its own, or -1. */
+    private record Resolved(TableMetadata metadata, List<SerializationHeader> headers, BitSet younger, int current) {
+        SerializationHeader header(int number) {
+            if (number >= headers.size()) {
+                throw new IllegalStateException(
+                        metadata + ": a stored row has header " + number + ", but there are " + headers.size());
+            }
+            return headers.get(number);
+        }
+    }
 
     private final Storage storage;
     private final List<List<Column>> stored = new ArrayList<>();
@@ -58,12 +67,15 @@ final class Headers {
 
     /** The header of a stored row, for this version of the table. */
     SerializationHeader forReading(int number, TableMetadata metadata) {
-        List<SerializationHeader> headers = resolve(metadata).headers;
-        if (number >= headers.size()) {
-            throw new IllegalStateException(
-                    metadata + ": a stored row has header " + number + ", but there are " + headers.size());
-        }
-        return headers.get(number);
+        return resolve(metadata).header(number);
+    }
+
+    /**
+     * Whether a header has columns that this version of the table does not know yet. So it is for whoever began to read or
+     * rewrite before a column was added, and meets rows that were written since.
+     */
+    boolean isYounger(int number, TableMetadata metadata) {
+        return resolve(metadata).younger.get(number);
     }
 
     private Resolved resolve(TableMetadata metadata) {
@@ -76,10 +88,12 @@ final class Headers {
 
     private synchronized Resolved resolveAgain(TableMetadata metadata) {
         List<SerializationHeader> headers = new ArrayList<>();
+        BitSet younger = new BitSet();
         for (List<Column> columns : stored) {
+            younger.set(headers.size(), columns.stream().anyMatch(column -> known(column, metadata) == null));
             headers.add(header(columns, metadata));
         }
-        Resolved now = new Resolved(metadata, headers, stored.indexOf(columns(metadata)));
+        Resolved now = new Resolved(metadata, headers, younger, stored.indexOf(columns(metadata)));
         resolved = now;
         return now;
     }
@@ -111,20 +125,26 @@ final class Headers {
         return new SerializationHeader(false, metadata, builder.build(), EncodingStats.NO_STATS);
     }
 
+    /** The column as the table has it, or had it before it was dropped; null if it has never had it. */
+    private static ColumnMetadata known(Column stored, TableMetadata metadata) {
+        ColumnMetadata known = metadata.getColumn(stored.name);
+        return known != null && known.isStatic() == stored.isStatic
+                ? known
+                : metadata.getDroppedColumn(stored.name, stored.isStatic);
+    }
+
     /** The column as the table knows it now, unless its values were encoded in another way then. */
     private static ColumnMetadata resolve(Column stored, TableMetadata metadata) {
-        ColumnMetadata known = metadata.getColumn(stored.name);
-        if (known == null || known.isStatic() != stored.isStatic) {
-            known = metadata.getDroppedColumn(stored.name, stored.isStatic);
-        }
-        if (known == null) {
-            throw new IllegalStateException(metadata + " has no column " + ByteBufferUtil.bytesToHex(stored.name)
-                    + ", but there are rows with it: is the schema older than the data?");
-        }
-        if (known.type.toString().equals(stored.type)) {
+        ColumnMetadata known = known(stored, metadata);
+        if (known != null && known.type.toString().equals(stored.type)) {
             return known;
         }
         AbstractType<?> type = TypeParser.parse(stored.type);
+        if (known == null) {
+            return stored.isStatic
+                    ? ColumnMetadata.staticColumn(metadata, stored.name, type)
+                    : ColumnMetadata.regularColumn(metadata, stored.name, type);
+        }
         boolean same = type.valueLengthIfFixed() == known.type.valueLengthIfFixed()
                 && type.isMultiCell() == known.type.isMultiCell()
                 && type.isCounter() == known.type.isCounter();

@@ -71,6 +71,10 @@ final class Leftovers {
             return;
         }
         TableMetadata table = Schema.instance.getTableMetadata(entry.id());
+        if (entry.state() == Catalog.State.KEPT) {
+            keep(open, entry, table);
+            return;
+        }
         if (table == null && entry.state() != Catalog.State.CLEARED) {
             LOGGER.warn("There are rows of a table {} that the schema does not know; they are left as they are", entry.id());
             return;
@@ -81,6 +85,17 @@ final class Leftovers {
             move(generation, table);
         }
         generation.remove();
+    }
+
+    /** Goes on with the snapshot of what was truncated. */
+    private static void keep(OpenStore open, Catalog.Entry entry, TableMetadata table) {
+        Generation generation = Generation.attachKept(open, entry);
+        if (generation != null && table != null) {
+            KeptRows.write(Keyspace.open(table.keyspace).getColumnFamilyStore(table.id), generation);
+        } else if (generation != null) {
+            LOGGER.info("The table {} was dropped before the snapshot of what was truncated of it was written", entry.id());
+            generation.remove();
+        }
     }
 
     private static void move(Generation generation, TableMetadata table) {

@@ -38,14 +38,17 @@ final class Rewriter {
         this.table = generation.table();
     }
 
-    /** Replaces rows of a partition, or its static row, by what {@code keep} makes of them; null removes. */
+    /**
+     * Replaces rows of a partition, or its static row, by what {@code keep} makes of them; null removes. Rows stay as they are
+     * that were written with columns which this version of the table does not know yet.
+     */
     void rows(Object partition, List<byte[]> keys, boolean isStatic, UnaryOperator<Row> keep) {
         Headers.Numbered header = generation.headers().forWriting(metadata);
         SerializationHelper helper = new SerializationHelper(header.header());
         replace(partition, () -> {
             for (byte[] key : keys) {
                 byte[] found = table.get(key);
-                if (found == null) {
+                if (found == null || Frames.isYounger(ByteBuffer.wrap(found), generation.headers(), metadata)) {
                     continue;
                 }
                 Row row = Frames.row(ByteBuffer.wrap(found), isStatic, generation.headers(), metadata);

@@ -110,6 +110,27 @@ class GenerationTest {
     }
 
     @Test
+    void whatIsKeptForASnapshotIsNotTheTablesAndStillThereAfterARestart() {
+        Generation old = attach();
+        write(old, 1, 1);
+        Generation next = attach();
+        old.keep("truncated-1-t");
+        write(next, 2, 2);
+        OpenStore open = store.restart();
+        Generation again = attach();
+        assertFalse(PartitionReader.exists(again, Schema.key(1)));
+        assertTrue(PartitionReader.exists(again, Schema.key(2)));
+        Catalog.Entry entry = open.catalog().generations(table.id).get(0);
+        assertEquals(Catalog.State.KEPT, entry.state());
+        assertEquals("truncated-1-t", open.catalog().snapshotName(table.id, entry.number()));
+        Generation kept = Generation.attachKept(open, entry);
+        assertTrue(PartitionReader.exists(kept, Schema.key(1)));
+        kept.remove();
+        assertEquals(1, open.catalog().generations(table.id).size());
+        assertEquals(2, open.store().tableNames().size());
+    }
+
+    @Test
     void whatWasBeingFlushedIsTheTablesAgainAfterARestart() {
         Generation old = attach();
         write(old, 1, 1);

@@ -14,6 +14,7 @@ import org.apache.cassandra.db.DeletionPurger;
 import org.apache.cassandra.db.Slices;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.marshal.UTF8Type;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.schema.TableMetadata;
@@ -73,10 +74,27 @@ class PurgeTest extends OneGeneration {
         TableMetadata again = table.unbuild()
                 .recordColumnDrop(table.getColumn(Schema.text("v")), 100)
                 .build();
+        assertEquals("Row[info=[ts=1] ]: a=a, b=1 | ", first(again));
+    }
+
+    /** As they do that began before the column was added. */
+    @Test
+    void whoDoesNotKnowAColumnYetReadsTheOthersAndRewritesNothing() {
+        TableMetadata later = table.unbuild().addRegularColumn("later", UTF8Type.instance).build();
+        PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(later, 1).timestamp(1);
+        update.row("a", 1).add("v", "x").add("later", "y");
+        update.row("b", 1).delete();
+        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        assertEquals("Row[info=[ts=1] ]: a=a, b=1 | [v=x ts=1]", first(table));
+        purge(OLD);
+        assertEquals("Row[info=[ts=1] ]: a=a, b=1 | [later=y ts=1], [v=x ts=1]", first(later));
+    }
+
+    private String first(TableMetadata version) {
         UnfilteredRowIterator read = PartitionReader.read(
-                generation, again, Schema.key(1), Slices.ALL, ColumnFilter.all(again), false);
+                generation, version, Schema.key(1), Slices.ALL, ColumnFilter.all(version), false);
         try (read) {
-            assertEquals("Row[info=[ts=1] ]: a=a, b=1 | ", read.next().toString(again, true));
+            return read.next().toString(version, true);
         }
     }
 

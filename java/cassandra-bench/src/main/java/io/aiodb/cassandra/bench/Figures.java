@@ -8,21 +8,30 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.function.ToDoubleFunction;
 
-/** What was measured of each workload and memtable, round by round. */
+/** What was measured of each workload and line, round by round. */
 final class Figures {
     /**
-     * One workload on one memtable in one round.
+     * One workload on one line in one round.
      *
      * @param cpuMicros of the node for each request, with what it did afterwards until it was idle
      * @param readBytes of devices for each request
+     * @param writtenBytes to devices for each request, with what the node did afterwards
+     * @param compactions of SSTables that ended meanwhile
      */
-    record Figure(double perSecond, double p50Micros, double p99Micros, double cpuMicros, double readBytes) {}
+    record Figure(
+            double perSecond,
+            double p50Micros,
+            double p99Micros,
+            double cpuMicros,
+            double readBytes,
+            double writtenBytes,
+            long compactions) {}
 
     private final Map<String, Map<String, List<Figure>>> all = new LinkedHashMap<>();
 
-    void add(String workload, String memtable, Figure figure) {
+    void add(String workload, String line, Figure figure) {
         all.computeIfAbsent(workload, key -> new LinkedHashMap<>())
-                .computeIfAbsent(memtable, key -> new ArrayList<>())
+                .computeIfAbsent(line, key -> new ArrayList<>())
                 .add(figure);
     }
 
@@ -38,22 +47,25 @@ final class Figures {
     String table() {
         StringBuilder text = new StringBuilder(String.format(
                 Locale.ROOT,
-                "%-10s %-10s %10s %21s %9s %9s %9s %9s%n",
-                "workload", "memtable", "per second", "least to most", "p50 us", "p99 us", "cpu us", "read B"));
-        all.forEach((workload, memtables) -> memtables.forEach((memtable, figures) -> {
+                "%-10s %-20s %10s %21s %9s %9s %9s %9s %9s %11s%n",
+                "workload", "line", "per second", "least to most", "p50 us", "p99 us", "cpu us", "read B", "written B",
+                "compactions"));
+        all.forEach((workload, lines) -> lines.forEach((line, figures) -> {
             double[] perSecond = values(figures, Figure::perSecond);
             text.append(String.format(
                     Locale.ROOT,
-                    "%-10s %-10s %10.0f %10.0f %10.0f %9.0f %9.0f %9.1f %9.0f%n",
+                    "%-10s %-20s %10.0f %10.0f %10.0f %9.0f %9.0f %9.1f %9.0f %9.0f %11d%n",
                     workload,
-                    memtable,
+                    line,
                     median(perSecond),
                     Arrays.stream(perSecond).min().orElseThrow(),
                     Arrays.stream(perSecond).max().orElseThrow(),
                     median(values(figures, Figure::p50Micros)),
                     median(values(figures, Figure::p99Micros)),
                     median(values(figures, Figure::cpuMicros)),
-                    median(values(figures, Figure::readBytes))));
+                    median(values(figures, Figure::readBytes)),
+                    median(values(figures, Figure::writtenBytes)),
+                    figures.stream().mapToLong(Figure::compactions).sum()));
         }));
         return text.toString();
     }
@@ -61,21 +73,24 @@ final class Figures {
     /** All figures, one object a line. */
     String json() {
         StringBuilder text = new StringBuilder();
-        all.forEach((workload, memtables) -> memtables.forEach((memtable, figures) -> {
+        all.forEach((workload, lines) -> lines.forEach((line, figures) -> {
             for (int round = 0; round < figures.size(); round++) {
                 Figure figure = figures.get(round);
                 text.append(String.format(
                         Locale.ROOT,
-                        "{\"workload\":\"%s\",\"memtable\":\"%s\",\"round\":%d,\"per_second\":%.1f,\"p50_us\":%.1f,"
-                                + "\"p99_us\":%.1f,\"cpu_us\":%.2f,\"read_bytes\":%.1f}%n",
+                        "{\"workload\":\"%s\",\"line\":\"%s\",\"round\":%d,\"per_second\":%.1f,\"p50_us\":%.1f,"
+                                + "\"p99_us\":%.1f,\"cpu_us\":%.2f,\"read_bytes\":%.1f,\"written_bytes\":%.1f,"
+                                + "\"compactions\":%d}%n",
                         workload,
-                        memtable,
+                        line,
                         round + 1,
                         figure.perSecond,
                         figure.p50Micros,
                         figure.p99Micros,
                         figure.cpuMicros,
-                        figure.readBytes));
+                        figure.readBytes,
+                        figure.writtenBytes,
+                        figure.compactions));
             }
         }));
         return text.toString();

@@ -1,22 +1,28 @@
 package io.aiodb.cassandra.bench;
 
 import com.datastax.oss.driver.api.core.CqlSession;
-import com.datastax.oss.driver.api.core.cql.AsyncResultSet;
 import com.datastax.oss.driver.api.core.cql.BoundStatement;
-import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongFunction;
 import org.HdrHistogram.ConcurrentHistogram;
 import org.HdrHistogram.Histogram;
 
-/** A closed loop: so many requests are always under way, each of which is followed by the next as soon as it is answered. */
+/**
+ * Requests of which so many are under way at once, each of which is followed by the next as soon as it is answered; or which
+ * begin so many a second whether the earlier ones are answered or not, as those of many users do. Then each one's time is
+ * counted from when it was to begin.
+ */
 final class Load {
     /** Longer than any request may take: the driver gives up before. */
     private static final long MAX_NANOS = TimeUnit.MINUTES.toNanos(5);
 
     private static final int DIGITS = 3;
+
+    /** How many may wait for their answers where they begin at a rate. */
+    private static final int MAX_BEHIND = 1024;
 
     /** What came of it: how long all took together, and how long each did. */
     record Result(double seconds, Histogram nanos) {
@@ -31,46 +37,52 @@ final class Load {
 
     private final CqlSession session;
     private final LongFunction<BoundStatement> requests;
-    private final long deadline;
-    private final long count;
+    private final int inFlight;
+    private final boolean rowsWanted;
+    private final Semaphore free;
     private final ConcurrentHistogram nanos = new ConcurrentHistogram(MAX_NANOS, DIGITS);
     private final AtomicReference<Throwable> failure = new AtomicReference<>();
-    private final CountDownLatch running;
-    private final AtomicLong next = new AtomicLong();
-    private final boolean rowWanted;
 
-    private Load(
-            CqlSession session, LongFunction<BoundStatement> requests, int inFlight, long nanos, long count, boolean rowWanted) {
+    private Load(CqlSession session, LongFunction<BoundStatement> requests, int inFlight, boolean rowsWanted) {
         this.session = session;
         this.requests = requests;
-        this.deadline = nanos == Long.MAX_VALUE ? Long.MAX_VALUE : System.nanoTime() + nanos;
-        this.count = count;
-        this.rowWanted = rowWanted;
-        this.running = new CountDownLatch(inFlight);
+        this.inFlight = inFlight;
+        this.rowsWanted = rowsWanted;
+        this.free = new Semaphore(inFlight);
     }
 
-    /** Runs for a time. {@code requests} gets the number of each; where a row is wanted, an answer without one is a failure. */
+    /** Runs for a time. {@code requests} gets the number of each; where rows are wanted, an answer without is a failure. */
     static Result forSeconds(
-            CqlSession session, LongFunction<BoundStatement> requests, int inFlight, int seconds, boolean rowWanted) {
-        return new Load(session, requests, inFlight, TimeUnit.SECONDS.toNanos(seconds), Long.MAX_VALUE, rowWanted)
-                .run(inFlight);
+            CqlSession session,
+            LongFunction<BoundStatement> requests,
+            Settings settings,
+            int seconds,
+            boolean rowsWanted) {
+        boolean paced = settings.perSecond() > 0;
+        double gapNanos = paced ? 1e9 / settings.perSecond() : 0;
+        Load load = new Load(session, requests, paced ? MAX_BEHIND : settings.inFlight(), rowsWanted);
+        return load.run(gapNanos, TimeUnit.SECONDS.toNanos(seconds), Long.MAX_VALUE);
     }
 
     /** Runs so many requests. */
     static Result times(CqlSession session, LongFunction<BoundStatement> requests, int inFlight, long count) {
-        return new Load(session, requests, inFlight, Long.MAX_VALUE, count, false).run(inFlight);
+        return new Load(session, requests, inFlight, false).run(0, Long.MAX_VALUE, count);
     }
 
-    private Result run(int inFlight) {
+    private Result run(double gapNanos, long lengthNanos, long count) {
         long began = System.nanoTime();
-        for (int request = 0; request < inFlight; request++) {
-            next();
+        for (long number = 0; number < count && failure.get() == null; number++) {
+            long due = (long) (number * gapNanos);
+            await(began, due);
+            free.acquireUninterruptibly();
+            long now = System.nanoTime() - began;
+            if (Math.max(now, due) >= lengthNanos) {
+                free.release();
+                break;
+            }
+            ask(number, began + (gapNanos == 0 ? now : due));
         }
-        try {
-            running.await();
-        } catch (InterruptedException interruption) {
-            throw new IllegalStateException("interrupted while requests were under way", interruption);
-        }
+        free.acquireUninterruptibly(inFlight);
         double seconds = (System.nanoTime() - began) / 1e9;
         if (failure.get() != null) {
             throw new IllegalStateException("a request failed, so the figures would mean nothing", failure.get());
@@ -78,25 +90,21 @@ final class Load {
         return new Result(seconds, nanos.copy());
     }
 
-    private void next() {
-        long number = next.getAndIncrement();
-        long sent = System.nanoTime();
-        if (number >= count || deadline != Long.MAX_VALUE && sent >= deadline || failure.get() != null) {
-            running.countDown();
-            return;
+    private static void await(long began, long due) {
+        for (long left = began + due - System.nanoTime(); left > 0; left = began + due - System.nanoTime()) {
+            LockSupport.parkNanos(left);
         }
-        session.executeAsync(requests.apply(number)).whenComplete((answer, thrown) -> {
-            nanos.recordValue(System.nanoTime() - sent);
-            if (thrown != null) {
-                failure.compareAndSet(null, thrown);
-            } else if (rowWanted && isEmpty(answer)) {
-                failure.compareAndSet(null, new IllegalStateException("a row is missing"));
-            }
-            next();
-        });
     }
 
-    private static boolean isEmpty(AsyncResultSet answer) {
-        return answer.one() == null;
+    private void ask(long number, long since) {
+        session.executeAsync(requests.apply(number)).whenComplete((answer, thrown) -> {
+            nanos.recordValue(System.nanoTime() - since);
+            if (thrown != null) {
+                failure.compareAndSet(null, thrown);
+            } else if (rowsWanted && answer.one() == null) {
+                failure.compareAndSet(null, new IllegalStateException("a row is missing"));
+            }
+            free.release();
+        });
     }
 }

@@ -3,9 +3,11 @@ package io.aiodb.cassandra.bench;
 import java.nio.ByteBuffer;
 import java.util.Collections;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.IntStream;
 import org.apache.cassandra.db.Clustering;
 import org.apache.cassandra.db.ColumnFamilyStore.FlushReason;
 import org.apache.cassandra.db.DataRange;
@@ -16,6 +18,7 @@ import org.apache.cassandra.db.PartitionPosition;
 import org.apache.cassandra.db.Slices;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.marshal.Int32Type;
 import org.apache.cassandra.db.memtable.AbstractMemtableWithCommitlog;
 import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.db.partitions.AbstractUnfilteredPartitionIterator;
@@ -38,27 +41,37 @@ import org.apache.cassandra.schema.TableMetadataRef;
 import org.apache.cassandra.utils.concurrent.OpOrder;
 
 /**
- * Stores nothing, and answers every read with one row that it has ready: what Cassandra does around a memtable, and so what
- * no memtable can be faster than. Only for measuring.
+ * Stores nothing, and answers every read with rows that it has ready: what Cassandra does around a memtable, and so what no
+ * memtable can be faster than. Only for measuring.
  *
- * <p>Its tables have no clustering columns. Parameter {@code value_bytes}: the length of the value in each regular column
- * of the row, default 1024.
+ * <p>That is one row in a table without clustering columns; in one with a single clustering column of type {@code int} as many
+ * as the bench asks for, whatever the slice. Parameter {@code value_bytes}: the length of the value in each regular column of a
+ * row, default 1024.
  */
 public final class NullMemtable extends AbstractMemtableWithCommitlog {
-    private final Row row;
+    private final List<Row> rows;
 
     private NullMemtable(
             AtomicReference<CommitLogPosition> commitLogLowerBound, TableMetadataRef metadata, int valueBytes) {
         super(metadata, commitLogLowerBound);
-        this.row = row(metadata.get(), valueBytes);
+        this.rows = rows(metadata.get(), valueBytes);
     }
 
-    private static Row row(TableMetadata metadata, int valueBytes) {
-        if (!metadata.clusteringColumns().isEmpty()) {
-            throw new IllegalArgumentException(metadata + " has clustering columns, and this memtable one row for each key");
+    private static List<Row> rows(TableMetadata metadata, int valueBytes) {
+        if (metadata.clusteringColumns().isEmpty()) {
+            return List.of(row(metadata, Clustering.EMPTY, valueBytes));
         }
+        if (!metadata.comparator.subtypes().equals(List.of(Int32Type.instance))) {
+            throw new IllegalArgumentException(metadata + " has other clustering columns than one of type int");
+        }
+        return IntStream.range(0, Workload.RANGE_ROWS)
+                .mapToObj(number -> row(metadata, Clustering.make(Int32Type.instance.decompose(number)), valueBytes))
+                .toList();
+    }
+
+    private static Row row(TableMetadata metadata, Clustering<?> clustering, int valueBytes) {
         Row.Builder builder = BTreeRow.sortedBuilder();
-        builder.newRow(Clustering.EMPTY);
+        builder.newRow(clustering);
         builder.addPrimaryKeyLivenessInfo(LivenessInfo.create(1, LivenessInfo.NO_EXPIRATION_TIME));
         for (ColumnMetadata column : metadata.regularColumns()) {
             builder.addCell(BufferCell.live(column, 1, ByteBuffer.allocate(valueBytes)));
@@ -93,19 +106,19 @@ public final class NullMemtable extends AbstractMemtableWithCommitlog {
 
     @Override
     public UnfilteredRowIterator rowIterator(DecoratedKey key) {
-        return new OneRow(metadata(), key, ColumnFilter.all(metadata()), false, row);
+        return new ReadyRows(metadata(), key, ColumnFilter.all(metadata()), false, rows);
     }
 
     @Override
     public UnfilteredRowIterator rowIterator(
             DecoratedKey key, Slices slices, ColumnFilter columns, boolean reversed, SSTableReadsListener listener) {
-        return new OneRow(metadata(), key, columns, reversed, row);
+        return new ReadyRows(metadata(), key, columns, reversed, rows);
     }
 
-    private static final class OneRow extends AbstractUnfilteredRowIterator {
-        private Row next;
+    private static final class ReadyRows extends AbstractUnfilteredRowIterator {
+        private final Iterator<Row> rows;
 
-        OneRow(TableMetadata metadata, DecoratedKey key, ColumnFilter columns, boolean reversed, Row row) {
+        ReadyRows(TableMetadata metadata, DecoratedKey key, ColumnFilter columns, boolean reversed, List<Row> rows) {
             super(
                     metadata,
                     key,
@@ -114,14 +127,12 @@ public final class NullMemtable extends AbstractMemtableWithCommitlog {
                     Rows.EMPTY_STATIC_ROW,
                     reversed,
                     EncodingStats.NO_STATS);
-            next = row;
+            this.rows = rows.iterator();
         }
 
         @Override
         protected Unfiltered computeNext() {
-            Row given = next;
-            next = null;
-            return given == null ? endOfData() : given;
+            return rows.hasNext() ? rows.next() : endOfData();
         }
     }
 

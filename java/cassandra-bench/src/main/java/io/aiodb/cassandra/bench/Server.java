@@ -20,30 +20,61 @@ final class Server implements AutoCloseable {
 
     private final JMXConnector connector;
     private final MBeanServerConnection beans;
-    private final Path io;
+    private final Path process;
 
     Server(int port) throws IOException {
         connector = JMXConnectorFactory.connect(
                 new JMXServiceURL("service:jmx:rmi:///jndi/rmi://127.0.0.1:" + port + "/jmxrmi"));
         beans = connector.getMBeanServerConnection();
-        io = Path.of("/proc", String.valueOf(attribute("java.lang:type=Runtime", "Pid")), "io");
+        process = Path.of("/proc", String.valueOf(attribute("java.lang:type=Runtime", "Pid")));
     }
 
-    /** Processor time of the node since its start. */
-    double cpuSeconds() {
+    /**
+     * What the node has used and done since its start.
+     *
+     * @param readBytes by devices
+     * @param writtenBytes to devices, as far as the system counts them at once
+     * @param compactions of SSTables that are over
+     */
+    record Counts(double cpuSeconds, long readBytes, long writtenBytes, long compactions) {}
+
+    Counts counts() {
+        Object compactions = attribute("org.apache.cassandra.metrics:type=Compaction,name=CompletedTasks", "Value");
+        return new Counts(cpuSeconds(), io("read_bytes"), io("write_bytes"), ((Number) compactions).longValue());
+    }
+
+    private double cpuSeconds() {
         return (long) attribute("java.lang:type=OperatingSystem", "ProcessCpuTime") / 1e9;
     }
 
-    /** Bytes that devices have read for the node since its start. */
-    long readBytes() {
+    private long io(String name) {
+        return number(process.resolve("io"), name);
+    }
+
+    /** Memory of the node's own: without pages of files, which the system can take back. */
+    long residentBytes() {
+        return number(process.resolve("status"), "RssAnon") << 10;
+    }
+
+    /** Bytes of a table's SSTables, as {@code keyspace.table}. */
+    long dataBytes(String table) {
+        String[] names = table.split("\\.");
+        return ((Number) attribute(
+                        "org.apache.cassandra.metrics:type=Table,keyspace=" + names[0] + ",scope=" + names[1]
+                                + ",name=LiveDiskSpaceUsed",
+                        "Count"))
+                .longValue();
+    }
+
+    private static long number(Path file, String name) {
         try {
-            return Files.readAllLines(io).stream()
-                    .filter(line -> line.startsWith("read_bytes: "))
-                    .mapToLong(line -> Long.parseLong(line.substring("read_bytes: ".length())))
+            return Files.readAllLines(file).stream()
+                    .filter(line -> line.startsWith(name + ":"))
+                    .mapToLong(line -> Long.parseLong(line.replaceAll("[^0-9]", "")))
                     .findFirst()
                     .orElseThrow();
         } catch (IOException failure) {
-            throw new IllegalStateException("cannot read " + io + ": run it as the node's user", failure);
+            throw new IllegalStateException("cannot read " + file + ": run it as the node's user", failure);
         }
     }
 

@@ -17,6 +17,7 @@ final class AiodbRows implements Rows {
 
     private ByteBuffer key = Buffers.NOTHING;
     private ByteBuffer value = Buffers.NOTHING;
+    private int nextBytes = Buffers.FIRST_ROWS_BYTES;
     private boolean ended;
     private boolean closed;
 
@@ -81,7 +82,8 @@ final class AiodbRows implements Rows {
 
     /** Brings the next rows. False at the end. */
     private boolean fetch() {
-        replace(rows == null ? store.buffers().takeSmall() : store.buffers().takeLarge());
+        replace(store.buffers().take(nextBytes));
+        nextBytes = Math.min(2 * nextBytes, Buffers.ROWS_BYTES);
         long filled = Native.next(store.handle(), handle, rows);
         if (filled < 0) {
             // Not even the next row fits: it gets a buffer of its own.

@@ -1,0 +1,137 @@
+package io.aiodb.cassandra;
+
+import io.aiodb.store.Durability;
+import io.aiodb.store.StoreException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BooleanSupplier;
+import org.apache.cassandra.db.ColumnFamilyStore;
+import org.apache.cassandra.db.Directories;
+import org.apache.cassandra.db.compaction.AbstractCompactionTask;
+import org.apache.cassandra.db.compaction.ActiveCompactionsTracker;
+import org.apache.cassandra.db.compaction.CompactionInfo;
+import org.apache.cassandra.db.compaction.CompactionManager;
+import org.apache.cassandra.db.compaction.OperationType;
+import org.apache.cassandra.db.compaction.writers.CompactionAwareWriter;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.lifecycle.LifecycleTransaction;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.rows.ThrottledUnfilteredIterator;
+import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.io.sstable.ISSTableScanner;
+import org.apache.cassandra.io.sstable.format.SSTableReader;
+import org.apache.cassandra.utils.CloseableIterator;
+import org.apache.cassandra.utils.TimeUUID;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Moves SSTables that lie beside the store into it, as what Cassandra calls a compaction. They go when all that they have is
+ * in the store for good, and stay if anything comes between: rows that are in both are the same rows.
+ */
+final class MoveTask extends AbstractCompactionTask {
+    private static final Logger LOGGER = LoggerFactory.getLogger(MoveTask.class);
+
+    /** Rows of an update. */
+    private static final int UPDATE_ROWS = 100;
+
+    private final Generation generation;
+    private final AtomicLong movedBytes = new AtomicLong();
+
+    private MoveTask(ColumnFamilyStore cfs, LifecycleTransaction transaction, Generation generation) {
+        super(cfs, transaction);
+        this.generation = generation;
+    }
+
+    /** Moves those of these SSTables that no repair is about; null if there are none, or others have them. */
+    static AbstractCompactionTask of(ColumnFamilyStore cfs, Generation generation, Iterable<SSTableReader> sstables) {
+        List<SSTableReader> moved = new ArrayList<>();
+        for (SSTableReader sstable : sstables) {
+            if (!sstable.isPendingRepair()) {
+                moved.add(sstable);
+            }
+        }
+        LifecycleTransaction transaction =
+                moved.isEmpty() ? null : cfs.getTracker().tryModify(moved, OperationType.COMPACTION);
+        return transaction == null ? null : new MoveTask(cfs, transaction, generation);
+    }
+
+    @Override
+    public CompactionAwareWriter getCompactionAwareWriter(
+            ColumnFamilyStore table,
+            Directories directories,
+            LifecycleTransaction txn,
+            Set<SSTableReader> nonExpiredSSTables) {
+        throw new UnsupportedOperationException("what is moved into a store is not written to SSTables");
+    }
+
+    @Override
+    protected int executeInternal(ActiveCompactionsTracker activeCompactions) {
+        run();
+        return transaction.originals().size();
+    }
+
+    @Override
+    protected void runMayThrow() {
+        CompactionInfo.Holder progress = progress();
+        CompactionManager.instance.active.beginCompaction(progress);
+        try {
+            boolean whole = true;
+            for (SSTableReader sstable : transaction.originals()) {
+                whole = whole && move(sstable, progress::isStopRequested);
+            }
+            generation.sync();
+            // A truncate or another memtable since then has taken its own decision about these rows.
+            if (whole && AiodbMemtable.generationOf(cfs) == generation) {
+                LOGGER.info("Moved {} into the store", transaction.originals());
+                transaction.obsoleteOriginals();
+                transaction.finish();
+            }
+        } catch (StoreException.NoSuchTable truncated) {
+            LOGGER.info("SSTables of {} stay where they are, since it was truncated", cfs.metadata());
+        } finally {
+            CompactionManager.instance.active.finishCompaction(progress);
+        }
+    }
+
+    /** Writes what an SSTable has; false if that was stopped. */
+    private boolean move(SSTableReader sstable, BooleanSupplier stopped) {
+        ColumnFilter columns = ColumnFilter.all(cfs.metadata());
+        try (ISSTableScanner partitions = sstable.getScanner();
+                CloseableIterator<UnfilteredRowIterator> parts =
+                        ThrottledUnfilteredIterator.throttle(partitions, UPDATE_ROWS)) {
+            long before = movedBytes.get();
+            while (parts.hasNext()) {
+                if (stopped.getAsBoolean()) {
+                    return false;
+                }
+                try (UnfilteredRowIterator part = parts.next()) {
+                    UpdateWriter.write(PartitionUpdate.fromIterator(part, columns), generation, Durability.INTERVAL);
+                }
+                movedBytes.set(before + partitions.getCurrentPosition());
+            }
+        }
+        return true;
+    }
+
+    private CompactionInfo.Holder progress() {
+        TimeUUID id = TimeUUID.Generator.nextTimeUUID();
+        long total = transaction.originals().stream()
+                .mapToLong(SSTableReader::uncompressedLength)
+                .sum();
+        return new CompactionInfo.Holder() {
+            @Override
+            public CompactionInfo getCompactionInfo() {
+                return new CompactionInfo(
+                        cfs.metadata(), compactionType, movedBytes.get(), total, total, id, transaction.originals());
+            }
+
+            @Override
+            public boolean isGlobal() {
+                return false;
+            }
+        };
+    }
+}

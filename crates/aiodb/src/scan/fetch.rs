@@ -34,9 +34,11 @@ const LOOK_AHEAD_BYTES: usize = 4 << 20;
 const LOOK_AHEAD_RECORDS: usize = 4096;
 /// Records ahead of the caller at first: many scans want few records.
 const FIRST_AHEAD_RECORDS: usize = 16;
-/// Until so many may be ahead, the caller's thread reads by itself: making a queue, with its memory, takes longer than a
-/// short scan.
-const QUEUED_AHEAD_RECORDS: usize = 128;
+/// The caller's thread reads up to so many stretches by itself, one after the other, in a scan that has not come far:
+/// making a queue, with its memory, takes longer.
+const ALONE_STRETCHES: usize = 4;
+/// How many records may be ahead in a scan that has not come far.
+const ALONE_RECORDS: usize = 64;
 /// A read up to this length needs no memory of its own.
 const BUFFER_BYTES: usize = 8 << 10;
 
@@ -287,7 +289,7 @@ impl<D: Device> Fetch<D> {
     }
 
     fn take_from_stretch(&mut self, number: u64, place: &Place) -> Result<Said> {
-        if self.reads.is_none() && self.window < QUEUED_AHEAD_RECORDS {
+        if self.reads_alone() {
             self.read_alone(number)?;
         }
         let at = (number - self.first_stretch) as usize;
@@ -310,6 +312,12 @@ impl<D: Device> Fetch<D> {
             }
             said => said,
         })
+    }
+
+    /// Whether the caller's thread reads what is next, since a queue would not be worth making.
+    fn reads_alone(&self) -> bool {
+        let open = || self.stretches.iter().filter(|stretch| matches!(stretch.state, State::Open)).count();
+        self.reads.is_none() && self.window <= ALONE_RECORDS && open() <= ALONE_STRETCHES
     }
 
     /// Reads a stretch, if that was not done yet.
@@ -419,7 +427,7 @@ impl<D: Device> Fetch<D> {
         loop {
             let at = (self.next_stretch - self.first_stretch) as usize;
             let may_grow = self.wants_more() && at + 1 == self.stretches.len();
-            if self.reads.is_none() && self.window < QUEUED_AHEAD_RECORDS {
+            if self.reads_alone() {
                 return Ok(());
             }
             let Some(stretch) = self.stretches.get(at).filter(|_| !may_grow) else { return Ok(()) };

@@ -152,7 +152,7 @@ def _scale(axes: Axes, figure: Figure) -> None:
         axes.set_xscale("log", base=2)
     if figure.categories:
         axes.set_xticks(range(len(figure.categories)), figure.categories)
-    elif not figure.percentiles and 0 < len(xs) <= 12 and all(x.is_integer() for x in xs):
+    elif not figure.percentiles and 0 < len(xs) <= 12 and all(x == int(x) for x in xs):
         axes.set_xticks(xs, [compact(x) for x in xs])
         axes.xaxis.set_minor_locator(NullLocator())
     if figure.y_log:

@@ -65,6 +65,9 @@ const FOUND_SOMETHING: &[(u64, Tables)] = &[
     (1_000_000_902, Tables::Any),
     (1_000_001_142, Tables::Any),
     (1_000_001_250, Tables::Any),
+    // A cached operand was taken for a value.
+    (400_011_189, Tables::Any),
+    (1_300_000_603, Tables::Any),
     // A repository of backups lost its name to a power cut, with restore points in it.
     (70011262, Tables::Any),
 ];

@@ -144,7 +144,7 @@ impl<D: Device> Engine<D> {
         if !candidate.is_operand() {
             return None;
         }
-        self.cached_at(candidate, table, key, view)
+        self.cached_at(candidate, operands_of(table), key, view)
     }
 
     fn cached_at(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
@@ -154,7 +154,12 @@ impl<D: Device> Engine<D> {
         self.cache.get(self.place(candidate.location)?).filter(|cached| cached.is_of(table, key))
     }
 
-    /// Keeps the whole value of a put, or an operand, that a get of the present has found at a location and checked. A record that
+    /// Keeps an operand that the index knows to be one, as [`Engine::keep`] a value.
+    pub(crate) fn keep_operand(&self, location: Location, table: u32, key: &[u8], operand: &[u8]) {
+        self.keep(location, operands_of(table), key, operand);
+    }
+
+    /// Keeps the whole value of a put that a get of the present has found at a location and checked. A record that
     /// expires must not be kept: entries do not know when.
     pub(crate) fn keep(&self, location: Location, table: u32, key: &[u8], value: &[u8]) {
         if !self.cache.is_on() {
@@ -170,6 +175,12 @@ impl<D: Device> Engine<D> {
         let life = if planted::is_on(Bug::CachedLifeForgotten) { 0 } else { life };
         Some(Place { segment: location.segment, offset: location.offset, life })
     }
+}
+
+/// Operands are kept as records of a table of their own: an unordered index knows only places, and who finds something
+/// cached at one takes it for the value.
+fn operands_of(table: u32) -> u32 {
+    !table
 }
 
 #[cfg(test)]

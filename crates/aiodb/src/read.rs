@@ -190,13 +190,12 @@ impl<D: Device> Engine<D> {
             (record.kind, record.form, record.value)
         };
         let outcome = self.say(location, kind, &form, view, stored)?;
-        let kept = match &outcome {
-            Outcome::Value(value) => Some(value),
-            Outcome::Operand(operand) if candidate.is_operand() => Some(operand),
-            _ => None,
-        };
-        if let Some(kept) = kept.filter(|_| form.expires_ms.is_none() && view.is_present()) {
-            self.keep(location, table, key, kept);
+        if form.expires_ms.is_none() && view.is_present() {
+            match &outcome {
+                Outcome::Value(value) => self.keep(location, table, key, value),
+                Outcome::Operand(operand) if candidate.is_operand() => self.keep_operand(location, table, key, operand),
+                _ => {}
+            }
         }
         Ok(outcome)
     }

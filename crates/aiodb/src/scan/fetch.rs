@@ -15,7 +15,7 @@ use crate::engine::Handle;
 use crate::index::stack::Stack;
 use crate::index::{Candidate, Candidates, Location};
 use crate::io::reads::{Done, Reads};
-use crate::io::{AlignedBuffer, Device, File};
+use crate::io::{AlignedBuffer, Device};
 use crate::log::record::{Kind, Record};
 use crate::read::Outcome;
 use crate::snapshot::{Moment, View};
@@ -326,20 +326,10 @@ impl<D: Device> Fetch<D> {
         if !matches!(stretch.state, State::Open) {
             return Ok(());
         }
-        let location = Location { segment: stretch.segment, offset: stretch.start as u32, length: 0 };
-        let Some(segment) = self.engine.segments.find(stretch.segment) else {
-            return Err(self.engine.damaged(location, "the index refers to a segment that does not exist"));
-        };
-        let block = self.engine.block_bytes;
-        let head = stretch.start % block;
-        let wanted = head + stretch.end - stretch.start;
-        let span = wanted.next_multiple_of(block);
-        let mut buffer = AlignedBuffer::new(span);
-        let read = segment.file.read_at(&mut buffer[..span], (stretch.start - head) as u64);
-        let read = read.map_err(|e| Error::io("read", self.engine.segments.path(stretch.segment), &e))?;
-        if read < wanted {
-            return Err(self.engine.damaged(location, "the file ends before the record does"));
-        }
+        let location = stretch.location();
+        let length = stretch.end - stretch.start;
+        let mut buffer = AlignedBuffer::new(self.engine.blocks_bytes(location, length));
+        let head = self.engine.read_blocks(self.engine.segment_of(location)?, location, length, &mut buffer)?;
         stretch.state = State::Alone(buffer, head);
         self.next_stretch = number + 1;
         Ok(())
@@ -424,17 +414,14 @@ impl<D: Device> Fetch<D> {
 
     /// Gives stretches to the device while it has room. The last one waits for more records, unless no more are coming.
     fn start_reads(&mut self) -> Result<()> {
+        if self.reads_alone() {
+            return Ok(());
+        }
         loop {
             let at = (self.next_stretch - self.first_stretch) as usize;
             let may_grow = self.wants_more() && at + 1 == self.stretches.len();
-            if self.reads_alone() {
-                return Ok(());
-            }
             let Some(stretch) = self.stretches.get(at).filter(|_| !may_grow) else { return Ok(()) };
-            let Some(segment) = self.engine.segments.find(stretch.segment) else {
-                let location = Location { segment: stretch.segment, offset: stretch.start as u32, length: 0 };
-                return Err(self.engine.damaged(location, "the index refers to a segment that does not exist"));
-            };
+            let segment = self.engine.segment_of(stretch.location())?;
             let reads = match &mut self.reads {
                 Some(reads) => reads,
                 None => self.reads.insert(new_reads(&self.engine)?),
@@ -495,6 +482,11 @@ impl<D: Device> Fetch<D> {
 }
 
 impl Stretch {
+    /// Where it begins.
+    fn location(&self) -> Location {
+        Location { segment: self.segment, offset: self.start as u32, length: 0 }
+    }
+
     fn can_take(&self, segment: u32, start: usize, end: usize) -> bool {
         let (first, last) = (self.start.min(start), self.end.max(end));
         let gap = (start.saturating_sub(self.end)).max(self.start.saturating_sub(end));

@@ -158,8 +158,8 @@ impl<D: Device> Engine<D> {
         u64::from(location.offset) < segment.written_end.load(Ordering::Acquire)
     }
 
-    /// Checks the bytes at a candidate's location and says what they are to this key. A value or an operand that a get
-    /// of the present has come upon is left in the cache.
+    /// Checks the bytes at a candidate's location and says what they are to this key. A value or an operand is left in
+    /// the cache if the view wants that.
     pub(crate) fn interpret<'a>(
         &self,
         table: u32,
@@ -190,7 +190,7 @@ impl<D: Device> Engine<D> {
             (record.kind, record.form, record.value)
         };
         let outcome = self.say(location, kind, &form, view, stored)?;
-        if form.expires_ms.is_none() && view.is_present() {
+        if form.expires_ms.is_none() && view.cached {
             match &outcome {
                 Outcome::Value(value) => self.keep(location, table, key, value),
                 Outcome::Operand(operand) if candidate.is_operand() => self.keep_operand(location, table, key, operand),

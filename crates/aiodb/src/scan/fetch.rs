@@ -37,8 +37,8 @@ const FIRST_AHEAD_RECORDS: usize = 16;
 /// The caller's thread reads up to so many stretches by itself, one after the other, in a scan that has not come far:
 /// making a queue, with its memory, takes longer.
 const ALONE_STRETCHES: usize = 4;
-/// How many records may be ahead in a scan that has not come far.
-const ALONE_RECORDS: usize = 64;
+/// A scan that has read no more records than this has not come far: it also asks the cache.
+const SHORT_RECORDS: usize = 64;
 /// A read up to this length needs no memory of its own.
 const BUFFER_BYTES: usize = 8 << 10;
 
@@ -50,8 +50,8 @@ pub(super) struct Fetch<D: Device> {
     values: bool,
     /// Records that the caller can still want: no more are read ahead.
     wanted: u64,
-    /// How many records may be ahead of the caller by now.
-    window: usize,
+    /// Records that were taken, without those out of the cache.
+    read: usize,
     reads: Option<Reads<D::Queue>>,
     ahead: VecDeque<Ahead>,
     /// All keys are here.
@@ -81,6 +81,8 @@ enum From {
     Copy { bytes: Vec<u8>, place: Place },
     /// Several records or chunks, read when it is this one's turn.
     Candidates(Candidates),
+    /// The cache, or where that has lost them meanwhile, these records.
+    Cached(Candidates),
     /// A look-up, when it is this one's turn.
     LookUp,
 }
@@ -150,7 +152,7 @@ impl<D: Device> Fetch<D> {
             moment,
             values,
             wanted,
-            window: FIRST_AHEAD_RECORDS,
+            read: 0,
             reads: None,
             ahead: VecDeque::new(),
             complete: false,
@@ -163,18 +165,28 @@ impl<D: Device> Fetch<D> {
     }
 
     pub(super) fn view(&self) -> View {
-        self.moment.view
+        View { cached: self.is_short(), ..self.moment.view }
+    }
+
+    /// Whether the scan has not come far.
+    fn is_short(&self) -> bool {
+        self.read <= SHORT_RECORDS
+    }
+
+    /// How many records may be ahead of the caller: about as many as he has taken.
+    fn window(&self) -> usize {
+        let most = self.read.clamp(FIRST_AHEAD_RECORDS, LOOK_AHEAD_RECORDS);
+        most.min(usize::try_from(self.wanted).unwrap_or(usize::MAX))
     }
 
     /// Whether more keys should be added before the next record is taken.
     pub(super) fn wants_more(&self) -> bool {
-        let most = self.window.min(usize::try_from(self.wanted).unwrap_or(usize::MAX));
-        !self.complete && self.ahead.len() < most && self.bytes_ahead < LOOK_AHEAD_BYTES
+        !self.complete && self.ahead.len() < self.window().div_ceil(2) && self.bytes_ahead < LOOK_AHEAD_BYTES
     }
 
-    /// Records that the caller can want beyond those that are on their way.
-    pub(super) fn still_wanted(&self) -> u64 {
-        self.wanted.saturating_sub(self.ahead.len() as u64)
+    /// How many keys should be added, if any.
+    pub(super) fn room(&self) -> usize {
+        self.window() - self.ahead.len()
     }
 
     pub(super) fn add_no_more(&mut self) {
@@ -189,14 +201,24 @@ impl<D: Device> Fetch<D> {
         if gone {
             return;
         }
+        let lies_whole = !newest.form.chunked && (newest.kind == Kind::Put || stack.is_one_operand());
+        let candidate = newest.candidate();
+        let candidates: Candidates = stack.candidates(0).collect();
         let from = if !self.values {
             From::Key
-        } else if !newest.form.chunked && (newest.kind == Kind::Put || stack.is_one_operand()) {
-            self.place(Place { candidate: newest.candidate(), listed: None })
+        } else if self.are_cached(&candidates) {
+            From::Cached(candidates)
+        } else if lies_whole {
+            self.place(Place { candidate, listed: None })
         } else {
-            From::Candidates(stack.candidates(0).collect())
+            From::Candidates(candidates)
         };
         self.ahead.push_back(Ahead { key: key.into(), from });
+    }
+
+    fn are_cached(&self, candidates: &[Candidate]) -> bool {
+        let view = self.view();
+        candidates.iter().all(|candidate| self.engine.is_cached(candidate.location, &view))
     }
 
     /// Adds a place that an unordered index has alone under its tag. Records of the `listed` keys are left out.
@@ -235,14 +257,11 @@ impl<D: Device> Fetch<D> {
         self.give_back();
         self.start_reads()?;
         let Some(ahead) = self.ahead.pop_front() else { return Ok(None) };
+        self.read += usize::from(!matches!(ahead.from, From::Cached(_)));
         self.current.key.clear();
         self.current.key.extend_from_slice(&ahead.key);
         self.current.value.clear();
         let taken = self.take(ahead);
-        // Only now: what is to be read now must not wait for records that may join it from here on.
-        if self.ahead.len() < self.window / 2 {
-            self.window = (2 * self.window).min(LOOK_AHEAD_RECORDS);
-        }
         // What was read says nothing if the moment had ended.
         self.moment.check()?;
         let seen = taken?;
@@ -263,10 +282,9 @@ impl<D: Device> Fetch<D> {
         let said = match ahead.from {
             From::Key => return Ok(true),
             From::LookUp => Said::LookUp,
-            From::Candidates(candidates) => {
-                let key = &ahead.key;
-                let resolved =
-                    self.pinned(|| self.engine.resolve(&self.generation, key, &candidates, &self.moment.view));
+            From::Candidates(candidates) | From::Cached(candidates) => {
+                let (key, view) = (&ahead.key, self.view());
+                let resolved = self.pinned(|| self.engine.resolve(&self.generation, key, &candidates, &view));
                 resolved?.map_or(Said::Nothing, Said::Owned)
             }
             From::Copy { bytes, place } => match self.say(&place, &bytes)? {
@@ -280,7 +298,7 @@ impl<D: Device> Fetch<D> {
             Said::Lent(range) => self.current.lent = Some(range),
             Said::Owned(value) => self.current.value = value,
             Said::LookUp => {
-                let value = self.engine.get(&self.generation, &self.current.key, &self.moment.view)?;
+                let value = self.engine.get(&self.generation, &self.current.key, &self.view())?;
                 let Some(value) = value else { return Ok(false) };
                 self.current.value = value;
             }
@@ -317,7 +335,7 @@ impl<D: Device> Fetch<D> {
     /// Whether the caller's thread reads what is next, since a queue would not be worth making.
     fn reads_alone(&self) -> bool {
         let open = || self.stretches.iter().filter(|stretch| matches!(stretch.state, State::Open)).count();
-        self.reads.is_none() && self.window <= ALONE_RECORDS && open() <= ALONE_STRETCHES
+        self.reads.is_none() && self.is_short() && open() <= ALONE_STRETCHES
     }
 
     /// Reads a stretch, if that was not done yet.
@@ -355,7 +373,7 @@ impl<D: Device> Fetch<D> {
 
     /// What the bytes at a place say. A record that is alone under its tag says what the current key is.
     fn say(&mut self, place: &Place, bytes: &[u8]) -> Result<Said> {
-        let (table, view) = (self.generation.id, self.moment.view);
+        let (table, view) = (self.generation.id, self.view());
         if place.candidate.known.is_none() {
             let record = self.engine.decode(place.candidate.location, bytes)?;
             if place.listed.as_ref().is_some_and(|listed| listed.contains(record.key)) || record.kind == Kind::Delete {

@@ -4,8 +4,8 @@
 //! stale. An overwrite or a move puts the key's bytes elsewhere; what lay at the old place is not asked for any more and
 //! leaves the cache by itself. Nothing needs to be told of writes, and the index stays the only judge of what is current.
 //!
-//! An entry is the whole value of one put, or one operand in an ordered table, as it was given; what operands make together
-//! is not kept, since one of them may come to be known after a newer one. Nor are parts of large values and records that
+//! An entry is the whole value of one put, or one operand that the index knew to be one, as it was given; what operands make
+//! together is not kept, since one of them may come to be known after a newer one. Nor are parts of large values and records that
 //! expire. Only gets of the present ask and fill the cache: a scan would push out what is asked for again, and a
 //! snapshot mostly reads what nobody else will.
 //!

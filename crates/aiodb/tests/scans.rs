@@ -241,7 +241,7 @@ fn operands_are_scanned_in_order_and_back() {
         for limit in [1, 20, 700] {
             assert!(pairs(table.scan(from.clone().limit(limit))) == expected[1000..1000 + limit as usize], "{limit}");
         }
-        // One that is left half-way gives its queue to the next, with nothing of its own in it.
+        // One that is left half-way changes nothing for the next.
         let mut left = table.scan(ScanOptions::all()).expect("a scan begins");
         left.next_record().expect("a record can be read");
         drop(left);

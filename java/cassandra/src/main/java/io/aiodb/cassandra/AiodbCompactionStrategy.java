@@ -24,9 +24,9 @@ import org.apache.cassandra.utils.TimeUUID;
 
 /**
  * What tables whose memtable is aiodb need of compaction; {@link AiodbSchemaHandlerFactory} gives it to them. SSTables that
- * lie beside the store are compacted by size, as usual, until a user's compaction moves them into it. In addition it sees to it that the store gives up what is expired or
- * deleted for good, that the SSTables which repair and streaming write for themselves go away, and that a node does not start
- * without what the table needs.
+ * lie beside the store are compacted by size, as usual, until a user's compaction moves them into it. In addition it sees to
+ * it that the store gives up what is expired or deleted for good, that the SSTables which repair and streaming write for
+ * themselves go away, and that a node does not start without what the table needs.
  */
 public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy {
     /**

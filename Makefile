@@ -197,7 +197,7 @@ NAME :=
 
 # What each is measured with, beside the command.
 YCSB_CAMPAIGNS := ycsb memory-full
-CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines load
+CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines grow load
 
 MEASURED_WITH = $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),ycsb) $(if $(filter $(CASSANDRA_CAMPAIGNS),$(NAME)),java)
 

@@ -81,9 +81,9 @@ def test_a_cell_says_engine_level_and_hosts() -> None:
 def test_durable_cells_have_a_durable_log_on_either_side() -> None:
     (service,) = Cassandra().services(cells(commit_log="batch"), PLACE)
     assert "DURABILITY=sync" in service.command
-    assert "commitlog_sync: batch" in " ".join(service.command)
+    assert "COMMIT_LOG=batch" in service.command
     (service,) = Cassandra().services(cells(), PLACE)
-    assert "DURABILITY=interval" in service.command
+    assert {"COMMIT_LOG=periodic", "DURABILITY=interval"} <= set(service.command)
 
 
 def test_figures_follow_the_axes_that_vary() -> None:
@@ -160,3 +160,28 @@ def test_the_blogs_seconds_lie_beside_ours() -> None:
     first = Engines().figures(results)[0]
     assert isinstance(first, Figure)
     assert any("in the blog" in series.name for series in first.series)
+
+
+def test_latencies_are_compared_at_half_of_what_the_weakest_cell_does(tmp_path: Path) -> None:
+    run = cells({**CELLS, "threads": (8,)}, open_loop_part=0.5)
+    place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    points = list(run.points())
+    for number, point in enumerate(points, 1):
+        rate = (1000 if point["workload"] == "readonly" else 300) + number
+        lines = [
+            f"{second}.000\t2026-11-22 09:25:{second:02}:000 {second} sec: {second * rate} operations; 1"
+            for second in range(31)
+        ]
+        (tmp_path / f"pass-1-cell-{number}.log").write_text("\n".join(lines) + "\n")
+    steps = [step for step in Cassandra().steps(run, place) if step.name.startswith("open_")]
+    assert [step.points for step in steps] == [(point,) for point in points]
+    targets = {str(step.points[0]["workload"]): step.command[-1] for step in steps}
+    assert targets == {"writeonly": "150", "readonly": "501"}
+    step = steps[0]
+    log = tuple(
+        (float(second), f"2026-11-22 09:25:{second:02}:000 {second} sec: {second * 150} operations; 1")
+        for second in range(31)
+    )
+    report = "[INSERT], Operations, 9\n[INSERT], Return=OK, 9\n"
+    (row,) = Cassandra().rows(run, Finished(step, report, log, 0.0, 31.0), place)
+    assert row.values == {"open_per_s": pytest.approx(150)}, "its rate is not what the cell can do"

@@ -246,6 +246,14 @@ def disk_of(folder: Path) -> str | None:
     return entry.parent.name if (entry / "partition").exists() else entry.name
 
 
+def device_number(folder: Path) -> str:
+    """The whole disk that a folder is on, as the kernel numbers it: `254:0`. Raises OSError where it is on none."""
+    disk = disk_of(folder)
+    if disk is None:
+        raise OSError(f"{folder} is on no disk")
+    return Path(f"/sys/class/block/{disk}/dev").read_text().strip()
+
+
 def read_host(path: Path) -> list[HostSample]:
     """The samples of a `host.csv`."""
     with path.open(newline="") as file:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.plan import Run
     from harness.report.figures import Figure, HeatMap
     from harness.results import Results
+    from harness.sampling import HostSample
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,10 @@ class Step:
     may_die: bool = False
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Service:
     """A server that a run needs: started before its steps and stopped after them."""
@@ -57,6 +62,10 @@ class Service:
     seconds_to_start: float
     # As of a step.
     memory_bytes: int | None = None
+    # What must be done before it starts, once it answers, and once all its processes have ended.
+    prepare: Callable[[], None] = _nothing
+    answered: Callable[[], None] = _nothing
+    tidy: Callable[[], None] = _nothing
 
 
 @dataclass(frozen=True)
@@ -161,6 +170,10 @@ class Experiment(ABC):
     @abstractmethod
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
         """What a finished step found; raises BadOutputError. Points without a row count as failed."""
+
+    def marks(self, run: Run, row: Row, host: Sequence[HostSample]) -> Sequence[str]:
+        """What a reader must know of a row for what the machine did meanwhile; asked once the run has ended."""
+        return ()
 
     @abstractmethod
     def figures(self, results: Results) -> Sequence[Figure | HeatMap]:

@@ -45,6 +45,10 @@ def figures_of(results: Results) -> list[Figure | HeatMap]:
             figures += _over(results, workload, points, axis, varying)
         if "level" in varying:
             figures.append(_heat_map(results, workload, points, varying))
+        late = f"open_{KINDS.get(workload, 'read')}_p99_us"
+        if "level" in varying and any(point.summary(late) for point in points):
+            title = f"{workload}: 99th percentile by level, in an open loop at a rate that every level can do"
+            figures.append(_figure(results, title, points, "level", late, "µs", varying))
         if "threads" in varying:
             figures.append(_knee(workload, points, varying))
         figures += percentile_figures(
@@ -84,7 +88,9 @@ def _figure(
 
 def _note(latency: bool) -> str:
     return (
-        "From asking to the answer, mean." if latency else "Of the flat part of each cell; the table marks the others."
+        "From asking, or when it should have been asked, to the answer."
+        if latency
+        else "Of the flat part of each cell; the table marks the others."
     )
 
 

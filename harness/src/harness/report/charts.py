@@ -131,6 +131,8 @@ def _chart(figure: Figure, width: float) -> Drawing:
     ours = [series for series in figure.series if series.look is Look.OURS]
     for series in figure.series:
         _series(axes, figure, series, ours)
+    for began, ended in figure.spans:
+        axes.axvspan(began, ended, color=_GRID, alpha=0.55, linewidth=0, zorder=0)
     if figure.level is not None:
         level, name = figure.level
         axes.axhline(level, color=_CEILING, linewidth=1, linestyle=(0, (5, 3)), label=name)

@@ -49,6 +49,8 @@ class Figure:
     categories: tuple[str, ...] = ()
     # Whether x is a percentile: the axis is stretched towards 100, where latencies are of interest.
     percentiles: bool = False
+    # Parts of the x axis that are shaded, for the reason that the note gives.
+    spans: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -119,10 +119,16 @@ def _figures(results: Results) -> str:
 
 
 def _points(results: Results) -> str:
-    metrics = results.campaign.experiment.metrics
+    points = results.points()
+    # A column that no point has a value for says nothing.
+    metrics = [
+        metric
+        for metric in results.campaign.experiment.metrics
+        if metric.main or any(point.summary(metric.name) for point in points)
+    ]
     head = "".join(f"<th>{escape(metric.title)}, {escape(metric.unit)}</th>" for metric in metrics)
     rows = []
-    for point in results.points():
+    for point in points:
         cells = "".join(f"<td>{_summary(point.summary(metric.name), metric)}</td>" for metric in metrics)
         verdict = _point_verdict(point, metrics)
         name = escape(f"{point.store} {levels_text(point.levels)}")

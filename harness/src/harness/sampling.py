@@ -168,8 +168,9 @@ def _with_children(times: Any) -> float:
 def _host_sample(before: _Counters, now: _Counters, began: float) -> HostSample:
     seconds = now.at - before.at
     cpu = {name: now.cpu[name] - before.cpu[name] for name in now.cpu}
-    # Time of guests is counted in `user` already.
-    used = sum(cpu[name] for name in ("user", "nice", "system", "irq", "softirq"))
+    # Time of guests is counted in `user` already. Interrupts, and the network's work that follows them, are of no
+    # process: a server that is asked over the network causes much of it.
+    used = sum(cpu[name] for name in ("user", "nice", "system"))
     total = sum(of for name, of in cpu.items() if name not in ("guest", "guest_nice")) or 1.0
     disk = [(b - a) / seconds for a, b in zip(before.disk, now.disk, strict=True)]
     network = {name: (now.network[name] - before.network.get(name, 0)) / seconds for name in now.network}

@@ -25,6 +25,9 @@ DEVICE = "device"
 DEVICE_SECONDS = 6
 
 
+SHOWN = "Points that are not flat are shown all the same: the table marks them."
+
+
 class Ycsb(Experiment):
     """`bin/ycsb load`, and `bin/ycsb run` for each workload."""
 
@@ -112,29 +115,48 @@ class Ycsb(Experiment):
         return [row]
 
     def figures(self, results: Results) -> Sequence[Figure]:
-        figures = [_bars(results, "operations_per_s", "Throughput", "operations/s")]
-        for kind in client.KINDS:
-            metric = f"{kind.lower()}_p99_us"
-            if any(point.summary(metric) for point in results.points()):
-                figures.append(_bars(results, metric, f"Latency of {kind.lower()}, 99th percentile", "µs", y_log=True))
+        figures = [_bars(results), _late(results)]
         return [
             *figures,
             *percentile_figures(results.points(), lambda point: str(point.levels["workload"]), _series_name),
         ]
 
 
-def _bars(results: Results, metric: str, title: str, unit: str, y_log: bool = False) -> Figure:
-    """A group of bars for each workload, a bar in it for each store and number of threads."""
+def _bars(results: Results) -> Figure:
+    """Throughput: a group of bars for each workload, a bar in it for each store and number of threads."""
     workloads = [str(workload) for workload in results.variant.axes["workload"]]
     named = grouped(results.points(), _series_name)
-    series: list[Series] = [
-        category_series(name, points, "workload", workloads, metric) for name, points in named.items()
+    series = [
+        category_series(name, points, "workload", workloads, "operations_per_s") for name, points in named.items()
     ]
-    note = "Points that are not flat are shown all the same: the table marks them."
-    if metric == "operations_per_s":
-        series += _device_series(results, workloads)
-    names = tuple(workload.removeprefix("workload").upper() for workload in workloads)
-    return Figure(title, note, "", unit, tuple(series), y_log=y_log, categories=names)
+    series += _device_series(results, workloads)
+    return Figure("Throughput", SHOWN, "", "operations/s", tuple(series), categories=tuple(map(_letter, workloads)))
+
+
+def _late(results: Results) -> Figure:
+    """The 99th percentile of each kind of operation of each workload."""
+    points = results.points()
+    shown = [
+        (str(workload), kind)
+        for workload in results.variant.axes["workload"]
+        for kind in map(str.lower, client.KINDS)
+        if any(point.levels["workload"] == workload and point.summary(f"{kind}_p99_us") for point in points)
+    ]
+    series = []
+    for name, of in grouped(points, _series_name).items():
+        marks = []
+        for position, (workload, kind) in enumerate(shown):
+            found = next((point for point in of if point.levels["workload"] == workload), None)
+            if found is not None and (late := found.summary(f"{kind}_p99_us")):
+                half = late.half_width or 0.0
+                marks.append((float(position), late.median, late.median - half, late.median + half))
+        series.append(Series(name, tuple(marks)))
+    names = tuple(f"{_letter(workload)}: {kind}" for workload, kind in shown)
+    return Figure("Latency, 99th percentile", SHOWN, "", "µs", tuple(series), y_log=True, categories=names)
+
+
+def _letter(workload: str) -> str:
+    return workload.removeprefix("workload").upper()
 
 
 def _device_series(results: Results, workloads: Sequence[str]) -> list[Series]:

@@ -47,6 +47,9 @@ GAP_SECONDS = 2.5
 # Less than this on the network is the harness asking whether servers answer.
 QUIET_BYTES_PER_S = 100_000
 
+# With more bars than this, what is written above one would lie over the next.
+MOST_NAMED_BARS = 16
+
 # A line of more points than this is drawn without a mark for each.
 MANY_MARKS = 40
 
@@ -154,6 +157,7 @@ def _scale(axes: Axes, figure: Figure) -> None:
         axes.set_xscale("log", base=2)
     if figure.categories:
         axes.set_xticks(range(len(figure.categories)), figure.categories)
+        axes.set_xlim(-0.5, len(figure.categories) - 0.5)
     elif not figure.percentiles and 0 < len(xs) <= 12 and all(x == int(x) for x in xs):
         axes.set_xticks(xs, [compact(x) for x in xs])
         axes.xaxis.set_minor_locator(NullLocator())
@@ -211,7 +215,10 @@ def _series(axes: Axes, figure: Figure, series: Series, ours: Sequence[Series]) 
             # A bar has no foot on such an axis.
             axes.plot(shifted, ys, color=color, linestyle="none", marker=_MARKERS[rank % 6], label=series.name)
         else:
-            axes.bar(shifted, ys, 0.92 * width, color=color, label=series.name)
+            bars = axes.bar(shifted, ys, 0.92 * width, color=color, label=series.name)
+            # Bars next to much higher ones cannot be read off an axis.
+            if len(figure.categories) * len(ours) <= MOST_NAMED_BARS:
+                axes.bar_label(bars, [compact(y) for y in ys], color=_SOFT, fontsize=8, padding=2)
         if any(highs):
             axes.errorbar(shifted, ys, (lows, highs), fmt="none", ecolor=_INK, elinewidth=1, capsize=2)
         return

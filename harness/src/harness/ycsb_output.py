@@ -129,7 +129,9 @@ def mean_latencies(status: Sequence[Status]) -> list[tuple[float, float]]:
 
 def latencies(path: Path, from_s: float, percents: Sequence[float], until_s: float = math.inf) -> Latencies | None:
     """What a histogram file says of the intervals that begin at or after a second, and before another; None where it
-    has none."""
+    has none, or where there is no such file."""
+    if not path.exists():
+        return None
     total = HdrHistogram(_LEAST_US, _MOST_US, _DIGITS)
     reader = HistogramLogReader(str(path), total)
     try:

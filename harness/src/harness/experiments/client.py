@@ -140,7 +140,7 @@ def _latencies(
     curves: dict[str, tuple[tuple[float, float], ...]] = {}
     for kind in KINDS:
         path = place.kept / f"{step}-{'Intended-' if intended else ''}{kind}.hdr"
-        if path.exists() and (of := latencies(path, found.from_s, CURVE)):
+        if of := latencies(path, found.from_s, CURVE):
             name = kind.lower()
             values |= {
                 f"{name}_mean_us": of.mean_us,

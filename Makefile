@@ -196,7 +196,7 @@ bench: release ## Measure everything against the limits of the disk under build/
 NAME :=
 
 # What each is measured with, beside the command.
-YCSB_CAMPAIGNS := ycsb memory-full
+YCSB_CAMPAIGNS := ycsb threads memory-full
 CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines grow load
 
 MEASURED_WITH = $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),ycsb) $(if $(filter $(CASSANDRA_CAMPAIGNS),$(NAME)),java)

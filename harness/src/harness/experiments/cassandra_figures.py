@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from harness import published
 from harness.experiments.levels import is_strong
+from harness.experiments.scaling_figures import law_figures
 from harness.fields import levels_text
 from harness.report.figures import (
     Cell,
@@ -51,6 +52,10 @@ def figures_of(results: Results) -> list[Figure | HeatMap]:
             figures.append(_figure(results, title, points, "level", late, "µs", varying))
         if "threads" in varying:
             figures.append(_knee(workload, points, varying))
+            figures += law_figures(
+                workload,
+                grouped(points, _levels_of(["engine", *(of for of in varying if of not in ("engine", "threads"))])),
+            )
         figures += percentile_figures(
             _fastest(points), lambda point: str(point.levels["workload"]), _levels_of(varying)
         )

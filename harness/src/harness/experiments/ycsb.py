@@ -10,9 +10,10 @@ from typing import ClassVar
 
 from harness.experiments import client
 from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
+from harness.experiments.scaling_figures import law_figures
 from harness.fields import Field, Value
 from harness.plan import Run
-from harness.report.figures import Figure, Look, Series, category_series, percentile_figures
+from harness.report.figures import Figure, Look, Series, category_series, percentile_figures, point_series
 from harness.results import Point, Results, grouped
 from harness.stores.base import Store
 from harness.stores.programs import programs_of
@@ -115,11 +116,39 @@ class Ycsb(Experiment):
         return [row]
 
     def figures(self, results: Results) -> Sequence[Figure]:
+        if len(results.variant.axes["threads"]) > 1:
+            return _over_threads(results)
         figures = [_bars(results), _late(results)]
         return [
             *figures,
             *percentile_figures(results.points(), lambda point: str(point.levels["workload"]), _series_name),
         ]
+
+
+def _over_threads(results: Results) -> list[Figure]:
+    """For each workload throughput and latency over client threads, and what a law says of them."""
+    figures = []
+    for workload, points in grouped(results.points(), lambda point: str(point.levels["workload"])).items():
+        stores = grouped(points, lambda point: point.store)
+        rates = [point_series(name, of, "threads", "operations_per_s") for name, of in stores.items()]
+        known = [(float(point.levels["threads"]), ceiling) for point in points if (ceiling := point.ceiling_per_s())]
+        if known:
+            name = "the device, as many reads of 4 KiB in flight"
+            rates.append(Series(name, tuple((x, y, y, y) for x, y in sorted(known)), Look.CEILING))
+        kinds = [kind.lower() for kind in client.KINDS if any(of.summary(f"{kind.lower()}_p99_us") for of in points)]
+        late = [
+            point_series(f"{name}, {kind}", of, "threads", f"{kind}_p99_us")
+            for name, of in stores.items()
+            for kind in kinds
+        ]
+        title = _letter(workload)
+        axis = "client threads"
+        figures += [
+            Figure(f"{title}: throughput", SHOWN, axis, "operations/s", tuple(rates), x_log=True),
+            Figure(f"{title}: 99th percentile", SHOWN, axis, "µs", tuple(late), x_log=True, y_log=True),
+            *law_figures(title, stores),
+        ]
+    return figures
 
 
 def _bars(results: Results) -> Figure:

@@ -195,6 +195,9 @@ def _series(axes: Axes, figure: Figure, series: Series, ours: Sequence[Series]) 
         return
     xs = [mark[0] for mark in series.marks]
     ys = [mark[1] for mark in series.marks]
+    if series.look is Look.PREDICTED:
+        axes.plot(xs, ys, color=_INK, linestyle="none", marker="x", markersize=7, label=series.name)
+        return
     if series.look is not Look.OURS:
         color, dashes = (_CEILING, (0, (5, 3))) if series.look is Look.CEILING else (_PUBLISHED, (0, (1, 2)))
         marker = "" if series.look is Look.CEILING else "x"

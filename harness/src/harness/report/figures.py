@@ -20,6 +20,8 @@ class Look(Enum):
     CEILING = "ceiling"
     # Published by others, on other hardware.
     PUBLISHED = "published"
+    # Said of ours by a law that was not fitted to it.
+    PREDICTED = "predicted"
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from clusters import CELLS
 from test_cassandra import PLACE, cells
 
-from harness.experiments.base import Row
+from harness.experiments.base import Place, Row
 from harness.experiments.cassandra import SHARED, Cassandra
 from harness.limits import PREFIX
 from harness.node_limits import NodeGroups, NodeLimits
@@ -32,6 +33,23 @@ def test_what_enters_a_nodes_groups_is_limited_with_all_that_it_starts(tmp_path:
     finally:
         groups.remove()
     assert not list(Path("/sys/fs/cgroup").glob(f"**/{PREFIX}{os.getpid()}-node-*"))
+
+
+@needs_groups
+def test_disks_are_limited_once_the_tables_are_there(tmp_path: Path) -> None:
+    axes = {**CELLS, "nodes": (1,), "replication": (1,)}
+    run, place = cells(axes, node_writes_per_s=37), Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    (service,) = Cassandra().services(run, place)
+    service.prepare()
+    try:
+        (entrance,) = NodeGroups(NodeLimits(writes_per_s=37), 1, device_number(tmp_path)).entrances("1")
+        for step in Cassandra().steps(run, place):
+            step.prepare()
+            said = " ".join(file.read_text() for file in _limits(entrance.parent))
+            assert ("37" in said) == bool(step.points), step.name
+    finally:
+        service.tidy()
+    assert not entrance.parent.exists()
 
 
 def _limits(group: Path) -> list[Path]:

@@ -4,7 +4,7 @@ keeps what came of it. However it ends, no process and no store of it stays."""
 import dataclasses
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -114,7 +114,7 @@ class Execution:
         log = self.place.kept / f"{service.name}.log"
         # Noted first: what is prepared half is tidied up as well.
         self._prepared.append(service)
-        _prepare(service, service.prepare, log)
+        _prepare(service, log)
         command = self._launch(service.name, service.command, log, began, service.memory_bytes)
         self._services.append((service, command))
         until = time.monotonic() + service.seconds_to_start
@@ -123,10 +123,10 @@ class Execution:
             if time.monotonic() > until:
                 raise _StepFailedError(f"{service.name} did not answer within {service.seconds_to_start:g} s", log)
             time.sleep(0.1)
-        _prepare(service, service.answered, log)
 
     def _finish(self, step: Step, began: float) -> Finished:
         log = self.place.kept / f"{step.name}.log"
+        _prepare(step, log)
         command = self._launch(step.name, step.command, log, began, step.memory_bytes)
         death = None
         try:
@@ -184,11 +184,11 @@ class Execution:
             command.stop()
 
 
-def _prepare(service: Service, what: Callable[[], None], log: Path) -> None:
+def _prepare(what: Service | Step, log: Path) -> None:
     try:
-        what()
+        what.prepare()
     except OSError as error:
-        raise _StepFailedError(f"{service.name} cannot be prepared: {error}", log) from error
+        raise _StepFailedError(f"{what.name} cannot be prepared: {error}", log) from error
 
 
 def _ending(code: int, command: Command) -> str:

@@ -66,7 +66,7 @@ class NodeGroups:
         self._set(self._memory())
 
     def limit_disks(self) -> None:
-        """Limits the disks: once the nodes answer, since a node that begins reads and writes for minutes otherwise."""
+        """Limits the disks: once the nodes answer and have their tables, which takes them minutes otherwise."""
         self._set(self._disk())
 
     def remove(self) -> None:

@@ -31,6 +31,10 @@ class Place:
     aiodb: Path
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class Step:
     """One command of a run, whose standard output is kept as `NAME.out` and whose standard error as `NAME.log`."""
@@ -45,10 +49,8 @@ class Step:
     memory_bytes: int | None = None
     # Whether its end is a result: a store that runs out of memory is asked for what it did until then.
     may_die: bool = False
-
-
-def _nothing() -> None:
-    pass
+    # What must be done before it starts.
+    prepare: Callable[[], None] = _nothing
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,8 @@ class Service:
     seconds_to_start: float
     # As of a step.
     memory_bytes: int | None = None
-    # What must be done before it starts, once it answers, and once all its processes have ended.
+    # What must be done before it starts, and once all its processes have ended.
     prepare: Callable[[], None] = _nothing
-    answered: Callable[[], None] = _nothing
     tidy: Callable[[], None] = _nothing
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
@@ -159,10 +159,12 @@ class Cassandra(Experiment):
 
     def steps(self, run: Run, place: Place) -> Iterator[Step]:
         yield from _preparation(run, place)
+        limit = limiting(place, int(run.levels["nodes"]), _limits(run))
         for passed in range(1, int(run.parameters["passes"]) + 1):
             for number, point in enumerate(run.points(), 1):
                 seconds = float(run.parameters["seconds"])
-                yield _cell(f"pass-{passed}-cell-{number}", run, place, point, seconds, (point,))
+                cell = _cell(f"pass-{passed}-cell-{number}", run, place, point, seconds, (point,))
+                yield dataclasses.replace(cell, prepare=limit)
         if float(run.parameters["open_loop_part"]):
             yield from _open_cells(run, place)
 
@@ -191,6 +193,13 @@ def idle_enough(row: Row, host: Sequence[HostSample]) -> bool:
     began, ended = row.window_s
     idle = [of.cpu_idle + of.cpu_iowait for of in host if began < of.t_s <= ended + 1]
     return bool(idle) and statistics.fmean(idle) >= IDLE_FRACTION
+
+
+def limiting(place: Place, nodes: int, limits: NodeLimits) -> Callable[[], None]:
+    """What limits the disks of so many nodes; nothing where nothing is to be limited. Before it the nodes are as fast
+    as the machine: making a table would take them longer than any client waits."""
+    groups = cassandra.node_groups(place, nodes, limits)
+    return groups.limit_disks if groups else lambda: None
 
 
 def _limits(run: Run) -> NodeLimits:
@@ -264,6 +273,8 @@ def _properties(run: Run, point: Mapping[str, Value]) -> tuple[str, ...]:
         f"recordcount={1 if inserting else run.parameters['records']}",
         f"fieldcount={run.parameters['fields']}",
         f"fieldlength={run.parameters['field_bytes']}",
+        # Emptying a table on a slow disk takes its time.
+        "cassandra.readtimeoutmillis=60000",
     )
 
 

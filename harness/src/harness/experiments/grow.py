@@ -15,7 +15,7 @@ import psutil
 
 from harness.experiments import client
 from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
-from harness.experiments.cassandra import IDLE_FRACTION, LOADING_THREADS, MEMORY_PART, SHARED, idle_enough
+from harness.experiments.cassandra import IDLE_FRACTION, LOADING_THREADS, MEMORY_PART, SHARED, idle_enough, limiting
 from harness.fields import Field
 from harness.flatness import WINDOW_SECONDS, steady
 from harness.node_limits import NodeLimits
@@ -126,11 +126,12 @@ class Grow(Experiment):
             steps.append(Step("warm-up", _client(run, place, "warm-up", warm_s), 300 + 2 * warm_s))
         seconds = len(run.swept["nodes"]) * float(run.parameters["stage_seconds"])
         groups = cassandra.node_groups(place, _most(run), _limits(run))
+        limit = limiting(place, _most(run), _limits(run))
         grow = (
             "env", *cassandra.variables(place, groups=groups), str(_grower(place)), str(_most(run)),
             str(run.parameters["stage_seconds"]), *_client(run, place, "grow", seconds),
         )  # fmt: skip
-        return [*steps, Step("grow", grow, 600 + 2 * seconds, tuple(run.points()))]
+        return [*steps, Step("grow", grow, 600 + 2 * seconds, tuple(run.points()), prepare=limit)]
 
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
         client.check(finished)

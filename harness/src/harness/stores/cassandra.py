@@ -60,7 +60,7 @@ def cluster(
     limits: NodeLimits | None = None,
     may_grow_to: int = 0,
 ) -> Service:
-    """A cluster of so many nodes, each within the limits, as will be those that join later. In batch mode an
+    """A cluster of so many nodes, each within groups for the limits, as will be those that join later. In batch mode an
     acknowledged write is on the device, in the commit log and in aiodb alike; otherwise a power cut may take the last
     seconds. `settings` are further lines of cassandra.yaml, `memtable` another store behind the memtable `aiodb`."""
     ready = place.scratch / "cluster-ready"
@@ -69,9 +69,7 @@ def cluster(
     command = ("env", *variables(place, batch, settings, groups), str(keeper(place)), *arguments)
     seconds = FIRST_NODE_SECONDS + nodes * NODE_SECONDS
     service = Service("cluster", command, ready.exists, seconds_to_start=120 + 5 * seconds)
-    if groups is None:
-        return service
-    return dataclasses.replace(service, prepare=groups.make, answered=groups.limit_disks, tidy=groups.remove)
+    return dataclasses.replace(service, prepare=groups.make, tidy=groups.remove) if groups else service
 
 
 def node_groups(place: Place, nodes: int, limits: NodeLimits | None) -> NodeGroups | None:

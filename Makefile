@@ -197,7 +197,7 @@ NAME :=
 
 # What each is measured with, beside the command.
 YCSB_CAMPAIGNS := ycsb threads memory-full
-CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines grow load
+CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines grow load memory-full-cassandra
 
 MEASURED_WITH = $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),ycsb) $(if $(filter $(CASSANDRA_CAMPAIGNS),$(NAME)),java)
 

@@ -1,5 +1,6 @@
 """Cells over Cassandra, and engines below it: plans, commands, rows and figures. No node is started."""
 
+import dataclasses
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
@@ -100,6 +101,20 @@ def test_figures_follow_the_axes_that_vary() -> None:
     assert len(heat.cells) == len(heat.rows) * len(heat.columns)
     for figure in figures:
         assert "<svg" in draw(figure, "x")
+
+
+def test_inserts_have_a_curve_over_time_for_each_cell_from_its_own_start() -> None:
+    results = results_of(Cassandra(), CELLS, "cassandra", operations_per_s=100.0, insert_mean_us=9.0)
+    assert not [figure for figure in Cassandra().figures(results) if "over time" in figure.title]
+    ((run_id, outcome),) = results.outcomes.items()
+    curve = ((40.0, 90.0), (41.0, 110.0))
+    rows = tuple(dataclasses.replace(row, series=curve, latency_us=curve) for row in outcome.rows)
+    results = dataclasses.replace(results, outcomes={run_id: dataclasses.replace(outcome, rows=rows)})
+    rates, late = [figure for figure in Cassandra().figures(results) if "over time" in figure.title]
+    assert isinstance(rates, Figure)
+    assert len(rates.series) == 8, "of inserts alone"
+    assert [mark[:2] for mark in rates.series[0].marks] == [(0.0, 90.0), (1.0, 110.0)]
+    assert late.title == "writeonly: mean latency over time"
 
 
 def test_one_engine_alone_still_has_a_figure() -> None:

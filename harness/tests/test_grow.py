@@ -1,10 +1,11 @@
 """Nodes that join: what a log of it comes to. No node is started."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from clusters import campaign_of
+from clusters import campaign_of, results_of
 
 from harness.experiments.base import BadOutputError, Finished, Place, Step
 from harness.experiments.grow import Grow
@@ -98,3 +99,17 @@ def test_figures_shade_the_joining(tmp_path: Path) -> None:
     assert (round(began), round(ended)) == (59, 79), "since the first second that has a rate"
     for figure in (over_time, *others):
         assert "<svg" in draw(figure, "x")
+
+
+def test_the_most_nodes_are_predicted_from_fewer() -> None:
+    results = results_of(GROW, {**AXES, "nodes": (1, 2, 3, 4)}, "cassandra", operations_per_s=0.0)
+    rows = [replace(row, values={"operations_per_s": 500.0 * row.levels["nodes"]}) for row in only(results).rows]  # type: ignore[operator]
+    results = replace(results, outcomes={only(results).run_id: replace(only(results), rows=tuple(rows))})
+    (by_nodes,) = [of for of in GROW.figures(results) if of.title == "Throughput by nodes"]
+    assert by_nodes.series[1].marks[0][:2] == pytest.approx((4.0, 2000.0))
+    assert "off by 0%; carrying the point before forward is off by 25%" in by_nodes.note
+
+
+def only(results: Results) -> Outcome:
+    (outcome,) = results.outcomes.values()
+    return outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -20,13 +20,16 @@ from harness.fields import Field
 from harness.flatness import WINDOW_SECONDS, steady
 from harness.node_limits import NodeLimits
 from harness.plan import Run
-from harness.report.figures import Figure, Series, point_series
-from harness.results import Results, grouped
+from harness.report.figures import Figure, Look, Series, point_series
+from harness.results import Point, Results, grouped
 from harness.sampling import HostSample
+from harness.scaling import LEAST_POINTS, held_out
 from harness.stores import cassandra
 from harness.ycsb_output import Status, latencies, mean_latencies, rates, read_status
 
 KINDS = {"readonly": "read", "workloadc": "read", "writeonly": "insert", "sensor": "insert"}
+RATE = "operations_per_s"
+NOTE = "Of the time when nobody joined; bars: 95 % intervals over repetitions, where there are any."
 _JOINS = re.compile(r"^grow: node (\d+) (joins|has joined)$")
 _RECEIVES = re.compile(r"^grow: node (\d+) receives \d+ files\(([\d.]+)(B|KiB|MiB|GiB)\)$")
 _BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -152,18 +155,34 @@ class Grow(Experiment):
     def figures(self, results: Results) -> Sequence[Figure]:
         kind = KINDS[str(results.variant.parameters["workload"])]
         engines = grouped(results.points(), lambda point: str(point.levels["engine"]))
-        note = "Of the time when nobody joined; bars: 95 % intervals over repetitions, where there are any."
-        by_nodes = [
+        others = [
             Figure(
-                title, note, "nodes", unit, tuple(point_series(*named, "nodes", metric) for named in engines.items())
+                title, NOTE, "nodes", unit, tuple(point_series(*named, "nodes", metric) for named in engines.items())
             )
             for title, unit, metric in (
-                ("Throughput by nodes", "operations/s", "operations_per_s"),
                 ("99th percentile by nodes", "µs", f"{kind}_p99_us"),
                 ("Bytes sent to each node that joined", "bytes", "moved_bytes"),
             )
         ]
-        return [*_over_time(results), *by_nodes]
+        return [*_over_time(results), _by_nodes(engines), *others]
+
+
+def _by_nodes(engines: Mapping[str, Sequence[Point]]) -> Figure:
+    """Throughput by nodes, and what the law of the estimate says of the most nodes by all the others."""
+    series, said = [], [NOTE]
+    for engine, points in engines.items():
+        series.append(point_series(engine, points, "nodes", RATE))
+        per_s = {float(point.levels["nodes"]): of.median for point in points if (of := point.summary(RATE))}
+        if len(per_s) >= LEAST_POINTS:
+            last = held_out(per_s)[-1]
+            mark = (last.clients, last.law_per_s, last.law_per_s, last.law_per_s)
+            series.append(Series(f"{engine}, predicted from fewer nodes", (mark,), Look.PREDICTED))
+            said.append(
+                f"The cross, a law fitted to fewer nodes, is off by {last.error(last.law_per_s):.0%}; carrying the "
+                f"point before forward is off by {last.error(last.carried_per_s):.0%}, scaling it by the nodes by "
+                f"{last.error(last.linear_per_s):.0%}."
+            )
+    return Figure("Throughput by nodes", " ".join(said), "nodes", "operations/s", tuple(series))
 
 
 def _most(run: Run) -> int:

@@ -88,10 +88,11 @@ def verdict_of(results: Results) -> tuple[str, str]:
     insufficient = sum(
         1 for point in points if point.rows and not is_sufficient(point, results.campaign.experiment.metrics)
     )
+    once = ", each measured once" if all(len(point.rows) <= 1 for point in points) else ""
     said = [
         f"{failed} of {len(points)} points failed" if failed else "",
         f"{unmeasured} not measured yet" if unmeasured else "",
-        f"insufficient at {insufficient} of {len(points)} points" if insufficient else "",
+        f"insufficient at {insufficient} of {len(points)} points{once}" if insufficient else "",
     ]
     words = ", ".join(filter(None, said))
     if words:

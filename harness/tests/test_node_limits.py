@@ -8,19 +8,28 @@ import pytest
 from clusters import CELLS
 from test_cassandra import PLACE, cells
 
+from harness.errors import HarnessError
 from harness.experiments.base import Place, Row
 from harness.experiments.cassandra import SHARED, Cassandra
 from harness.limits import PREFIX
 from harness.node_limits import NodeGroups, NodeLimits
-from harness.sampling import HostSample, device_number
+from harness.sampling import HostSample, device_number, disk_of
 
 SLOW = NodeLimits(writes_per_s=20, memory_bytes=64 << 20)
 needs_groups = pytest.mark.skipif(SLOW.missing() is not None, reason=str(SLOW.missing()))
 
 
+@pytest.fixture
+def disk(tmp_path: Path) -> str:
+    """The disk of the test's folder, which a folder in memory or in a container's layers has not."""
+    if disk_of(tmp_path) is None:
+        pytest.skip("the folder is on no disk")
+    return device_number(tmp_path)
+
+
 @needs_groups
-def test_what_enters_a_nodes_groups_is_limited_with_all_that_it_starts(tmp_path: Path) -> None:
-    groups = NodeGroups(SLOW, 2, device_number(tmp_path))
+def test_what_enters_a_nodes_groups_is_limited_with_all_that_it_starts(disk: str) -> None:
+    groups = NodeGroups(SLOW, 2, disk)
     groups.make()
     try:
         groups.limit_disks()
@@ -28,7 +37,7 @@ def test_what_enters_a_nodes_groups_is_limited_with_all_that_it_starts(tmp_path:
         inside = subprocess.run(["sh", "-c", f"{enter}; cat /proc/self/cgroup"], check=True, capture_output=True).stdout
         assert f"{PREFIX}{os.getpid()}-node-2" in inside.decode()
         said = " ".join(file.read_text() for entrance in groups.entrances("2") for file in _limits(entrance.parent))
-        assert f"{device_number(tmp_path)} 20" in said or "wiops=20" in said
+        assert f"{disk} 20" in said or "wiops=20" in said
         assert str(64 << 20) in said
     finally:
         groups.remove()
@@ -36,13 +45,13 @@ def test_what_enters_a_nodes_groups_is_limited_with_all_that_it_starts(tmp_path:
 
 
 @needs_groups
-def test_disks_are_limited_once_the_tables_are_there(tmp_path: Path) -> None:
+def test_disks_are_limited_once_the_tables_are_there(tmp_path: Path, disk: str) -> None:
     axes = {**CELLS, "nodes": (1,), "replication": (1,)}
     run, place = cells(axes, node_writes_per_s=37), Place(tmp_path, tmp_path, tmp_path, tmp_path)
     (service,) = Cassandra().services(run, place)
     service.prepare()
     try:
-        (entrance,) = NodeGroups(NodeLimits(writes_per_s=37), 1, device_number(tmp_path)).entrances("1")
+        (entrance,) = NodeGroups(NodeLimits(writes_per_s=37), 1, disk).entrances("1")
         for step in Cassandra().steps(run, place):
             step.prepare()
             said = " ".join(file.read_text() for file in _limits(entrance.parent))
@@ -55,6 +64,11 @@ def test_disks_are_limited_once_the_tables_are_there(tmp_path: Path) -> None:
 def _limits(group: Path) -> list[Path]:
     names = ("blkio.throttle.write_iops_device", "memory.limit_in_bytes", "io.max", "memory.max")
     return [group / name for name in names if (group / name).exists()]
+
+
+def test_a_folder_on_no_disk_cannot_be_limited() -> None:
+    with pytest.raises(HarnessError, match="cannot be limited: /proc is on none"):
+        device_number(Path("/proc"))
 
 
 def test_no_limit_needs_no_group() -> None:

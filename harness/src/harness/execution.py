@@ -83,10 +83,10 @@ class Execution:
         finally:
             with undisturbed():
                 stop_all()
-                for service in self._prepared:
-                    service.tidy()
                 for folder in (self.place.scratch, self.place.kept):
                     shutil.rmtree(folder, ignore_errors=True)
+                for service in self._prepared:
+                    service.tidy()
 
     def _measure(self, began: float) -> None:
         try:

@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 
+from harness.errors import HarnessError
 from harness.heap import heap_bytes
 
 PERIOD_SECONDS = 1.0
@@ -266,10 +267,10 @@ def disk_of(folder: Path) -> str | None:
 
 
 def device_number(folder: Path) -> str:
-    """The whole disk that a folder is on, as the kernel numbers it: `254:0`. Raises OSError where it is on none."""
+    """The whole disk that a folder is on, as the kernel numbers it: `254:0`."""
     disk = disk_of(folder)
     if disk is None:
-        raise OSError(f"{folder} is on no disk")
+        raise HarnessError(f"disks of nodes cannot be limited: {folder} is on none that the kernel knows")
     return Path(f"/sys/class/block/{disk}/dev").read_text().strip()
 
 

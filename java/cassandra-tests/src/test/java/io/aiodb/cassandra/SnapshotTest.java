@@ -140,7 +140,7 @@ final class SnapshotTest {
     }
 
     /** The snapshot of a truncate or drop with the rows of the store: it is written after that, and its manifest last. */
-    private static Path automatic(Nodes nodes, String keyspace, String prefix) throws IOException, InterruptedException {
+    static Path automatic(Nodes nodes, String keyspace, String prefix) throws IOException, InterruptedException {
         for (int look = 0; look < LOOKS; look++) {
             try (Stream<Path> paths = Files.walk(nodes.directory(1).resolve("data").resolve(keyspace))) {
                 Optional<Path> manifest = paths.filter(path -> path.endsWith("manifest.json"))

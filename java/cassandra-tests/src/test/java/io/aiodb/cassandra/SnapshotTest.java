@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.datastax.oss.driver.api.core.ConsistencyLevel;
 import com.datastax.oss.driver.api.core.CqlSession;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -21,6 +22,8 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @Tag("long")
 final class SnapshotTest {
     private static final int ROWS = 500;
+    private static final int FEW = 1000;
+    private static final int MANY = 100_000;
 
     private static final String SSTABLES =
             "org.apache.cassandra.metrics:type=Table,keyspace=kept,scope=rows,name=LiveSSTableCount";
@@ -126,17 +129,58 @@ final class SnapshotTest {
         assertRestored(nodes, "both", automatic(nodes, "both", "truncated-"), before);
     }
 
+    /** Both statements only say what is to be done: how long they take, of few rows and of many, is printed. */
+    @Test
+    void manyRowsAreKept(Nodes nodes) throws IOException, InterruptedException {
+        for (String statement : List.of("TRUNCATE rows", "DROP TABLE rows")) {
+            for (int rows : new int[] {FEW, MANY}) {
+                String keyspace = (statement.startsWith("DROP") ? "dropped_" : "truncated_") + rows;
+                Ledger ledger = fill(nodes, keyspace, rows);
+                try (CqlSession session = nodes.session(1, keyspace)) {
+                    long began = System.nanoTime();
+                    session.execute(statement);
+                    long milliseconds = (System.nanoTime() - began) / 1_000_000;
+                    System.out.println("SnapshotTest: " + statement + ", of " + rows + " rows: " + milliseconds + " ms");
+                }
+                Path snapshot = automatic(nodes, keyspace, keyspace.replaceAll("_.*", "-"));
+                try (CqlSession session = nodes.session(1, keyspace)) {
+                    restore(nodes, session, keyspace, snapshot);
+                    ledger.check(Writers.read(session, "rows", ConsistencyLevel.ONE), statement + " of " + rows + " rows");
+                }
+            }
+        }
+    }
+
+    private static Ledger fill(Nodes nodes, String keyspace, int rows) throws InterruptedException {
+        Ledger ledger = new Ledger();
+        try (CqlSession session = nodes.session(1)) {
+            session.execute("CREATE KEYSPACE " + keyspace
+                    + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+            session.execute("CREATE TABLE " + keyspace + ".rows (id int, c int, v text, PRIMARY KEY (id, c)) "
+                    + "WITH memtable = 'aiodb'");
+        }
+        try (CqlSession session = nodes.session(1, keyspace);
+                Writers writers = new Writers(session, "rows", ledger)) {
+            writers.await(rows);
+        }
+        return ledger;
+    }
+
     /** A dropped table is made again, and gets its rows, from a snapshot alone. */
     private static void assertRestored(Nodes nodes, String keyspace, Path snapshot, List<String> rows)
             throws IOException {
         try (CqlSession session = nodes.session(1)) {
-            for (String statement : Files.readString(snapshot.resolve("schema.cql")).split(";\n")) {
-                session.execute(statement);
-            }
-            assertEquals(List.of(), rows(session, keyspace));
-            nodes.nodetool(1, "import", "--copy-data", keyspace, "rows", snapshot.toString());
+            restore(nodes, session, keyspace, snapshot);
             assertEquals(rows, rows(session, keyspace));
         }
+    }
+
+    private static void restore(Nodes nodes, CqlSession session, String keyspace, Path snapshot) throws IOException {
+        for (String statement : Files.readString(snapshot.resolve("schema.cql")).split(";\n")) {
+            session.execute(statement);
+        }
+        assertEquals(0, session.execute("SELECT id FROM " + keyspace + ".rows LIMIT 1").all().size());
+        nodes.nodetool(1, "import", "--copy-data", keyspace, "rows", snapshot.toString());
     }
 
     /** The snapshot of a truncate or drop with the rows of the store: it is written after that, and its manifest last. */

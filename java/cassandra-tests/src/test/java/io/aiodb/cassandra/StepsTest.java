@@ -10,6 +10,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -24,24 +26,23 @@ final class StepsTest {
     private static final int PORT = 29_097;
     private static final int ROWS = 300;
 
-    /** What the plug-in does with the store, and what Cassandra does between. */
+    /** Before each of these, something else is on the disk: what the plug-in does with the store, and Cassandra between. */
     private static final Map<String, Set<String>> METHODS = Map.of(
-            "io.aiodb.cassandra.AiodbMemtable", Set.of("switchOut", "getFlushSet", "performSnapshot", "discard"),
-            "io.aiodb.cassandra.AiodbFactory", Set.of("changeSchema", "tableDeparts"),
-            "io.aiodb.cassandra.Generation", Set.of("attach", "mark", "keep", "remove"),
-            "io.aiodb.cassandra.Catalog", Set.of("put", "keep", "remove"),
-            "io.aiodb.cassandra.KeptRows", Set.of("writeNow", "writeRows", "describe"),
-            "io.aiodb.cassandra.SnapshotWriter", Set.of("write"),
+            "io.aiodb.cassandra.AiodbFactory", Set.of("changeSchema"),
+            "io.aiodb.cassandra.AiodbMemtable", Set.of("getFlushSet", "performSnapshot"),
+            "io.aiodb.cassandra.Generation", Set.of("remove"),
+            "io.aiodb.cassandra.Catalog", Set.of("put", "remove"),
+            "io.aiodb.cassandra.KeptRows", Set.of("writeRows", "describe"),
             "org.apache.cassandra.db.ColumnFamilyStore",
-                    Set.of("truncateBlocking", "discardSSTables", "createSnapshot", "onTableDropped", "unloadCf"),
-            "org.apache.cassandra.db.SystemKeyspace", Set.of("saveTruncationRecord", "removeTruncationRecord"));
+                    Set.of("reload", "discardSSTables", "createSnapshot", "onTableDropped", "unloadCf"),
+            "org.apache.cassandra.db.SystemKeyspace", Set.of("saveTruncationRecord"));
 
     /** What is changed, and a step that only its end has. */
     private enum Change {
         TRUNCATE("aiodb", "TRUNCATE rows", "Catalog.remove"),
         DROP("aiodb", "DROP TABLE rows", "Catalog.remove"),
         LEAVE("aiodb", "ALTER TABLE rows WITH memtable = 'trie'", "Catalog.remove"),
-        COME("trie", "ALTER TABLE rows WITH memtable = 'aiodb'", "Generation.attach"),
+        COME("trie", "ALTER TABLE rows WITH memtable = 'aiodb'", "ColumnFamilyStore.reload"),
         SNAPSHOT("aiodb", null, "ColumnFamilyStore.createSnapshot");
 
         private final String memtable;
@@ -58,32 +59,41 @@ final class StepsTest {
         }
     }
 
+    private static Nodes nodes;
+
+    @BeforeAll
+    static void create() {
+        nodes = new Nodes(
+                NETWORK, 1, "", Map.of("JVM_OPTIONS", "-XX:TieredStopAtLevel=1 " + Steps.options(PORT)));
+    }
+
+    @AfterAll
+    static void destroy() {
+        nodes.close();
+    }
+
     @ParameterizedTest
     @EnumSource
     void killedAtEachStep(Change change) throws IOException, InterruptedException {
-        Map<String, String> options =
-                Map.of("JVM_OPTIONS", "-XX:TieredStopAtLevel=1 " + Steps.options(PORT));
-        try (Nodes nodes = new Nodes(NETWORK, 1, "", options)) {
-            int last = 0;
-            List<String> seen;
-            do {
-                last++;
-                seen = killAt(nodes, change, last);
-            } while (seen.size() == last);
-            assertTrue(seen.contains(change.end), change + " took other steps: " + seen);
-            System.out.println("StepsTest: a kill at each step of " + change + ": " + seen);
-        }
+        int last = 0;
+        List<String> seen;
+        do {
+            last++;
+            seen = killAt(change, last);
+        } while (seen.size() >= last);
+        assertTrue(seen.contains(change.end), change + " took other steps: " + seen);
+        System.out.println("StepsTest: a kill at each step of " + change + ": " + seen);
     }
 
     /** Gives the steps that were begun: as many as the last says, unless there are fewer. */
-    private static List<String> killAt(Nodes nodes, Change change, int last) throws IOException, InterruptedException {
+    private static List<String> killAt(Change change, int last) throws IOException, InterruptedException {
         String keyspace = change.name().toLowerCase() + "_" + last;
-        UUID id = fill(nodes, keyspace, change.memtable);
+        UUID id = fill(keyspace, change.memtable);
         List<String> seen;
         boolean acknowledged;
         try (CqlSession session = nodes.session(1, keyspace);
                 Steps steps = new Steps(PORT, METHODS, last, () -> nodes.kill(1))) {
-            acknowledged = change(nodes, session, keyspace, change, steps);
+            acknowledged = change(session, keyspace, change, steps);
             boolean ended = steps.awaitEnd();
             seen = steps.seen();
             if (!ended) {
@@ -93,7 +103,7 @@ final class StepsTest {
         String when = change + " was killed after " + seen;
         try {
             nodes.start(1);
-            check(nodes, keyspace, change, acknowledged, id);
+            check(keyspace, change, acknowledged, id);
         } catch (AssertionError | RuntimeException failure) {
             throw new AssertionError(when, failure);
         }
@@ -101,7 +111,7 @@ final class StepsTest {
     }
 
     /** The id of the table. */
-    private static UUID fill(Nodes nodes, String keyspace, String memtable) {
+    private static UUID fill(String keyspace, String memtable) {
         try (CqlSession session = nodes.session(1)) {
             session.execute("CREATE KEYSPACE " + keyspace
                     + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
@@ -117,7 +127,7 @@ final class StepsTest {
     }
 
     /** Whether the node has said that it is done. */
-    private static boolean change(Nodes nodes, CqlSession session, String keyspace, Change change, Steps steps)
+    private static boolean change(CqlSession session, String keyspace, Change change, Steps steps)
             throws InterruptedException {
         try {
             if (change.statement != null) {
@@ -134,7 +144,7 @@ final class StepsTest {
         }
     }
 
-    private static void check(Nodes nodes, String keyspace, Change change, boolean acknowledged, UUID id)
+    private static void check(String keyspace, Change change, boolean acknowledged, UUID id)
             throws IOException, InterruptedException {
         try (CqlSession session = nodes.session(1, keyspace)) {
             switch (change) {
@@ -145,7 +155,7 @@ final class StepsTest {
                         SnapshotTest.automatic(nodes, keyspace, "truncated-");
                     }
                 }
-                case DROP -> checkDrop(nodes, session, keyspace, acknowledged, id);
+                case DROP -> checkDrop(session, keyspace, acknowledged, id);
                 case LEAVE, COME -> {
                     assertEquals(ROWS, count(session));
                     session.execute("ALTER TABLE rows WITH memtable = 'aiodb'");
@@ -162,7 +172,7 @@ final class StepsTest {
         }
     }
 
-    private static void checkDrop(Nodes nodes, CqlSession session, String keyspace, boolean acknowledged, UUID id)
+    private static void checkDrop(CqlSession session, String keyspace, boolean acknowledged, UUID id)
             throws IOException, InterruptedException {
         boolean dropped = !isThere(session, keyspace);
         assertTrue(dropped || !acknowledged, "the table is there");

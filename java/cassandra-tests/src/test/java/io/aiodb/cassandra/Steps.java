@@ -26,7 +26,8 @@ import java.util.Set;
  * code that is there for tests.
  */
 final class Steps implements AutoCloseable {
-    private static final int QUIET_MS = 5000;
+    private static final int LOOKS = 600;
+    private static final int LOOK_MS = 500;
 
     private final Map<String, Set<String>> methods;
     private final int last;
@@ -118,13 +119,11 @@ final class Steps implements AutoCloseable {
         return List.copyOf(seen);
     }
 
-    /** Waits until the process ends or nothing has happened for a while; says whether it ended. */
-    boolean awaitEnd() throws InterruptedException {
-        int before;
-        do {
-            before = seen().size();
-            thread.join(QUIET_MS);
-        } while (thread.isAlive() && seen().size() > before);
+    /** Waits until the process ends or a step has begun; says whether it ended. */
+    boolean awaitEndOr(String step) throws InterruptedException {
+        for (int look = 0; look < LOOKS && thread.isAlive() && !seen().contains(step); look++) {
+            thread.join(LOOK_MS);
+        }
         return seen().size() >= last;
     }
 

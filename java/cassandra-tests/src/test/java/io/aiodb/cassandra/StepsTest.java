@@ -94,7 +94,7 @@ final class StepsTest {
         try (CqlSession session = nodes.session(1, keyspace);
                 Steps steps = new Steps(PORT, METHODS, last, () -> nodes.kill(1))) {
             acknowledged = change(session, keyspace, change, steps);
-            boolean ended = steps.awaitEnd();
+            boolean ended = steps.awaitEndOr(change.end);
             seen = steps.seen();
             if (!ended) {
                 return seen;
@@ -137,7 +137,7 @@ final class StepsTest {
             }
             return true;
         } catch (DriverException | AssertionError failure) {
-            if (!steps.awaitEnd()) {
+            if (!steps.awaitEndOr(change.end)) {
                 throw failure;
             }
             return false;

@@ -124,7 +124,11 @@ final class Steps implements AutoCloseable {
         for (int look = 0; look < LOOKS && thread.isAlive() && !seen().contains(step); look++) {
             thread.join(LOOK_MS);
         }
-        return seen().size() >= last;
+        boolean ended = seen().size() >= last;
+        if (ended) {
+            thread.join();
+        }
+        return ended;
     }
 
     @Override

@@ -196,8 +196,8 @@ bench: release ## Measure everything against the limits of the disk under build/
 NAME :=
 
 # What each is measured with, beside the command.
-YCSB_CAMPAIGNS := ycsb memory-full
-CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines load
+YCSB_CAMPAIGNS := ycsb threads memory-full
+CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines grow load memory-full-cassandra
 
 MEASURED_WITH = $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),ycsb) $(if $(filter $(CASSANDRA_CAMPAIGNS),$(NAME)),java)
 

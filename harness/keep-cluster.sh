@@ -5,6 +5,7 @@
 #   harness/keep-cluster.sh READY NODES [MEMTABLE]
 #
 # READY is a file that is made once all nodes answer. MEMTABLE is what the nodes' memtable `aiodb` is: see `map` there.
+# ENTER lists files of control groups, with NODE for a node's number, that a node's process is put into before it starts.
 set -euo pipefail
 
 if [ $# -lt 2 ] || [ -z "${CLUSTER:-}" ]; then
@@ -12,14 +13,16 @@ if [ $# -lt 2 ] || [ -z "${CLUSTER:-}" ]; then
     exit 2
 fi
 ready=$1 nodes=$2 memtable=${3:-}
-cluster_sh=$(cd "$(dirname "$0")/.." && pwd)/scripts/cluster.sh
+# shellcheck source=harness/within.sh
+source "$(dirname "$0")/within.sh"
 
-"$cluster_sh" create "$nodes" >&2
+within 1 create 1
+for node in $(seq 2 "$nodes"); do within "$node" add; done
 if [ -n "$memtable" ]; then
     for node in $(seq "$nodes"); do
         "$cluster_sh" stop "$node" >&2
         "$cluster_sh" map "$node" "$memtable" >&2
-        "$cluster_sh" start "$node" >&2
+        within "$node" start "$node"
     done
 fi
 touch "$ready"

@@ -18,8 +18,9 @@
 # clusters have room on a machine. PLUGIN names a jar whose memtable `aiodb` the nodes get; without it they get the one
 # that `make java` has built, if it has. JVM_OPTIONS are further options of the nodes' virtual machines, SETTINGS further lines
 # of their cassandra.yaml, in which DIRECTORY stands for the node's own, MEMTABLES further memtable configurations there,
-# DURABILITY that of their memtable `aiodb` (interval, sync), PARAMETERS further ones of it, a line each, and CLASSES is put
-# before their class path. Needs a JDK 17 and Maven, which brings Cassandra.
+# COMMIT_LOG when their commit log is on the device (periodic, batch), DURABILITY that of their memtable `aiodb` (interval,
+# sync), PARAMETERS further ones of it, a line each, and CLASSES is put before their class path. Needs a JDK 17 and Maven,
+# which brings Cassandra.
 set -euo pipefail
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
@@ -50,6 +51,10 @@ fail() {
 if [[ ! $number =~ ^[0-9]{1,3}$ ]] || [ "$number" -gt $NETWORKS_MAXIMUM ]; then
     fail "NETWORK is a number from 0 to $NETWORKS_MAXIMUM, not $number"
 fi
+case ${COMMIT_LOG:-periodic} in
+    periodic | batch) ;;
+    *) fail "COMMIT_LOG is periodic or batch, not $COMMIT_LOG" ;;
+esac
 JMX_BASE=$((7300 + number * NODES_MAXIMUM))
 
 java=java
@@ -180,6 +185,13 @@ ${PARAMETERS:+        ${PARAMETERS//$'\n'/$'\n'        }}
 YAML
 }
 
+commit_log() {
+    case ${COMMIT_LOG:-periodic} in
+        periodic) printf 'commitlog_sync: periodic\ncommitlog_sync_period: 10000ms\n' ;;
+        batch) echo "commitlog_sync: batch" ;;
+    esac
+}
+
 map() {
     case ${2:-} in
         aiodb) rm -f "$cluster/node$1/memtable" ;;
@@ -204,8 +216,7 @@ storage_compatibility_mode: NONE
 listen_address: $network.$node
 rpc_address: $network.$node
 endpoint_snitch: SimpleSnitch
-commitlog_sync: periodic
-commitlog_sync_period: 10000ms
+$(commit_log)
 memtable:
   configurations:
     skiplist:

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from harness.experiments.base import Experiment, Row
 from harness.experiments.cassandra import Cassandra
+from harness.experiments.grow import Grow
 from harness.fields import Value
 from harness.host import Identity, Origin
 from harness.plan import Campaign, Variant, runs
@@ -29,6 +30,8 @@ def campaign_of(
 
 def results_of(experiment: Experiment, axes: Mapping[str, tuple[Value, ...]], store: str, **values: float) -> Results:
     parameters: dict[str, Value] = {"records": 1000, "seconds": 20} if isinstance(experiment, Cassandra) else {}
+    if isinstance(experiment, Grow):
+        parameters = {"workload": "readonly", "threads": 8, "records": 1000, "stage_seconds": 60}
     campaign, variant = campaign_of(experiment, axes, store, **parameters)
     planned = tuple(runs(campaign, variant))
     identity = Identity("a processor", 2, 2**34, "Linux", "vda", "ext4", {})

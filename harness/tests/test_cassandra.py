@@ -1,5 +1,6 @@
 """Cells over Cassandra, and engines below it: plans, commands, rows and figures. No node is started."""
 
+import dataclasses
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
@@ -81,9 +82,9 @@ def test_a_cell_says_engine_level_and_hosts() -> None:
 def test_durable_cells_have_a_durable_log_on_either_side() -> None:
     (service,) = Cassandra().services(cells(commit_log="batch"), PLACE)
     assert "DURABILITY=sync" in service.command
-    assert "commitlog_sync: batch" in " ".join(service.command)
+    assert "COMMIT_LOG=batch" in service.command
     (service,) = Cassandra().services(cells(), PLACE)
-    assert "DURABILITY=interval" in service.command
+    assert {"COMMIT_LOG=periodic", "DURABILITY=interval"} <= set(service.command)
 
 
 def test_figures_follow_the_axes_that_vary() -> None:
@@ -100,6 +101,20 @@ def test_figures_follow_the_axes_that_vary() -> None:
     assert len(heat.cells) == len(heat.rows) * len(heat.columns)
     for figure in figures:
         assert "<svg" in draw(figure, "x")
+
+
+def test_inserts_have_a_curve_over_time_for_each_cell_from_its_own_start() -> None:
+    results = results_of(Cassandra(), CELLS, "cassandra", operations_per_s=100.0, insert_mean_us=9.0)
+    assert not [figure for figure in Cassandra().figures(results) if "over time" in figure.title]
+    ((run_id, outcome),) = results.outcomes.items()
+    curve = ((40.0, 90.0), (41.0, 110.0))
+    rows = tuple(dataclasses.replace(row, series=curve, latency_us=curve) for row in outcome.rows)
+    results = dataclasses.replace(results, outcomes={run_id: dataclasses.replace(outcome, rows=rows)})
+    rates, late = [figure for figure in Cassandra().figures(results) if "over time" in figure.title]
+    assert isinstance(rates, Figure)
+    assert len(rates.series) == 8, "of inserts alone"
+    assert [mark[:2] for mark in rates.series[0].marks] == [(0.0, 90.0), (1.0, 110.0)]
+    assert late.title == "writeonly: mean latency over time"
 
 
 def test_one_engine_alone_still_has_a_figure() -> None:
@@ -160,3 +175,28 @@ def test_the_blogs_seconds_lie_beside_ours() -> None:
     first = Engines().figures(results)[0]
     assert isinstance(first, Figure)
     assert any("in the blog" in series.name for series in first.series)
+
+
+def test_latencies_are_compared_at_half_of_what_the_weakest_cell_does(tmp_path: Path) -> None:
+    run = cells({**CELLS, "threads": (8,)}, open_loop_part=0.5)
+    place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    points = list(run.points())
+    for number, point in enumerate(points, 1):
+        rate = (1000 if point["workload"] == "readonly" else 300) + number
+        lines = [
+            f"{second}.000\t2026-11-22 09:25:{second:02}:000 {second} sec: {second * rate} operations; 1"
+            for second in range(31)
+        ]
+        (tmp_path / f"pass-1-cell-{number}.log").write_text("\n".join(lines) + "\n")
+    steps = [step for step in Cassandra().steps(run, place) if step.name.startswith("open_")]
+    assert [step.points for step in steps] == [(point,) for point in points]
+    targets = {str(step.points[0]["workload"]): step.command[-1] for step in steps}
+    assert targets == {"writeonly": "150", "readonly": "501"}
+    step = steps[0]
+    log = tuple(
+        (float(second), f"2026-11-22 09:25:{second:02}:000 {second} sec: {second * 150} operations; 1")
+        for second in range(31)
+    )
+    report = "[INSERT], Operations, 9\n[INSERT], Return=OK, 9\n"
+    (row,) = Cassandra().rows(run, Finished(step, report, log, 0.0, 31.0), place)
+    assert row.values == {"open_per_s": pytest.approx(150)}, "its rate is not what the cell can do"

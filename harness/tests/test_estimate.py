@@ -1,14 +1,20 @@
 """The law of scaling, what it is worth, and what is estimated by it."""
 
+import dataclasses
 import math
 
 import pytest
-from clusters import CELLS, results_of
+from clusters import CELLS, campaign_of, results_of
 
 from harness.errors import HarnessError
 from harness.estimate import Prices, Requirement, estimate, text
 from harness.experiments.base import Row
 from harness.experiments.cassandra import Cassandra
+from harness.experiments.ycsb import Ycsb
+from harness.fields import Value
+from harness.plan import runs
+from harness.report.charts import draw
+from harness.report.figures import Look
 from harness.results import Outcome, Results
 from harness.scaling import Law, errors, fit, held_out
 
@@ -110,3 +116,37 @@ def test_what_the_data_do_not_support_is_said(results: Results, asked: Requireme
 def test_an_engine_that_was_not_measured_has_no_estimate() -> None:
     with pytest.raises(HarnessError, match="no single node of engine 'trie'"):
         estimate(measured(), "trie", ASKED, PRICES)
+
+
+def test_a_sweep_over_clients_shows_what_the_law_says_of_each() -> None:
+    results = measured()
+    figures = [of for of in results.campaign.experiment.figures(results) if "predicted from the others" in of.title]
+    assert [of.title.partition(":")[0] for of in figures] == ["writeonly, aiodb", "readonly, aiodb"]
+    (ours, predicted) = figures[0].series  # type: ignore[union-attr]
+    assert predicted.look is Look.PREDICTED
+    assert [mark[1] for mark in predicted.marks] == pytest.approx([mark[1] for mark in ours.marks[1:]])
+    assert "off by 0%" in figures[0].note
+    assert "<svg" in draw(figures[0], "x")
+    few = measured(counts=(1, 2, 4))
+    assert not [of for of in few.campaign.experiment.figures(few) if "predicted" in of.title]
+
+
+def test_a_store_without_cassandra_can_be_estimated_as_well() -> None:
+    axes: dict[str, tuple[Value, ...]] = {"threads": COUNTS, "workload": ("workloadc", "writeonly")}
+    given: dict[str, Value] = {"records": 1000, "seconds": 20, "durability": "sync"}
+    campaign, variant = campaign_of(Ycsb(), axes, "aiodb", **given)
+    outcomes = {}
+    planned = tuple(runs(campaign, variant))
+    for run in planned:
+        rate = LAW.per_s(int(run.levels["threads"]))
+        values = {"operations_per_s": rate, "read_p99_us": 1000.0, "insert_p99_us": 1000.0}
+        rows = tuple(Row(point, values, (0.0, 9.0), ceiling_per_s=2000.0) for point in run.points())
+        outcomes[run.id] = Outcome(run.id, "aiodb", 1, "2026-01-31T12:00:00Z", 9.0, (), rows, ())
+    results = dataclasses.replace(measured(), campaign=campaign, variant=variant, planned=planned, outcomes=outcomes)
+    found = estimate(results, "aiodb", ASKED, PRICES)
+    assert [of.per_s for of in found.capacities] == pytest.approx([LAW.per_s(32)] * 2)
+    titles = [figure.title for figure in campaign.experiment.figures(results)]
+    assert titles[:2] == ["C: throughput", "C: 99th percentile"]
+    assert any("predicted from the others" in title for title in titles)
+    with pytest.raises(HarnessError, match="no single node of engine 'rocksdb'"):
+        estimate(results, "rocksdb", ASKED, PRICES)

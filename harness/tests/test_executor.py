@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,8 @@ import pytest
 from commands import PRINT_RATE, Commands, campaign, measure
 
 from harness.errors import HarnessError
-from harness.experiments.base import Service
+from harness.experiments.base import Place, Service, Step
+from harness.plan import Run
 from harness.sampling import read_host, read_processes
 
 
@@ -232,3 +234,26 @@ def _free_port() -> int:
 def _answers(port: int) -> bool:
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _refuse() -> None:
+    raise OSError("the kernel will not")
+
+
+def test_what_cannot_be_prepared_is_not_measured_and_what_was_prepared_is_tidied_up(tmp_path: Path) -> None:
+    class Unprepared(Commands):
+        def steps(self, run: Run, place: Place) -> list[Step]:
+            first, second = super().steps(run, place)
+            return [replace(first, prepare=_refuse), second]
+
+    tidied: list[str] = []
+    server = Service("server", ("sleep", "60"), lambda: True, 5.0, tidy=lambda: tidied.append("server"))
+    first, second = measure(campaign(Unprepared(service=server), repetitions=1), tmp_path).points()
+    assert not first.rows
+    assert "cannot be prepared: the kernel will not" in first.failures[0].reason
+    assert len(second.rows) == 1
+    assert tidied == ["server"]
+    half = Service("half", ("sleep", "60"), lambda: True, 5.0, prepare=_refuse, tidy=lambda: tidied.append("half"))
+    results = measure(campaign(Commands(service=half), repetitions=1), tmp_path / "half")
+    assert not any(point.rows for point in results.points())
+    assert tidied == ["server", "half"]

@@ -107,7 +107,7 @@ def test_wide_intervals_make_a_campaign_insufficient(tmp_path: Path) -> None:
 
 def test_one_repetition_is_insufficient(tmp_path: Path) -> None:
     results = results_in(tmp_path, campaign(Commands(), repetitions=1), [100.0])
-    assert verdict_of(results) == ("insufficient at 2 of 2 points", "warn")
+    assert verdict_of(results) == ("insufficient at 2 of 2 points, each measured once", "warn")
 
 
 def test_missing_runs_are_said(tmp_path: Path) -> None:

@@ -150,7 +150,8 @@ def run_of(workloads: tuple[Value, ...], store: str = "aiodb", **parameters: Val
 
 
 def test_one_load_serves_all_workloads_up_to_one_that_inserts() -> None:
-    steps = Ycsb().steps(run_of(("workloada", "workloadd", "workloadc", "workloade", "workloadf")), PLACE)
+    workloads = ("workloada", "workloadd", "workloadc", "workloade", "workloadf")
+    steps = Ycsb().steps(run_of(workloads, "rocksdb"), PLACE)
     assert [(step.name, "table=records0" in step.command) for step in steps] == [
         ("load-0", True), ("workloada", True), ("workloadd", True), ("load-2", False), ("workloadc", False),
         ("workloade", False), ("load-4", False), ("workloadf", False),
@@ -160,7 +161,7 @@ def test_one_load_serves_all_workloads_up_to_one_that_inserts() -> None:
 
 
 def test_commands_are_the_launchers() -> None:
-    load, run = Ycsb().steps(run_of(("workloadc",), target_per_s=500), PLACE)
+    _, load, run = Ycsb().steps(run_of(("workloadc",), target_per_s=500), PLACE)
     assert load.command[:6] == ("/checkout/bin/ycsb", "load", "aiodb", "-s", "-P", "/checkout/workloads/workloadc")
     assert "-target" not in load.command, "only what is measured is offered at a rate"
     assert run.command[-4:] == ("-threads", "4", "-target", "500")
@@ -194,6 +195,34 @@ def test_a_step_becomes_a_row_with_its_percentiles(tmp_path: Path) -> None:
     (tmp_path / "workloada-Intended-READ.hdr").unlink()
     (row,) = Ycsb().rows(run, Finished(step, output, tuple(log), 4.0, 40.0), place)
     assert "read_p99_us" not in row.values, "an open loop is not shown by what a closed one measures"
+
+
+FIO = 'fio: something else\n{"jobs": [{"read": {"iops": 40000.5}}]}'
+
+
+def test_reading_alone_is_held_against_the_device(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    run = run_of(("workloada", "workloadc"))
+    device, _, changing, reading = Ycsb().steps(run, place)
+    assert "--numjobs=4" in device.command, "as many in flight as the clients have"
+    assert list(Ycsb().rows(run, Finished(device, FIO, (), 0.0, 6.0), place)) == []
+    (tmp_path / "device.out").write_text(FIO)
+    output = (DATA / "ycsb.out").read_text()
+    log = tuple(
+        (float(second), f"2026-11-22 09:25:{9 + second:02}:000 {second} sec: {second * 100} operations; 1")
+        for second in range(31)
+    )
+    ceilings = [
+        row.ceiling_per_s
+        for step in (changing, reading)
+        for row in Ycsb().rows(run, Finished(step, output, log, 4.0, 40.0), place)
+    ]
+    assert ceilings == [None, 40000.5]
+    for broken in ("", "{}", '{"jobs": []}'):
+        with pytest.raises(BadOutputError, match="fio"):
+            Ycsb().rows(run, Finished(device, broken, (), 0.0, 6.0), place)
+    names = [step.name for step in Ycsb().steps(run_of(("workloadc",), "lmdb"), place)]
+    assert "device" not in names, "it reads the page cache"
 
 
 @pytest.mark.parametrize(

@@ -113,19 +113,21 @@ def _mode(
 
 
 def one_node(results: Results, engine: str) -> list[Point]:
-    """The points of one engine on one node, each record once."""
+    """The points of one engine on one node, each record once; of a campaign over stores, the points of a store, whose
+    process is then what a node does."""
     points = [
         point
         for point in results.points()
-        if point.levels.get("engine") == engine
-        and point.levels.get("nodes") == 1
-        and point.levels.get("replication") == 1
+        if point.levels.get("engine", point.store) == engine
+        and point.levels.get("nodes", 1) == 1
+        and point.levels.get("replication", 1) == 1
+        and "threads" in point.levels
         and point.rows
     ]
     if not points:
         raise HarnessError(
             f"{results.campaign.name} {results.variant.name} has measured no single node of engine {engine!r}: "
-            "choose a campaign over Cassandra that has, such as load"
+            "choose a campaign that has, such as load, or threads for a store without Cassandra"
         )
     return points
 
@@ -158,7 +160,7 @@ def curve(points: Sequence[Point], kind: str) -> tuple[dict[float, float], Mappi
     per_s, p99 = {}, {}
     for point in points:
         rate, late = point.summary("operations_per_s"), point.summary(f"{kind}_p99_us")
-        if point.levels["workload"] in KINDS[kind] and rate is not None and late is not None:
+        if point.levels.get("workload") in KINDS[kind] and rate is not None and late is not None:
             clients = float(point.levels["threads"])
             per_s[clients], p99[clients] = rate.median, late.median
     return per_s, p99

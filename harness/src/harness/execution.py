@@ -1,6 +1,7 @@
 """Executes one run: starts its servers, then its commands one after the other, samples the machine meanwhile, and
 keeps what came of it. However it ends, no process and no store of it stays."""
 
+import dataclasses
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,7 @@ class Execution:
     # What every process that is started has in its environment.
     environment: Mapping[str, str]
     _services: list[tuple[Service, Command]] = field(default_factory=list)
+    _prepared: list[Service] = field(default_factory=list)
     _rows: list[Row] = field(default_factory=list)
     _failures: list[Failure] = field(default_factory=list)
     _commands: list[tuple[str, ...]] = field(default_factory=list)
@@ -60,6 +62,11 @@ class Execution:
             finally:
                 sampler.stop()
                 self._stop_services()
+            host = read_host(self.place.kept / "host.csv")
+            rows = [
+                dataclasses.replace(row, marks=(*row.marks, *self.experiment.marks(self.run, row, host)))
+                for row in self._rows
+            ]
             outcome = Outcome(
                 self.run.id,
                 self.run.store,
@@ -67,7 +74,7 @@ class Execution:
                 began_utc,
                 round(time.monotonic() - began, 3),
                 tuple(self._commands),
-                tuple(with_disturbance(self._rows, read_host(self.place.kept / "host.csv"))),
+                tuple(with_disturbance(rows, host)),
                 tuple(self._failures),
             )
             write_outcome(self.place.kept, outcome)
@@ -78,6 +85,8 @@ class Execution:
                 stop_all()
                 for folder in (self.place.scratch, self.place.kept):
                     shutil.rmtree(folder, ignore_errors=True)
+                for service in self._prepared:
+                    service.tidy()
 
     def _measure(self, began: float) -> None:
         try:
@@ -103,6 +112,9 @@ class Execution:
 
     def _start(self, service: Service, began: float) -> None:
         log = self.place.kept / f"{service.name}.log"
+        # Noted first: what is prepared half is tidied up as well.
+        self._prepared.append(service)
+        _prepare(service, log)
         command = self._launch(service.name, service.command, log, began, service.memory_bytes)
         self._services.append((service, command))
         until = time.monotonic() + service.seconds_to_start
@@ -114,6 +126,7 @@ class Execution:
 
     def _finish(self, step: Step, began: float) -> Finished:
         log = self.place.kept / f"{step.name}.log"
+        _prepare(step, log)
         command = self._launch(step.name, step.command, log, began, step.memory_bytes)
         death = None
         try:
@@ -169,6 +182,13 @@ class Execution:
     def _stop_services(self) -> None:
         for _, command in reversed(self._services):
             command.stop()
+
+
+def _prepare(what: Service | Step, log: Path) -> None:
+    try:
+        what.prepare()
+    except OSError as error:
+        raise _StepFailedError(f"{what.name} cannot be prepared: {error}", log) from error
 
 
 def _ending(code: int, command: Command) -> str:

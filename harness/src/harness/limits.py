@@ -10,8 +10,9 @@ from pathlib import Path
 # behind is known by it.
 PREFIX = "aiodb-campaign-"
 
-_V1 = Path("/sys/fs/cgroup/memory")
-_V2 = Path("/sys/fs/cgroup")
+MEMORY_V1 = Path("/sys/fs/cgroup/memory")
+BLKIO_V1 = Path("/sys/fs/cgroup/blkio")
+GROUPS_V2 = Path("/sys/fs/cgroup")
 # How long the kernel may take to let go of a group whose processes have ended.
 _REMOVE_SECONDS = 5.0
 
@@ -39,7 +40,7 @@ class MemoryLimit:
             raise OSError("no memory controller of control groups")
         self._group = root / f"{PREFIX}{os.getpid()}-{next(_numbers)}"
         self._group.mkdir()
-        if root == _V1:
+        if root == MEMORY_V1:
             self._write("memory.limit_in_bytes", memory_bytes)
             # Not there where the kernel does not count swap.
             with contextlib.suppress(OSError):
@@ -73,10 +74,8 @@ class MemoryLimit:
 
 def leftover_groups() -> list[Path]:
     """The groups of harnesses that do not run any more."""
-    root = _root()
-    if root is None:
-        return []
-    groups = [(of, of.name.removeprefix(PREFIX).partition("-")[0]) for of in root.glob(f"{PREFIX}*")]
+    found = [group for root in (MEMORY_V1, BLKIO_V1, GROUPS_V2) for group in root.glob(f"{PREFIX}*")]
+    groups = [(of, of.name.removeprefix(PREFIX).partition("-")[0]) for of in found]
     return [group for group, pid in groups if not Path("/proc", pid).exists()]
 
 
@@ -92,10 +91,14 @@ def remove_group(group: Path) -> None:
             time.sleep(0.05)
 
 
-def _root() -> Path | None:
-    if (_V1 / "memory.limit_in_bytes").exists():
-        return _V1
+def controllers_v2() -> list[str]:
+    """What groups of version 2 can limit here."""
     with contextlib.suppress(OSError):
-        if "memory" in (_V2 / "cgroup.subtree_control").read_text().split():
-            return _V2
-    return None
+        return (GROUPS_V2 / "cgroup.subtree_control").read_text().split()
+    return []
+
+
+def _root() -> Path | None:
+    if (MEMORY_V1 / "memory.limit_in_bytes").exists():
+        return MEMORY_V1
+    return GROUPS_V2 if "memory" in controllers_v2() else None

@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 
+from harness.errors import HarnessError
 from harness.heap import heap_bytes
 
 PERIOD_SECONDS = 1.0
@@ -19,6 +20,7 @@ PERIOD_SECONDS = 1.0
 NODE_PROPERTY = "-Daiodb.node="
 CLIENT_JAR = "aiodb-ycsb-0.1.0.jar"
 _SECTOR_BYTES = 512
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class HostSample:
     disk_queue: float
     network_bytes_per_s: float
     loopback_bytes_per_s: float
-    # Cores that computed for processes of others: neither the harness nor anything that it started.
+    # Cores that computed for processes of others: neither the harness nor anything that it started, nor the kernel.
     cpu_others_cores: float = 0.0
 
 
@@ -87,6 +89,8 @@ class _Counters:
     cpu: dict[str, float]
     # Processor time of the harness and of all that it ever started.
     own_cpu_s: float
+    # Of each of the kernel's own threads.
+    kernel_cpu_s: dict[int, float]
     disk: list[int]
     network: dict[str, int]
     processes: dict[tuple[int, float], _Usage]
@@ -157,7 +161,7 @@ class Sampler:
                     io.write_bytes,
                     heap_bytes(process.pid),
                 )
-        return _Counters(at, cpu, own_cpu_s, _disk_counters(self._disk), network, processes)
+        return _Counters(at, cpu, own_cpu_s, _kernel_cpu_s(), _disk_counters(self._disk), network, processes)
 
 
 def _with_children(times: Any) -> float:
@@ -168,8 +172,11 @@ def _with_children(times: Any) -> float:
 def _host_sample(before: _Counters, now: _Counters, began: float) -> HostSample:
     seconds = now.at - before.at
     cpu = {name: now.cpu[name] - before.cpu[name] for name in now.cpu}
-    # Time of guests is counted in `user` already.
-    used = sum(cpu[name] for name in ("user", "nice", "system", "irq", "softirq"))
+    # Time of guests is counted in `user` already. Interrupts, and the network's work that follows them, are of no
+    # process: a server that is asked over the network causes much of it.
+    used = sum(cpu[name] for name in ("user", "nice", "system"))
+    # The kernel's own threads work for those that are measured: they write back what a store has left in page cache.
+    kernel = sum(of - before.kernel_cpu_s[pid] for pid, of in now.kernel_cpu_s.items() if pid in before.kernel_cpu_s)
     total = sum(of for name, of in cpu.items() if name not in ("guest", "guest_nice")) or 1.0
     disk = [(b - a) / seconds for a, b in zip(before.disk, now.disk, strict=True)]
     network = {name: (now.network[name] - before.network.get(name, 0)) / seconds for name in now.network}
@@ -192,8 +199,21 @@ def _host_sample(before: _Counters, now: _Counters, began: float) -> HostSample:
         disk_queue=disk[10] / 1000,
         network_bytes_per_s=sum(of for name, of in network.items() if name != "lo"),
         loopback_bytes_per_s=network.get("lo", 0.0),
-        cpu_others_cores=max(0.0, (used - (now.own_cpu_s - before.own_cpu_s)) / seconds),
+        cpu_others_cores=max(0.0, (used - kernel - (now.own_cpu_s - before.own_cpu_s)) / seconds),
     )
+
+
+def _kernel_cpu_s() -> dict[int, float]:
+    """Processor time of the kernel's own threads, which are the children of process 2."""
+    found = {}
+    for entry in os.scandir("/proc"):
+        # Processes end while they are listed.
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit():
+                words = Path(entry.path, "stat").read_text().rpartition(")")[2].split()
+                if words[1] == "2":
+                    found[int(entry.name)] = (int(words[11]) + int(words[12])) / _TICKS_PER_S
+    return found
 
 
 def _process_samples(before: _Counters, now: _Counters, began: float) -> list[ProcessSample]:
@@ -244,6 +264,14 @@ def disk_of(folder: Path) -> str | None:
         return None
     entry = entry.resolve()
     return entry.parent.name if (entry / "partition").exists() else entry.name
+
+
+def device_number(folder: Path) -> str:
+    """The whole disk that a folder is on, as the kernel numbers it: `254:0`."""
+    disk = disk_of(folder)
+    if disk is None:
+        raise HarnessError(f"disks of nodes cannot be limited: {folder} is on none that the kernel knows")
+    return Path(f"/sys/class/block/{disk}/dev").read_text().strip()
 
 
 def read_host(path: Path) -> list[HostSample]:

@@ -1,6 +1,7 @@
 """Reads what YCSB 0.17 prints and writes: the report on standard output, the status lines on standard error, and the
 histograms of each interval."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -126,13 +127,16 @@ def mean_latencies(status: Sequence[Status]) -> list[tuple[float, float]]:
     return [(round(of.t_s, 3), of.latency_us) for of in status[1:] if of.latency_us is not None]
 
 
-def latencies(path: Path, from_s: float, percents: Sequence[float]) -> Latencies | None:
-    """What a histogram file says of the intervals that begin at or after a second; None where it has none."""
+def latencies(path: Path, from_s: float, percents: Sequence[float], until_s: float = math.inf) -> Latencies | None:
+    """What a histogram file says of the intervals that begin at or after a second, and before another; None where it
+    has none, or where there is no such file."""
+    if not path.exists():
+        return None
     total = HdrHistogram(_LEAST_US, _MOST_US, _DIGITS)
     reader = HistogramLogReader(str(path), total)
     try:
         while interval := reader.get_next_interval_histogram():
-            if interval.get_start_time_stamp() / 1000 >= from_s:
+            if from_s <= interval.get_start_time_stamp() / 1000 < until_s:
                 total.add(interval)
     finally:
         reader.close()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.plan import Run
     from harness.report.figures import Figure, HeatMap
     from harness.results import Results
+    from harness.sampling import HostSample
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,10 @@ class Place:
     # The checkout that the programs belong to.
     checkout: Path
     aiodb: Path
+
+
+def _nothing() -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class Step:
     memory_bytes: int | None = None
     # Whether its end is a result: a store that runs out of memory is asked for what it did until then.
     may_die: bool = False
+    # What must be done before it starts.
+    prepare: Callable[[], None] = _nothing
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,9 @@ class Service:
     seconds_to_start: float
     # As of a step.
     memory_bytes: int | None = None
+    # What must be done before it starts, and once all its processes have ended.
+    prepare: Callable[[], None] = _nothing
+    tidy: Callable[[], None] = _nothing
 
 
 @dataclass(frozen=True)
@@ -161,6 +171,10 @@ class Experiment(ABC):
     @abstractmethod
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
         """What a finished step found; raises BadOutputError. Points without a row count as failed."""
+
+    def marks(self, run: Run, row: Row, host: Sequence[HostSample]) -> Sequence[str]:
+        """What a reader must know of a row for what the machine did meanwhile; asked once the run has ended."""
+        return ()
 
     @abstractmethod
     def figures(self, results: Results) -> Sequence[Figure | HeatMap]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from harness import published
 from harness.experiments.levels import is_strong
+from harness.experiments.scaling_figures import law_figures
 from harness.fields import levels_text
 from harness.report.figures import (
     Cell,
@@ -24,6 +25,8 @@ RATE = "operations_per_s"
 # Axes whose levels are words: bars.
 WORDS = ("level", "entry", "engine")
 KINDS = {"writeonly": "insert", "sensor": "insert", "readonly": "read"}
+# A figure of more curves over time would be a thicket.
+MOST_CURVES = 8
 TITLES = {
     "level": "consistency level",
     "entry": "entry node",
@@ -43,14 +46,43 @@ def figures_of(results: Results) -> list[Figure | HeatMap]:
         over = [axis for axis in varying if axis not in ("workload", "engine")] or ["engine"]
         for axis in over:
             figures += _over(results, workload, points, axis, varying)
+        if KINDS.get(workload) == "insert" and len(points) <= MOST_CURVES:
+            figures += _over_time(workload, points, varying)
         if "level" in varying:
             figures.append(_heat_map(results, workload, points, varying))
+        late = f"open_{KINDS.get(workload, 'read')}_p99_us"
+        if "level" in varying and any(point.summary(late) for point in points):
+            title = f"{workload}: 99th percentile by level, in an open loop at a rate that every level can do"
+            figures.append(_figure(results, title, points, "level", late, "µs", varying))
         if "threads" in varying:
             figures.append(_knee(workload, points, varying))
+            figures += law_figures(
+                workload,
+                grouped(points, _levels_of(["engine", *(of for of in varying if of not in ("engine", "threads"))])),
+            )
         figures += percentile_figures(
             _fastest(points), lambda point: str(point.levels["workload"]), _levels_of(varying)
         )
     return figures
+
+
+def _over_time(workload: str, points: Sequence[Point], varying: Sequence[str]) -> list[Figure]:
+    """A curve for each cell's first run: what becomes of inserts as a memtable fills up and is flushed."""
+    named = [(_levels_of(varying)(point), point.rows[0]) for point in points if point.rows and point.rows[0].series]
+    if not named:
+        return []
+    note = "The first run of each cell, second by second, from its own first second on."
+    axis = "seconds since the first insert"
+    rates = [_curve(name, row.series, row.series[0][0]) for name, row in named]
+    late = [_curve(name, row.latency_us, row.series[0][0]) for name, row in named]
+    return [
+        Figure(f"{workload}: throughput over time", note, axis, "operations/s", tuple(rates)),
+        Figure(f"{workload}: mean latency over time", note, axis, "µs", tuple(late), y_log=True),
+    ]
+
+
+def _curve(name: str, points: Sequence[tuple[float, float]], began: float) -> Series:
+    return Series(name, tuple((second - began, value, value, value) for second, value in points if value > 0))
 
 
 def _over(results: Results, workload: str, points: Sequence[Point], axis: str, varying: Sequence[str]) -> list[Figure]:
@@ -84,7 +116,9 @@ def _figure(
 
 def _note(latency: bool) -> str:
     return (
-        "From asking to the answer, mean." if latency else "Of the flat part of each cell; the table marks the others."
+        "From asking, or when it should have been asked, to the answer."
+        if latency
+        else "Of the flat part of each cell; the table marks the others."
     )
 
 

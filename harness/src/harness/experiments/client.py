@@ -17,10 +17,13 @@ WORKLOADS = (
 # Those that insert: the next workload needs a fresh table.
 INSERTING = ("workloadd", "workloade", "writeonly", "sensor")
 
+# Those of them that also read: of keys that YCSB chooses among all that its operations would have made.
+READING_TOO = ("workloadd", "workloade")
+
 # More operations than any store does in the time given.
 ENDLESS = 1_000_000_000
-# With inserts YCSB chooses among all the keys that so many operations would have made, again and again until one is
-# there: with too many it finds none.
+# With inserts beside reads YCSB chooses among all the keys that so many operations would have made, again and again
+# until one is there: with too many it finds none.
 WITH_INSERTS = 1_000_000
 
 # From the start of the virtual machine until the store is open, at most; not measured.
@@ -76,7 +79,7 @@ def command(
 
 def measuring(place: Place, step: str, workload: str, seconds: float) -> tuple[str, ...]:
     """The properties of a run that is measured for so many seconds, with histograms named after its step."""
-    operations = WITH_INSERTS if workload in INSERTING else ENDLESS
+    operations = WITH_INSERTS if workload in READING_TOO else ENDLESS
     return (
         f"operationcount={operations}",
         f"maxexecutiontime={int(seconds) + OPENING_SECONDS}",
@@ -140,7 +143,7 @@ def _latencies(
     curves: dict[str, tuple[tuple[float, float], ...]] = {}
     for kind in KINDS:
         path = place.kept / f"{step}-{'Intended-' if intended else ''}{kind}.hdr"
-        if path.exists() and (of := latencies(path, found.from_s, CURVE)):
+        if of := latencies(path, found.from_s, CURVE):
             name = kind.lower()
             values |= {
                 f"{name}_mean_us": of.mean_us,

@@ -7,6 +7,7 @@ from harness.experiments.cassandra import Cassandra
 from harness.experiments.copy_size import CopySize
 from harness.experiments.cost import Cost
 from harness.experiments.engines import Engines
+from harness.experiments.grow import Grow
 from harness.experiments.memory_full import MemoryFull
 from harness.experiments.queue_depth import QueueDepth
 from harness.experiments.ycsb import Ycsb
@@ -14,6 +15,15 @@ from harness.experiments.ycsb import Ycsb
 EXPERIMENTS: MappingProxyType[str, Experiment] = MappingProxyType(
     {
         experiment.name: experiment
-        for experiment in (QueueDepth(), CopySize(), Cost(), Ycsb(), MemoryFull(), Cassandra(), Engines())
+        for experiment in (
+            QueueDepth(),
+            CopySize(),
+            Cost(),
+            Ycsb(),
+            MemoryFull(),
+            Cassandra(),
+            Engines(),
+            Grow(),
+        )
     }
 )

@@ -1,19 +1,32 @@
 """YCSB's workloads over stores: each run loads a fresh store and measures one workload after the other on it."""
 
+import dataclasses
+import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
 from harness.experiments import client
-from harness.experiments.base import Experiment, Finished, Metric, Notes, Place, Row, Service, Step
+from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
+from harness.experiments.scaling_figures import law_figures
 from harness.fields import Field, Value
 from harness.plan import Run
-from harness.report.figures import Figure, category_series, percentile_figures
+from harness.report.figures import Figure, Look, Series, category_series, percentile_figures, point_series
 from harness.results import Point, Results, grouped
 from harness.stores.base import Store
 from harness.stores.programs import programs_of
 from harness.stores.registry import STORES
+
+# The store that reads the device with each get of a value, and the workloads that do nothing else.
+DEVICE_STORE = "aiodb"
+DEVICE_WORKLOADS = ("workloadc", "readonly")
+DEVICE = "device"
+DEVICE_SECONDS = 6
+
+
+SHOWN = "Points that are not flat are shown all the same: the table marks them."
 
 
 class Ycsb(Experiment):
@@ -47,6 +60,8 @@ class Ycsb(Experiment):
             client.FLATNESS,
             "A record is one row: with several fields an update reads it and writes all of it. Workloads that insert "
             "are followed by a fresh table.",
+            f"Dashed: {DEVICE_SECONDS} s of fio in aiodb's own run, with as many random reads of 4 KiB in flight as "
+            "there are client threads. A record of the default size takes one such read, unless it lies in memory.",
             "The data fit the memory of the host. LMDB and RocksDB read them from the page cache there; aiodb reads "
             "the device, as it does with data of any size.",
         ),
@@ -58,7 +73,8 @@ class Ycsb(Experiment):
         return None
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
-        return [client.launcher(place), client.jar(place), *programs_of(run.store)]
+        asking = [Path(shutil.which("fio") or "fio")] if _asks_device(run) else []
+        return [client.launcher(place), client.jar(place), *programs_of(run.store), *asking]
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
         return STORES[run.store].services(place.scratch, str(run.parameters["durability"]))
@@ -66,10 +82,11 @@ class Ycsb(Experiment):
     def expected_seconds(self, run: Run) -> float:
         workloads = run.swept["workload"]
         measuring = len(workloads) * (float(run.parameters["seconds"]) + client.OPENING_SECONDS)
+        measuring += 2 * DEVICE_SECONDS if _asks_device(run) else 0
         return measuring + len(_loads(workloads)) * (int(run.parameters["records"]) / 20_000 + client.OPENING_SECONDS)
 
     def steps(self, run: Run, place: Place) -> Sequence[Step]:
-        steps = []
+        steps = [_device(run, place)] if _asks_device(run) else []
         loads = _loads(run.swept["workload"])
         for point in run.points():
             workload = str(point["workload"])
@@ -84,37 +101,131 @@ class Ycsb(Experiment):
         return steps
 
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
+        if finished.step.name == DEVICE:
+            _device_reads_per_s(finished.output)
+            return ()
         client.check(finished)
         if not finished.step.points:
             return ()
         (point,) = finished.step.points
         intended = bool(run.parameters["target_per_s"])
-        return [client.measured_row(finished, point, place, float(run.parameters["seconds"]), intended)]
+        row = client.measured_row(finished, point, place, float(run.parameters["seconds"]), intended)
+        if _asks_device(run) and point["workload"] in DEVICE_WORKLOADS:
+            asked = (place.kept / f"{DEVICE}.out").read_text(encoding="utf-8")
+            row = dataclasses.replace(row, ceiling_per_s=_device_reads_per_s(asked))
+        return [row]
 
     def figures(self, results: Results) -> Sequence[Figure]:
-        figures = [_bars(results, "operations_per_s", "Throughput", "operations/s")]
-        for kind in client.KINDS:
-            metric = f"{kind.lower()}_p99_us"
-            if any(point.summary(metric) for point in results.points()):
-                figures.append(_bars(results, metric, f"Latency of {kind.lower()}, 99th percentile", "µs", y_log=True))
+        if len(results.variant.axes["threads"]) > 1:
+            return _over_threads(results)
+        figures = [_bars(results), _late(results)]
         return [
             *figures,
             *percentile_figures(results.points(), lambda point: str(point.levels["workload"]), _series_name),
         ]
 
 
-def _bars(results: Results, metric: str, title: str, unit: str, y_log: bool = False) -> Figure:
-    """A group of bars for each workload, a bar in it for each store and number of threads."""
+def _over_threads(results: Results) -> list[Figure]:
+    """For each workload throughput and latency over client threads, and what a law says of them."""
+    figures = []
+    for workload, points in grouped(results.points(), lambda point: str(point.levels["workload"])).items():
+        stores = grouped(points, lambda point: point.store)
+        rates = [point_series(name, of, "threads", "operations_per_s") for name, of in stores.items()]
+        known = [(float(point.levels["threads"]), ceiling) for point in points if (ceiling := point.ceiling_per_s())]
+        if known:
+            name = "the device, as many reads of 4 KiB in flight"
+            rates.append(Series(name, tuple((x, y, y, y) for x, y in sorted(known)), Look.CEILING))
+        kinds = [kind.lower() for kind in client.KINDS if any(of.summary(f"{kind.lower()}_p99_us") for of in points)]
+        late = [
+            point_series(f"{name}, {kind}", of, "threads", f"{kind}_p99_us")
+            for name, of in stores.items()
+            for kind in kinds
+        ]
+        title = _letter(workload)
+        axis = "client threads"
+        figures += [
+            Figure(f"{title}: throughput", SHOWN, axis, "operations/s", tuple(rates), x_log=True),
+            Figure(f"{title}: 99th percentile", SHOWN, axis, "µs", tuple(late), x_log=True, y_log=True),
+            *law_figures(title, stores),
+        ]
+    return figures
+
+
+def _bars(results: Results) -> Figure:
+    """Throughput: a group of bars for each workload, a bar in it for each store and number of threads."""
     workloads = [str(workload) for workload in results.variant.axes["workload"]]
     named = grouped(results.points(), _series_name)
-    series = [category_series(name, points, "workload", workloads, metric) for name, points in named.items()]
-    note = "Points that are not flat are shown all the same: the table marks them."
-    names = tuple(workload.removeprefix("workload").upper() for workload in workloads)
-    return Figure(title, note, "", unit, tuple(series), y_log=y_log, categories=names)
+    series = [
+        category_series(name, points, "workload", workloads, "operations_per_s") for name, points in named.items()
+    ]
+    series += _device_series(results, workloads)
+    return Figure("Throughput", SHOWN, "", "operations/s", tuple(series), categories=tuple(map(_letter, workloads)))
+
+
+def _late(results: Results) -> Figure:
+    """The 99th percentile of each kind of operation of each workload."""
+    points = results.points()
+    shown = [
+        (str(workload), kind)
+        for workload in results.variant.axes["workload"]
+        for kind in map(str.lower, client.KINDS)
+        if any(point.levels["workload"] == workload and point.summary(f"{kind}_p99_us") for point in points)
+    ]
+    series = []
+    for name, of in grouped(points, _series_name).items():
+        marks = []
+        for position, (workload, kind) in enumerate(shown):
+            found = next((point for point in of if point.levels["workload"] == workload), None)
+            if found is not None and (late := found.summary(f"{kind}_p99_us")):
+                half = late.half_width or 0.0
+                marks.append((float(position), late.median, late.median - half, late.median + half))
+        series.append(Series(name, tuple(marks)))
+    names = tuple(f"{_letter(workload)}: {kind}" for workload, kind in shown)
+    return Figure("Latency, 99th percentile", SHOWN, "", "µs", tuple(series), y_log=True, categories=names)
+
+
+def _letter(workload: str) -> str:
+    return workload.removeprefix("workload").upper()
+
+
+def _device_series(results: Results, workloads: Sequence[str]) -> list[Series]:
+    """A dash over the workloads that only read, at what the device gives."""
+    series = []
+    for point in results.points():
+        if ceiling := point.ceiling_per_s():
+            at = float(workloads.index(str(point.levels["workload"])))
+            name = f"the device, {point.levels['threads']} reads of 4 KiB in flight"
+            series.append(
+                Series(name, tuple((at + side, ceiling, ceiling, ceiling) for side in (-0.45, 0.45)), Look.CEILING)
+            )
+    return series
 
 
 def _series_name(point: Point) -> str:
     return f"{point.store}, {point.levels['threads']} threads"
+
+
+def _asks_device(run: Run) -> bool:
+    return run.store == DEVICE_STORE and any(workload in DEVICE_WORKLOADS for workload in run.swept["workload"])
+
+
+def _device(run: Run, place: Place) -> Step:
+    """fio with as many reads in flight as the clients have threads, on a file of its own."""
+    command = (
+        "fio", f"--name={DEVICE}", f"--filename={place.scratch / 'device'}", "--size=256m", "--rw=randread", "--bs=4k",
+        "--direct=1", "--ioengine=psync", "--thread", f"--numjobs={run.levels['threads']}", "--group_reporting",
+        "--norandommap", "--randrepeat=0", "--time_based", f"--runtime={DEVICE_SECONDS}", "--output-format=json",
+    )  # fmt: skip
+    return Step(DEVICE, command, 300)
+
+
+def _device_reads_per_s(output: str) -> float:
+    """What fio says, after whatever else it says."""
+    try:
+        (job,) = json.loads(output[output.index("{") :])["jobs"]
+        return float(job["read"]["iops"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadOutputError(f"fio has not said what the device gives: {error!r}") from error
 
 
 def _loads(workloads: Sequence[Value]) -> list[int]:

@@ -47,6 +47,9 @@ GAP_SECONDS = 2.5
 # Less than this on the network is the harness asking whether servers answer.
 QUIET_BYTES_PER_S = 100_000
 
+# With more bars than this, what is written above one would lie over the next.
+MOST_NAMED_BARS = 16
+
 # A line of more points than this is drawn without a mark for each.
 MANY_MARKS = 40
 
@@ -131,6 +134,8 @@ def _chart(figure: Figure, width: float) -> Drawing:
     ours = [series for series in figure.series if series.look is Look.OURS]
     for series in figure.series:
         _series(axes, figure, series, ours)
+    for began, ended in figure.spans:
+        axes.axvspan(began, ended, color=_GRID, alpha=0.55, linewidth=0, zorder=0)
     if figure.level is not None:
         level, name = figure.level
         axes.axhline(level, color=_CEILING, linewidth=1, linestyle=(0, (5, 3)), label=name)
@@ -152,6 +157,7 @@ def _scale(axes: Axes, figure: Figure) -> None:
         axes.set_xscale("log", base=2)
     if figure.categories:
         axes.set_xticks(range(len(figure.categories)), figure.categories)
+        axes.set_xlim(-0.5, len(figure.categories) - 0.5)
     elif not figure.percentiles and 0 < len(xs) <= 12 and all(x == int(x) for x in xs):
         axes.set_xticks(xs, [compact(x) for x in xs])
         axes.xaxis.set_minor_locator(NullLocator())
@@ -189,6 +195,9 @@ def _series(axes: Axes, figure: Figure, series: Series, ours: Sequence[Series]) 
         return
     xs = [mark[0] for mark in series.marks]
     ys = [mark[1] for mark in series.marks]
+    if series.look is Look.PREDICTED:
+        axes.plot(xs, ys, color=_INK, linestyle="none", marker="x", markersize=7, label=series.name)
+        return
     if series.look is not Look.OURS:
         color, dashes = (_CEILING, (0, (5, 3))) if series.look is Look.CEILING else (_PUBLISHED, (0, (1, 2)))
         marker = "" if series.look is Look.CEILING else "x"
@@ -209,7 +218,10 @@ def _series(axes: Axes, figure: Figure, series: Series, ours: Sequence[Series]) 
             # A bar has no foot on such an axis.
             axes.plot(shifted, ys, color=color, linestyle="none", marker=_MARKERS[rank % 6], label=series.name)
         else:
-            axes.bar(shifted, ys, 0.92 * width, color=color, label=series.name)
+            bars = axes.bar(shifted, ys, 0.92 * width, color=color, label=series.name)
+            # Bars next to much higher ones cannot be read off an axis.
+            if len(figure.categories) * len(ours) <= MOST_NAMED_BARS:
+                axes.bar_label(bars, [compact(y) for y in ys], color=_SOFT, fontsize=8, padding=2)
         if any(highs):
             axes.errorbar(shifted, ys, (lows, highs), fmt="none", ecolor=_INK, elinewidth=1, capsize=2)
         return

@@ -20,6 +20,8 @@ class Look(Enum):
     CEILING = "ceiling"
     # Published by others, on other hardware.
     PUBLISHED = "published"
+    # Said of ours by a law that was not fitted to it.
+    PREDICTED = "predicted"
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Figure:
     categories: tuple[str, ...] = ()
     # Whether x is a percentile: the axis is stretched towards 100, where latencies are of interest.
     percentiles: bool = False
+    # Parts of the x axis that are shaded, for the reason that the note gives.
+    spans: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)

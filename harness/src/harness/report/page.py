@@ -88,10 +88,11 @@ def verdict_of(results: Results) -> tuple[str, str]:
     insufficient = sum(
         1 for point in points if point.rows and not is_sufficient(point, results.campaign.experiment.metrics)
     )
+    once = ", each measured once" if all(len(point.rows) <= 1 for point in points) else ""
     said = [
         f"{failed} of {len(points)} points failed" if failed else "",
         f"{unmeasured} not measured yet" if unmeasured else "",
-        f"insufficient at {insufficient} of {len(points)} points" if insufficient else "",
+        f"insufficient at {insufficient} of {len(points)} points{once}" if insufficient else "",
     ]
     words = ", ".join(filter(None, said))
     if words:
@@ -119,10 +120,16 @@ def _figures(results: Results) -> str:
 
 
 def _points(results: Results) -> str:
-    metrics = results.campaign.experiment.metrics
+    points = results.points()
+    # A column that no point has a value for says nothing.
+    metrics = [
+        metric
+        for metric in results.campaign.experiment.metrics
+        if metric.main or any(point.summary(metric.name) for point in points)
+    ]
     head = "".join(f"<th>{escape(metric.title)}, {escape(metric.unit)}</th>" for metric in metrics)
     rows = []
-    for point in results.points():
+    for point in points:
         cells = "".join(f"<td>{_summary(point.summary(metric.name), metric)}</td>" for metric in metrics)
         verdict = _point_verdict(point, metrics)
         name = escape(f"{point.store} {levels_text(point.levels)}")

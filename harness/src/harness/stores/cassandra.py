@@ -1,10 +1,13 @@
 """Real Cassandra nodes on this machine, one process each, as scripts/cluster.sh makes them."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from harness.experiments.base import Place, Service
+from harness.node_limits import NodeGroups, NodeLimits
+from harness.sampling import device_number
 
 # Not the addresses that `make cluster` and the tests of the plug-in use: 127.0.7.1 and on.
 NETWORK = 7
@@ -25,7 +28,6 @@ ENGINES = MappingProxyType(
 
 # cassandra.yaml, beside what scripts/cluster.sh writes. A snapshot before each TRUNCATE would be of no use to anyone.
 _SETTINGS = ("auto_snapshot: false",)
-_BATCH = ("commitlog_sync: batch", "commitlog_sync_period: 0ms")
 
 
 def addresses(nodes: int) -> str:
@@ -33,28 +35,46 @@ def addresses(nodes: int) -> str:
     return ",".join(f"127.0.{NETWORK}.{node}" for node in range(1, nodes + 1))
 
 
-def cluster(
-    place: Place, nodes: int, batch: bool = False, settings: Sequence[str] = (), memtable: str | None = None
-) -> Service:
-    """A cluster of so many nodes. In batch mode an acknowledged write is on the device, in the commit log and in aiodb
-    alike; otherwise a power cut may take the last seconds. `settings` are further lines of cassandra.yaml, `memtable`
-    another store behind the memtable `aiodb`."""
-    home = place.scratch / "cluster"
-    ready = place.scratch / "cluster-ready"
-    lines = [*_SETTINGS, *(_BATCH if batch else ()), *settings]
-    durability = "sync" if batch else "interval"
-    variables = {
-        "CLUSTER": home,
+def variables(
+    place: Place, batch: bool = False, settings: Sequence[str] = (), groups: NodeGroups | None = None
+) -> tuple[str, ...]:
+    """What scripts/cluster.sh is told of the cluster of a run, and the scripts that call it, as `env` takes it."""
+    told = {
+        "CLUSTER": place.scratch / "cluster",
         "NETWORK": NETWORK,
-        "DURABILITY": durability,
-        "SETTINGS": "\n".join(lines),
+        "COMMIT_LOG": "batch" if batch else "periodic",
+        "DURABILITY": "sync" if batch else "interval",
+        "SETTINGS": "\n".join([*_SETTINGS, *settings]),
         "PLUGIN": plugin(place),
+        "ENTER": " ".join(map(str, groups.entrances("NODE"))) if groups else "",
     }
-    given = (f"{name}={value}" for name, value in variables.items())
+    return tuple(f"{name}={value}" for name, value in told.items())
+
+
+def cluster(
+    place: Place,
+    nodes: int,
+    batch: bool = False,
+    settings: Sequence[str] = (),
+    memtable: str | None = None,
+    limits: NodeLimits | None = None,
+    may_grow_to: int = 0,
+) -> Service:
+    """A cluster of so many nodes, each within groups for the limits, as will be those that join later. In batch mode an
+    acknowledged write is on the device, in the commit log and in aiodb alike; otherwise a power cut may take the last
+    seconds. `settings` are further lines of cassandra.yaml, `memtable` another store behind the memtable `aiodb`."""
+    ready = place.scratch / "cluster-ready"
+    groups = node_groups(place, max(nodes, may_grow_to), limits)
     arguments = (str(ready), str(nodes), *((memtable,) if memtable else ()))
-    command = ("env", *given, str(keeper(place)), *arguments)
+    command = ("env", *variables(place, batch, settings, groups), str(keeper(place)), *arguments)
     seconds = FIRST_NODE_SECONDS + nodes * NODE_SECONDS
-    return Service("cluster", command, ready.exists, seconds_to_start=120 + 5 * seconds)
+    service = Service("cluster", command, ready.exists, seconds_to_start=120 + 5 * seconds)
+    return dataclasses.replace(service, prepare=groups.make, tidy=groups.remove) if groups else service
+
+
+def node_groups(place: Place, nodes: int, limits: NodeLimits | None) -> NodeGroups | None:
+    """The control groups of so many nodes; None where nothing limits them."""
+    return NodeGroups(limits, nodes, device_number(place.scratch)) if limits else None
 
 
 def keeper(place: Place) -> Path:

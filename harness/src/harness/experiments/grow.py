@@ -1,0 +1,307 @@
+"""Nodes that join one by one while a client asks the cluster all the time: what each further node gains, and what the
+clients notice of its joining."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar
+
+import psutil
+
+from harness.experiments import client
+from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
+from harness.experiments.cassandra import IDLE_FRACTION, LOADING_THREADS, MEMORY_PART, SHARED, idle_enough, limiting
+from harness.fields import Field
+from harness.flatness import WINDOW_SECONDS, steady
+from harness.node_limits import NodeLimits
+from harness.plan import Run
+from harness.report.figures import Figure, Look, Series, point_series
+from harness.results import Point, Results, grouped
+from harness.sampling import HostSample
+from harness.scaling import LEAST_POINTS, held_out
+from harness.stores import cassandra
+from harness.ycsb_output import Status, latencies, mean_latencies, rates, read_status
+
+KINDS = {"readonly": "read", "workloadc": "read", "writeonly": "insert", "sensor": "insert"}
+RATE = "operations_per_s"
+NOTE = "Of the time when nobody joined; bars: 95 % intervals over repetitions, where there are any."
+_JOINS = re.compile(r"^grow: node (\d+) (joins|has joined)$")
+_RECEIVES = re.compile(r"^grow: node (\d+) receives \d+ files\(([\d.]+)(B|KiB|MiB|GiB)\)$")
+_BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The time with so many nodes, in seconds since the run began."""
+
+    nodes: int
+    # When the last of them was told to join; None for the first node.
+    asked_s: float | None
+    began_s: float
+    ended_s: float
+    # What it was sent by the others, as it says itself.
+    moved_bytes: float
+
+
+class Grow(Experiment):
+    """One cluster for each engine and repetition, which begins with one node."""
+
+    name = "grow"
+    stores = ("cassandra",)
+    phases = ("load", "run")
+    axes = MappingProxyType(
+        {
+            "engine": Field(str, "what holds the table", choices=tuple(cassandra.ENGINES)),
+            "nodes": Field(int, "nodes of the cluster, one after the other", least=1, most=20),
+        }
+    )
+    swept = frozenset({"nodes"})
+    parameters = MappingProxyType(
+        {
+            "workload": Field(str, "a file of workloads/ that does one kind of operation", choices=tuple(KINDS)),
+            "threads": Field(int, "YCSB's client threads", least=1, most=1024),
+            "target_per_s": Field(int, "operations/s that are offered; 0: as many as are done", least=0, default=0),
+            "records": Field(int, "records that are loaded before", least=100, most=1_000_000_000),
+            "stage_seconds": Field(int, "from one node's joining to the next one's", least=60, most=36_000),
+            "warm_up_seconds": Field(int, "of the workload before", most=3600, default=20),
+            "fields": Field(int, "fields of a record", least=1, most=1000, default=10),
+            "field_bytes": Field(int, "bytes of a field", least=1, most=1 << 20, default=100),
+            "node_reads_per_s": Field(int, "reads of the disk, for each node; 0: no limit", least=0, default=0),
+            "node_writes_per_s": Field(int, "writes and flushes, for each node; 0: no limit", least=0, default=0),
+        }
+    )
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        *client.METRICS,
+        Metric("gain", "throughput by that with a node less", "1"),
+        Metric("join_s", "seconds until it had joined", "s"),
+        Metric("joining_per_s", "throughput meanwhile", "1/s"),
+        Metric("joining_p99_us", "99th percentile meanwhile", "µs"),
+        Metric("moved_bytes", "bytes that it was sent", "B"),
+    )
+    notes = Notes(
+        durability="commit log periodic, aiodb `interval`: a power cut may take 10 s",
+        latency=client.LOOP,
+        method=(
+            "One client asks without a pause, through whichever node has the record. At fixed seconds a further node "
+            "joins (`scripts/cluster.sh add`), takes over its part of the data, and serves it. " + client.FLATNESS,
+            "Where the parameters limit nodes, each is a control group of its own, so that several on this machine "
+            "stand for several machines with slow disks. A point of several nodes during which the processor was idle "
+            f"for less than {IDLE_FRACTION:.0%} is marked for it: it shows a shape only.",
+        ),
+    )
+
+    def refusal(self, run: Run) -> str | None:
+        stages = [int(nodes) for nodes in run.swept["nodes"]]
+        if run.phases != self.phases:
+            return "`phases` must be load and run: a fresh cluster has nothing to run on"
+        if stages != list(range(1, len(stages) + 1)):
+            return "`nodes` must be 1, 2 and so on: each joins those before it"
+        if stages[-1] * cassandra.NODE_BYTES > MEMORY_PART * psutil.virtual_memory().total:
+            return f"`nodes`: this machine has not the memory for {stages[-1]}"
+        return None
+
+    def obstacle(self, run: Run) -> str | None:
+        return _limits(run).missing()
+
+    def programs(self, run: Run, place: Place) -> Sequence[Path]:
+        return [
+            client.launcher(place), client.jar(place), cassandra.keeper(place), _grower(place), cassandra.plugin(place)
+        ]  # fmt: skip
+
+    def services(self, run: Run, place: Place) -> Sequence[Service]:
+        return (cassandra.cluster(place, 1, limits=_limits(run), may_grow_to=_most(run)),)
+
+    def expected_seconds(self, run: Run) -> float:
+        stages = len(run.swept["nodes"]) * float(run.parameters["stage_seconds"])
+        return cassandra.FIRST_NODE_SECONDS + 30 + float(run.parameters["warm_up_seconds"]) + stages
+
+    def steps(self, run: Run, place: Place) -> Sequence[Step]:
+        properties, workload = _properties(run), str(run.parameters["workload"])
+        records, warm_s = int(run.parameters["records"]), float(run.parameters["warm_up_seconds"])
+        load = client.command(place, "load", "cql", workload, properties, LOADING_THREADS)
+        steps = [Step("load", load, 600 + records / 100)]
+        if warm_s:
+            steps.append(Step("warm-up", _client(run, place, "warm-up", warm_s), 300 + 2 * warm_s))
+        seconds = len(run.swept["nodes"]) * float(run.parameters["stage_seconds"])
+        groups = cassandra.node_groups(place, _most(run), _limits(run))
+        limit = limiting(place, _most(run), _limits(run))
+        grow = (
+            "env", *cassandra.variables(place, groups=groups), str(_grower(place)), str(_most(run)),
+            str(run.parameters["stage_seconds"]), *_client(run, place, "grow", seconds),
+        )  # fmt: skip
+        return [*steps, Step("grow", grow, 600 + 2 * seconds, tuple(run.points()), prepare=limit)]
+
+    def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
+        client.check(finished)
+        if not finished.step.points:
+            return ()
+        status = read_status(finished.log)
+        if len(status) < 2:
+            raise BadOutputError("the client said nothing while nodes joined")
+        rows: list[Row] = []
+        for stage in _stages(finished, status):
+            if row := _row(run, stage, status, place, rows[-1] if rows else None):
+                rows.append(row)
+        return rows
+
+    def marks(self, run: Run, row: Row, host: Sequence[HostSample]) -> Sequence[str]:
+        return () if row.levels["nodes"] == 1 or idle_enough(row, host) else (SHARED,)
+
+    def figures(self, results: Results) -> Sequence[Figure]:
+        kind = KINDS[str(results.variant.parameters["workload"])]
+        engines = grouped(results.points(), lambda point: str(point.levels["engine"]))
+        others = [
+            Figure(
+                title, NOTE, "nodes", unit, tuple(point_series(*named, "nodes", metric) for named in engines.items())
+            )
+            for title, unit, metric in (
+                ("99th percentile by nodes", "µs", f"{kind}_p99_us"),
+                ("Bytes sent to each node that joined", "bytes", "moved_bytes"),
+            )
+        ]
+        return [*_over_time(results), _by_nodes(engines), *others]
+
+
+def _by_nodes(engines: Mapping[str, Sequence[Point]]) -> Figure:
+    """Throughput by nodes, and what the law of the estimate says of the most nodes by all the others."""
+    series, said = [], [NOTE]
+    for engine, points in engines.items():
+        series.append(point_series(engine, points, "nodes", RATE))
+        per_s = {float(point.levels["nodes"]): of.median for point in points if (of := point.summary(RATE))}
+        if len(per_s) >= LEAST_POINTS:
+            last = held_out(per_s)[-1]
+            mark = (last.clients, last.law_per_s, last.law_per_s, last.law_per_s)
+            series.append(Series(f"{engine}, predicted from fewer nodes", (mark,), Look.PREDICTED))
+            said.append(
+                f"The cross, a law fitted to fewer nodes, is off by {last.error(last.law_per_s):.0%}; carrying the "
+                f"point before forward is off by {last.error(last.carried_per_s):.0%}, scaling it by the nodes by "
+                f"{last.error(last.linear_per_s):.0%}."
+            )
+    return Figure("Throughput by nodes", " ".join(said), "nodes", "operations/s", tuple(series))
+
+
+def _most(run: Run) -> int:
+    return max(int(nodes) for nodes in run.swept["nodes"])
+
+
+def _limits(run: Run) -> NodeLimits:
+    return NodeLimits(int(run.parameters["node_reads_per_s"]), int(run.parameters["node_writes_per_s"]))
+
+
+def _grower(place: Place) -> Path:
+    return place.checkout / "harness" / "grow.sh"
+
+
+def _client(run: Run, place: Place, step: str, seconds: float) -> tuple[str, ...]:
+    workload = str(run.parameters["workload"])
+    properties = (*_properties(run), *client.measuring(place, step, workload, seconds))
+    target = int(run.parameters["target_per_s"])
+    return client.command(place, "run", "cql", workload, properties, run.parameters["threads"], target)
+
+
+def _properties(run: Run) -> tuple[str, ...]:
+    return (
+        f"hosts={cassandra.addresses(1)}",
+        "cassandra.keyspace=grow",
+        "cassandra.replication=1",
+        f"cassandra.table_options={cassandra.ENGINES[str(run.levels['engine'])]}",
+        "cassandra.readconsistencylevel=ONE",
+        "cassandra.writeconsistencylevel=ONE",
+        f"recordcount={run.parameters['records']}",
+        f"fieldcount={run.parameters['fields']}",
+        f"fieldlength={run.parameters['field_bytes']}",
+    )
+
+
+def _stages(finished: Finished, status: Sequence[Status]) -> list[Stage]:
+    """The times between two changes of the cluster, by what the step's log says."""
+    asked: dict[int, float] = {1: status[0].t_s}
+    joined: dict[int, float] = {1: status[0].t_s}
+    moved: dict[int, float] = {}
+    for second, line in finished.log:
+        if match := _JOINS.match(line):
+            (asked if match[2] == "joins" else joined)[int(match[1])] = second
+        elif match := _RECEIVES.match(line):
+            moved[int(match[1])] = moved.get(int(match[1]), 0.0) + float(match[2]) * _BYTES[match[3]]
+    return [
+        Stage(
+            nodes,
+            asked[nodes] if nodes > 1 else None,
+            joined[nodes],
+            min(asked.get(nodes + 1, status[-1].t_s), status[-1].t_s),
+            moved.get(nodes, 0.0),
+        )
+        for nodes in sorted(joined)
+    ]
+
+
+def _row(run: Run, stage: Stage, status: Sequence[Status], place: Place, before: Row | None) -> Row | None:
+    """What was measured with so many nodes; None where the time was too short to say."""
+    within = [of for of in status if stage.began_s <= of.t_s <= stage.ended_s]
+    found = steady(within)
+    if found is None or found.to_s - found.from_s < WINDOW_SECONDS:
+        return None
+    since = status[0].t_s - status[0].at
+    intended = "Intended-" if int(run.parameters["target_per_s"]) else ""
+    kind = KINDS[str(run.parameters["workload"])]
+    path = place.kept / f"grow-{intended}{kind.upper()}.hdr"
+    values, curves = {"operations_per_s": found.rate_per_s}, {}
+    if of := latencies(path, found.from_s, client.CURVE, found.to_s):
+        values |= {
+            f"{kind}_mean_us": of.mean_us,
+            f"{kind}_p50_us": of.percentile_us(50.0),
+            f"{kind}_p99_us": of.percentile_us(99.0),
+        }
+        curves[kind] = of.percentiles_us
+    if before is not None:
+        values["gain"] = found.rate_per_s / before.values["operations_per_s"]
+    # The whole stage, its joining included, so that the curves of all stages make one without a gap.
+    whole = [of for of in status if (stage.asked_s or stage.began_s) - 1.5 <= of.t_s <= stage.ended_s]
+    if stage.asked_s is not None:
+        joining = [of for of in status if stage.asked_s <= of.t_s <= stage.began_s]
+        values |= {"join_s": stage.began_s - stage.asked_s, "moved_bytes": stage.moved_bytes}
+        if len(joining) > 1:
+            first, last = joining[0], joining[-1]
+            values["joining_per_s"] = (last.operations - first.operations) / (last.at - first.at)
+            if of := latencies(path, first.at, client.CURVE, last.at):
+                values["joining_p99_us"] = of.percentile_us(99.0)
+    window = (round(found.from_s + since, 3), round(found.to_s + since, 3))
+    marks = () if found.flat else (f"not flat within {stage.ended_s - stage.began_s:.0f} s",)
+    point = {**run.levels, "nodes": stage.nodes}
+    return Row(point, values, window, None, marks, tuple(rates(whole)), tuple(mean_latencies(whole)), curves)
+
+
+def _over_time(results: Results) -> list[Figure]:
+    """A figure for each engine: throughput from the first node to the last, of each repetition."""
+    figures = []
+    for engine, points in grouped(results.points(), lambda point: str(point.levels["engine"])).items():
+        series, spans = [], []
+        for number, rows in enumerate(itertools.zip_longest(*(point.rows for point in points)), 1):
+            known = [row for row in rows if row is not None and row.series]
+            start = min((row.series[0][0] for row in known), default=0.0)
+            marks = tuple((second - start, rate, rate, rate) for row in known for second, rate in row.series)
+            series.append(Series(f"repetition {number}" if number > 1 else engine, marks))
+            if number == 1:
+                spans = [_joining(row, start) for row in known if "join_s" in row.values]
+        figures.append(
+            Figure(
+                f"{engine}: throughput while nodes join",
+                "Shaded: a node joins, from being told to until it answers"
+                + (" (first repetition)." if len(series) > 1 else "."),
+                "seconds since the first operation",
+                "operations/s",
+                tuple(series),
+                spans=tuple(spans),
+            )
+        )
+    return figures
+
+
+def _joining(row: Row, start: float) -> tuple[float, float]:
+    began = row.series[0][0] - start
+    return began, began + row.values["join_s"]

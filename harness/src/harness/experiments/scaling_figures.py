@@ -1,0 +1,35 @@
+"""What `harness estimate` rests on, drawn: throughput by number of clients, and what a law says of each number that was
+fitted to all the others."""
+
+from collections.abc import Mapping, Sequence
+
+from harness.report.figures import Figure, Look, Series, point_series
+from harness.results import Point
+from harness.scaling import LEAST_POINTS, errors, held_out
+
+RATE = "operations_per_s"
+
+
+def law_figures(title: str, groups: Mapping[str, Sequence[Point]]) -> list[Figure]:
+    """A figure for each group that was measured at enough numbers of clients; none for the others."""
+    figures = []
+    for name, points in groups.items():
+        per_s = {float(point.levels["threads"]): of.median for point in points if (of := point.summary(RATE))}
+        if len(per_s) < LEAST_POINTS:
+            continue
+        left_out = held_out(per_s)
+        off = errors(left_out)
+        predicted = tuple((of.clients, of.law_per_s, of.law_per_s, of.law_per_s) for of in left_out)
+        figures.append(
+            Figure(
+                f"{title}, {name}: each number of clients predicted from the others",
+                "Crosses: Gunther's universal scalability law, fitted without the point below it. In the median it is "
+                f"off by {off.law:.0%}, at most by {off.law_most:.0%}; carrying the point before forward is off by "
+                f"{off.carried:.0%}, scaling it by the clients by {off.linear:.0%}.",
+                "clients",
+                "operations/s",
+                (point_series(name, points, "threads", RATE), Series("predicted", predicted, Look.PREDICTED)),
+                x_log=True,
+            )
+        )
+    return figures

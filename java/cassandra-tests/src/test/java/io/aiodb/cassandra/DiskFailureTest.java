@@ -25,7 +25,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  */
 @Tag("long")
 final class DiskFailureTest {
-    private static final int NETWORK = 96;
+    private static final int NETWORK = 100;
     private static final int ROWS = 20_000;
     private static final int ROW_BYTES = 1000;
     private static final String DISK_BYTES = "1G";

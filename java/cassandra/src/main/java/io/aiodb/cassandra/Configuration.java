@@ -44,7 +44,8 @@ record Configuration(String store, Path directory, Durability durability, Map<St
     private static final String DIRECTORY = "directory";
     private static final String CACHE = "cache";
 
-    private static final String AIODB = "aiodb";
+    /** The store of this project. */
+    static final String AIODB = "aiodb";
 
     /** Not the name of any keyspace, whose directories lie beside it. */
     private static final String DEFAULT_DIRECTORY = "aiodb-stores";

@@ -164,7 +164,7 @@ def test_gets_in_flight_count_as_clients() -> None:
     outcomes = {run.id: Outcome(run.id, "aiodb", 1, "2026-01-31T12:00:00Z", 9.0, (), rows, ())}
     results = dataclasses.replace(measured(), campaign=campaign, variant=variant, planned=planned, outcomes=outcomes)
     (found,) = estimate(results, "aiodb", dataclasses.replace(ASKED, inserts_per_s=0), PRICES).capacities
-    assert (found.clients, found.per_s) == pytest.approx((64, LAW.per_s(64)))
+    assert (found.clients, found.per_s) == pytest.approx((32, LAW.per_s(32))), "16 of each of two threads"
     with pytest.raises(HarnessError, match="inserts were measured at 0"):
         estimate(results, "aiodb", ASKED, PRICES)
     assert "predicted from the others" in campaign.experiment.figures(results)[-1].title

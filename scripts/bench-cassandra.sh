@@ -4,10 +4,11 @@
 #   scripts/bench-cassandra.sh [--rows=N] [--seconds=N] [--rounds=N] [--lines=A,B] [--workloads=A,B] [--out=FILE] ...
 #
 # Settings.java says what the arguments are, Line.java and Workload.java what is compared. Everything else on the machine should
-# be idle. NODE_OPTIONS are those of the node's virtual machine, by default a heap of 2 GiB and G1; SETTINGS are further lines of
-# its cassandra.yaml, as in cluster.sh, by default SSTables of the newer format; PARAMETERS further ones of its memtable `aiodb`.
-# LIMITED=1, as root: once all is loaded the node may use what it has then, and a third of the data's size, as memory; its reads
-# of files come without more read-ahead than READ_AHEAD_KB. Needs the jars of `make java`.
+# be idle. NODE_OPTIONS are those of the node's virtual machine, by default a heap of 2 GiB and G1; all of the heap is there
+# from the start, so that what the node has when idle includes it. SETTINGS are further lines of its cassandra.yaml, as in
+# cluster.sh, by default SSTables of the newer format; PARAMETERS further ones of its memtable `aiodb`. LIMITED=1, as root: once
+# all is loaded the node may use what it has then, and a third of the data's size, as memory; its reads of files come without
+# more read-ahead than READ_AHEAD_KB. Needs the jars of `make java`.
 set -euo pipefail
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
@@ -35,7 +36,7 @@ fi
 export CLASSES=$bench/target/cassandra-bench-0.1.0.jar
 export MEMTABLES="    \"null\":
       class_name: io.aiodb.cassandra.bench.NullMemtable"
-export JVM_OPTIONS=${NODE_OPTIONS:--Xms2g -Xmx2g -XX:-UseSerialGC -XX:+UseG1GC}
+export JVM_OPTIONS="${NODE_OPTIONS:--Xms2g -Xmx2g -XX:-UseSerialGC -XX:+UseG1GC} -XX:+AlwaysPreTouch"
 export SETTINGS=${SETTINGS:-"sstable: {selected_format: bti}"}
 
 # What is undone at the end: a control group, and how far the disk reads ahead, as `file value`.

@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock};
 use aiodb::{Options, Table};
 use jni::JNIEnv;
 use jni::objects::{JByteBuffer, JClass, JLongArray, JObjectArray, JString};
-use jni::sys::{jbyteArray, jint, jlong, jstring};
+use jni::sys::{JNI_FALSE, jboolean, jbyteArray, jint, jlong, jstring};
 
 use buffer::{Direct, length};
 use failure::{Failure, Result, guard};
@@ -26,7 +26,7 @@ use store::Store;
 static STORES: LazyLock<Handles<Store>> = LazyLock::new(|| Handles::new("store"));
 
 /// What the Java classes must find here, or they belong to another version.
-const INTERFACE_VERSION: jint = 2;
+const INTERFACE_VERSION: jint = 3;
 
 /// A key that is absent, where lengths are answered.
 const ABSENT: jint = -1;
@@ -66,7 +66,7 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_interfaceVersion(_: JNIE
     INTERFACE_VERSION
 }
 
-/// `static native long open(String[] paths, int durability, long intervalMillis, long cacheBytes,
+/// `static native long open(String[] paths, int durability, long intervalMillis, long cacheBytes, boolean cacheWrites,
 /// long segmentBytes, String compression)`
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
@@ -76,6 +76,7 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
     class: jint,
     interval_ms: jlong,
     cache_bytes: jlong,
+    cache_writes: jboolean,
     segment_bytes: jlong,
     compression: JString<'_>,
 ) -> jlong {
@@ -86,6 +87,7 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
         let options = Options {
             durability: store::durability(class, interval_ms)?,
             cache_bytes: bytes(cache_bytes)?,
+            cache_writes: cache_writes != JNI_FALSE,
             segment_bytes: bytes(segment_bytes)?,
             ..Options::default()
         };

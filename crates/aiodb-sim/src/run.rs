@@ -175,6 +175,7 @@ impl<'a> Run<'a> {
             checkpoint_bytes: self.script.setup.checkpoint_bytes,
             hash_mask: self.script.setup.hash_mask,
             cache_bytes: self.script.setup.cache_bytes,
+            cache_writes: self.script.setup.cache_writes,
             merge_operators: MergeOperators::default().with(Append),
             rebuild_index: rebuild,
             background: false,

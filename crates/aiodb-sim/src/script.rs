@@ -27,6 +27,8 @@ pub struct Setup {
     pub compression: Vec<Compression>,
     /// Bytes of memory for values that were read lately.
     pub cache_bytes: u64,
+    /// Whether those that were written lately are there too.
+    pub cache_writes: bool,
     /// Keys in each table.
     pub keys: usize,
     /// Directories of the store.

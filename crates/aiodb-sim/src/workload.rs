@@ -20,6 +20,9 @@ pub const FIRST_AIMED: u64 = 10_000;
 pub const FIRST_WHOLE: u64 = 40_000_000;
 /// Half of the seeds from here on have a scene before some crashes. Those below keep their meaning for what they once found.
 pub const FIRST_STAGED: u64 = 1_000_000_000;
+/// A third of the seeds from here on also keep what is written in the cache, if they have one. Those below keep their
+/// meaning for what they once found.
+pub const FIRST_CACHED: u64 = 2_000_000_000;
 
 /// Of the seeds that aim, every so many empties all old segments now and then. The others keep their meaning.
 const CHURNING: u64 = 4;
@@ -66,9 +69,11 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         _ => Compression::None,
     });
     let whole = seed >= FIRST_WHOLE;
+    let cache_writes = seed >= FIRST_CACHED && seed.is_multiple_of(3);
     let mut setup = Setup {
         compression: compression.collect(),
         cache_bytes: if random.bool() { 0 } else { 256 << 10 },
+        cache_writes,
         tables: kinds,
         keys: random.usize(8..40),
         segment_bytes: if random.u8(..8) == 0 { 256 << 10 } else { 64 << 10 },

@@ -6,8 +6,9 @@
 //!
 //! An entry is the whole value of one put, or one operand that the index knew to be one, as it was given; what operands make
 //! together is not kept, since one of them may come to be known after a newer one. Nor are parts of large values and records that
-//! expire. Only gets of the present ask and fill the cache: a scan would push out what is asked for again, and a
-//! snapshot mostly reads what nobody else will.
+//! expire. Gets of the present ask and fill the cache, and scans as long as they have not come far, as the view says: a long
+//! scan would push out what is asked for again, and a snapshot mostly reads what nobody else will. Writes fill it too, if
+//! the store's options say so.
 //!
 //! Entries lie one behind the other in blocks of large pages (`arena.rs`). Each shard fills its blocks in two queues and
 //! empties the oldest (`shard.rs`), in the manner of S3-FIFO (Yang et al., SOSP 2023): an entry that was asked for once
@@ -18,6 +19,7 @@ mod shard;
 
 use std::io;
 
+use crate::catalog::{Generation, TableIndex};
 use crate::engine::Engine;
 use crate::index::stack::Entry;
 use crate::index::{Candidate, Location};
@@ -25,6 +27,7 @@ use crate::io::Device;
 use crate::log::record::Kind;
 use crate::metrics::counter::Counter;
 use crate::planted::{self, Bug};
+use crate::publish::Publication;
 use crate::snapshot::View;
 use crate::sync::{RwLock, RwLockReadGuard};
 pub(crate) use arena::Cached;
@@ -95,6 +98,17 @@ impl ValueCache {
         found
     }
 
+    /// Whether something of a place is here, which whoever asks then gets: only that it is not counts as a look-up.
+    pub(crate) fn holds(&self, place: Place) -> bool {
+        let hash = place.hash();
+        let Some(shard) = self.shard_of(hash) else { return false };
+        let found = self.read(shard).get(hash, place).is_some();
+        if !found {
+            self.misses.count();
+        }
+        found
+    }
+
     /// Keeps a copy of a key and the value that was read from a place and has been checked. One that takes more than a
     /// block is not kept: it would push out too much at once.
     pub(crate) fn insert(&self, place: Place, table: u32, key: &[u8], value: &[u8]) {
@@ -127,8 +141,8 @@ impl ValueCache {
 const NO_PANIC: &str = "no code panics while it changes the cache";
 
 impl<D: Device> Engine<D> {
-    /// What is cached of a key's value at a candidate's place, for a get of the present. The caller holds a pin, so that
-    /// the segment's life is still that of the look-up. The record of another key there counts as not cached: the log
+    /// What is cached of a key's value at a candidate's place, if the view asks the cache. The caller holds a pin
+    /// or a moment, so that the segment's life is still that of the look-up. The record of another key there counts as not cached: the log
     /// says what that means.
     pub(crate) fn cached(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
         let may_be_kept =
@@ -148,10 +162,15 @@ impl<D: Device> Engine<D> {
     }
 
     fn cached_at(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
-        if !self.cache.is_on() || !view.is_present() {
+        if !self.cache.is_on() || !view.cached {
             return None;
         }
         self.cache.get(self.place(candidate.location)?).filter(|cached| cached.is_of(table, key))
+    }
+
+    /// Whether it is worth asking [`Engine::cached`] and [`Engine::cached_operand`] for what lies at a place.
+    pub(crate) fn is_cached(&self, location: Location, view: &View) -> bool {
+        self.cache.is_on() && view.cached && self.place(location).is_some_and(|place| self.cache.holds(place))
     }
 
     /// Keeps an operand that the index knows to be one, as [`Engine::keep`] a value.
@@ -159,8 +178,22 @@ impl<D: Device> Engine<D> {
         self.keep(location, operands_of(table), key, operand);
     }
 
-    /// Keeps the whole value of a put that a get of the present has found at a location and checked. A record that
-    /// expires must not be kept: entries do not know when.
+    /// Keeps what a write makes visible, if the options say so and a get would find it to be kept. Compressed values are
+    /// left to the first get. The caller has not said yet that it is published, so the segment's life is still that of the batch.
+    pub(crate) fn keep_written(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
+        let Publication { key, placed, kind, form, .. } = publication;
+        if !self.options.cache_writes || form.chunked || form.compressed || form.expires_ms.is_some() {
+            return;
+        }
+        match (kind, &generation.index) {
+            (Kind::Put, _) => self.keep(placed.location, generation.id, key, stored),
+            (Kind::Merge, TableIndex::Lmdb) => self.keep_operand(placed.location, generation.id, key, stored),
+            _ => {}
+        }
+    }
+
+    /// Keeps the whole value of a put that was found at a location and checked. A record that expires must not be kept:
+    /// entries do not know when.
     pub(crate) fn keep(&self, location: Location, table: u32, key: &[u8], value: &[u8]) {
         if !self.cache.is_on() {
             return;

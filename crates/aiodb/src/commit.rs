@@ -236,7 +236,7 @@ impl Commit {
         let appended = |open: &Open| if open.batch.start.flags & BATCH_MOVES == 0 { open.batch.records() } else { 0 };
         let pending = open.map_or(0, |open| u64::from(appended(open)));
         let has_waiters = |open: &&Open| !open.deferred.is_empty();
-        let batch = open.filter(has_waiters).or(sealed).map_or(0, |open| open.batch.start.number);
+        let batch = open.filter(has_waiters).or(sealed.filter(has_waiters)).map_or(0, |open| open.batch.start.number);
         (state.next_sequence + pending - 1, Some(batch))
     }
 

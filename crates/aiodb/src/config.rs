@@ -117,6 +117,9 @@ pub struct Options {
     /// Memory for values that gets have read lately, in bytes; 0 reads every value from the device. Default 0: a cache
     /// pays only where some keys are asked for again and again, and costs every other get a copy.
     pub cache_bytes: u64,
+    /// Keep what is written in the cache too, so that what was written lately is read without the device; it costs every
+    /// write a copy. Values that are compressed come there when they are first read. Default false.
+    pub cache_writes: bool,
     /// While the store is open, a file that is replaced about every second by its metrics as Prometheus text (see
     /// [`crate::Metrics`]), and removed when it is closed; needs `background`. `aiodb stat --watch` looks for it at
     /// `metrics.prom` in the store's directory. Default none.
@@ -144,6 +147,7 @@ impl Default for Options {
             checkpoint_bytes: 256 << 20,
             read_only: false,
             cache_bytes: 0,
+            cache_writes: false,
             metrics_file: None,
             rebuild_index: false,
             merge_operators: MergeOperators::default(),

@@ -6,6 +6,7 @@
 
 pub mod hash;
 pub(crate) mod lmdb;
+mod pace;
 pub(crate) mod ranges;
 pub(crate) mod stack;
 pub(crate) mod tail;

@@ -158,8 +158,8 @@ impl<D: Device> Engine<D> {
         u64::from(location.offset) < segment.written_end.load(Ordering::Acquire)
     }
 
-    /// Checks the bytes at a candidate's location and says what they are to this key. A value or an operand that a get
-    /// of the present has come upon is left in the cache.
+    /// Checks the bytes at a candidate's location and says what they are to this key. A value or an operand is left in
+    /// the cache if the view wants that.
     pub(crate) fn interpret<'a>(
         &self,
         table: u32,
@@ -190,7 +190,7 @@ impl<D: Device> Engine<D> {
             (record.kind, record.form, record.value)
         };
         let outcome = self.say(location, kind, &form, view, stored)?;
-        if form.expires_ms.is_none() && view.is_present() {
+        if form.expires_ms.is_none() && view.cached {
             match &outcome {
                 Outcome::Value(value) => self.keep(location, table, key, value),
                 Outcome::Operand(operand) if candidate.is_operand() => self.keep_operand(location, table, key, operand),
@@ -280,9 +280,7 @@ impl<D: Device> Engine<D> {
 
     /// Reads a location with the caller's thread and lends its bytes. The caller holds a pin.
     pub(crate) fn with_bytes<T>(&self, location: Location, use_bytes: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
-        let Some(segment) = self.segments.find(location.segment) else {
-            return Err(self.damaged(location, "the index refers to a segment that does not exist"));
-        };
+        let segment = self.segment_of(location)?;
         let length = self.read_length(location);
         if !self.is_written(segment, location) {
             let mut copy = Vec::with_capacity(length);
@@ -291,18 +289,40 @@ impl<D: Device> Engine<D> {
             }
             // It has been written in the meantime.
         }
-        let block = self.block_bytes as u64;
-        let start = u64::from(location.offset) / block * block;
-        let head = (u64::from(location.offset) - start) as usize;
-        let span = (head + length).next_multiple_of(block as usize);
-        with_scratch(span, |buffer| {
-            let read = self.timed(&self.meters.get_read_wait, || segment.file.read_at(&mut buffer[..span], start));
-            let read = read.map_err(|e| Error::io("read", self.segments.path(segment.number), &e))?;
-            if read < head + length {
-                return Err(self.damaged(location, "the file ends before the record does"));
-            }
+        with_scratch(self.blocks_bytes(location, length), |buffer| {
+            let read = || self.read_blocks(segment, location, length, buffer);
+            let head = self.timed(&self.meters.get_read_wait, read)?;
             use_bytes(&buffer[head..head + length])
         })
+    }
+
+    /// The segment that a location lies in.
+    pub(crate) fn segment_of(&self, location: Location) -> Result<&Segment<D>> {
+        let missing = || self.damaged(location, "the index refers to a segment that does not exist");
+        self.segments.find(location.segment).ok_or_else(missing)
+    }
+
+    /// Bytes of the whole blocks in which so many bytes from a location on lie.
+    pub(crate) fn blocks_bytes(&self, location: Location, length: usize) -> usize {
+        (location.offset as usize % self.block_bytes + length).next_multiple_of(self.block_bytes)
+    }
+
+    /// Reads the whole blocks in which so many bytes from a location on lie. Returns how many bytes come before them.
+    pub(crate) fn read_blocks(
+        &self,
+        segment: &Segment<D>,
+        location: Location,
+        length: usize,
+        buffer: &mut [u8],
+    ) -> Result<usize> {
+        let head = location.offset as usize % self.block_bytes;
+        let blocks = &mut buffer[..self.blocks_bytes(location, length)];
+        let read = segment.file.read_at(blocks, u64::from(location.offset) - head as u64);
+        let read = read.map_err(|e| Error::io("read", self.segments.path(segment.number), &e))?;
+        if read < head + length {
+            return Err(self.damaged(location, "the file ends before the record does"));
+        }
+        Ok(head)
     }
 
     /// A report of damage at a location.

@@ -247,9 +247,9 @@ impl<D: Device> Reader<D> {
                 return self.answer(number, answer);
             }
             let location = get.location();
-            let Some(segment) = self.engine.segments.find(location.segment) else {
-                let error = self.engine.damaged(location, "the index refers to a segment that does not exist");
-                return self.answer(number, Err(error));
+            let segment = match self.engine.segment_of(location) {
+                Ok(segment) => segment,
+                Err(error) => return self.answer(number, Err(error)),
             };
             if get.take_cached(&self.engine) {
                 continue;

@@ -384,7 +384,7 @@ impl<D: Device> Engine<D> {
     ) -> Result<Option<(Location, u64, Vec<Chunk>)>> {
         let mut candidates = Candidates::new();
         // What has expired for gets still has its chunks.
-        let view = View { at_ms: Some(0), ..View::LATEST };
+        let view = View { at_ms: Some(0), cached: false, ..View::LATEST };
         self.lookup(generation, key, &view, &mut candidates)?;
         for candidate in &candidates {
             let list = self.with_bytes(candidate.location, |bytes| {

@@ -33,6 +33,8 @@ pub(crate) struct View {
     pub(crate) sequence: u64,
     /// Records that expire after this time, in milliseconds since 1970; `None` = now.
     pub(crate) at_ms: Option<u64>,
+    /// Whether it asks the cache, and leaves there what it reads.
+    pub(crate) cached: bool,
 }
 
 impl Default for View {
@@ -43,15 +45,10 @@ impl Default for View {
 
 impl View {
     /// Whatever is published.
-    pub(crate) const LATEST: View = View { sequence: u64::MAX, at_ms: None };
+    pub(crate) const LATEST: View = View { sequence: u64::MAX, at_ms: None, cached: true };
 
     pub(crate) fn is_latest(&self) -> bool {
         self.sequence == u64::MAX
-    }
-
-    /// Whether it is that of a plain get: whatever is published and has not expired by now.
-    pub(crate) fn is_present(&self) -> bool {
-        self.is_latest() && self.at_ms.is_none()
     }
 }
 
@@ -144,7 +141,7 @@ impl Snapshots {
         let ended = Arc::new(AtomicBool::new(false));
         let mut alive = self.lock();
         let hold = self.holds.begin();
-        let view = View { sequence: u64::MAX, at_ms: Some(at_ms) };
+        let view = View { sequence: u64::MAX, at_ms: Some(at_ms), cached: false };
         alive.insert(hold, Alive { view, ended: Arc::clone(&ended) });
         self.newest.store(u64::MAX, Ordering::SeqCst);
         (hold, ended)
@@ -202,7 +199,7 @@ impl<D: Device> Moment<D> {
         engine.check_open()?;
         let at_ms = engine.now_ms();
         let (hold, ended) = engine.snapshots.begin(at_ms);
-        let view = View { sequence: u64::MAX, at_ms: Some(at_ms) };
+        let view = View { sequence: u64::MAX, at_ms: Some(at_ms), cached: false };
         let mut moment = Moment { engine: Arc::clone(engine), hold, view, ended };
         // Whoever was about to publish before has not seen that there is a snapshot.
         engine.publishers.wait_for_present();

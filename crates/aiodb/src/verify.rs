@@ -170,7 +170,7 @@ impl<D: Device> Engine<D> {
         let checked = self.with_bytes(entry.location, |bytes| {
             if entry.separate.is_some() {
                 // What has expired is checked all the same.
-                let view = View { at_ms: Some(0), ..View::LATEST };
+                let view = View { at_ms: Some(0), cached: false, ..View::LATEST };
                 return match self.interpret(generation.id, &key[4..], &entry.candidate(), &view, bytes)? {
                     Outcome::Chunks(length, chunks) => Ok(Some((length, chunks))),
                     _ => Ok(None),

@@ -111,6 +111,7 @@ impl<D: Device> Engine<D> {
             let publication = Publication { key, hash: operation.hash, placed, kind, form, value, replayed: None };
             if let Some(generation) = operation.generation.as_ref().filter(|_| kind.is_indexed()) {
                 self.publish(generation, &publication);
+                self.keep_written(generation, &publication, value);
                 self.commit.stripes.published(generation.id, operation.hash, kind);
             }
         }
@@ -123,6 +124,9 @@ impl<D: Device> Engine<D> {
 
     /// Helps with background work that this write would make more of, where that has reached a bound.
     fn keep_bounded(&self, operations: &[Operation<'_>]) -> Result<()> {
+        if let Some(lmdb) = self.lmdb.get() {
+            lmdb.pace.wait(|| lmdb.tail.active_keys());
+        }
         self.keep_tail_bounded()?;
         // Chunks are part of a larger write, maybe of background work itself.
         let is_part = operations.iter().any(|operation| operation.append.kind == Kind::Chunk);
@@ -569,11 +573,13 @@ impl<D: Device> Engine<D> {
             let (placed, hash) = (&deferred.placed, deferred.hash);
             let record = batch.record_at(placed.record_offset);
             let Some(generation) = deferred.generation.as_ref().filter(|_| record.kind.is_indexed()) else { continue };
-            let publication = Publication::new(&record, batch.value_at(&record, placed), hash, placed);
+            let value = batch.value_at(&record, placed);
+            let publication = Publication::new(&record, value, hash, placed);
             match record.moved {
                 Some(origin) => self.publish_move(generation, &publication, origin),
                 None => {
                     self.publish(generation, &publication);
+                    self.keep_written(generation, &publication, value);
                     self.commit.stripes.published(generation.id, hash, record.kind);
                 }
             }

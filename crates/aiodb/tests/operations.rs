@@ -66,6 +66,7 @@ impl Run {
         let cache_bytes = if seed.is_multiple_of(2) { 0 } else { 4096 << Rng::with_seed(!seed).u32(..9) };
         let options = Options {
             cache_bytes,
+            cache_writes: seed.is_multiple_of(3),
             background: false,
             segment_bytes: 64 << 10,
             merge_operators: MergeOperators::default().with(Append),

@@ -19,6 +19,7 @@ use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RwTxn};
 
 use super::Location;
+use super::pace::Pace;
 use super::ranges::{RangeDelete, Ranges};
 use super::stack::{Displaced, Entry, Stack};
 use super::tail::{Frozen, KeyRange, Reached, Stacks, Tail};
@@ -41,6 +42,9 @@ const POSITION_VALUE_BYTES: usize = 64;
 /// Keys in one transaction: bounds its dirty pages.
 const KEYS_PER_TRANSACTION: usize = 32 << 10;
 
+/// Writers are told so often how far a commit has come.
+const KEYS_PER_PACE: usize = 1 << 10;
+
 /// LMDB's pages are those of the system.
 const PAGE_BYTES: u64 = 4096;
 
@@ -55,6 +59,7 @@ pub(crate) struct LmdbIndex {
     path: PathBuf,
     store: [u8; 16],
     pub(crate) tail: Tail,
+    pub(crate) pace: Pace,
     pub(crate) ranges: Ranges,
     snapshots: Arc<Snapshots>,
     /// Keys in LMDB, by table.
@@ -94,6 +99,7 @@ impl LmdbIndex {
             path: path.to_path_buf(),
             store,
             tail: Tail::default(),
+            pace: Pace::default(),
             ranges: Ranges::default(),
             snapshots,
             counts: Mutex::default(),
@@ -140,13 +146,22 @@ impl LmdbIndex {
     /// Commits a frozen tail durably in bounded transactions; the last one records the covered position. After
     /// an error the same tail can be committed further.
     pub(crate) fn commit(&self, frozen: &mut Frozen, accounting: &Accounting<'_>) -> Result<()> {
+        let outcome = self.commit_parts(frozen, accounting);
+        self.pace.end();
+        outcome
+    }
+
+    fn commit_parts(&self, frozen: &mut Frozen, accounting: &Accounting<'_>) -> Result<()> {
         let stacks = Arc::clone(&frozen.stacks);
         let mut rest = stacks.iter().skip(frozen.committed).peekable();
         loop {
             let part: Vec<_> = rest.by_ref().take(KEYS_PER_TRANSACTION).collect();
             let last = rest.peek().is_none();
             self.transact(accounting, |txn, changes| {
-                for &(key, stack) in &part {
+                for (number, &(key, stack)) in part.iter().enumerate() {
+                    if number.is_multiple_of(KEYS_PER_PACE) {
+                        self.pace.proceed(frozen.committed + number, stacks.len());
+                    }
                     let (kept, displaced) = self.apply(txn, key, stack)?;
                     self.store(txn, key, &kept, changes)?;
                     changes.died(key, displaced.into_iter().map(|(entry, _)| entry));

@@ -176,9 +176,14 @@ impl Tail {
         generations.active.len() + generations.frozen.as_ref().map_or(0, |frozen| frozen.len())
     }
 
+    /// Keys in the active generation.
+    pub(crate) fn active_keys(&self) -> usize {
+        self.read().active.len()
+    }
+
     /// Whether the active generation should be frozen before more is inserted.
     pub(crate) fn is_full(&self) -> bool {
-        self.read().active.len() >= MAX_ACTIVE_KEYS
+        self.active_keys() >= MAX_ACTIVE_KEYS
     }
 
     /// Freezes the active generation. Only after [`Tail::forget_frozen`] can the next one be frozen.

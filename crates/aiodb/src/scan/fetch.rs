@@ -15,7 +15,7 @@ use crate::engine::Handle;
 use crate::index::stack::Stack;
 use crate::index::{Candidate, Candidates, Location};
 use crate::io::reads::{Done, Reads};
-use crate::io::{AlignedBuffer, Device, File};
+use crate::io::{AlignedBuffer, Device};
 use crate::log::record::{Kind, Record};
 use crate::read::Outcome;
 use crate::snapshot::{Moment, View};
@@ -37,8 +37,8 @@ const FIRST_AHEAD_RECORDS: usize = 16;
 /// The caller's thread reads up to so many stretches by itself, one after the other, in a scan that has not come far:
 /// making a queue, with its memory, takes longer.
 const ALONE_STRETCHES: usize = 4;
-/// How many records may be ahead in a scan that has not come far.
-const ALONE_RECORDS: usize = 64;
+/// A scan that has read no more records than this has not come far: it also asks the cache.
+const SHORT_RECORDS: usize = 64;
 /// A read up to this length needs no memory of its own.
 const BUFFER_BYTES: usize = 8 << 10;
 
@@ -50,8 +50,8 @@ pub(super) struct Fetch<D: Device> {
     values: bool,
     /// Records that the caller can still want: no more are read ahead.
     wanted: u64,
-    /// How many records may be ahead of the caller by now.
-    window: usize,
+    /// Records that were taken, without those out of the cache.
+    read: usize,
     reads: Option<Reads<D::Queue>>,
     ahead: VecDeque<Ahead>,
     /// All keys are here.
@@ -81,6 +81,8 @@ enum From {
     Copy { bytes: Vec<u8>, place: Place },
     /// Several records or chunks, read when it is this one's turn.
     Candidates(Candidates),
+    /// The cache, or where that has lost them meanwhile, these records.
+    Cached(Candidates),
     /// A look-up, when it is this one's turn.
     LookUp,
 }
@@ -150,7 +152,7 @@ impl<D: Device> Fetch<D> {
             moment,
             values,
             wanted,
-            window: FIRST_AHEAD_RECORDS,
+            read: 0,
             reads: None,
             ahead: VecDeque::new(),
             complete: false,
@@ -163,18 +165,28 @@ impl<D: Device> Fetch<D> {
     }
 
     pub(super) fn view(&self) -> View {
-        self.moment.view
+        View { cached: self.is_short(), ..self.moment.view }
+    }
+
+    /// Whether the scan has not come far.
+    fn is_short(&self) -> bool {
+        self.read <= SHORT_RECORDS
+    }
+
+    /// How many records may be ahead of the caller: about as many as he has taken.
+    fn window(&self) -> usize {
+        let most = self.read.clamp(FIRST_AHEAD_RECORDS, LOOK_AHEAD_RECORDS);
+        most.min(usize::try_from(self.wanted).unwrap_or(usize::MAX))
     }
 
     /// Whether more keys should be added before the next record is taken.
     pub(super) fn wants_more(&self) -> bool {
-        let most = self.window.min(usize::try_from(self.wanted).unwrap_or(usize::MAX));
-        !self.complete && self.ahead.len() < most && self.bytes_ahead < LOOK_AHEAD_BYTES
+        !self.complete && self.ahead.len() < self.window().div_ceil(2) && self.bytes_ahead < LOOK_AHEAD_BYTES
     }
 
-    /// Records that the caller can want beyond those that are on their way.
-    pub(super) fn still_wanted(&self) -> u64 {
-        self.wanted.saturating_sub(self.ahead.len() as u64)
+    /// How many keys should be added, if any.
+    pub(super) fn room(&self) -> usize {
+        self.window() - self.ahead.len()
     }
 
     pub(super) fn add_no_more(&mut self) {
@@ -189,14 +201,24 @@ impl<D: Device> Fetch<D> {
         if gone {
             return;
         }
+        let lies_whole = !newest.form.chunked && (newest.kind == Kind::Put || stack.is_one_operand());
+        let candidate = newest.candidate();
+        let candidates: Candidates = stack.candidates(0).collect();
         let from = if !self.values {
             From::Key
-        } else if !newest.form.chunked && (newest.kind == Kind::Put || stack.is_one_operand()) {
-            self.place(Place { candidate: newest.candidate(), listed: None })
+        } else if self.are_cached(&candidates) {
+            From::Cached(candidates)
+        } else if lies_whole {
+            self.place(Place { candidate, listed: None })
         } else {
-            From::Candidates(stack.candidates(0).collect())
+            From::Candidates(candidates)
         };
         self.ahead.push_back(Ahead { key: key.into(), from });
+    }
+
+    fn are_cached(&self, candidates: &[Candidate]) -> bool {
+        let view = self.view();
+        candidates.iter().all(|candidate| self.engine.is_cached(candidate.location, &view))
     }
 
     /// Adds a place that an unordered index has alone under its tag. Records of the `listed` keys are left out.
@@ -235,14 +257,11 @@ impl<D: Device> Fetch<D> {
         self.give_back();
         self.start_reads()?;
         let Some(ahead) = self.ahead.pop_front() else { return Ok(None) };
+        self.read += usize::from(!matches!(ahead.from, From::Cached(_)));
         self.current.key.clear();
         self.current.key.extend_from_slice(&ahead.key);
         self.current.value.clear();
         let taken = self.take(ahead);
-        // Only now: what is to be read now must not wait for records that may join it from here on.
-        if self.ahead.len() < self.window / 2 {
-            self.window = (2 * self.window).min(LOOK_AHEAD_RECORDS);
-        }
         // What was read says nothing if the moment had ended.
         self.moment.check()?;
         let seen = taken?;
@@ -263,10 +282,9 @@ impl<D: Device> Fetch<D> {
         let said = match ahead.from {
             From::Key => return Ok(true),
             From::LookUp => Said::LookUp,
-            From::Candidates(candidates) => {
-                let key = &ahead.key;
-                let resolved =
-                    self.pinned(|| self.engine.resolve(&self.generation, key, &candidates, &self.moment.view));
+            From::Candidates(candidates) | From::Cached(candidates) => {
+                let (key, view) = (&ahead.key, self.view());
+                let resolved = self.pinned(|| self.engine.resolve(&self.generation, key, &candidates, &view));
                 resolved?.map_or(Said::Nothing, Said::Owned)
             }
             From::Copy { bytes, place } => match self.say(&place, &bytes)? {
@@ -280,7 +298,7 @@ impl<D: Device> Fetch<D> {
             Said::Lent(range) => self.current.lent = Some(range),
             Said::Owned(value) => self.current.value = value,
             Said::LookUp => {
-                let value = self.engine.get(&self.generation, &self.current.key, &self.moment.view)?;
+                let value = self.engine.get(&self.generation, &self.current.key, &self.view())?;
                 let Some(value) = value else { return Ok(false) };
                 self.current.value = value;
             }
@@ -317,7 +335,7 @@ impl<D: Device> Fetch<D> {
     /// Whether the caller's thread reads what is next, since a queue would not be worth making.
     fn reads_alone(&self) -> bool {
         let open = || self.stretches.iter().filter(|stretch| matches!(stretch.state, State::Open)).count();
-        self.reads.is_none() && self.window <= ALONE_RECORDS && open() <= ALONE_STRETCHES
+        self.reads.is_none() && self.is_short() && open() <= ALONE_STRETCHES
     }
 
     /// Reads a stretch, if that was not done yet.
@@ -326,20 +344,10 @@ impl<D: Device> Fetch<D> {
         if !matches!(stretch.state, State::Open) {
             return Ok(());
         }
-        let location = Location { segment: stretch.segment, offset: stretch.start as u32, length: 0 };
-        let Some(segment) = self.engine.segments.find(stretch.segment) else {
-            return Err(self.engine.damaged(location, "the index refers to a segment that does not exist"));
-        };
-        let block = self.engine.block_bytes;
-        let head = stretch.start % block;
-        let wanted = head + stretch.end - stretch.start;
-        let span = wanted.next_multiple_of(block);
-        let mut buffer = AlignedBuffer::new(span);
-        let read = segment.file.read_at(&mut buffer[..span], (stretch.start - head) as u64);
-        let read = read.map_err(|e| Error::io("read", self.engine.segments.path(stretch.segment), &e))?;
-        if read < wanted {
-            return Err(self.engine.damaged(location, "the file ends before the record does"));
-        }
+        let location = stretch.location();
+        let length = stretch.end - stretch.start;
+        let mut buffer = AlignedBuffer::new(self.engine.blocks_bytes(location, length));
+        let head = self.engine.read_blocks(self.engine.segment_of(location)?, location, length, &mut buffer)?;
         stretch.state = State::Alone(buffer, head);
         self.next_stretch = number + 1;
         Ok(())
@@ -365,7 +373,7 @@ impl<D: Device> Fetch<D> {
 
     /// What the bytes at a place say. A record that is alone under its tag says what the current key is.
     fn say(&mut self, place: &Place, bytes: &[u8]) -> Result<Said> {
-        let (table, view) = (self.generation.id, self.moment.view);
+        let (table, view) = (self.generation.id, self.view());
         if place.candidate.known.is_none() {
             let record = self.engine.decode(place.candidate.location, bytes)?;
             if place.listed.as_ref().is_some_and(|listed| listed.contains(record.key)) || record.kind == Kind::Delete {
@@ -424,17 +432,14 @@ impl<D: Device> Fetch<D> {
 
     /// Gives stretches to the device while it has room. The last one waits for more records, unless no more are coming.
     fn start_reads(&mut self) -> Result<()> {
+        if self.reads_alone() {
+            return Ok(());
+        }
         loop {
             let at = (self.next_stretch - self.first_stretch) as usize;
             let may_grow = self.wants_more() && at + 1 == self.stretches.len();
-            if self.reads_alone() {
-                return Ok(());
-            }
             let Some(stretch) = self.stretches.get(at).filter(|_| !may_grow) else { return Ok(()) };
-            let Some(segment) = self.engine.segments.find(stretch.segment) else {
-                let location = Location { segment: stretch.segment, offset: stretch.start as u32, length: 0 };
-                return Err(self.engine.damaged(location, "the index refers to a segment that does not exist"));
-            };
+            let segment = self.engine.segment_of(stretch.location())?;
             let reads = match &mut self.reads {
                 Some(reads) => reads,
                 None => self.reads.insert(new_reads(&self.engine)?),
@@ -495,6 +500,11 @@ impl<D: Device> Fetch<D> {
 }
 
 impl Stretch {
+    /// Where it begins.
+    fn location(&self) -> Location {
+        Location { segment: self.segment, offset: self.start as u32, length: 0 }
+    }
+
     fn can_take(&self, segment: u32, start: usize, end: usize) -> bool {
         let (first, last) = (self.start.min(start), self.end.max(end));
         let gap = (start.saturating_sub(self.end)).max(self.start.saturating_sub(end));

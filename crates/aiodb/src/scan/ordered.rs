@@ -14,10 +14,8 @@ use crate::index::tail::Reached;
 use crate::io::Device;
 use crate::scan::after_prefix;
 
-/// Keys looked up in one step.
-const KEYS_PER_STEP: u64 = 512;
-/// Keys looked up in the first step, which each step after it doubles: many scans want few records.
-const KEYS_IN_FIRST_STEP: u64 = 16;
+/// The most keys that are looked up in one step.
+const KEYS_PER_STEP: usize = 512;
 
 /// Bytes of a table's id in an index key.
 const TABLE_BYTES: usize = 4;
@@ -28,7 +26,6 @@ pub(super) struct Ordered {
     /// What is left, in index keys.
     range: (Bound<Vec<u8>>, Bound<Vec<u8>>),
     finished: bool,
-    step: u64,
     /// Keys that share a prefix with a shortened one, until the last of them is here.
     alike: Vec<(Box<[u8]>, Stack)>,
 }
@@ -37,7 +34,7 @@ impl Ordered {
     pub(super) fn new(table: u32, options: ScanOptions) -> Ordered {
         let range = (first_index_key(table, &options.from), last_index_key(table, &options.to));
         let empty = is_empty(&range);
-        Ordered { options, range, finished: empty, step: KEYS_IN_FIRST_STEP, alike: Vec::new() }
+        Ordered { options, range, finished: empty, alike: Vec::new() }
     }
 
     /// Adds some keys; false when there are no more.
@@ -48,9 +45,8 @@ impl Ordered {
         let (from, to) = &self.range;
         let range = (as_slice(from), as_slice(to));
         let backward = self.options.backward;
-        let step = self.step.min(fetch.still_wanted().max(1));
-        let (found, reached) = fetch.engine.lmdb().range(range, backward, step as usize, &fetch.view())?;
-        self.step = (2 * self.step).min(KEYS_PER_STEP);
+        let step = fetch.room().min(KEYS_PER_STEP);
+        let (found, reached) = fetch.engine.lmdb().range(range, backward, step, &fetch.view())?;
         let mut add = |(key, stack)| self.add(key, stack, fetch);
         if backward {
             found.into_iter().rev().try_for_each(&mut add)?;

@@ -15,7 +15,7 @@ fn entry(sequence: u64) -> Entry {
 
 fn seen(snapshots: &Snapshots, sequence: u64) -> BTreeSet<u64> {
     let mut stack = Stack::default();
-    snapshots.add_versions(b"key", &View { sequence, at_ms: None }, &mut stack);
+    snapshots.add_versions(b"key", &View { sequence, at_ms: None, cached: false }, &mut stack);
     stack.entries().iter().map(|entry| entry.sequence).collect()
 }
 

@@ -48,16 +48,16 @@ final class FullDiskTest {
         try (Nodes nodes = new Nodes(NETWORK, 1, "", Map.of("PARAMETERS", directory))) {
             Set<Integer> acknowledged = new TreeSet<>();
             try (CqlSession session = nodes.session(1)) {
-                session.execute("CREATE KEYSPACE full WITH replication = "
+                session.execute("CREATE KEYSPACE filled WITH replication = "
                         + "{'class': 'SimpleStrategy', 'replication_factor': 1}");
-                session.execute("CREATE TABLE full.rows (id int PRIMARY KEY, v blob) WITH memtable = 'aiodb'");
-                session.execute("CREATE TABLE full.others (id int PRIMARY KEY, v blob)");
-                PreparedStatement insert = session.prepare("INSERT INTO full.rows (id, v) VALUES (?, ?)");
+                session.execute("CREATE TABLE filled.rows (id int PRIMARY KEY, v blob) WITH memtable = 'aiodb'");
+                session.execute("CREATE TABLE filled.others (id int PRIMARY KEY, v blob)");
+                PreparedStatement insert = session.prepare("INSERT INTO filled.rows (id, v) VALUES (?, ?)");
                 DriverException refused = fill(session, insert, acknowledged);
                 assertNotNull(refused, "a disk of 300 MB took " + MANY + " MB");
                 assertTrue(acknowledged.size() > 50, acknowledged + " and then " + refused);
                 assertRows(session, acknowledged);
-                session.execute("INSERT INTO full.others (id, v) VALUES (1, 0x00)");
+                session.execute("INSERT INTO filled.others (id, v) VALUES (1, 0x00)");
                 assertTrue(mount("-o", "remount,size=600m", disk.toString()));
                 writeAgain(session, insert, acknowledged);
                 assertRows(session, acknowledged);
@@ -101,13 +101,13 @@ final class FullDiskTest {
     /** All that were acknowledged are there; one that was refused may be. */
     private static void assertRows(CqlSession session, Set<Integer> acknowledged) {
         Set<Integer> found = new TreeSet<>();
-        for (Row row : session.execute("SELECT id FROM full.rows")) {
+        for (Row row : session.execute("SELECT id FROM filled.rows")) {
             found.add(row.getInt("id"));
         }
         assertTrue(found.containsAll(acknowledged), found + " where there should be " + acknowledged);
         assertTrue(found.size() <= acknowledged.size() + 1, found + " where there should be " + acknowledged);
         for (int row : acknowledged) {
-            Row read = session.execute("SELECT v FROM full.rows WHERE id = " + row).one();
+            Row read = session.execute("SELECT v FROM filled.rows WHERE id = " + row).one();
             assertEquals(ROW_BYTES, read.getByteBuffer("v").remaining());
         }
     }

@@ -8,6 +8,7 @@ import com.datastax.oss.driver.api.core.metadata.Node;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetSocketAddress;
+import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -31,6 +32,8 @@ final class Nodes implements AutoCloseable {
             counter_write_request_timeout: 60s
             truncate_request_timeout: 60s
             """;
+
+    private static final int CQL_PORT = 9042;
 
     private static final String START_SECONDS = "1200";
 
@@ -116,6 +119,15 @@ final class Nodes implements AutoCloseable {
         return "127.0." + network + "." + node;
     }
 
+    /** Whether a node takes connections of clients. */
+    boolean listens(int node) {
+        try (Socket socket = new Socket(address(node), CQL_PORT)) {
+            return socket.isConnected();
+        } catch (IOException refused) {
+            return false;
+        }
+    }
+
     /** Where a node keeps its data, its commit log and its log. */
     Path directory(int node) {
         return directory.resolve("node" + node);
@@ -157,7 +169,7 @@ final class Nodes implements AutoCloseable {
                 .build();
         String address = address(node);
         return CqlSession.builder()
-                .addContactPoint(new InetSocketAddress(address, 9042))
+                .addContactPoint(new InetSocketAddress(address, CQL_PORT))
                 .withLocalDatacenter("datacenter1")
                 .withNodeDistanceEvaluator((other, datacenter) -> isAt(other, address)
                         ? null

@@ -9,6 +9,7 @@ import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.ColumnFamilyStore.FlushReason;
 import org.apache.cassandra.db.DataRange;
 import org.apache.cassandra.db.DecoratedKey;
+import org.apache.cassandra.db.Directories;
 import org.apache.cassandra.db.EmptyIterators;
 import org.apache.cassandra.db.PartitionPosition;
 import org.apache.cassandra.db.Slices;
@@ -24,6 +25,7 @@ import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.exceptions.InvalidRequestException;
 import org.apache.cassandra.index.transactions.UpdateTransaction;
 import org.apache.cassandra.io.sstable.SSTableReadsListener;
+import org.apache.cassandra.io.util.File;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.schema.TableMetadataRef;
 import org.apache.cassandra.utils.concurrent.OpOrder;
@@ -57,7 +59,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     /** Nothing of it is wanted any more. */
     private volatile boolean cleared;
 
-    /** It is wanted in a snapshot before. */
+    /** What there is of it is wanted in a snapshot before. */
     private volatile boolean kept;
 
     AiodbMemtable(
@@ -145,7 +147,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
         // What is streamed while the table lives covers no positions of the commit log.
         CommitLogPosition lower = switchedOut ? getCommitLogLowerBound() : CommitLogPosition.NONE;
         CommitLogPosition upper = switchedOut ? getFinalCommitLogUpperBound() : CommitLogPosition.NONE;
-        return new FlushSet(this, generation, from, to, lower, upper);
+        return new FlushSet(this, metadata(), generation, from, to, lower, upper);
     }
 
     @Override
@@ -156,9 +158,6 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
                     case SCHEMA_CHANGE -> !factory.equals(metadata().params.memtable.factory());
                     default -> false;
                 };
-        if (asked == FlushReason.DROP) {
-            KeptRows.await();
-        }
         if (wanted) {
             reason = asked;
         } else if (asked != FlushReason.SCHEMA_CHANGE && asked != FlushReason.OWNED_RANGES_CHANGE) {
@@ -183,23 +182,24 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
         if (reason == FlushReason.SCHEMA_CHANGE) {
             AiodbFactory.tableDeparts();
         }
-        cleared = reason == FlushReason.TRUNCATE || reason == FlushReason.DROP;
-        kept = reason == FlushReason.TRUNCATE && keep();
+        // Nobody is asked where Cassandra lets go of rows that its commit log has nothing of.
+        cleared = reason == null || reason == FlushReason.TRUNCATE || reason == FlushReason.DROP;
+        if (reason == FlushReason.TRUNCATE
+                && owner instanceof ColumnFamilyStore cfs
+                && cfs.isAutoSnapshotEnabled()
+                && generation.tableOrNull() != null) {
+            keep(cfs, ColumnFamilyStore.SNAPSHOT_TRUNCATE_PREFIX);
+        }
         if (!kept) {
             generation.mark(cleared ? Catalog.State.CLEARED : Catalog.State.FLUSHING);
         }
         switchedOut = true;
     }
 
-    /** Has what is truncated written to a snapshot later, if that is wanted. */
-    private boolean keep() {
-        boolean wanted = owner instanceof ColumnFamilyStore cfs
-                && cfs.isAutoSnapshotEnabled()
-                && generation.tableOrNull() != null;
-        if (wanted) {
-            generation.keep(KeptRows.snapshotName((ColumnFamilyStore) owner));
-        }
-        return wanted;
+    /** Has the rows written to a snapshot later. */
+    private void keep(ColumnFamilyStore cfs, String prefix) {
+        generation.keep(KeptTable.of(cfs, prefix));
+        kept = true;
     }
 
     @Override
@@ -209,7 +209,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
             spaceUsed.end(cfs);
         }
         if (kept) {
-            KeptRows.write((ColumnFamilyStore) owner, generation);
+            KeptRows.write(generation);
         } else {
             generation.remove();
         }
@@ -272,11 +272,24 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
 
     @Override
     public void performSnapshot(String snapshotName) {
-        if (owner instanceof ColumnFamilyStore cfs) {
-            FlushSet all =
-                    new FlushSet(this, generation, null, null, CommitLogPosition.NONE, CommitLogPosition.NONE);
-            SnapshotWriter.write(cfs, all, snapshotName);
+        if (!(owner instanceof ColumnFamilyStore cfs)) {
+            return;
         }
+        if (isDropSnapshot(cfs, snapshotName)) {
+            keep(cfs, ColumnFamilyStore.SNAPSHOT_DROP_PREFIX);
+        } else {
+            FlushSet all = new FlushSet(
+                    this, metadata(), generation, null, null, CommitLogPosition.NONE, CommitLogPosition.NONE);
+            File directory = Directories.getSnapshotDirectory(
+                    cfs.getDirectories().getDirectoryForNewSSTables(), snapshotName);
+            SnapshotWriter.write(cfs.metadata, cfs.newSSTableDescriptor(directory), all, cfs);
+        }
+    }
+
+    /** Cassandra takes the table out of its keyspace before it takes the snapshot of a drop. */
+    private static boolean isDropSnapshot(ColumnFamilyStore cfs, String snapshotName) {
+        return snapshotName.startsWith(ColumnFamilyStore.SNAPSHOT_DROP_PREFIX)
+                && !cfs.keyspace.hasColumnFamilyStore(cfs.metadata.id);
     }
 
     @Override

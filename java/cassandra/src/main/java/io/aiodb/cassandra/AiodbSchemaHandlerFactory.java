@@ -19,16 +19,19 @@ import org.apache.cassandra.schema.TableMetadata;
  * by {@code -Dcassandra.schema.update_handler_factory.class=io.aiodb.cassandra.AiodbSchemaHandlerFactory}.
  */
 public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFactory {
+    private final SizeEstimates estimates;
+
     /** Cassandra makes one through this, before it reads or writes anything. */
     public AiodbSchemaHandlerFactory() {
         AiodbQueryHandler.install();
+        estimates = SizeEstimates.replace();
     }
 
     @Override
     public SchemaUpdateHandler getSchemaUpdateHandler(
             boolean online, BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback) {
         return online
-                ? new Handler((result, drop) -> change(result, () -> updateSchemaCallback.accept(result, drop)))
+                ? new Handler((result, drop) -> change(result, () -> updateSchemaCallback.accept(result, drop)), estimates)
                 : new OfflineSchemaUpdateHandler(updateSchemaCallback);
     }
 
@@ -68,14 +71,19 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
     }
 
     private static final class Handler extends DefaultSchemaUpdateHandler {
-        Handler(BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback) {
+        private final SizeEstimates estimates;
+
+        Handler(BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback, SizeEstimates estimates) {
             super(updateSchemaCallback);
+            this.estimates = estimates;
         }
 
         /** Called when the tables and what the commit log has of them are there, and nobody is served yet. */
         @Override
         public synchronized void start() {
             Leftovers.takeOver();
+            Cleanup.install();
+            estimates.schedule();
             super.start();
         }
 

@@ -22,7 +22,7 @@ final class Catalog {
     private static final byte SUMMARY = 's';
     private static final byte HEADER = 'h';
     private static final byte UPDATE = 'u';
-    private static final byte SNAPSHOT = 't';
+    private static final byte KEPT = 't';
     private static final byte[] NODE = {'n'};
 
     private static final int KEY_BYTES = 1 + 2 * Long.BYTES + Integer.BYTES;
@@ -35,7 +35,7 @@ final class Catalog {
         FLUSHING,
         /** It was truncated or dropped. */
         CLEARED,
-        /** It was truncated, and is to be written to a snapshot before it goes. */
+        /** It was truncated or dropped, and is to be written to a snapshot before it goes. */
         KEPT
     }
 
@@ -89,20 +89,20 @@ final class Catalog {
     }
 
     /** Says, durably, that a generation is to be written to a snapshot. */
-    void keep(TableId id, int number, String snapshotName) {
-        byte[] name = snapshotName.getBytes(StandardCharsets.UTF_8);
-        table.put(key(SNAPSHOT, id, number), name, Durability.INTERVAL);
+    void keep(int number, KeptTable kept) {
+        TableId id = kept.metadata().id;
+        table.put(key(KEPT, id, number), kept.encode(), Durability.INTERVAL);
         put(id, number, State.KEPT);
     }
 
-    /** The snapshot that a generation is to be written to. */
-    String snapshotName(TableId id, int number) {
-        return new String(table.get(key(SNAPSHOT, id, number)), StandardCharsets.UTF_8);
+    /** What its table was when it was decided to write it to a snapshot. */
+    KeptTable kept(TableId id, int number) {
+        return KeptTable.decode(id, table.get(key(KEPT, id, number)));
     }
 
     /** Forgets a generation, durably. */
     void remove(TableId id, int number) {
-        table.delete(key(SNAPSHOT, id, number), Durability.INTERVAL);
+        table.delete(key(KEPT, id, number), Durability.INTERVAL);
         table.delete(key(SUMMARY, id, number), Durability.INTERVAL);
         keptUpdates(id, number).forEach(this::forgetUpdate);
         table.delete(key(STATE, id, number), Durability.SYNC);

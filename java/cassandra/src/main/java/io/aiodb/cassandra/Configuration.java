@@ -28,7 +28,7 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  *   <li>{@code directory}: where the store lies; for {@code aiodb} it may be several, separated by commas. By default the
  *       directory {@code aiodb-stores} in each of the {@code data_file_directories} that there were when the store was made;
  *       for other stores in the first of them
- *   <li>{@code cache}: memory for values read lately, for all tables together, as {@code 256MiB}; default none. Only for
+ *   <li>{@code cache}: memory for values written or read lately, for all tables together, as {@code 256MiB}; default none. Only for
  *       {@code aiodb}
  * </ul>
  *
@@ -44,7 +44,8 @@ record Configuration(String store, Path directory, Durability durability, Map<St
     private static final String DIRECTORY = "directory";
     private static final String CACHE = "cache";
 
-    private static final String AIODB = "aiodb";
+    /** The store of this project. */
+    static final String AIODB = "aiodb";
 
     /** Not the name of any keyspace, whose directories lie beside it. */
     private static final String DEFAULT_DIRECTORY = "aiodb-stores";
@@ -76,6 +77,7 @@ record Configuration(String store, Path directory, Durability durability, Map<St
                 throw refused(CACHE, cache, "leave it out: the store " + store + " has none");
             }
             forStore.put("cache_bytes", Long.toString(bytes(cache)));
+            forStore.put("cache_writes", "yes");
         }
         if (!parameters.isEmpty()) {
             throw new ConfigurationException("memtable: there is no parameter " + parameters.keySet() + ": known are "

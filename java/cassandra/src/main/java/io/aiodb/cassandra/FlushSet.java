@@ -37,8 +37,14 @@ final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.Streamed
 
     private final Sizes sizes;
 
+    /**
+     * @param memtable what Cassandra is told that it is of; null if nobody asks
+     * @param from where it begins, and {@code to} where it ends; null if it does not
+     * @param lower from where in the commit log it has all writes, and {@code upper} up to where
+     */
     FlushSet(
             Memtable memtable,
+            TableMetadata metadata,
             Generation generation,
             PartitionPosition from,
             PartitionPosition to,
@@ -50,7 +56,7 @@ final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.Streamed
         this.to = to;
         this.lower = lower;
         this.upper = upper;
-        this.metadata = memtable.metadata();
+        this.metadata = metadata;
         this.sizes = Sizes.sample(generation, bound(from), bound(to), metadata.partitioner);
     }
 

@@ -159,9 +159,14 @@ final class Generation {
     }
 
     /** Says that it is to be written to a snapshot, also if the node stops now. Durable when it returns. */
-    synchronized void keep(String snapshotName) {
+    synchronized void keep(KeptTable kept) {
         state = Catalog.State.KEPT;
-        open.catalog().keep(id, number, snapshotName);
+        open.catalog().keep(number, kept);
+    }
+
+    /** What was said of the snapshot that it is to be written to. */
+    KeptTable kept() {
+        return open.catalog().kept(id, number);
     }
 
     /** Removes it for good. */

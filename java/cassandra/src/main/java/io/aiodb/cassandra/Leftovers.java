@@ -70,11 +70,11 @@ final class Leftovers {
         if (open.isAttached(entry.id(), entry.number())) {
             return;
         }
-        TableMetadata table = Schema.instance.getTableMetadata(entry.id());
         if (entry.state() == Catalog.State.KEPT) {
-            keep(open, entry, table);
+            keep(open, entry);
             return;
         }
+        TableMetadata table = Schema.instance.getTableMetadata(entry.id());
         if (table == null && entry.state() != Catalog.State.CLEARED) {
             LOGGER.warn("There are rows of a table {} that the schema does not know; they are left as they are", entry.id());
             return;
@@ -87,14 +87,11 @@ final class Leftovers {
         generation.remove();
     }
 
-    /** Goes on with the snapshot of what was truncated. */
-    private static void keep(OpenStore open, Catalog.Entry entry, TableMetadata table) {
+    /** Goes on with the snapshot of what was truncated or dropped. */
+    private static void keep(OpenStore open, Catalog.Entry entry) {
         Generation generation = Generation.attachKept(open, entry);
-        if (generation != null && table != null) {
-            KeptRows.write(Keyspace.open(table.keyspace).getColumnFamilyStore(table.id), generation);
-        } else if (generation != null) {
-            LOGGER.info("The table {} was dropped before the snapshot of what was truncated of it was written", entry.id());
-            generation.remove();
+        if (generation != null) {
+            KeptRows.write(generation);
         }
     }
 

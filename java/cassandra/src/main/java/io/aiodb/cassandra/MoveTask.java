@@ -1,20 +1,14 @@
 package io.aiodb.cassandra;
 
 import io.aiodb.store.Durability;
-import io.aiodb.store.StoreException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BooleanSupplier;
 import org.apache.cassandra.db.ColumnFamilyStore;
-import org.apache.cassandra.db.Directories;
 import org.apache.cassandra.db.compaction.AbstractCompactionTask;
-import org.apache.cassandra.db.compaction.ActiveCompactionsTracker;
 import org.apache.cassandra.db.compaction.CompactionInfo;
-import org.apache.cassandra.db.compaction.CompactionManager;
 import org.apache.cassandra.db.compaction.OperationType;
-import org.apache.cassandra.db.compaction.writers.CompactionAwareWriter;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.lifecycle.LifecycleTransaction;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
@@ -31,18 +25,16 @@ import org.slf4j.LoggerFactory;
  * Moves SSTables that lie beside the store into it, as what Cassandra calls a compaction. They go when all that they have is
  * in the store for good, and stay if anything comes between: rows that are in both are the same rows.
  */
-final class MoveTask extends AbstractCompactionTask {
+final class MoveTask extends StoreTask {
     private static final Logger LOGGER = LoggerFactory.getLogger(MoveTask.class);
 
     /** Rows of an update. */
     private static final int UPDATE_ROWS = 100;
 
-    private final Generation generation;
     private final AtomicLong movedBytes = new AtomicLong();
 
     private MoveTask(ColumnFamilyStore cfs, LifecycleTransaction transaction, Generation generation) {
-        super(cfs, transaction);
-        this.generation = generation;
+        super(cfs, transaction, generation);
     }
 
     /** Moves those of these SSTables that no repair is about; null if there are none, or others have them. */
@@ -59,40 +51,17 @@ final class MoveTask extends AbstractCompactionTask {
     }
 
     @Override
-    public CompactionAwareWriter getCompactionAwareWriter(
-            ColumnFamilyStore table,
-            Directories directories,
-            LifecycleTransaction txn,
-            Set<SSTableReader> nonExpiredSSTables) {
-        throw new UnsupportedOperationException("what is moved into a store is not written to SSTables");
-    }
-
-    @Override
-    protected int executeInternal(ActiveCompactionsTracker activeCompactions) {
-        run();
-        return transaction.originals().size();
-    }
-
-    @Override
-    protected void runMayThrow() {
-        CompactionInfo.Holder progress = progress();
-        CompactionManager.instance.active.beginCompaction(progress);
-        try {
-            boolean whole = true;
-            for (SSTableReader sstable : transaction.originals()) {
-                whole = whole && move(sstable, progress::isStopRequested);
-            }
-            generation.sync();
-            // A truncate or another memtable since then has taken its own decision about these rows.
-            if (whole && AiodbMemtable.generationOf(cfs) == generation) {
-                LOGGER.info("Moved {} into the store", transaction.originals());
-                transaction.obsoleteOriginals();
-                transaction.finish();
-            }
-        } catch (StoreException.NoSuchTable truncated) {
-            LOGGER.info("SSTables of {} stay where they are, since it was truncated", cfs.metadata());
-        } finally {
-            CompactionManager.instance.active.finishCompaction(progress);
+    void work(BooleanSupplier stopped) {
+        boolean whole = true;
+        for (SSTableReader sstable : transaction.originals()) {
+            whole = whole && move(sstable, stopped);
+        }
+        generation.sync();
+        // A truncate or another memtable since then has taken its own decision about these rows.
+        if (whole && AiodbMemtable.generationOf(cfs) == generation) {
+            LOGGER.info("Moved {} into the store", transaction.originals());
+            transaction.obsoleteOriginals();
+            transaction.finish();
         }
     }
 
@@ -116,22 +85,12 @@ final class MoveTask extends AbstractCompactionTask {
         return true;
     }
 
-    private CompactionInfo.Holder progress() {
-        TimeUUID id = TimeUUID.Generator.nextTimeUUID();
+    @Override
+    CompactionInfo progress(TimeUUID id) {
         long total = transaction.originals().stream()
                 .mapToLong(SSTableReader::uncompressedLength)
                 .sum();
-        return new CompactionInfo.Holder() {
-            @Override
-            public CompactionInfo getCompactionInfo() {
-                return new CompactionInfo(
-                        cfs.metadata(), compactionType, movedBytes.get(), total, total, id, transaction.originals());
-            }
-
-            @Override
-            public boolean isGlobal() {
-                return false;
-            }
-        };
+        return new CompactionInfo(
+                cfs.metadata(), compactionType, movedBytes.get(), total, total, id, transaction.originals());
     }
 }

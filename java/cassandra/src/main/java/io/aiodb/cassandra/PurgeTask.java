@@ -1,16 +1,11 @@
 package io.aiodb.cassandra;
 
-import io.aiodb.store.StoreException;
-import java.util.Set;
+import java.util.function.BooleanSupplier;
 import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.DeletionPurger;
-import org.apache.cassandra.db.Directories;
 import org.apache.cassandra.db.compaction.AbstractCompactionTask;
-import org.apache.cassandra.db.compaction.ActiveCompactionsTracker;
 import org.apache.cassandra.db.compaction.CompactionInfo;
-import org.apache.cassandra.db.compaction.CompactionManager;
 import org.apache.cassandra.db.compaction.OperationType;
-import org.apache.cassandra.db.compaction.writers.CompactionAwareWriter;
 import org.apache.cassandra.db.lifecycle.LifecycleTransaction;
 import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.io.sstable.format.SSTableReader;
@@ -19,16 +14,20 @@ import org.apache.cassandra.utils.TimeUUID;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** A {@link Purge} as what Cassandra calls a compaction: it runs on its threads, is listed by nodetool, and can be stopped. */
-final class PurgeTask extends AbstractCompactionTask {
+/** A {@link Purge} of a whole table. */
+final class PurgeTask extends StoreTask {
     private static final Logger LOGGER = LoggerFactory.getLogger(PurgeTask.class);
 
-    private final Generation generation;
     private final long gcBefore;
 
+    /** Null until it begins. */
+    private volatile Purge purge;
+
+    /** How many there were when it began, about. */
+    private volatile long allBytes;
+
     private PurgeTask(ColumnFamilyStore cfs, Generation generation, long gcBefore) {
-        super(cfs, LifecycleTransaction.offline(OperationType.COMPACTION));
-        this.generation = generation;
+        super(cfs, LifecycleTransaction.offline(OperationType.COMPACTION), generation);
         this.gcBefore = gcBefore;
     }
 
@@ -52,40 +51,22 @@ final class PurgeTask extends AbstractCompactionTask {
     }
 
     @Override
-    public CompactionAwareWriter getCompactionAwareWriter(
-            ColumnFamilyStore table,
-            Directories directories,
-            LifecycleTransaction txn,
-            Set<SSTableReader> nonExpiredSSTables) {
-        throw new UnsupportedOperationException("a purge writes no SSTables");
-    }
-
-    @Override
-    protected int executeInternal(ActiveCompactionsTracker activeCompactions) {
-        run();
-        return 0;
-    }
-
-    @Override
-    protected void runMayThrow() {
+    void work(BooleanSupplier stopped) {
         long began = System.nanoTime();
-        Purge purge = new Purge(generation, cfs.metadata(), purger(), FBUtilities.nowInSeconds());
-        CompactionInfo.Holder progress = progress(purge);
-        CompactionManager.instance.active.beginCompaction(progress);
-        try {
-            purge.run(progress::isStopRequested);
-            LOGGER.info(
-                    "Purged {}: read {}, rewrote {} entries, in {} ms",
-                    cfs.metadata(),
-                    FBUtilities.prettyPrintMemory(purge.bytes()),
-                    purge.rewritten(),
-                    (System.nanoTime() - began) / 1_000_000);
-        } catch (StoreException.NoSuchTable truncated) {
-            LOGGER.info("The purge of {} ended with its rows", cfs.metadata());
-        } finally {
-            CompactionManager.instance.active.finishCompaction(progress);
-            generation.purges().end(purge.bytes());
-        }
+        allBytes = Sizes.sample(generation, null, null, cfs.metadata().partitioner).bytes();
+        purge = new Purge(generation, cfs.metadata(), purger(), FBUtilities.nowInSeconds());
+        purge.run(stopped);
+        LOGGER.info(
+                "Purged {}: read {}, rewrote {} entries, in {} ms",
+                cfs.metadata(),
+                FBUtilities.prettyPrintMemory(purge.bytes()),
+                purge.rewritten(),
+                (System.nanoTime() - began) / 1_000_000);
+    }
+
+    @Override
+    void end() {
+        generation.purges().end(bytes());
     }
 
     /** As compaction decides: old enough, and nothing older lies anywhere else that it would have to hide. */
@@ -108,26 +89,15 @@ final class PurgeTask extends AbstractCompactionTask {
         return (timestamp, localDeletionTime) -> localDeletionTime < gcBefore && timestamp < elsewhere;
     }
 
-    private CompactionInfo.Holder progress(Purge purge) {
-        TimeUUID id = TimeUUID.Generator.nextTimeUUID();
-        long total = Sizes.sample(generation, null, null, cfs.metadata().partitioner).bytes();
-        return new CompactionInfo.Holder() {
-            @Override
-            public CompactionInfo getCompactionInfo() {
-                return CompactionInfo.withoutSSTables(
-                        cfs.metadata(),
-                        compactionType,
-                        purge.bytes(),
-                        Math.max(total, purge.bytes()),
-                        total,
-                        CompactionInfo.Unit.BYTES,
-                        id);
-            }
+    @Override
+    CompactionInfo progress(TimeUUID id) {
+        long total = Math.max(allBytes, bytes());
+        return CompactionInfo.withoutSSTables(
+                cfs.metadata(), compactionType, bytes(), total, allBytes, CompactionInfo.Unit.BYTES, id);
+    }
 
-            @Override
-            public boolean isGlobal() {
-                return false;
-            }
-        };
+    private long bytes() {
+        Purge begun = purge;
+        return begun == null ? 0 : begun.bytes();
     }
 }

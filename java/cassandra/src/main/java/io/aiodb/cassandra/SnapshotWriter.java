@@ -1,12 +1,11 @@
 package io.aiodb.cassandra;
 
 import java.util.Collections;
-import org.apache.cassandra.db.ColumnFamilyStore;
-import org.apache.cassandra.db.Directories;
 import org.apache.cassandra.db.SerializationHeader;
 import org.apache.cassandra.io.sstable.Descriptor;
+import org.apache.cassandra.io.sstable.SSTable;
 import org.apache.cassandra.io.sstable.SSTableTxnWriter;
-import org.apache.cassandra.io.util.File;
+import org.apache.cassandra.schema.TableMetadataRef;
 import org.apache.cassandra.service.ActiveRepairService;
 
 /**
@@ -16,18 +15,21 @@ import org.apache.cassandra.service.ActiveRepairService;
 final class SnapshotWriter {
     private SnapshotWriter() {}
 
-    /** Writes what there is now into the directory of a snapshot, whole or not at all. */
-    static void write(ColumnFamilyStore cfs, FlushSet rows, String snapshot) {
+    /**
+     * Writes what there is now, whole or not at all.
+     *
+     * @param descriptor of an SSTable in the directory of the snapshot
+     * @param owner the table; null if it is not there any more
+     * @return whether there was anything
+     */
+    static boolean write(TableMetadataRef table, Descriptor descriptor, FlushSet rows, SSTable.Owner owner) {
         if (rows.partitionCount() == 0) {
-            return;
+            return false;
         }
-        File directory =
-                Directories.getSnapshotDirectory(cfs.getDirectories().getDirectoryForNewSSTables(), snapshot);
-        Descriptor descriptor = cfs.newSSTableDescriptor(directory);
         SerializationHeader header =
                 new SerializationHeader(true, rows.metadata(), rows.columns(), rows.encodingStats());
         try (SSTableTxnWriter writer = SSTableTxnWriter.create(
-                cfs.metadata,
+                table,
                 descriptor,
                 rows.partitionCount(),
                 ActiveRepairService.UNREPAIRED_SSTABLE,
@@ -35,7 +37,7 @@ final class SnapshotWriter {
                 false,
                 header,
                 Collections.emptyList(),
-                cfs)) {
+                owner)) {
             for (FlushSet.Streamed partition : rows) {
                 try (var streamed = partition.unfilteredIterator()) {
                     writer.append(streamed);
@@ -43,5 +45,6 @@ final class SnapshotWriter {
             }
             writer.finish(false);
         }
+        return true;
     }
 }

@@ -32,7 +32,9 @@ class ConfigurationTest {
         assertTrue(parameters.isEmpty());
         assertEquals(Durability.SYNC, parsed.durability());
         assertEquals(Path.of("/disk/rows"), parsed.directory());
-        assertEquals(Map.of("interval_millis", "500", "cache_bytes", "67108864"), parsed.storeParameters());
+        assertEquals(
+                Map.of("interval_millis", "500", "cache_bytes", "67108864", "cache_writes", "yes"),
+                parsed.storeParameters());
     }
 
     @Test

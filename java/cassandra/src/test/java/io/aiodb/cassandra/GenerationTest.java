@@ -114,7 +114,7 @@ class GenerationTest {
         Generation old = attach();
         write(old, 1, 1);
         Generation next = attach();
-        old.keep("truncated-1-t");
+        old.keep(new KeptTable("truncated-1-t", "CREATE TABLE", table));
         write(next, 2, 2);
         OpenStore open = store.restart();
         Generation again = attach();
@@ -122,8 +122,8 @@ class GenerationTest {
         assertTrue(PartitionReader.exists(again, Schema.key(2)));
         Catalog.Entry entry = open.catalog().generations(table.id).get(0);
         assertEquals(Catalog.State.KEPT, entry.state());
-        assertEquals("truncated-1-t", open.catalog().snapshotName(table.id, entry.number()));
         Generation kept = Generation.attachKept(open, entry);
+        assertEquals("truncated-1-t", kept.kept().snapshot());
         assertTrue(PartitionReader.exists(kept, Schema.key(1)));
         kept.remove();
         assertEquals(1, open.catalog().generations(table.id).size());

@@ -78,7 +78,8 @@ public final class Bench {
         for (int round = 0; round <= settings.rounds(); round++) {
             for (Workload workload : settings.workloads()) {
                 for (Line line : order) {
-                    Figures.Figure figure = measure(workload, line);
+                    Figures.Figure figure =
+                            measure(workload, line, round == 0 ? settings.firstSeconds() : settings.seconds());
                     System.out.printf(
                             "round %d: %s %s %.0f per second%n",
                             round, workload.title(), line.title(), figure.perSecond());
@@ -125,13 +126,13 @@ public final class Bench {
     }
 
     /** The processor's time is counted until the node has done in the background what the requests have left to do. */
-    private Figures.Figure measure(Workload workload, Line line) throws InterruptedException {
+    private Figures.Figure measure(Workload workload, Line line, int seconds) throws InterruptedException {
         if (settings.warmUpSeconds() > 0) {
             ask(workload, line, settings.warmUpSeconds());
         }
         server.awaitIdle();
         Server.Counts before = server.counts();
-        Load.Result result = ask(workload, line, settings.seconds());
+        Load.Result result = ask(workload, line, seconds);
         long readBytes = server.counts().readBytes() - before.readBytes();
         server.awaitIdle();
         Server.Counts after = server.counts();

@@ -18,7 +18,9 @@ import java.util.Map;
  * @param perSecond requests that are begun each second; 0 for as many as are answered
  * @param seconds that each line is measured for in each round
  * @param warmUpSeconds of the same load before, each time, which are not counted
- * @param rounds that count, after one that does not
+ * @param firstSeconds that each line is asked for in the round before the first that counts: until the virtual machine has
+ *     compiled what the requests run through, that takes more of the processor than they do
+ * @param rounds that count
  * @param flush whether what was loaded is written to SSTables first
  * @param memoryGroup the control group of the node, whose memory is limited once all is loaded; null for no limit
  * @param memoryFraction how much of a line's data files the limit has room for, beside the node's own idle memory
@@ -35,6 +37,7 @@ record Settings(
         int perSecond,
         int seconds,
         int warmUpSeconds,
+        int firstSeconds,
         int rounds,
         boolean flush,
         Path memoryGroup,
@@ -55,6 +58,7 @@ record Settings(
                 Integer.parseInt(taken(given, "per-second", "0")),
                 Integer.parseInt(taken(given, "seconds", "20")),
                 Integer.parseInt(taken(given, "warm-up-seconds", "2")),
+                Integer.parseInt(taken(given, "first-seconds", "60")),
                 Integer.parseInt(taken(given, "rounds", "5")),
                 Boolean.parseBoolean(taken(given, "flush", "true")),
                 memoryGroup == null ? null : Path.of(memoryGroup),
@@ -63,8 +67,10 @@ record Settings(
         if (!given.isEmpty()) {
             throw new IllegalArgumentException("there is no " + given.keySet());
         }
-        if (settings.rows < 1 || settings.inFlight < 1 || settings.seconds < 1 || settings.rounds < 1) {
-            throw new IllegalArgumentException("rows, in-flight, seconds and rounds must be at least 1");
+        if (settings.rows < 1 || settings.inFlight < 1 || settings.seconds < 1
+                || settings.firstSeconds < 1 || settings.rounds < 1) {
+            throw new IllegalArgumentException(
+                    "rows, in-flight, seconds, first-seconds and rounds must be at least 1");
         }
         return settings;
     }

@@ -18,6 +18,7 @@ import java.util.Locale;
  * <ul>
  *   <li>{@code interval_millis}: how much a power cut may take of writes in class interval; 1 to 3600000, default 10000
  *   <li>{@code cache_bytes}: memory for values read lately; default 0, none
+ *   <li>{@code cache_writes}: whether values written lately are kept there too: {@code yes} or {@code no} (default)
  *   <li>{@code segment_bytes}: bytes of a segment file, a power of two from 65536 to 1073741824, fixed when the store is
  *       made; default 33554432
  *   <li>{@code compression}: of the values of tables made from now on: {@code none} (default), {@code lz4}, {@code zstd}
@@ -33,6 +34,12 @@ public final class AiodbProvider implements StoreProvider {
         ZSTD
     }
 
+    /** An answer of a parameter. */
+    enum Answer {
+        YES,
+        NO
+    }
+
     private static final long MAX_INTERVAL_MILLIS = 3_600_000;
     private static final long MAX_CACHE_BYTES = 1L << 44;
 
@@ -45,6 +52,7 @@ public final class AiodbProvider implements StoreProvider {
     public Store open(Path directory, Parameters parameters) {
         long intervalMillis = parameters.number("interval_millis", 10_000, 1, MAX_INTERVAL_MILLIS);
         long cacheBytes = parameters.number("cache_bytes", 0, 0, MAX_CACHE_BYTES);
+        boolean cacheWrites = parameters.choice("cache_writes", Answer.NO) == Answer.YES;
         long segmentBytes = parameters.number("segment_bytes", 32 << 20, 64 << 10, 1 << 30);
         Compression compression = parameters.choice("compression", Compression.NONE);
         List<Path> directories = directories(directory, parameters.text("also", ""));
@@ -56,6 +64,7 @@ public final class AiodbProvider implements StoreProvider {
                 Durability.SYNC.ordinal(),
                 intervalMillis,
                 cacheBytes,
+                cacheWrites,
                 segmentBytes,
                 compression.name().toLowerCase(Locale.ROOT));
         return new AiodbStore(store, intervalMillis);

@@ -26,6 +26,7 @@ final class Native {
             int durability,
             long intervalMillis,
             long cacheBytes,
+            boolean cacheWrites,
             long segmentBytes,
             String compression);
 

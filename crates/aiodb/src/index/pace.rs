@@ -1,0 +1,92 @@
+//! How fast the tail of an ordered index may grow while its frozen generation is being committed.
+//!
+//! A commit takes seconds where the index is larger than memory. Were writers held up only when the next generation is full,
+//! all would stand still until its end; so they are let in as it proceeds.
+
+use super::tail::MAX_ACTIVE_KEYS;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Condvar, Mutex};
+
+/// Keys that the active generation may have when a commit begins: what is written in about a second.
+const FIRST_KEYS: usize = MAX_ACTIVE_KEYS / 8;
+
+/// What writers wait for.
+pub(crate) struct Pace {
+    /// Keys that the active generation may have by now.
+    allowed: AtomicUsize,
+    waiting: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace { allowed: AtomicUsize::new(usize::MAX), waiting: Mutex::default(), changed: Condvar::default() }
+    }
+}
+
+impl Pace {
+    /// A commit has come so far.
+    pub(crate) fn proceed(&self, committed_keys: usize, all_keys: usize) {
+        self.allow(FIRST_KEYS + (MAX_ACTIVE_KEYS - FIRST_KEYS) * committed_keys / all_keys.max(1));
+    }
+
+    /// No commit is under way.
+    pub(crate) fn end(&self) {
+        self.allow(usize::MAX);
+    }
+
+    /// Returns when the active generation, which has so many keys, may have one more.
+    pub(crate) fn wait(&self, keys: impl Fn() -> usize) {
+        let is_ahead = || keys() >= self.allowed.load(Ordering::Acquire);
+        if !is_ahead() {
+            return;
+        }
+        let mut waiting = self.waiting.lock().expect(NO_PANIC);
+        while is_ahead() {
+            waiting = self.changed.wait(waiting).expect(NO_PANIC);
+        }
+    }
+
+    fn allow(&self, keys: usize) {
+        let _waiting = self.waiting.lock().expect(NO_PANIC);
+        self.allowed.store(keys, Ordering::Release);
+        self.changed.notify_all();
+    }
+}
+
+/// Why a lock is never found poisoned.
+const NO_PANIC: &str = "no code panics while it waits for a commit";
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::{FIRST_KEYS, MAX_ACTIVE_KEYS, Pace};
+
+    #[test]
+    fn writers_are_let_in_as_a_commit_proceeds() {
+        let pace = Pace::default();
+        pace.wait(|| usize::MAX - 1);
+        let keys = AtomicUsize::new(0);
+        pace.proceed(0, 100);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                while keys.load(Ordering::SeqCst) < MAX_ACTIVE_KEYS + 10 {
+                    pace.wait(|| keys.load(Ordering::SeqCst));
+                    keys.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            for done in 0..=100 {
+                pace.proceed(done, 100);
+                let allowed = FIRST_KEYS + (MAX_ACTIVE_KEYS - FIRST_KEYS) * done / 100;
+                while keys.load(Ordering::SeqCst) < allowed {
+                    std::thread::yield_now();
+                }
+                assert!(!writer.is_finished());
+                assert!(keys.load(Ordering::SeqCst) <= allowed + 1, "not more than was let in at {done} %");
+            }
+            pace.end();
+            writer.join().expect("the writer comes to its end");
+        });
+    }
+}

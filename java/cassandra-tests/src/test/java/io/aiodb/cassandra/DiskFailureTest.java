@@ -1,0 +1,128 @@
+package io.aiodb.cassandra;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.datastax.oss.driver.api.core.CqlSession;
+import com.datastax.oss.driver.api.core.DriverException;
+import com.datastax.oss.driver.api.core.cql.PreparedStatement;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * The file system of a store fails, which ext4 does when it is told to: {@code disk_failure_policy} says what the node does
+ * then. As root, since others may not mount.
+ */
+@Tag("long")
+final class DiskFailureTest {
+    private static final int NETWORK = 100;
+    private static final int ROWS = 20_000;
+    private static final int ROW_BYTES = 1000;
+    private static final String DISK_BYTES = "1G";
+
+    /** Has ext4 answer everything with an error from now on (EXT4_IOC_SHUTDOWN, without writing its journal). */
+    private static final String FAIL =
+            "my $how = pack('L', 2); open(my $at, '<', $ARGV[0]) or die; ioctl($at, 0x8004587D, $how) or die $!";
+
+    private static final int LOOKS = 300;
+    private static final int LOOK_MS = 1000;
+
+    @ParameterizedTest
+    @ValueSource(strings = {"ignore", "stop", "die"})
+    void theNodeDoesWhatItsPolicySays(String policy, @TempDir Path directory) throws IOException, InterruptedException {
+        Path image = directory.resolve("disk.img");
+        Path disk = Files.createDirectory(directory.resolve("disk"));
+        run("fallocate", "--length", DISK_BYTES, image.toString());
+        run("mkfs.ext4", "-q", image.toString());
+        Assumptions.assumeTrue(
+                end("mount", "-o", "loop", image.toString(), disk.toString()) == 0, "only root may mount");
+        Map<String, String> parameters = Map.of("PARAMETERS", "directory: " + disk.resolve("store"));
+        try (Nodes nodes = new Nodes(NETWORK, 1, "disk_failure_policy: " + policy + "\n", parameters)) {
+            fill(nodes);
+            fail(nodes, disk, policy);
+            nodes.kill(1);
+            // What an operator does with a disk that works again.
+            run("umount", disk.toString());
+            run("mount", "-o", "loop", image.toString(), disk.toString());
+            nodes.start(1);
+            try (CqlSession session = nodes.session(1, "failing")) {
+                assertEquals(ROWS, session.execute("SELECT id FROM rows").all().size());
+                session.execute("INSERT INTO rows (id, v) VALUES (-1, 0x00)");
+            }
+        } finally {
+            end("umount", "--lazy", disk.toString());
+        }
+    }
+
+    private static void fill(Nodes nodes) {
+        try (CqlSession session = nodes.session(1);
+                Management management = nodes.management(1)) {
+            session.execute("CREATE KEYSPACE failing WITH replication = "
+                    + "{'class': 'SimpleStrategy', 'replication_factor': 1}");
+            session.execute("CREATE TABLE failing.rows (id int PRIMARY KEY, v blob) WITH memtable = 'aiodb'");
+            session.execute("CREATE TABLE failing.others (id int PRIMARY KEY, v blob)");
+            PreparedStatement insert = session.prepare("INSERT INTO failing.rows (id, v) VALUES (?, ?)");
+            for (int row = 0; row < ROWS; row++) {
+                session.execute(insert.bind(row, ByteBuffer.allocate(ROW_BYTES)));
+            }
+            session.execute("INSERT INTO failing.others (id, v) VALUES (1, 0x01)");
+            management.flush("failing");
+        }
+    }
+
+    private static void fail(Nodes nodes, Path disk, String policy) throws IOException, InterruptedException {
+        try (CqlSession session = nodes.session(1, "failing")) {
+            run("perl", "-e", FAIL, disk.toString());
+            // The client is told; what was read is none of the rows.
+            assertThrows(DriverException.class, () -> readAll(session));
+            switch (policy) {
+                case "ignore" -> {
+                    assertEquals(1, session.execute("SELECT v FROM others WHERE id = 1").all().size());
+                    assertTrue(nodes.listens(1));
+                }
+                case "stop" -> {
+                    awaitSilence(nodes);
+                    // It can still be asked what is wrong.
+                    assertTrue(nodes.nodetool(1, "statusbinary").contains("not running"));
+                }
+                default -> awaitSilence(nodes);
+            }
+        }
+        Path crash = nodes.directory(1).resolve("crash.log");
+        assertFalse(Files.exists(crash), "the virtual machine has crashed: see " + crash);
+        String log = Files.readString(nodes.directory(1).resolve("system.log"));
+        assertTrue(log.contains("FSReadError"), "the log does not say why");
+    }
+
+    private static void readAll(CqlSession session) {
+        for (int row = 0; row < ROWS; row++) {
+            session.execute("SELECT v FROM rows WHERE id = " + row);
+        }
+    }
+
+    /** Until it does not take connections of clients any more. */
+    private static void awaitSilence(Nodes nodes) throws InterruptedException {
+        for (int look = 0; nodes.listens(1); look++) {
+            assertTrue(look < LOOKS, "the node goes on serving clients");
+            Thread.sleep(LOOK_MS);
+        }
+    }
+
+    private static void run(String... command) throws IOException, InterruptedException {
+        assertEquals(0, end(command), String.join(" ", command));
+    }
+
+    private static int end(String... command) throws IOException, InterruptedException {
+        return new ProcessBuilder(command).inheritIO().start().waitFor();
+    }
+}

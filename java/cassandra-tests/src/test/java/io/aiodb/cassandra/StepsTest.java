@@ -1,0 +1,200 @@
+package io.aiodb.cassandra;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.datastax.oss.driver.api.core.CqlSession;
+import com.datastax.oss.driver.api.core.DriverException;
+import java.io.IOException;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/**
+ * A node is killed at each step that a change of a table takes, one after the other. When it starts again the table is as before
+ * the change or as after it, and what the change had only begun is finished or undone.
+ */
+@Tag("long")
+final class StepsTest {
+    private static final int NETWORK = 97;
+    private static final int PORT = 29_097;
+    private static final int ROWS = 300;
+
+    /** Before each of these, something else is on the disk: what the plug-in does with the store, and Cassandra between. */
+    private static final Map<String, Set<String>> METHODS = Map.of(
+            "io.aiodb.cassandra.AiodbFactory", Set.of("changeSchema"),
+            "io.aiodb.cassandra.AiodbMemtable", Set.of("getFlushSet", "performSnapshot"),
+            "io.aiodb.cassandra.Generation", Set.of("remove"),
+            "io.aiodb.cassandra.Catalog", Set.of("put", "remove"),
+            "io.aiodb.cassandra.KeptRows", Set.of("writeRows", "describe"),
+            "org.apache.cassandra.db.ColumnFamilyStore",
+                    Set.of("reload", "discardSSTables", "createSnapshot", "onTableDropped", "unloadCf"),
+            "org.apache.cassandra.db.SystemKeyspace", Set.of("saveTruncationRecord"));
+
+    /** What is changed, and a step that only its end has. */
+    private enum Change {
+        TRUNCATE("aiodb", "TRUNCATE rows", "Catalog.remove"),
+        DROP("aiodb", "DROP TABLE rows", "Catalog.remove"),
+        LEAVE("aiodb", "ALTER TABLE rows WITH memtable = 'trie'", "Catalog.remove"),
+        COME("trie", "ALTER TABLE rows WITH memtable = 'aiodb'", "ColumnFamilyStore.reload"),
+        SNAPSHOT("aiodb", null, "ColumnFamilyStore.createSnapshot");
+
+        private final String memtable;
+
+        /** Null where it is no statement. */
+        private final String statement;
+
+        private final String end;
+
+        Change(String memtable, String statement, String end) {
+            this.memtable = memtable;
+            this.statement = statement;
+            this.end = end;
+        }
+    }
+
+    private static Nodes nodes;
+
+    @BeforeAll
+    static void create() {
+        nodes = new Nodes(
+                NETWORK, 1, "", Map.of("JVM_OPTIONS", "-XX:TieredStopAtLevel=1 " + Steps.options(PORT)));
+    }
+
+    @AfterAll
+    static void destroy() {
+        nodes.close();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void killedAtEachStep(Change change) throws IOException, InterruptedException {
+        int last = 0;
+        List<String> seen;
+        do {
+            last++;
+            seen = killAt(change, last);
+        } while (seen.size() >= last);
+        assertTrue(seen.contains(change.end), change + " took other steps: " + seen);
+        System.out.println("StepsTest: a kill at each step of " + change + ": " + seen);
+    }
+
+    /** Gives the steps that were begun: as many as the last says, unless there are fewer. */
+    private static List<String> killAt(Change change, int last) throws IOException, InterruptedException {
+        String keyspace = change.name().toLowerCase() + "_" + last;
+        UUID id = fill(keyspace, change.memtable);
+        List<String> seen;
+        boolean acknowledged;
+        try (CqlSession session = nodes.session(1, keyspace);
+                Steps steps = new Steps(PORT, METHODS, last, () -> nodes.kill(1))) {
+            acknowledged = change(session, keyspace, change, steps);
+            boolean ended = steps.awaitEndOr(change.end);
+            seen = steps.seen();
+            if (!ended) {
+                return seen;
+            }
+        }
+        String when = change + " was killed after " + seen;
+        try {
+            nodes.start(1);
+            check(keyspace, change, acknowledged, id);
+        } catch (AssertionError | RuntimeException failure) {
+            throw new AssertionError(when, failure);
+        }
+        return seen;
+    }
+
+    /** The id of the table. */
+    private static UUID fill(String keyspace, String memtable) {
+        try (CqlSession session = nodes.session(1)) {
+            session.execute("CREATE KEYSPACE " + keyspace
+                    + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+            session.execute("CREATE TABLE " + keyspace + ".rows (id int PRIMARY KEY, v text) WITH memtable = '" + memtable + "'");
+            for (int row = 0; row < ROWS; row++) {
+                session.execute("INSERT INTO " + keyspace + ".rows (id, v) VALUES (" + row + ", 'v')");
+            }
+            return session.execute("SELECT id FROM system_schema.tables WHERE keyspace_name = '" + keyspace
+                            + "' AND table_name = 'rows'")
+                    .one()
+                    .getUuid(0);
+        }
+    }
+
+    /** Whether the node has said that it is done. */
+    private static boolean change(CqlSession session, String keyspace, Change change, Steps steps)
+            throws InterruptedException {
+        try {
+            if (change.statement != null) {
+                session.execute(change.statement);
+            } else {
+                nodes.nodetool(1, "snapshot", "--tag", "begun", keyspace);
+            }
+            return true;
+        } catch (DriverException | AssertionError failure) {
+            if (!steps.awaitEndOr(change.end)) {
+                throw failure;
+            }
+            return false;
+        }
+    }
+
+    private static void check(String keyspace, Change change, boolean acknowledged, UUID id)
+            throws IOException, InterruptedException {
+        try (CqlSession session = nodes.session(1, keyspace)) {
+            switch (change) {
+                case TRUNCATE -> {
+                    int found = count(session);
+                    assertTrue(found == 0 || found == ROWS && !acknowledged, found + " rows are left");
+                    if (found == 0) {
+                        SnapshotTest.automatic(nodes, keyspace, "truncated-");
+                    }
+                }
+                case DROP -> checkDrop(session, keyspace, acknowledged, id);
+                case LEAVE, COME -> {
+                    assertEquals(ROWS, count(session));
+                    session.execute("ALTER TABLE rows WITH memtable = 'aiodb'");
+                    assertEquals(ROWS, count(session));
+                }
+                case SNAPSHOT -> {
+                    assertEquals(ROWS, count(session));
+                    nodes.nodetool(1, "snapshot", "--tag", "again", keyspace);
+                    assertTrue(nodes.nodetool(1, "listsnapshots").contains("again"));
+                }
+            }
+            session.execute("INSERT INTO " + keyspace + ".rows (id, v) VALUES (-1, 'new')");
+            assertEquals(1, session.execute("SELECT v FROM rows WHERE id = -1").all().size());
+        }
+    }
+
+    private static void checkDrop(CqlSession session, String keyspace, boolean acknowledged, UUID id)
+            throws IOException, InterruptedException {
+        boolean dropped = !isThere(session, keyspace);
+        assertTrue(dropped || !acknowledged, "the table is there");
+        if (dropped) {
+            // A kill before the rows were set aside leaves them where the table finds them again.
+            session.execute("CREATE TABLE rows (id int PRIMARY KEY, v text) WITH id = " + id + " AND memtable = 'aiodb'");
+        }
+        int found = count(session);
+        assertTrue(found == ROWS || found == 0 && dropped, found + " rows are left");
+        if (found == 0) {
+            SnapshotTest.automatic(nodes, keyspace, "dropped-");
+        }
+    }
+
+    private static boolean isThere(CqlSession session, String keyspace) {
+        return session.execute("SELECT id FROM system_schema.tables WHERE keyspace_name = '" + keyspace
+                                + "' AND table_name = 'rows'")
+                        .one()
+                != null;
+    }
+
+    private static int count(CqlSession session) {
+        return session.execute("SELECT id FROM rows").all().size();
+    }
+}

@@ -52,7 +52,7 @@ final class DiskFailureTest {
             fail(nodes, disk, policy);
             nodes.kill(1);
             // What an operator does with a disk that works again.
-            run("umount", disk.toString());
+            unmount(disk);
             run("mount", "-o", "loop", image.toString(), disk.toString());
             nodes.start(1);
             try (CqlSession session = nodes.session(1, "failing")) {
@@ -114,6 +114,14 @@ final class DiskFailureTest {
     private static void awaitSilence(Nodes nodes) throws InterruptedException {
         for (int look = 0; nodes.listens(1); look++) {
             assertTrue(look < LOOKS, "the node goes on serving clients");
+            Thread.sleep(LOOK_MS);
+        }
+    }
+
+    /** The kernel may still be ending what the node was doing there. */
+    private static void unmount(Path disk) throws IOException, InterruptedException {
+        for (int look = 0; end("umount", disk.toString()) != 0; look++) {
+            assertTrue(look < LOOKS, disk + " stays in use");
             Thread.sleep(LOOK_MS);
         }
     }

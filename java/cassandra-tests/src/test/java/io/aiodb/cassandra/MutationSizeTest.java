@@ -9,6 +9,12 @@ import org.junit.jupiter.api.Test;
 @Tag("long")
 final class MutationSizeTest {
     private static final int NETWORK = 99;
+    private static final String SETTINGS = """
+            max_mutation_size: 1MiB
+            # By default no message is larger than a mutation may be, so that none too large would arrive.
+            native_transport_max_message_size: 4MiB
+            """;
+
     private static final int MOST_BYTES = 1 << 20;
 
     /** What a mutation takes beside its values, at most; those below are that much smaller or larger. */
@@ -16,7 +22,7 @@ final class MutationSizeTest {
 
     @Test
     void underAndOver() {
-        try (Nodes nodes = new Nodes(NETWORK, 1, "max_mutation_size: 1MiB\n");
+        try (Nodes nodes = new Nodes(NETWORK, 1, SETTINGS);
                 Sides sides = new Sides(nodes, "mutations")) {
             sides.succeed("CREATE TABLE rows (id int, c int, v blob, PRIMARY KEY (id, c)) WITH MEMTABLE");
             sides.succeed(insert(1, MOST_BYTES - OTHER_BYTES));

@@ -1,5 +1,6 @@
 """Two runs of one campaign."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,14 @@ def test_runs_without_a_point_in_common_are_no_pair(tmp_path: Path) -> None:
     of = campaign(Commands())
     with pytest.raises(HarnessError, match="no point in common"):
         list(pairs(results_in(tmp_path / "first", of, [1.0, 1.0]), results_in(tmp_path / "second", of, [])))
+
+
+def test_a_pair_has_what_either_run_says_of_its_point(tmp_path: Path) -> None:
+    of = campaign(Commands(), sizes=(1,), repetitions=1)
+    first = results_in(tmp_path / "first", of, [100.0])
+    second = results_in(tmp_path / "second", of, [50.0])
+    ((run_id, outcome),) = second.outcomes.items()
+    rows = tuple(dataclasses.replace(row, marks=("disturbed: others",)) for row in outcome.rows)
+    disturbed = dataclasses.replace(second, outcomes={run_id: dataclasses.replace(outcome, rows=rows)})
+    assert [pair.marks for pair in pairs(first, disturbed)] == [("disturbed: others",)]
+    assert [pair.marks for pair in pairs(first, second)] == [()]

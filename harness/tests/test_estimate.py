@@ -10,6 +10,7 @@ from harness.errors import HarnessError
 from harness.estimate import Prices, Requirement, estimate, text
 from harness.experiments.base import Row
 from harness.experiments.cassandra import Cassandra
+from harness.experiments.queue_depth import QueueDepth
 from harness.experiments.ycsb import Ycsb
 from harness.fields import Value
 from harness.plan import runs
@@ -150,3 +151,20 @@ def test_a_store_without_cassandra_can_be_estimated_as_well() -> None:
     assert any("predicted from the others" in title for title in titles)
     with pytest.raises(HarnessError, match="no single node of engine 'rocksdb'"):
         estimate(results, "rocksdb", ASKED, PRICES)
+
+
+def test_gets_in_flight_count_as_clients() -> None:
+    axes: dict[str, tuple[Value, ...]] = {"index": ("lmdb",), "backend": ("uring",), "threads": (2,), "depth": COUNTS}
+    campaign, variant = campaign_of(QueueDepth(), axes, "aiodb")
+    (run,) = planned = tuple(runs(campaign, variant))
+    rows = tuple(
+        Row(point, {"gets_per_s": LAW.per_s(2 * int(point["depth"])), "p99_us": 1000.0, "ratio": 1.0}, (0.0, 9.0))
+        for point in run.points()
+    )
+    outcomes = {run.id: Outcome(run.id, "aiodb", 1, "2026-01-31T12:00:00Z", 9.0, (), rows, ())}
+    results = dataclasses.replace(measured(), campaign=campaign, variant=variant, planned=planned, outcomes=outcomes)
+    (found,) = estimate(results, "aiodb", dataclasses.replace(ASKED, inserts_per_s=0), PRICES).capacities
+    assert (found.clients, found.per_s) == pytest.approx((32, LAW.per_s(32))), "16 of each of two threads"
+    with pytest.raises(HarnessError, match="inserts were measured at 0"):
+        estimate(results, "aiodb", ASKED, PRICES)
+    assert "predicted from the others" in campaign.experiment.figures(results)[-1].title

@@ -127,6 +127,8 @@ def test_failures_are_shown_with_their_log(tmp_path: Path) -> None:
 def test_the_index_lists_each_report(tmp_path: Path) -> None:
     write_report(results_in(tmp_path, campaign(Commands()), [100.0, 100.0]), CHECKOUT)
     text = write_index(tmp_path).read_text()
+    assert "Is it so?" in text, "what was asked"
+    assert "sufficient: every interval within 10%" in text, "and how sure the answer is"
     assert 'href="demo/quick/report.html"' in text
 
 

@@ -120,7 +120,8 @@ def compare(
     for pair in found:
         verdict = "agree" if pair.agree else "DIFFER"
         medians = f"{number(pair.first)} {number(pair.second)}"
-        print(f"{verdict:6} {pair.difference:+7.1%}  {medians}  {pair.point}, {pair.metric}")
+        marks = f" ({'; '.join(pair.marks)})" if pair.marks else ""
+        print(f"{verdict:6} {pair.difference:+7.1%}  {medians}  {pair.point}, {pair.metric}{marks}")
     apart = sum(1 for pair in found if not pair.agree)
     print(f"{len(found) - apart} of {len(found)} medians agree within {AGREE_FRACTION:.0%}")
     raise typer.Exit(1 if apart else 0)

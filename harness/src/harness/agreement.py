@@ -19,6 +19,8 @@ class Pair:
     metric: str
     first: float
     second: float
+    # What either run says of the point: a point that was disturbed agrees with nothing.
+    marks: tuple[str, ...] = ()
 
     @property
     def difference(self) -> float:
@@ -41,6 +43,7 @@ def pairs(first: Results, second: Results) -> Iterator[Pair]:
             one, two = point.summary(metric.name), other.summary(metric.name)
             if metric.main and one is not None and two is not None:
                 found = True
-                yield Pair(f"{point.store} {levels_text(point.levels)}", metric.title, one.median, two.median)
+                marks = tuple(dict.fromkeys([*point.marks(), *other.marks()]))
+                yield Pair(f"{point.store} {levels_text(point.levels)}", metric.title, one.median, two.median, marks)
     if not found:
         raise HarnessError("the two runs have no point in common")

@@ -114,7 +114,7 @@ def _mode(
 
 def one_node(results: Results, engine: str) -> list[Point]:
     """The points of one engine on one node, each record once; of a campaign over stores, the points of a store, whose
-    process is then what a node does."""
+    process is then a node."""
     points = [
         point
         for point in results.points()
@@ -127,7 +127,7 @@ def one_node(results: Results, engine: str) -> list[Point]:
     if not points:
         raise HarnessError(
             f"{results.campaign.name} {results.variant.name} has measured no single node of engine {engine!r}: "
-            "choose a campaign that has, such as load, or threads for a store without Cassandra"
+            "choose a campaign that has, such as load, or threads and queue-depth for a store without Cassandra"
         )
     return points
 
@@ -156,12 +156,17 @@ def capacity(points: Sequence[Point], kind: str, p99_ms: float) -> Capacity:
 
 
 def curve(points: Sequence[Point], kind: str) -> tuple[dict[float, float], Mapping[float, float]]:
-    """Operations/s and the 99th percentile in µs by clients, of the workloads that do this kind alone."""
+    """Operations/s and the 99th percentile in µs by clients, of what does this kind alone: a workload, or the gets of
+    queue-depth, of which each in flight counts as a client."""
     per_s, p99 = {}, {}
     for point in points:
-        rate, late = point.summary("operations_per_s"), point.summary(f"{kind}_p99_us")
-        if point.levels.get("workload") in KINDS[kind] and rate is not None and late is not None:
-            clients = float(point.levels["threads"])
+        if "depth" in point.levels:
+            alone, of_rate, of_late = kind == "read", "gets_per_s", "p99_us"
+        else:
+            alone, of_rate, of_late = point.levels.get("workload") in KINDS[kind], "operations_per_s", f"{kind}_p99_us"
+        rate, late = point.summary(of_rate), point.summary(of_late)
+        if alone and rate is not None and late is not None:
+            clients = float(point.levels["threads"]) * float(point.levels.get("depth", 1))
             per_s[clients], p99[clients] = rate.median, late.median
     return per_s, p99
 

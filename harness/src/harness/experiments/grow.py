@@ -258,22 +258,29 @@ def _row(run: Run, stage: Stage, status: Sequence[Status], place: Place, before:
             f"{kind}_p99_us": of.percentile_us(99.0),
         }
         curves[kind] = of.percentiles_us
-    if before is not None:
+    if before is not None and before.levels["nodes"] == stage.nodes - 1:
         values["gain"] = found.rate_per_s / before.values["operations_per_s"]
+    values |= _joining_values(stage, status, path)
     # The whole stage, its joining included, so that the curves of all stages make one without a gap.
     whole = [of for of in status if (stage.asked_s or stage.began_s) - 1.5 <= of.t_s <= stage.ended_s]
-    if stage.asked_s is not None:
-        joining = [of for of in status if stage.asked_s <= of.t_s <= stage.began_s]
-        values |= {"join_s": stage.began_s - stage.asked_s, "moved_bytes": stage.moved_bytes}
-        if len(joining) > 1:
-            first, last = joining[0], joining[-1]
-            values["joining_per_s"] = (last.operations - first.operations) / (last.at - first.at)
-            if of := latencies(path, first.at, client.CURVE, last.at):
-                values["joining_p99_us"] = of.percentile_us(99.0)
     window = (round(found.from_s + since, 3), round(found.to_s + since, 3))
     marks = () if found.flat else (f"not flat within {stage.ended_s - stage.began_s:.0f} s",)
     point = {**run.levels, "nodes": stage.nodes}
     return Row(point, values, window, None, marks, tuple(rates(whole)), tuple(mean_latencies(whole)), curves)
+
+
+def _joining_values(stage: Stage, status: Sequence[Status], histograms: Path) -> dict[str, float]:
+    """What clients noticed while the last node joined, and what it was sent; nothing of the first one."""
+    if stage.asked_s is None:
+        return {}
+    values = {"join_s": stage.began_s - stage.asked_s, "moved_bytes": stage.moved_bytes}
+    joining = [of for of in status if stage.asked_s <= of.t_s <= stage.began_s]
+    if len(joining) > 1:
+        first, last = joining[0], joining[-1]
+        values["joining_per_s"] = (last.operations - first.operations) / (last.at - first.at)
+        if late := latencies(histograms, first.at, client.CURVE, last.at):
+            values["joining_p99_us"] = late.percentile_us(99.0)
+    return values
 
 
 def _over_time(results: Results) -> list[Figure]:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from harness import published
 from harness.experiments.base import Experiment, Finished, Metric, Notes, Place, Row, Step
 from harness.experiments.bench import LOAD_SECONDS_PER_PAIR, bench_rows, comma, windows_of_lines
+from harness.experiments.scaling_figures import law_figures
 from harness.fields import Field, levels_text
 from harness.plan import Run
 from harness.report.figures import Figure, Look, Series, point_series
@@ -130,6 +131,7 @@ class QueueDepth(Experiment):
                     y_log=True,
                 )
             )
+            figures += law_figures(f"Gets per second, {place}", _series(points), "depth", "gets_per_s")
         return figures
 
 

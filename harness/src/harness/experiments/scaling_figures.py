@@ -7,14 +7,15 @@ from harness.report.figures import Figure, Look, Series, point_series
 from harness.results import Point
 from harness.scaling import LEAST_POINTS, errors, held_out
 
-RATE = "operations_per_s"
 
-
-def law_figures(title: str, groups: Mapping[str, Sequence[Point]]) -> list[Figure]:
-    """A figure for each group that was measured at enough numbers of clients; none for the others."""
+def law_figures(
+    title: str, groups: Mapping[str, Sequence[Point]], axis: str = "threads", metric: str = "operations_per_s"
+) -> list[Figure]:
+    """A figure for each group that was measured at enough numbers of clients, which the axis counts; none for the
+    others."""
     figures = []
     for name, points in groups.items():
-        per_s = {float(point.levels["threads"]): of.median for point in points if (of := point.summary(RATE))}
+        per_s = {float(point.levels[axis]): of.median for point in points if (of := point.summary(metric))}
         if len(per_s) < LEAST_POINTS:
             continue
         left_out = held_out(per_s)
@@ -28,7 +29,7 @@ def law_figures(title: str, groups: Mapping[str, Sequence[Point]]) -> list[Figur
                 f"{off.carried:.0%}, scaling it by the clients by {off.linear:.0%}.",
                 "clients",
                 "operations/s",
-                (point_series(name, points, "threads", RATE), Series("predicted", predicted, Look.PREDICTED)),
+                (point_series(name, points, axis, metric), Series("predicted", predicted, Look.PREDICTED)),
                 x_log=True,
             )
         )

@@ -60,8 +60,9 @@ class Ycsb(Experiment):
             client.FLATNESS,
             "A record is one row: with several fields an update reads it and writes all of it. Workloads that insert "
             "are followed by a fresh table.",
-            f"Dashed: {DEVICE_SECONDS} s of fio in aiodb's own run, with as many random reads of 4 KiB in flight as "
-            "there are client threads. A record of the default size takes one such read, unless it lies in memory.",
+            f"Dashed, where a run measured it: {DEVICE_SECONDS} s of fio in aiodb's own run, with as many random reads "
+            "of 4 KiB in flight as there are client threads. A record of the default size takes one such read, unless "
+            "it lies in memory.",
             "The data fit the memory of the host. LMDB and RocksDB read them from the page cache there; aiodb reads "
             "the device, as it does with data of any size.",
         ),

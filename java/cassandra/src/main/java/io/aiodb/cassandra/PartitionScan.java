@@ -27,6 +27,9 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     /** When the rest of a partition that nobody wants is longer than this, the scan begins anew behind it. */
     private static final int MAX_SKIPPED = 100;
 
+    /** A store that is out of space ends scans that are in its way: so often in a row another one is begun. */
+    private static final int ATTEMPTS = 100;
+
     private final Generation generation;
     private final TableMetadata metadata;
     private final ColumnFilter columns;
@@ -39,11 +42,16 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     /** Whether the scan is at an entry that was not used yet. */
     private boolean pending;
 
+    /** Where another scan would begin. */
     private byte[] begin;
+
     private boolean ended;
 
     /** The partition that was given last, until the scan has left it. */
     private StoredKey.Partition current;
+
+    /** Whether there can be no more of it. */
+    private boolean exhausted;
 
     PartitionScan(Generation generation, TableMetadata metadata, ColumnFilter columns, DataRange range) {
         this.generation = generation;
@@ -80,6 +88,8 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
         }
         StoredKey.Partition partition = StoredKey.parse(rows.key(), metadata.partitioner);
         current = partition;
+        exhausted = false;
+        begin = partition.entry(StoredKey.END);
         DecoratedKey key = partition.key();
         ClusteringIndexFilter filter = range.clusteringIndexFilter(key);
         if (filter.selectsAllPartition() && !filter.isReversed()) {
@@ -123,6 +133,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
                 while (current == partition && !ended && (pending || advance()) && partition.has(rows.key())) {
                     pending = false;
                     notes.row(rows.key(), rows.value());
+                    exhausted = metadata.comparator.size() == 0;
                     Row row = Frames.row(rows.value(), false, generation.headers(), metadata);
                     if (row != null) {
                         return row;
@@ -146,17 +157,25 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
             }
             pending = false;
         }
-        rows.close();
-        rows = null;
-        begin = left.entry(StoredKey.END);
+        closeRows();
     }
 
-    /** Goes to the next entry. */
+    /**
+     * Goes to the next entry. Where the store has ended the scan, another goes on behind the last partition; within one it
+     * must not, since each update of it is seen whole.
+     */
     private boolean advance() {
-        try {
-            return advanceInStore();
-        } catch (StoreException failure) {
-            throw DiskErrors.ofRead(failure, generation.open());
+        for (int attempt = 1; ; attempt++) {
+            try {
+                return advanceInStore();
+            } catch (StoreException.SnapshotEnded outOfSpace) {
+                if (current != null && !exhausted || attempt == ATTEMPTS) {
+                    throw outOfSpace;
+                }
+                closeRows();
+            } catch (StoreException failure) {
+                throw DiskErrors.ofRead(failure, generation.open());
+            }
         }
     }
 
@@ -173,6 +192,10 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     @Override
     public void close() {
         ended = true;
+        closeRows();
+    }
+
+    private void closeRows() {
         if (rows != null) {
             rows.close();
             rows = null;

@@ -57,7 +57,7 @@ final class FullDiskTest {
                 assertNotNull(refused, "a disk of 300 MB took " + MANY + " MB");
                 assertTrue(acknowledged.size() > 50, acknowledged + " and then " + refused);
                 // Not all at once: the store ends long scans when it needs the space that they hold.
-                assertValues(session, acknowledged);
+                assertRows(session, acknowledged);
                 session.execute("INSERT INTO filled.others (id, v) VALUES (1, 0x00)");
                 assertTrue(mount("-o", "remount,size=600m", disk.toString()));
                 writeAgain(session, insert, acknowledged);
@@ -107,10 +107,6 @@ final class FullDiskTest {
         }
         assertTrue(found.containsAll(acknowledged), found + " where there should be " + acknowledged);
         assertTrue(found.size() <= acknowledged.size() + 1, found + " where there should be " + acknowledged);
-        assertValues(session, acknowledged);
-    }
-
-    private static void assertValues(CqlSession session, Set<Integer> acknowledged) {
         for (int row : acknowledged) {
             Row read = session.execute("SELECT v FROM filled.rows WHERE id = " + row).one();
             assertEquals(ROW_BYTES, read.getByteBuffer("v").remaining());

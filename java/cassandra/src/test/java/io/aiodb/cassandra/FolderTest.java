@@ -31,7 +31,7 @@ class FolderTest extends OneGeneration {
             deleteRange(time, "a", "b");
         }
         await(() -> updates(StoredKey.RANGE_TOMBSTONE) < FEW);
-        readUntil(1);
+        readUntil(Folder.MAX_UPDATES);
     }
 
     @Test
@@ -41,7 +41,7 @@ class FolderTest extends OneGeneration {
             write(update -> update.timestamp(time).row("a", 1).add("v", "x" + time));
         }
         await(() -> updates(StoredKey.ROW) < FEW);
-        readUntil(1);
+        readUntil(Folder.MAX_UPDATES);
         try (UnfilteredRowIterator read = read()) {
             Row row = (Row) read.next();
             assertEquals("x" + UPDATES, Schema.string(row.getCell(table.getColumn(Schema.text("v"))).buffer()));
@@ -56,7 +56,7 @@ class FolderTest extends OneGeneration {
             write(update -> update.timestamp(time).nowInSec(time).delete());
             write(update -> update.timestamp(time).row().add("s", "x" + time));
         }
-        readUntil(2);
+        readUntil(Folder.MAX_UPDATES);
         try (UnfilteredRowIterator read = read()) {
             assertEquals(several, read.partitionLevelDeletion().markedForDeleteAt());
             assertEquals(several, read.partitionLevelDeletion().localDeletionTime());

@@ -48,7 +48,8 @@ final class Members {
         }
     }
 
-    private void awaitLive(int node, int wanted) throws InterruptedException {
+    /** Waits until a node sees that many nodes up, itself among them. */
+    void awaitLive(int node, int wanted) throws InterruptedException {
         try (Management management = nodes.management(node)) {
             for (int waited = 0; management.liveNodes() != wanted; waited++) {
                 assertTrue(waited < WAIT_SECONDS, () -> "node " + node + " does not see " + wanted + " nodes");

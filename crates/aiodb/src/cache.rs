@@ -4,11 +4,11 @@
 //! stale. An overwrite or a move puts the key's bytes elsewhere; what lay at the old place is not asked for any more and
 //! leaves the cache by itself. Nothing needs to be told of writes, and the index stays the only judge of what is current.
 //!
-//! An entry is the whole value of one put, or one operand that the index knew to be one, as it was given; what operands make
-//! together is not kept, since one of them may come to be known after a newer one. Nor are parts of large values and records that
-//! expire. Gets of the present ask and fill the cache, and scans as long as they have not come far, as the view says: a long
-//! scan would push out what is asked for again, and a snapshot mostly reads what nobody else will. Writes fill it too, if
-//! the store's options say so.
+//! An entry is the whole value of one put, or one operand that the index knew to be one, as it was given; what operands
+//! make together is not kept, since one of them may come to be known after a newer one. Nor are parts of large values and
+//! records that expire. Gets of the present ask and fill the cache, and scans as long as they have not come far, as the
+//! view says: a long scan would push out what is asked for again, and a snapshot mostly reads what nobody else will.
+//! Writes fill it too, if the store's options say so.
 //!
 //! Entries lie one behind the other in blocks of large pages (`arena.rs`). Each shard fills its blocks in two queues and
 //! empties the oldest (`shard.rs`), in the manner of S3-FIFO (Yang et al., SOSP 2023): an entry that was asked for once
@@ -141,9 +141,9 @@ impl ValueCache {
 const NO_PANIC: &str = "no code panics while it changes the cache";
 
 impl<D: Device> Engine<D> {
-    /// What is cached of a key's value at a candidate's place, if the view asks the cache. The caller holds a pin
-    /// or a moment, so that the segment's life is still that of the look-up. The record of another key there counts as not cached: the log
-    /// says what that means.
+    /// What is cached of a key's value at a candidate's place, if the view asks the cache. The caller holds a pin or a
+    /// moment, so that the segment's life is still that of the look-up. The record of another key there counts as not
+    /// cached: the log says what that means.
     pub(crate) fn cached(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
         let may_be_kept =
             |entry: Entry| entry.kind == Kind::Put && !entry.form.chunked && entry.form.expires_ms.is_none();
@@ -179,7 +179,8 @@ impl<D: Device> Engine<D> {
     }
 
     /// Keeps what a write makes visible, if the options say so and a get would find it to be kept. Compressed values are
-    /// left to the first get. The caller has not said yet that it is published, so the segment's life is still that of the batch.
+    /// left to the first get. The caller has not said yet that it is published, so the segment's life is still that of
+    /// the batch.
     pub(crate) fn keep_written(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
         let Publication { key, placed, kind, form, .. } = publication;
         if !self.options.cache_writes || form.chunked || form.compressed || form.expires_ms.is_some() {

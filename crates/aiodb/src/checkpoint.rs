@@ -80,7 +80,10 @@ impl<D: Device> Engine<D> {
     /// Writes files, a second time with the space of a segment of the reserve if there was too little.
     fn making_room<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
         match write() {
-            Err(error) if error.is_full() && self.segments.give_back_one()? => write(),
+            Err(error) if error.is_full() => {
+                let _lent = self.segments.lend_one()?.ok_or(error)?;
+                write()
+            }
             written => written,
         }
     }

@@ -6,6 +6,8 @@ mod pool;
 pub(crate) mod record;
 pub(crate) mod scan;
 pub(crate) mod segment;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -201,6 +203,15 @@ impl<D: Device> Segment<D> {
     }
 }
 
+/// Space of the first directory that is kept from new segments while this lives.
+pub(crate) struct Lent<'a>(&'a AtomicU32);
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Places for segments that are made together.
 type Group<D> = Box<[OnceLock<Segment<D>>]>;
 
@@ -218,6 +229,8 @@ pub(crate) struct Segments<D: Device> {
     pool: Mutex<Pool>,
     /// Held while a segment is made, so that two threads do not make the same one.
     making: Mutex<()>,
+    /// How many checkpoints use the space of a segment for their files, see [`Segments::lend_one`].
+    lent: AtomicU32,
     refused: AtomicBool,
     /// See [`Segments::has_chunks`].
     chunked: AtomicBool,
@@ -243,6 +256,7 @@ impl<D: Device> Segments<D> {
             groups,
             pool,
             making: Mutex::default(),
+            lent: AtomicU32::new(0),
             refused: AtomicBool::new(false),
             chunked: AtomicBool::new(false),
         }
@@ -385,10 +399,13 @@ impl<D: Device> Segments<D> {
     }
 
     /// Gives the space of a free segment back to the file system of the first directory, where the files of a
-    /// checkpoint need it. False if there is none.
-    pub(crate) fn give_back_one(&self) -> Result<bool> {
-        let Some(number) = self.pool().take_free_in(0) else { return Ok(false) };
-        self.give_back(self.get(number)).map(|()| true)
+    /// checkpoint need it. No segment is made from it until what is returned is dropped. `None` if there is none.
+    pub(crate) fn lend_one(&self) -> Result<Option<Lent<'_>>> {
+        let _making = self.making.lock().expect("no code panics while it makes a segment");
+        let Some(number) = self.pool().take_free_in(0) else { return Ok(None) };
+        self.lent.fetch_add(1, Ordering::Relaxed);
+        let lent = Lent(&self.lent);
+        self.give_back(self.get(number)).map(|()| Some(lent))
     }
 
     fn give_back(&self, segment: &Segment<D>) -> Result<()> {
@@ -464,6 +481,10 @@ impl<D: Device> Segments<D> {
     /// before the segment counts, so that later writes neither fail for lack of space nor change the file's layout.
     fn create_in(&self, ordinal: usize) -> Result<()> {
         let _making = self.making.lock().expect("no code panics while it makes a segment");
+        // Refused rather than made to wait: the checkpoint may wait for whoever wants the segment.
+        if ordinal == 0 && self.lent.load(Ordering::Relaxed) > 0 {
+            return Err(self.full());
+        }
         let (number, absent) = self.pool().next_to_make(ordinal);
         let most = MAX_SEGMENTS.min((MAX_LOG_BYTES / self.segment_bytes) as usize);
         if number as usize >= most {

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::catalog::Generation;
 use crate::engine::Handle;
-use crate::index::stack::Stack;
+use crate::index::stack::{Entry, Stack};
 use crate::index::{Candidate, Candidates, Location};
 use crate::io::reads::{Done, Reads};
 use crate::io::{AlignedBuffer, Device};
@@ -201,24 +201,21 @@ impl<D: Device> Fetch<D> {
         if gone {
             return;
         }
-        let lies_whole = !newest.form.chunked && (newest.kind == Kind::Put || stack.is_one_operand());
-        let candidate = newest.candidate();
-        let candidates: Candidates = stack.candidates(0).collect();
-        let from = if !self.values {
-            From::Key
-        } else if self.are_cached(&candidates) {
-            From::Cached(candidates)
-        } else if lies_whole {
-            self.place(Place { candidate, listed: None })
-        } else {
-            From::Candidates(candidates)
-        };
+        let from = if self.values { self.source_of(&stack, newest) } else { From::Key };
         self.ahead.push_back(Ahead { key: key.into(), from });
     }
 
-    fn are_cached(&self, candidates: &[Candidate]) -> bool {
+    /// Where the value of a key comes from that an ordered index has.
+    fn source_of(&mut self, stack: &Stack, newest: &Entry) -> From {
         let view = self.view();
-        candidates.iter().all(|candidate| self.engine.is_cached(candidate.location, &view))
+        let candidates: Candidates = stack.candidates(0).collect();
+        if candidates.iter().all(|candidate| self.engine.is_cached(candidate.location, &view)) {
+            From::Cached(candidates)
+        } else if !newest.form.chunked && (newest.kind == Kind::Put || stack.is_one_operand()) {
+            self.place(Place { candidate: newest.candidate(), listed: None })
+        } else {
+            From::Candidates(candidates)
+        }
     }
 
     /// Adds a place that an unordered index has alone under its tag. Records of the `listed` keys are left out.

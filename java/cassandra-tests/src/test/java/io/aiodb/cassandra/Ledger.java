@@ -54,12 +54,22 @@ final class Ledger {
         }
     }
 
-    /** Fails if the rows that were found are not those that may be there. */
-    synchronized void check(BitSet found, String when) {
+    /** How many acknowledged rows that must be there were not found. */
+    synchronized int missing(BitSet found) {
+        return lost(found).cardinality();
+    }
+
+    private BitSet lost(BitSet found) {
         BitSet lost = new BitSet();
         lost.or(acknowledged);
         lost.andNot(found);
         lost.clear(0, requiredFrom);
+        return lost;
+    }
+
+    /** Fails if the rows that were found are not those that may be there. */
+    synchronized void check(BitSet found, String when) {
+        BitSet lost = lost(found);
         if (!lost.isEmpty()) {
             throw new AssertionError(lost.cardinality() + " of " + acknowledged.cardinality()
                     + " acknowledged rows are missing after " + when + ", the first " + lost.nextSetBit(0));

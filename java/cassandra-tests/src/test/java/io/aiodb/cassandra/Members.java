@@ -42,13 +42,33 @@ final class Members {
         }
     }
 
+    /** Waits until all nodes have the same schema; a session that talks to one node only does not. */
+    void awaitSchema() throws InterruptedException {
+        for (int waited = 0; schemas() != 1; waited++) {
+            assertTrue(waited < WAIT_SECONDS, "the nodes do not agree on a schema");
+            Thread.sleep(1000);
+        }
+    }
+
+    private long schemas() {
+        return IntStream.rangeClosed(1, count)
+                .mapToObj(node -> {
+                    try (CqlSession session = nodes.session(node)) {
+                        return session.execute("SELECT schema_version FROM system.local").one().getUuid(0);
+                    }
+                })
+                .distinct()
+                .count();
+    }
+
     private void gossip(int node, boolean enabled) {
         try (Management management = nodes.management(node)) {
             management.gossip(enabled);
         }
     }
 
-    private void awaitLive(int node, int wanted) throws InterruptedException {
+    /** Waits until a node sees that many nodes up, itself among them. */
+    void awaitLive(int node, int wanted) throws InterruptedException {
         try (Management management = nodes.management(node)) {
             for (int waited = 0; management.liveNodes() != wanted; waited++) {
                 assertTrue(waited < WAIT_SECONDS, () -> "node " + node + " does not see " + wanted + " nodes");

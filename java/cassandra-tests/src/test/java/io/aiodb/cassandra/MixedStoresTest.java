@@ -54,10 +54,11 @@ final class MixedStoresTest {
     /** Cassandra compares digests of what the replicas answer; if they differed it would repair them. */
     @Order(1)
     @Test
-    void allReplicasGiveTheSameAnswers() {
+    void allReplicasGiveTheSameAnswers() throws InterruptedException {
         try (CqlSession session = nodes.session(1, KEYSPACE)) {
             session.execute("CREATE TABLE kinds (id int, c int, s text static, v text, m map<int, text>, "
                     + "PRIMARY KEY (id, c)) WITH memtable = 'aiodb'");
+            new Members(nodes, STORES.size()).awaitSchema();
             for (int i = 0; i < ROWS; i++) {
                 int id = i % 10;
                 atAll(session, "INSERT INTO kinds (id, c, v) VALUES (" + id + ", " + i + ", 'v" + i + "')");

@@ -16,10 +16,16 @@ import org.apache.cassandra.config.Config;
 import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.exceptions.ConfigurationException;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class ConfigurationTest {
+    @BeforeAll
+    static void thereIsAConfiguration() {
+        DatabaseDescriptor.clientInitialization();
+    }
+
     @Test
     void allParametersAreTaken() {
         Map<String, String> parameters = new HashMap<>(Map.of(

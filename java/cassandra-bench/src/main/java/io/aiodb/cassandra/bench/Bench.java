@@ -45,11 +45,7 @@ public final class Bench {
         Settings settings = Settings.parse(arguments);
         try (CqlSession session = connect(settings.host());
                 Server server = new Server(settings.jmxPort())) {
-            Figures figures = new Bench(settings, session, server).run();
-            System.out.print(figures.table());
-            if (settings.out() != null) {
-                Files.writeString(settings.out(), figures.json());
-            }
+            System.out.print(new Bench(settings, session, server).run().table());
         }
     }
 
@@ -65,7 +61,7 @@ public final class Bench {
                 .build();
     }
 
-    private Figures run() throws InterruptedException {
+    private Figures run() throws IOException, InterruptedException {
         load();
         if (settings.flush()) {
             server.flush(KEYSPACE);
@@ -87,6 +83,10 @@ public final class Bench {
                         figures.add(workload.title(), line.title(), figure);
                     }
                 }
+            }
+            // A run that is stopped leaves the rounds that it had.
+            if (settings.out() != null) {
+                Files.writeString(settings.out(), figures.json());
             }
             Collections.rotate(order, 1);
         }

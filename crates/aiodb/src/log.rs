@@ -229,7 +229,7 @@ pub(crate) struct Segments<D: Device> {
     pool: Mutex<Pool>,
     /// Held while a segment is made, so that two threads do not make the same one.
     making: Mutex<()>,
-    /// How many checkpoints use the space of a segment for their files, see [`Segments::lend_one`].
+    /// How many segments' space is lent, see [`Segments::lend_one`].
     lent: AtomicU32,
     refused: AtomicBool,
     /// See [`Segments::has_chunks`].

@@ -84,8 +84,8 @@ public final class Bench {
                     }
                 }
             }
-            // A run that is stopped leaves the rounds that it had.
-            if (settings.out() != null) {
+            // A run that is stopped leaves the rounds that it had, and an earlier run's figures until it has one.
+            if (round > 0 && settings.out() != null) {
                 Files.writeString(settings.out(), figures.json());
             }
             Collections.rotate(order, 1);

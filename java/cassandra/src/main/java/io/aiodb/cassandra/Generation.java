@@ -4,6 +4,7 @@ import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
+import io.aiodb.store.ValueKind;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.schema.TableId;
 import org.slf4j.Logger;
@@ -143,7 +144,7 @@ final class Generation {
         if (table == null) {
             // In this order: a generation in the catalog that has no table is nothing.
             open.catalog().put(id, number, state);
-            table = open.store().tableOrCreate(name(id, number));
+            table = open.store().tableOrCreate(name(id, number), ValueKind.FRAMES);
         }
         return table;
     }

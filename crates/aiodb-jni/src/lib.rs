@@ -6,7 +6,6 @@
 
 mod buffer;
 mod failure;
-mod frames;
 mod handles;
 mod operations;
 mod rows;

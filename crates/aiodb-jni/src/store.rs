@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aiodb::merge::{Append, MergeOperator};
+use aiodb::merge::{Append, Frames};
 use aiodb::{
-    Compression, Db, Durability, IndexKind, MergeOperators, Options, ScanOptions, Snapshot, Table, TableOptions,
+    Compression, Db, Durability, IndexKind, MergeOperator, MergeOperators, Options, ScanOptions, Snapshot, Table,
+    TableOptions,
 };
 
 use crate::failure::{Failure, Result};
-use crate::frames::Frames;
 use crate::handles::Handles;
 use crate::rows::Rows;
 

@@ -211,8 +211,7 @@ impl<D: Device> Engine<D> {
         let Some(lmdb) = self.lmdb.get().filter(|lmdb| lmdb.ranges.len() > 0) else { return Ok(false) };
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
         let died = |table, dead: &Entry| self.count_dead(table, dead);
-        let accounting =
-            Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, piled_up: &|_, _| () };
+        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, piled_up: &|_, _| () };
         self.making_room(|| lmdb.carry_out_ranges(&accounting))
     }
 

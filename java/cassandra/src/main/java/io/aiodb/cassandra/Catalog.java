@@ -119,15 +119,15 @@ final class Catalog {
         table.delete(key(STATE, id, number), Durability.SYNC);
     }
 
-    /** The frames of a generation's summary; empty if there are none. */
+    /** A generation's summary; empty if there is none. */
     byte[] summary(TableId id, int number) {
         byte[] found = table.get(key(SUMMARY, id, number));
         return found == null ? new byte[0] : found;
     }
 
-    /** Adds a frame to a generation's summary. What is written later survives a power cut only with it. */
-    void addSummary(TableId id, int number, ByteBuffer frame) {
-        table.append(key(SUMMARY, id, number), bytes(frame), Durability.INTERVAL);
+    /** Keeps a generation's summary. What is written later survives a power cut only with it. */
+    void putSummary(TableId id, int number, ByteBuffer summary) {
+        table.put(key(SUMMARY, id, number), bytes(summary), Durability.INTERVAL);
     }
 
     /** Where the headers of a table's rows are. */

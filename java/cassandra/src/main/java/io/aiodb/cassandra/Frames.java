@@ -3,16 +3,12 @@ package io.aiodb.cassandra;
 import io.aiodb.store.ValueKind;
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.util.Iterator;
-import org.apache.cassandra.db.Columns;
 import org.apache.cassandra.db.DeletionTime;
 import org.apache.cassandra.db.MutableDeletionInfo;
 import org.apache.cassandra.db.RangeTombstone;
 import org.apache.cassandra.db.SerializationHeader;
 import org.apache.cassandra.db.Slice;
 import org.apache.cassandra.db.rows.BTreeRow;
-import org.apache.cassandra.db.rows.Cell;
-import org.apache.cassandra.db.rows.ColumnData;
 import org.apache.cassandra.db.rows.DeserializationHelper;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.Rows;
@@ -23,25 +19,20 @@ import org.apache.cassandra.io.util.DataInputPlus;
 import org.apache.cassandra.io.util.DataOutputBuffer;
 import org.apache.cassandra.io.util.DataOutputPlus;
 import org.apache.cassandra.net.MessagingService;
-import org.apache.cassandra.schema.ColumnMetadata;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
  * The values of the store: one frame for each update of the entry, in the order of their arrival. An update appends its
  * frame without reading; whoever reads merges the frames as Cassandra merges rows, for which the order does not matter.
  *
- * <p>Frames are those of {@link ValueKind#FRAMES}. What a row's parts mean is said by the number of its {@link Headers header}:
- * bit 0 is the row's own timestamp, and bit 1 and those after it are the header's columns. A row that deletes, counts or has
- * columns of several cells stands alone, as does one with columns behind the 63rd: it has the number of its header, and no
- * cover. Behind that is the row as Cassandra serializes it between nodes, and a mark of the end. The frame of a partition's
- * deletion has its two times, that of a range tombstone its bounds and its two times.
+ * <p>Frames are those of {@link ValueKind#FRAMES}. A row's has a {@link Cover}, whose meaning is the number of its
+ * {@link Headers header}, or it stands alone and has that number only. Behind that is the row as Cassandra serializes it
+ * between nodes, and a mark of the end. The frame of a partition's deletion has its two times, that of a range tombstone its
+ * bounds and its two times.
  */
 final class Frames {
     private static final int VERSION = MessagingService.VERSION_50;
     private static final UnfilteredSerializer ROWS = UnfilteredSerializer.serializer;
-
-    /** The columns of a header that have a bit: a set is a number that must not be negative. */
-    private static final int MAX_PARTS = 62;
 
     private Frames() {}
 
@@ -50,11 +41,10 @@ final class Frames {
         private final DataOutputBuffer body = new DataOutputBuffer();
         private final DataOutputBuffer frame = new DataOutputBuffer();
 
-        /** The frame of a row, static or not. The buffer is valid until the next frame. */
-        ByteBuffer row(Row row, Headers.Numbered header, SerializationHelper helper) {
+        /** The frame of a row, static or not; without a cover it stands alone. The buffer is valid until the next frame. */
+        ByteBuffer row(Row row, Cover cover, Headers.Numbered header, SerializationHelper helper) {
             try {
                 body.clear();
-                Cover cover = Cover.of(row, header.header().columns(row.isStatic()));
                 body.writeByte(cover == null ? ValueKind.ALONE : ValueKind.WITH_COVER);
                 body.writeUnsignedVInt32(header.number());
                 if (cover != null) {
@@ -107,50 +97,6 @@ final class Frames {
         private static void write(DeletionTime time, DataOutputBuffer out) throws IOException {
             out.writeLong(time.markedForDeleteAt());
             out.writeLong(time.localDeletionTime());
-        }
-    }
-
-    /** What of a row its frame has, and from when it is. */
-    private record Cover(long parts, long earliest, long latest) {
-        /** That of a row; null if others must not stand for it, nor it for them. */
-        static Cover of(Row row, Columns columns) {
-            if (!row.deletion().isLive()) {
-                return null;
-            }
-            Cover cover = new Cover(0, Long.MAX_VALUE, Long.MIN_VALUE);
-            if (!row.primaryKeyLivenessInfo().isEmpty()) {
-                cover = cover.with(0, row.primaryKeyLivenessInfo().timestamp());
-            }
-            Iterator<ColumnMetadata> known = columns.iterator();
-            int part = 0;
-            for (ColumnData data : row) {
-                ColumnMetadata column = data.column();
-                do {
-                    part++;
-                } while (known.next().compareTo(column) != 0);
-                if (column.isComplex() || column.isCounterColumn() || part > MAX_PARTS) {
-                    return null;
-                }
-                cover = cover.with(part, ((Cell<?>) data).timestamp());
-            }
-            // Times that lie so far apart that their difference is no number say nothing.
-            return cover.parts == 0 || cover.latest - cover.earliest < 0 ? null : cover;
-        }
-
-        private Cover with(int part, long timestamp) {
-            return new Cover(parts | 1L << part, Math.min(earliest, timestamp), Math.max(latest, timestamp));
-        }
-
-        void write(DataOutputPlus out) throws IOException {
-            out.writeUnsignedVInt(parts);
-            out.writeLong(earliest);
-            out.writeUnsignedVInt(latest - earliest);
-        }
-
-        static void skip(DataInputPlus in) throws IOException {
-            in.readUnsignedVInt();
-            in.skipBytesFully(Long.BYTES);
-            in.readUnsignedVInt();
         }
     }
 

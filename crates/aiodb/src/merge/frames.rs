@@ -1,17 +1,18 @@
-//! Values that are rows of frames: what is appended is kept until later frames have all of its parts.
-//!
-//! A frame is its length, and so many bytes; numbers are Cassandra's unsigned variable ones. The first byte says what it is:
-//! 0 for one that stands alone, 1 for one with a _cover_: a number that says what its parts mean, the set of its parts as bits,
-//! the earliest time of a part (8 bytes, big-endian), and how much later the latest is. A frame is left out where others of
-//! the same meaning have each of its parts, and their earliest times are after the latest of its own: whoever takes each part
-//! from the frame where it is latest misses nothing. If one of those is left out as well, it is for frames that are later
-//! still. So it does not matter in which order frames are merged, and how many at a time.
+//! Values that are rows of frames, see [`Frames`]. If a frame is left out for one that is left out as well, that is for
+//! frames that are later still; so it does not matter in which order frames are merged, and how many at a time.
 
-use aiodb::merge::MergeOperator;
+use super::MergeOperator;
 
-/// The operator of tables whose values are frames.
-#[derive(Clone, Copy)]
-pub(crate) struct Frames;
+/// Appends frames, and leaves out those of which later ones have all parts: an operator named `frames`.
+///
+/// A frame is its length, and so many bytes; numbers are unsigned and variable: as many one bits as bytes follow, a zero
+/// bit unless there are eight, and the number, big-endian. The first byte says what it is: 0 for one that stands alone, 1
+/// for one with a _cover_: a number that says what its parts mean, the set of its parts as bits, the earliest time of a
+/// part (8 bytes, big-endian), and how much later the latest is. A frame is left out where others of the same meaning have
+/// each of its parts, and their earliest times are after the latest of its own: whoever takes each part from the frame
+/// where it is latest misses nothing. Values that are no frames are appended as they are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Frames;
 
 const WITH_COVER: u8 = 1;
 
@@ -107,8 +108,7 @@ fn latest(frames: &[Frame<'_>]) -> Vec<Latest> {
     all
 }
 
-/// Takes an unsigned variable number: as many one bits as bytes follow, then a zero bit unless there are eight, then the
-/// number, big-endian.
+/// Takes an unsigned variable number.
 fn number(bytes: &mut &[u8]) -> Option<u64> {
     let (&first, rest) = bytes.split_first()?;
     let (more, rest) = rest.split_at_checked(first.leading_ones() as usize)?;

@@ -1,5 +1,5 @@
-use aiodb::merge::MergeOperator;
 use super::{Frames, number};
+use crate::MergeOperator;
 
 /// As Java writes them, see `VIntCoding` of Cassandra.
 fn encoded(number: u64) -> Vec<u8> {

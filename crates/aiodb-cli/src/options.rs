@@ -1,7 +1,7 @@
 //! Arguments that several commands share, and how a store is opened with them.
 
 use crate::error::CliError;
-use aiodb::merge::{Add, Append};
+use aiodb::merge::{Add, Append, Frames};
 use aiodb::{Backend, Db, Durability, IndexKind, MergeOperators, Options, Table};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ impl StoreArgs {
     pub fn options(&self) -> Options {
         let metrics_file = Some(self.metrics_file());
         // Tables that merge with one of the library's own operators can be read.
-        let merge_operators = MergeOperators::default().with(Add).with(Append);
+        let merge_operators = MergeOperators::default().with(Add).with(Append).with(Frames);
         Options { create: false, backend: self.backend.into(), metrics_file, merge_operators, ..Options::default() }
     }
 

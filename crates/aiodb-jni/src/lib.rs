@@ -26,7 +26,7 @@ use store::Store;
 static STORES: LazyLock<Handles<Store>> = LazyLock::new(|| Handles::new("store"));
 
 /// What the Java classes must find here, or they belong to another version.
-const INTERFACE_VERSION: jint = 3;
+const INTERFACE_VERSION: jint = 4;
 
 /// A key that is absent, where lengths are answered.
 const ABSENT: jint = -1;
@@ -115,15 +115,16 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_table(
     guard(&mut env, |env| STORES.get(store)?.table(&text(env, &name)?))
 }
 
-/// `static native long createTable(long store, String name)`
+/// `static native long createTable(long store, String name, boolean frames)`
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_aiodb_store_aiodb_Native_createTable(
     mut env: JNIEnv<'_>,
     _: JClass<'_>,
     store: jlong,
     name: JString<'_>,
+    frames: jboolean,
 ) -> jlong {
-    guard(&mut env, |env| STORES.get(store)?.create_table(&text(env, &name)?))
+    guard(&mut env, |env| STORES.get(store)?.create_table(&text(env, &name)?, frames != JNI_FALSE))
 }
 
 /// `static native String tableNames(long store)`: one a line; names have no control characters.

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aiodb::merge::Append;
+use aiodb::merge::{Append, Frames};
 use aiodb::{
-    Compression, Db, Durability, IndexKind, MergeOperators, Options, ScanOptions, Snapshot, Table, TableOptions,
+    Compression, Db, Durability, IndexKind, MergeOperator, MergeOperators, Options, ScanOptions, Snapshot, Table,
+    TableOptions,
 };
 
 use crate::failure::{Failure, Result};
@@ -13,10 +14,8 @@ use crate::handles::Handles;
 use crate::rows::Rows;
 
 /// All tables are ordered and can be appended to: that is what the Java interface promises.
-const MERGE: &str = "append";
-
 pub(crate) fn merge_operators() -> MergeOperators {
-    MergeOperators::default().with(Append)
+    MergeOperators::default().with(Append).with(Frames)
 }
 
 /// An open store.
@@ -55,15 +54,18 @@ impl Store {
         if table.kind() != IndexKind::Lmdb {
             return Err(aiodb::Error::Unordered { name: name.to_string() }.into());
         }
-        if table.options().merge.as_deref() != Some(MERGE) {
-            return Err(aiodb::Error::NoMergeOperator { name: table.options().merge }.into());
+        let merge = table.options().merge;
+        if !merge.as_deref().is_some_and(|name| [Append.name(), Frames.name()].contains(&name)) {
+            return Err(aiodb::Error::NoMergeOperator { name: merge }.into());
         }
         self.tables.insert(table)
     }
 
-    pub(crate) fn create_table(&self, name: &str) -> Result<i64> {
+    /// Makes a table, whose values are `frames` or any bytes.
+    pub(crate) fn create_table(&self, name: &str, frames: bool) -> Result<i64> {
+        let merge = if frames { Frames.name() } else { Append.name() };
         let options =
-            TableOptions { kind: IndexKind::Lmdb, compression: self.compression, merge: Some(MERGE.to_string()) };
+            TableOptions { kind: IndexKind::Lmdb, compression: self.compression, merge: Some(merge.to_string()) };
         self.tables.insert(self.db.create_table_with(name, options)?)
     }
 

@@ -147,7 +147,8 @@ impl<D: Device> Engine<D> {
         }
         let _phase = InPhase::enter(&self.device, Phase::IndexCommit);
         let died = |table, dead: &Entry| self.count_dead(table, dead);
-        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died };
+        let piled_up = |index_key: &[u8], operands| self.must_fold(index_key, operands);
+        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, piled_up: &piled_up };
         self.timed(&self.meters.tail_commit, || self.lmdb().commit(frozen, &accounting))?;
         self.meters.tail_committed_entries.fetch_add(frozen.stacks.len() as u64, Ordering::Relaxed);
         self.lmdb().tail.forget_frozen();
@@ -210,7 +211,7 @@ impl<D: Device> Engine<D> {
         let Some(lmdb) = self.lmdb.get().filter(|lmdb| lmdb.ranges.len() > 0) else { return Ok(false) };
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
         let died = |table, dead: &Entry| self.count_dead(table, dead);
-        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died };
+        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, piled_up: &|_, _| () };
         self.making_room(|| lmdb.carry_out_ranges(&accounting))
     }
 

@@ -1,5 +1,7 @@
 //! Merge operators: what the operands of [`crate::Table::merge`] mean.
 
+mod frames;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,6 +9,7 @@ use crate::catalog::Generation;
 use crate::engine::Engine;
 use crate::io::Device;
 use crate::{Error, Result};
+pub use frames::Frames;
 
 /// An associative function that combines a key's value with operands, which are stored as they come and combined when
 /// the key is read. The same operands in the same order must always give the same value, in every process that opens

@@ -56,12 +56,11 @@ impl Pins {
     /// Returns when everyone who is counted now has gone, for those who never stay long.
     pub(crate) fn wait_for_present(&self) {
         let present = self.epoch();
-        loop {
-            self.try_advance();
-            if self.epoch() >= present + 2 {
-                return;
+        while self.epoch() < present + 2 {
+            // Where nobody is in the way, giving up the processor would only let others come in between.
+            if !self.try_advance() {
+                std::thread::yield_now();
             }
-            std::thread::yield_now();
         }
     }
 
@@ -70,15 +69,17 @@ impl Pins {
         self.epoch.load(Ordering::SeqCst)
     }
 
-    /// Moves to the next epoch if no reader of the one before is left. Never waits.
-    pub(crate) fn try_advance(&self) {
+    /// Moves to the next epoch if no reader of the one before is left, and says whether it was so. Never waits.
+    pub(crate) fn try_advance(&self) -> bool {
         let epoch = self.epoch.load(Ordering::SeqCst);
         let older = &self.counts[((epoch + 1) & 1) as usize];
         let is_empty = |count: &Counter| count.0.load(Ordering::SeqCst) == 0;
-        if older.iter().all(is_empty) || planted::is_on(Bug::EpochMovesUnderReaders) {
+        let may_move = older.iter().all(is_empty) || planted::is_on(Bug::EpochMovesUnderReaders);
+        if may_move {
             // Losing the race to another caller only means that the epoch has moved already.
             let _ = self.epoch.compare_exchange(epoch, epoch + 1, Ordering::SeqCst, Ordering::SeqCst);
         }
+        may_move
     }
 }
 

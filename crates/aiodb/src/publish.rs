@@ -10,13 +10,13 @@ use crate::index::Location;
 use crate::index::hash::{Published, class_bound};
 use crate::index::lmdb::LmdbIndex;
 use crate::index::lmdb::counters::ChunkBytes;
-use crate::index::stack::{Displaced, Entry};
+use crate::index::stack::{Displaced, Entry, FOLD_AT};
 use crate::io::Device;
 use crate::log::batch::{BatchView, Placed};
 use crate::log::place::footprint;
 use crate::log::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
 use crate::planted::{self, Bug};
-use crate::settle::{FOLD_AT, Unsettled};
+use crate::settle::Unsettled;
 
 /// What a record says to an index.
 pub(crate) struct Publication<'a> {

@@ -17,7 +17,8 @@ use crate::catalog::{Generation, TableIndex};
 use crate::engine::Engine;
 use crate::index::Candidates;
 use crate::index::hash::HashIndex;
-use crate::index::stack::Entry;
+use crate::index::lmdb::codec::decode_key;
+use crate::index::stack::{Entry, FOLD_AT};
 use crate::io::Device;
 use crate::log::record::Origin;
 use crate::planted::{self, Bug};
@@ -31,9 +32,6 @@ pub(crate) const MAX_UNSETTLED: usize = 64 << 10;
 /// A tag under which more older places lie is settled by the writer itself, or a key that is overwritten again and again
 /// would make its tag's run long.
 const MAX_RUN: usize = 8;
-
-/// Operands of one key that are worth folding.
-pub(crate) const FOLD_AT: usize = 8;
 
 /// A key with more operands than this makes writers fold before they go on.
 const MAX_OPERANDS: usize = 64;
@@ -140,6 +138,16 @@ impl<D: Device> Engine<D> {
                 let _ = self.settling.push(unsettled);
             }
         }
+    }
+
+    /// Queues an index key whose operands have piled up over several commits of the ordered index. If there is no room, the
+    /// next commit of the key finds them again. One that is shortened is left: only its record knows the key.
+    pub(crate) fn must_fold(&self, index_key: &[u8], operands: usize) {
+        let Some((table, key)) = decode_key(index_key) else { return };
+        let Some(generation) = self.catalog.generation(table) else { return };
+        let mut unsettled = Unsettled::key(&generation, key);
+        unsettled.urgent = operands >= MAX_OPERANDS;
+        let _ = self.settling.push(unsettled);
     }
 
     /// Settles up to `limit` of what is queued. True if any of it is done with.
@@ -322,7 +330,7 @@ impl<D: Device> Engine<D> {
         let stack = self.stack(generation, key, &View::LATEST)?;
         let published = if planted::is_on(Bug::PublishedAskedLate) { self.published_sequence() } else { published };
         let expires = stack.entries().iter().any(|entry| entry.is_base() && entry.form.expires_ms.is_some());
-        let Some(newest) = stack.newest().copied().filter(|_| stack.operands() > 1 && !expires) else {
+        let Some(newest) = stack.newest().copied().filter(|_| stack.operands() >= FOLD_AT && !expires) else {
             return Ok(Foldable::Nothing);
         };
         if newest.sequence > published {

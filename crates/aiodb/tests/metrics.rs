@@ -337,6 +337,22 @@ fn folded_keys_are_counted() {
 }
 
 #[test]
+fn operands_that_pile_up_over_many_commits_of_the_index_are_folded() {
+    let directory = scratch();
+    let (db, table) = open_appending(&directory, IndexKind::Lmdb, with_cache(0));
+    for round in 0..24 {
+        table.merge(&key(1), b"x").expect("a merge works");
+        table.merge(&key(2), if round == 0 { b"first" } else { b"x" }).expect("a merge works");
+        db.checkpoint().expect("a checkpoint works");
+        db.step(Step::Settle).expect("background work");
+    }
+    let folded = db.metrics().folded_keys;
+    assert!((2..=6).contains(&folded), "once for some operands, not for each: {folded}");
+    assert_eq!(table.get(&key(1)).expect("a get works"), Some(vec![b'x'; 24]));
+    assert_eq!(table.get(&key(2)).expect("a get works").map(|value| value.len()), Some(28));
+}
+
+#[test]
 fn an_open_store_keeps_its_metrics_file_and_a_closed_one_has_none() {
     let directory = scratch();
     let file = directory.path().join("metrics.prom");

@@ -164,6 +164,7 @@ impl LmdbIndex {
                     }
                     let (kept, displaced) = self.apply(txn, key, stack)?;
                     self.store(txn, key, &kept, changes)?;
+                    changes.stored(key, &kept);
                     changes.died(key, displaced.into_iter().map(|(entry, _)| entry));
                 }
                 if last { self.seal(txn, frozen) } else { Ok(()) }
@@ -188,7 +189,7 @@ impl LmdbIndex {
         let ranges: Vec<_> = self.ranges.all().into_iter().filter(of_table).collect();
         let mut done = false;
         // What is counted of its chunks is forgotten as a whole.
-        let accounting = Accounting { chunks_of: &|_| Vec::new(), died };
+        let accounting = Accounting { chunks_of: &|_| Vec::new(), died, piled_up: &|_, _| () };
         self.transact(&accounting, |txn, changes| {
             let mut keys: Vec<Box<[u8]>> = Vec::new();
             for item in self.database.prefix_iter(txn, &table.to_be_bytes())?.take(KEYS_PER_TRANSACTION) {

@@ -5,6 +5,9 @@ use smallvec::SmallVec;
 use super::{Candidate, Location};
 use crate::log::record::{Form, Kind};
 
+/// Operands of one key that are worth folding.
+pub(crate) const FOLD_AT: usize = 8;
+
 /// One record of a key: a put, a delete or a merge operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {

@@ -33,7 +33,11 @@ fn follow_while_slots_are_destroyed() {
     // Any thread may move to the next epoch.
     let advancing = shuttle::thread::spawn({
         let pins = Arc::clone(&pins);
-        move || (0..2 * SLOTS).for_each(|_| pins.try_advance())
+        move || {
+            for _ in 0..2 * SLOTS {
+                pins.try_advance();
+            }
+        }
     });
     let mut retired = Vec::new();
     for slot in 1..SLOTS {

@@ -51,6 +51,11 @@ pub(crate) fn is_shortened(index_key: &[u8]) -> bool {
     index_key.len() > 4 + MAX_WHOLE_KEY_BYTES
 }
 
+/// The table and the key of an index key that has it whole.
+pub(crate) fn decode_key(index_key: &[u8]) -> Option<(u32, &[u8])> {
+    (!is_shortened(index_key)).then(|| (table_of(index_key), &index_key[4..]))
+}
+
 pub(super) fn table_of(index_key: &[u8]) -> u32 {
     u32::from_be_bytes([index_key[0], index_key[1], index_key[2], index_key[3]])
 }

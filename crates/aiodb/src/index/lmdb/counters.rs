@@ -12,7 +12,7 @@ use super::codec::{
     CHUNK_PREFIX, chunk_key, decode_chunk_count, encode_chunk_count, encode_stack, prefixed, table_and_segment_of,
     table_of,
 };
-use crate::index::stack::{Entry, Stack};
+use crate::index::stack::{Entry, FOLD_AT, Stack};
 use crate::log::place::footprint;
 use crate::log::segment::{put, u64_at};
 use crate::{Error, Result};
@@ -40,6 +40,8 @@ pub(crate) struct Accounting<'a> {
     pub(crate) chunks_of: &'a dyn Fn(&Entry) -> Vec<ChunkBytes>,
     /// Told of each entry that died, with its table, once that is committed.
     pub(crate) died: &'a dyn Fn(u32, &Entry),
+    /// Told of each index key that has many operands, and how many, once that is committed.
+    pub(crate) piled_up: &'a dyn Fn(&[u8], usize),
 }
 
 /// What a transaction changes besides keys.
@@ -50,9 +52,17 @@ pub(super) struct Changes<'a> {
     chunks: BTreeMap<(u32, u32, u64), i64>,
     counts: Counts,
     dead: Vec<(u32, Entry)>,
+    piled_up: Vec<(Box<[u8]>, usize)>,
 }
 
 impl Changes<'_> {
+    /// Notes what a key's records are now: its operands may be worth folding.
+    pub(super) fn stored(&mut self, key: &[u8], stack: &Stack) {
+        if stack.operands() >= FOLD_AT {
+            self.piled_up.push((key.into(), stack.operands()));
+        }
+    }
+
     /// Notes that entries of a key died.
     pub(super) fn died(&mut self, key: &[u8], entries: impl Iterator<Item = Entry>) {
         self.dead.extend(entries.map(|entry| (table_of(key), entry)));
@@ -91,7 +101,7 @@ impl LmdbIndex {
 
     /// Sets the counts of chunks, whatever was counted before.
     pub(crate) fn set_live_chunks(&self, chunks: &[(u32, ChunkBytes)]) -> Result<()> {
-        let accounting = Accounting { chunks_of: &|_| Vec::new(), died: &|_, _| () };
+        let accounting = Accounting { chunks_of: &|_| Vec::new(), died: &|_, _| (), piled_up: &|_, _| () };
         self.transact(&accounting, |txn, _| {
             self.forget_prefix(txn, &CHUNK_PREFIX)?;
             for (table, ChunkBytes { segment, life, bytes }) in chunks {
@@ -159,13 +169,14 @@ impl LmdbIndex {
     ) -> Result<()> {
         loop {
             let counts = self.counts.lock().expect("no code panics while it holds the counts").clone();
-            let (live, chunks, dead) = Default::default();
-            let mut changes = Changes { accounting, live, chunks, counts, dead };
+            let (live, chunks, dead, piled_up) = Default::default();
+            let mut changes = Changes { accounting, live, chunks, counts, dead, piled_up };
             let outcome = self.try_transact(self.env().as_ref().ok_or(Error::Closed)?, &mut work, &mut changes);
             match outcome {
                 Ok(()) => {
                     *self.counts.lock().expect("no code panics while it holds the counts") = changes.counts;
                     changes.dead.iter().for_each(|(table, entry)| (accounting.died)(*table, entry));
+                    changes.piled_up.iter().for_each(|(key, operands)| (accounting.piled_up)(key, *operands));
                     return Ok(());
                 }
                 Err(heed::Error::Mdb(MdbError::MapFull)) => self.grow()?,

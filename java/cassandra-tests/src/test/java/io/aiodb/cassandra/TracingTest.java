@@ -29,7 +29,7 @@ final class TracingTest {
                     + "{'class': 'SimpleStrategy', 'replication_factor': 1}");
             session.execute("CREATE TABLE traced.rows (id int, c int, v text, PRIMARY KEY (id, c)) WITH memtable = 'aiodb'");
             String written = trace(session, "INSERT INTO traced.rows (id, c, v) VALUES (1, 1, 'v')");
-            assertTrue(written.contains("Appended 1 entries to the aiodb store"), written);
+            assertTrue(written.contains("Wrote 1 entries to the aiodb store"), written);
             String read = trace(session, "SELECT * FROM traced.rows WHERE id = 1");
             assertTrue(read.contains("Reading 1 slices of a partition in the aiodb store"), read);
         }

@@ -8,6 +8,7 @@ import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicLong;
@@ -24,6 +25,10 @@ final class Catalog {
     private static final byte UPDATE = 'u';
     private static final byte KEPT = 't';
     private static final byte[] NODE = {'n'};
+    private static final byte[] FORMAT = {'f'};
+
+    /** How rows are stored: as frames that say what they have. Stores without a format are of before. */
+    private static final byte[] FRAMES_WITH_COVERS = {2};
 
     private static final int KEY_BYTES = 1 + 2 * Long.BYTES + Integer.BYTES;
 
@@ -55,8 +60,14 @@ final class Catalog {
         return found == null ? null : UUID.fromString(new String(found, StandardCharsets.US_ASCII));
     }
 
+    /** Whether rows are stored as this version does it. */
+    boolean hasKnownFormat() {
+        return Arrays.equals(table.get(FORMAT), FRAMES_WITH_COVERS);
+    }
+
     /** Says, durably, which node the rows belong to. */
     void claim(UUID node) {
+        table.put(FORMAT, FRAMES_WITH_COVERS, Durability.INTERVAL);
         table.put(NODE, node.toString().getBytes(StandardCharsets.US_ASCII), Durability.SYNC);
     }
 
@@ -108,15 +119,15 @@ final class Catalog {
         table.delete(key(STATE, id, number), Durability.SYNC);
     }
 
-    /** The frames of a generation's summary; empty if there are none. */
+    /** A generation's summary; empty if there is none. */
     byte[] summary(TableId id, int number) {
         byte[] found = table.get(key(SUMMARY, id, number));
         return found == null ? new byte[0] : found;
     }
 
-    /** Adds a frame to a generation's summary. What is written later survives a power cut only with it. */
-    void addSummary(TableId id, int number, ByteBuffer frame) {
-        table.append(key(SUMMARY, id, number), bytes(frame), Durability.INTERVAL);
+    /** Keeps a generation's summary. What is written later survives a power cut only with it. */
+    void putSummary(TableId id, int number, ByteBuffer summary) {
+        table.put(key(SUMMARY, id, number), bytes(summary), Durability.INTERVAL);
     }
 
     /** Where the headers of a table's rows are. */

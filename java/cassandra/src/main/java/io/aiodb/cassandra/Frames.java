@@ -1,5 +1,6 @@
 package io.aiodb.cassandra;
 
+import io.aiodb.store.ValueKind;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import org.apache.cassandra.db.DeletionTime;
@@ -16,6 +17,7 @@ import org.apache.cassandra.db.rows.UnfilteredSerializer;
 import org.apache.cassandra.io.util.DataInputBuffer;
 import org.apache.cassandra.io.util.DataInputPlus;
 import org.apache.cassandra.io.util.DataOutputBuffer;
+import org.apache.cassandra.io.util.DataOutputPlus;
 import org.apache.cassandra.net.MessagingService;
 import org.apache.cassandra.schema.TableMetadata;
 
@@ -23,16 +25,14 @@ import org.apache.cassandra.schema.TableMetadata;
  * The values of the store: one frame for each update of the entry, in the order of their arrival. An update appends its
  * frame without reading; whoever reads merges the frames as Cassandra merges rows, for which the order does not matter.
  *
- * <p>A frame of a row is the length of what follows, the number of its {@link Headers header}, the row as Cassandra
- * serializes it between nodes, and a mark of the end. A frame of a partition's deletion is its two times. A frame of a range
- * tombstone is the length of what follows, its bounds, and its two times.
+ * <p>Frames are those of {@link ValueKind#FRAMES}. A row's has a {@link Cover}, whose meaning is the number of its
+ * {@link Headers header}, or it stands alone and has that number only. Behind that is the row as Cassandra serializes it
+ * between nodes, and a mark of the end. The frame of a partition's deletion has its two times, that of a range tombstone its
+ * bounds and its two times.
  */
 final class Frames {
     private static final int VERSION = MessagingService.VERSION_50;
     private static final UnfilteredSerializer ROWS = UnfilteredSerializer.serializer;
-
-    /** Of the frame of a partition's deletion. */
-    static final int DELETION_BYTES = 2 * Long.BYTES;
 
     private Frames() {}
 
@@ -41,11 +41,15 @@ final class Frames {
         private final DataOutputBuffer body = new DataOutputBuffer();
         private final DataOutputBuffer frame = new DataOutputBuffer();
 
-        /** The frame of a row, static or not. The buffer is valid until the next frame. */
-        ByteBuffer row(Row row, Headers.Numbered header, SerializationHelper helper) {
+        /** The frame of a row, static or not; without a cover it stands alone. The buffer is valid until the next frame. */
+        ByteBuffer row(Row row, Cover cover, Headers.Numbered header, SerializationHelper helper) {
             try {
                 body.clear();
+                body.writeByte(cover == null ? ValueKind.ALONE : ValueKind.WITH_COVER);
                 body.writeUnsignedVInt32(header.number());
+                if (cover != null) {
+                    cover.write(body);
+                }
                 if (row.isStatic()) {
                     ROWS.serializeStaticRow(row, helper, body, VERSION);
                 } else {
@@ -61,9 +65,10 @@ final class Frames {
         /** The frame of a partition's deletion. */
         ByteBuffer deletion(DeletionTime time) {
             try {
-                frame.clear();
-                write(time, frame);
-                return frame.buffer();
+                body.clear();
+                body.writeByte(ValueKind.ALONE);
+                write(time, body);
+                return framed();
             } catch (IOException impossible) {
                 throw new AssertionError(impossible);
             }
@@ -73,6 +78,7 @@ final class Frames {
         ByteBuffer rangeTombstone(RangeTombstone tombstone, TableMetadata metadata) {
             try {
                 body.clear();
+                body.writeByte(ValueKind.ALONE);
                 Slice.serializer.serialize(tombstone.deletedSlice(), body, VERSION, metadata.comparator.subtypes());
                 write(tombstone.deletionTime(), body);
                 return framed();
@@ -94,6 +100,22 @@ final class Frames {
         }
     }
 
+    /** Reads what a row's frame begins with, behind its length; returns the number of its header. */
+    private static int readHeader(DataInputPlus in) throws IOException {
+        boolean hasCover = in.readByte() == ValueKind.WITH_COVER;
+        int number = in.readUnsignedVInt32();
+        if (hasCover) {
+            Cover.skip(in);
+        }
+        return number;
+    }
+
+    /** Reads what the frame of something that is no row begins with. */
+    private static void skipStart(DataInputPlus in) throws IOException {
+        in.readUnsignedVInt32();
+        in.readByte();
+    }
+
     /**
      * The row that the frames of a value are together, in the columns that this version of the table knows; null if nothing is
      * left of it, since its columns were dropped.
@@ -104,7 +126,7 @@ final class Frames {
         try (DataInputBuffer in = input(value)) {
             while (in.available() > 0) {
                 in.readUnsignedVInt32();
-                int number = in.readUnsignedVInt32();
+                int number = readHeader(in);
                 SerializationHeader header = headers.forReading(number, metadata);
                 Row row = isStatic ? staticRow(in, header, helper) : row(in, header, helper);
                 if (row != null && headers.isYounger(number, metadata)) {
@@ -158,7 +180,7 @@ final class Frames {
             while (in.available() > 0) {
                 int length = in.readUnsignedVInt32();
                 int left = in.available() - length;
-                if (headers.isYounger(in.readUnsignedVInt32(), metadata)) {
+                if (headers.isYounger(readHeader(in), metadata)) {
                     return true;
                 }
                 in.skipBytesFully(in.available() - left);
@@ -169,7 +191,7 @@ final class Frames {
         }
     }
 
-    /** How many updates a row's value is made of. */
+    /** How many updates a value is made of. */
     static int count(ByteBuffer value) {
         try (DataInputBuffer in = input(value)) {
             int frames = 0;
@@ -179,7 +201,7 @@ final class Frames {
             }
             return frames;
         } catch (IOException failure) {
-            throw new IllegalStateException("a stored row does not parse", failure);
+            throw new IllegalStateException("a stored value does not parse", failure);
         }
     }
 
@@ -187,6 +209,7 @@ final class Frames {
     static void addDeletions(ByteBuffer value, MutableDeletionInfo deletions) {
         try (DataInputBuffer in = input(value)) {
             while (in.available() > 0) {
+                skipStart(in);
                 deletions.add(deletionTime(in));
             }
         } catch (IOException failure) {
@@ -198,7 +221,7 @@ final class Frames {
     static void addRangeTombstones(ByteBuffer value, MutableDeletionInfo deletions, TableMetadata metadata) {
         try (DataInputBuffer in = input(value)) {
             while (in.available() > 0) {
-                in.readUnsignedVInt32();
+                skipStart(in);
                 Slice slice = Slice.serializer.deserialize(in, VERSION, metadata.comparator.subtypes());
                 deletions.add(new RangeTombstone(slice, deletionTime(in)), metadata.comparator);
             }

@@ -4,6 +4,7 @@ import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
+import io.aiodb.store.ValueKind;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.schema.TableId;
 import org.slf4j.Logger;
@@ -25,6 +26,9 @@ final class Generation {
 
     /** Null until the first write. */
     private volatile Table table;
+
+    /** Null until the first write of this process. */
+    private volatile LatestTimestamps latestTimestamps;
 
     private Catalog.State state;
 
@@ -124,6 +128,19 @@ final class Generation {
         return purges;
     }
 
+    /** Of its rows, by stripe. */
+    LatestTimestamps latestTimestamps() {
+        LatestTimestamps known = latestTimestamps;
+        return known == null ? boundTimestamps() : known;
+    }
+
+    private synchronized LatestTimestamps boundTimestamps() {
+        if (latestTimestamps == null) {
+            latestTimestamps = new LatestTimestamps(summary.maxTimestamp());
+        }
+        return latestTimestamps;
+    }
+
     Headers headers() {
         return open.headers(id);
     }
@@ -143,7 +160,7 @@ final class Generation {
         if (table == null) {
             // In this order: a generation in the catalog that has no table is nothing.
             open.catalog().put(id, number, state);
-            table = open.store().tableOrCreate(name(id, number));
+            table = open.store().tableOrCreate(name(id, number), ValueKind.FRAMES);
         }
         return table;
     }
@@ -180,7 +197,7 @@ final class Generation {
 
     /** Takes an update into the summary, as must be done before it is written. */
     void cover(PartitionUpdate update) {
-        summary.cover(update, frame -> open.catalog().addSummary(id, number, frame));
+        summary.cover(update, wider -> open.catalog().putSummary(id, number, wider));
     }
 
     /** Everything written before survives a power cut when this returns. */
@@ -190,7 +207,7 @@ final class Generation {
 
     /** Adds all rows to those of another generation. Doing it twice, or in part, changes nothing. */
     private void moveInto(Generation other) {
-        other.summary.cover(summary, frame -> open.catalog().addSummary(id, other.number, frame));
+        other.summary.cover(summary, wider -> open.catalog().putSummary(id, other.number, wider));
         LargeUpdate.recover(this);
         BulkWriter writer = new BulkWriter(open.store(), other.table());
         try (Rows rows = table.scan(Range.all())) {

@@ -58,7 +58,7 @@ final class Head {
     /** Takes in the value of an entry that is no row. */
     void add(byte kind, ByteBuffer value, Generation generation, TableMetadata metadata) {
         entries++;
-        updates[kind] += kind == StoredKey.DELETION ? value.remaining() / Frames.DELETION_BYTES : Frames.count(value);
+        updates[kind] += Frames.count(value);
         switch (kind) {
             case StoredKey.DELETION -> Frames.addDeletions(value, deletions);
             case StoredKey.STATIC -> {

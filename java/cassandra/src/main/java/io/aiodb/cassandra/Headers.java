@@ -78,6 +78,11 @@ final class Headers {
         return resolve(metadata).younger.get(number);
     }
 
+    /** Whether any header has columns that this version of the table does not know yet. */
+    boolean hasYounger(TableMetadata metadata) {
+        return !resolve(metadata).younger.isEmpty();
+    }
+
     private Resolved resolve(TableMetadata metadata) {
         Resolved now = resolved;
         if (now == null || now.metadata != metadata) {

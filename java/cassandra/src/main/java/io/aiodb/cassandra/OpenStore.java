@@ -98,6 +98,11 @@ final class OpenStore {
             throw new ConfigurationException("the memtable's store in " + configuration.directory() + " belongs to the node "
                     + owner + ", and this is the node " + node + ": give this node a directory of its own; rows of another"
                     + " node come here by repair or from a snapshot");
+        } else if (!catalog.hasKnownFormat()) {
+            store.close();
+            throw new ConfigurationException("the memtable's store in " + configuration.directory() + " has rows in a form that"
+                    + " this version does not read: start the node with the version that wrote it, take its tables to another"
+                    + " memtable by ALTER TABLE, and come back with this one");
         }
     }
 

@@ -56,7 +56,8 @@ final class Rewriter {
                 if (kept == null || kept.isEmpty()) {
                     batch.delete(table, ByteBuffer.wrap(key));
                 } else {
-                    ByteBuffer frame = frames.row(kept, header, helper);
+                    Cover cover = Cover.of(kept, header.header().columns(isStatic));
+                    ByteBuffer frame = frames.row(kept, cover, header, helper);
                     writeFull(frame.remaining());
                     batch.put(table, ByteBuffer.wrap(key), frame);
                 }

@@ -13,7 +13,8 @@ final class Stripes {
     /** No reading can be judged: writers are at work. */
     static final long BUSY = -1;
 
-    private static final int STRIPES = 4096;
+    /** How many there are. */
+    static final int STRIPES = 4096;
 
     /** Longs of a cache line, so that writers of two stripes do not disturb each other. */
     private static final int SPREAD = 8;

@@ -7,27 +7,33 @@ import org.apache.cassandra.db.LivenessInfo;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.db.rows.Cell;
 import org.apache.cassandra.db.rows.EncodingStats;
+import org.apache.cassandra.db.rows.Row;
 
 /**
  * What is known of all rows of a generation together, also right after a restart: bounds of their times, and which kinds of
- * entries there may be. It only ever widens. What widens it is stored before the update that needs it, and the bounds go an
- * hour further than needed, so that almost no update has to.
+ * entries there may be. It only ever widens. What widens it is stored before the update that needs it, and the bounds go
+ * further than needed, so that almost no update has to: back by an hour, and ahead by some seconds, since rows that are
+ * written soon after a restart are compared with them.
  */
 final class Summary {
     private static final byte DELETIONS = 1;
     private static final byte STATICS = 2;
     private static final byte RANGE_TOMBSTONES = 4;
+    private static final byte ROW_DELETIONS = 8;
 
     private static final long MARGIN_SECONDS = 3600;
     private static final long MARGIN_MICROS = MARGIN_SECONDS * 1_000_000;
 
-    private static final int FRAME_BYTES = 2 * Long.BYTES + 1;
+    private static final long AHEAD_MICROS = 10_000_000;
+
+    private static final int STORED_BYTES = 3 * Long.BYTES + 1;
 
     private static final EncodingStats NONE = EncodingStats.NO_STATS;
 
-    private record Bounds(long timestamp, long localDeletionTime, byte kinds) {
-        boolean covers(long otherTimestamp, long otherDeletionTime, byte otherKinds) {
+    private record Bounds(long timestamp, long latestTimestamp, long localDeletionTime, byte kinds) {
+        boolean covers(long otherTimestamp, long otherLatest, long otherDeletionTime, byte otherKinds) {
             return timestamp <= otherTimestamp
+                    && latestTimestamp >= otherLatest
                     && localDeletionTime <= otherDeletionTime
                     && (kinds & otherKinds) == otherKinds;
         }
@@ -35,25 +41,22 @@ final class Summary {
         Bounds with(Bounds other) {
             return new Bounds(
                     Math.min(timestamp, other.timestamp),
+                    Math.max(latestTimestamp, other.latestTimestamp),
                     Math.min(localDeletionTime, other.localDeletionTime),
                     (byte) (kinds | other.kinds));
         }
     }
 
-    private static final Bounds NOTHING = new Bounds(Long.MAX_VALUE, Cell.NO_DELETION_TIME, (byte) 0);
+    private static final Bounds NOTHING = new Bounds(Long.MAX_VALUE, Long.MIN_VALUE, Cell.NO_DELETION_TIME, (byte) 0);
 
     private volatile boolean empty;
     private volatile Bounds bounds;
 
-    /** @param stored what was stored of it: all frames one after the other; empty for a new generation */
+    /** @param stored what was stored of it last; empty for a new generation */
     Summary(byte[] stored) {
-        Bounds found = NOTHING;
-        ByteBuffer frames = ByteBuffer.wrap(stored);
-        while (frames.remaining() >= FRAME_BYTES) {
-            found = found.with(new Bounds(frames.getLong(), frames.getLong(), frames.get()));
-        }
-        bounds = found;
+        ByteBuffer in = ByteBuffer.wrap(stored);
         empty = stored.length == 0;
+        bounds = empty ? NOTHING : new Bounds(in.getLong(), in.getLong(), in.getLong(), in.get());
     }
 
     /** Takes an update in; what must be kept for it first is given to {@code store}. */
@@ -68,10 +71,12 @@ final class Summary {
         long deletionTime = stats.minLocalDeletionTime == NONE.minLocalDeletionTime
                 ? Cell.NO_DELETION_TIME
                 : stats.minLocalDeletionTime;
+        long latest = update.maxTimestamp();
         byte kinds = kinds(update);
-        if (empty || !bounds.covers(timestamp, deletionTime, kinds)) {
+        if (empty || !bounds.covers(timestamp, latest, deletionTime, kinds)) {
             Bounds needed = new Bounds(
                     timestamp == Long.MAX_VALUE ? timestamp : lowered(timestamp, MARGIN_MICROS),
+                    latest > Long.MAX_VALUE - AHEAD_MICROS ? Long.MAX_VALUE : latest + AHEAD_MICROS,
                     deletionTime == Cell.NO_DELETION_TIME ? deletionTime : Math.max(0, deletionTime - MARGIN_SECONDS),
                     kinds);
             widen(needed, store);
@@ -88,8 +93,9 @@ final class Summary {
         if (!empty && wider.equals(bounds)) {
             return;
         }
-        store.accept(ByteBuffer.allocate(FRAME_BYTES)
+        store.accept(ByteBuffer.allocate(STORED_BYTES)
                 .putLong(wider.timestamp)
+                .putLong(wider.latestTimestamp)
                 .putLong(wider.localDeletionTime)
                 .put(wider.kinds)
                 .flip());
@@ -114,6 +120,11 @@ final class Summary {
         if (!update.staticRow().isEmpty()) {
             kinds |= STATICS;
         }
+        for (Row row : update) {
+            if (!row.deletion().isLive()) {
+                kinds |= ROW_DELETIONS;
+            }
+        }
         return (byte) kinds;
     }
 
@@ -132,6 +143,15 @@ final class Summary {
 
     boolean mayHaveRangeTombstones() {
         return (bounds.kinds & RANGE_TOMBSTONES) != 0;
+    }
+
+    boolean mayHaveRowDeletions() {
+        return (bounds.kinds & ROW_DELETIONS) != 0;
+    }
+
+    /** Not earlier than any timestamp; the least number if there is none. */
+    long maxTimestamp() {
+        return bounds.latestTimestamp;
     }
 
     /** Not later than any timestamp; the greatest number if there is none. */

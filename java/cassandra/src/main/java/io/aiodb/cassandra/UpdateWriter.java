@@ -5,6 +5,7 @@ import io.aiodb.store.Durability;
 import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
 import java.util.Iterator;
+import org.apache.cassandra.db.Columns;
 import org.apache.cassandra.db.DeletionInfo;
 import org.apache.cassandra.db.RangeTombstone;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
@@ -13,7 +14,10 @@ import org.apache.cassandra.db.rows.SerializationHelper;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.tracing.Tracing;
 
-/** Writes updates: one batch for each, of one append for each row and deletion, without reading. One for each thread. */
+/**
+ * Writes updates: one batch for each, of one append for each row and deletion, without reading. Rows that are newer than all
+ * there is, and have all that a row can have, are put in the place of what there is. One for each thread.
+ */
 final class UpdateWriter {
     private static final ThreadLocal<UpdateWriter> WRITERS = ThreadLocal.withInitial(UpdateWriter::new);
 
@@ -33,39 +37,87 @@ final class UpdateWriter {
     static void write(PartitionUpdate update, Generation generation, Durability durability) {
         UpdateWriter writer = WRITERS.get();
         try {
-            Table table = generation.table();
-            writer.encode(update, table, generation.headers());
-            generation.cover(update);
-            writer.apply(update, generation, durability);
+            writer.encodeAndWrite(update, generation, durability);
         } finally {
             if (writer.batch.encoded().limit() > MAX_KEPT_BYTES) {
                 WRITERS.remove();
             }
             writer.batch.clear();
-            writer.isLarge = false;
         }
     }
 
-    private void apply(PartitionUpdate update, Generation generation, Durability durability) {
+    private void encodeAndWrite(PartitionUpdate update, Generation generation, Durability durability) {
         OpenStore open = generation.open();
+        // Asked for before the update is covered: they are of what is stored already.
+        LatestTimestamps latest = generation.latestTimestamps();
         int stripe = Stripes.of(update.partitionKey());
+        // Nobody else may be writing to the stripe while rows are put: who waits for the disk meanwhile only appends.
+        long since = durability == Durability.SYNC ? Long.MIN_VALUE : completeSince(update, generation.headers());
+        boolean put = isNewest(since, update, latest, generation);
+        encode(update, generation, put);
+        generation.cover(update);
         if (isLarge) {
-            open.stripes().writeInParts(stripe, () -> LargeUpdate.write(batch, generation, durability));
+            encode(update, generation, false);
+            open.stripes().writeInParts(stripe, () -> {
+                latest.raise(stripe, update.maxTimestamp());
+                LargeUpdate.write(batch, generation, durability);
+            });
+        } else if (put) {
+            open.stripes().replace(stripe, () -> {
+                if (!isNewest(since, update, latest, generation)) {
+                    encode(update, generation, false);
+                }
+                latest.raise(stripe, update.maxTimestamp());
+                open.store().write(batch, durability);
+            });
         } else {
-            open.stripes().write(stripe, () -> open.store().write(batch, durability));
+            open.stripes().write(stripe, () -> {
+                latest.raise(stripe, update.maxTimestamp());
+                open.store().write(batch, durability);
+            });
         }
-        Tracing.trace("Appended {} entries to the {} store", batch.size(), open.store().capabilities().name());
+        Tracing.trace("Wrote {} entries to the {} store", batch.size(), open.store().capabilities().name());
         generation.purges().wrote(batch.encoded().limit());
         open.folder().wrote(update, generation);
     }
 
-    private void encode(PartitionUpdate update, Table table, Headers headers) {
+    /** Whether rows that are complete since a time are newer than all that is stored of their stripe, so may take its place. */
+    private static boolean isNewest(
+            long since, PartitionUpdate update, LatestTimestamps latest, Generation generation) {
+        return latest.areBefore(Stripes.of(update.partitionKey()), since)
+                // Other replicas know of a deletion too, and repair would bring it back.
+                && !generation.summary().mayHaveRowDeletions()
+                && !generation.headers().hasYounger(update.metadata());
+    }
+
+    /** The earliest timestamp of an update that is nothing but rows with all that a row can have; else the least number. */
+    private static long completeSince(PartitionUpdate update, Headers headers) {
+        if (!update.deletionInfo().isLive() || !update.staticRow().isEmpty()) {
+            return Long.MIN_VALUE;
+        }
+        Columns columns = headers.forWriting(update.metadata()).header().columns(false);
+        long since = Long.MAX_VALUE;
+        for (Row row : update) {
+            Cover cover = Cover.of(row, columns);
+            if (cover == null || !cover.isComplete(columns)) {
+                return Long.MIN_VALUE;
+            }
+            since = Math.min(since, cover.earliest());
+        }
+        return since;
+    }
+
+    /** @param put whether rows take the place of what there is */
+    private void encode(PartitionUpdate update, Generation generation, boolean put) {
         TableMetadata metadata = update.metadata();
+        Table table = generation.table();
+        batch.clear();
+        isLarge = false;
         key.partition(update.partitionKey());
         DeletionInfo deletions = update.deletionInfo();
         if (!deletions.getPartitionDeletion().isLive()) {
             key.entry(StoredKey.DELETION);
-            append(table, metadata, frames.deletion(deletions.getPartitionDeletion()));
+            add(table, metadata, frames.deletion(deletions.getPartitionDeletion()), false);
         }
         if (deletions.hasRanges()) {
             Iterator<RangeTombstone> ranges = deletions.rangeIterator(false);
@@ -73,24 +125,30 @@ final class UpdateWriter {
                 RangeTombstone range = ranges.next();
                 var start = metadata.comparator.asByteComparable(range.deletedSlice().start());
                 key.entry(StoredKey.RANGE_TOMBSTONE, start);
-                append(table, metadata, frames.rangeTombstone(range, metadata));
+                add(table, metadata, frames.rangeTombstone(range, metadata), false);
             }
         }
-        Headers.Numbered header = headers.forWriting(metadata);
+        Headers.Numbered header = generation.headers().forWriting(metadata);
         SerializationHelper helper = new SerializationHelper(header.header());
         if (!update.staticRow().isEmpty()) {
             key.entry(StoredKey.STATIC);
-            append(table, metadata, frames.row(update.staticRow(), header, helper));
+            Cover cover = Cover.of(update.staticRow(), header.header().columns(true));
+            add(table, metadata, frames.row(update.staticRow(), cover, header, helper), false);
         }
         for (Row row : update) {
             key.entry(StoredKey.ROW, metadata.comparator.asByteComparable(row.clustering()));
-            append(table, metadata, frames.row(row, header, helper));
+            Cover cover = Cover.of(row, header.header().columns(false));
+            add(table, metadata, frames.row(row, cover, header, helper), put);
         }
     }
 
-    private void append(Table table, TableMetadata metadata, ByteBuffer frame) {
+    private void add(Table table, TableMetadata metadata, ByteBuffer frame, boolean put) {
         AiodbQueryHandler.refuseLonger(key.length(), metadata, table.store().capabilities());
-        batch.append(table, key.buffer(), frame);
+        if (put) {
+            batch.put(table, key.buffer(), frame);
+        } else {
+            batch.append(table, key.buffer(), frame);
+        }
         isLarge |= frame.remaining() > BulkWriter.MAX_OPERAND_BYTES
                 || batch.encoded().limit() > BulkWriter.MAX_BATCH_BYTES;
     }

@@ -53,6 +53,16 @@ class GenerationTest {
     }
 
     @Test
+    void aStoreOfAnotherFormIsNotRead() {
+        UUID node = UUID.randomUUID();
+        store.open().belongTo(node);
+        store.open().store().table("catalog").delete(new byte[] {'f'}, Durability.SYNC);
+        OpenStore older = store.restart();
+        String message = assertThrows(ConfigurationException.class, () -> older.belongTo(node)).getMessage();
+        assertTrue(message.contains("a form that this version does not read"), message);
+    }
+
+    @Test
     void anUntouchedTableIsNotStored() {
         Generation generation = attach();
         assertNull(generation.tableOrNull());

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.aiodb.store.Durability;
 import java.nio.ByteBuffer;
 import java.util.concurrent.atomic.AtomicReference;
+import org.apache.cassandra.db.DeletionTime;
 import org.apache.cassandra.db.Slices;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
@@ -65,9 +66,9 @@ class LargeUpdateTest extends OneGeneration {
     void whatWasKeptAndNotWrittenIsWrittenAfterARestart() {
         write(2, 1, "x");
         byte[] row = new StoredKey().partition(Schema.key(1)).entry(StoredKey.DELETION).copy();
-        byte[] operand = new byte[Frames.DELETION_BYTES];
-        ByteBuffer kept = ByteBuffer.allocate(2 * Integer.BYTES + row.length + operand.length);
-        kept.putInt(row.length).put(row).putInt(operand.length).put(operand);
+        ByteBuffer operand = new Frames.Writer().deletion(DeletionTime.build(0, 0));
+        ByteBuffer kept = ByteBuffer.allocate(2 * Integer.BYTES + row.length + operand.remaining());
+        kept.putInt(row.length).put(row).putInt(operand.remaining()).put(operand);
         store.open().catalog().keepUpdate(table.id, generation.number(), kept.array(), Durability.INTERVAL);
         assertFalse(PartitionReader.exists(generation, Schema.key(1)));
         restart();

@@ -8,13 +8,21 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Tests of one table whose rows are one generation. */
 abstract class OneGeneration {
-    final TableMetadata table = Schema.table();
+    final TableMetadata table;
 
     @TempDir
     Path directory;
 
     TemporaryStore store;
     Generation generation;
+
+    OneGeneration() {
+        this(Schema.table());
+    }
+
+    OneGeneration(TableMetadata table) {
+        this.table = table;
+    }
 
     @BeforeEach
     void open() {

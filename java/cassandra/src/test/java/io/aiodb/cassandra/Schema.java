@@ -24,14 +24,32 @@ final class Schema {
 
     /** A partition key, two clustering columns of which the second is reversed, a static column, and two others. */
     static TableMetadata.Builder builder() {
+        return singleCells().addRegularColumn("m", MapType.getInstance(Int32Type.instance, UTF8Type.instance, true));
+    }
+
+    private static TableMetadata.Builder singleCells() {
         return TableMetadata.builder("k", "t", ID)
                 .partitioner(Murmur3Partitioner.instance)
                 .addPartitionKeyColumn("p", Int32Type.instance)
                 .addClusteringColumn("a", UTF8Type.instance)
                 .addClusteringColumn("b", ReversedType.getInstance(Int32Type.instance))
                 .addStaticColumn("s", UTF8Type.instance)
+                .addRegularColumn("v", UTF8Type.instance);
+    }
+
+    /** The same table without the one that has several cells. */
+    static TableMetadata withoutMap() {
+        return singleCells().build();
+    }
+
+    /** A partition key, a clustering column, and two columns of single cells. */
+    static TableMetadata.Builder flat() {
+        return TableMetadata.builder("k", "flat", ID)
+                .partitioner(Murmur3Partitioner.instance)
+                .addPartitionKeyColumn("p", Int32Type.instance)
+                .addClusteringColumn("a", UTF8Type.instance)
                 .addRegularColumn("v", UTF8Type.instance)
-                .addRegularColumn("m", MapType.getInstance(Int32Type.instance, UTF8Type.instance, true));
+                .addRegularColumn("w", UTF8Type.instance);
     }
 
     static TableMetadata table() {

@@ -32,7 +32,12 @@ public interface Store extends AutoCloseable {
      * @throws StoreException.TableExists if there is one of this name
      * @throws StoreException.TableName if this cannot be a name
      */
-    Table createTable(String name);
+    Table createTable(String name, ValueKind values);
+
+    /** Makes a table of any values, as {@link #createTable(String, ValueKind)}. */
+    default Table createTable(String name) {
+        return createTable(name, ValueKind.BYTES);
+    }
 
     /**
      * The table of this name.
@@ -41,13 +46,18 @@ public interface Store extends AutoCloseable {
      */
     Table table(String name);
 
-    /** The table of this name, made if it is missing. */
+    /** The table of this name, made for any values if it is missing. */
     default Table tableOrCreate(String name) {
+        return tableOrCreate(name, ValueKind.BYTES);
+    }
+
+    /** The table of this name, made if it is missing. */
+    default Table tableOrCreate(String name, ValueKind values) {
         try {
             return table(name);
         } catch (StoreException.NoSuchTable missing) {
             try {
-                return createTable(name);
+                return createTable(name, values);
             } catch (StoreException.TableExists anotherThreadWasFaster) {
                 return table(name);
             }

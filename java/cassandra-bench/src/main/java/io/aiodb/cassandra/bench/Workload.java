@@ -25,10 +25,14 @@ enum Workload {
     /** One of ten columns is written again. */
     COLUMN(Shape.COLUMNS, "UPDATE %s SET c0 = ? WHERE id = ?"),
     /** Twenty rows of a partition of a hundred, from a random one on. */
-    RANGE(Shape.PARTITIONS, "SELECT v FROM %s WHERE id = ? AND c >= ? LIMIT " + Workload.RANGE_ROWS);
+    RANGE(Shape.PARTITIONS, "SELECT v FROM %s WHERE id = ? AND c >= ? LIMIT " + Workload.RANGE_ROWS),
+    /** A thousand rows in the order of the ring, from a random token on: a piece of a scan of the table. */
+    SCAN(Shape.ROWS, "SELECT v FROM %s WHERE token(id) >= ? LIMIT " + Workload.SCAN_ROWS);
 
     /** How many rows a range has. */
     static final int RANGE_ROWS = 20;
+
+    private static final int SCAN_ROWS = 1000;
 
     private static final int COLUMNS = 10;
     private static final int PARTITION_ROWS = 100;
@@ -76,7 +80,7 @@ enum Workload {
 
     /** Whether an answer without rows is a failure. */
     boolean wantsRows() {
-        return this == GET || this == RANGE;
+        return this == GET || this == RANGE || this == SCAN;
     }
 
     /** Its table, which others may have as well. */
@@ -133,6 +137,8 @@ enum Workload {
             case COLUMN -> number -> prepared.bind(value(valueBytes / COLUMNS), random(rows));
             case RANGE -> number -> prepared.bind(
                     random(rows / PARTITION_ROWS), (int) random(PARTITION_ROWS - RANGE_ROWS));
+            // In the first half of the ring, so that there is always as much behind it.
+            case SCAN -> number -> prepared.bind(-random(Long.MAX_VALUE));
         };
     }
 

@@ -10,6 +10,7 @@ import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
+import io.aiodb.store.ValueKind;
 import java.lang.ref.Cleaner;
 import java.nio.ByteBuffer;
 import java.nio.ReadOnlyBufferException;
@@ -51,10 +52,12 @@ final class AiodbStore implements Store {
     }
 
     @Override
-    public Table createTable(String name) {
+    public Table createTable(String name, ValueKind values) {
         Objects.requireNonNull(name, "name");
+        Objects.requireNonNull(values, "values");
         synchronized (tables) {
-            AiodbTable made = new AiodbTable(this, name, Native.createTable(handle, name));
+            AiodbTable made =
+                    new AiodbTable(this, name, Native.createTable(handle, name, values == ValueKind.FRAMES));
             tables.put(name, made);
             return made;
         }

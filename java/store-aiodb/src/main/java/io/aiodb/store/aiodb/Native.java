@@ -34,7 +34,7 @@ final class Native {
 
     static native long table(long store, String name);
 
-    static native long createTable(long store, String name);
+    static native long createTable(long store, String name, boolean frames);
 
     static native String tableNames(long store);
 

@@ -72,7 +72,7 @@ class NativeLibraryTest {
         }
         String path = directory.resolve("store").toString();
         long store = Native.open(new String[] {path}, 0, 1000, 0, false, 4 << 20, "none");
-        long table = Native.createTable(store, "t");
+        long table = Native.createTable(store, "t", false);
         ByteBuffer heap = ByteBuffer.allocate(16);
         assertDefect(() -> Native.getArray(store, table, 0, heap, 4));
         assertDefect(() -> Native.getArray(store, table, 0, null, 4));

@@ -10,6 +10,7 @@ import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
+import io.aiodb.store.ValueKind;
 import io.aiodb.store.Tables;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
@@ -63,7 +64,8 @@ final class LmdbStore implements Store {
     }
 
     @Override
-    public Table createTable(String name) {
+    public Table createTable(String name, ValueKind values) {
+        Objects.requireNonNull(values, "values");
         Names.check(name);
         return callAlone(() -> tables.create(name, () -> {
             Dbi<byte[]> rows = env.openDbi(name.getBytes(StandardCharsets.UTF_8), DbiFlags.MDB_CREATE);

@@ -10,6 +10,7 @@ import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
+import io.aiodb.store.ValueKind;
 import io.aiodb.store.Tables;
 import java.nio.file.Path;
 import java.util.List;
@@ -70,7 +71,8 @@ final class RocksStore implements Store {
     }
 
     @Override
-    public Table createTable(String name) {
+    public Table createTable(String name, ValueKind values) {
+        Objects.requireNonNull(values, "values");
         Names.check(name);
         return lifecycle.callAlone(() ->
                 tables.create(name, () -> new RocksTable(this, name, translated(() -> families.create(name)))));

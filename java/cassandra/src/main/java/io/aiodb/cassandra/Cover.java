@@ -1,0 +1,75 @@
+package io.aiodb.cassandra;
+
+import java.io.IOException;
+import java.util.Iterator;
+import org.apache.cassandra.db.Columns;
+import org.apache.cassandra.db.rows.Cell;
+import org.apache.cassandra.db.rows.ColumnData;
+import org.apache.cassandra.db.rows.Row;
+import org.apache.cassandra.io.util.DataInputPlus;
+import org.apache.cassandra.io.util.DataOutputPlus;
+import org.apache.cassandra.schema.ColumnMetadata;
+
+/**
+ * What an update of a row sets, and from when that is, so that a store can tell which updates others stand for, see
+ * {@link io.aiodb.store.ValueKind#FRAMES}.
+ *
+ * @param parts bit 0 is the row's own timestamp, bit 1 and those after it are the columns of its header
+ * @param earliest the earliest timestamp of a part
+ * @param latest the latest one
+ */
+record Cover(long parts, long earliest, long latest) {
+    /** The columns that have a bit: a set is a number that must not be negative. */
+    private static final int MAX_COLUMNS = 62;
+
+    private static final Cover NOTHING = new Cover(0, Long.MAX_VALUE, Long.MIN_VALUE);
+
+    /**
+     * The cover of a row; null if it must stand alone: it deletes or counts, has a column of several cells, has too many
+     * columns, or nothing at all.
+     */
+    static Cover of(Row row, Columns columns) {
+        if (!row.deletion().isLive()) {
+            return null;
+        }
+        Cover cover = NOTHING;
+        if (!row.primaryKeyLivenessInfo().isEmpty()) {
+            cover = cover.with(0, row.primaryKeyLivenessInfo().timestamp());
+        }
+        Iterator<ColumnMetadata> known = columns.iterator();
+        int part = 0;
+        for (ColumnData data : row) {
+            ColumnMetadata column = data.column();
+            do {
+                part++;
+            } while (known.next().compareTo(column) != 0);
+            if (column.isComplex() || column.isCounterColumn() || part > MAX_COLUMNS) {
+                return null;
+            }
+            cover = cover.with(part, ((Cell<?>) data).timestamp());
+        }
+        // Times that lie so far apart that their difference is no number say nothing.
+        return cover.parts == 0 || cover.latest - cover.earliest < 0 ? null : cover;
+    }
+
+    private Cover with(int part, long timestamp) {
+        return new Cover(parts | 1L << part, Math.min(earliest, timestamp), Math.max(latest, timestamp));
+    }
+
+    /** Whether it has every part that a row of these columns can have. */
+    boolean isComplete(Columns columns) {
+        return parts == (1L << 1 + columns.size()) - 1;
+    }
+
+    void write(DataOutputPlus out) throws IOException {
+        out.writeUnsignedVInt(parts);
+        out.writeLong(earliest);
+        out.writeUnsignedVInt(latest - earliest);
+    }
+
+    static void skip(DataInputPlus in) throws IOException {
+        in.readUnsignedVInt();
+        in.skipBytesFully(Long.BYTES);
+        in.readUnsignedVInt();
+    }
+}

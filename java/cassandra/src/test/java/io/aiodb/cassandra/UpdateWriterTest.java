@@ -1,0 +1,160 @@
+package io.aiodb.cassandra;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+
+import io.aiodb.store.Durability;
+import io.aiodb.store.Range;
+import io.aiodb.store.Rows;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
+import org.apache.cassandra.db.Slices;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.marshal.UTF8Type;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.rows.Row;
+import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.schema.TableMetadata;
+import org.junit.jupiter.api.Test;
+
+/** Rows that take the place of what is stored, and those that must not. */
+class UpdateWriterTest extends OneGeneration {
+    /** How far ahead of what was written the bound lies that a restart knows. */
+    private static final long AHEAD_MICROS = 10_000_000;
+
+    UpdateWriterTest() {
+        super(Schema.flat().build());
+    }
+
+    @Test
+    void aWholeRowThatIsNewerTakesThePlaceOfWhatThereWas() {
+        writeBoth(1, "first");
+        write(2, row -> row.noPrimaryKeyLivenessInfo().add("v", "second"));
+        assertEquals(2, frames());
+        writeBoth(3, "third");
+        assertEquals(1, frames());
+        assertEquals("third third", read());
+    }
+
+    @Test
+    void aRowThatIsNotNewerThanAllThereIsIsMerged() {
+        writeBoth(5, "first");
+        write(7, row -> row.noPrimaryKeyLivenessInfo().add("v", "late"));
+        writeBoth(6, "between");
+        assertEquals("late between", read());
+        writeBoth(7, "later by its value");
+        assertEquals("later by its value later by its value", read());
+        writeBoth(7, "a");
+        assertEquals("later by its value later by its value", read());
+    }
+
+    @Test
+    void aColumnThatIsNotSetIsKept() {
+        writeBoth(1, "first");
+        write(2, row -> row.add("v", "second"));
+        assertEquals("second first", read());
+    }
+
+    @Test
+    void aRowThatWasDeletedIsMerged() {
+        writeBoth(1, "first");
+        write(2, Row.SimpleBuilder::delete);
+        writeBoth(3, "third");
+        assertEquals("third third", read());
+        assertEquals(2, onlyRow().deletion().time().markedForDeleteAt());
+    }
+
+    @Test
+    void aRestartKnowsABoundOfWhatIsStored() {
+        writeBoth(1, "first");
+        write(100, row -> row.noPrimaryKeyLivenessInfo().add("v", "late"));
+        restart();
+        writeBoth(50, "between");
+        assertEquals("late between", read());
+        writeBoth(101 + AHEAD_MICROS, "last");
+        assertEquals(1, frames());
+        assertEquals("last last", read());
+    }
+
+    /** A writer that does not know a new column yet must not remove it. */
+    @Test
+    void whoDoesNotKnowAColumnMerges() {
+        writeBoth(1, "first");
+        TableMetadata wider = Schema.flat().addRegularColumn("x", UTF8Type.instance).build();
+        PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(wider, Schema.key(1));
+        update.timestamp(2).row("a").noPrimaryKeyLivenessInfo().add("x", "new");
+        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        writeBoth(3, "third");
+        try (UnfilteredRowIterator rows = PartitionReader.read(
+                generation, wider, Schema.key(1), Slices.ALL, ColumnFilter.all(wider), false)) {
+            Row row = (Row) rows.next();
+            assertEquals("new", Schema.string(row.getCell(wider.getColumn(Schema.text("x"))).buffer()));
+            assertEquals("third", Schema.string(row.getCell(wider.getColumn(Schema.text("v"))).buffer()));
+        }
+    }
+
+    @Test
+    void ofManyWritersTheLatestTimestampWins() throws InterruptedException {
+        AtomicLong time = new AtomicLong();
+        AtomicReference<Throwable> failure = new AtomicReference<>();
+        List<Thread> writers = new ArrayList<>();
+        for (int writer = 0; writer < 4; writer++) {
+            writers.add(new Thread(() -> {
+                for (int i = 0; i < 5000; i++) {
+                    long now = time.incrementAndGet();
+                    if (now % 3 == 0) {
+                        write(now, row -> row.noPrimaryKeyLivenessInfo().add("v", String.valueOf(now)));
+                    } else {
+                        writeBoth(now, String.valueOf(now));
+                    }
+                }
+            }));
+        }
+        writers.forEach(writer -> writer.setUncaughtExceptionHandler((thread, thrown) -> failure.set(thrown)));
+        writers.forEach(Thread::start);
+        for (Thread writer : writers) {
+            writer.join();
+        }
+        assertNull(failure.get());
+        // The last one that sets both is at most two before the last.
+        long last = time.get();
+        long whole = last % 3 == 0 ? last - 1 : last;
+        assertEquals(last + " " + whole, read());
+    }
+
+    private void writeBoth(long time, String text) {
+        write(time, row -> row.add("v", text).add("w", text));
+    }
+
+    private void write(long time, Consumer<Row.SimpleBuilder> fill) {
+        PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, Schema.key(1));
+        fill.accept(update.timestamp(time).row("a"));
+        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+    }
+
+    private Row onlyRow() {
+        try (UnfilteredRowIterator rows = PartitionReader.read(
+                generation, table, Schema.key(1), Slices.ALL, ColumnFilter.all(table), false)) {
+            return (Row) rows.next();
+        }
+    }
+
+    private String read() {
+        Row row = onlyRow();
+        return text(row, "v") + " " + text(row, "w");
+    }
+
+    private String text(Row row, String column) {
+        return Schema.string(row.getCell(table.getColumn(Schema.text(column))).buffer());
+    }
+
+    private int frames() {
+        try (Rows rows = generation.table().scan(Range.all())) {
+            rows.next();
+            return Frames.count(rows.value());
+        }
+    }
+}

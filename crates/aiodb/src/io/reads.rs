@@ -10,12 +10,8 @@ use crate::metrics::histogram::Histogram;
 
 /// Up to this depth few reads are in flight, and holding back even a handful of them leaves the device idle.
 const SHALLOW_DEPTH: usize = 16;
-/// Reads handed over at once at a shallow depth.
-const SHALLOW_PACE: usize = 2;
-/// Reads handed over at once at a greater depth: enough to share the cost of entering the kernel, few enough that
-/// submission and completion stay interleaved. Refilling the whole queue before waiting runs in lockstep with the
-/// device and loses up to 28 % of its speed.
-const DEEP_PACE: usize = 4;
+/// Reads handed over at once, at most: by then entering the kernel costs each next to nothing.
+const MAX_PACE: usize = 32;
 /// How often one read is repeated after an interruption or a transfer of less than a block, before its error is
 /// reported.
 const MAX_RETRIES: u8 = 16;
@@ -125,7 +121,7 @@ impl<Q: Queue> Reads<Q> {
             arena,
             buffer_bytes,
             block_bytes,
-            pace: if depth <= SHALLOW_DEPTH { SHALLOW_PACE } else { DEEP_PACE },
+            pace: pace(depth),
             unentered: 0,
             in_flight: 0,
             timing: None,
@@ -297,6 +293,14 @@ impl<F> Slot<F> {
         let message = format!("the file ends at byte {end}, before the end of the {length} bytes wanted at {offset}");
         io::Error::new(io::ErrorKind::UnexpectedEof, message)
     }
+}
+
+/// How many reads are handed over at once while others have ended and are being used; those that are left are handed over
+/// before anyone waits. Enough to share the cost of entering the kernel, which is most of what a read costs on a fast
+/// device; and few enough that the device always has some, since refilling the whole queue runs in lockstep with it and
+/// loses up to 28 % of its speed.
+fn pace(depth: usize) -> usize {
+    if depth <= SHALLOW_DEPTH { (depth / 4).max(2) } else { (depth / 2).min(MAX_PACE) }
 }
 
 /// Errors that say nothing about the read itself, which may be repeated.

@@ -145,9 +145,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn must_fold(&self, index_key: &[u8], operands: usize) {
         let Some((table, key)) = decode_key(index_key) else { return };
         let Some(generation) = self.catalog.generation(table) else { return };
-        let mut unsettled = Unsettled::key(&generation, key);
-        unsettled.urgent = operands >= MAX_OPERANDS;
-        let _ = self.settling.push(unsettled);
+        self.must_settle(Unsettled::key(&generation, key), operands);
     }
 
     /// Settles up to `limit` of what is queued. True if any of it is done with.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::{AlignedBuffer, Queue, UNIT_BYTES};
 use crate::metrics::histogram::Histogram;
 
-/// Up to this depth few reads are in flight, and holding back even a handful of them leaves the device idle.
-const SHALLOW_DEPTH: usize = 16;
+/// With no more in flight than this, holding back even a handful leaves the device idle.
+const FEW: usize = 16;
 /// Reads handed over at once, at most: by then entering the kernel costs each next to nothing.
 const MAX_PACE: usize = 32;
 /// How often one read is repeated after an interruption or a transfer of less than a block, before its error is
@@ -41,7 +41,6 @@ pub struct Reads<Q: Queue> {
     arena: AlignedBuffer,
     buffer_bytes: usize,
     block_bytes: usize,
-    pace: usize,
     /// Reads given to the queue since it was last entered.
     unentered: usize,
     in_flight: usize,
@@ -121,7 +120,6 @@ impl<Q: Queue> Reads<Q> {
             arena,
             buffer_bytes,
             block_bytes,
-            pace: pace(depth),
             unentered: 0,
             in_flight: 0,
             timing: None,
@@ -169,7 +167,7 @@ impl<Q: Queue> Reads<Q> {
         self.in_flight += 1;
         self.issue(slot);
         // What could not be handed over stays queued: `poll` tries again and returns the error if it is still there.
-        if self.unentered >= self.pace && self.queue.enter(0).is_ok() {
+        if self.unentered >= pace(self.in_flight) && self.queue.enter(0).is_ok() {
             self.unentered = 0;
         }
     }
@@ -295,12 +293,12 @@ impl<F> Slot<F> {
     }
 }
 
-/// How many reads are handed over at once while others have ended and are being used; those that are left are handed over
-/// before anyone waits. Enough to share the cost of entering the kernel, which is most of what a read costs on a fast
-/// device; and few enough that the device always has some, since refilling the whole queue runs in lockstep with it and
-/// loses up to 28 % of its speed.
-fn pace(depth: usize) -> usize {
-    if depth <= SHALLOW_DEPTH { (depth / 4).max(2) } else { (depth / 2).min(MAX_PACE) }
+/// How many reads are handed over at once, of so many in flight, while others have ended and are being used; those that are
+/// left are handed over before anyone waits. Enough to share the cost of entering the kernel, which is most of what a read
+/// costs on a fast device; and few enough that the device always has some, since refilling the whole queue runs in
+/// lockstep with it and loses up to 28 % of its speed.
+fn pace(in_flight: usize) -> usize {
+    if in_flight <= FEW { (in_flight / 4).max(2) } else { (in_flight / 2).min(MAX_PACE) }
 }
 
 /// Errors that say nothing about the read itself, which may be repeated.

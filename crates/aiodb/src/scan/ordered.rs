@@ -8,7 +8,7 @@ use std::ops::{Bound, RangeBounds};
 use super::ScanOptions;
 use super::fetch::Fetch;
 use crate::Result;
-use crate::index::lmdb::codec::{KEPT_PREFIX_BYTES, is_shortened, prefix_key};
+use crate::index::lmdb::codec::{KEPT_PREFIX_BYTES, decode_key, prefix_key};
 use crate::index::stack::{Entry, Stack};
 use crate::index::tail::Reached;
 use crate::io::Device;
@@ -84,8 +84,10 @@ impl Ordered {
     fn add_alike<D: Device>(&mut self, fetch: &mut Fetch<D>) -> Result<()> {
         let mut keys = Vec::with_capacity(self.alike.len());
         for (index_key, stack) in std::mem::take(&mut self.alike) {
-            let key =
-                if is_shortened(&index_key) { fetch.whole_key(&stack)? } else { index_key[TABLE_BYTES..].to_vec() };
+            let key = match decode_key(&index_key) {
+                Some((_, key)) => key.to_vec(),
+                None => fetch.whole_key(&stack)?,
+            };
             keys.push((key, stack));
         }
         keys.sort_unstable_by(|one, other| one.0.cmp(&other.0));

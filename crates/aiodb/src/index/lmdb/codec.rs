@@ -46,14 +46,9 @@ pub(crate) fn prefix_key(table: u32, key: &[u8]) -> Vec<u8> {
     [&table.to_be_bytes(), key].concat()
 }
 
-/// Whether an index key stands for a key that was too long to be kept whole.
-pub(crate) fn is_shortened(index_key: &[u8]) -> bool {
-    index_key.len() > 4 + MAX_WHOLE_KEY_BYTES
-}
-
-/// The table and the key of an index key that has it whole.
+/// The table and the key of an index key; `None` for a key that was too long to be kept whole.
 pub(crate) fn decode_key(index_key: &[u8]) -> Option<(u32, &[u8])> {
-    (!is_shortened(index_key)).then(|| (table_of(index_key), &index_key[4..]))
+    (index_key.len() <= 4 + MAX_WHOLE_KEY_BYTES).then(|| (table_of(index_key), &index_key[4..]))
 }
 
 pub(super) fn table_of(index_key: &[u8]) -> u32 {

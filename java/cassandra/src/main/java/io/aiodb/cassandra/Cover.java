@@ -22,8 +22,6 @@ record Cover(long parts, long earliest, long latest) {
     /** The columns that have a bit: a set is a number that must not be negative. */
     private static final int MAX_COLUMNS = 62;
 
-    private static final Cover NOTHING = new Cover(0, Long.MAX_VALUE, Long.MIN_VALUE);
-
     /**
      * The cover of a row; null if it must stand alone: it deletes or counts, has a column of several cells, has too many
      * columns, or nothing at all.
@@ -32,9 +30,13 @@ record Cover(long parts, long earliest, long latest) {
         if (!row.deletion().isLive()) {
             return null;
         }
-        Cover cover = NOTHING;
+        long parts = 0;
+        long earliest = Long.MAX_VALUE;
+        long latest = Long.MIN_VALUE;
         if (!row.primaryKeyLivenessInfo().isEmpty()) {
-            cover = cover.with(0, row.primaryKeyLivenessInfo().timestamp());
+            parts = 1;
+            earliest = row.primaryKeyLivenessInfo().timestamp();
+            latest = earliest;
         }
         Iterator<ColumnMetadata> known = columns.iterator();
         int part = 0;
@@ -46,19 +48,18 @@ record Cover(long parts, long earliest, long latest) {
             if (column.isComplex() || column.isCounterColumn() || part > MAX_COLUMNS) {
                 return null;
             }
-            cover = cover.with(part, ((Cell<?>) data).timestamp());
+            long timestamp = ((Cell<?>) data).timestamp();
+            parts |= 1L << part;
+            earliest = Math.min(earliest, timestamp);
+            latest = Math.max(latest, timestamp);
         }
         // Times that lie so far apart that their difference is no number say nothing.
-        return cover.parts == 0 || cover.latest - cover.earliest < 0 ? null : cover;
-    }
-
-    private Cover with(int part, long timestamp) {
-        return new Cover(parts | 1L << part, Math.min(earliest, timestamp), Math.max(latest, timestamp));
+        return parts == 0 || latest - earliest < 0 ? null : new Cover(parts, earliest, latest);
     }
 
     /** Whether it has every part that a row of these columns can have. */
     boolean isComplete(Columns columns) {
-        return parts == (1L << 1 + columns.size()) - 1;
+        return columns.size() <= MAX_COLUMNS && parts == (1L << 1 + columns.size()) - 1;
     }
 
     void write(DataOutputPlus out) throws IOException {

@@ -195,9 +195,9 @@ final class Generation {
         open.detach(id, number);
     }
 
-    /** Takes an update into the summary, as must be done before it is written. */
-    void cover(PartitionUpdate update) {
-        summary.cover(update, wider -> open.catalog().putSummary(id, number, wider));
+    /** Takes an update, whose latest timestamp is given, into the summary, as must be done before it is written. */
+    void cover(PartitionUpdate update, long maxTimestamp) {
+        summary.cover(update, maxTimestamp, wider -> open.catalog().putSummary(id, number, wider));
     }
 
     /** Everything written before survives a power cut when this returns. */

@@ -59,8 +59,8 @@ final class Summary {
         bounds = empty ? NOTHING : new Bounds(in.getLong(), in.getLong(), in.getLong(), in.get());
     }
 
-    /** Takes an update in; what must be kept for it first is given to {@code store}. */
-    void cover(PartitionUpdate update, Consumer<ByteBuffer> store) {
+    /** Takes an update with its latest timestamp in; what must be kept for it first is given to {@code store}. */
+    void cover(PartitionUpdate update, long latest, Consumer<ByteBuffer> store) {
         EncodingStats stats = update.stats();
         if (stats == NONE) {
             // Nobody has looked, which is so for deletes of partitions.
@@ -71,7 +71,6 @@ final class Summary {
         long deletionTime = stats.minLocalDeletionTime == NONE.minLocalDeletionTime
                 ? Cell.NO_DELETION_TIME
                 : stats.minLocalDeletionTime;
-        long latest = update.maxTimestamp();
         byte kinds = kinds(update);
         if (empty || !bounds.covers(timestamp, latest, deletionTime, kinds)) {
             Bounds needed = new Bounds(

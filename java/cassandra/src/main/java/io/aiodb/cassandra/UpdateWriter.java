@@ -4,7 +4,9 @@ import io.aiodb.store.Batch;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.Iterator;
+import java.util.List;
 import org.apache.cassandra.db.Columns;
 import org.apache.cassandra.db.DeletionInfo;
 import org.apache.cassandra.db.RangeTombstone;
@@ -28,6 +30,9 @@ final class UpdateWriter {
     private final Frames.Writer frames = new Frames.Writer();
     private final Batch batch = new Batch();
 
+    /** Of the update's rows, in their order; null for one that stands alone. */
+    private final List<Cover> covers = new ArrayList<>();
+
     /** Whether the batch is more than is written at once. */
     private boolean isLarge;
 
@@ -43,6 +48,7 @@ final class UpdateWriter {
                 WRITERS.remove();
             }
             writer.batch.clear();
+            writer.covers.clear();
         }
     }
 
@@ -50,31 +56,34 @@ final class UpdateWriter {
         OpenStore open = generation.open();
         // Asked for before the update is covered: they are of what is stored already.
         LatestTimestamps latest = generation.latestTimestamps();
+        Headers.Numbered header = generation.headers().forWriting(update.metadata());
         int stripe = Stripes.of(update.partitionKey());
+        long maxTimestamp = update.maxTimestamp();
         // Nobody else may be writing to the stripe while rows are put: who waits for the disk meanwhile only appends.
-        long since = durability == Durability.SYNC ? Long.MIN_VALUE : completeSince(update, generation.headers());
+        long complete = completeSince(update, header.header().columns(false));
+        long since = durability == Durability.SYNC ? Long.MIN_VALUE : complete;
         boolean put = isNewest(since, update, latest, generation);
-        encode(update, generation, put);
-        generation.cover(update);
+        encode(update, generation, header, put);
+        generation.cover(update, maxTimestamp);
+        Runnable write = () -> {
+            latest.raise(stripe, maxTimestamp);
+            open.store().write(batch, durability);
+        };
         if (isLarge) {
-            encode(update, generation, false);
+            encode(update, generation, header, false);
             open.stripes().writeInParts(stripe, () -> {
-                latest.raise(stripe, update.maxTimestamp());
+                latest.raise(stripe, maxTimestamp);
                 LargeUpdate.write(batch, generation, durability);
             });
         } else if (put) {
             open.stripes().replace(stripe, () -> {
                 if (!isNewest(since, update, latest, generation)) {
-                    encode(update, generation, false);
+                    encode(update, generation, header, false);
                 }
-                latest.raise(stripe, update.maxTimestamp());
-                open.store().write(batch, durability);
+                write.run();
             });
         } else {
-            open.stripes().write(stripe, () -> {
-                latest.raise(stripe, update.maxTimestamp());
-                open.store().write(batch, durability);
-            });
+            open.stripes().write(stripe, write);
         }
         Tracing.trace("Wrote {} entries to the {} store", batch.size(), open.store().capabilities().name());
         generation.purges().wrote(batch.encoded().limit());
@@ -90,25 +99,23 @@ final class UpdateWriter {
                 && !generation.headers().hasYounger(update.metadata());
     }
 
-    /** The earliest timestamp of an update that is nothing but rows with all that a row can have; else the least number. */
-    private static long completeSince(PartitionUpdate update, Headers headers) {
-        if (!update.deletionInfo().isLive() || !update.staticRow().isEmpty()) {
-            return Long.MIN_VALUE;
-        }
-        Columns columns = headers.forWriting(update.metadata()).header().columns(false);
-        long since = Long.MAX_VALUE;
+    /**
+     * Notes the covers of an update's rows. Returns its earliest timestamp if it is nothing but rows with all that a row can
+     * have, else the least number.
+     */
+    private long completeSince(PartitionUpdate update, Columns columns) {
+        boolean only = update.deletionInfo().isLive() && update.staticRow().isEmpty();
+        long since = only ? Long.MAX_VALUE : Long.MIN_VALUE;
         for (Row row : update) {
             Cover cover = Cover.of(row, columns);
-            if (cover == null || !cover.isComplete(columns)) {
-                return Long.MIN_VALUE;
-            }
-            since = Math.min(since, cover.earliest());
+            covers.add(cover);
+            since = Math.min(since, cover == null || !cover.isComplete(columns) ? Long.MIN_VALUE : cover.earliest());
         }
         return since;
     }
 
     /** @param put whether rows take the place of what there is */
-    private void encode(PartitionUpdate update, Generation generation, boolean put) {
+    private void encode(PartitionUpdate update, Generation generation, Headers.Numbered header, boolean put) {
         TableMetadata metadata = update.metadata();
         Table table = generation.table();
         batch.clear();
@@ -128,17 +135,16 @@ final class UpdateWriter {
                 add(table, metadata, frames.rangeTombstone(range, metadata), false);
             }
         }
-        Headers.Numbered header = generation.headers().forWriting(metadata);
         SerializationHelper helper = new SerializationHelper(header.header());
         if (!update.staticRow().isEmpty()) {
             key.entry(StoredKey.STATIC);
             Cover cover = Cover.of(update.staticRow(), header.header().columns(true));
             add(table, metadata, frames.row(update.staticRow(), cover, header, helper), false);
         }
+        Iterator<Cover> cover = covers.iterator();
         for (Row row : update) {
             key.entry(StoredKey.ROW, metadata.comparator.asByteComparable(row.clustering()));
-            Cover cover = Cover.of(row, header.header().columns(false));
-            add(table, metadata, frames.row(row, cover, header, helper), put);
+            add(table, metadata, frames.row(row, cover.next(), header, helper), put);
         }
     }
 

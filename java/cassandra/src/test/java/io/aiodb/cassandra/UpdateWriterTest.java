@@ -79,6 +79,38 @@ class UpdateWriterTest extends OneGeneration {
         assertEquals("last last", read());
     }
 
+    /** Columns that have no bit in a cover must not be taken for set: with 64 of them a row's own timestamp alone would do. */
+    @Test
+    void aRowOfMoreColumnsThanACoverHasIsMerged() {
+        for (int columns : new int[] {61, 62, 63, 64, 65, 127, 128}) {
+            TableMetadata.Builder builder = Schema.flat();
+            for (int column = 2; column < columns; column++) {
+                builder.addRegularColumn("x" + column, UTF8Type.instance);
+            }
+            TableMetadata wide = builder.build();
+            int partition = columns;
+            PartitionUpdate.SimpleBuilder first = PartitionUpdate.simpleBuilder(wide, partition);
+            Row.SimpleBuilder whole = first.timestamp(1).row("a").add("v", "first").add("w", "first");
+            for (int column = 2; column < columns; column++) {
+                whole.add("x" + column, "first");
+            }
+            PartitionUpdate.SimpleBuilder second = PartitionUpdate.simpleBuilder(wide, partition);
+            second.timestamp(2).row("a").add("v", "second");
+            PartitionUpdate.SimpleBuilder third = PartitionUpdate.simpleBuilder(wide, partition);
+            third.timestamp(3).row("a");
+            for (PartitionUpdate.SimpleBuilder update : List.of(first, second, third)) {
+                UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+            }
+            try (UnfilteredRowIterator rows = PartitionReader.read(
+                    generation, wide, Schema.key(partition), Slices.ALL, ColumnFilter.all(wide), false)) {
+                Row row = (Row) rows.next();
+                assertEquals(columns, row.columnCount());
+                assertEquals("second", Schema.string(row.getCell(wide.getColumn(Schema.text("v"))).buffer()));
+                assertEquals("first", Schema.string(row.getCell(wide.getColumn(Schema.text("w"))).buffer()));
+            }
+        }
+    }
+
     /** A writer that does not know a new column yet must not remove it. */
     @Test
     void whoDoesNotKnowAColumnMerges() {

@@ -231,6 +231,12 @@ bench-cassandra: java ## Measure aiodb under Cassandra beside its own memtables 
 	scripts/bench-cassandra.sh --out=$(BENCH)/cassandra.json $(ARGUMENTS)
 	@echo "The figures: $(CURDIR)/$(BENCH)/cassandra.json"
 
+.PHONY: bench-cassandra-nodes
+bench-cassandra-nodes: java ## Measure nodes that join and repairs, beside Cassandra's own memtables (an hour, 5 GB of memory, 25 GB of disk)
+	mkdir -p $(BENCH)
+	scripts/bench-cassandra-nodes.sh $(BENCH)/cassandra-nodes.json
+	@echo "The figures: $(CURDIR)/$(BENCH)/cassandra-nodes.json"
+
 .PHONY: bench-disks
 bench-disks: release ## Measure a store on one and on two disks, which are throttled loop devices; as root
 	scripts/install-packages.sh fio e2fsprogs

@@ -178,7 +178,7 @@ check: compiler ## Check formatting, lints and documentation, then run all tests
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --all-targets -- --deny warnings
 	RUSTDOCFLAGS='--deny warnings' $(CARGO) doc --locked --no-deps
-	shellcheck scripts/*.sh harness/*.sh bin/* .ci/run
+	shellcheck --external-sources scripts/*.sh harness/*.sh bin/* .ci/run
 	$(MAKE) test
 
 .PHONY: bench

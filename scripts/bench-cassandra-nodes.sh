@@ -6,50 +6,30 @@
 #
 # Writes a line of JSON for each round to OUT. LINES names what is compared, as Line.java has it; JOIN_ROWS and REPAIR_ROWS are
 # the rows of 1 KB of each table, ROUNDS how often each is done. Nothing throttles streams and compactions. Everything else on
-# the machine should be idle. NODE_OPTIONS, SETTINGS and PARAMETERS are as in bench-cassandra.sh. Needs the jars of `make java`,
-# and twice the space of the rows.
+# the machine should be idle. bench-cassandra-setup.sh says how the nodes are set up. Needs the jars of `make java`, and three
+# times the space of the rows.
 set -euo pipefail
 
-repository=$(cd "$(dirname "$0")/.." && pwd)
-bench=$repository/java/cassandra-bench
-libraries=$repository/build/cassandra-bench
+# shellcheck source=scripts/bench-cassandra-setup.sh
+. "$(dirname "$0")/bench-cassandra-setup.sh"
+SETTINGS="$SETTINGS
+stream_throughput_outbound: 0MiB/s
+entire_sstable_stream_throughput_outbound: 0MiB/s
+compaction_throughput: 0MiB/s"
+# A node that joins answers when it has its share.
+export START_SECONDS=3600
+
 out=${1:-/dev/null}
 read -ra lines <<<"${LINES:-aiodb default tuned}"
 JOIN_ROWS=${JOIN_ROWS:-4000000}
 REPAIR_ROWS=${REPAIR_ROWS:-1000000}
 ROUNDS=${ROUNDS:-3}
 ROW_BYTES=1024
-JOIN_SECONDS=3600
-
-export CLUSTER=$repository/build/bench-cluster
-# Addresses of its own, those of bench-cassandra.sh.
-export NETWORK=89
-export CLASSES=$bench/target/cassandra-bench-0.1.0.jar
-export MEMTABLES="    \"null\":
-      class_name: io.aiodb.cassandra.bench.NullMemtable"
-export JVM_OPTIONS="${NODE_OPTIONS:--Xms2g -Xmx2g -XX:-UseSerialGC -XX:+UseG1GC}"
-export SETTINGS=${SETTINGS:-"sstable: {selected_format: bti}"}"
-stream_throughput_outbound: 0MiB/s
-entire_sstable_stream_throughput_outbound: 0MiB/s
-compaction_throughput: 0MiB/s"
-# A node that joins answers when it has its share.
-export START_SECONDS=$JOIN_SECONDS
-
-cluster() {
-    "$repository/scripts/cluster.sh" "$@"
-}
-
-fail() {
-    echo "bench-cassandra-nodes: $1" >&2
-    exit 1
-}
 
 # Makes the tables of some lines, with so many copies and rows, on the nodes that there are.
 load() {
     local replicas=$1 rows=$2 names=$3 node
-    java -cp "$bench/target/cassandra-bench-0.1.0.jar:$libraries/*" io.aiodb.cassandra.bench.Bench --rounds=0 \
-        --host=127.0.$NETWORK.1 --jmx=$((7300 + 250 * NETWORK + 1)) --workloads=get --lines="$names" --rows="$rows" \
-        --value-bytes=$ROW_BYTES --replicas="$replicas" 2>/dev/null
+    client --rounds=0 --workloads=get --lines="$names" --rows="$rows" --value-bytes=$ROW_BYTES --replicas="$replicas" >/dev/null
     for node in $(seq "$replicas"); do cluster nodetool "$node" flush bench; done
     await_idle
 }
@@ -113,7 +93,7 @@ join_rounds() {
 
 # Two nodes with the same rows compare them, table by table in turn.
 repair_rounds() {
-    local line round began before
+    local line round began ended before
     cluster create 2
     load 2 "$REPAIR_ROWS" "$(IFS=, && echo "${lines[*]}")"
     for round in $(seq 0 "$ROUNDS"); do
@@ -121,7 +101,7 @@ repair_rounds() {
             before=$(processor_time)
             began=$EPOCHREALTIME
             cluster nodetool 1 repair --full bench "rows_$line" >"$CLUSTER/repair.log" || fail "the repair failed: see $CLUSTER/repair.log"
-            local ended=$EPOCHREALTIME
+            ended=$EPOCHREALTIME
             await_idle
             # The first warms up.
             if [ "$round" = 0 ]; then continue; fi
@@ -133,12 +113,6 @@ repair_rounds() {
     cluster destroy
 }
 
-[ -e "$bench/target/cassandra-bench-0.1.0.jar" ] || fail "$bench/target/cassandra-bench-0.1.0.jar is missing: run \`make java\` first"
-if [ ! -e "$libraries/complete" ]; then
-    mvn --batch-mode --quiet -Dstyle.color=never --file "$bench/pom.xml" dependency:copy-dependencies \
-        -DincludeScope=runtime -DoutputDirectory="$libraries"
-    touch "$libraries/complete"
-fi
 : >"$out"
 cluster destroy
 trap 'cluster destroy' EXIT

@@ -178,7 +178,7 @@ check: compiler ## Check formatting, lints and documentation, then run all tests
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --all-targets -- --deny warnings
 	RUSTDOCFLAGS='--deny warnings' $(CARGO) doc --locked --no-deps
-	shellcheck scripts/*.sh harness/*.sh bin/* .ci/run
+	shellcheck --external-sources scripts/*.sh harness/*.sh bin/* .ci/run
 	$(MAKE) test
 
 .PHONY: bench
@@ -230,6 +230,12 @@ bench-cassandra: java ## Measure aiodb under Cassandra beside its own memtables 
 	mkdir -p $(BENCH)
 	scripts/bench-cassandra.sh --out=$(BENCH)/cassandra.json $(ARGUMENTS)
 	@echo "The figures: $(CURDIR)/$(BENCH)/cassandra.json"
+
+.PHONY: bench-cassandra-nodes
+bench-cassandra-nodes: java ## Measure nodes that join and repairs, beside Cassandra's own memtables (an hour, 5 GB of memory, 25 GB of disk)
+	mkdir -p $(BENCH)
+	scripts/bench-cassandra-nodes.sh $(BENCH)/cassandra-nodes.json
+	@echo "The figures: $(CURDIR)/$(BENCH)/cassandra-nodes.json"
 
 .PHONY: bench-disks
 bench-disks: release ## Measure a store on one and on two disks, which are throttled loop devices; as root

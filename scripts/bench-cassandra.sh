@@ -4,47 +4,22 @@
 #   scripts/bench-cassandra.sh [--rows=N] [--seconds=N] [--rounds=N] [--lines=A,B] [--workloads=A,B] [--out=FILE] ...
 #
 # Settings.java says what the arguments are, Line.java and Workload.java what is compared. Everything else on the machine should
-# be idle. NODE_OPTIONS are those of the node's virtual machine, by default a heap of 2 GiB and G1; all of the heap is there
-# from the start, so that what the node has when idle includes it. SETTINGS are further lines of its cassandra.yaml, as in
-# cluster.sh, by default SSTables of the newer format; PARAMETERS further ones of its memtable `aiodb`. LIMITED=1, as root: once
-# all is loaded the node may use what it has then, and a third of the data's size, as memory; its reads of files come without
-# more read-ahead than READ_AHEAD_KB. Needs the jars of `make java`.
+# be idle. bench-cassandra-setup.sh says how the node is set up; all of its heap is there from the start, so that what it has
+# when idle includes it. LIMITED=1, as root: once all is loaded the node may use what it has then, and a third of the data's
+# size, as memory; its reads of files come without more read-ahead than READ_AHEAD_KB. Needs the jars of `make java`.
 set -euo pipefail
 
-repository=$(cd "$(dirname "$0")/.." && pwd)
-bench=$repository/java/cassandra-bench
-libraries=$repository/build/cassandra-bench
-export CLUSTER=$repository/build/bench-cluster
-# Addresses of its own, beside clusters of tests.
-export NETWORK=89
+# shellcheck source=scripts/bench-cassandra-setup.sh
+. "$(dirname "$0")/bench-cassandra-setup.sh"
+JVM_OPTIONS="$JVM_OPTIONS -XX:+AlwaysPreTouch"
 READ_AHEAD_KB=${READ_AHEAD_KB:-16}
-
-fail() {
-    echo "bench-cassandra: $1" >&2
-    exit 1
-}
-
-for jar in "$bench"/target/cassandra-bench-0.1.0.jar "$repository"/java/cassandra/target/aiodb-cassandra-0.1.0.jar; do
-    [ -e "$jar" ] || fail "$jar is missing: run \`make java\` first"
-done
-if [ ! -e "$libraries/complete" ]; then
-    mvn --batch-mode --quiet -Dstyle.color=never --file "$bench/pom.xml" dependency:copy-dependencies \
-        -DincludeScope=runtime -DoutputDirectory="$libraries"
-    touch "$libraries/complete"
-fi
-
-export CLASSES=$bench/target/cassandra-bench-0.1.0.jar
-export MEMTABLES="    \"null\":
-      class_name: io.aiodb.cassandra.bench.NullMemtable"
-export JVM_OPTIONS="${NODE_OPTIONS:--Xms2g -Xmx2g -XX:-UseSerialGC -XX:+UseG1GC} -XX:+AlwaysPreTouch"
-export SETTINGS=${SETTINGS:-"sstable: {selected_format: bti}"}
 
 # What is undone at the end: a control group, and how far the disk reads ahead, as `file value`.
 group=
 read_ahead=
 
 clean_up() {
-    "$repository/scripts/cluster.sh" destroy
+    cluster destroy
     if [ -n "$read_ahead" ]; then echo "${read_ahead#* }" >"${read_ahead% *}"; fi
     # The kernel needs a moment after the last process has gone.
     if [ -n "$group" ]; then rmdir "$group" || { sleep 1 && rmdir "$group"; }; fi
@@ -68,7 +43,7 @@ limit_read_ahead() {
     echo "read-ahead of $disk: $READ_AHEAD_KB KB"
 }
 
-"$repository/scripts/cluster.sh" destroy
+cluster destroy
 trap clean_up EXIT
 limit=()
 if [ -n "${LIMITED:-}" ]; then
@@ -81,5 +56,4 @@ fi
     if [ -n "$group" ]; then echo "$BASHPID" >"$group/cgroup.procs"; fi
     exec "$repository/scripts/cluster.sh" create 1
 )
-java -cp "$bench/target/cassandra-bench-0.1.0.jar:$libraries/*" io.aiodb.cassandra.bench.Bench \
-    --host=127.0.$NETWORK.1 --jmx=$((7300 + 250 * NETWORK + 1)) "${limit[@]}" "$@"
+client "${limit[@]}" "$@"

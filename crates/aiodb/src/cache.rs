@@ -98,11 +98,11 @@ impl ValueCache {
         found
     }
 
-    /// Whether something of a place is here, which whoever asks then gets: only that it is not counts as a look-up.
+    /// Whether something of a place is here, which whoever asks gets in a moment: only that it is not counts as a look-up.
     pub(crate) fn holds(&self, place: Place) -> bool {
         let hash = place.hash();
         let Some(shard) = self.shard_of(hash) else { return false };
-        let found = self.read(shard).get(hash, place).is_some();
+        let found = self.read(shard).prefetch(hash, place);
         if !found {
             self.misses.count();
         }
@@ -159,6 +159,21 @@ impl<D: Device> Engine<D> {
             return None;
         }
         self.cached_at(candidate, operands_of(table), key, view)
+    }
+
+    /// What is cached that is the whole value of a key with this one candidate, as [`Engine::cached`] says it: a put, or an
+    /// operand that is the value alone.
+    pub(crate) fn cached_alone(
+        &self,
+        candidate: &Candidate,
+        generation: &Generation,
+        key: &[u8],
+        view: &View,
+    ) -> Option<Cached> {
+        if candidate.is_operand() && self.is_value_alone(generation) {
+            return self.cached_operand(candidate, generation.id, key, view);
+        }
+        self.cached(candidate, generation.id, key, view)
     }
 
     fn cached_at(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {

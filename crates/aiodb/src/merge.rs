@@ -24,6 +24,11 @@ pub trait MergeOperator: Send + Sync {
     /// The value of a key: `base` is what was put last (`None` = nothing, or it was deleted), `operands` came after it,
     /// oldest first. An error, in words, is given to whoever reads the key; it stays until the key is put or deleted.
     fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> std::result::Result<Vec<u8>, String>;
+
+    /// Whether an operand with nothing before it is the value, as it is. Then such a key is read without a merge.
+    fn is_value_alone(&self) -> bool {
+        false
+    }
 }
 
 /// The operators that a program registers.
@@ -61,6 +66,10 @@ impl MergeOperator for Append {
     fn merge(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> std::result::Result<Vec<u8>, String> {
         Ok([base.unwrap_or_default(), &operands.concat()].concat())
     }
+
+    fn is_value_alone(&self) -> bool {
+        true
+    }
 }
 
 /// Adds little-endian 64-bit integers, wrapping around; no value counts as 0: an operator named `add`.
@@ -90,6 +99,11 @@ impl<D: Device> Engine<D> {
         };
         let operator = self.options.merge_operators.find(name);
         operator.ok_or_else(|| Error::NoMergeOperator { name: Some(name.clone()) })
+    }
+
+    /// Whether an operand with nothing before it is the value in this table.
+    pub(crate) fn is_value_alone(&self, generation: &Generation) -> bool {
+        self.merge_operator(generation).is_ok_and(|operator| operator.is_value_alone())
     }
 
     /// The value that operands, newest first, make of a base.

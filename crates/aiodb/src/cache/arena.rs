@@ -164,6 +164,12 @@ impl Blocks {
         self.blocks[block].block.entry(offset).header.place()
     }
 
+    /// Like [`Blocks::cached`]: asks the processor for the value's bytes.
+    pub(super) fn prefetch(&self, address: Address) {
+        let (block, offset) = self.split(address);
+        self.blocks[block].block.entry(offset).prefetch();
+    }
+
     /// The entries of a block, oldest first.
     pub(super) fn entries(&self, block: u32) -> Vec<Address> {
         let Filling { block: memory, filled } = &self.blocks[block as usize];
@@ -210,6 +216,14 @@ impl Block {
     }
 }
 
+impl Entry<'_> {
+    fn prefetch(&self) {
+        for line in self.value.chunks(LINE_BYTES).take(PREFETCHED_LINES) {
+            prefetch(line);
+        }
+    }
+}
+
 impl Header {
     fn place(&self) -> Place {
         Place { segment: self.segment, offset: self.offset, life: self.life }
@@ -229,9 +243,7 @@ impl Cached {
 
     /// Asks the processor for the value's bytes, for a caller who will want them in a moment.
     pub(crate) fn prefetch(&self) {
-        for line in self.value().chunks(LINE_BYTES).take(PREFETCHED_LINES) {
-            prefetch(line);
-        }
+        self.block.entry(self.offset).prefetch();
     }
 
     pub(super) fn key(&self) -> &[u8] {

@@ -71,16 +71,28 @@ impl Shard {
     }
 
     pub(super) fn get(&self, hash: u64, place: Place) -> Option<Cached> {
-        let address = self.entries.find(hash, |address| self.blocks.place(*address) == place)?;
-        let cached = self.blocks.cached(*address);
+        let cached = self.blocks.cached(self.find(hash, place)?);
         cached.ask_for();
         Some(cached)
+    }
+
+    /// Whether there is an entry; asks the processor for its value's bytes.
+    pub(super) fn prefetch(&self, hash: u64, place: Place) -> bool {
+        let found = self.find(hash, place);
+        if let Some(address) = found {
+            self.blocks.prefetch(address);
+        }
+        found.is_some()
+    }
+
+    fn find(&self, hash: u64, place: Place) -> Option<Address> {
+        self.entries.find(hash, |address| self.blocks.place(*address) == place).copied()
     }
 
     /// Adds an entry, if it is not there and there is room or room can be made.
     pub(super) fn insert(&mut self, hash: u64, place: Place, table: u32, key: &[u8], value: &[u8]) {
         let bytes = entry_bytes(key.len(), value.len());
-        if bytes > self.blocks.block_bytes() || self.get(hash, place).is_some() {
+        if bytes > self.blocks.block_bytes() || self.find(hash, place).is_some() {
             return;
         }
         let to_old = self.ghosts.forget(hash);

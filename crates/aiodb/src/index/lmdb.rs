@@ -327,14 +327,17 @@ impl LmdbIndex {
         let mut taken = 0;
         let mut take = |item: heed::Result<(&[u8], &[u8])>| {
             let (key, value) = item.map_err(failed)?;
-            if !found.contains_key(key) {
-                found.insert(key.into(), Stack::default());
-            }
             taken += 1;
             if taken == limit {
                 reached = Reached::Key(key.into());
             }
-            self.add_committed(value, view, found.get_mut(key).expect("just made"))
+            if let Some(known) = found.get_mut(key) {
+                return self.add_committed(value, view, known);
+            }
+            let mut stack = Stack::default();
+            self.add_committed(value, view, &mut stack)?;
+            found.insert(key.into(), stack);
+            Ok(())
         };
         if backward {
             self.database.rev_range(&txn, &range).map_err(failed)?.take(limit).try_for_each(&mut take)?;

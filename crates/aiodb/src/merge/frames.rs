@@ -75,6 +75,11 @@ impl MergeOperator for Frames {
         let kept = frames.iter().filter(|(_, cover)| !cover.as_ref().is_some_and(is_covered));
         Ok(kept.map(|(bytes, _)| *bytes).collect::<Vec<_>>().concat())
     }
+
+    /// What it has too many frames of does no harm.
+    fn is_value_alone(&self) -> bool {
+        true
+    }
 }
 
 type Frame<'a> = (&'a [u8], Option<Cover>);

@@ -279,6 +279,7 @@ impl<D: Device> Fetch<D> {
         let said = match ahead.from {
             From::Key => return Ok(true),
             From::LookUp => Said::LookUp,
+            From::Cached(candidates) if self.take_cached(&candidates) => return Ok(true),
             From::Candidates(candidates) | From::Cached(candidates) => {
                 let (key, view) = (&ahead.key, self.view());
                 let resolved = self.pinned(|| self.engine.resolve(&self.generation, key, &candidates, &view));
@@ -301,6 +302,17 @@ impl<D: Device> Fetch<D> {
             }
         }
         Ok(true)
+    }
+
+    /// Copies the current key's value out of the cache, if one record there is all of it.
+    fn take_cached(&mut self, candidates: &[Candidate]) -> bool {
+        let [candidate] = candidates else { return false };
+        let (key, view) = (&self.current.key, self.view());
+        let found = self.pinned(|| self.engine.cached_alone(candidate, &self.generation, key, &view));
+        if let Some(cached) = &found {
+            self.current.value.extend_from_slice(cached.value());
+        }
+        found.is_some()
     }
 
     fn take_from_stretch(&mut self, number: u64, place: &Place) -> Result<Said> {

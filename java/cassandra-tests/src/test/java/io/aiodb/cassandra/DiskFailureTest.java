@@ -12,7 +12,9 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
@@ -20,14 +22,15 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * The file system of a store fails, which ext4 does when it is told to: {@code disk_failure_policy} says what the node does
- * then. As root, since others may not mount.
+ * The file system of a store fails, which ext4 does when it is told to (as root, since others may not mount), or gives back
+ * other bytes than were written: {@code disk_failure_policy} says what the node does then.
  */
 @Tag("long")
 final class DiskFailureTest {
     private static final int NETWORK = 100;
     private static final int ROWS = 20_000;
     private static final int ROW_BYTES = 1000;
+    private static final int DAMAGED_ROW = 100;
     private static final String DISK_BYTES = "1G";
 
     /** Has ext4 answer everything with an error from now on (EXT4_IOC_SHUTDOWN, without writing its journal). */
@@ -64,16 +67,76 @@ final class DiskFailureTest {
         }
     }
 
+    /** As with Cassandra's own files, only {@code stop_paranoid} and {@code die} end a node that finds damage. */
+    @ParameterizedTest
+    @ValueSource(strings = {"stop", "stop_paranoid", "die"})
+    void theNodeDoesWithDamageWhatItsPolicySays(String policy) throws IOException, InterruptedException {
+        try (Nodes nodes = new Nodes(NETWORK, 1, "disk_failure_policy: " + policy + "\n")) {
+            fill(nodes);
+            nodes.stop(1);
+            Path damaged = damage(nodes.directory(1));
+            nodes.start(1);
+            try (CqlSession session = nodes.session(1, "failing")) {
+                readOthers(session);
+                assertThrows(DriverException.class, () -> read(session, DAMAGED_ROW));
+                if (policy.equals("stop")) {
+                    readOthers(session);
+                    session.execute("INSERT INTO rows (id, v) VALUES (-1, 0x00)");
+                } else {
+                    awaitSilence(nodes);
+                }
+            }
+            String log = assertNotCrashed(nodes);
+            assertTrue(log.contains("CorruptSSTableException"), "the log does not say why");
+            assertTrue(log.contains(damaged.toString()), "the log does not say where");
+        }
+    }
+
+    /** Changes a byte of a row's value in the store. Returns the file that it lies in. */
+    private static Path damage(Path node) throws IOException {
+        byte[] wanted = value(DAMAGED_ROW).array();
+        try (Stream<Path> files = Files.list(node.resolve("data/aiodb-stores/aiodb/log"))) {
+            for (Path file : files.toList()) {
+                ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(file));
+                for (int at = 0; at + ROW_BYTES <= bytes.limit(); at++) {
+                    if (bytes.slice(at, ROW_BYTES).equals(ByteBuffer.wrap(wanted))) {
+                        bytes.put(at + ROW_BYTES / 2, (byte) ~bytes.get(at + ROW_BYTES / 2));
+                        Files.write(file, bytes.array(), StandardOpenOption.WRITE);
+                        return file;
+                    }
+                }
+            }
+        }
+        throw new AssertionError("the store does not have the row's value");
+    }
+
+    /** Some rows that are not the damaged one. */
+    private static void readOthers(CqlSession session) {
+        for (int row = 0; row < DAMAGED_ROW; row++) {
+            assertEquals(value(row), read(session, row));
+        }
+    }
+
+    private static ByteBuffer read(CqlSession session, int row) {
+        return session.execute("SELECT v FROM rows WHERE id = " + row).one().getByteBuffer("v");
+    }
+
+    /** Differs from row to row. */
+    private static ByteBuffer value(int row) {
+        return ByteBuffer.allocate(ROW_BYTES).putInt(0, row);
+    }
+
     private static void fill(Nodes nodes) {
         try (CqlSession session = nodes.session(1);
                 Management management = nodes.management(1)) {
             session.execute("CREATE KEYSPACE failing WITH replication = "
                     + "{'class': 'SimpleStrategy', 'replication_factor': 1}");
-            session.execute("CREATE TABLE failing.rows (id int PRIMARY KEY, v blob) WITH memtable = 'aiodb'");
+            session.execute("CREATE TABLE failing.rows (id int PRIMARY KEY, v blob) WITH memtable = 'aiodb'"
+                    + " AND compression = {'enabled': false}");
             session.execute("CREATE TABLE failing.others (id int PRIMARY KEY, v blob)");
             PreparedStatement insert = session.prepare("INSERT INTO failing.rows (id, v) VALUES (?, ?)");
             for (int row = 0; row < ROWS; row++) {
-                session.execute(insert.bind(row, ByteBuffer.allocate(ROW_BYTES)));
+                session.execute(insert.bind(row, value(row)));
             }
             session.execute("INSERT INTO failing.others (id, v) VALUES (1, 0x01)");
             management.flush("failing");
@@ -98,10 +161,14 @@ final class DiskFailureTest {
                 default -> awaitSilence(nodes);
             }
         }
+        assertTrue(assertNotCrashed(nodes).contains("FSReadError"), "the log does not say why");
+    }
+
+    /** The node's log; a virtual machine that crashes leaves another one. */
+    private static String assertNotCrashed(Nodes nodes) throws IOException {
         Path crash = nodes.directory(1).resolve("crash.log");
         assertFalse(Files.exists(crash), "the virtual machine has crashed: see " + crash);
-        String log = Files.readString(nodes.directory(1).resolve("system.log"));
-        assertTrue(log.contains("FSReadError"), "the log does not say why");
+        return Files.readString(nodes.directory(1).resolve("system.log"));
     }
 
     private static void readAll(CqlSession session) {

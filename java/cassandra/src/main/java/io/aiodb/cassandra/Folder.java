@@ -103,14 +103,12 @@ final class Folder {
             this.partition = partition;
         }
 
-        /** Takes note of a row that was read. */
-        void row(ByteBuffer key, ByteBuffer value) {
-            if (isLong(value)) {
-                byte[] copy = new byte[key.remaining()];
-                key.get(key.position(), copy);
-                rows = rows.isEmpty() ? new ArrayList<>() : rows;
-                rows.add(copy);
-            }
+        /** Takes note of a row that {@link Folder#isLong is long}. */
+        void row(ByteBuffer key) {
+            byte[] copy = new byte[key.remaining()];
+            key.get(key.position(), copy);
+            rows = rows.isEmpty() ? new ArrayList<>() : rows;
+            rows.add(copy);
             if (rows.size() == MAX_ROWS) {
                 fold();
             }
@@ -159,8 +157,9 @@ final class Folder {
         }
     }
 
-    private static boolean isLong(ByteBuffer row) {
-        return Frames.count(row) > MAX_UPDATES;
+    /** Whether a row of so many updates should be folded. */
+    static boolean isLong(int updates) {
+        return updates > MAX_UPDATES;
     }
 
     /** Whether folding makes it much shorter, which it cannot where there are many ranges. */
@@ -215,7 +214,7 @@ final class Folder {
         List<byte[]> rows = new ArrayList<>();
         for (byte[] key : look.rows) {
             byte[] found = table.get(key);
-            if (found != null && isLong(ByteBuffer.wrap(found))) {
+            if (found != null && isLong(Frames.count(ByteBuffer.wrap(found)))) {
                 rows.add(key);
             }
         }

@@ -116,47 +116,73 @@ final class Frames {
         in.readByte();
     }
 
-    /**
-     * The row that the frames of a value are together, in the columns that this version of the table knows; null if nothing is
-     * left of it, since its columns were dropped.
-     */
-    static Row row(ByteBuffer value, boolean isStatic, Headers headers, TableMetadata metadata) {
-        DeserializationHelper helper = new DeserializationHelper(metadata, VERSION, DeserializationHelper.Flag.LOCAL);
-        Row merged = null;
-        try (DataInputBuffer in = input(value)) {
-            while (in.available() > 0) {
-                in.readUnsignedVInt32();
-                int number = readHeader(in);
-                SerializationHeader header = headers.forReading(number, metadata);
-                Row row = isStatic ? staticRow(in, header, helper) : row(in, header, helper);
-                if (row != null && headers.isYounger(number, metadata)) {
-                    row = withoutUnknown(row, metadata);
+    /** Reads the rows of values, static or not. Belongs to one thread at a time. */
+    static final class Reader {
+        private final boolean isStatic;
+        private final Headers headers;
+        private final TableMetadata metadata;
+        private final DeserializationHelper helper;
+        private final Row.Builder builder = BTreeRow.sortedBuilder();
+        private int updates;
+
+        Reader(boolean isStatic, Headers headers, TableMetadata metadata) {
+            this.isStatic = isStatic;
+            this.headers = headers;
+            this.metadata = metadata;
+            this.helper = new DeserializationHelper(metadata, VERSION, DeserializationHelper.Flag.LOCAL);
+        }
+
+        /**
+         * The row that the frames of a value are together, in the columns that this version of the table knows; null if
+         * nothing is left of it, since its columns were dropped.
+         */
+        Row row(ByteBuffer value) {
+            Row merged = null;
+            updates = 0;
+            try (DataInputBuffer in = input(value)) {
+                while (in.available() > 0) {
+                    in.readUnsignedVInt32();
+                    updates++;
+                    int number = readHeader(in);
+                    SerializationHeader header = headers.forReading(number, metadata);
+                    Row row = isStatic ? staticRow(in, header) : row(in, header);
+                    if (row != null && headers.isYounger(number, metadata)) {
+                        row = withoutUnknown(row, metadata);
+                    }
+                    if (row != null) {
+                        merged = merged == null ? row : Rows.merge(merged, row);
+                    }
                 }
-                if (row != null) {
-                    merged = merged == null ? row : Rows.merge(merged, row);
-                }
+                return merged;
+            } catch (IOException failure) {
+                throw new IllegalStateException(metadata + ": a stored row does not parse", failure);
             }
-            return merged;
-        } catch (IOException failure) {
-            throw new IllegalStateException(metadata + ": a stored row does not parse", failure);
         }
-    }
 
-    private static Row row(DataInputBuffer in, SerializationHeader header, DeserializationHelper helper)
-            throws IOException {
-        // It goes on after a row that has become empty, and ends at the mark.
-        Row row = (Row) ROWS.deserialize(in, header, helper, BTreeRow.sortedBuilder());
-        if (row != null) {
+        /** How many updates the last row was made of. */
+        int updates() {
+            return updates;
+        }
+
+        private Row row(DataInputBuffer in, SerializationHeader header) throws IOException {
+            // It goes on after a row that has become empty, and ends at the mark.
+            Row row = (Row) ROWS.deserialize(in, header, helper, builder);
+            if (row != null) {
+                in.readByte();
+            }
+            return row;
+        }
+
+        private Row staticRow(DataInputBuffer in, SerializationHeader header) throws IOException {
+            Row row = ROWS.deserializeStaticRow(in, header, helper);
             in.readByte();
+            return row.isEmpty() ? null : row;
         }
-        return row;
     }
 
-    private static Row staticRow(DataInputBuffer in, SerializationHeader header, DeserializationHelper helper)
-            throws IOException {
-        Row row = ROWS.deserializeStaticRow(in, header, helper);
-        in.readByte();
-        return row.isEmpty() ? null : row;
+    /** The only row to be read, as {@link Reader#row} gives it. */
+    static Row row(ByteBuffer value, boolean isStatic, Headers headers, TableMetadata metadata) {
+        return new Reader(isStatic, headers, metadata).row(value);
     }
 
     /**

@@ -198,9 +198,12 @@ final class PartitionReader {
     }
 
     private Row row(byte[] place, byte[] found) {
-        ByteBuffer value = ByteBuffer.wrap(found);
-        notes.row(ByteBuffer.wrap(place), value);
-        return Frames.row(value, false, generation.headers(), metadata);
+        Frames.Reader reader = new Frames.Reader(false, generation.headers(), metadata);
+        Row row = reader.row(ByteBuffer.wrap(found));
+        if (Folder.isLong(reader.updates())) {
+            notes.row(ByteBuffer.wrap(place));
+        }
+        return row;
     }
 
     /** The only slice. The source is closed with the result, or now if there is none. */

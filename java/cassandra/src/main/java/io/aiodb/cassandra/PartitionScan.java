@@ -39,6 +39,9 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     /** Null before the first partition, and at the end. */
     private Rows rows;
 
+    /** Null before the first partition. */
+    private Frames.Reader reader;
+
     /** Whether the scan is at an entry that was not used yet. */
     private boolean pending;
 
@@ -132,9 +135,11 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
             protected Row computeNext() {
                 while (current == partition && !ended && (pending || advance()) && partition.has(rows.key())) {
                     pending = false;
-                    notes.row(rows.key(), rows.value());
                     exhausted = metadata.comparator.size() == 0;
-                    Row row = Frames.row(rows.value(), false, generation.headers(), metadata);
+                    Row row = reader.row(rows.value());
+                    if (Folder.isLong(reader.updates())) {
+                        notes.row(rows.key());
+                    }
                     if (row != null) {
                         return row;
                     }
@@ -184,6 +189,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
             Range wanted = begin == null ? Range.all() : Range.all().from(begin);
             Range bounded = end == null ? wanted : wanted.before(end);
             rows = generation.open().stripes().open(() -> generation.tableOrNull().scan(bounded));
+            reader = new Frames.Reader(false, generation.headers(), metadata);
         }
         pending = rows.next();
         return pending;

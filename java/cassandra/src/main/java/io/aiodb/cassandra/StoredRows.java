@@ -11,7 +11,7 @@ import org.apache.cassandra.utils.CloseableIterator;
 final class StoredRows implements CloseableIterator<Row> {
     private final Rows rows;
     private final Generation generation;
-    private final TableMetadata metadata;
+    private final Frames.Reader reader;
     private final Folder.Notes notes;
     private Row next;
     private boolean closed;
@@ -19,7 +19,7 @@ final class StoredRows implements CloseableIterator<Row> {
     StoredRows(Rows rows, Generation generation, TableMetadata metadata, Folder.Notes notes) {
         this.rows = rows;
         this.generation = generation;
-        this.metadata = metadata;
+        this.reader = new Frames.Reader(false, generation.headers(), metadata);
         this.notes = notes;
     }
 
@@ -35,8 +35,10 @@ final class StoredRows implements CloseableIterator<Row> {
     private boolean advance() {
         while (next == null && !closed) {
             if (rows.next()) {
-                notes.row(rows.key(), rows.value());
-                next = Frames.row(rows.value(), false, generation.headers(), metadata);
+                next = reader.row(rows.value());
+                if (Folder.isLong(reader.updates())) {
+                    notes.row(rows.key());
+                }
             } else {
                 close();
             }

@@ -67,6 +67,9 @@ public final class Bench {
             server.flush(KEYSPACE);
         }
         server.awaitIdle();
+        if (settings.rounds() == 0) {
+            return figures;
+        }
         if (settings.memoryGroup() != null) {
             limitMemory();
         }
@@ -96,7 +99,8 @@ public final class Bench {
     private void load() {
         session.execute("DROP KEYSPACE IF EXISTS " + KEYSPACE);
         session.execute("CREATE KEYSPACE " + KEYSPACE
-                + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+                + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': "
+                + settings.replicas() + "}");
         Set<String> made = new HashSet<>();
         for (Line line : settings.lines()) {
             inserted.put(line, settings.rows());

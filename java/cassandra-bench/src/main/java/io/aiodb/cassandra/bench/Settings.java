@@ -20,7 +20,8 @@ import java.util.Map;
  * @param warmUpSeconds of the same load before, each time, which are not counted
  * @param firstSeconds that each line is asked for in the round before the first that counts: until the virtual machine has
  *     compiled what the requests run through, that takes more of the processor than they do
- * @param rounds that count
+ * @param rounds that count; with 0 nothing but the load is done
+ * @param replicas of each row
  * @param flush whether what was loaded is written to SSTables first
  * @param memoryGroup the control group of the node, whose memory is limited once all is loaded; null for no limit
  * @param memoryFraction how much of a line's data files the limit has room for, beside the node's own idle memory
@@ -39,6 +40,7 @@ record Settings(
         int warmUpSeconds,
         int firstSeconds,
         int rounds,
+        int replicas,
         boolean flush,
         Path memoryGroup,
         double memoryFraction,
@@ -60,6 +62,7 @@ record Settings(
                 Integer.parseInt(taken(given, "warm-up-seconds", "2")),
                 Integer.parseInt(taken(given, "first-seconds", "60")),
                 Integer.parseInt(taken(given, "rounds", "5")),
+                Integer.parseInt(taken(given, "replicas", "1")),
                 Boolean.parseBoolean(taken(given, "flush", "true")),
                 memoryGroup == null ? null : Path.of(memoryGroup),
                 Double.parseDouble(taken(given, "memory-fraction", "0.333")),
@@ -68,9 +71,9 @@ record Settings(
             throw new IllegalArgumentException("there is no " + given.keySet());
         }
         if (settings.rows < 1 || settings.inFlight < 1 || settings.seconds < 1
-                || settings.firstSeconds < 1 || settings.rounds < 1) {
+                || settings.firstSeconds < 1 || settings.rounds < 0 || settings.replicas < 1) {
             throw new IllegalArgumentException(
-                    "rows, in-flight, seconds, first-seconds and rounds must be at least 1");
+                    "rows, in-flight, seconds, first-seconds and replicas must be at least 1, rounds at least 0");
         }
         return settings;
     }

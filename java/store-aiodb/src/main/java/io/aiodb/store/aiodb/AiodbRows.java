@@ -15,8 +15,9 @@ final class AiodbRows implements Rows {
     /** The rows here: the lengths of key and value, the key, the value, and the next. Null before the first. */
     private ByteBuffer rows;
 
-    private ByteBuffer key = Buffers.NOTHING;
-    private ByteBuffer value = Buffers.NOTHING;
+    /** Where the value of the current row begins, and its key, which lies before it. */
+    private int valueStart;
+    private int keyStart;
     private int nextBytes = Buffers.FIRST_ROWS_BYTES;
     private boolean ended;
     private boolean closed;
@@ -38,19 +39,20 @@ final class AiodbRows implements Rows {
         }
         int keyLength = rows.getInt();
         int valueLength = rows.getInt();
-        key = take(keyLength);
-        value = take(valueLength);
+        keyStart = rows.position();
+        valueStart = keyStart + keyLength;
+        rows.position(valueStart + valueLength);
         return true;
     }
 
     @Override
     public ByteBuffer key() {
-        return key.duplicate();
+        return rows == null ? Buffers.NOTHING : part(keyStart, valueStart);
     }
 
     @Override
     public ByteBuffer value() {
-        return value.duplicate();
+        return rows == null ? Buffers.NOTHING : part(valueStart, rows.position());
     }
 
     @Override
@@ -60,15 +62,11 @@ final class AiodbRows implements Rows {
         }
         closed = true;
         closing.clean();
-        key = Buffers.NOTHING;
-        value = Buffers.NOTHING;
         replace(null);
     }
 
-    private ByteBuffer take(int length) {
-        ByteBuffer taken = rows.slice(rows.position(), length).asReadOnlyBuffer();
-        rows.position(rows.position() + length);
-        return taken;
+    private ByteBuffer part(int start, int end) {
+        return rows.slice(start, end - start).asReadOnlyBuffer();
     }
 
     private boolean fetched() {

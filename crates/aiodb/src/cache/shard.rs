@@ -92,7 +92,7 @@ impl Shard {
     /// Adds an entry, if it is not there and there is room or room can be made.
     pub(super) fn insert(&mut self, hash: u64, place: Place, table: u32, key: &[u8], value: &[u8]) {
         let bytes = entry_bytes(key.len(), value.len());
-        if bytes > self.blocks.block_bytes() || self.find(hash, place).is_some() {
+        if bytes > self.blocks.block_bytes() || self.get(hash, place).is_some() {
             return;
         }
         let to_old = self.ghosts.forget(hash);

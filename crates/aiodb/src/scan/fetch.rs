@@ -400,7 +400,7 @@ impl<D: Device> Fetch<D> {
             Outcome::Deleted => Said::Nothing,
             // Of the index's operands only those that are alone are read here.
             Outcome::Operand(operand) if place.candidate.known.is_some() => {
-                Said::Owned(self.engine.merged(&self.generation, key, None, &[operand.into_owned()])?)
+                Said::Owned(self.engine.merged(&self.generation, key, None, &mut vec![operand.into_owned()])?)
             }
             // More has to be read, or the moment sees an older record.
             Outcome::Chunks(..) | Outcome::Operand(_) | Outcome::Unseen => Said::LookUp,

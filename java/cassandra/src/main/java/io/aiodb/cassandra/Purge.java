@@ -27,6 +27,7 @@ final class Purge {
     private final DeletionPurger purger;
     private final long nowSeconds;
     private final Rewriter rewriter;
+    private final Frames.Reader reader;
     private final List<byte[]> candidates = new ArrayList<>();
 
     private StoredKey.Partition partition;
@@ -41,6 +42,7 @@ final class Purge {
         this.purger = purger;
         this.nowSeconds = nowSeconds;
         this.rewriter = new Rewriter(generation, metadata);
+        this.reader = new Frames.Reader(false, generation.headers(), metadata);
     }
 
     /** Goes through all rows, until {@code stopped}. */
@@ -76,8 +78,8 @@ final class Purge {
             head.add(kind, value, generation, metadata);
             return;
         }
-        Row row = Frames.row(value, false, generation.headers(), metadata);
-        if (row == null || Frames.count(value) > 1 || !row.equals(kept(row, head))) {
+        Row row = reader.row(value);
+        if (row == null || reader.updates() > 1 || !row.equals(kept(row, head))) {
             byte[] copy = new byte[key.remaining()];
             key.get(key.position(), copy);
             candidates.add(copy);

@@ -32,6 +32,10 @@ final class Purge {
 
     private StoredKey.Partition partition;
     private Head head;
+
+    /** Whether a row of the partition had to stay as it is. */
+    private boolean leftOut;
+
     private long bytes;
     private long rewritten;
 
@@ -48,12 +52,17 @@ final class Purge {
     /** Goes through all rows, until {@code stopped}. */
     void run(BooleanSupplier stopped) {
         try (Rows rows = generation.table().scan(Range.all())) {
-            while (rows.next() && !stopped.getAsBoolean()) {
+            while (rows.next()) {
+                if (stopped.getAsBoolean()) {
+                    // The partition's deletions hide rows that were not looked at.
+                    return;
+                }
                 ByteBuffer key = rows.key();
                 if (partition == null || !partition.has(key)) {
                     leave();
                     partition = StoredKey.parse(key, metadata.partitioner);
                     head = new Head();
+                    leftOut = false;
                 }
                 look(key, rows.value());
             }
@@ -108,12 +117,12 @@ final class Purge {
             return;
         }
         Head deletions = head;
-        rewriter.rows(partition.key(), candidates, false, row -> kept(row, deletions));
+        leftOut |= !rewriter.rows(partition.key(), candidates, false, row -> kept(row, deletions));
         rewritten += candidates.size();
         candidates.clear();
     }
 
-    /** The deletions of a partition come last: until then they hide what they have deleted. */
+    /** The deletions of a partition come last: until then they hide what they have deleted, and go on doing so if that stays. */
     private void leave() {
         if (partition == null) {
             return;
@@ -124,8 +133,12 @@ final class Purge {
         Row staticRow = head.storedStaticRow();
         if (!staticRow.isEmpty() && (several || !staticRow.equals(kept(staticRow, head)))) {
             List<byte[]> key = List.of(partition.entry(StoredKey.STATIC));
-            rewriter.rows(partition.key(), key, true, row -> kept(row, deletions));
+            leftOut |= !rewriter.rows(partition.key(), key, true, row -> kept(row, deletions));
             rewritten++;
+        }
+        if (leftOut) {
+            partition = null;
+            return;
         }
         if (head.deletions().hasRanges() && (several || anyRange())) {
             DeletionTime all = head.partitionDeletion();

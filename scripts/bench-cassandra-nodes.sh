@@ -6,8 +6,7 @@
 #
 # Writes a line of JSON for each round to OUT. LINES names what is compared, as Line.java has it; JOIN_ROWS and REPAIR_ROWS are
 # the rows of 1 KB of each table, ROUNDS how often each is done. Nothing throttles streams and compactions. Everything else on
-# the machine should be idle. bench-cassandra-setup.sh says how the nodes are set up. Needs the jars of `make java`, and three
-# times the space of the rows.
+# the machine should be idle. bench-cassandra-setup.sh says how the nodes are set up. Needs the jars of `make java`.
 set -euo pipefail
 
 # shellcheck source=scripts/bench-cassandra-setup.sh

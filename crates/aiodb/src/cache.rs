@@ -1,8 +1,9 @@
 //! Values that were read lately, so that a hot key does not cost a device read each time.
 //!
 //! Entries are keyed by place, not by key: acknowledged bytes of a segment's life never change, so an entry is never
-//! stale. An overwrite or a move puts the key's bytes elsewhere; what lay at the old place is not asked for any more and
-//! leaves the cache by itself. Nothing needs to be told of writes, and the index stays the only judge of what is current.
+//! stale, and the index stays the only judge of what is current. An overwrite puts the key's bytes elsewhere; what lay at the
+//! old place is not asked for any more. When the index lets go of that place the cache forgets it, so that hot keys which are
+//! written over do not fill it. A move takes what is here along.
 //!
 //! An entry is the whole value of one put, or one operand that the index knew to be one, as it was given; what operands
 //! make together is not kept, since one of them may come to be known after a newer one. Nor are parts of large values and
@@ -24,7 +25,7 @@ use crate::engine::Engine;
 use crate::index::stack::Entry;
 use crate::index::{Candidate, Location};
 use crate::io::Device;
-use crate::log::record::Kind;
+use crate::log::record::{Kind, Origin};
 use crate::metrics::counter::Counter;
 use crate::planted::{self, Bug};
 use crate::publish::Publication;
@@ -100,13 +101,17 @@ impl ValueCache {
 
     /// Whether something of a place is here, which whoever asks gets in a moment: only that it is not counts as a look-up.
     pub(crate) fn holds(&self, place: Place) -> bool {
-        let hash = place.hash();
-        let Some(shard) = self.shard_of(hash) else { return false };
-        let found = self.read(shard).prefetch(hash, place);
-        if !found {
+        let found = self.has(place);
+        if !found && self.is_on() {
             self.misses.count();
         }
         found
+    }
+
+    /// [`ValueCache::holds`], which is not counted.
+    fn has(&self, place: Place) -> bool {
+        let hash = place.hash();
+        self.shard_of(hash).is_some_and(|shard| self.read(shard).prefetch(hash, place))
     }
 
     /// Keeps a copy of a key and the value that was read from a place and has been checked. One that takes more than a
@@ -115,6 +120,14 @@ impl ValueCache {
         let hash = place.hash();
         let Some(shard) = self.shard_of(hash) else { return };
         shard.0.write().expect(NO_PANIC).insert(hash, place, table, key, value);
+    }
+
+    /// Takes out what is here of a place that no index refers to any more.
+    pub(crate) fn forget(&self, place: Place) {
+        let hash = place.hash();
+        if let Some(shard) = self.shard_of(hash) {
+            shard.0.write().expect(NO_PANIC).forget(hash, place);
+        }
     }
 
     /// Bytes of all entries and of all bookkeeping.
@@ -197,8 +210,28 @@ impl<D: Device> Engine<D> {
     /// left to the first get. The caller has not said yet that it is published, so the segment's life is still that of
     /// the batch.
     pub(crate) fn keep_written(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
+        if self.options.cache_writes {
+            self.keep_published(generation, publication, stored);
+        }
+    }
+
+    /// Keeps a later copy of a record, like [`Engine::keep_written`], if there is something of its former place here.
+    pub(crate) fn keep_moved(
+        &self,
+        generation: &Generation,
+        publication: &Publication<'_>,
+        origin: Origin,
+        stored: &[u8],
+    ) {
+        let from = Location { segment: origin.segment, offset: origin.offset, ..publication.placed.location };
+        if self.cache.is_on() && self.place(from).is_some_and(|place| self.cache.has(place)) {
+            self.keep_published(generation, publication, stored);
+        }
+    }
+
+    fn keep_published(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
         let Publication { key, placed, kind, form, .. } = publication;
-        if !self.options.cache_writes || form.chunked || form.compressed || form.expires_ms.is_some() {
+        if form.chunked || form.compressed || form.expires_ms.is_some() {
             return;
         }
         match (kind, &generation.index) {
@@ -216,6 +249,16 @@ impl<D: Device> Engine<D> {
         }
         if let Some(place) = self.place(location) {
             self.cache.insert(place, table, key, value);
+        }
+    }
+
+    /// Counts what an index no longer refers to, and forgets what is cached of it.
+    pub(crate) fn remove_live(&self, location: Location) {
+        self.segments.remove_live(location);
+        if self.cache.is_on()
+            && let Some(place) = self.place(location)
+        {
+            self.cache.forget(place);
         }
     }
 

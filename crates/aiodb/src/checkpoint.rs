@@ -90,6 +90,10 @@ impl<D: Device> Engine<D> {
 
     fn checkpoint_as(&self, closed: bool, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        // One that has waited for the last one must not be made: another process may have opened the store.
+        if !closed {
+            self.commit.check_open()?;
+        }
         let _phase = InPhase::enter(&self.device, Phase::Checkpoint);
         if !planted::is_on(Bug::CheckpointAheadOfLog) {
             self.flush()?;
@@ -219,6 +223,7 @@ impl<D: Device> Engine<D> {
     /// nothing is left to do.
     pub(crate) fn purge_some(&self) -> Result<bool> {
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        self.commit.check_open()?;
         let mut forgotten = self.forgotten.lock().expect("no code panics while it purges");
         // What a snapshot looks at waits for its end.
         let ready = forgotten.iter().position(|(_, hold)| self.holds.are_over(*hold));
@@ -227,7 +232,7 @@ impl<D: Device> Engine<D> {
         self.publishers.wait_for_present();
         let done = match &generation.index {
             TableIndex::Hash(index) => {
-                index.for_each(&mut |location| self.segments.remove_live(location));
+                index.for_each(&mut |location| self.remove_live(location));
                 true
             }
             TableIndex::Lmdb => {
@@ -236,7 +241,7 @@ impl<D: Device> Engine<D> {
                 }
                 // Its chunks leave the counts as a whole, below.
                 let durable = self.commit.durable();
-                self.lmdb().purge(generation.id, durable, &|_, dead| self.segments.remove_live(dead.location))?
+                self.lmdb().purge(generation.id, durable, &|_, dead| self.remove_live(dead.location))?
             }
         };
         if done {
@@ -329,17 +334,7 @@ impl<D: Device> Engine<D> {
             let (name, settings) = (slot.name.clone(), slot.settings.clone());
             tables.push(ManifestTable { id: generation.id, name, settings, checkpoint: checkpointed.0 });
         }
-        // Retired ones that this checkpoint may still refer to stay in use for it.
-        let retired: Vec<u32> = {
-            let checkpoints = self.checkpoints();
-            let recent = checkpoints.retired.iter().filter(|retired| retired.checkpoint >= checkpoint);
-            recent.map(|retired| retired.number).collect()
-        };
-        let in_use = |segment: &&Segment<D>| match segment.state() {
-            State::Active | State::Sealed => segment.written_end.load(Ordering::Acquire) > crate::io::UNIT_BYTES as u64,
-            State::Retiring => retired.contains(&segment.number),
-            State::Free | State::Absent => false,
-        };
+        let in_use = self.in_use_for(checkpoint);
         let next_life = self.commit.next_life();
         // The ordered index counts the chunks of its tables itself.
         let is_hash = |table: &ManifestTable| table.settings.kind == IndexKind::Hash;
@@ -351,7 +346,7 @@ impl<D: Device> Engine<D> {
                 .map(|(table, bytes)| (*table, *bytes))
                 .collect()
         };
-        let listed = self.segments.iter().filter(in_use).map(|segment| ManifestSegment {
+        let listed = in_use.into_iter().map(|segment| ManifestSegment {
             number: segment.number,
             records: segment.records.load(Ordering::Relaxed) as u32,
             deletes: segment.deletes.load(Ordering::Relaxed) as u32,
@@ -376,6 +371,20 @@ impl<D: Device> Engine<D> {
         }
     }
 
+    /// The segments that a checkpoint may refer to: also retired ones, unless an earlier checkpoint was begun since. None can
+    /// be retired while they are looked at.
+    fn in_use_for(&self, checkpoint: u64) -> Vec<&Segment<D>> {
+        let checkpoints = self.checkpoints();
+        let recent = checkpoints.retired.iter().filter(|retired| retired.checkpoint >= checkpoint);
+        let retired: Vec<u32> = recent.map(|retired| retired.number).collect();
+        let in_use = |segment: &&Segment<D>| match segment.state() {
+            State::Active | State::Sealed => segment.written_end.load(Ordering::Acquire) > crate::io::UNIT_BYTES as u64,
+            State::Retiring => retired.contains(&segment.number),
+            State::Free | State::Absent => false,
+        };
+        self.segments.iter().filter(in_use).collect()
+    }
+
     /// Removes the checkpoints of hash indexes that the manifest does not name.
     fn remove_old_checkpoints(&self, manifest: &Manifest) -> Result<()> {
         let directory = self.root.join("index");
@@ -392,9 +401,9 @@ impl<D: Device> Engine<D> {
 
     /// Takes a segment out of use that nothing current refers to.
     pub(crate) fn retire(&self, segment: &Segment<D>) {
+        let mut checkpoints = self.checkpoints();
         segment.set_state(State::Retiring);
         let (epoch, hold) = (self.pins.epoch(), self.holds.stamp());
-        let mut checkpoints = self.checkpoints();
         let checkpoint = checkpoints.begun;
         checkpoints.retired.push(Retired { number: segment.number, checkpoint, epoch, hold });
     }
@@ -420,8 +429,12 @@ impl<D: Device> Engine<D> {
         checkpoints.retired = kept;
         drop(checkpoints);
         let _phase = (!free.is_empty()).then(|| InPhase::enter(&self.device, Phase::SegmentReuse));
-        for retired in free {
-            self.segments.release(self.segments.get(retired.number))?;
+        let mut free = free.into_iter();
+        while let Some(retired) = free.next() {
+            if let Err(error) = self.segments.release(self.segments.get(retired.number)) {
+                self.checkpoints().retired.extend(std::iter::once(retired).chain(free));
+                return Err(error);
+            }
         }
         Ok(())
     }

@@ -296,6 +296,11 @@ impl Commit {
         self.lock().closed = true;
     }
 
+    /// An error once that was done.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.lock().closed { Err(Error::Closed) } else { Ok(()) }
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(path) = self.read_only.get() {
             return Err(Error::ReadOnly { path: path.clone() });

@@ -71,11 +71,11 @@ impl From<Durability> for WriteOptions {
 }
 
 impl WriteOptions {
-    /// Writes that expire `after` this moment.
+    /// Writes that expire `after` this moment; never, if that is further away than there are numbers for.
     pub fn expiring(after: Duration) -> WriteOptions {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let at_ms = u64::try_from((now + after).as_millis()).unwrap_or(u64::MAX);
-        WriteOptions { durability: None, expires_ms: NonZeroU64::new(at_ms) }
+        let at_ms = now.checked_add(after).and_then(|at| u64::try_from(at.as_millis()).ok());
+        WriteOptions { durability: None, expires_ms: at_ms.and_then(NonZeroU64::new) }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::metrics::Meters;
 use crate::operation::Operation;
 use crate::pins::Pins;
 use crate::planted::{self, Bug};
-use crate::reclaim::Victim;
+use crate::reclaim::Reclaiming;
 use crate::recovery::Recovered;
 use crate::settle::Settling;
 use crate::snapshot::Snapshots;
@@ -62,7 +62,7 @@ pub(crate) struct Engine<D: Device> {
     pub(crate) checkpoints: Mutex<Checkpoints>,
     /// The frozen tail that is being committed, or that could not be.
     pub(crate) unfinished_commit: Mutex<Option<Frozen>>,
-    pub(crate) reclaiming: Mutex<Option<Victim>>,
+    pub(crate) reclaiming: Mutex<Reclaiming>,
     /// Generations that no table has any more, to be taken out of counts and indexes when the holds before the stamp are
     /// over.
     pub(crate) forgotten: Mutex<Vec<(Arc<Generation>, u64)>>,

@@ -405,7 +405,8 @@ impl<D: Device> Segments<D> {
         let Some(number) = self.pool().take_free_in(0) else { return Ok(None) };
         self.lent.fetch_add(1, Ordering::Relaxed);
         let lent = Lent(&self.lent);
-        self.give_back(self.get(number)).map(|()| Some(lent))
+        let segment = self.get(number);
+        self.give_back(segment).inspect_err(|_| self.set_free(segment)).map(|()| Some(lent))
     }
 
     fn give_back(&self, segment: &Segment<D>) -> Result<()> {

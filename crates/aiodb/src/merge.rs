@@ -106,15 +106,18 @@ impl<D: Device> Engine<D> {
         self.merge_operator(generation).is_ok_and(|operator| operator.is_value_alone())
     }
 
-    /// The value that operands, newest first, make of a base.
+    /// The value that operands, newest first, make of a base. It may be taken out of them.
     pub(crate) fn merged(
         &self,
         generation: &Generation,
         key: &[u8],
         base: Option<&[u8]>,
-        operands: &[Vec<u8>],
+        operands: &mut Vec<Vec<u8>>,
     ) -> Result<Vec<u8>> {
         let operator = self.merge_operator(generation)?;
+        if base.is_none() && operands.len() == 1 && operator.is_value_alone() {
+            return Ok(operands.remove(0));
+        }
         let oldest_first: Vec<&[u8]> = operands.iter().rev().map(Vec::as_slice).collect();
         let refused = |reason| Error::Merge { operator: operator.name().to_string(), reason };
         let value = operator.merge(key, base, &oldest_first).map_err(refused)?;

@@ -157,7 +157,7 @@ impl<D: Device> Engine<D> {
                 let to = hash_location(to);
                 if let Some(old) = index.replace(publication.hash, from, to) {
                     self.segments.add_live(to);
-                    self.segments.remove_live(old);
+                    self.remove_live(old);
                     self.count_replaced_chunks(generation.id, old, publication);
                     let mut run = SmallVec::new();
                     index.lookup(publication.hash, &mut run);
@@ -208,7 +208,7 @@ impl<D: Device> Engine<D> {
         if entry.is_delete() {
             return;
         }
-        self.segments.remove_live(entry.location);
+        self.remove_live(entry.location);
         if entry.form.chunked {
             // An unreadable list leaves its chunks counted as alive; reclaim finds out.
             let list = self.read_chunk_list(entry).unwrap_or_default();

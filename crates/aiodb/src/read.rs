@@ -86,10 +86,7 @@ impl<D: Device> Engine<D> {
         if operands.is_empty() {
             return Ok(base);
         }
-        if base.is_none() && operands.len() == 1 && self.is_value_alone(generation) {
-            return Ok(operands.pop());
-        }
-        self.merged(generation, key, base.as_deref(), &operands).map(Some)
+        self.merged(generation, key, base.as_deref(), &mut operands).map(Some)
     }
 
     /// The places where the records of the key's value may be, newest first.

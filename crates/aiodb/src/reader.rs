@@ -402,7 +402,7 @@ impl Get {
         }
         let generation = self.generation.as_ref().expect("a started get has its table");
         let base = found.then_some(&self.value[..]);
-        self.value = engine.merged(generation, &self.key, base, &self.operands)?;
+        self.value = engine.merged(generation, &self.key, base, &mut self.operands)?;
         Ok(Answer::Copied)
     }
 }

@@ -4,10 +4,10 @@
 //! What counts is the index, record by record; the counts of live bytes only choose the segment. A record is moved while
 //! everything older is published and nothing can be appended, and only if its place is still the current one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::Result;
 use crate::catalog::{Generation, TableIndex};
 use crate::engine::Engine;
 use crate::index::stack::Entry;
@@ -24,6 +24,7 @@ use crate::operation::Operation;
 use crate::planted::{self, Bug};
 use crate::read::Outcome;
 use crate::snapshot::View;
+use crate::{Error, Result};
 
 /// Garbage is left alone until it is this share of all bytes in sealed segments...
 const GARBAGE_SHARE: f64 = 0.3;
@@ -48,8 +49,17 @@ const MOVE_BYTES: usize = 1 << 20;
 /// Segments whose garbage is always tolerated: a store this small is not worth the writes.
 const TOLERATED_SEGMENTS: u64 = 4;
 
+/// What reclaim is at.
+#[derive(Default)]
+pub(crate) struct Reclaiming {
+    victim: Option<Victim>,
+    /// The lives of segments that could not be read, or in which damage was met. They stay as they are, so that others are
+    /// emptied, until the store is opened again.
+    damaged: BTreeSet<u64>,
+}
+
 /// A segment that is being emptied.
-pub(crate) struct Victim {
+struct Victim {
     number: u32,
     life: u64,
     /// Records before this are dealt with or among `alive`.
@@ -87,9 +97,10 @@ impl<D: Device> Engine<D> {
     pub(crate) fn reclaim_some(&self) -> Result<bool> {
         // Counts of tables that are gone must be settled before their segments begin another life.
         while !self.purge_some()? {}
-        let mut current = self.reclaiming.lock().expect("no code panics while it reclaims");
+        let mut reclaiming = self.reclaiming.lock().expect("no code panics while it reclaims");
+        let Reclaiming { victim: current, damaged } = &mut *reclaiming;
         if current.is_none() {
-            let Some(segment) = self.choose_victim() else { return Ok(false) };
+            let Some(segment) = self.choose_victim(damaged) else { return Ok(false) };
             self.meters.victim_live_percent.record(segment.live() * 100 / self.segments.segment_bytes);
             let (number, life, offset) = (segment.number, segment.life(), UNIT_BYTES as u64);
             let scan = Scan::new(self.segments.segment_bytes);
@@ -103,11 +114,19 @@ impl<D: Device> Engine<D> {
             self.retire(segment);
             self.meters.reclaimed_segments.count();
         }
+        let life = victim.life;
         if !matches!(emptied, Ok(false)) {
             // After an error another one may do better; this one is chosen again when it still is the emptiest.
             *current = None;
         }
-        emptied.map(|_| true)
+        match emptied {
+            Err(damage @ (Error::Corruption { .. } | Error::Io { action: "read", .. })) => {
+                self.note_trouble(&damage);
+                damaged.insert(life);
+            }
+            emptied => _ = emptied?,
+        }
+        Ok(true)
     }
 
     /// Works on a victim; true once everything in it is dead.
@@ -128,14 +147,15 @@ impl<D: Device> Engine<D> {
     }
 
     /// The sealed segment with the smallest live share, if garbage has reached its threshold.
-    fn choose_victim(&self) -> Option<&Segment<D>> {
+    fn choose_victim(&self, damaged: &BTreeSet<u64>) -> Option<&Segment<D>> {
         // The log's end is needed wherever it lies: after a recovery that is a sealed segment until the next batch is there.
         let end = if planted::is_on(Bug::LogEndFreed) { u64::MAX } else { self.commit.log_end().life };
         let floor = self.staging_floor().min(end);
         let sealed = |segment: &&Segment<D>| {
             let end = segment.end.load(Ordering::Acquire);
             let published = segment.published_end.load(Ordering::Acquire) >= end;
-            segment.state() == State::Sealed && published && segment.life() < floor
+            let life = segment.life();
+            segment.state() == State::Sealed && published && life < floor && !damaged.contains(&life)
         };
         let segments: Vec<_> = self.segments.iter().filter(sealed).collect();
         let segment_bytes = self.segments.segment_bytes;

@@ -101,6 +101,8 @@ pub struct Scan<D: Device = Disk> {
     fetch: Fetch<D>,
     moment: Arc<Moment<D>>,
     left: u64,
+    /// What ended it early.
+    failed: Option<Error>,
 }
 
 /// Where keys come from.
@@ -128,7 +130,7 @@ impl<D: Device> Scan<D> {
         let left = options.limit;
         let fetch = Fetch::new(engine, generation, Arc::clone(&moment), options.values, left)?;
         let source = Source::Ordered(Ordered::new(fetch.generation.id, options));
-        Ok(Scan { source, fetch, moment, left })
+        Ok(Scan { source, fetch, moment, left, failed: None })
     }
 
     pub(crate) fn unordered(
@@ -140,13 +142,25 @@ impl<D: Device> Scan<D> {
             return Scan::new(engine, generation, moment, ScanOptions::all());
         }
         let fetch = Fetch::new(engine, generation, Arc::clone(&moment), true, u64::MAX)?;
-        Ok(Scan { source: Source::Unordered(Unordered::default()), fetch, moment, left: u64::MAX })
+        Ok(Scan { source: Source::Unordered(Unordered::default()), fetch, moment, left: u64::MAX, failed: None })
     }
 
-    /// The next record, `None` at the end. It lies in the scan's own memory until the next call.
+    /// The next record, `None` at the end. It lies in the scan's own memory until the next call. After an error every call
+    /// returns the same one.
     pub fn next_record(&mut self) -> Result<Option<ScanRecord<'_>>> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        match self.advance() {
+            Ok(found) => Ok(found.then(|| self.fetch.current())),
+            Err(error) => Err(self.failed.insert(error).clone()),
+        }
+    }
+
+    /// Goes to the next record; false at the end.
+    fn advance(&mut self) -> Result<bool> {
         if self.left == 0 {
-            return Ok(None);
+            return Ok(false);
         }
         loop {
             while self.fetch.wants_more() {
@@ -161,11 +175,11 @@ impl<D: Device> Scan<D> {
                 }
             }
             match self.fetch.take_next()? {
-                None => return self.moment.check().map(|()| None),
+                None => return self.moment.check().map(|()| false),
                 Some(false) => {}
                 Some(true) => {
                     self.left -= 1;
-                    return Ok(Some(self.fetch.current()));
+                    return Ok(true);
                 }
             }
         }

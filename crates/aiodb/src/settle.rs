@@ -270,7 +270,7 @@ impl<D: Device> Engine<D> {
             older_left |= !retired;
             if retired {
                 generation.count_change();
-                self.segments.remove_live(entry.location);
+                self.remove_live(entry.location);
                 self.count_chunks(generation.id, &list, -1);
             }
         }
@@ -281,7 +281,7 @@ impl<D: Device> Engine<D> {
         let gone = !older_left && base_entry.sequence <= published;
         if gone && index.remove(unsettled.hash, base_entry.location) {
             generation.count_change();
-            self.segments.remove_live(base_entry.location);
+            self.remove_live(base_entry.location);
             return false;
         }
         true

@@ -19,6 +19,7 @@ use crate::log::record::Kind;
 use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader, put};
 use crate::log::{Claim, State};
 use crate::operation::Operation;
+use crate::pins::Pin;
 use crate::planted::{self, Bug};
 use crate::publish::Publication;
 use crate::sync::{Word, yield_now};
@@ -281,6 +282,9 @@ impl<D: Device> Engine<D> {
         }
         let length = batch_bytes(kept().map(|operation| &operation.append));
         let mut state = self.idle()?;
+        if state.closed {
+            return Err(Error::Closed);
+        }
         self.open_batch(&mut state, length, Claim::Moves, BATCH_MOVES)?;
         let open = state.open.as_mut().expect("just opened");
         let mut placed = Vec::with_capacity(moves.len());
@@ -462,10 +466,12 @@ impl<D: Device> Engine<D> {
         if let Err(error) = self.write_sealed(&sealed, flush_first) {
             return Err(self.fail_batch(error));
         }
-        self.publish_sealed(&sealed);
+        let publisher = self.publish_sealed(&sealed);
 
         let mut state = self.commit.lock();
         state.completed_end = end;
+        // Whoever begins a snapshot takes what was published meanwhile for complete once nobody publishes.
+        self.publishers.unpin(publisher);
         state.sealed = None;
         let sealed = Arc::into_inner(sealed).expect("readers of a sealed batch hold the commit lock");
         if sealed.open.sync_wanted {
@@ -564,8 +570,9 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Publishes what waited for this batch, and waits for those who publish for themselves.
-    fn publish_sealed(&self, sealed: &Sealed) {
+    /// Publishes what waited for this batch, and waits for those who publish for themselves. Until the pin is given back the
+    /// caller counts as publishing.
+    fn publish_sealed(&self, sealed: &Sealed) -> Pin {
         let _phase = InPhase::enter(&self.device, Phase::Publish);
         let publisher = self.publishers.pin();
         let batch = &sealed.open.batch;
@@ -576,7 +583,10 @@ impl<D: Device> Engine<D> {
             let value = batch.value_at(&record, placed);
             let publication = Publication::new(&record, value, hash, placed);
             match record.moved {
-                Some(origin) => self.publish_move(generation, &publication, origin),
+                Some(origin) => {
+                    self.keep_moved(generation, &publication, origin, value);
+                    self.publish_move(generation, &publication, origin);
+                }
                 None => {
                     self.publish(generation, &publication);
                     self.keep_written(generation, &publication, value);
@@ -584,12 +594,12 @@ impl<D: Device> Engine<D> {
                 }
             }
         }
-        self.publishers.unpin(publisher);
         let publishing = &self.commit.publishing[batch.start.number as usize % WORDS];
         while publishing.load(Ordering::Acquire) > 0 {
             yield_now();
         }
         let end = u64::from(batch.start.offset) + sealed.length as u64;
         self.segments.get(batch.start.segment).published_end.store(end, Ordering::Release);
+        publisher
     }
 }

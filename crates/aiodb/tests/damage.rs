@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use aiodb::{Db, Error, IndexKind, Options};
@@ -413,6 +414,44 @@ fn records() {
         );
         assert_get(&table, &1u64.to_be_bytes(), Some(&old_value(1)), "beside a damaged large value");
         assert!(!damage(&db).is_empty(), "a check lists the damage");
+    }
+}
+
+/// A segment with a damaged batch keeps its space, and the others are emptied and used again all the same.
+#[test]
+fn reclaim_goes_on_beside_damage() {
+    const KEYS: u64 = 300;
+    const DAMAGED: u64 = 150;
+    for kind in KINDS {
+        let live = scratch();
+        let (db, table) = open(live.path(), kind, &quiet());
+        let put = |number: u64, seed: u64| table.put(&number.to_be_bytes(), &value(seed, 2000)).expect("a put works");
+        for number in 0..KEYS {
+            put(number, number);
+        }
+        let (segment, offset) = find(live.path(), &value(DAMAGED, 2000));
+        let file = fs::File::options().write(true).open(&segment).expect("the segment can be opened");
+        file.write_at(&[!value(DAMAGED, 2000)[7]], offset + 7).expect("the segment can be written");
+        // Some only once: the other segments have something to be moved as well.
+        let is_put = |number: u64, round: u64| !number.is_multiple_of(10) || number / 10 == round && number != DAMAGED;
+        for round in 1..40 {
+            for number in (0..KEYS).filter(|&number| is_put(number, round)) {
+                put(number, number + round * KEYS);
+            }
+            support::upkeep(&db);
+        }
+        let stats = db.stats();
+        let trouble = stats.trouble.clone().unwrap_or_default();
+        assert!(trouble.contains("cannot be emptied"), "{}: {trouble}", kind.name());
+        let written = 39 * KEYS * 2000;
+        let taken = stats.segments_in_use * stats.segment_bytes;
+        assert!(taken < written / 2, "{}: {taken} bytes after {written} were written", kind.name());
+        let error = table.get(&DAMAGED.to_be_bytes()).expect_err("the damage is told");
+        assert_corruption(&error, &segment, None, kind.name());
+        for number in (0..KEYS).filter(|&number| number != DAMAGED) {
+            let round = (1..40).rev().find(|&round| is_put(number, round)).unwrap_or(0);
+            assert_get(&table, &number.to_be_bytes(), Some(&value(number + round * KEYS, 2000)), kind.name());
+        }
     }
 }
 

@@ -236,6 +236,37 @@ fn what_was_cached_never_comes_back_after_overwrites_moves_and_reuse_of_segments
     }
 }
 
+/// A cache with more room than there is data has all of it, also after everything was written over many times and what is
+/// rarely written was moved. Before any of that was read.
+#[test]
+fn what_is_current_stays_in_a_cache_that_has_room_for_it() {
+    const KEYS: u64 = 1000;
+    for kind in KINDS {
+        let directory = scratch();
+        let options = Options { cache_writes: true, durability: Durability::None, ..with_cache(4 << 20) };
+        let (db, table) = open(directory.path(), kind, &options);
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut newest: Vec<u64> = (0..KEYS).collect();
+        let put = |number: u64, seed: u64| table.put(&key(number), &value(seed, 1000)).expect("a put works");
+        (0..KEYS).for_each(|number| _ = put(number, number));
+        for round in 1..=40 {
+            for change in 0..KEYS {
+                // A tenth of the keys is never written again.
+                let number = random.u64(KEYS / 10..KEYS);
+                newest[number as usize] = round * KEYS + change;
+                put(number, newest[number as usize]);
+            }
+            upkeep(&db);
+        }
+        let before = db.metrics();
+        assert!(before.reclaim_moved_bytes > 0, "{}: what is not written is moved", kind.name());
+        check_all(&table, KEYS, |number| Some(value(newest[number as usize], 1000)));
+        let after = db.metrics();
+        assert_eq!(after.cache_misses - before.cache_misses, 0, "{}", kind.name());
+        assert_eq!(after.cache_hits - before.cache_hits, 2 * KEYS, "{}", kind.name());
+    }
+}
+
 #[test]
 fn writes_checkpoints_and_reclaim_are_counted() {
     for kind in KINDS {

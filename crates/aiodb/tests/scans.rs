@@ -86,6 +86,34 @@ fn a_scan_goes_through_a_range_in_order_and_back() {
     assert!(keys(table.scan(ScanOptions::all().limit(0))).is_empty());
 }
 
+/// Rows in the order of the log but for one, which so begins a read of its own: wherever in the scan that is, and however many
+/// rows are wanted.
+#[test]
+fn a_row_that_lies_apart_is_found_in_its_place() {
+    const ROWS: u64 = 140;
+    for apart in [1, 15, 63, 64, 65, 102, 103, 127] {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), IndexKind::Lmdb, &Options { cache_bytes: 0, ..small() });
+        let row = |number: u64| (number.to_be_bytes().to_vec(), value(number, 1000));
+        for number in (0..ROWS).chain([apart]) {
+            if number == apart {
+                // Far behind what lies before it.
+                table.put(b"other", &value(number, 100_000)).expect("a put works");
+            }
+            table.put(&row(number).0, &row(number).1).expect("a put works");
+        }
+        db.sync().expect("what is pending can be written");
+        let all: Pairs = (0..ROWS).map(row).collect();
+        for limit in 1..=ROWS {
+            let options = ScanOptions::all().before(&ROWS.to_be_bytes());
+            let found = pairs(table.scan(options.clone().limit(limit)));
+            assert!(found == all[..limit as usize], "{limit} rows, one apart at {apart}");
+            let found = pairs(table.scan(options.backward().limit(limit)));
+            assert!(found.iter().eq(all.iter().rev().take(limit as usize)), "{limit} from the end, {apart}");
+        }
+    }
+}
+
 #[test]
 fn an_unordered_table_is_iterated_and_refuses_what_needs_an_order() {
     let directory = scratch();

@@ -46,6 +46,8 @@ pub(super) struct Blocks {
 struct Filling {
     block: Arc<Block>,
     filled: usize,
+    /// Of these, bytes of entries that were forgotten.
+    forgotten: usize,
 }
 
 /// A part of a shard's memory. Whoever has a clone of its `Arc` may read the entries in it.
@@ -88,7 +90,7 @@ impl Blocks {
         let memory = Arc::new(MmapRaw::from(mapping));
         let blocks = (0..count).map(|number| {
             let block = Arc::new(Block { memory: Arc::clone(&memory), start: number * block_bytes });
-            Filling { block, filled: 0 }
+            Filling { block, filled: 0, forgotten: 0 }
         });
         Ok(Blocks { blocks: blocks.collect(), block_bytes })
     }
@@ -112,9 +114,27 @@ impl Blocks {
         // Nobody else can get at the block from here on, and whoever could has let go of it before.
         let alone = Arc::get_mut(&mut filling.block).is_some();
         if alone {
-            filling.filled = 0;
+            (filling.filled, filling.forgotten) = (0, 0);
         }
         alone
+    }
+
+    /// Notes that nobody will ask for an entry again.
+    pub(super) fn forget(&mut self, address: Address) {
+        let (block, offset) = self.split(address);
+        let filling = &mut self.blocks[block];
+        filling.forgotten += filling.block.entry(offset).bytes();
+    }
+
+    /// Bytes of a block's forgotten entries.
+    pub(super) fn forgotten_bytes(&self, block: u32) -> usize {
+        self.blocks[block as usize].forgotten
+    }
+
+    /// Whether these are half of its bytes or more.
+    pub(super) fn is_mostly_forgotten(&self, block: u32) -> bool {
+        let Filling { filled, forgotten, .. } = self.blocks[block as usize];
+        forgotten > 0 && 2 * forgotten >= filled
     }
 
     /// Appends an entry; `None` if the block has no room for it.
@@ -170,14 +190,14 @@ impl Blocks {
         self.blocks[block].block.entry(offset).prefetch();
     }
 
-    /// The entries of a block, oldest first.
+    /// The entries of a block, oldest first, the forgotten ones too.
     pub(super) fn entries(&self, block: u32) -> Vec<Address> {
-        let Filling { block: memory, filled } = &self.blocks[block as usize];
+        let Filling { block: memory, filled, .. } = &self.blocks[block as usize];
         let (mut found, mut offset) = (Vec::new(), 0);
         while offset < *filled {
             found.push(self.address(block, offset));
             let entry = memory.entry(offset);
-            offset += entry_bytes(entry.key.len(), entry.value.len());
+            offset += entry.bytes();
         }
         found
     }
@@ -217,6 +237,10 @@ impl Block {
 }
 
 impl Entry<'_> {
+    fn bytes(&self) -> usize {
+        entry_bytes(self.key.len(), self.value.len())
+    }
+
     fn prefetch(&self) {
         for line in self.value.chunks(LINE_BYTES).take(PREFETCHED_LINES) {
             prefetch(line);

@@ -4,6 +4,10 @@
 //! the meantime moves to the old queue and the rest leaves, remembered by a fingerprint; if it is read again soon
 //! enough, it comes to the old queue at once. What was asked for when the old queue's oldest block is emptied goes round
 //! once more.
+//!
+//! What was written over is forgotten, and its bytes are free when its block is emptied. A block of which half was forgotten
+//! gains room even if the rest stays; such a one comes before the oldest, and all of its rest stays. Where there is twice as
+//! much memory as data nothing leaves that is current, however much is written over.
 
 use std::collections::VecDeque;
 use std::io;
@@ -92,7 +96,7 @@ impl Shard {
     /// Adds an entry, if it is not there and there is room or room can be made.
     pub(super) fn insert(&mut self, hash: u64, place: Place, table: u32, key: &[u8], value: &[u8]) {
         let bytes = entry_bytes(key.len(), value.len());
-        if bytes > self.blocks.block_bytes() || self.find(hash, place).is_some() {
+        if bytes > self.blocks.block_bytes() || self.get(hash, place).is_some() {
             return;
         }
         let to_old = self.ghosts.forget(hash);
@@ -109,6 +113,14 @@ impl Shard {
         self.entries.insert_unique(hash, address, |address| blocks.place(*address).hash());
         // The table may have grown.
         while self.held_bytes() > self.budget_bytes && self.evict() {}
+    }
+
+    /// Takes out what nobody will ask for again.
+    pub(super) fn forget(&mut self, hash: u64, place: Place) {
+        if let Ok(found) = self.entries.find_entry(hash, |address| self.blocks.place(*address) == place) {
+            let (address, _) = found.remove();
+            self.blocks.forget(address);
+        }
     }
 
     /// Bytes of all entries that anyone has, and of all bookkeeping.
@@ -128,7 +140,7 @@ impl Shard {
     /// An empty block for new entries. `None` if there is no room without those whose bytes someone still has.
     fn make_room(&mut self) -> Option<u32> {
         self.collect();
-        // Each round takes a block out of the young queue for good, or half of one's entries out of the old queue.
+        // Each round takes a block out of the young queue for good, or half of one's bytes out of the old queue.
         loop {
             let within_budget = self.held_bytes() + self.blocks.block_bytes() <= self.budget_bytes;
             // One is kept back for what moves out of the next that is emptied.
@@ -147,21 +159,24 @@ impl Shard {
         self.free.extend(self.leaving.extract_if(.., |block| blocks.empty(*block)));
     }
 
-    /// Takes the oldest block out of a queue. False if there is none.
+    /// Empties a block that is mostly forgotten, or the oldest of a queue. False if there is none.
     fn evict(&mut self) -> bool {
-        let of_young =
-            self.young.blocks.len() > (self.blocks.count() / YOUNG_SHARE).max(1) || self.old.blocks.is_empty();
-        let queue = if of_young { &mut self.young } else { &mut self.old };
-        let Some(block) = queue.blocks.pop_front() else { return false };
+        let forgotten = self.take_mostly_forgotten();
+        let all_stay = forgotten.is_some();
+        let Some((block, of_young)) = forgotten.or_else(|| self.take_oldest()) else { return false };
         // So that emptying makes room even where everything was asked for.
         let mut may_stay = if of_young { usize::MAX } else { self.blocks.block_bytes() / 2 };
         for address in self.blocks.entries(block) {
             let entry = self.blocks.cached(address);
-            let bytes = entry_bytes(entry.key().len(), entry.value().len());
-            let moved = entry.was_asked_for() && bytes <= may_stay;
-            let to = if moved { self.keep(address) } else { None };
             let hash = entry.place().hash();
-            let found = self.entries.find_entry(hash, |at| *at == address).expect("every entry is in the table");
+            // One that is not in the table was forgotten.
+            if self.entries.find(hash, |at| *at == address).is_none() {
+                continue;
+            }
+            let bytes = entry_bytes(entry.key().len(), entry.value().len());
+            let moved = (all_stay || entry.was_asked_for()) && bytes <= may_stay;
+            let to = if moved { self.keep(address) } else { None };
+            let found = self.entries.find_entry(hash, |at| *at == address).expect("just seen");
             match to {
                 Some(to) => {
                     may_stay -= bytes;
@@ -178,6 +193,28 @@ impl Shard {
         self.leaving.push(block);
         self.collect();
         true
+    }
+
+    /// Takes the block with most forgotten bytes out of its queue, if they are half of its bytes or more. True with it if that
+    /// is the young one.
+    fn take_mostly_forgotten(&mut self) -> Option<(u32, bool)> {
+        let all = self.young.blocks.iter().chain(&self.old.blocks).copied();
+        let most = all.max_by_key(|block| self.blocks.forgotten_bytes(*block))?;
+        if !self.blocks.is_mostly_forgotten(most) {
+            return None;
+        }
+        let of_young = self.young.blocks.contains(&most);
+        let queue = if of_young { &mut self.young } else { &mut self.old };
+        queue.blocks.retain(|block| *block != most);
+        Some((most, of_young))
+    }
+
+    /// Takes the oldest block out of the queue that has more than its share. True with it if that is the young one.
+    fn take_oldest(&mut self) -> Option<(u32, bool)> {
+        let of_young =
+            self.young.blocks.len() > (self.blocks.count() / YOUNG_SHARE).max(1) || self.old.blocks.is_empty();
+        let queue = if of_young { &mut self.young } else { &mut self.old };
+        queue.blocks.pop_front().map(|block| (block, of_young))
     }
 
     /// Copies an entry to the end of the old queue.

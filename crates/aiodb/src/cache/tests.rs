@@ -174,3 +174,38 @@ impl Recent {
         before.is_some()
     }
 }
+
+/// Entries are forgotten when others take their place. Three of four bytes that came in the last while are of forgotten ones,
+/// and yet whatever was not forgotten is here.
+#[test]
+fn nothing_leaves_while_forgetting_makes_room() {
+    const KEYS: usize = 1000;
+    const LENGTH: usize = 1000;
+    let cache = cache(4 * KEYS as u64 * (8 + LENGTH as u64 + OVERHEAD_BYTES));
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut newest: Vec<u64> = (0..KEYS as u64).collect();
+    for &number in &newest {
+        get(&cache, number, LENGTH);
+    }
+    for number in KEYS as u64..50 * KEYS as u64 {
+        let replaced = std::mem::replace(&mut newest[random.usize(..KEYS)], number);
+        get(&cache, number, LENGTH);
+        cache.forget(place(replaced));
+        assert!(cache.get(place(replaced)).is_none());
+    }
+    let here = newest.iter().filter(|&&number| get(&cache, number, LENGTH)).count();
+    assert_eq!(here, KEYS);
+}
+
+/// What was never here can be forgotten, and what was forgotten can come back.
+#[test]
+fn a_place_can_be_forgotten_twice_and_kept_again() {
+    let cache = cache(1 << 20);
+    cache.forget(place(1));
+    get(&cache, 1, 100);
+    let held = cache.get(place(1)).expect("just inserted");
+    cache.forget(place(1));
+    cache.forget(place(1));
+    assert_eq!(held.value(), content(1, 100), "who has it keeps it");
+    assert!(!get(&cache, 1, 100) && get(&cache, 1, 100));
+}

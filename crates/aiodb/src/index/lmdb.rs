@@ -55,6 +55,8 @@ const MAX_READERS: u32 = 4096;
 pub(crate) struct LmdbIndex {
     /// Read for the time of a transaction, written while the map grows; `None` once the index is closed.
     env: RwLock<Option<Env>>,
+    /// Held while the environment is copied, and before the map grows: whoever waits for `env` to be free keeps new readers out.
+    copying: Mutex<()>,
     database: Database<'static, Bytes, Bytes>,
     path: PathBuf,
     store: [u8; 16],
@@ -95,6 +97,7 @@ impl LmdbIndex {
         let database = if read_only { open_database(&env) } else { make_database(&env) }.map_err(failed)?;
         let index = LmdbIndex {
             env: RwLock::new(Some(env)),
+            copying: Mutex::default(),
             database,
             path: path.to_path_buf(),
             store,
@@ -222,9 +225,14 @@ impl LmdbIndex {
     ) -> Result<(Stacks, Reached)> {
         // Newest first, as in a look-up; the range deletes before everything, since they are forgotten last.
         let deletes = if self.ranges.len() == 0 { Vec::new() } else { self.ranges.all() };
-        let mut found = Stacks::new();
-        let mut reached = self.tail.range(range, backward, limit, view.sequence, &mut found);
-        reached = reached.and(self.committed_range(range, backward, limit, view, &mut found)?, backward);
+        let (mut found, reached) = loop {
+            let (freezes, mut found) = (self.tail.freezes(), Stacks::new());
+            let reached = self.tail.range(range, backward, limit, view.sequence, &mut found);
+            let reached = reached.and(self.committed_range(range, backward, limit, view, &mut found)?, backward);
+            if self.tail.freezes() == freezes {
+                break (found, reached);
+            }
+        };
         let within = match &reached {
             Reached::End => range,
             Reached::Key(key) if backward => (Bound::Included(&**key), range.1),
@@ -282,9 +290,17 @@ impl LmdbIndex {
         // Asked first: a range delete is forgotten only after its keys are gone.
         let deleted = self.ranges.covering(key, view.sequence);
         let mut stack = Stack::default();
-        self.tail.lookup(key, view.sequence, &mut stack);
-        if !stack.is_complete() {
+        loop {
+            let freezes = self.tail.freezes();
+            self.tail.lookup(key, view.sequence, &mut stack);
+            if stack.is_complete() {
+                break;
+            }
             self.committed(key, view, &mut stack)?;
+            if self.tail.freezes() == freezes {
+                break;
+            }
+            stack = Stack::default();
         }
         if !view.is_latest() {
             self.snapshots.add_versions(key, view, &mut stack);
@@ -390,6 +406,7 @@ impl LmdbIndex {
     }
 
     fn grow(&self) -> Result<()> {
+        let _no_copy = self.copying.lock().expect("no code panics while it copies the environment");
         let env = self.env.write().expect("no code panics while it holds the environment");
         let env = env.as_ref().ok_or(Error::Closed)?;
         let bytes = env.info().map_size * 2;

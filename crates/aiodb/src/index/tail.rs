@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::stack::{Displaced, Entry, Stack};
 use crate::log::Position;
 use crate::planted::{self, Bug};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Keys that the active generation may have before it must be frozen.
@@ -53,6 +53,7 @@ pub(crate) struct Tail {
     /// Whether there may be any entry: most look-ups find none and need no lock. Set before an entry is there, cleared
     /// after its commit is durable.
     occupied: AtomicBool,
+    freezes: AtomicU64,
 }
 
 impl Tail {
@@ -186,10 +187,17 @@ impl Tail {
         self.active_keys() >= MAX_ACTIVE_KEYS
     }
 
+    /// How many generations were frozen. What a look-up finds here goes with what is committed after it as long as this has not
+    /// changed: a generation is committed only after it was frozen, so what is committed in between was seen here.
+    pub(crate) fn freezes(&self) -> u64 {
+        self.freezes.load(Ordering::SeqCst)
+    }
+
     /// Freezes the active generation. Only after [`Tail::forget_frozen`] can the next one be frozen.
     pub(crate) fn freeze(&self, position: Position, next_sequence: u64) -> Frozen {
         let mut generations = self.write();
         assert!(generations.frozen.is_none(), "one generation is committed at a time");
+        self.freezes.fetch_add(1, Ordering::SeqCst);
         let stacks = Arc::new(std::mem::take(&mut generations.active));
         generations.frozen = Some(Arc::clone(&stacks));
         Frozen { stacks, position, next_sequence, committed: 0 }

@@ -76,7 +76,7 @@ impl MergeOperator for Frames {
         Ok(kept.map(|(bytes, _)| *bytes).collect::<Vec<_>>().concat())
     }
 
-    /// What it has too many frames of does no harm.
+    /// Frames that could have been left out do no harm.
     fn is_value_alone(&self) -> bool {
         true
     }

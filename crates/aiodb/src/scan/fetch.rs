@@ -252,7 +252,7 @@ impl<D: Device> Fetch<D> {
     /// Makes the next record the current one: `None` at the end, `Some(false)` where there is nothing to be seen.
     pub(super) fn take_next(&mut self) -> Result<Option<bool>> {
         self.give_back();
-        self.start_reads()?;
+        self.start_reads(None)?;
         let Some(ahead) = self.ahead.pop_front() else { return Ok(None) };
         self.read += usize::from(!matches!(ahead.from, From::Cached(_)));
         self.current.key.clear();
@@ -400,7 +400,7 @@ impl<D: Device> Fetch<D> {
             Outcome::Deleted => Said::Nothing,
             // Of the index's operands only those that are alone are read here.
             Outcome::Operand(operand) if place.candidate.known.is_some() => {
-                Said::Owned(self.engine.merged(&self.generation, key, None, &[operand.into_owned()])?)
+                Said::Owned(self.engine.merged(&self.generation, key, None, &mut vec![operand.into_owned()])?)
             }
             // More has to be read, or the moment sees an older record.
             Outcome::Chunks(..) | Outcome::Operand(_) | Outcome::Unseen => Said::LookUp,
@@ -439,14 +439,16 @@ impl<D: Device> Fetch<D> {
         From::Stretch { number: self.first_stretch + self.stretches.len() as u64 - 1, place }
     }
 
-    /// Gives stretches to the device while it has room. The last one waits for more records, unless no more are coming.
-    fn start_reads(&mut self) -> Result<()> {
+    /// Gives stretches to the device while it has room. The last one waits for more records, unless no more are coming or it
+    /// is awaited.
+    fn start_reads(&mut self, awaited: Option<u64>) -> Result<()> {
         if self.reads_alone() {
             return Ok(());
         }
         loop {
             let at = (self.next_stretch - self.first_stretch) as usize;
-            let may_grow = self.wants_more() && at + 1 == self.stretches.len();
+            let is_awaited = awaited == Some(self.next_stretch);
+            let may_grow = self.wants_more() && at + 1 == self.stretches.len() && !is_awaited;
             let Some(stretch) = self.stretches.get(at).filter(|_| !may_grow) else { return Ok(()) };
             let segment = self.engine.segment_of(stretch.location())?;
             let reads = match &mut self.reads {
@@ -468,7 +470,7 @@ impl<D: Device> Fetch<D> {
             match &self.stretches[(number - self.first_stretch) as usize].state {
                 State::Here(slot) => return Ok(*slot),
                 State::Failed(error) => return Err(error.clone()),
-                State::Open | State::Reading => self.start_reads()?,
+                State::Open | State::Reading => self.start_reads(Some(number))?,
                 State::Alone(..) => unreachable!("it is taken without waiting"),
             }
             let reads = self.reads.as_mut().expect("something is being read");

@@ -94,12 +94,12 @@ final class DiskFailureTest {
 
     /** Changes a byte of a row's value in the store. Returns the file that it lies in. */
     private static Path damage(Path node) throws IOException {
-        byte[] wanted = value(DAMAGED_ROW).array();
+        ByteBuffer wanted = value(DAMAGED_ROW);
         try (Stream<Path> files = Files.list(node.resolve("data/aiodb-stores/aiodb/log"))) {
             for (Path file : files.toList()) {
                 ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(file));
                 for (int at = 0; at + ROW_BYTES <= bytes.limit(); at++) {
-                    if (bytes.slice(at, ROW_BYTES).equals(ByteBuffer.wrap(wanted))) {
+                    if (bytes.slice(at, ROW_BYTES).equals(wanted)) {
                         bytes.put(at + ROW_BYTES / 2, (byte) ~bytes.get(at + ROW_BYTES / 2));
                         Files.write(file, bytes.array(), StandardOpenOption.WRITE);
                         return file;

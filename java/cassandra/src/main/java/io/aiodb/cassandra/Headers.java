@@ -60,9 +60,24 @@ final class Headers {
     Numbered forWriting(TableMetadata metadata) {
         Resolved now = resolve(metadata);
         if (now.current < 0) {
-            now = add(metadata);
+            now = add(metadata, columns(metadata.regularAndStaticColumns()));
         }
         return new Numbered(now.current, now.headers.get(now.current));
+    }
+
+    /**
+     * The header for an update with these columns. Some may be ones that the table has dropped: who wrote them may not have
+     * known that yet, or may know that they were added again.
+     */
+    Numbered forWriting(TableMetadata metadata, RegularAndStaticColumns columns) {
+        RegularAndStaticColumns own = metadata.regularAndStaticColumns();
+        if (columns == own || own.includes(columns)) {
+            return forWriting(metadata);
+        }
+        List<Column> all = columns(own.mergeTo(columns));
+        Resolved now = add(metadata, all);
+        int number = number(all);
+        return new Numbered(number, now.headers.get(number));
     }
 
     /** The header of a stored row, for this version of the table. */
@@ -98,13 +113,17 @@ final class Headers {
             younger.set(headers.size(), columns.stream().anyMatch(column -> known(column, metadata) == null));
             headers.add(header(columns, metadata));
         }
-        Resolved now = new Resolved(metadata, headers, younger, stored.indexOf(columns(metadata)));
+        int current = stored.indexOf(columns(metadata.regularAndStaticColumns()));
+        Resolved now = new Resolved(metadata, headers, younger, current);
         resolved = now;
         return now;
     }
 
-    private synchronized Resolved add(TableMetadata metadata) {
-        List<Column> columns = columns(metadata);
+    private synchronized int number(List<Column> columns) {
+        return stored.indexOf(columns);
+    }
+
+    private synchronized Resolved add(TableMetadata metadata, List<Column> columns) {
         if (!stored.contains(columns)) {
             storage.save(stored.size(), encode(columns));
             stored.add(columns);
@@ -112,9 +131,9 @@ final class Headers {
         return resolveAgain(metadata);
     }
 
-    private static List<Column> columns(TableMetadata metadata) {
+    private static List<Column> columns(RegularAndStaticColumns of) {
         List<Column> columns = new ArrayList<>();
-        for (ColumnMetadata column : metadata.regularAndStaticColumns()) {
+        for (ColumnMetadata column : of) {
             columns.add(new Column(column.name.bytes, column.isStatic(), column.type.toString()));
         }
         return columns;

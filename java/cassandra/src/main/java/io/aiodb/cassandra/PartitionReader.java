@@ -98,16 +98,29 @@ final class PartitionReader {
                 table.store().capabilities().name());
         boolean headNeeded = Head.isNeeded(generation.summary(), columns);
         boolean points = slices.size() <= MAX_POINTS && allPoints();
-        boolean one = slices.size() + (headNeeded ? 1 : 0) <= 1;
+        // What belongs to the whole partition are up to three entries.
+        boolean one = slices.size() <= 1 && !headNeeded;
         if (points) {
-            return one ? readPoints(Source.latest(table)) : readConsistently(this::readPoints);
+            return one ? readOne(this::readPoints) : readConsistently(this::readPoints);
         }
         if (slices.size() == 1) {
             return one
-                    ? stripes().open(() -> readSlice(Source.latest(table)))
+                    ? readOne(source -> stripes().open(() -> readSlice(source)))
                     : readConsistently(this::readSlice);
         }
         return stripes().open(() -> readSlices(Source.snapshot(table)));
+    }
+
+    /** What is one get or one scan, unless meanwhile the first update came of which there is more to be read. */
+    private UnfilteredRowIterator readOne(Function<Source, UnfilteredRowIterator> read) {
+        UnfilteredRowIterator result = read.apply(Source.latest(table));
+        if (!Head.isNeeded(generation.summary(), columns)) {
+            return result;
+        }
+        if (result != null) {
+            result.close();
+        }
+        return readConsistently(read);
     }
 
     private UnfilteredRowIterator readConsistently(Function<Source, UnfilteredRowIterator> read) {

@@ -11,6 +11,7 @@ import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.EmptyIterators;
 import org.apache.cassandra.db.Slices;
 import org.apache.cassandra.db.filter.ClusteringIndexFilter;
+import org.apache.cassandra.db.filter.ClusteringIndexNamesFilter;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.partitions.AbstractUnfilteredPartitionIterator;
 import org.apache.cassandra.db.rows.Row;
@@ -95,7 +96,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
         begin = partition.entry(StoredKey.END);
         DecoratedKey key = partition.key();
         ClusteringIndexFilter filter = range.clusteringIndexFilter(key);
-        if (filter.selectsAllPartition() && !filter.isReversed()) {
+        if (selectsAll(filter) && !filter.isReversed()) {
             return whole(partition);
         }
         Slices slices = filter.getSlices(metadata);
@@ -104,6 +105,14 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
         return read != null
                 ? read
                 : EmptyIterators.unfilteredRow(metadata, key, filter.isReversed());
+    }
+
+    /** What {@link ClusteringIndexFilter#selectsAllPartition} says also of a filter by names that selects no row. */
+    private boolean selectsAll(ClusteringIndexFilter filter) {
+        if (filter instanceof ClusteringIndexNamesFilter names) {
+            return metadata.comparator.size() == 0 && !names.requestedRows().isEmpty();
+        }
+        return filter.selectsAllPartition();
     }
 
     /** The partition at which the scan is, out of this scan. */

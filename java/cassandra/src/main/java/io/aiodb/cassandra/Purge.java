@@ -27,10 +27,15 @@ final class Purge {
     private final DeletionPurger purger;
     private final long nowSeconds;
     private final Rewriter rewriter;
+    private final Frames.Reader reader;
     private final List<byte[]> candidates = new ArrayList<>();
 
     private StoredKey.Partition partition;
     private Head head;
+
+    /** Whether a row of the partition had to stay as it is. */
+    private boolean leftOut;
+
     private long bytes;
     private long rewritten;
 
@@ -41,17 +46,23 @@ final class Purge {
         this.purger = purger;
         this.nowSeconds = nowSeconds;
         this.rewriter = new Rewriter(generation, metadata);
+        this.reader = new Frames.Reader(false, generation.headers(), metadata);
     }
 
     /** Goes through all rows, until {@code stopped}. */
     void run(BooleanSupplier stopped) {
         try (Rows rows = generation.table().scan(Range.all())) {
-            while (rows.next() && !stopped.getAsBoolean()) {
+            while (rows.next()) {
+                if (stopped.getAsBoolean()) {
+                    // The partition's deletions hide rows that were not looked at.
+                    return;
+                }
                 ByteBuffer key = rows.key();
                 if (partition == null || !partition.has(key)) {
                     leave();
                     partition = StoredKey.parse(key, metadata.partitioner);
                     head = new Head();
+                    leftOut = false;
                 }
                 look(key, rows.value());
             }
@@ -76,8 +87,8 @@ final class Purge {
             head.add(kind, value, generation, metadata);
             return;
         }
-        Row row = Frames.row(value, false, generation.headers(), metadata);
-        if (row == null || Frames.count(value) > 1 || !row.equals(kept(row, head))) {
+        Row row = reader.row(value);
+        if (row == null || reader.updates() > 1 || !row.equals(kept(row, head))) {
             byte[] copy = new byte[key.remaining()];
             key.get(key.position(), copy);
             candidates.add(copy);
@@ -106,12 +117,12 @@ final class Purge {
             return;
         }
         Head deletions = head;
-        rewriter.rows(partition.key(), candidates, false, row -> kept(row, deletions));
+        leftOut |= !rewriter.rows(partition.key(), candidates, false, row -> kept(row, deletions));
         rewritten += candidates.size();
         candidates.clear();
     }
 
-    /** The deletions of a partition come last: until then they hide what they have deleted. */
+    /** The deletions of a partition come last: until then they hide what they have deleted, and go on doing so if that stays. */
     private void leave() {
         if (partition == null) {
             return;
@@ -122,8 +133,12 @@ final class Purge {
         Row staticRow = head.storedStaticRow();
         if (!staticRow.isEmpty() && (several || !staticRow.equals(kept(staticRow, head)))) {
             List<byte[]> key = List.of(partition.entry(StoredKey.STATIC));
-            rewriter.rows(partition.key(), key, true, row -> kept(row, deletions));
+            leftOut |= !rewriter.rows(partition.key(), key, true, row -> kept(row, deletions));
             rewritten++;
+        }
+        if (leftOut) {
+            partition = null;
+            return;
         }
         if (head.deletions().hasRanges() && (several || anyRange())) {
             DeletionTime all = head.partitionDeletion();

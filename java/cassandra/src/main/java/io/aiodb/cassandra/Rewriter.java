@@ -6,8 +6,10 @@ import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
+import java.util.Collection;
 import java.util.Iterator;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
 import org.apache.cassandra.db.DeletionTime;
@@ -16,6 +18,7 @@ import org.apache.cassandra.db.RangeTombstone;
 import org.apache.cassandra.db.Slice;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.SerializationHelper;
+import org.apache.cassandra.schema.ColumnMetadata;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
@@ -40,18 +43,28 @@ final class Rewriter {
 
     /**
      * Replaces rows of a partition, or its static row, by what {@code keep} makes of them; null removes. Rows stay as they are
-     * that were written with columns which this version of the table does not know yet.
+     * that have columns which this version of the table does not know: it has not got them yet, or it has dropped them, and
+     * they were written after that. False if there were such.
      */
-    void rows(Object partition, List<byte[]> keys, boolean isStatic, UnaryOperator<Row> keep) {
+    boolean rows(Object partition, List<byte[]> keys, boolean isStatic, UnaryOperator<Row> keep) {
         Headers.Numbered header = generation.headers().forWriting(metadata);
         SerializationHelper helper = new SerializationHelper(header.header());
+        AtomicBoolean all = new AtomicBoolean(true);
         replace(partition, () -> {
             for (byte[] key : keys) {
                 byte[] found = table.get(key);
-                if (found == null || Frames.isYounger(ByteBuffer.wrap(found), generation.headers(), metadata)) {
+                if (found == null) {
+                    continue;
+                }
+                if (Frames.isYounger(ByteBuffer.wrap(found), generation.headers(), metadata)) {
+                    all.set(false);
                     continue;
                 }
                 Row row = Frames.row(ByteBuffer.wrap(found), isStatic, generation.headers(), metadata);
+                if (row != null && !knowsAll(row.columns())) {
+                    all.set(false);
+                    continue;
+                }
                 Row kept = row == null ? null : keep.apply(row);
                 if (kept == null || kept.isEmpty()) {
                     batch.delete(table, ByteBuffer.wrap(key));
@@ -63,6 +76,11 @@ final class Rewriter {
                 }
             }
         });
+        return all.get();
+    }
+
+    private boolean knowsAll(Collection<ColumnMetadata> columns) {
+        return columns.stream().allMatch(column -> metadata.getColumn(column.name) != null);
     }
 
     /** Replaces a partition's deletions by the last one, or removes it too if it need not be kept. */
@@ -111,15 +129,16 @@ final class Rewriter {
         MutableDeletionInfo deletions = MutableDeletionInfo.live();
         byte[] from = partition.entry(StoredKey.RANGE_TOMBSTONE);
         byte[] to = partition.entry(StoredKey.ROW);
+        boolean asRange = to.length <= table.store().capabilities().maxRangeBoundBytes();
         try (Rows stored = table.scan(Range.all().from(from).before(to))) {
             while (stored.next()) {
                 Frames.addRangeTombstones(stored.value(), deletions, metadata);
-                if (batch.size() < MAX_SINGLE_DELETES) {
+                if (batch.size() < MAX_SINGLE_DELETES || !asRange) {
                     batch.delete(table, stored.key());
                 }
             }
         }
-        if (batch.size() == MAX_SINGLE_DELETES) {
+        if (asRange && batch.size() == MAX_SINGLE_DELETES) {
             batch.clear();
             batch.deleteRange(table, ByteBuffer.wrap(from), ByteBuffer.wrap(to));
         }

@@ -56,7 +56,7 @@ final class UpdateWriter {
         OpenStore open = generation.open();
         // Asked for before the update is covered: they are of what is stored already.
         LatestTimestamps latest = generation.latestTimestamps();
-        Headers.Numbered header = generation.headers().forWriting(update.metadata());
+        Headers.Numbered header = generation.headers().forWriting(update.metadata(), update.columns());
         int stripe = Stripes.of(update.partitionKey());
         long maxTimestamp = update.maxTimestamp();
         // Nobody else may be writing to the stripe while rows are put: who waits for the disk meanwhile only appends.

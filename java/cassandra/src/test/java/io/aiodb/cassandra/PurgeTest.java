@@ -9,11 +9,13 @@ import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.apache.cassandra.db.DeletionPurger;
 import org.apache.cassandra.db.Slices;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.db.marshal.Int32Type;
 import org.apache.cassandra.db.marshal.UTF8Type;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
@@ -88,6 +90,69 @@ class PurgeTest extends OneGeneration {
         assertEquals("Row[info=[ts=1] ]: a=a, b=1 | [v=x ts=1]", first(table));
         purge(OLD);
         assertEquals("Row[info=[ts=1] ]: a=a, b=1 | [later=y ts=1], [v=x ts=1]", first(later));
+    }
+
+    @Test
+    void aPurgeThatIsStoppedLeavesWhatHidesTheRest() {
+        write(1, update -> {
+            for (int row = 0; row < 10; row++) {
+                update.timestamp(1).row("a", row).add("v", "x");
+            }
+        });
+        write(1, update -> update.timestamp(2).nowInSec(NOW_SECONDS - 1000).delete());
+        AtomicInteger looks = new AtomicInteger();
+        new Purge(generation, table, OLD, NOW_SECONDS).run(() -> looks.incrementAndGet() > 5);
+        assertEquals(0, rows(1));
+        purge(OLD);
+        assertEquals(0, entries());
+    }
+
+    /** Of a version of the table that was dropped from, by somebody who knows a later one. */
+    @Test
+    void whatIsWrittenToADroppedColumnAfterThatStays() {
+        TableMetadata without = table.unbuild()
+                .removeRegularOrStaticColumn(table.getColumn(Schema.text("v")).name)
+                .recordColumnDrop(table.getColumn(Schema.text("v")), 100)
+                .build();
+        TableMetadata again = table.unbuild()
+                .recordColumnDrop(table.getColumn(Schema.text("v")), 100)
+                .build();
+        PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(again, 1).timestamp(200);
+        update.row("a", 1).add("v", "x");
+        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        new Purge(generation, without, NONE, NOW_SECONDS).run(() -> false);
+        assertEquals("Row[info=[ts=200] ]: a=a, b=1 | [v=x ts=200]", first(again));
+    }
+
+    @Test
+    void deletionsStayWhereARowHadToStay() {
+        TableMetadata later = table.unbuild().addRegularColumn("later", UTF8Type.instance).build();
+        write(1, update -> update.timestamp(1).row("a", 1).add("v", "x"));
+        write(1, update -> update.timestamp(2).nowInSec(NOW_SECONDS - 1000).delete());
+        PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(later, 1).timestamp(3);
+        update.row("a", 1).add("later", "y");
+        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        purge(OLD);
+        assertEquals("Row[info=[ts=3] ]: a=a, b=1 | [later=y ts=3]", first(later));
+    }
+
+    @Test
+    void manyRangeTombstonesUnderALongKeyGo() {
+        TableMetadata named = TableMetadata.builder("k", "named", Schema.ID)
+                .partitioner(table.partitioner)
+                .addPartitionKeyColumn("p", UTF8Type.instance)
+                .addClusteringColumn("c", Int32Type.instance)
+                .addRegularColumn("v", UTF8Type.instance)
+                .build();
+        PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(named, "k".repeat(500));
+        update.timestamp(1).nowInSec(NOW_SECONDS - 1000);
+        for (int row = 0; row < 200; row++) {
+            update.addRangeTombstone().start(2 * row).end(2 * row + 1);
+        }
+        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        assertEquals(200, entries());
+        new Purge(generation, named, OLD, NOW_SECONDS).run(() -> false);
+        assertEquals(0, entries());
     }
 
     private String first(TableMetadata version) {

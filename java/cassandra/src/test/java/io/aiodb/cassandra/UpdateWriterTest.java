@@ -189,4 +189,33 @@ class UpdateWriterTest extends OneGeneration {
             return Frames.count(rows.value());
         }
     }
+
+    /** As whoever wrote it may not have known yet that the column was dropped, or know that it was added again. */
+    @Test
+    void aColumnThatWasDroppedIsWrittenToAllTheSame() {
+        TableMetadata without = table.unbuild()
+                .removeRegularOrStaticColumn(table.getColumn(Schema.text("v")).name)
+                .recordColumnDrop(table.getColumn(Schema.text("v")), 100)
+                .build();
+        TableMetadata again = table.unbuild()
+                .recordColumnDrop(table.getColumn(Schema.text("v")), 100)
+                .build();
+        PartitionUpdate.SimpleBuilder sent = PartitionUpdate.simpleBuilder(table, 1).timestamp(200);
+        sent.row("a").add("v", "x").add("w", "y");
+        PartitionUpdate full = sent.build();
+        PartitionUpdate.Builder arrived =
+                new PartitionUpdate.Builder(without, full.partitionKey(), full.columns(), full.rowCount());
+        full.forEach(arrived::add);
+        UpdateWriter.write(arrived.build(), generation, Durability.INTERVAL);
+        assertEquals("Row[info=[ts=200] ]: a=a | [w=y ts=200]", only(without));
+        assertEquals("Row[info=[ts=200] ]: a=a | [v=x ts=200], [w=y ts=200]", only(again));
+    }
+
+    private String only(TableMetadata version) {
+        UnfilteredRowIterator read = PartitionReader.read(
+                generation, version, Schema.key(1), Slices.ALL, ColumnFilter.all(version), false);
+        try (read) {
+            return read.next().toString(version, true);
+        }
+    }
 }

@@ -148,13 +148,14 @@ public final class Bench {
                 (after.cpuSeconds() - before.cpuSeconds()) * 1e6 / count,
                 (double) readBytes / count,
                 (double) (after.writtenBytes() - before.writtenBytes()) / count,
-                after.compactions() - before.compactions());
+                after.compactions() - before.compactions(),
+                result.windows());
     }
 
     private Load.Result ask(Workload workload, Line line, int seconds) {
         LongFunction<BoundStatement> requests = workload.requests(
                 session, KEYSPACE, line, settings.rows(), inserted.get(line), settings.valueBytes());
-        Load.Result result = Load.forSeconds(session, requests, settings, seconds, workload.wantsRows());
+        Load.Result result = Load.forSeconds(session, requests, settings, seconds);
         if (workload == Workload.INSERT) {
             inserted.merge(line, result.nanos().getTotalCount(), Long::sum);
         }

@@ -17,6 +17,7 @@ final class Figures {
      * @param readBytes of devices for each request
      * @param writtenBytes to devices for each request, with what the node did afterwards
      * @param compactions of SSTables that ended meanwhile
+     * @param windows requests per second, window by window; empty where that was not asked for
      */
     record Figure(
             double perSecond,
@@ -25,7 +26,27 @@ final class Figures {
             double cpuMicros,
             double readBytes,
             double writtenBytes,
-            long compactions) {}
+            long compactions,
+            List<Double> windows) {
+        private double[] rates(int from, int to) {
+            return values(windows.subList(from, to), Double::doubleValue);
+        }
+
+        /** The slowest window to the median one. */
+        double lowest() {
+            double[] rates = rates(0, windows.size());
+            return Arrays.stream(rates).min().orElseThrow() / median(rates);
+        }
+
+        /** The median of the last third of the windows to that of the first. */
+        double lastThird() {
+            int third = windows.size() / 3;
+            return median(rates(windows.size() - third, windows.size())) / median(rates(0, third));
+        }
+    }
+
+    /** So many windows and more can be cut into thirds. */
+    private static final int MIN_WINDOWS = 3;
 
     private final Map<String, Map<String, List<Figure>>> all = new LinkedHashMap<>();
 
@@ -67,6 +88,15 @@ final class Figures {
                     median(values(figures, Figure::writtenBytes)),
                     figures.stream().mapToLong(Figure::compactions).sum()));
         }));
+        all.forEach((workload, lines) -> lines.forEach((line, figures) -> figures.stream()
+                .filter(figure -> figure.windows.size() >= MIN_WINDOWS)
+                .forEach(figure -> text.append(String.format(
+                        Locale.ROOT,
+                        "%s %s: lowest window to median %.3f, last third to first %.3f%n",
+                        workload,
+                        line,
+                        figure.lowest(),
+                        figure.lastThird())))));
         return text.toString();
     }
 
@@ -80,7 +110,7 @@ final class Figures {
                         Locale.ROOT,
                         "{\"workload\":\"%s\",\"line\":\"%s\",\"round\":%d,\"per_second\":%.1f,\"p50_us\":%.1f,"
                                 + "\"p99_us\":%.1f,\"cpu_us\":%.2f,\"read_bytes\":%.1f,\"written_bytes\":%.1f,"
-                                + "\"compactions\":%d}%n",
+                                + "\"compactions\":%d,\"windows\":%s}%n",
                         workload,
                         line,
                         round + 1,
@@ -90,13 +120,14 @@ final class Figures {
                         figure.cpuMicros,
                         figure.readBytes,
                         figure.writtenBytes,
-                        figure.compactions));
+                        figure.compactions,
+                        figure.windows));
             }
         }));
         return text.toString();
     }
 
-    private static double[] values(List<Figure> figures, ToDoubleFunction<Figure> of) {
+    private static <T> double[] values(List<T> figures, ToDoubleFunction<T> of) {
         return figures.stream().mapToDouble(of).toArray();
     }
 }

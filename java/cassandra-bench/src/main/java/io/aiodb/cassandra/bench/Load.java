@@ -2,11 +2,14 @@ package io.aiodb.cassandra.bench;
 
 import com.datastax.oss.driver.api.core.CqlSession;
 import com.datastax.oss.driver.api.core.cql.BoundStatement;
+import java.util.List;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongFunction;
+import java.util.stream.IntStream;
 import org.HdrHistogram.ConcurrentHistogram;
 import org.HdrHistogram.Histogram;
 
@@ -24,8 +27,14 @@ final class Load {
     /** How many may wait for their answers where they begin at a rate. */
     private static final int MAX_BEHIND = 1024;
 
-    /** What came of it: how long all took together, and how long each did. */
-    record Result(double seconds, Histogram nanos) {
+    /**
+     * What came of it.
+     *
+     * @param seconds that all took together
+     * @param nanos that each took
+     * @param windows how many were answered in each second, window by window
+     */
+    record Result(double seconds, Histogram nanos, List<Double> windows) {
         double perSecond() {
             return nanos.getTotalCount() / seconds;
         }
@@ -38,35 +47,39 @@ final class Load {
     private final CqlSession session;
     private final LongFunction<BoundStatement> requests;
     private final int inFlight;
-    private final boolean rowsWanted;
+    private final long windowNanos;
     private final Semaphore free;
     private final ConcurrentHistogram nanos = new ConcurrentHistogram(MAX_NANOS, DIGITS);
+    private final AtomicLongArray answered;
     private final AtomicReference<Throwable> failure = new AtomicReference<>();
 
-    private Load(CqlSession session, LongFunction<BoundStatement> requests, int inFlight, boolean rowsWanted) {
+    private Load(CqlSession session, LongFunction<BoundStatement> requests, int inFlight, long windowNanos, int windows) {
         this.session = session;
         this.requests = requests;
         this.inFlight = inFlight;
-        this.rowsWanted = rowsWanted;
+        this.windowNanos = windowNanos;
         this.free = new Semaphore(inFlight);
+        this.answered = new AtomicLongArray(windows);
     }
 
-    /** Runs for a time. {@code requests} gets the number of each; where rows are wanted, an answer without is a failure. */
+    /** Runs for a time. {@code requests} gets the number of each. */
     static Result forSeconds(
-            CqlSession session,
-            LongFunction<BoundStatement> requests,
-            Settings settings,
-            int seconds,
-            boolean rowsWanted) {
+            CqlSession session, LongFunction<BoundStatement> requests, Settings settings, int seconds) {
         boolean paced = settings.perSecond() > 0;
         double gapNanos = paced ? 1e9 / settings.perSecond() : 0;
-        Load load = new Load(session, requests, paced ? MAX_BEHIND : settings.inFlight(), rowsWanted);
+        int windows = settings.windowSeconds() == 0 ? 0 : seconds / settings.windowSeconds();
+        Load load = new Load(
+                session,
+                requests,
+                paced ? MAX_BEHIND : settings.inFlight(),
+                TimeUnit.SECONDS.toNanos(settings.windowSeconds()),
+                windows);
         return load.run(gapNanos, TimeUnit.SECONDS.toNanos(seconds), Long.MAX_VALUE);
     }
 
     /** Runs so many requests. */
     static Result times(CqlSession session, LongFunction<BoundStatement> requests, int inFlight, long count) {
-        return new Load(session, requests, inFlight, false).run(0, Long.MAX_VALUE, count);
+        return new Load(session, requests, inFlight, 0, 0).run(0, Long.MAX_VALUE, count);
     }
 
     private Result run(double gapNanos, long lengthNanos, long count) {
@@ -80,14 +93,20 @@ final class Load {
                 free.release();
                 break;
             }
-            ask(number, began + (gapNanos == 0 ? now : due));
+            ask(number, began, began + (gapNanos == 0 ? now : due));
         }
         free.acquireUninterruptibly(inFlight);
         double seconds = (System.nanoTime() - began) / 1e9;
         if (failure.get() != null) {
             throw new IllegalStateException("a request failed, so the figures would mean nothing", failure.get());
         }
-        return new Result(seconds, nanos.copy());
+        return new Result(seconds, nanos.copy(), windows());
+    }
+
+    private List<Double> windows() {
+        return IntStream.range(0, answered.length())
+                .mapToObj(window -> answered.get(window) * 1e9 / windowNanos)
+                .toList();
     }
 
     private static void await(long began, long due) {
@@ -96,15 +115,24 @@ final class Load {
         }
     }
 
-    private void ask(long number, long since) {
+    private void ask(long number, long began, long since) {
         session.executeAsync(requests.apply(number)).whenComplete((answer, thrown) -> {
-            nanos.recordValue(System.nanoTime() - since);
+            long now = System.nanoTime();
+            nanos.recordValue(now - since);
+            count(now - began);
             if (thrown != null) {
                 failure.compareAndSet(null, thrown);
-            } else if (rowsWanted && answer.one() == null) {
+            } else if (answer.getColumnDefinitions().size() > 0 && answer.one() == null) {
                 failure.compareAndSet(null, new IllegalStateException("a row is missing"));
             }
             free.release();
         });
+    }
+
+    /** What is answered after the last window is in none. */
+    private void count(long nanosFromBegin) {
+        if (answered.length() > 0 && nanosFromBegin / windowNanos < answered.length()) {
+            answered.incrementAndGet((int) (nanosFromBegin / windowNanos));
+        }
     }
 }

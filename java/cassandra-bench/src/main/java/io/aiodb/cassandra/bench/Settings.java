@@ -17,6 +17,7 @@ import java.util.Map;
  * @param inFlight requests that are under way at once
  * @param perSecond requests that are begun each second; 0 for as many as are answered
  * @param seconds that each line is measured for in each round
+ * @param windowSeconds how long each of the pieces of that time is whose rates are kept; 0 for none
  * @param warmUpSeconds of the same load before, each time, which are not counted
  * @param firstSeconds that each line is asked for in the round before the first that counts: until the virtual machine has
  *     compiled what the requests run through, that takes more of the processor than they do
@@ -37,6 +38,7 @@ record Settings(
         int inFlight,
         int perSecond,
         int seconds,
+        int windowSeconds,
         int warmUpSeconds,
         int firstSeconds,
         int rounds,
@@ -59,6 +61,7 @@ record Settings(
                 Integer.parseInt(taken(given, "in-flight", "64")),
                 Integer.parseInt(taken(given, "per-second", "0")),
                 Integer.parseInt(taken(given, "seconds", "20")),
+                Integer.parseInt(taken(given, "window-seconds", "0")),
                 Integer.parseInt(taken(given, "warm-up-seconds", "2")),
                 Integer.parseInt(taken(given, "first-seconds", "60")),
                 Integer.parseInt(taken(given, "rounds", "5")),
@@ -70,10 +73,10 @@ record Settings(
         if (!given.isEmpty()) {
             throw new IllegalArgumentException("there is no " + given.keySet());
         }
-        if (settings.rows < 1 || settings.inFlight < 1 || settings.seconds < 1
+        if (settings.rows < 1 || settings.inFlight < 1 || settings.seconds < 1 || settings.windowSeconds < 0
                 || settings.firstSeconds < 1 || settings.rounds < 0 || settings.replicas < 1) {
             throw new IllegalArgumentException(
-                    "rows, in-flight, seconds, first-seconds and replicas must be at least 1, rounds at least 0");
+                    "rows, in-flight, seconds, first-seconds and replicas must be at least 1, rounds and window-seconds at least 0");
         }
         return settings;
     }

@@ -27,7 +27,9 @@ enum Workload {
     /** Twenty rows of a partition of a hundred, from a random one on. */
     RANGE(Shape.PARTITIONS, "SELECT v FROM %s WHERE id = ? AND c >= ? LIMIT " + Workload.RANGE_ROWS),
     /** A thousand rows in the order of the ring, from a random token on: a piece of a scan of the table. */
-    SCAN(Shape.ROWS, "SELECT v FROM %s WHERE token(id) >= ? LIMIT " + Workload.SCAN_ROWS);
+    SCAN(Shape.ROWS, "SELECT v FROM %s WHERE token(id) >= ? LIMIT " + Workload.SCAN_ROWS),
+    /** Half gets, half overwrites, most of them of few rows. */
+    MIX(Shape.ROWS, GET.statement);
 
     /** How many rows a range has. */
     static final int RANGE_ROWS = 20;
@@ -78,11 +80,6 @@ enum Workload {
         return name().toLowerCase(Locale.ROOT);
     }
 
-    /** Whether an answer without rows is a failure. */
-    boolean wantsRows() {
-        return this == GET || this == RANGE || this == SCAN;
-    }
-
     /** Its table, which others may have as well. */
     String table(String keyspace, Line line) {
         return shape.table(keyspace, line);
@@ -128,8 +125,7 @@ enum Workload {
      */
     LongFunction<BoundStatement> requests(
             CqlSession session, String keyspace, Line line, long rows, long end, int valueBytes) {
-        PreparedStatement prepared =
-                session.prepare(String.format(Locale.ROOT, statement, table(keyspace, line)));
+        PreparedStatement prepared = prepare(session, keyspace, line);
         return switch (this) {
             case GET -> number -> prepared.bind(random(rows));
             case OVERWRITE -> number -> prepared.bind(random(rows), value(valueBytes));
@@ -139,7 +135,18 @@ enum Workload {
                     random(rows / PARTITION_ROWS), (int) random(PARTITION_ROWS - RANGE_ROWS));
             // In the first half of the ring, so that there is always as much behind it.
             case SCAN -> number -> prepared.bind(-random(Long.MAX_VALUE));
+            case MIX -> {
+                PreparedStatement overwrite = OVERWRITE.prepare(session, keyspace, line);
+                ZipfKeys keys = new ZipfKeys(rows);
+                yield number -> ThreadLocalRandom.current().nextBoolean()
+                        ? prepared.bind(keys.next())
+                        : overwrite.bind(keys.next(), value(valueBytes));
+            }
         };
+    }
+
+    private PreparedStatement prepare(CqlSession session, String keyspace, Line line) {
+        return session.prepare(String.format(Locale.ROOT, statement, table(keyspace, line)));
     }
 
     private static long random(long bound) {

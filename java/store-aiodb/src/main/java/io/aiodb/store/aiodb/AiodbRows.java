@@ -80,7 +80,8 @@ final class AiodbRows implements Rows {
 
     /** Brings the next rows. False at the end. */
     private boolean fetch() {
-        replace(store.buffers().take(nextBytes));
+        // Nothing of what it was used for before, should the call fail.
+        replace(store.buffers().take(nextBytes).limit(0));
         nextBytes = Math.min(2 * nextBytes, Buffers.ROWS_BYTES);
         long filled = Native.next(store.handle(), handle, rows);
         if (filled < 0) {

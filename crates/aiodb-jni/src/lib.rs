@@ -11,6 +11,7 @@ mod operations;
 mod rows;
 mod store;
 
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use aiodb::{Options, Table};
@@ -89,6 +90,8 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
             cache_bytes: bytes(cache_bytes)?,
             cache_writes: cache_writes != JNI_FALSE,
             segment_bytes: bytes(segment_bytes)?,
+            // Where `aiodb stat --watch` looks.
+            metrics_file: paths.first().map(|path| Path::new(path).join("metrics.prom")),
             ..Options::default()
         };
         STORES.insert(Store::open(&paths, compression, options)?)

@@ -18,8 +18,10 @@ const MIN_FLUSH_PERIOD: Duration = Duration::from_millis(1);
 const MAINTENANCE_PERIOD: Duration = Duration::from_millis(50);
 /// Tags settled in one step.
 const SETTLED_PER_STEP: usize = 256;
-/// Retired segments that are worth a checkpoint of their own.
+/// Retired segments are worth a checkpoint of their own when there are so many...
 const RETIRED_BEFORE_CHECKPOINT: usize = 4;
+/// ...and one of so many segments is retired: in a large store a checkpoint writes more, most of it once for several changes.
+const SEGMENTS_PER_RETIRED: usize = 8;
 
 /// A bounded piece of background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,7 +224,7 @@ impl<D: Device> Engine<D> {
         }
         let (retired, lag_bytes) = self.checkpoint_state();
         let short = full && retired > 0;
-        if lag_bytes >= self.checkpoint_bytes() || retired >= RETIRED_BEFORE_CHECKPOINT || short {
+        if lag_bytes >= self.checkpoint_bytes() || self.are_many(retired) || short {
             self.checkpoint()?;
         }
         if short {
@@ -265,6 +267,11 @@ impl<D: Device> Engine<D> {
         while self.carry_out_ranges()? {}
         while !self.purge_some()? {}
         Ok(())
+    }
+
+    /// Whether so many retired segments are worth a checkpoint of their own.
+    fn are_many(&self, retired: usize) -> bool {
+        retired >= RETIRED_BEFORE_CHECKPOINT && retired >= self.segments.iter().count() / SEGMENTS_PER_RETIRED
     }
 
     /// Bytes of log between two checkpoints: more for a large index, so that writing it stays a small share.

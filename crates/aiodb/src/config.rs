@@ -107,7 +107,7 @@ pub struct Options {
     /// Bytes in a segment file, fixed when the store is made: a power of two from 64 KiB to 1 GiB. Default 32 MiB. A
     /// store takes at least five segments, and an open file for each.
     pub segment_bytes: u64,
-    /// A checkpoint is made when this many bytes of log have been written since the last. Default 256 MiB.
+    /// A checkpoint is made when this many bytes of log have been written since the last. Default 512 MiB.
     pub checkpoint_bytes: u64,
     /// Open the store without changing a byte, also from a read-only file system; every write is refused with
     /// [`crate::Error::ReadOnly`]. Several processes may do so at once, none while another has the store open for
@@ -144,7 +144,7 @@ impl Default for Options {
             backend: Backend::Auto,
             direct: true,
             segment_bytes: 32 << 20,
-            checkpoint_bytes: 256 << 20,
+            checkpoint_bytes: 512 << 20,
             read_only: false,
             cache_bytes: 0,
             cache_writes: false,

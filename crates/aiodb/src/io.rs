@@ -205,8 +205,8 @@ pub trait File: Clone + Send + Sync + 'static {
     /// Makes all earlier writes to this file survive a power cut. Never retried: after an error their fate is unknown.
     fn sync(&self) -> io::Result<()>;
     /// Reserves space for the file's first `length` bytes and extends it to that length, or fails with `StorageFull`
-    /// without keeping what it got.
-    fn reserve(&self, length: u64) -> io::Result<()>;
+    /// without keeping what it got. False if the file system cannot reserve: then the file is only as long as that.
+    fn reserve(&self, length: u64) -> io::Result<bool>;
     /// The file's length.
     fn length(&self) -> io::Result<u64>;
     /// Cuts the file to `length` bytes and gives the space behind it back.

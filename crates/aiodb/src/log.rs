@@ -38,6 +38,10 @@ const MAX_EXPIRY_TIMES: usize = 256;
 /// How much of a new segment is written at a time.
 const PREWRITE_BYTES: usize = 1 << 20;
 
+/// A new segment is filled if so many batches were flushed while somebody waited since the one before was made: flushes that
+/// change the file's layout too take a third longer and more.
+const WAITED_FLUSHES_PER_FILL: u32 = 16;
+
 const GROUP: usize = 1024;
 const GROUPS: usize = 1024;
 
@@ -232,6 +236,8 @@ pub(crate) struct Segments<D: Device> {
     /// How many segments' space is lent, see [`Segments::lend_one`].
     lent: AtomicU32,
     refused: AtomicBool,
+    /// Batches flushed while somebody waited, since a segment was made; many when none was yet.
+    waited_flushes: AtomicU32,
     /// See [`Segments::has_chunks`].
     chunked: AtomicBool,
 }
@@ -258,6 +264,7 @@ impl<D: Device> Segments<D> {
             making: Mutex::default(),
             lent: AtomicU32::new(0),
             refused: AtomicBool::new(false),
+            waited_flushes: AtomicU32::new(WAITED_FLUSHES_PER_FILL),
             chunked: AtomicBool::new(false),
         }
     }
@@ -430,6 +437,11 @@ impl<D: Device> Segments<D> {
         Ok(())
     }
 
+    /// Takes note of a batch that somebody waited for until it was flushed.
+    pub(crate) fn note_waited_flush(&self) {
+        self.waited_flushes.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Whether the last attempt to make a segment was refused for lack of space.
     pub(crate) fn is_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
@@ -478,8 +490,9 @@ impl<D: Device> Segments<D> {
         Err(refusal.expect("a store has a directory"))
     }
 
-    /// Makes a new free segment in a directory, or fills an absent one again. Space is taken and every byte written
-    /// before the segment counts, so that later writes neither fail for lack of space nor change the file's layout.
+    /// Makes a new free segment in a directory, or fills an absent one again. Space is taken before the segment counts, so that
+    /// later writes do not fail for lack of it. Where writers wait for flushes every byte is written too, so that those do
+    /// not change the file's layout; elsewhere that would be each byte twice, see `docs/decisions/0020-segments-are-filled-for-flushes.md`.
     fn create_in(&self, ordinal: usize) -> Result<()> {
         let _making = self.making.lock().expect("no code panics while it makes a segment");
         // Refused rather than made to wait: the checkpoint may wait for whoever wants the segment.
@@ -527,7 +540,8 @@ impl<D: Device> Segments<D> {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => self.full(),
             _ => Error::io("write", path, &e),
         };
-        file.reserve(self.segment_bytes).map_err(refused)?;
+        let reserved = file.reserve(self.segment_bytes).map_err(refused)?;
+        let filled = !reserved || self.waited_flushes.swap(0, Ordering::Relaxed) >= WAITED_FLUSHES_PER_FILL;
         let mut zeros = AlignedBuffer::new(PREWRITE_BYTES.min(self.segment_bytes as usize));
         let header = SegmentHeader {
             store: self.store,
@@ -542,7 +556,7 @@ impl<D: Device> Segments<D> {
             durable_batch: 0,
         };
         let mut at = zeros.len() as u64;
-        while at < self.segment_bytes {
+        while filled && at < self.segment_bytes {
             file.write_at(&zeros, at, WriteSync::Later).map_err(refused)?;
             at += zeros.len() as u64;
         }

@@ -550,6 +550,9 @@ impl<D: Device> Engine<D> {
         let written =
             self.timed(&self.meters.write_wait, || segment.file.write_at(bytes, u64::from(start.offset), sync));
         written.map_err(|e| Error::io("write", path(), &e))?;
+        if sync == WriteSync::Now {
+            self.segments.note_waited_flush();
+        }
         self.meters.wrote_batch(sealed.length, sealed.open.batch.records(), sealed.open.writers);
         let counters = &self.commit.counters;
         counters.log_bytes.fetch_add(sealed.length as u64, Ordering::Relaxed);

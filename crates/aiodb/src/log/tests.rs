@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::Segments;
+use super::{PREWRITE_BYTES, Segments, WAITED_FLUSHES_PER_FILL};
 use crate::io::sim::SimDevice;
 use crate::io::{Access, Device, File, WriteSync};
 
@@ -24,4 +24,27 @@ fn no_segment_is_made_of_lent_space() {
     file.truncate(0).expect("a file can be emptied");
     drop(lent);
     segments.replenish().expect("the space is free again");
+}
+
+/// Bytes that nobody waits for are written once; who waits for flushes finds segments that are filled.
+#[test]
+fn segments_are_filled_where_writers_wait_for_flushes() {
+    let device = SimDevice::new(1);
+    for path in ["/store", "/store/log"] {
+        device.create_dir(Path::new(path)).expect("a directory can be made");
+    }
+    let segment_bytes = 4 << 20;
+    let segments =
+        Segments::new(device.clone(), vec![PathBuf::from("/store")], Access::SEGMENT, [7; 16], segment_bytes);
+    let writes_for_one = || {
+        let before = device.counters().writes;
+        segments.create_one().expect("there is room");
+        device.counters().writes - before
+    };
+    let filled = segment_bytes / PREWRITE_BYTES as u64;
+    assert_eq!(writes_for_one(), filled, "the first of a process");
+    assert_eq!(writes_for_one(), 1, "nobody waited");
+    (0..WAITED_FLUSHES_PER_FILL).for_each(|_| segments.note_waited_flush());
+    assert_eq!(writes_for_one(), filled, "somebody waited");
+    assert_eq!(writes_for_one(), 1, "nobody waited since");
 }

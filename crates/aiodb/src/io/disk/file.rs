@@ -148,12 +148,13 @@ impl File for DiskFile {
         }
     }
 
-    fn reserve(&self, length: u64) -> io::Result<()> {
+    fn reserve(&self, length: u64) -> io::Result<bool> {
         let before = self.length()?;
-        if !self.allocate(length).map_err(|error| self.give_back(before, error))? && before < length {
+        let reserved = self.allocate(length).map_err(|error| self.give_back(before, error))?;
+        if !reserved && before < length {
             self.0.file.set_len(length)?;
         }
-        Ok(())
+        Ok(reserved)
     }
 
     fn length(&self) -> io::Result<u64> {

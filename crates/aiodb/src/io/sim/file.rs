@@ -79,12 +79,12 @@ impl File for SimFile {
         })
     }
 
-    fn reserve(&self, length: u64) -> io::Result<()> {
+    fn reserve(&self, length: u64) -> io::Result<bool> {
         self.device.machine.lock().call(self.device.generation, |state| {
             self.check_writable()?;
             state.check_space(&self.inode, length)?;
             self.inode.lock().grow(length, WriteSync::Later);
-            Ok(())
+            Ok(true)
         })
     }
 

@@ -13,6 +13,7 @@ import java.util.UUID;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -83,6 +84,48 @@ final class StepsTest {
         } while (seen.size() >= last);
         assertTrue(seen.contains(change.end), change + " took other steps: " + seen);
         System.out.println("StepsTest: a kill at each step of " + change + ": " + seen);
+    }
+
+    /** Cassandra discards what it has flushed when the queries have ended that read it, however long they take. */
+    @Test
+    void truncatedWhileAQueryReadsWhatIsFlushed() throws InterruptedException {
+        fill("read", "aiodb");
+        try (CqlSession session = nodes.session(1, "read");
+                CqlSession truncating = nodes.session(1, "read");
+                Steps steps = new Steps(
+                        PORT, Map.of("io.aiodb.cassandra.AiodbMemtable", Set.of("discard")), 1, () -> {
+                            truncating.execute("TRUNCATE rows");
+                            nodes.kill(1);
+                        })) {
+            session.execute("ALTER TABLE rows WITH memtable = 'trie'");
+            assertTrue(steps.awaitEndOr("no other step"));
+        }
+        nodes.start(1);
+        try (CqlSession session = nodes.session(1, "read")) {
+            assertEquals(0, count(session));
+        }
+    }
+
+    /** The commit log still has what was written before the table came, since other tables need it. */
+    @Test
+    void whatWasPurgedIsNotReplayed() throws InterruptedException {
+        fill("replayed", "trie");
+        try (CqlSession session = nodes.session(1, "replayed")) {
+            session.execute("ALTER TABLE rows WITH memtable = 'aiodb' AND gc_grace_seconds = 0");
+            nodes.nodetool(1, "compact", "replayed", "rows");
+            for (int row = 0; row < ROWS; row += 2) {
+                session.execute("DELETE FROM rows WHERE id = " + row);
+            }
+            assertEquals(ROWS / 2, count(session));
+            // Until the deletions are older than no time at all.
+            Thread.sleep(2000);
+            nodes.nodetool(1, "compact", "replayed", "rows");
+            nodes.kill(1);
+        }
+        nodes.start(1);
+        try (CqlSession session = nodes.session(1, "replayed")) {
+            assertEquals(ROWS / 2, count(session));
+        }
     }
 
     /** Gives the steps that were begun: as many as the last says, unless there are fewer. */

@@ -21,6 +21,7 @@ record AiodbFactory(Configuration configuration) implements Memtable.Factory {
     private static final long DEPARTURE_NANOS = 120_000_000_000L;
 
     private static final AtomicInteger SCHEMA_CHANGES = new AtomicInteger();
+    private static final AtomicInteger LOGGED_PERIODS = new AtomicInteger();
     private static volatile long lastDeparture = System.nanoTime() - DEPARTURE_NANOS;
 
     @Override
@@ -52,16 +53,28 @@ record AiodbFactory(Configuration configuration) implements Memtable.Factory {
      */
     @Override
     public boolean writesShouldSkipCommitLog() {
-        return SCHEMA_CHANGES.get() == 0 && System.nanoTime() - lastDeparture > DEPARTURE_NANOS;
+        return !areWritesLogged();
+    }
+
+    /** Whether the commit log has what is written now. */
+    static boolean areWritesLogged() {
+        return SCHEMA_CHANGES.get() > 0 || System.nanoTime() - lastDeparture <= DEPARTURE_NANOS;
+    }
+
+    /** How many periods have begun, since the node started and its commit log was empty, in which writes are logged. */
+    static int loggedPeriods() {
+        return LOGGED_PERIODS.get();
     }
 
     /** Says that a table goes to another memtable. */
     static void tableDeparts() {
+        LOGGED_PERIODS.incrementAndGet();
         lastDeparture = System.nanoTime();
     }
 
     /** Makes a change of the schema. */
     static void changeSchema(Runnable change) {
+        LOGGED_PERIODS.incrementAndGet();
         SCHEMA_CHANGES.incrementAndGet();
         try {
             change.run();

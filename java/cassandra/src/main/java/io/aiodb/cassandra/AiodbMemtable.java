@@ -16,6 +16,7 @@ import org.apache.cassandra.db.Slices;
 import org.apache.cassandra.db.commitlog.CommitLog;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.lifecycle.Tracker;
 import org.apache.cassandra.db.memtable.AbstractMemtableWithCommitlog;
 import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
@@ -26,6 +27,9 @@ import org.apache.cassandra.exceptions.InvalidRequestException;
 import org.apache.cassandra.index.transactions.UpdateTransaction;
 import org.apache.cassandra.io.sstable.SSTableReadsListener;
 import org.apache.cassandra.io.util.File;
+import org.apache.cassandra.notifications.INotification;
+import org.apache.cassandra.notifications.INotificationConsumer;
+import org.apache.cassandra.notifications.MemtableDiscardedNotification;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.schema.TableMetadataRef;
 import org.apache.cassandra.utils.concurrent.OpOrder;
@@ -193,7 +197,26 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
         if (!kept) {
             generation.mark(cleared ? Catalog.State.CLEARED : Catalog.State.FLUSHING);
         }
+        if (!cleared && owner instanceof ColumnFamilyStore cfs) {
+            clearWhenFlushed(cfs.getTracker());
+        }
         switchedOut = true;
+    }
+
+    /**
+     * Cassandra discards a memtable when the queries have ended that read it. Until then its SSTables may have been truncated,
+     * and a node that ended would find the rows here.
+     */
+    private void clearWhenFlushed(Tracker tracker) {
+        tracker.subscribe(new INotificationConsumer() {
+            @Override
+            public void handleNotification(INotification notification, Object sender) {
+                if (notification instanceof MemtableDiscardedNotification flushed && flushed.memtable == AiodbMemtable.this) {
+                    tracker.unsubscribe(this);
+                    generation.mark(Catalog.State.CLEARED);
+                }
+            }
+        });
     }
 
     /** Has the rows written to a snapshot later. */

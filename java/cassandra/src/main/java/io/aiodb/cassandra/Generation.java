@@ -23,6 +23,7 @@ final class Generation {
     private final int number;
     private final Summary summary;
     private final Purges purges = new Purges();
+    private final UnfinishedUpdates unfinished = new UnfinishedUpdates();
 
     /** Null until the first write. */
     private volatile Table table;
@@ -126,6 +127,11 @@ final class Generation {
     /** When it was, and is to be, purged. */
     Purges purges() {
         return purges;
+    }
+
+    /** Its updates that are there in part. */
+    UnfinishedUpdates unfinished() {
+        return unfinished;
     }
 
     /** Of its rows, by stripe. */

@@ -4,7 +4,10 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
+import org.apache.cassandra.cql3.ColumnIdentifier;
 import org.apache.cassandra.db.SerializationHeader;
 import org.apache.cassandra.db.RegularAndStaticColumns;
 import org.apache.cassandra.db.marshal.AbstractType;
@@ -36,8 +39,15 @@ final class Headers {
 
     private record Column(ByteBuffer name, boolean isStatic, String type) {}
 
-    /** The headers as those of one version of the table; {@code current} is the number of its own, or -1. */
-    private record Resolved(TableMetadata metadata, List<SerializationHeader> headers, BitSet younger, int current) {
+    /**
+     * The headers as those of one version of the table.
+     *
+     * @param younger which of them have columns that this version does not know yet
+     * @param later whether there may be rows of a later version, with such columns or some that it takes for dropped
+     * @param current the number of its own, or -1
+     */
+    private record Resolved(
+            TableMetadata metadata, List<SerializationHeader> headers, BitSet younger, boolean later, int current) {
         SerializationHeader header(int number) {
             if (number >= headers.size()) {
                 throw new IllegalStateException(
@@ -49,6 +59,9 @@ final class Headers {
 
     private final Storage storage;
     private final List<List<Column>> stored = new ArrayList<>();
+
+    /** The columns that were dropped, and added again, by versions of the table that rows were written or read with. */
+    private final Set<ColumnIdentifier> addedAgain = new HashSet<>();
     private volatile Resolved resolved;
 
     Headers(Storage storage) {
@@ -93,9 +106,9 @@ final class Headers {
         return resolve(metadata).younger.get(number);
     }
 
-    /** Whether any header has columns that this version of the table does not know yet. */
-    boolean hasYounger(TableMetadata metadata) {
-        return !resolve(metadata).younger.isEmpty();
+    /** Whether there may be rows of a later version of the table, with columns that this one does not have. */
+    boolean hasLater(TableMetadata metadata) {
+        return resolve(metadata).later;
     }
 
     private Resolved resolve(TableMetadata metadata) {
@@ -113,8 +126,14 @@ final class Headers {
             younger.set(headers.size(), columns.stream().anyMatch(column -> known(column, metadata) == null));
             headers.add(header(columns, metadata));
         }
+        for (ColumnMetadata column : metadata.regularAndStaticColumns()) {
+            if (metadata.getDroppedColumn(column.name.bytes, column.isStatic()) != null) {
+                addedAgain.add(column.name);
+            }
+        }
+        boolean later = !younger.isEmpty() || addedAgain.stream().anyMatch(name -> metadata.getColumn(name) == null);
         int current = stored.indexOf(columns(metadata.regularAndStaticColumns()));
-        Resolved now = new Resolved(metadata, headers, younger, current);
+        Resolved now = new Resolved(metadata, headers, younger, later, current);
         resolved = now;
         return now;
     }

@@ -2,25 +2,74 @@ package io.aiodb.cassandra;
 
 import io.aiodb.store.Batch;
 import io.aiodb.store.Durability;
+import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
+import java.util.concurrent.TimeUnit;
+import org.apache.cassandra.concurrent.ScheduledExecutors;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
- * An update that is more than stores write at once. It is kept as a whole first, then written in parts, then forgotten; a
- * node that ends meanwhile writes the parts again when it starts, which changes nothing where they are there already.
+ * An update that is more than stores write at once. It is kept as a whole first, then written in parts, then forgotten. Where
+ * the store has no room for all parts they are written again once it has, and when a node starts that ended meanwhile; that
+ * changes nothing where they are there already.
  */
 final class LargeUpdate {
+    private static final Logger LOGGER = LoggerFactory.getLogger(LargeUpdate.class);
+
+    private static final int RETRY_SECONDS = 5;
+
     private LargeUpdate() {}
 
-    /** Writes a batch of appends to a generation's rows, while nobody opens readers or writes to its partition. */
-    static void write(Batch appends, Generation generation, Durability durability) {
+    /** Writes a batch of appends to a generation's rows, while nobody opens readers or writes to its stripe. */
+    static void write(Batch appends, Generation generation, int stripe, Durability durability) {
         byte[] kept = encode(appends);
         OpenStore open = generation.open();
         byte[] place = open.catalog().keepUpdate(generation.id(), generation.number(), kept, durability);
-        write(kept, generation);
-        open.catalog().forgetUpdate(place);
+        boolean written = false;
+        try {
+            write(kept, generation);
+            open.catalog().forgetUpdate(place);
+            written = true;
+        } finally {
+            if (!written) {
+                generation.unfinished().add(new UnfinishedUpdates.Update(place, stripe));
+                finishLater(generation);
+            }
+        }
         if (durability == Durability.SYNC) {
             open.store().sync();
+        }
+    }
+
+    private static void finishLater(Generation generation) {
+        ScheduledExecutors.optionalTasks.schedule(() -> finishOrLater(generation), RETRY_SECONDS, TimeUnit.SECONDS);
+    }
+
+    private static void finishOrLater(Generation generation) {
+        try {
+            finish(generation);
+        } catch (StoreException.NoSuchTable | StoreException.Closed over) {
+            // The table was dropped or truncated, or the node ends.
+        } catch (StoreException failure) {
+            LOGGER.warn("An update of the table {} is there in part: {}", generation.id(), failure.getMessage());
+            finishLater(generation);
+        }
+    }
+
+    /** Writes what is unfinished, unless that fails again. */
+    static void finish(Generation generation) {
+        OpenStore open = generation.open();
+        for (UnfinishedUpdates.Update update : generation.unfinished().all()) {
+            open.stripes().writeInParts(update.stripe(), () -> {
+                byte[] kept = open.catalog().keptUpdate(update.place());
+                if (kept != null) {
+                    write(kept, generation);
+                    open.catalog().forgetUpdate(update.place());
+                }
+                generation.unfinished().remove(update);
+            });
         }
     }
 

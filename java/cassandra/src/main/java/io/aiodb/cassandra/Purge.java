@@ -30,6 +30,9 @@ final class Purge {
     private final Frames.Reader reader;
     private final List<byte[]> candidates = new ArrayList<>();
 
+    /** What it does not see: what was written since it began. */
+    private EarliestTimestamps written;
+
     private StoredKey.Partition partition;
     private Head head;
 
@@ -51,6 +54,15 @@ final class Purge {
 
     /** Goes through all rows, until {@code stopped}. */
     void run(BooleanSupplier stopped) {
+        written = generation.purges().watch(generation.open().stripes());
+        try {
+            goThrough(stopped);
+        } finally {
+            generation.purges().unwatch();
+        }
+    }
+
+    private void goThrough(BooleanSupplier stopped) {
         try (Rows rows = generation.table().scan(Range.all())) {
             while (rows.next()) {
                 if (stopped.getAsBoolean()) {
@@ -142,14 +154,20 @@ final class Purge {
         }
         if (head.deletions().hasRanges() && (several || anyRange())) {
             DeletionTime all = head.partitionDeletion();
-            rewriter.rangeTombstones(partition, time -> time.supersedes(all) && !purger.shouldPurge(time));
+            rewriter.rangeTombstones(partition, time -> time.supersedes(all) && !hidesNothing(time));
             rewritten++;
         }
         if (!head.partitionDeletion().isLive() && (several || purger.shouldPurge(head.partitionDeletion()))) {
-            rewriter.deletion(partition, time -> !purger.shouldPurge(time));
+            rewriter.deletion(partition, time -> !hidesNothing(time));
             rewritten++;
         }
         partition = null;
+    }
+
+    /** Whether a deletion of the partition is old enough, and nothing came that it hides; nobody writes to it meanwhile. */
+    private boolean hidesNothing(DeletionTime time) {
+        return purger.shouldPurge(time)
+                && written.areAfter(Stripes.of(partition.key()), time.markedForDeleteAt());
     }
 
     private boolean anyRange() {

@@ -71,10 +71,15 @@ final class PurgeTask extends StoreTask {
 
     /** As compaction decides: old enough, and nothing older lies anywhere else that it would have to hide. */
     private DeletionPurger purger() {
-        if (cfs.getNeverPurgeTombstones()
-                || cfs.getCompactionStrategyManager().onlyPurgeRepairedTombstones()) {
-            return (timestamp, localDeletionTime) -> false;
-        }
+        boolean none = cfs.getNeverPurgeTombstones()
+                || cfs.getCompactionStrategyManager().onlyPurgeRepairedTombstones()
+                || !generation.purges().replayBound().raise(cfs, generation);
+        return (timestamp, localDeletionTime) ->
+                !none && localDeletionTime < gcBefore && timestamp < oldestElsewhere();
+    }
+
+    /** Asked for each tombstone: what streams bring is there from one moment to the next. */
+    private long oldestElsewhere() {
         long oldest = Long.MAX_VALUE;
         for (SSTableReader sstable : cfs.getLiveSSTables()) {
             oldest = Math.min(oldest, sstable.getMinTimestamp());
@@ -85,8 +90,7 @@ final class PurgeTask extends StoreTask {
                 oldest = Math.min(oldest, memtable.getMinTimestamp());
             }
         }
-        long elsewhere = oldest;
-        return (timestamp, localDeletionTime) -> localDeletionTime < gcBefore && timestamp < elsewhere;
+        return oldest;
     }
 
     @Override

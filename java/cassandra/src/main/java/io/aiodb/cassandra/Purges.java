@@ -2,6 +2,7 @@ package io.aiodb.cassandra;
 
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
 
 /** When a generation is to be purged: not always, since a pass reads everything. */
 final class Purges {
@@ -11,14 +12,44 @@ final class Purges {
     /** Or so long ago it was, and something may have expired. As often as Cassandra looks at SSTables for that. */
     private static final long INTERVAL_NANOS = 86_400_000_000_000L;
 
+    private final ReplayBound replayBound = new ReplayBound();
     private final LongAdder written = new LongAdder();
     private final AtomicBoolean running = new AtomicBoolean();
     private volatile long lastNanos = System.nanoTime();
     private volatile long lastBytes;
 
+    /** What was written since the pass that is under way began; null if none is. */
+    private volatile EarliestTimestamps sincePass;
+
     /** Takes note of what an update has written. */
     void wrote(long bytes) {
         written.add(bytes);
+    }
+
+    /** Takes note of an update that is about to be written. The caller holds its stripe. */
+    void writes(int stripe, PartitionUpdate update) {
+        EarliestTimestamps watched = sincePass;
+        if (watched != null) {
+            watched.lower(stripe, Summary.stats(update).minTimestamp);
+        }
+    }
+
+    /** Gives what is written from now on, until {@link #unwatch}; writes of before have ended when this returns. */
+    EarliestTimestamps watch(Stripes stripes) {
+        EarliestTimestamps watched = new EarliestTimestamps();
+        sincePass = watched;
+        stripes.awaitWriters();
+        return watched;
+    }
+
+    /** Stops watching what is written. */
+    void unwatch() {
+        sincePass = null;
+    }
+
+    /** Of the generation; asked for by one pass at a time. */
+    ReplayBound replayBound() {
+        return replayBound;
     }
 
     /** Begins a pass if one is due and none runs. */

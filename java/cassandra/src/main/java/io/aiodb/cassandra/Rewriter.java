@@ -44,13 +44,13 @@ final class Rewriter {
     /**
      * Replaces rows of a partition, or its static row, by what {@code keep} makes of them; null removes. Rows stay as they are
      * that have columns which this version of the table does not know: it has not got them yet, or it has dropped them, and
-     * they were written after that. False if there were such.
+     * they were written after that. False if any stayed.
      */
     boolean rows(Object partition, List<byte[]> keys, boolean isStatic, UnaryOperator<Row> keep) {
         Headers.Numbered header = generation.headers().forWriting(metadata);
         SerializationHelper helper = new SerializationHelper(header.header());
         AtomicBoolean all = new AtomicBoolean(true);
-        replace(partition, () -> {
+        boolean replaced = replace(partition, () -> {
             for (byte[] key : keys) {
                 byte[] found = table.get(key);
                 if (found == null) {
@@ -76,7 +76,7 @@ final class Rewriter {
                 }
             }
         });
-        return all.get();
+        return replaced && all.get();
     }
 
     private boolean knowsAll(Collection<ColumnMetadata> columns) {
@@ -154,9 +154,19 @@ final class Rewriter {
         }
     }
 
-    private void replace(Object partition, Runnable fill) {
+    /**
+     * Writes the batch that {@code fill} makes. Does not, and says so, while an update is there in part: what it still brings
+     * may be hidden by what would go.
+     */
+    private boolean replace(Object partition, Runnable fill) {
         OpenStore open = generation.open();
-        open.stripes().replace(Stripes.of(partition), () -> {
+        int stripe = Stripes.of(partition);
+        AtomicBoolean replaced = new AtomicBoolean();
+        open.stripes().replace(stripe, () -> {
+            if (generation.unfinished().isIn(stripe)) {
+                return;
+            }
+            replaced.set(true);
             try {
                 fill.run();
                 if (batch.size() > 0) {
@@ -166,5 +176,6 @@ final class Rewriter {
                 batch.clear();
             }
         });
+        return replaced.get();
     }
 }

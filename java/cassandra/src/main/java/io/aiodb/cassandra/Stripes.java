@@ -98,6 +98,13 @@ final class Stripes {
         }
     }
 
+    /** Waits until every write that is under way, of whatever stripe, has ended. */
+    void awaitWriters() {
+        for (StampedLock lock : locks) {
+            lock.unlockWrite(lock.writeLock());
+        }
+    }
+
     private void count(int stripe, Runnable write) {
         begun.incrementAndGet(stripe * SPREAD);
         try {

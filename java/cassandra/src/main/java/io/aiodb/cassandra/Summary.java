@@ -61,11 +61,7 @@ final class Summary {
 
     /** Takes an update with its latest timestamp in; what must be kept for it first is given to {@code store}. */
     void cover(PartitionUpdate update, long latest, Consumer<ByteBuffer> store) {
-        EncodingStats stats = update.stats();
-        if (stats == NONE) {
-            // Nobody has looked, which is so for deletes of partitions.
-            stats = EncodingStats.Collector.collect(update.staticRow(), update.iterator(), update.deletionInfo());
-        }
+        EncodingStats stats = stats(update);
         // Cassandra says with these numbers that there is no time.
         long timestamp = stats.minTimestamp == NONE.minTimestamp ? Long.MAX_VALUE : stats.minTimestamp;
         long deletionTime = stats.minLocalDeletionTime == NONE.minLocalDeletionTime
@@ -80,6 +76,15 @@ final class Summary {
                     kinds);
             widen(needed, store);
         }
+    }
+
+    /** The bounds of an update's times. */
+    static EncodingStats stats(PartitionUpdate update) {
+        EncodingStats known = update.stats();
+        // Nobody has looked, which is so for deletes of partitions.
+        return known != NONE
+                ? known
+                : EncodingStats.Collector.collect(update.staticRow(), update.iterator(), update.deletionInfo());
     }
 
     /** Takes in all that another generation's covers. */

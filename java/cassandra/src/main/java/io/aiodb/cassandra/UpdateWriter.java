@@ -65,15 +65,19 @@ final class UpdateWriter {
         boolean put = isNewest(since, update, latest, generation);
         encode(update, generation, header, put);
         generation.cover(update, maxTimestamp);
-        Runnable write = () -> {
+        Runnable note = () -> {
             latest.raise(stripe, maxTimestamp);
+            generation.purges().writes(stripe, update);
+        };
+        Runnable write = () -> {
+            note.run();
             open.store().write(batch, durability);
         };
         if (isLarge) {
             encode(update, generation, header, false);
             open.stripes().writeInParts(stripe, () -> {
-                latest.raise(stripe, maxTimestamp);
-                LargeUpdate.write(batch, generation, durability);
+                note.run();
+                LargeUpdate.write(batch, generation, stripe, durability);
             });
         } else if (put) {
             open.stripes().replace(stripe, () -> {
@@ -96,7 +100,7 @@ final class UpdateWriter {
         return latest.areBefore(Stripes.of(update.partitionKey()), since)
                 // Other replicas know of a deletion too, and repair would bring it back.
                 && !generation.summary().mayHaveRowDeletions()
-                && !generation.headers().hasYounger(update.metadata());
+                && !generation.headers().hasLater(update.metadata());
     }
 
     /**

@@ -4,9 +4,11 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.aiodb.store.Durability;
+import io.aiodb.store.StoreException;
 import java.nio.ByteBuffer;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.db.DeletionTime;
@@ -74,6 +76,45 @@ class LargeUpdateTest extends OneGeneration {
         restart();
         assertTrue(PartitionReader.exists(generation, Schema.key(1)));
         assertTrue(store.open().catalog().keptUpdates(table.id, generation.number()).isEmpty());
+    }
+
+    @Test
+    void whatThereWasNoRoomForIsThereOnceThereIs() {
+        store.refuseBatchesAfter(2);
+        assertThrows(StoreException.Full.class, () -> writeRows(5, 40, "v".repeat(60_000)));
+        assertThrows(StoreException.Full.class, () -> LargeUpdate.finish(generation));
+        store.refuseBatchesAfter(Integer.MAX_VALUE);
+        LargeUpdate.finish(generation);
+        assertEquals(40, rows());
+        assertTrue(store.open().catalog().keptUpdates(table.id, generation.number()).isEmpty());
+        assertTrue(generation.unfinished().all().isEmpty());
+    }
+
+    @Test
+    void whatHidesAnUpdateStaysUntilThatIsWhole() {
+        PartitionUpdate.SimpleBuilder deletion = PartitionUpdate.simpleBuilder(table, 1);
+        UpdateWriter.write(deletion.timestamp(10).delete().build(), generation, Durability.INTERVAL);
+        store.refuseBatchesAfter(2);
+        assertThrows(StoreException.Full.class, () -> writeRows(5, 40, "v".repeat(60_000)));
+        store.refuseBatchesAfter(Integer.MAX_VALUE);
+        Purge purge = new Purge(generation, table, (timestamp, time) -> true, 0);
+        purge.run(() -> false);
+        LargeUpdate.finish(generation);
+        assertEquals(0, rows());
+        purge = new Purge(generation, table, (timestamp, time) -> true, 0);
+        purge.run(() -> false);
+        assertFalse(PartitionReader.exists(generation, Schema.key(1)));
+    }
+
+    private int rows() {
+        int rows = 0;
+        try (UnfilteredRowIterator read = read(1)) {
+            while (read.hasNext()) {
+                read.next();
+                rows++;
+            }
+        }
+        return rows;
     }
 
     private void write(int key, long time, String value) {

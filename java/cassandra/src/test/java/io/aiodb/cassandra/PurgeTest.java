@@ -107,6 +107,36 @@ class PurgeTest extends OneGeneration {
         assertEquals(0, entries());
     }
 
+    /** The pass has not seen it, so it must leave what hides it; the next one takes both. */
+    @Test
+    void whatIsWrittenMeanwhileStaysHidden() {
+        write(1, update -> update.timestamp(5).row("a", 1).add("v", "x"));
+        write(1, update -> update.timestamp(10).nowInSec(NOW_SECONDS - 1000).delete());
+        write(2, update -> update.timestamp(5).row("a", 1).add("v", "x"));
+        write(2, update -> update.timestamp(10)
+                .nowInSec(NOW_SECONDS - 1000)
+                .addRangeTombstone()
+                .start("a")
+                .end("c"));
+        write(3, update -> update.timestamp(10).nowInSec(NOW_SECONDS - 1000).delete());
+        AtomicInteger looks = new AtomicInteger();
+        new Purge(generation, table, OLD, NOW_SECONDS).run(() -> {
+            if (looks.getAndIncrement() == 0) {
+                write(1, update -> update.timestamp(4).row("b", 1).add("v", "late"));
+                write(2, update -> update.timestamp(10).row("b", 1).add("v", "late"));
+                write(3, update -> update.timestamp(11).row("b", 1).add("v", "new"));
+            }
+            return false;
+        });
+        assertEquals(0, rows(1));
+        assertEquals(0, rows(2));
+        assertEquals(1, rows(3));
+        assertEquals(5, entries());
+        purge(OLD);
+        assertEquals(1, rows(3));
+        assertEquals(1, entries());
+    }
+
     /** Of a version of the table that was dropped from, by somebody who knows a later one. */
     @Test
     void whatIsWrittenToADroppedColumnAfterThatStays() {

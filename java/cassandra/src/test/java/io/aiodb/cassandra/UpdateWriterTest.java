@@ -211,6 +211,26 @@ class UpdateWriterTest extends OneGeneration {
         assertEquals("Row[info=[ts=200] ]: a=a | [v=x ts=200], [w=y ts=200]", only(again));
     }
 
+    /** Whoever takes it for dropped must not put his row in the place of one that has it. */
+    @Test
+    void whoDoesNotKnowThatAColumnWasAddedAgainMerges() {
+        TableMetadata without = table.unbuild()
+                .removeRegularOrStaticColumn(table.getColumn(Schema.text("v")).name)
+                .recordColumnDrop(table.getColumn(Schema.text("v")), 100)
+                .build();
+        TableMetadata again = table.unbuild()
+                .recordColumnDrop(table.getColumn(Schema.text("v")), 100)
+                .build();
+        writeBoth(1, "before");
+        PartitionUpdate.SimpleBuilder both = PartitionUpdate.simpleBuilder(again, Schema.key(1)).timestamp(200);
+        both.row("a").add("v", "x").add("w", "y");
+        UpdateWriter.write(both.build(), generation, Durability.INTERVAL);
+        PartitionUpdate.SimpleBuilder one = PartitionUpdate.simpleBuilder(without, Schema.key(1)).timestamp(201);
+        one.row("a").add("w", "z");
+        UpdateWriter.write(one.build(), generation, Durability.INTERVAL);
+        assertEquals("Row[info=[ts=201] ]: a=a | [v=x ts=200], [w=z ts=201]", only(again));
+    }
+
     private String only(TableMetadata version) {
         UnfilteredRowIterator read = PartitionReader.read(
                 generation, version, Schema.key(1), Slices.ALL, ColumnFilter.all(version), false);

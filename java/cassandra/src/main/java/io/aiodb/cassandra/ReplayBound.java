@@ -1,0 +1,56 @@
+package io.aiodb.cassandra;
+
+import org.apache.cassandra.db.ColumnFamilyStore;
+import org.apache.cassandra.db.Keyspace;
+import org.apache.cassandra.db.SystemKeyspace;
+import org.apache.cassandra.db.commitlog.CommitLog;
+import org.apache.cassandra.db.commitlog.CommitLogPosition;
+import org.apache.cassandra.utils.concurrent.OpOrder;
+
+/**
+ * Up to where a node that starts need not replay what its commit log has of a table. There is some from before the table came
+ * to this memtable, and from around changes of the schema, and the log keeps it as long as other tables need what lies beside
+ * it. Replayed after a purge it would bring back what was deleted.
+ */
+final class ReplayBound {
+    /** How many periods in which writes are logged it covers; none have begun when the node has started. */
+    private int periods;
+
+    /**
+     * Says, durably, that all that was logged until now is in a generation. False if it may not be: then nothing that hides
+     * rows may be removed.
+     */
+    boolean raise(ColumnFamilyStore cfs, Generation generation) {
+        int begun = AiodbFactory.loggedPeriods();
+        if (periods == begun) {
+            return true;
+        }
+        boolean over = !AiodbFactory.areWritesLogged();
+        CommitLogPosition position = CommitLog.instance.getCurrentPosition();
+        OpOrder.Barrier logged = Keyspace.writeOrder.newBarrier();
+        logged.issue();
+        logged.await();
+        for (var memtable : cfs.getTracker().getView().getAllMemtables()) {
+            if (!(memtable instanceof AiodbMemtable other) || other.generation() != generation) {
+                return false;
+            }
+        }
+        generation.sync();
+        record(cfs, position);
+        if (over) {
+            periods = begun;
+        }
+        return true;
+    }
+
+    /** Where Cassandra notes that of a truncate, with the time of the last one, which stays what it is. */
+    private static void record(ColumnFamilyStore cfs, CommitLogPosition position) {
+        // Held by truncates while they do the same.
+        synchronized (SystemKeyspace.class) {
+            CommitLogPosition truncated = SystemKeyspace.getTruncatedPosition(cfs.metadata.id);
+            if (truncated == null || truncated.compareTo(position) < 0) {
+                SystemKeyspace.saveTruncationRecord(cfs, SystemKeyspace.getTruncatedAt(cfs.metadata.id), position);
+            }
+        }
+    }
+}

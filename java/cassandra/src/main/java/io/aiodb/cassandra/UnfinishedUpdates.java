@@ -1,0 +1,36 @@
+package io.aiodb.cassandra;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+/** The large updates of a generation of which, since the store was full, only some parts are there. */
+final class UnfinishedUpdates {
+    /**
+     * One of them.
+     *
+     * @param place where the catalog has it as a whole
+     */
+    record Update(byte[] place, int stripe) {}
+
+    private final List<Update> updates = new CopyOnWriteArrayList<>();
+
+    /** Takes note of one. The caller holds its stripe alone. */
+    void add(Update update) {
+        updates.add(update);
+    }
+
+    /** Forgets one, which is there as a whole. The caller holds its stripe alone. */
+    void remove(Update update) {
+        updates.remove(update);
+    }
+
+    /** All of them. */
+    List<Update> all() {
+        return List.copyOf(updates);
+    }
+
+    /** Whether there is one in a stripe. Asked by who holds it alone. */
+    boolean isIn(int stripe) {
+        return updates.stream().anyMatch(update -> update.stripe == stripe);
+    }
+}

@@ -78,7 +78,7 @@ impl<D: Device> Engine<D> {
                 let location = hash_location(publication.placed.location);
                 if let Published::Inserted { older } = index.publish(publication.hash, location, order) {
                     self.segments.add_live(location);
-                    self.count_chunks(generation.id, publication.chunks(), 1);
+                    self.count_chunks(generation.id, location, publication.chunks(), 1);
                     match publication.kind {
                         Kind::Merge if older < FOLD_AT => {}
                         Kind::Put if older == 0 => {}
@@ -91,7 +91,7 @@ impl<D: Device> Engine<D> {
                 let depth = self.lmdb().insert(generation.id, publication.key, entry, &mut displaced);
                 if !entry.is_delete() {
                     self.segments.add_live(entry.location);
-                    self.count_chunks(generation.id, publication.chunks(), 1);
+                    self.count_chunks(generation.id, entry.location, publication.chunks(), 1);
                 }
                 displaced.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
                 if depth > 0 && depth.is_multiple_of(FOLD_AT) {
@@ -174,7 +174,7 @@ impl<D: Device> Engine<D> {
                     Ok(true) => {
                         if !entry.is_delete() {
                             self.segments.add_live(to);
-                            self.count_chunks(generation.id, publication.chunks(), 1);
+                            self.count_chunks(generation.id, to, publication.chunks(), 1);
                         }
                         displaced.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
                     }
@@ -198,8 +198,8 @@ impl<D: Device> Engine<D> {
         let _ = self.with_record(old, &mut |record| {
             named.extend_from_slice(if record.form.chunked { record.value } else { &[] });
         });
-        self.count_chunks(table, publication.chunks(), 1);
-        self.count_chunks(table, &named, -1);
+        self.count_chunks(table, publication.placed.location, publication.chunks(), 1);
+        self.count_chunks(table, old, &named, -1);
     }
 
     /// Counts an entry of an ordered index that was displaced, and the chunks that it names, as dead. Each entry is counted
@@ -212,7 +212,7 @@ impl<D: Device> Engine<D> {
         if entry.form.chunked {
             // An unreadable list leaves its chunks counted as alive; reclaim finds out.
             let list = self.read_chunk_list(entry).unwrap_or_default();
-            self.count_chunks(table, &list, -1);
+            self.count_chunks(table, entry.location, &list, -1);
         }
     }
 
@@ -220,24 +220,27 @@ impl<D: Device> Engine<D> {
     pub(crate) fn chunks_of(&self, entry: &Entry) -> Vec<ChunkBytes> {
         // An unreadable list counts as empty; reclaim finds out.
         let list = self.read_chunk_list(entry).unwrap_or_default();
-        let chunks = decode_chunks(&list).map(|(_, chunks)| chunks).unwrap_or_default();
         let counted = |chunk: Chunk| {
             let Location { segment, length, .. } = chunk.location;
-            let life = self.segments.find(segment)?.life();
-            Some(ChunkBytes { segment, life, bytes: footprint(length) })
+            ChunkBytes { segment, life: self.segments.get(segment).life(), bytes: footprint(length) }
         };
-        chunks.into_iter().filter_map(counted).collect()
+        self.named_chunks(entry.location, &list).map(counted).collect()
     }
 
-    /// Adds the chunks of a list to their segments' live bytes, or takes them off.
-    pub(crate) fn count_chunks(&self, table: u32, list: &[u8], sign: i64) {
-        if list.is_empty() {
-            return;
+    /// Adds the chunks of the list in a record to their segments' live bytes, or takes them off.
+    pub(crate) fn count_chunks(&self, table: u32, record: Location, list: &[u8], sign: i64) {
+        if !list.is_empty() {
+            self.named_chunks(record, list).for_each(|chunk| self.segments.add_live_chunk(table, chunk.location, sign));
         }
-        let Some((_, chunks)) = decode_chunks(list) else { return };
-        for chunk in chunks {
-            self.segments.add_live_chunk(table, chunk.location, sign);
-        }
+    }
+
+    /// The chunks that the list in a record names, but for those whose segment lives again since the record was written: so it
+    /// is with a record that was dead when an index was kept from which a later process recovers.
+    fn named_chunks(&self, record: Location, list: &[u8]) -> impl Iterator<Item = Chunk> {
+        let life = |segment| self.segments.find(segment).map(|segment| segment.life());
+        let written = life(record.segment);
+        let chunks = decode_chunks(list).map(|(_, chunks)| chunks).unwrap_or_default();
+        chunks.into_iter().filter(move |chunk| life(chunk.location.segment).is_some_and(|life| Some(life) <= written))
     }
 
     pub(crate) fn lmdb(&self) -> &LmdbIndex {

@@ -271,7 +271,7 @@ impl<D: Device> Engine<D> {
             if retired {
                 generation.count_change();
                 self.remove_live(entry.location);
-                self.count_chunks(generation.id, &list, -1);
+                self.count_chunks(generation.id, entry.location, &list, -1);
             }
         }
         if !base_entry.is_delete() {

@@ -1,6 +1,7 @@
 package io.aiodb.cassandra;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.datastax.oss.driver.api.core.ConsistencyLevel;
@@ -81,6 +82,7 @@ final class ClusterTest {
         nodes.nodetool(3, "repair", "--full", KEYSPACE);
         assertEquals(0, missing(), "rows that node 3 lacks after full repair");
         assertNothingLeft(List.of(1, 2, 3));
+        assertValidatedInStore(3);
     }
 
     @Order(4)
@@ -182,6 +184,18 @@ final class ClusterTest {
                 .filter(path -> path.getParent().endsWith(name))
                 .mapToLong(path -> path.toFile().length())
                 .sum();
+    }
+
+    /** What a validation compares is read where it is, and not written to SSTables first. */
+    private static void assertValidatedInStore(int node) {
+        if (!Sides.MEMTABLES.get(1).equals("aiodb")) {
+            return;
+        }
+        List<String> validated = nodes.log(node)
+                .filter(line -> line.contains("[ValidationExecutor") && line.contains("Memtable ranges"))
+                .toList();
+        assertFalse(validated.isEmpty(), "node " + node + " logs no validation");
+        validated.forEach(line -> assertTrue(line.endsWith(" in the store"), line));
     }
 
     /** A store's tables have no SSTables: what repair and streaming make of them must be gone. */

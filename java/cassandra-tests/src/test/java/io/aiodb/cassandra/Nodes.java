@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 
 /** A cluster of real nodes, each a process of its own, which {@code scripts/cluster.sh} starts and ends. */
 final class Nodes implements AutoCloseable {
@@ -125,6 +126,15 @@ final class Nodes implements AutoCloseable {
             return socket.isConnected();
         } catch (IOException refused) {
             return false;
+        }
+    }
+
+    /** The lines that a node has logged. */
+    Stream<String> log(int node) {
+        try {
+            return Files.readAllLines(directory(node).resolve("system.log")).stream();
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
         }
     }
 

@@ -108,6 +108,9 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
             SerializationHeader header,
             Collection<Index.Group> indexGroups,
             LifecycleNewTracker tracker) {
+        if (ValidationReader.isWanted()) {
+            return new ValidationWriter(ValidationReader.open(cfs, descriptor, header));
+        }
         boolean temporary = tracker.opType() == OperationType.FLUSH && !(tracker instanceof ILifecycleTransaction);
         LifecycleTransaction own = temporary ? LifecycleTransaction.offline(OperationType.STREAM) : null;
         SSTableMultiWriter writer = super.createSSTableMultiWriter(

@@ -1,10 +1,10 @@
 package io.aiodb.cassandra;
 
+import java.util.Collections;
 import java.util.Iterator;
 import java.util.NavigableSet;
 import java.util.NoSuchElementException;
 import org.apache.cassandra.db.Clustering;
-import org.apache.cassandra.db.DataRange;
 import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.DeletionTime;
 import org.apache.cassandra.db.PartitionPosition;
@@ -17,7 +17,6 @@ import org.apache.cassandra.db.partitions.Partition;
 import org.apache.cassandra.db.rows.EncodingStats;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
-import org.apache.cassandra.dht.IncludingExcludingBounds;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
@@ -57,22 +56,15 @@ final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.Streamed
         this.lower = lower;
         this.upper = upper;
         this.metadata = metadata;
-        this.sizes = Sizes.sample(generation, bound(from), bound(to), metadata.partitioner);
-    }
-
-    private static byte[] bound(PartitionPosition position) {
-        return position == null || position.isMinimum() ? null : StoredKey.bound(position.asComparableBound(true));
+        this.sizes = Sizes.sample(generation, from, to, metadata.partitioner);
     }
 
     @Override
     public Iterator<Streamed> iterator() {
-        PartitionPosition least = metadata.partitioner.getMinimumToken().minKeyBound();
-        PartitionPosition left = from == null ? least : from;
-        PartitionPosition right = to == null ? least : to;
-        DataRange all = DataRange.allData(metadata.partitioner);
-        DataRange range = new DataRange(
-                new IncludingExcludingBounds<>(left, right), all.clusteringIndexFilter(null));
-        PartitionScan scan = new PartitionScan(generation, metadata, ColumnFilter.selection(columns()), range);
+        if (ValidationReader.isWanted()) {
+            return Collections.emptyIterator();
+        }
+        PartitionScan scan = PartitionScan.of(generation, metadata, from, to);
         return new Iterator<>() {
             @Override
             public boolean hasNext() {

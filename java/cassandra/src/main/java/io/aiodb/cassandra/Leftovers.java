@@ -48,11 +48,11 @@ final class Leftovers {
         }
         stores.values().stream()
                 .filter(configuration -> Files.isDirectory(configuration.directory()))
+                .map(OpenStore::of)
                 .forEach(Leftovers::takeOver);
     }
 
-    private static void takeOver(Configuration configuration) {
-        OpenStore open = OpenStore.of(configuration);
+    static void takeOver(OpenStore open) {
         open.catalog().generations().forEach(entry -> takeOver(open, entry));
     }
 
@@ -75,7 +75,7 @@ final class Leftovers {
             return;
         }
         TableMetadata table = Schema.instance.getTableMetadata(entry.id());
-        if (table == null && entry.state() != Catalog.State.CLEARED) {
+        if (table == null && open.catalog().generations(entry.id()).stream().anyMatch(Leftovers::hasRows)) {
             LOGGER.warn("There are rows of a table {} that the schema does not know; they are left as they are", entry.id());
             return;
         }
@@ -85,6 +85,10 @@ final class Leftovers {
             move(generation, table);
         }
         generation.remove();
+    }
+
+    private static boolean hasRows(Catalog.Entry entry) {
+        return entry.state() == Catalog.State.LIVE || entry.state() == Catalog.State.FLUSHING;
     }
 
     /** Goes on with the snapshot of what was truncated or dropped. */

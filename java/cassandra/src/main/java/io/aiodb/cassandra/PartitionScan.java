@@ -9,6 +9,7 @@ import java.util.NoSuchElementException;
 import org.apache.cassandra.db.DataRange;
 import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.EmptyIterators;
+import org.apache.cassandra.db.PartitionPosition;
 import org.apache.cassandra.db.Slices;
 import org.apache.cassandra.db.filter.ClusteringIndexFilter;
 import org.apache.cassandra.db.filter.ClusteringIndexNamesFilter;
@@ -16,6 +17,7 @@ import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.partitions.AbstractUnfilteredPartitionIterator;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.dht.IncludingExcludingBounds;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.utils.AbstractIterator;
 import org.apache.cassandra.utils.bytecomparable.ByteComparable;
@@ -67,6 +69,20 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
         this.begin = start == null ? null : StoredKey.bound(start);
         this.end = stop == null ? null : StoredKey.bound(stop);
         this.ended = generation.tableOrNull() == null;
+    }
+
+    /**
+     * All that lies between two positions.
+     *
+     * @param from the first, and {@code to} the one behind the last; null or the minimum where there is none
+     */
+    static PartitionScan of(
+            Generation generation, TableMetadata metadata, PartitionPosition from, PartitionPosition to) {
+        PartitionPosition least = metadata.partitioner.getMinimumToken().minKeyBound();
+        var bounds = new IncludingExcludingBounds<>(from == null ? least : from, to == null ? least : to);
+        ColumnFilter columns = ColumnFilter.selection(metadata.regularAndStaticColumns());
+        ClusteringIndexFilter all = DataRange.allData(metadata.partitioner).clusteringIndexFilter(null);
+        return new PartitionScan(generation, metadata, columns, new DataRange(bounds, all));
     }
 
     @Override

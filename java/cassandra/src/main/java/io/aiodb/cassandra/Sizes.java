@@ -4,7 +4,9 @@ import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
+import org.apache.cassandra.db.PartitionPosition;
 import org.apache.cassandra.dht.IPartitioner;
+import org.apache.cassandra.dht.Token;
 
 /**
  * How much a range of a generation holds, about: exact where it is little, projected from its beginning where it is much.
@@ -17,20 +19,21 @@ record Sizes(long partitions, long partitionKeyBytes, long bytes) {
     /** How many entries are looked at. */
     private static final int SAMPLE = 1000;
 
-    /** Looks at the beginning of a range; a bound that is null is the table's. */
-    static Sizes sample(Generation generation, byte[] from, byte[] to, IPartitioner partitioner) {
+    /** Looks at the beginning of a range, from a position to before another; null or the minimum where there is none. */
+    static Sizes sample(
+            Generation generation, PartitionPosition from, PartitionPosition to, IPartitioner partitioner) {
         Table table = generation.tableOrNull();
         if (table == null) {
             return new Sizes(0, 0, 0);
         }
-        Range range = from == null ? Range.all() : Range.all().from(from);
-        range = to == null ? range : range.before(to);
+        Range range = isBound(from) ? Range.all().from(bound(from)) : Range.all();
+        range = isBound(to) ? range.before(bound(to)) : range;
         long entries = 0;
         long partitions = 0;
         long nameBytes = 0;
         long bytes = 0;
+        StoredKey.Partition current = null;
         try (Rows rows = table.scan(range.limit(SAMPLE))) {
-            StoredKey.Partition current = null;
             while (rows.next()) {
                 ByteBuffer key = rows.key();
                 entries++;
@@ -45,7 +48,23 @@ record Sizes(long partitions, long partitionKeyBytes, long bytes) {
         if (entries < SAMPLE) {
             return new Sizes(partitions, nameBytes, bytes);
         }
-        double times = Math.max(1.0, (double) table.estimatedRows() / entries);
+        double times = (double) table.estimatedRows() / entries;
+        if ((isBound(from) || isBound(to)) && partitions > 1 && partitioner.splitter().isPresent()) {
+            // Partitions lie evenly on the ring.
+            Token least = partitioner.getMinimumToken();
+            Token begin = isBound(from) ? from.getToken() : least;
+            Token end = isBound(to) ? to.getToken() : least;
+            times = begin.size(end) / begin.size(current.key().getToken());
+        }
+        times = Math.max(1.0, times);
         return new Sizes((long) (partitions * times), (long) (nameBytes * times), (long) (bytes * times));
+    }
+
+    private static boolean isBound(PartitionPosition position) {
+        return position != null && !position.isMinimum();
+    }
+
+    private static byte[] bound(PartitionPosition position) {
+        return StoredKey.bound(position.asComparableBound(true));
     }
 }

@@ -95,6 +95,19 @@ class GenerationTest {
         assertFalse(PartitionReader.exists(old, Schema.key(2)));
     }
 
+    /** A table that was truncated, and then dropped while this node was down. */
+    @Test
+    void rowsOfATableThatTheSchemaDoesNotKnowStay() {
+        Generation old = attach();
+        write(old, 1, 1);
+        Generation next = attach();
+        old.mark(Catalog.State.CLEARED);
+        write(next, 2, 2);
+        Leftovers.takeOver(store.restart());
+        store.restart();
+        assertTrue(PartitionReader.exists(attach(), Schema.key(2)));
+    }
+
     @Test
     void whatWasClearedIsGoneAfterARestart() {
         Generation old = attach();

@@ -1,0 +1,221 @@
+package io.aiodb.cassandra;
+
+import java.util.Collection;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.cassandra.db.BufferDecoratedKey;
+import org.apache.cassandra.db.ColumnFamilyStore;
+import org.apache.cassandra.db.DataRange;
+import org.apache.cassandra.db.DecoratedKey;
+import org.apache.cassandra.db.PartitionPosition;
+import org.apache.cassandra.db.SerializationHeader;
+import org.apache.cassandra.db.Slices;
+import org.apache.cassandra.db.filter.ColumnFilter;
+import org.apache.cassandra.db.partitions.UnfilteredPartitionIterator;
+import org.apache.cassandra.db.repair.CassandraValidationIterator;
+import org.apache.cassandra.db.rows.UnfilteredRowIterator;
+import org.apache.cassandra.dht.Range;
+import org.apache.cassandra.dht.Token;
+import org.apache.cassandra.io.sstable.AbstractRowIndexEntry;
+import org.apache.cassandra.io.sstable.Descriptor;
+import org.apache.cassandra.io.sstable.ISSTableScanner;
+import org.apache.cassandra.io.sstable.IVerifier;
+import org.apache.cassandra.io.sstable.KeyReader;
+import org.apache.cassandra.io.sstable.SSTableReadsListener;
+import org.apache.cassandra.io.sstable.format.SSTableReader;
+import org.apache.cassandra.io.sstable.metadata.MetadataCollector;
+import org.apache.cassandra.io.util.ChannelProxy;
+import org.apache.cassandra.utils.ByteBufferUtil;
+import org.apache.cassandra.utils.OutputHandler;
+
+/**
+ * What a repair's validation gets for the SSTable that Cassandra would have a memtable written to: it reads the store, and
+ * has no files. All that a validation asks for is how much there is, and a scanner.
+ *
+ * @see CassandraValidationIterator
+ */
+final class ValidationReader extends SSTableReader {
+    /** How far up the stack a validation is when it asks for a memtable's rows. */
+    private static final int MAX_CALLERS = 12;
+
+    private final Generation generation;
+
+    /** Of each range that was asked for. */
+    private final Map<Range<Token>, Sizes> sizes = new HashMap<>();
+
+    /** Cassandra logs its length. */
+    private final ChannelProxy nothing = new ChannelProxy("/dev/null");
+
+    private ValidationReader(Builder builder, Owner owner) {
+        super(builder, owner);
+        this.generation = builder.generation;
+    }
+
+    /** Whether this thread asks for a memtable's rows in order to validate them: Cassandra does not say what it wants them for. */
+    static boolean isWanted() {
+        String validation = CassandraValidationIterator.class.getName();
+        return StackWalker.getInstance().walk(callers -> callers.limit(MAX_CALLERS)
+                .anyMatch(caller -> caller.getClassName().equals(validation)));
+    }
+
+    /**
+     * Of what a table has now.
+     *
+     * @param descriptor of the SSTable that is not written
+     */
+    static ValidationReader open(ColumnFamilyStore cfs, Descriptor descriptor, SerializationHeader header) {
+        Generation generation = AiodbMemtable.generationOf(cfs);
+        if (generation == null) {
+            throw new IllegalStateException(
+                    cfs.metadata() + " has got another memtable while it was about to be validated: repair it again");
+        }
+        DecoratedKey any = new BufferDecoratedKey(
+                cfs.getPartitioner().getMinimumToken(), ByteBufferUtil.EMPTY_BYTE_BUFFER);
+        return new Builder(descriptor, generation)
+                .setComponents(Set.of())
+                .setTableMetadataRef(cfs.metadata)
+                .setStatsMetadata(MetadataCollector.defaultStatsMetadata())
+                .setSerializationHeader(header)
+                .setOpenReason(OpenReason.NORMAL)
+                .setFirst(any)
+                .setLast(any)
+                .build(cfs, false, false);
+    }
+
+    @Override
+    protected List<AutoCloseable> setupInstance(boolean trackHotness) {
+        return List.of(nothing);
+    }
+
+    @Override
+    public ChannelProxy getDataChannel() {
+        return nothing;
+    }
+
+    @Override
+    public ISSTableScanner getScanner(Collection<Range<Token>> ranges) {
+        return new ValidationScanner(this, generation, Range.normalize(ranges));
+    }
+
+    private synchronized Sizes sizes(Range<Token> range) {
+        return sizes.computeIfAbsent(range, asked -> {
+            Range<PartitionPosition> rows = Range.makeRowRange(asked);
+            return Sizes.sample(generation, rows.left, rows.right, getPartitioner());
+        });
+    }
+
+    @Override
+    public long estimatedKeys() {
+        return Sizes.sample(generation, null, null, getPartitioner()).partitions();
+    }
+
+    @Override
+    public long estimatedKeysForRanges(Collection<Range<Token>> ranges) {
+        return Range.normalize(ranges).stream()
+                .mapToLong(range -> sizes(range).partitions())
+                .sum();
+    }
+
+    @Override
+    public boolean isEstimationInformative() {
+        return true;
+    }
+
+    /** One for each range, of its length: there are no positions. */
+    @Override
+    public List<PartitionPositionBounds> getPositionsForRanges(Collection<Range<Token>> ranges) {
+        return Range.normalize(ranges).stream()
+                .map(range -> new PartitionPositionBounds(0, sizes(range).bytes()))
+                .toList();
+    }
+
+    @Override
+    public void releaseInMemoryComponents() {
+        // There are none.
+    }
+
+    @Override
+    public Iterable<DecoratedKey> getKeySamples(Range<Token> range) {
+        return Collections.emptyList();
+    }
+
+    @Override
+    public UnfilteredRowIterator rowIterator(
+            DecoratedKey key, Slices slices, ColumnFilter columns, boolean reversed, SSTableReadsListener listener) {
+        throw onlyValidated();
+    }
+
+    @Override
+    public UnfilteredPartitionIterator partitionIterator(
+            ColumnFilter columns, DataRange range, SSTableReadsListener listener) {
+        throw onlyValidated();
+    }
+
+    @Override
+    public SSTableReader cloneWithRestoredStart(DecoratedKey start) {
+        throw onlyValidated();
+    }
+
+    @Override
+    public SSTableReader cloneWithNewStart(DecoratedKey start) {
+        throw onlyValidated();
+    }
+
+    @Override
+    protected AbstractRowIndexEntry getRowIndexEntry(
+            PartitionPosition key, Operator operator, boolean updateStats, SSTableReadsListener listener) {
+        throw onlyValidated();
+    }
+
+    @Override
+    public KeyReader keyReader() {
+        throw onlyValidated();
+    }
+
+    @Override
+    public DecoratedKey firstKeyBeyond(PartitionPosition position) {
+        throw onlyValidated();
+    }
+
+    @Override
+    public DecoratedKey keyAtPositionFromSecondaryIndex(long position) {
+        throw onlyValidated();
+    }
+
+    @Override
+    public boolean mayContainAssumingKeyIsInRange(DecoratedKey key) {
+        throw onlyValidated();
+    }
+
+    @Override
+    public IVerifier getVerifier(
+            ColumnFamilyStore cfs, OutputHandler output, boolean isOffline, IVerifier.Options options) {
+        throw onlyValidated();
+    }
+
+    private UnsupportedOperationException onlyValidated() {
+        return new UnsupportedOperationException(this + " is only here to be validated");
+    }
+
+    @Override
+    public String toString() {
+        return metadata() + " in the store";
+    }
+
+    private static final class Builder extends SSTableReader.Builder<ValidationReader, Builder> {
+        private final Generation generation;
+
+        private Builder(Descriptor descriptor, Generation generation) {
+            super(descriptor);
+            this.generation = generation;
+        }
+
+        @Override
+        protected ValidationReader buildInternal(Owner owner) {
+            return new ValidationReader(this, owner);
+        }
+    }
+}

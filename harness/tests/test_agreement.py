@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from commands import Commands, campaign, results_in
 
-from harness.agreement import pairs
+from harness.agreement import pairs, unpaired
 from harness.errors import HarnessError
 
 
@@ -38,3 +38,14 @@ def test_a_pair_has_what_either_run_says_of_its_point(tmp_path: Path) -> None:
     disturbed = dataclasses.replace(second, outcomes={run_id: dataclasses.replace(outcome, rows=rows)})
     assert [pair.marks for pair in pairs(first, disturbed)] == [("disturbed: others",)]
     assert [pair.marks for pair in pairs(first, second)] == [()]
+
+
+def test_what_a_run_lacks_is_no_agreement(tmp_path: Path) -> None:
+    of = campaign(Commands(), sizes=(1, 2), repetitions=1)
+    first = results_in(tmp_path / "first", of, [100.0])
+    second = results_in(tmp_path / "second", of, [100.0])
+    ((run_id, outcome),) = second.outcomes.items()
+    failed = dataclasses.replace(second, outcomes={run_id: dataclasses.replace(outcome, rows=outcome.rows[:1])})
+    assert len(list(pairs(first, failed))) == 1
+    assert list(unpaired(first, failed)) == ["shell size=2, run 2"]
+    assert list(unpaired(first, second)) == []

@@ -35,6 +35,7 @@ def cells(axes: Mapping[str, tuple[Value, ...]] = CELLS, **parameters: Value) ->
         ({"level": ("THREE",), "replication": (2,)}, "`level`"),
         ({"replication": (4,)}, "`replication`"),
         ({"nodes": (20_000,)}, "`nodes`"),
+        ({"workload": ("readonly", "workloade")}, "`workload`"),
         ({}, None),
         ({"level": LEVELS}, None),
     ],

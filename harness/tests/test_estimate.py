@@ -168,3 +168,14 @@ def test_gets_in_flight_count_as_clients() -> None:
     with pytest.raises(HarnessError, match="inserts were measured at 0"):
         estimate(results, "aiodb", ASKED, PRICES)
     assert "predicted from the others" in campaign.experiment.figures(results)[-1].title
+
+
+def test_points_that_differ_in_more_than_their_clients_are_no_curve() -> None:
+    axes = {**CELLS, "nodes": (1,), "replication": (1,), "engine": ("aiodb",), "level": ("ONE",), "threads": COUNTS}
+    empty = results_of(Cassandra(), {**axes, "entry": ("token", "one")}, "cassandra")
+    (run,) = empty.planned
+    rows = tuple(Row(point, {"operations_per_s": 9.0, "read_p99_us": 9.0}, (0.0, 9.0)) for point in run.points())
+    outcome = Outcome(run.id, "cassandra", 1, "2026-01-31T12:00:00Z", 9.0, (), rows, ())
+    results = Results(empty.folder, empty.campaign, empty.variant, empty.origin, empty.planned, {run.id: outcome})
+    with pytest.raises(HarnessError, match="measured in several ways"):
+        estimate(results, "aiodb", ASKED, PRICES)

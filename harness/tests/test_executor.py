@@ -198,6 +198,23 @@ def test_a_server_that_does_not_start_or_dies_fails_its_points(
     assert not _sleepers()
 
 
+class Twice(Commands):
+    """Measures every point a second time once all have been measured."""
+
+    def steps(self, run: Run, place: Place) -> list[Step]:
+        once = super().steps(run, place)
+        return [*once, *(replace(step, name=f"again-{step.name}") for step in once)]
+
+
+def test_a_server_that_dies_while_points_are_measured_again_fails_them_all(tmp_path: Path) -> None:
+    dying = f"while [ ! -e {tmp_path}/measured-once ]; do sleep 0.1; done; exit 7"
+    service = Service("server", ("/bin/sh", "-c", dying), lambda: True, seconds_to_start=1)
+    last = f"echo 4; [ -e {tmp_path}/once ] && touch {tmp_path}/measured-once && sleep 1000; touch {tmp_path}/once"
+    points = measure(campaign(Twice({1: last}, service), (1, 2), 1), tmp_path).points()
+    assert [(len(point.rows), len(point.failures)) for point in points] == [(1, 1), (1, 1)]
+    assert "ended with exit code 7" in points[1].failures[0].reason
+
+
 def _demo(folder: Path, command: str) -> list[str]:
     """A harness of its own, as its signals must not reach the tests."""
     program = (

@@ -7,6 +7,7 @@ import pytest
 
 from harness import planfile
 from harness.errors import HarnessError, PlanError
+from harness.fields import Field
 from harness.plan import runs
 
 CAMPAIGNS = Path(__file__).resolve().parents[2] / "campaigns"
@@ -130,3 +131,10 @@ def test_a_changed_parameter_changes_the_runs_name(tmp_path: Path) -> None:
         campaign = planfile.read(path)
         names.append(runs(campaign, campaign.variants["quick"])[0].id)
     assert names[0] != names[1]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_cannot_be_counted_with_is_refused(value: float) -> None:
+    refusal = Field(float, "a part", least=0, most=1).refusal(value)
+    assert refusal is not None
+    assert "no number to count with" in refusal

@@ -3,6 +3,7 @@
 import json
 import re
 import xml.etree.ElementTree
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -184,3 +185,14 @@ def test_bars_are_drawn_over_categories() -> None:
 def test_numbers_are_short(value: float, short: str, long: str) -> None:
     assert compact(value) == short
     assert number(value) == long
+
+
+def test_a_doubtful_point_is_no_good_verdict(tmp_path: Path) -> None:
+    results = results_in(tmp_path, campaign(Commands(), sizes=(1,)), [100.0, 100.0])
+    assert verdict_of(results)[1] == "good"
+    for mark in ("not flat within 60 s", "disturbed: processes of others computed"):
+        outcomes = {
+            run_id: replace(outcome, rows=tuple(replace(row, marks=(mark,)) for row in outcome.rows))
+            for run_id, outcome in results.outcomes.items()
+        }
+        assert verdict_of(replace(results, outcomes=outcomes)) == ("not flat, or disturbed, at 1", "warn")

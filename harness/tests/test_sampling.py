@@ -84,7 +84,7 @@ def row(ceiling: float | None = None, **values: float) -> Row:
         (row(2000.0, cpu_us_per_get=1050.0), host(), "processor", "keep a thread computing 94% of the time"),
         (row(), host(cpu_idle=0.02, cpu_iowait=0.03), "processor", "idle for 5% of the time"),
         (row(), host(disk_busy=0.99, disk_queue=8.0), "disk", "with 8 requests at once; its most is not known"),
-        (row(), host(), "none", "cores idle for 80%, disk busy for 50%"),
+        (row(), host(), "none", "cores idle for 80%, the machine's disk busy for 50%"),
         (row(), [], "none", "over between two samples"),
         (row(1000.0), host(cpu_steal=0.2), "disk", "20% of the processor was taken by other guests"),
     ],

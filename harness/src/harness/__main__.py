@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from harness import planfile
-from harness.agreement import AGREE_FRACTION, pairs
+from harness.agreement import AGREE_FRACTION, pairs, unpaired
 from harness.errors import HarnessError
 from harness.estimate import Prices, Requirement, estimate, text
 from harness.executor import Setting, execute
@@ -113,18 +113,21 @@ def compare(
     quick: Quick = False,
     results: ResultsFolder = DEFAULT_RESULTS,
 ) -> None:
-    """Hold two runs of a campaign against each other: ends with 1 where medians differ by more than 10 %."""
+    """Hold two runs of a campaign against each other: ends with 1 where medians lack or differ by over 10 %."""
     campaign = _campaign(name)
     variant = _variant(campaign, quick)
-    found = list(pairs(_found(campaign, variant, results.resolve()), _found(campaign, variant, other.resolve())))
+    first, second = _found(campaign, variant, results.resolve()), _found(campaign, variant, other.resolve())
+    found, lacking = list(pairs(first, second)), list(unpaired(first, second))
     for pair in found:
         verdict = "agree" if pair.agree else "DIFFER"
         medians = f"{number(pair.first)} {number(pair.second)}"
         marks = f" ({'; '.join(pair.marks)})" if pair.marks else ""
         print(f"{verdict:6} {pair.difference:+7.1%}  {medians}  {pair.point}, {pair.metric}{marks}")
+    for point in lacking:
+        print(f"LACKING {point}")
     apart = sum(1 for pair in found if not pair.agree)
     print(f"{len(found) - apart} of {len(found)} medians agree within {AGREE_FRACTION:.0%}")
-    raise typer.Exit(1 if apart else 0)
+    raise typer.Exit(1 if apart or lacking else 0)
 
 
 @app.command("estimate")

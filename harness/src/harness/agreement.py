@@ -47,3 +47,12 @@ def pairs(first: Results, second: Results) -> Iterator[Pair]:
                 yield Pair(f"{point.store} {levels_text(point.levels)}", metric.title, one.median, two.median, marks)
     if not found:
         raise HarnessError("the two runs have no point in common")
+
+
+def unpaired(first: Results, second: Results) -> Iterator[str]:
+    """The points of which a run lacks a main value that the plan asks for: it failed, or was not measured."""
+    for number, results in enumerate((first, second), 1):
+        main = [metric for metric in results.campaign.experiment.metrics if metric.main]
+        for point in results.points():
+            if any(point.summary(metric.name) is None for metric in main):
+                yield f"{point.store} {levels_text(point.levels)}, run {number}"

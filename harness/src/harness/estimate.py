@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from harness.errors import HarnessError
 from harness.experiments.levels import replicas
+from harness.fields import levels_text
 from harness.results import Point, Results
 from harness.scaling import LEAST_POINTS, Errors, Law, errors, fit, held_out
 
@@ -167,6 +168,11 @@ def curve(points: Sequence[Point], kind: str) -> tuple[dict[float, float], Mappi
         rate, late = point.summary(of_rate), point.summary(of_late)
         if alone and rate is not None and late is not None:
             clients = float(point.levels["threads"]) * float(point.levels.get("depth", 1))
+            if clients in per_s:
+                raise HarnessError(
+                    f"{kind}s of {clients:g} clients were measured in several ways, one of them "
+                    f"{levels_text(point.levels)}: an estimate needs a variant with one of them"
+                )
             per_s[clients], p99[clients] = rate.median, late.median
     return per_s, p99
 

@@ -95,20 +95,24 @@ class Execution:
         except _StepFailedError as error:
             self._fail("servers", error, list(self.run.points()))
             return
-        for step in self.experiment.steps(self.run, self.place):
+        steps = iter(self.experiment.steps(self.run, self.place))
+        for step in steps:
             try:
                 self._take(self._finish(step, began))
             except _StepFailedError as error:
                 preparation = error.fatal or not step.points
-                self._fail(step.name, error, self._open_points() if preparation else step.points)
+                self._fail(step.name, error, self._lost_points([step, *steps]) if preparation else step.points)
                 if preparation:
                     return
 
-    def _open_points(self) -> list[Mapping[str, Value]]:
-        """The points of the run that have neither a row nor a failure yet."""
+    def _lost_points(self, steps: Sequence[Step]) -> list[Mapping[str, Value]]:
+        """The points that these steps would have measured, once more or at all, and that have not failed yet."""
         done = [dict(row.levels) for row in self._rows]
-        done += [dict(point) for failure in self._failures for point in failure.points]
-        return [point for point in self.run.points() if point not in done]
+        failed = [dict(point) for failure in self._failures for point in failure.points]
+        asked = [dict(point) for step in steps for point in step.points]
+        return [
+            point for point in self.run.points() if point not in failed and (point not in done or dict(point) in asked)
+        ]
 
     def _start(self, service: Service, began: float) -> None:
         log = self.place.kept / f"{service.name}.log"

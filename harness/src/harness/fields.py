@@ -1,6 +1,7 @@
 """What a campaign file may say: the name, kind and bounds of each setting, so that a wrong one is refused with a
 reason instead of being passed on to a program that fails an hour later."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -30,6 +31,8 @@ class Field:
         if self.choices and value not in self.choices:
             return f"{value!r} is unknown: choose from {', '.join(str(choice) for choice in self.choices)}"
         if isinstance(value, int | float):
+            if not math.isfinite(value):
+                return f"{value} is no number to count with"
             if self.least is not None and value < self.least:
                 return f"{value} is too small: at least {self.least:g}"
             if self.most is not None and value > self.most:

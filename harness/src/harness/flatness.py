@@ -10,6 +10,8 @@ from harness.ycsb_output import Status
 WINDOW_SECONDS = 10.0
 # Two windows in a row that differ by at most this part of the larger one are flat.
 FLAT_FRACTION = 0.05
+# How the mark of a point begins that was not.
+NOT_FLAT = "not flat"
 
 
 @dataclass(frozen=True)

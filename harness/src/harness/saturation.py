@@ -85,9 +85,7 @@ def _no_evidence(row: Row, host: Sequence[HostSample], processes: Sequence[Proce
     began, ended = row.window_s
     cores = [sample.cpu_cores for sample in processes if began < sample.t_s <= ended + 1]
     most = f", the busiest process took {max(cores):.2f} cores" if cores else ""
-    return (
-        f"cores idle for {idle:.0%}, disk busy for {busy:.0%} of the time{most}: each operation waits for those before"
-    )
+    return f"cores idle for {idle:.0%}, the machine's disk busy for {busy:.0%} of the time{most}"
 
 
 def _mean(host: Sequence[HostSample], *names: str) -> float | None:

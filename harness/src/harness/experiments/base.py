@@ -119,6 +119,13 @@ class Metric:
     unit: str
     # Whether its interval decides if the campaign is sufficient.
     main: bool = False
+    # Whether it is what rows hold against the device; without one that is the first main value.
+    of_device: bool = False
+
+    @property
+    def heading(self) -> str:
+        """The title with the unit, where there is one."""
+        return ", ".join(filter(None, (self.title, self.unit)))
 
 
 @dataclass(frozen=True)

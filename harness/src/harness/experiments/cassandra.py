@@ -130,6 +130,9 @@ class Cassandra(Experiment):
             )
         if 0 < int(run.parameters["node_memory_mib"]) < LEAST_NODE_MIB:
             return f"`node_memory_mib`: a node does not start in less than {LEAST_NODE_MIB} MiB"
+        for workload in client.READING_TOO:
+            if workload in run.swept["workload"]:
+                return f"`workload`: {workload} reads, and a table that is inserted into is emptied before each cell"
         for replication in map(int, run.swept["replication"]):
             if replication > nodes:
                 return f"`replication`: {replication} replicas need as many nodes, and there are {nodes}"

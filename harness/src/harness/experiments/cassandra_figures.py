@@ -74,7 +74,8 @@ def _over_time(workload: str, points: Sequence[Point], varying: Sequence[str]) -
     note = "The first run of each cell, second by second, from its own first second on."
     axis = "seconds since the first insert"
     rates = [_curve(name, row.series, row.series[0][0]) for name, row in named]
-    late = [_curve(name, row.latency_us, row.series[0][0]) for name, row in named]
+    # A logarithm has no place for seconds in which nothing ended.
+    late = [_curve(name, [of for of in row.latency_us if of[1] > 0], row.series[0][0]) for name, row in named]
     return [
         Figure(f"{workload}: throughput over time", note, axis, "operations/s", tuple(rates)),
         Figure(f"{workload}: mean latency over time", note, axis, "µs", tuple(late), y_log=True),
@@ -82,7 +83,7 @@ def _over_time(workload: str, points: Sequence[Point], varying: Sequence[str]) -
 
 
 def _curve(name: str, points: Sequence[tuple[float, float]], began: float) -> Series:
-    return Series(name, tuple((second - began, value, value, value) for second, value in points if value > 0))
+    return Series(name, tuple((second - began, value, value, value) for second, value in points))
 
 
 def _over(results: Results, workload: str, points: Sequence[Point], axis: str, varying: Sequence[str]) -> list[Figure]:

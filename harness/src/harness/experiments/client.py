@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.experiments.base import BadOutputError, Finished, Metric, Place, Row
 from harness.fields import Value
-from harness.flatness import FLAT_FRACTION, WINDOW_SECONDS, Steady, steady
+from harness.flatness import FLAT_FRACTION, NOT_FLAT, WINDOW_SECONDS, Steady, steady
 from harness.ycsb_output import latencies, mean_latencies, rates, read_report, read_status
 
 WORKLOADS = (
@@ -19,6 +19,9 @@ INSERTING = ("workloadd", "workloade", "writeonly", "sensor")
 
 # Those of them that also read: of keys that YCSB chooses among all that its operations would have made.
 READING_TOO = ("workloadd", "workloade")
+
+# Those that scan.
+SCANNING = ("workloade",)
 
 # More operations than any store does in the time given.
 ENDLESS = 1_000_000_000
@@ -119,7 +122,7 @@ def measured_row(
     found = steady(status)
     if found is None:
         raise BadOutputError(f"operations for less than {WINDOW_SECONDS:.0f} s")
-    said = [*marks] if found.flat else [*marks, f"not flat within {seconds:g} s"]
+    said = [*marks] if found.flat else [*marks, f"{NOT_FLAT} within {seconds:g} s"]
     if missing := read_report(finished.output).returned("NOT_FOUND"):
         said.append(f"{missing} records not found")
     values, curves = _latencies(place, finished.step.name, found, intended)

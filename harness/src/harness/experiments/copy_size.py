@@ -43,7 +43,7 @@ class CopySize(Experiment):
     )
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("lmdb_gets_per_s", "gets, LMDB in memory", "1/s", main=True),
-        Metric("gets_per_s", "gets, aiodb from the device", "1/s", main=True),
+        Metric("gets_per_s", "gets, aiodb from the device", "1/s", main=True, of_device=True),
         Metric("ratio", "aiodb by LMDB", "1"),
     )
     notes = Notes(

@@ -17,7 +17,7 @@ from harness.experiments import client
 from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
 from harness.experiments.cassandra import IDLE_FRACTION, LOADING_THREADS, MEMORY_PART, SHARED, idle_enough, limiting
 from harness.fields import Field
-from harness.flatness import WINDOW_SECONDS, steady
+from harness.flatness import NOT_FLAT, WINDOW_SECONDS, steady
 from harness.node_limits import NodeLimits
 from harness.plan import Run
 from harness.report.figures import Figure, Look, Series, point_series
@@ -264,7 +264,7 @@ def _row(run: Run, stage: Stage, status: Sequence[Status], place: Place, before:
     # The whole stage, its joining included, so that the curves of all stages make one without a gap.
     whole = [of for of in status if (stage.asked_s or stage.began_s) - 1.5 <= of.t_s <= stage.ended_s]
     window = (round(found.from_s + since, 3), round(found.to_s + since, 3))
-    marks = () if found.flat else (f"not flat within {stage.ended_s - stage.began_s:.0f} s",)
+    marks = () if found.flat else (f"{NOT_FLAT} within {stage.ended_s - stage.began_s:.0f} s",)
     point = {**run.levels, "nodes": stage.nodes}
     return Row(point, values, window, None, marks, tuple(rates(whole)), tuple(mean_latencies(whole)), curves)
 

@@ -230,8 +230,13 @@ def _device_reads_per_s(output: str) -> float:
 
 
 def _loads(workloads: Sequence[Value]) -> list[int]:
-    """The positions of workloads before which a table is loaded: the first, and each after one that inserts."""
-    return [number for number in range(len(workloads)) if number == 0 or workloads[number - 1] in client.INSERTING]
+    """The positions of workloads before which a table is loaded: the first, each after one that inserts, and each that
+    scans: over Redis what is loaded for other workloads cannot be scanned."""
+    return [
+        number
+        for number, workload in enumerate(workloads)
+        if number == 0 or workloads[number - 1] in client.INSERTING or workload in client.SCANNING
+    ]
 
 
 def _properties(run: Run, place: Place) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ _STAND_INS = {
 }  # fmt: skip
 _INK, _SOFT, _GRID, _CARD, _CEILING, _PUBLISHED, *_OURS = _STAND_INS
 _MARKERS = "osD^vP"
+# Of lines beyond as many as there are colours.
+_DASHES = ("solid", (0, (4, 1.5)), (0, (1.5, 1.5)))
 
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10, "text.color": _INK,
@@ -226,7 +228,8 @@ def _series(axes: Axes, figure: Figure, series: Series, ours: Sequence[Series]) 
             axes.errorbar(shifted, ys, (lows, highs), fmt="none", ecolor=_INK, elinewidth=1, capsize=2)
         return
     marker = _MARKERS[rank % 6] if len(xs) <= MANY_MARKS else ""
-    axes.plot(xs, ys, color=color, linewidth=1.8, marker=marker, markersize=4.5, label=series.name)
+    style = _DASHES[rank // len(_OURS) % len(_DASHES)]
+    axes.plot(xs, ys, color=color, linestyle=style, linewidth=1.8, marker=marker, markersize=4.5, label=series.name)
     if series.died:
         axes.plot(xs[-1:], ys[-1:], color=color, linestyle="none", marker="X", markersize=12)
     if any(highs):

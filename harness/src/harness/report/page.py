@@ -6,9 +6,11 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
+from harness.disturbance import DISTURBED
 from harness.experiments.base import Metric
 from harness.fields import levels_text
 from harness.files import write_whole
+from harness.flatness import NOT_FLAT
 from harness.report.charts import Timeline, draw, draw_timeline
 from harness.report.numbers import number
 from harness.results import Failure, Outcome, Point, Results
@@ -17,6 +19,9 @@ from harness.saturation import Saturation, saturation
 from harness.statistics import SUFFICIENT_FRACTION, Summary
 
 REPORT = "report.html"
+
+# How marks begin that make a median doubtful.
+DOUBTFUL = (NOT_FLAT, DISTURBED)
 
 
 def write_report(results: Results, checkout: Path) -> Path:
@@ -88,11 +93,13 @@ def verdict_of(results: Results) -> tuple[str, str]:
     insufficient = sum(
         1 for point in points if point.rows and not is_sufficient(point, results.campaign.experiment.metrics)
     )
+    doubtful = sum(1 for point in points if any(mark.startswith(DOUBTFUL) for mark in point.marks()))
     once = ", each measured once" if all(len(point.rows) <= 1 for point in points) else ""
     said = [
         f"{failed} of {len(points)} points failed" if failed else "",
         f"{unmeasured} not measured yet" if unmeasured else "",
         f"insufficient at {insufficient} of {len(points)} points{once}" if insufficient else "",
+        f"not flat, or disturbed, at {doubtful}" if doubtful else "",
     ]
     words = ", ".join(filter(None, said))
     if words:
@@ -127,7 +134,7 @@ def _points(results: Results) -> str:
         for metric in results.campaign.experiment.metrics
         if metric.main or any(point.summary(metric.name) for point in points)
     ]
-    head = "".join(f"<th>{escape(metric.title)}, {escape(metric.unit)}</th>" for metric in metrics)
+    head = "".join(f"<th>{escape(metric.heading)}</th>" for metric in metrics)
     rows = []
     for point in points:
         cells = "".join(f"<td>{_summary(point.summary(metric.name), metric)}</td>" for metric in metrics)
@@ -176,7 +183,7 @@ def _resources(results: Results) -> str:
 def _resources_of(results: Results, outcome: Outcome, position: int) -> str:
     folder = results.folder / "runs" / outcome.run_id
     host, processes = read_host(folder / "host.csv"), read_processes(folder / "processes.csv")
-    main = next(metric for metric in results.campaign.experiment.metrics if metric.main)
+    metrics = sorted(results.campaign.experiment.metrics, key=lambda metric: (not metric.of_device, not metric.main))
     windows = list(dict.fromkeys(row.window_s for row in outcome.rows))
     timeline = Timeline(
         host,
@@ -186,7 +193,7 @@ def _resources_of(results: Results, outcome: Outcome, position: int) -> str:
         [(began, ended, "") for began, ended in windows],
     )
     verdicts = [
-        (levels_text(row.levels), saturation(row, row.values.get(main.name, 0.0), host, processes))
+        (levels_text(row.levels), saturation(row, row.values.get(metrics[0].name, 0.0), host, processes))
         for row in outcome.rows
     ]
     drawn = (

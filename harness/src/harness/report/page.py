@@ -183,7 +183,7 @@ def _resources(results: Results) -> str:
 def _resources_of(results: Results, outcome: Outcome, position: int) -> str:
     folder = results.folder / "runs" / outcome.run_id
     host, processes = read_host(folder / "host.csv"), read_processes(folder / "processes.csv")
-    metrics = sorted(results.campaign.experiment.metrics, key=lambda metric: (not metric.of_device, not metric.main))
+    rate = min(results.campaign.experiment.metrics, key=lambda metric: (not metric.of_device, not metric.main))
     windows = list(dict.fromkeys(row.window_s for row in outcome.rows))
     timeline = Timeline(
         host,
@@ -193,7 +193,7 @@ def _resources_of(results: Results, outcome: Outcome, position: int) -> str:
         [(began, ended, "") for began, ended in windows],
     )
     verdicts = [
-        (levels_text(row.levels), saturation(row, row.values.get(metrics[0].name, 0.0), host, processes))
+        (levels_text(row.levels), saturation(row, row.values.get(rate.name, 0.0), host, processes))
         for row in outcome.rows
     ]
     drawn = (

@@ -20,7 +20,7 @@ from harness.progress import Progress, duration
 from harness.report.index import write_index
 from harness.report.numbers import number
 from harness.report.page import verdict_of, write_report
-from harness.report.publication import publish
+from harness.report.publication import is_published, publish, read_published
 from harness.results import Results, read_results
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -135,7 +135,15 @@ def estimate_nodes(
     name: Name,
     quick: Quick = False,
     results: ResultsFolder = DEFAULT_RESULTS,
-    engine: Annotated[str, typer.Option(help="The engine, as the campaign names it.")] = "aiodb",
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An engine (or store) of the campaign, aiodb by default; a second one that had all data in memory."
+        ),
+    ] = None,
+    growth: Annotated[
+        str | None, typer.Option(help="A campaign that measured several nodes, such as grow; by default the same one.")
+    ] = None,
     reads_per_s: Annotated[float, typer.Option(min=0, help="Reads per second.")] = 0.0,
     inserts_per_s: Annotated[float, typer.Option(min=0, help="Inserts per second.")] = 0.0,
     p99_ms: Annotated[float, typer.Option(min=0.001, help="99th percentile of either, at most.")] = 100.0,
@@ -154,13 +162,13 @@ def estimate_nodes(
     """Say how many nodes a requirement takes, by what a campaign has measured, and how far off that may be."""
     if level not in LEVELS:
         raise HarnessError(f"level {level!r} is unknown: choose from {', '.join(LEVELS)}")
-    campaign = _campaign(name)
-    found = _found(campaign, _variant(campaign, quick), results.resolve())
+    found = _estimated(name, quick, results)
+    grown = _estimated(growth, quick, results) if growth else None
     asked = Requirement(
         reads_per_s, inserts_per_s, p99_ms, gigabytes, growth_gigabytes_per_day, days, replication, level, headroom
     )
     prices = Prices(node_usd, dram_usd_per_gb, ssd_usd_per_gb, node_dram_gb, node_ssd_gb)
-    print(text(estimate(found, engine, asked, prices), asked))
+    print(text(estimate(found, engine or ["aiodb"], asked, prices, grown), asked))
 
 
 @app.command("list")
@@ -172,6 +180,16 @@ def list_campaigns() -> None:
 
 def _found(campaign: Campaign, variant: Variant, results: Path) -> Results:
     return read_results(results / campaign.name / variant.name, campaign, variant, runs(campaign, variant))
+
+
+def _estimated(name: str, quick: bool, results: Path) -> Results:
+    """What a campaign left, or what was published of it."""
+    campaign = _campaign(name)
+    variant = _variant(campaign, quick)
+    folder = results.resolve() / campaign.name / variant.name
+    if is_published(folder):
+        return read_published(folder, campaign)
+    return _found(campaign, variant, results.resolve())
 
 
 def _report(campaign: Campaign, variant: Variant, results: Path) -> None:

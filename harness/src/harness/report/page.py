@@ -94,7 +94,8 @@ def verdict_of(results: Results) -> tuple[str, str]:
         1 for point in points if point.rows and not is_sufficient(point, results.campaign.experiment.metrics)
     )
     doubtful = sum(1 for point in points if any(mark.startswith(DOUBTFUL) for mark in point.marks()))
-    once = ", each measured once" if all(len(point.rows) <= 1 for point in points) else ""
+    metrics = results.campaign.experiment.metrics
+    once = ", each measured once" if all(point.repetitions(metrics) <= 1 for point in points) else ""
     said = [
         f"{failed} of {len(points)} points failed" if failed else "",
         f"{unmeasured} not measured yet" if unmeasured else "",
@@ -140,7 +141,7 @@ def _points(results: Results) -> str:
         cells = "".join(f"<td>{_summary(point.summary(metric.name), metric)}</td>" for metric in metrics)
         verdict = _point_verdict(point, metrics)
         name = escape(f"{point.store} {levels_text(point.levels)}")
-        rows.append(f"<tr><td>{name}</td>{verdict}<td>{len(point.rows)}</td>{cells}</tr>")
+        rows.append(f"<tr><td>{name}</td>{verdict}<td>{point.repetitions_text(metrics)}</td>{cells}</tr>")
     explained = (
         f"Median ± half the width of the mean's 95 % interval. Where that is more than {SUFFICIENT_FRACTION:.0%} of "
         "the median of a main value, the point is insufficient: its median should not be quoted."

@@ -126,6 +126,32 @@ def test_less_than_a_window_is_nothing(per_second: list[float]) -> None:
 
 
 @pytest.mark.parametrize("seconds", [10, 19])
+def test_a_throughput_that_collapses_after_a_flat_beginning_is_not_flat() -> None:
+    measured = steady(status_of([1000] * 20 + [300] * 5 + [150] * 5 + [600] * 10 + [100] * 10))
+    assert measured is not None
+    assert (measured.from_s, measured.rate_per_s, measured.flat) == (130.0, 350.0, False)
+
+
+def test_a_level_that_was_left_does_not_count_and_the_one_that_it_ends_at_does() -> None:
+    for first, last in ((1000, 500), (500, 1000)):
+        measured = steady(status_of([first] * 30 + [last] * 20))
+        assert measured is not None
+        assert (measured.from_s, measured.rate_per_s, measured.flat) == (130.0, last, True)
+
+
+def test_a_throughput_that_sinks_by_a_little_each_window_counts_near_its_end() -> None:
+    measured = steady(status_of([rate for window in range(8) for rate in [1000 * 0.96**window] * 10]))
+    assert measured is not None
+    assert measured.flat
+    assert measured.rate_per_s < 1000 * 0.96**4
+
+
+def test_one_slow_window_between_flat_ones_is_part_of_the_measurement() -> None:
+    measured = steady(status_of([1000] * 20 + [400] * 10 + [1000] * 20))
+    assert measured is not None
+    assert (measured.from_s, measured.rate_per_s, measured.flat) == (100.0, 880.0, True)
+
+
 def test_less_than_two_windows_are_not_flat_however_even(seconds: int) -> None:
     measured = steady(status_of([1000] * seconds))
     assert measured is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.experiments.base import BadOutputError, Finished, Metric, Place, Row
 from harness.fields import Value
-from harness.flatness import FLAT_FRACTION, NOT_FLAT, WINDOW_SECONDS, Steady, steady
+from harness.flatness import FLAT_FRACTION, NOT_FLAT, STAYED_FRACTION, WINDOW_SECONDS, Steady, steady
 from harness.ycsb_output import latencies, mean_latencies, rates, read_report, read_status
 
 WORKLOADS = (
@@ -44,8 +44,9 @@ METRICS: tuple[Metric, ...] = (
 
 FLATNESS = (
     f"A point counts once its throughput is flat: two windows of {WINDOW_SECONDS:.0f} s in a row within "
-    f"{FLAT_FRACTION:.0%}. From there on to the end it is measured, percentiles included. Where that does not "
-    "happen within the seconds given, the point is marked `not flat` and the last two windows are shown."
+    f"{FLAT_FRACTION:.0%}, at a level within {STAYED_FRACTION:.0%} of which the last two windows are as well. From "
+    "there on to the end it is measured, percentiles included. Where that does not happen within the seconds given, "
+    "the point is marked `not flat` and the last two windows are shown."
 )
 LOOP = (
     "with target_per_s = 0 a closed loop: each thread waits for its answer before it asks again; otherwise an "

@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -15,6 +15,7 @@ from harness.errors import HarnessError
 from harness.estimate import Prices, Requirement, estimate, text
 from harness.executor import Setting, execute
 from harness.experiments.levels import LEVELS
+from harness.locks import machine_lock
 from harness.plan import Campaign, Variant, runs
 from harness.progress import Progress, duration
 from harness.report.index import write_index
@@ -38,6 +39,7 @@ ResultsFolder = Annotated[Path, typer.Option("--results", help="Where results go
 Aiodb = Annotated[Path, typer.Option("--aiodb", help="The program `aiodb`.")]
 
 DEFAULT_RESULTS = CHECKOUT / "build" / "campaigns"
+MACHINE_LOCK = machine_lock()
 DEFAULT_AIODB = CHECKOUT / "target" / "release" / "aiodb"
 
 
@@ -62,16 +64,18 @@ def run(
     retry: Annotated[
         bool, typer.Option("--retry", help="Measure runs with a failed or disturbed point again.")
     ] = False,
+    lock: Annotated[Path, typer.Option("--lock", help="Who holds this file measures alone.")] = MACHINE_LOCK,
 ) -> None:
     """Measure a campaign, or what is missing of it, and draw its report."""
     campaign = _campaign(name)
     variant = _variant(campaign, quick)
-    setting = Setting(CHECKOUT, results.resolve(), aiodb.absolute(), shlex.join(["harness", *sys.argv[1:]]))
+    command = shlex.join(["harness", *sys.argv[1:]])
+    setting = Setting(CHECKOUT, results.resolve(), aiodb.absolute(), command, lock.absolute())
     progress = Progress(Console(stderr=True))
     try:
         execute(campaign, variant, setting, progress, retry)
     except KeyboardInterrupt:
-        progress.say("interrupted: finished runs are kept, and the same command measures the rest")
+        progress.say("interrupted: what was measured is kept, and the same command measures the rest")
         raise typer.Exit(130) from None
     _report(campaign, variant, setting.results)
 
@@ -205,8 +209,15 @@ def main() -> None:
     try:
         app()
     except HarnessError as error:
-        Console(stderr=True).print(f"harness: {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(2)
+        _end_with(str(error))
+    except OSError as error:
+        # A full disk, or a file that may not be written.
+        _end_with(f"{error.filename or 'a file'}: {error.strerror or error}")
+
+
+def _end_with(message: str) -> NoReturn:
+    Console(stderr=True).print(f"harness: {escape(message)}", highlight=False, soft_wrap=True)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,22 @@ memory: a control group for each, which the server enters before it starts."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.limits import BLKIO_V1, GROUPS_V2, MEMORY_V1, PREFIX, controllers_v2, remove_group
+from harness.limits import (
+    BLKIO_V1,
+    GROUPS_V2,
+    KILLED_FOR_MEMORY,
+    MEMORY_V1,
+    PREFIX,
+    controllers_v2,
+    kills_in,
+    remove_group,
+)
 
 # What a group is told for no limit.
 _NONE = 0
@@ -69,11 +79,20 @@ class NodeGroups:
         """Limits the disks: once the nodes answer and have their tables, which takes them minutes otherwise."""
         self._set(self._disk())
 
+    def killed(self) -> str | None:
+        """Which node the kernel has killed for its memory; None where it is none."""
+        memory_mib = self.limits.memory_bytes >> 20
+        for node in range(1, self.nodes + 1) if memory_mib else ():
+            if any(kills_in(folder) for folder in self._folders(str(node))):
+                return f"node {node} was {KILLED_FOR_MEMORY} its {memory_mib} MiB of memory"
+        return None
+
     def remove(self) -> None:
-        """Removes them; their processes have ended."""
-        for node in range(1, self.nodes + 1):
-            for folder in self._folders(str(node)):
-                remove_group(folder)
+        """Removes them; their processes have ended. One that cannot be removed does not keep the others."""
+        with contextlib.ExitStack() as removing:
+            for node in range(1, self.nodes + 1):
+                for folder in self._folders(str(node)):
+                    removing.callback(remove_group, folder)
 
     def _folders(self, node: str) -> list[Path]:
         wanted = {"blkio": self.limits.limits_disk(), "memory": bool(self.limits.memory_bytes)}

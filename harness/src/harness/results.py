@@ -20,6 +20,8 @@ from harness.statistics import Summary, summarize
 
 # The version of both files; a later program that writes something else raises it.
 FORMAT = 1
+# What a run has found, in its folder.
+OUTCOME = "run.json"
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,8 @@ def _row(values: Mapping[str, Any]) -> Row:
             kind: tuple((percent, latency) for percent, latency in curve)
             for kind, curve in values.get("percentiles_us", {}).items()
         },
+        step=values.get("step", ""),
+        part=values.get("part", 1),
     )
 
 

@@ -107,7 +107,9 @@ class Sampler:
         self._disk = disk
         self._list_processes = processes
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._sample, name="sampler", daemon=True)
+        # Why there are no further samples; None as long as there are.
+        self.failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
     def start(self) -> None:
         """Begins to sample, in a thread of its own."""
@@ -118,10 +120,17 @@ class Sampler:
         self._stopping.set()
         self._thread.join()
 
+    def _run(self) -> None:
+        try:
+            self._sample()
+        except Exception as error:
+            self.failure = error
+
     def _sample(self) -> None:
+        # By lines: a harness that is killed leaves whole samples.
         with (
-            (self._folder / "host.csv").open("w", newline="") as host_file,
-            (self._folder / "processes.csv").open("w", newline="") as process_file,
+            (self._folder / "host.csv").open("w", buffering=1, newline="") as host_file,
+            (self._folder / "processes.csv").open("w", buffering=1, newline="") as process_file,
         ):
             host = csv.DictWriter(host_file, [of.name for of in fields(HostSample)])
             process = csv.DictWriter(process_file, [of.name for of in fields(ProcessSample)])

@@ -109,9 +109,8 @@ class Grow(Experiment):
         return _limits(run).missing()
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
-        return [
-            client.launcher(place), client.jar(place), cassandra.keeper(place), _grower(place), cassandra.plugin(place)
-        ]  # fmt: skip
+        workload = str(run.parameters["workload"])
+        return [*client.programs(place, (workload,)), *cassandra.programs(place), _grower(place)]
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
         return (cassandra.cluster(place, 1, limits=_limits(run), may_grow_to=_most(run)),)
@@ -119,6 +118,13 @@ class Grow(Experiment):
     def expected_seconds(self, run: Run) -> float:
         stages = len(run.swept["nodes"]) * float(run.parameters["stage_seconds"])
         return cassandra.FIRST_NODE_SECONDS + 30 + float(run.parameters["warm_up_seconds"]) + stages
+
+    def needed_bytes(self, run: Run) -> float:
+        stages = len(run.swept["nodes"])
+        writes = KINDS[str(run.parameters["workload"])] == "insert"
+        seconds = stages * float(run.parameters["stage_seconds"]) if writes else 0.0
+        written = client.written_bytes(run.parameters, seconds, cassandra.WRITES_PER_S)
+        return stages * cassandra.NODE_DISK_BYTES + client.loaded_bytes(run.parameters) + written
 
     def steps(self, run: Run, place: Place) -> Sequence[Step]:
         properties, workload = _properties(run), str(run.parameters["workload"])
@@ -264,9 +270,11 @@ def _row(run: Run, stage: Stage, status: Sequence[Status], place: Place, before:
     # The whole stage, its joining included, so that the curves of all stages make one without a gap.
     whole = [of for of in status if (stage.asked_s or stage.began_s) - 1.5 <= of.t_s <= stage.ended_s]
     window = (round(found.from_s + since, 3), round(found.to_s + since, 3))
-    marks = () if found.flat else (f"{NOT_FLAT} within {stage.ended_s - stage.began_s:.0f} s",)
+    marks: tuple[str, ...] = () if found.flat else (f"{NOT_FLAT} within {stage.ended_s - stage.began_s:.0f} s",)
+    marks += client.offered_marks(int(run.parameters["target_per_s"]), found.rate_per_s)
     point = {**run.levels, "nodes": stage.nodes}
-    return Row(point, values, window, None, marks, tuple(rates(whole)), tuple(mean_latencies(whole)), curves)
+    late = tuple(mean_latencies(whole, bool(intended)))
+    return Row(point, values, window, None, marks, tuple(rates(whole)), late, curves)
 
 
 def _joining_values(stage: Stage, status: Sequence[Status], histograms: Path) -> dict[str, float]:

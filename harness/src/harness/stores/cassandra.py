@@ -16,6 +16,10 @@ NODE_BYTES = 700 << 20
 # The first node; each further one waits for the ring to settle.
 FIRST_NODE_SECONDS = 15.0
 NODE_SECONDS = 20.0
+# What all nodes on one machine have been seen to write per second, in a commit log and in files; and what a node has on
+# the disk before anybody writes. Only for the estimate of the room that a run needs.
+WRITES_PER_S = 40_000
+NODE_DISK_BYTES = 150 << 20
 
 # What a table is made with: which memtable holds it. `stock` is what Cassandra takes unless told otherwise.
 ENGINES = MappingProxyType(
@@ -69,12 +73,28 @@ def cluster(
     command = ("env", *variables(place, batch, settings, groups), str(keeper(place)), *arguments)
     seconds = FIRST_NODE_SECONDS + nodes * NODE_SECONDS
     service = Service("cluster", command, ready.exists, seconds_to_start=120 + 5 * seconds)
-    return dataclasses.replace(service, prepare=groups.make, tidy=groups.remove) if groups else service
+    if groups is None:
+        return service
+    return dataclasses.replace(service, prepare=groups.make, tidy=groups.remove, killed=groups.killed)
 
 
 def node_groups(place: Place, nodes: int, limits: NodeLimits | None) -> NodeGroups | None:
     """The control groups of so many nodes; None where nothing limits them."""
     return NodeGroups(limits, nodes, device_number(place.scratch)) if limits else None
+
+
+def programs(place: Place, memtable: str | None = None) -> Sequence[Path]:
+    """The files that a cluster is made with; `memtable` is the store behind the memtable `aiodb`, if it is another."""
+    behind = [place.checkout / "java" / f"store-{memtable}" / "target" / f"store-{memtable}-0.1.0.jar"]
+    return [
+        keeper(place),
+        place.checkout / "harness" / "within.sh",
+        place.checkout / "scripts" / "cluster.sh",
+        # It says which Cassandra that is.
+        place.checkout / "java" / "cluster" / "pom.xml",
+        plugin(place),
+        *(behind if memtable else ()),
+    ]
 
 
 def keeper(place: Place) -> Path:

@@ -1,6 +1,7 @@
 """What YCSB prints, and when its throughput is flat. `data/` has the output of a real run; its figures are of a machine
 busy with other things and mean nothing."""
 
+import itertools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,15 @@ from harness.fields import Value
 from harness.flatness import steady
 from harness.plan import Run
 from harness.stores.registry import STORES
-from harness.ycsb_output import Status, latencies, mean_latencies, rates, read_report, read_status
+from harness.ycsb_output import (
+    Status,
+    latencies,
+    mean_latencies,
+    percentile_over_time,
+    rates,
+    read_report,
+    read_status,
+)
 
 DATA = Path(__file__).parent / "data"
 PLACE = Place(Path("/scratch"), Path("/kept"), Path("/checkout"), Path("/aiodb"))
@@ -71,6 +80,21 @@ def test_a_real_histogram_says_what_the_report_says() -> None:
     assert later is not None
     assert later.percentile_us(99.0) < 448
     assert latencies(path, 1795340000, (99.0,)) is None
+
+
+def test_a_percentile_over_time_is_of_windows() -> None:
+    path = DATA / "ycsb-READ.hdr"
+    # The run began at 1795339510.519.
+    found = percentile_over_time(path, 99.0, 1795339511.0, 1795339531.0, 5.0)
+    assert 3 <= len(found) <= 4
+    assert all(5.0 <= later[0] - earlier[0] < 7.0 for earlier, later in itertools.pairwise(found))
+    windows = zip([1795339511.0, *(ended for ended, _ in found)], [ended for ended, _ in found], strict=False)
+    for (began, ended), (_, late) in zip(windows, found, strict=True):
+        alone = latencies(path, began - 0.01, (99.0,), ended - 0.01)
+        assert alone is not None
+        assert late == alone.percentile_us(99.0)
+    assert percentile_over_time(path, 99.0, 1795340000.0, 1795350000.0, 5.0) == []
+    assert percentile_over_time(DATA / "none.hdr", 99.0, 0.0, 1.0, 5.0) == []
 
 
 def test_latencies_from_the_intended_start_are_told_apart() -> None:

@@ -263,6 +263,43 @@ fn interleavings_of_reads_moves_and_reuse() {
     });
 }
 
+/// A process dies while a batch of moves is on its way to the log and others append after it. What they were told is there,
+/// and what they wrote over is not.
+#[test]
+fn interleavings_of_moves_and_deaths() {
+    in_many_orders(LONG_RUN, || {
+        const SEGMENTS: u64 = 6;
+        let device = SimDevice::new(6);
+        let (db, table) = open_with(&device, Options { cache_bytes: 0, ..options() });
+        let put = |key: u64, version, length| {
+            let value = value(key, version, length);
+            table.put_with(&key.to_le_bytes(), &value, Durability::None).expect("the machine runs");
+        };
+        // A value that stays in each segment, among others that do not: more than upkeep leaves alone.
+        for segment in 0..SEGMENTS {
+            put(segment, 1, 6000);
+            (0..3).for_each(|round| put(SEGMENTS, round, 15_000));
+        }
+        put(SEGMENTS, 3, 15_000);
+        db.step(Step::Write).and_then(|()| db.step(Step::Settle)).expect("the machine runs");
+        let upkeep = thread::spawn({
+            let db = db.clone();
+            // The process dies under it.
+            move || (0..3).for_each(|_| drop(db.step(Step::Reclaim)))
+        });
+        put(0, 2, 6000);
+        table.delete_with(&u64::to_le_bytes(1), Durability::None).expect("the machine runs");
+        let device = device.process_death();
+        upkeep.join().expect("upkeep does not panic");
+        let (_db, table) = open(&device);
+        let get = |key: u64| table.get(&key.to_le_bytes()).expect("the machine runs");
+        for (key, last) in [(0, 2), (2, 1), (3, 1), (4, 1), (5, 1), (SEGMENTS, 3)] {
+            assert_eq!(version(key, &get(key).expect("it was acknowledged")), last);
+        }
+        assert_eq!(get(1), None);
+    });
+}
+
 /// Two threads append operands to a key that has some, and a third folds them. The later one may be published first, and
 /// the earlier one and the end of the batch while the third is at work; none may be lost.
 #[test]

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.fields import Value
 from harness.limits import (
     BLKIO_V1,
     GROUPS_V2,
@@ -19,6 +20,7 @@ from harness.limits import (
     kills_in,
     remove_group,
 )
+from harness.node_usage import NODE
 
 # What a group is told for no limit.
 _NONE = 0
@@ -36,6 +38,15 @@ class NodeLimits:
     bytes_per_s: int = _NONE
     # Page cache included.
     memory_bytes: int = _NONE
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Value]) -> NodeLimits:
+        """Those that the parameters of a campaign set; none of a campaign without such parameters."""
+        reads, writes, size, memory_mib = (
+            int(parameters.get(f"node_{name}", _NONE))
+            for name in ("reads_per_s", "writes_per_s", "bytes_per_s", "memory_mib")
+        )
+        return cls(reads, writes, size, memory_mib << 20)
 
     def limits_disk(self) -> bool:
         """Whether the disk is limited at all."""
@@ -97,7 +108,7 @@ class NodeGroups:
     def _folders(self, node: str) -> list[Path]:
         wanted = {"blkio": self.limits.limits_disk(), "memory": bool(self.limits.memory_bytes)}
         roots = {root for controller in wanted if wanted[controller] and (root := _root(controller)) is not None}
-        return [root / f"{PREFIX}{os.getpid()}-node-{node}" for root in sorted(roots)]
+        return [root / f"{PREFIX}{os.getpid()}{NODE}{node}" for root in sorted(roots)]
 
     def _set(self, settings: Sequence[tuple[str, str]]) -> None:
         """Writes settings, each to the group that knows it."""

@@ -15,7 +15,7 @@ from harness.results import OUTCOME, Outcome, read_outcome
 # How the mark of a row begins whose run was measured in several parts.
 RESUMED = "resumed: "
 HOST_SAMPLES = "host.csv"
-SAMPLES = (HOST_SAMPLES, "processes.csv")
+SAMPLES = (HOST_SAMPLES, "processes.csv", "nodes.csv")
 # From the last sample of a part to the beginning of the next: no window of a row reaches across.
 GAP_SECONDS = 2.0
 

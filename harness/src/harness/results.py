@@ -185,6 +185,7 @@ def _row(values: Mapping[str, Any]) -> Row:
         series=tuple((second, rate) for second, rate in values["series"]),
         # Not in results of earlier harnesses.
         latency_us=tuple((second, latency) for second, latency in values.get("latency_us", ())),
+        p99_us=tuple((second, latency) for second, latency in values.get("p99_us", ())),
         percentiles_us={
             kind: tuple((percent, latency) for percent, latency in curve)
             for kind, curve in values.get("percentiles_us", {}).items()

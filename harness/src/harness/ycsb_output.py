@@ -3,7 +3,7 @@ histograms of each interval."""
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -132,20 +132,46 @@ def mean_latencies(status: Sequence[Status], intended: bool = False) -> list[tup
     return [(second, mean) for second, mean in means if mean is not None]
 
 
+def percentile_over_time(
+    path: Path, percent: float, from_s: float, until_s: float, window_s: float
+) -> list[tuple[float, float]]:
+    """A percentile in µs of windows of at least so many seconds, by when each ends: in seconds since 1970, as what they
+    are taken from. None of a time in which no operation ended."""
+    found: list[tuple[float, float]] = []
+    began: float | None = None
+    window = HdrHistogram(_LEAST_US, _MOST_US, _DIGITS)
+    for interval in _intervals(path, from_s, until_s):
+        began = interval.get_start_time_stamp() / 1000 if began is None else began
+        window.add(interval)
+        ended = interval.get_end_time_stamp() / 1000
+        if ended - began >= window_s:
+            if window.get_total_count():
+                found.append((ended, float(window.get_value_at_percentile(percent))))
+            began = None
+            window.reset()
+    return found
+
+
 def latencies(path: Path, from_s: float, percents: Sequence[float], until_s: float = math.inf) -> Latencies | None:
     """What a histogram file says of the intervals that begin at or after a second, and before another; None where it
     has none, or where there is no such file."""
-    if not path.exists():
-        return None
     total = HdrHistogram(_LEAST_US, _MOST_US, _DIGITS)
-    reader = HistogramLogReader(str(path), total)
-    try:
-        while interval := reader.get_next_interval_histogram():
-            if from_s <= interval.get_start_time_stamp() / 1000 < until_s:
-                total.add(interval)
-    finally:
-        reader.close()
+    for interval in _intervals(path, from_s, until_s):
+        total.add(interval)
     if total.get_total_count() == 0:
         return None
     found = tuple((percent, float(total.get_value_at_percentile(percent))) for percent in percents)
     return Latencies(float(total.get_mean_value()), found)
+
+
+def _intervals(path: Path, from_s: float, until_s: float) -> Iterator[HdrHistogram]:
+    """What a histogram file says of the intervals that begin at or after a second, and before another."""
+    if not path.exists():
+        return
+    reader = HistogramLogReader(str(path), HdrHistogram(_LEAST_US, _MOST_US, _DIGITS))
+    try:
+        while interval := reader.get_next_interval_histogram():
+            if from_s <= interval.get_start_time_stamp() / 1000 < until_s:
+                yield interval
+    finally:
+        reader.close()

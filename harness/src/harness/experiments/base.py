@@ -121,6 +121,8 @@ class Row:
     latency_us: tuple[tuple[float, float], ...] = ()
     # Latency by kind of operation: percentile, µs.
     percentiles_us: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+    # The 99th percentile over time, where an experiment is about that.
+    p99_us: tuple[tuple[float, float], ...] = ()
     # The step that measured it, whose files beside it are named so. Known once the row is kept.
     step: str = ""
     # In which part of its run, from 1: a run that was interrupted goes on in another part, with everything that it

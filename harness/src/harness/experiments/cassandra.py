@@ -168,14 +168,14 @@ class Cassandra(Experiment):
         return None
 
     def obstacle(self, run: Run) -> str | None:
-        return _limits(run).missing()
+        return NodeLimits.of(run.parameters).missing()
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
         return [*client.programs(place, map(str, run.swept["workload"])), *cassandra.programs(place)]
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
         batch = run.parameters["commit_log"] == "batch"
-        return (cassandra.cluster(place, int(run.levels["nodes"]), batch, limits=_limits(run)),)
+        return (cassandra.cluster(place, int(run.levels["nodes"]), batch, limits=NodeLimits.of(run.parameters)),)
 
     def expected_seconds(self, run: Run) -> float:
         rounds = int(run.parameters["passes"]) + (1 if run.parameters["open_loop_part"] else 0)
@@ -198,7 +198,7 @@ class Cassandra(Experiment):
 
     def steps(self, run: Run, place: Place) -> Iterator[Step]:
         yield from _preparation(run, place, _wanted(run, place))
-        limit = limiting(place, int(run.levels["nodes"]), _limits(run))
+        limit = limiting(place, int(run.levels["nodes"]), NodeLimits.of(run.parameters))
         may_die = run.parameters["node_death"] == "result"
         for name, point in _cells(run):
             cell = _cell(name, run, place, point, float(run.parameters["seconds"]), (point,))
@@ -240,13 +240,6 @@ def limiting(place: Place, nodes: int, limits: NodeLimits) -> Callable[[], None]
     as the machine: making a table would take them longer than any client waits."""
     groups = cassandra.node_groups(place, nodes, limits)
     return groups.limit_disks if groups else lambda: None
-
-
-def _limits(run: Run) -> NodeLimits:
-    reads, writes, size, memory = (
-        int(run.parameters[f"node_{name}"]) for name in ("reads_per_s", "writes_per_s", "bytes_per_s", "memory_mib")
-    )
-    return NodeLimits(reads, writes, size, memory << 20)
 
 
 def _tables(run: Run) -> int:

@@ -139,11 +139,13 @@ class MemoryFull(Experiment):
 
     def figures(self, results: Results) -> Sequence[Figure]:
         memory = results.variant.parameters["memory_mib"]
-        note = f"Points of {POINT_SECONDS} s, of each repetition. Memory: {memory} MiB. A cross: the store died there."
+        note = f"Points of {POINT_SECONDS} s, of each repetition. Memory: {memory} MiB. A cross: the store died there. "
+        note += "A mark at the foot: no insert ended in that time."
         if early := [_name(of, row) for of in results.points() for row in of.rows if not row.series]:
             note += f" Without a line, since dead before it had done anything for a second: {', '.join(early)}."
         rate = _over_time(results, lambda row: row.series)
-        latency = _over_time(results, lambda row: row.latency_us)
+        # Where no insert ended there is no latency.
+        latency = _over_time(results, lambda row: [of for of in row.latency_us if of[1] > 0])
         x = "seconds since the first insert"
         return [
             Figure("Inserts per second over time", note, x, "inserts/s", rate, y_log=True),
@@ -204,7 +206,7 @@ def _over_time(results: Results, of: Callable[[Row], Sequence[tuple[float, float
     series = []
     for point in results.points():
         for row in point.rows:
-            marks = tuple((second - row.window_s[0], value, value, value) for second, value in of(row) if value > 0)
+            marks = tuple((second - row.window_s[0], value, value, value) for second, value in of(row))
             series.append(Series(_name(point, row), marks, died=any(mark.startswith(DIED) for mark in row.marks)))
     return tuple(series)
 

@@ -300,6 +300,15 @@ def test_a_node_that_dies_of_its_memory_is_a_result_with_its_end(tmp_path: Path)
     assert dead_cell("cluster died: ended with exit code 1", status_log(100), place).marks
 
 
+def test_a_node_that_dies_while_it_is_warmed_up_is_a_result_of_the_cells_after(tmp_path: Path) -> None:
+    run, place = cells(node_death="result"), Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    step = next(step for step in Cassandra().steps(run, place) if step.name == "warm-up-aiodb-3-writeonly")
+    assert step.may_die
+    rows = Cassandra().rows(run, Finished(step, "", status_log(100), 1.0, 99.0, KILLED), place)
+    assert [row.levels for row in rows] == list(step.needed_by or ())
+    assert all(row.marks[0].startswith("died 30 s after") for row in rows)
+
+
 def test_another_death_is_a_failure(tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
     with pytest.raises(BadOutputError, match="exit code 1"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from commands import PRINT_RATE, Commands, campaign, measure
 
-from harness.experiments.base import Place, Service, Step
+from harness.experiments.base import Finished, Place, Row, Service, Step
 from harness.parts import RESUMED, resume, unite
 from harness.plan import Campaign, Run, runs
 from harness.results import Failure, Outcome, Results, write_outcome
@@ -29,8 +29,8 @@ class Independent(Commands):
         prepare = f"echo prepared >> {place.kept.parents[3]}/prepared; echo 1"
         return [Step("prepare", ("/bin/sh", "-c", prepare), 20.0), *super().steps(run, place)]
 
-    def rows(self, run: Run, finished: object, place: Place) -> Sequence:  # type: ignore[type-arg]
-        return super().rows(run, finished, place) if finished.step.points else ()  # type: ignore[attr-defined,arg-type]
+    def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
+        return super().rows(run, finished, place) if finished.step.points else ()
 
 
 def _counting(folder: Path, size: int, then: str = PRINT_RATE) -> str:
@@ -195,6 +195,34 @@ def test_a_preparation_loses_only_the_points_that_need_it(tmp_path: Path) -> Non
     assert not (tmp_path / "warm").exists(), "nobody needs it"
     assert len(second.rows) == 1
     assert not second.failures
+
+
+class Dying(Independent):
+    """Something that the first size needs kills the server, which is a result of that size."""
+
+    def steps(self, run: Run, place: Place) -> Sequence[Step]:
+        first, second = super().steps(run, place)[1:]
+        warm = ("/bin/sh", "-c", f"touch {place.kept.parents[3]}/die; sleep 1000")
+        return [Step("warm-up", warm, 20.0, may_die=True, needed_by=first.points), first, second]
+
+    def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
+        if finished.death is None:
+            return super().rows(run, finished, place)
+        return [Row(point, {"rate_per_s": 1.0}, (0.0, 1.0)) for point in finished.step.needed_by or ()]
+
+
+def test_a_death_in_a_preparation_is_the_result_of_what_it_prepares(tmp_path: Path) -> None:
+    die, once = tmp_path / "die", tmp_path / "once"
+    server = f"while [ ! -e {die} ]; do sleep 0.05; done; rm {die}; exit 7"
+    service = Service("server", ("/bin/sh", "-c", server), lambda: True, seconds_to_start=5)
+    interrupted = f"[ -e {once} ] || {{ touch {once}; {INTERRUPT}; }}; {PRINT_RATE}"
+    of = campaign(Dying({1: _counting(tmp_path, 1), 2: interrupted}, service), (1, 2), 1)
+    with pytest.raises(KeyboardInterrupt):
+        measure(of, tmp_path)
+    first, second = measure(of, tmp_path).points()
+    assert [row.step for row in (*first.rows, *second.rows)] == ["warm-up", "size-2"]
+    assert not first.failures
+    assert not (tmp_path / "measured").exists(), "neither with the servers of the next part nor of a further one"
 
 
 def test_half_a_line_of_a_killed_harness_is_no_sample(tmp_path: Path) -> None:

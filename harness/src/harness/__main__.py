@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from harness import planfile
 from harness.agreement import AGREE_FRACTION, pairs, unpaired
+from harness.disk import disk_size
 from harness.errors import HarnessError
 from harness.estimate import Prices, Requirement, estimate, text
 from harness.executor import Setting, execute
@@ -87,7 +88,8 @@ def check(name: Name) -> None:
     for variant in campaign.variants.values():
         planned = runs(campaign, variant)
         seconds = sum(campaign.experiment.expected_seconds(run) for run in planned)
-        print(f"{campaign.name} {variant.name}: {len(planned)} runs, about {duration(seconds)}")
+        size = disk_size(max(campaign.experiment.needed_bytes(run) for run in planned))
+        print(f"{campaign.name} {variant.name}: {len(planned)} runs, about {duration(seconds)}, {size} on the disk")
 
 
 @app.command()

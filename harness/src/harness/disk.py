@@ -10,7 +10,7 @@ from harness.errors import HarnessError
 # With less than this the disk counts as full: what the harness itself writes at the end of a run must have room.
 LEAST_FREE_BYTES = 64 << 20
 # What is kept of a run: samples, logs and histograms.
-KEPT_BYTES_PER_S = 20_000
+KEPT_BYTES_PER_S = 10_000
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -20,8 +20,8 @@ def require_room(folder: Path, campaign: str, needed_bytes: float) -> None:
     needed, free = needed_bytes + LEAST_FREE_BYTES, free_bytes(folder)
     if free < needed:
         raise HarnessError(
-            f"{campaign} needs about {_size(needed)} on the disk of {folder}, and {_size(free)} are free there: free "
-            "some, or choose a folder on a larger disk with --results"
+            f"{campaign} needs about {disk_size(needed)} on the disk of {folder}, and {disk_size(free)} are free "
+            "there: free some, or choose a folder on a larger disk with --results"
         )
 
 
@@ -29,7 +29,7 @@ def check_room(folder: Path, run: str) -> None:
     """Ends a run whose disk is about to be full."""
     if (free := free_bytes(folder)) < LEAST_FREE_BYTES:
         raise HarnessError(
-            f"the disk of {folder} is full, {_size(free)} are free: {run} was ended. What was measured before is "
+            f"the disk of {folder} is full, {disk_size(free)} are free: {run} was ended. What was measured before is "
             "kept; free some space, and the same command measures the rest"
         )
 
@@ -48,5 +48,6 @@ def cannot_go_on(error: OSError, run: str) -> HarnessError:
     )
 
 
-def _size(size_bytes: float) -> str:
+def disk_size(size_bytes: float) -> str:
+    """Bytes as people say them."""
     return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e8 else f"{size_bytes / 1e6:.1f} MB"

@@ -59,7 +59,7 @@ class Execution:
     _commands: list[tuple[str, ...]] = field(default_factory=list)
     # What the parts before have measured, until its step comes.
     _earlier: list[Row] = field(default_factory=list)
-    # Points that a preparation which failed was needed by.
+    # Points that a preparation was needed by which failed, or which had a result for them.
     _unprepared: list[Mapping[str, Value]] = field(default_factory=list)
     _failed_steps: set[str] = field(default_factory=set)
     _part: int = 1
@@ -199,6 +199,7 @@ class Execution:
         if not rows or step.command not in self._commands or any(dict(point) not in found for point in step.points):
             return False
         self._rows += rows
+        self._settle(step, found)
         return True
 
     def _has_failed(self, step: Step) -> bool:
@@ -276,16 +277,21 @@ class Execution:
             raise _StepFailedError(str(error), log) from error
         found = [dict(row.levels) for row in rows]
         missing = [point for point in finished.step.points if dict(point) not in found]
+        of_step = finished.step.points or finished.step.needed_by or ()
         self._rows.extend(
-            dataclasses.replace(row, step=finished.step.name, part=self._part)
-            for row in rows
-            if row.levels in finished.step.points
+            dataclasses.replace(row, step=finished.step.name, part=self._part) for row in rows if row.levels in of_step
         )
+        self._settle(finished.step, found)
         if missing:
             named = "; ".join(levels_text(point) or "the only point" for point in missing)
             self._fail(finished.step.name, _StepFailedError(f"no result for {named}", log), missing)
         if self.experiment.resumable and found:
             self._keep_rows()
+
+    def _settle(self, step: Step, found: Sequence[object]) -> None:
+        """Points of which a preparation says what becomes of them, as that their store dies, need no other step."""
+        if not step.points:
+            self._unprepared += [point for point in step.needed_by or () if dict(point) in found]
 
     def _keep_rows(self) -> None:
         """Writes what is measured so far: another part begins with it."""

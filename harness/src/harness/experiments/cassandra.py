@@ -194,22 +194,26 @@ class Cassandra(Experiment):
         writes = any(workload in client.WRITTEN_PARTS for workload in run.swept["workload"])
         seconds = float(run.parameters["seconds"]) + client.OPENING_SECONDS
         written = client.written_bytes(run.parameters, seconds, cassandra.WRITES_PER_S) if writes else 0.0
-        return int(run.levels["nodes"]) * cassandra.NODE_DISK_BYTES + loaded + _tables(run) * written
+        return cassandra.disk_bytes(int(run.levels["nodes"]), loaded + _tables(run) * written)
 
     def steps(self, run: Run, place: Place) -> Iterator[Step]:
         yield from _preparation(run, place, _wanted(run, place))
         limit = limiting(place, int(run.levels["nodes"]), NodeLimits.of(run.parameters))
-        may_die = run.parameters["node_death"] == "result"
         for name, point in _cells(run):
             cell = _cell(name, run, place, point, float(run.parameters["seconds"]), (point,))
-            yield dataclasses.replace(cell, prepare=limit, may_die=may_die)
+            yield dataclasses.replace(cell, prepare=limit, may_die=_may_die(run))
         if float(run.parameters["open_loop_part"]):
             for cell in _open_cells(run, place):
                 yield dataclasses.replace(cell, prepare=limit)
 
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
         if finished.death is not None:
-            return [_died(finished, place)]
+            # A node that dies while it is warmed up would do no better afterwards.
+            row = _died(finished, place)
+            return [
+                dataclasses.replace(row, levels=point)
+                for point in finished.step.points or finished.step.needed_by or ()
+            ]
         client.check(finished)
         if not finished.step.points:
             return ()
@@ -288,7 +292,7 @@ def _preparation(run: Run, place: Place, wanted: Sequence[Mapping[str, Value]]) 
                     name = f"warm-up-{engine}-{replication}-{workload}"
                     warmed = {**point, "workload": workload, "threads": max(map(int, run.swept["threads"]))}
                     cell = _cell(name, run, place, warmed, float(run.parameters["warm_up_seconds"]), ())
-                    yield dataclasses.replace(cell, needed_by=needed_by)
+                    yield dataclasses.replace(cell, needed_by=needed_by, may_die=_may_die(run))
 
 
 def _open_cells(run: Run, place: Place) -> Iterator[Step]:
@@ -306,26 +310,25 @@ def _open_cells(run: Run, place: Place) -> Iterator[Step]:
 
 
 def _died(finished: Finished, place: Place) -> Row:
-    """The row of a cell in which a node died of its memory: what was done until then. Another death is none."""
+    """What was done until a node died of its memory, for whichever points that is. Another death is no result."""
     assert finished.death is not None
     log = place.kept / "cluster.log"
     out_of_heap = any(OUT_OF_HEAP in line for line in last_lines(log, LOG_LINES))
     if KILLED_FOR_MEMORY not in finished.death and not out_of_heap:
         raise BadOutputError(finished.death)
-    (point,) = finished.step.points
     status = read_status(finished.log)
     # Until the death is noticed, the client asks on.
     alive = [of for of in status if of.operations < status[-1].operations] if status else []
     if not alive:
         window = (finished.began_s, finished.ended_s)
-        return Row(point, {}, window, marks=(f"{DIED}before it had done anything: {finished.death}",))
+        return Row({}, {}, window, marks=(f"{DIED}before it had done anything: {finished.death}",))
     last = status[len(alive)]
     seconds = last.at - alive[0].at
     values = {"operations_per_s": (last.operations - alive[0].operations) / seconds}
     mark = f"{DIED}{seconds:.0f} s after the first operation: {finished.death}"
     shown = [*alive, last]
     window = (alive[0].t_s, last.t_s)
-    return Row(point, values, window, None, (mark,), tuple(rates(shown)), tuple(mean_latencies(shown)))
+    return Row({}, values, window, None, (mark,), tuple(rates(shown)), tuple(mean_latencies(shown)))
 
 
 def _cell(
@@ -362,6 +365,10 @@ def _properties(run: Run, point: Mapping[str, Value]) -> tuple[str, ...]:
         # Emptying a table on a slow disk takes its time.
         "cassandra.readtimeoutmillis=60000",
     )
+
+
+def _may_die(run: Run) -> bool:
+    return run.parameters["node_death"] == "result"
 
 
 def _reads(run: Run) -> bool:

@@ -126,7 +126,7 @@ class Grow(Experiment):
         writes = KINDS[str(run.parameters["workload"])] == "insert"
         seconds = stages * float(run.parameters["stage_seconds"]) if writes else 0.0
         written = client.written_bytes(run.parameters, seconds, cassandra.WRITES_PER_S)
-        return stages * cassandra.NODE_DISK_BYTES + client.loaded_bytes(run.parameters) + written
+        return cassandra.disk_bytes(stages, client.loaded_bytes(run.parameters) + written)
 
     def steps(self, run: Run, place: Place) -> Sequence[Step]:
         properties, workload = _properties(run), str(run.parameters["workload"])

@@ -16,10 +16,12 @@ NODE_BYTES = 700 << 20
 # The first node; each further one waits for the ring to settle.
 FIRST_NODE_SECONDS = 15.0
 NODE_SECONDS = 20.0
-# What all nodes on one machine have been seen to write per second, in a commit log and in files; and what a node has on
-# the disk before anybody writes. Only for the estimate of the room that a run needs.
-WRITES_PER_S = 40_000
-NODE_DISK_BYTES = 150 << 20
+# Records of a kilobyte that all nodes on one machine have been seen to write per second, replicas counted.
+WRITES_PER_S = 20_000
+# What a node has on the disk before anybody writes, and how large all commit logs get: as large as what is written, up
+# to Cassandra's own limit.
+_NODE_DISK_BYTES = 150 << 20
+_COMMIT_LOG_BYTES = 8 << 30
 
 # What a table is made with: which memtable holds it. `stock` is what Cassandra takes unless told otherwise.
 ENGINES = MappingProxyType(
@@ -76,6 +78,11 @@ def cluster(
     if groups is None:
         return service
     return dataclasses.replace(service, prepare=groups.make, tidy=groups.remove, killed=groups.killed)
+
+
+def disk_bytes(nodes: int, held_bytes: float) -> float:
+    """About what nodes take on the disk that hold so much between them."""
+    return nodes * _NODE_DISK_BYTES + held_bytes + min(held_bytes, _COMMIT_LOG_BYTES)
 
 
 def node_groups(place: Place, nodes: int, limits: NodeLimits | None) -> NodeGroups | None:

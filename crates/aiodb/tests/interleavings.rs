@@ -39,6 +39,47 @@ fn in_many_orders(run: u32, body: fn()) {
     Runner::new(PctScheduler::new(SWITCHES, schedules), config).run(body);
 }
 
+/// Runs `body` with its second thread cut short after each number of its steps, by a first one that runs on from then
+/// until it must wait. The second begins when the first yields.
+fn cut_short_at_each_step(body: fn()) {
+    let mut config = Config::new();
+    config.stack_size = STACK_BYTES;
+    Runner::new(CutShort { after: 0, steps: 0, begun: false, random: Rng::with_seed(0) }, config).run(body);
+}
+
+struct CutShort {
+    /// Steps that the second thread has in this order.
+    after: usize,
+    /// Steps that it has had.
+    steps: usize,
+    begun: bool,
+    random: Rng,
+}
+
+impl Scheduler for CutShort {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        // It came to its end before it could be cut short.
+        if self.steps < self.after {
+            return None;
+        }
+        *self = CutShort { after: self.after + 1, steps: 0, begun: false, random: self.random.clone() };
+        Some(Schedule::new(0))
+    }
+
+    fn next_task(&mut self, runnable: &[&Task], _current: Option<TaskId>, is_yielding: bool) -> Option<TaskId> {
+        self.begun |= is_yielding;
+        let second = TaskId::from(1);
+        let is_on = self.begun && self.steps < self.after && runnable.iter().any(|task| task.id() == second);
+        self.steps += usize::from(is_on);
+        let first = runnable.first().map(|task| task.id());
+        if is_on { Some(second) } else { first }
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.random.u64(..)
+    }
+}
+
 /// Lets a thread run for a while before another one comes: what must happen between two steps of one thread is often
 /// all that another one does.
 struct LongRuns {
@@ -267,7 +308,7 @@ fn interleavings_of_reads_moves_and_reuse() {
 /// and what they wrote over is not.
 #[test]
 fn interleavings_of_moves_and_deaths() {
-    in_many_orders(LONG_RUN, || {
+    cut_short_at_each_step(|| {
         const SEGMENTS: u64 = 6;
         let device = SimDevice::new(6);
         let (db, table) = open_with(&device, Options { cache_bytes: 0, ..options() });
@@ -281,12 +322,16 @@ fn interleavings_of_moves_and_deaths() {
             (0..3).for_each(|round| put(SEGMENTS, round, 15_000));
         }
         put(SEGMENTS, 3, 15_000);
-        db.step(Step::Write).and_then(|()| db.step(Step::Settle)).expect("the machine runs");
+        // What is alive of a segment is gathered; moving it is the next step.
+        for step in [Step::Write, Step::Settle, Step::Reclaim] {
+            db.step(step).expect("the machine runs");
+        }
         let upkeep = thread::spawn({
             let db = db.clone();
             // The process dies under it.
-            move || (0..3).for_each(|_| drop(db.step(Step::Reclaim)))
+            move || drop(db.step(Step::Reclaim))
         });
+        thread::yield_now();
         put(0, 2, 6000);
         table.delete_with(&u64::to_le_bytes(1), Durability::None).expect("the machine runs");
         let device = device.process_death();

@@ -21,7 +21,7 @@ const SETTLED_PER_STEP: usize = 256;
 /// Retired segments are worth a checkpoint of their own when there are so many...
 const RETIRED_BEFORE_CHECKPOINT: usize = 4;
 /// ...and one of so many segments is retired: in a large store a checkpoint writes more, most of it once for several changes.
-const SEGMENTS_PER_RETIRED: usize = 4;
+const SEGMENTS_PER_RETIRED: usize = 8;
 
 /// A bounded piece of background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -162,7 +162,8 @@ def stored(results: Results, engine: str) -> str:
 
 
 def _source(results: Results) -> str:
-    limits = {name: of for name, of in results.variant.parameters.items() if name.startswith("node_") and of}
+    parameters = results.variant.parameters
+    limits = {name: of for name, of in parameters.items() if name.startswith("node_") and isinstance(of, int) and of}
     limited = f" (each node limited: {levels_text(limits)})" if limits else ""
     return f"{results.campaign.name} {results.variant.name}{limited}"
 

@@ -56,6 +56,9 @@ class Commands(Experiment):
     def expected_seconds(self, run: Run) -> float:
         return 1.0
 
+    def needed_bytes(self, run: Run) -> float:
+        return 1e6
+
     def steps(self, run: Run, place: Place) -> Sequence[Step]:
         limit = float(run.parameters["limit_s"])
         steps = []
@@ -90,7 +93,7 @@ def campaign(experiment: Experiment, sizes: tuple[int, ...] = (1, 2), repetition
 def measure(of: Campaign, folder: Path, retry: bool = False) -> Results:
     """Runs a campaign's quick variant to its end."""
     variant = of.variants["quick"]
-    setting = Setting(Path(__file__).parents[2], folder, Path("/bin/sh"), "harness run demo")
+    setting = Setting(Path(__file__).parents[2], folder, Path("/bin/sh"), "harness run demo", folder / "lock")
     execute(of, variant, setting, Progress(Console(quiet=True)), retry)
     return read_results(folder / of.name / variant.name, of, variant, runs(of, variant))
 

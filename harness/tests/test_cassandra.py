@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from clusters import CELLS, campaign_of, results_of
 
-from harness.experiments.base import BadOutputError, Experiment, Finished, Place, Step
+from harness.experiments.base import DIED, BadOutputError, Experiment, Finished, Place, Row, Step
 from harness.experiments.cassandra import Cassandra
 from harness.experiments.engines import Engines
 from harness.experiments.levels import LEVELS, is_strong, replicas
@@ -16,6 +16,7 @@ from harness.fields import Value
 from harness.plan import Run, runs
 from harness.report.charts import draw
 from harness.report.figures import Figure, HeatMap
+from harness.results import Outcome, write_outcome
 
 PLACE = Place(Path("/scratch"), Path("/kept"), Path("/checkout"), Path("/aiodb"))
 
@@ -178,26 +179,163 @@ def test_the_blogs_seconds_lie_beside_ours() -> None:
     assert any("in the blog" in series.name for series in first.series)
 
 
+def status_log(per_s: int, seconds: int = 30) -> tuple[tuple[float, str], ...]:
+    """What YCSB says of an even rate, its service fast and its operations late."""
+    late = "[INSERT: Count=9, Max=9, Min=1, Avg=5.0] [Intended-INSERT: Count=9, Max=9, Min=1, Avg=7000.0]"
+    return tuple(
+        (float(second), f"2026-11-22 09:25:{second:02}:000 {second} sec: {second * per_s} operations; 1 {late}")
+        for second in range(seconds + 1)
+    )
+
+
+def measured(place: Place, run: Run, steps: Mapping[str, float], died: str = "") -> None:
+    """Leaves what an interrupted run leaves of steps that found these rates; in one of them a node may have died."""
+    points = list(run.points())
+    rows = [
+        Row(
+            points[int(step.rpartition("-")[2]) - 1],
+            {"operations_per_s": per_s},
+            (0.0, 1.0),
+            marks=(f"{DIED}at once",) if step == died else (),
+            step=step,
+        )
+        for step, per_s in steps.items()
+    ]
+    write_outcome(place.kept, Outcome(run.id, "cassandra", 1, "2026-01-31T12:00:00Z", 9.0, (), tuple(rows), ()))
+
+
+def rate_of(point: Mapping[str, Value], number: int) -> float:
+    return (1000 if point["workload"] == "readonly" else 300) + number
+
+
+def open_steps(run: Run, place: Place) -> list[Step]:
+    return [step for step in Cassandra().steps(run, place) if step.name.startswith("open_")]
+
+
 def test_latencies_are_compared_at_half_of_what_the_weakest_cell_does(tmp_path: Path) -> None:
     run = cells({**CELLS, "threads": (8,)}, open_loop_part=0.5)
     place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
     points = list(run.points())
-    for number, point in enumerate(points, 1):
-        rate = (1000 if point["workload"] == "readonly" else 300) + number
-        lines = [
-            f"{second}.000\t2026-11-22 09:25:{second:02}:000 {second} sec: {second * rate} operations; 1"
-            for second in range(31)
-        ]
-        (tmp_path / f"pass-1-cell-{number}.log").write_text("\n".join(lines) + "\n")
-    steps = [step for step in Cassandra().steps(run, place) if step.name.startswith("open_")]
+    measured(place, run, {f"pass-1-cell-{number}": rate_of(of, number) for number, of in enumerate(points, 1)})
+    steps = open_steps(run, place)
     assert [step.points for step in steps] == [(point,) for point in points]
     targets = {str(step.points[0]["workload"]): step.command[-1] for step in steps}
     assert targets == {"writeonly": "150", "readonly": "501"}
-    step = steps[0]
-    log = tuple(
-        (float(second), f"2026-11-22 09:25:{second:02}:000 {second} sec: {second * 150} operations; 1")
-        for second in range(31)
-    )
     report = "[INSERT], Operations, 9\n[INSERT], Return=OK, 9\n"
-    (row,) = Cassandra().rows(run, Finished(step, report, log, 0.0, 31.0), place)
+    (row,) = Cassandra().rows(run, Finished(steps[0], report, status_log(150), 0.0, 31.0), place)
     assert row.values == {"open_per_s": pytest.approx(150)}, "its rate is not what the cell can do"
+    assert row.marks == ()
+    assert {latency for _, latency in row.latency_us} == {7000.0}, "over time from the intended start as well"
+    (row,) = Cassandra().rows(run, Finished(steps[0], report, status_log(146), 0.0, 31.0), place)
+    assert row.marks == ("offered 150/s, did 146/s",)
+
+
+def test_what_failed_says_nothing_of_what_can_be_offered(tmp_path: Path) -> None:
+    run = cells({**CELLS, "threads": (8,)}, open_loop_part=0.5)
+    place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    (tmp_path / "pass-1-cell-1.log").write_text("".join(f"{of}\t{line}\n" for of, line in status_log(2)))
+    measured(place, run, {"pass-1-cell-3": 100.0, "pass-1-cell-4": 90.0}, died="pass-1-cell-4")
+    points = list(run.points())
+    assert points[2]["workload"] == points[3]["workload"]
+    steps = open_steps(run, place)
+    assert {step.command[-1] for step in steps} == {"50"}
+    assert {step.points[0]["workload"] for step in steps} == {points[2]["workload"]}
+
+
+def test_open_cells_take_their_time_as_well() -> None:
+    closed, both = (Cassandra().expected_seconds(cells(open_loop_part=part)) for part in (0.0, 0.5))
+    assert both - closed == len(list(cells().points())) * 25
+
+
+def test_what_is_prepared_says_for_which_points() -> None:
+    steps = {step.name: step for step in Cassandra().steps(cells(), PLACE)}
+    load, warm = steps["load-aiodb-3"], steps["warm-up-stock-3-writeonly"]
+    assert load.needed_by is not None
+    assert {(of["engine"], of["workload"]) for of in load.needed_by} == {("aiodb", "readonly")}
+    assert warm.needed_by is not None
+    assert {(of["engine"], of["workload"]) for of in warm.needed_by} == {("stock", "writeonly")}
+    assert len(warm.needed_by) == 4
+
+
+def test_a_resumed_run_prepares_what_missing_cells_need(tmp_path: Path) -> None:
+    run, place = cells(), Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    missing = {"engine": "aiodb", "workload": "readonly", "level": "ALL", "threads": 8}
+    done = {
+        f"pass-1-cell-{number}": 1.0
+        for number, point in enumerate(run.points(), 1)
+        if not missing.items() <= point.items()
+    }
+    assert len(done) == 15
+    measured(place, run, done)
+    steps = [step for step in Cassandra().steps(run, place) if not step.points]
+    assert [step.name for step in steps] == ["load-aiodb-3", "warm-up-aiodb-3-readonly"]
+    again = cells(open_loop_part=0.5)
+    steps = [step for step in Cassandra().steps(again, place) if not step.points]
+    assert len(steps) == 6, "every cell is to be offered a rate"
+
+
+KILLED = "cluster died: node 1 was killed by the kernel for using up its 1000 MiB of memory"
+
+
+def dead_cell(death: str, log: tuple[tuple[float, str], ...], place: Place) -> Row:
+    run = cells(node_death="result")
+    step = next(step for step in Cassandra().steps(run, place) if step.points)
+    assert step.may_die
+    (row,) = Cassandra().rows(run, Finished(step, "", log, 1.0, 99.0, death), place)
+    return row
+
+
+def test_a_node_that_dies_of_its_memory_is_a_result_with_its_end(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    silent = tuple((21.0 + of, line.replace("09:25:20", f"09:25:{21 + of}")) for of, (_, line) in
+                   enumerate([status_log(100, 20)[-1]] * 3))  # fmt: skip
+    row = dead_cell(KILLED, status_log(100, 20) + silent, place)
+    assert row.values == {"operations_per_s": pytest.approx(100)}
+    assert row.marks == (f"died 20 s after the first operation: {KILLED}",)
+    assert row.window_s == (0.0, 20.0)
+    row = dead_cell(KILLED, (), place)
+    assert row.marks[0].startswith("died before it had done anything")
+    assert not row.values
+    (tmp_path / "cluster.log").write_text("3.0\tjava.lang.OutOfMemoryError: Java heap space\n9.0\tnode 1 has ended\n")
+    assert dead_cell("cluster died: ended with exit code 1", status_log(100), place).marks
+
+
+def test_a_node_that_dies_while_it_is_warmed_up_is_a_result_of_the_cells_after(tmp_path: Path) -> None:
+    run, place = cells(node_death="result"), Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    step = next(step for step in Cassandra().steps(run, place) if step.name == "warm-up-aiodb-3-writeonly")
+    assert step.may_die
+    rows = Cassandra().rows(run, Finished(step, "", status_log(100), 1.0, 99.0, KILLED), place)
+    assert [row.levels for row in rows] == list(step.needed_by or ())
+    assert all(row.marks[0].startswith("died 30 s after") for row in rows)
+
+
+def test_another_death_is_a_failure(tmp_path: Path) -> None:
+    place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
+    with pytest.raises(BadOutputError, match="exit code 1"):
+        dead_cell("cluster died: ended with exit code 1", status_log(100), place)
+    assert not any(step.may_die for step in Cassandra().steps(cells(), PLACE))
+
+
+def test_a_node_that_died_is_drawn_as_such() -> None:
+    results = results_of(Cassandra(), CELLS, "cassandra", operations_per_s=100.0, insert_mean_us=9.0)
+    ((run_id, outcome),) = results.outcomes.items()
+    curve = ((40.0, 90.0), (41.0, 110.0))
+    marks = [(f"died 1 s after the first operation: {KILLED}",), *[()] * (len(outcome.rows) - 1)]
+    rows = tuple(
+        dataclasses.replace(row, series=curve, latency_us=curve, marks=of)
+        for row, of in zip(outcome.rows, marks, strict=True)
+    )
+    results = dataclasses.replace(results, outcomes={run_id: dataclasses.replace(outcome, rows=rows)})
+    rates = next(figure for figure in Cassandra().figures(results) if "throughput over time" in figure.title)
+    assert isinstance(rates, Figure)
+    assert [series.died for series in rates.series] == [True] + [False] * 7
+    assert "A cross" in rates.note
+
+
+def test_what_a_cluster_is_made_with_is_part_of_its_results() -> None:
+    names = {path.name for path in Cassandra().programs(cells(), PLACE)}
+    assert {"cluster.sh", "within.sh", "keep-cluster.sh", "pom.xml", "writeonly", "readonly"} <= names
+    names = {path.name for path in Engines().programs(run_of(Engines(), ENGINE_AXES, "rocksdb"), PLACE)}
+    assert "store-rocksdb-0.1.0.jar" in names
+    names = {path.name for path in Engines().programs(run_of(Engines(), ENGINE_AXES, "aiodb"), PLACE)}
+    assert not any("store-" in name for name in names)

@@ -42,7 +42,7 @@ def test_a_run_keeps_logs_samples_and_commands_and_no_store(tmp_path: Path) -> N
     assert {sample.name for sample in read_processes(folder / "processes.csv")} & {"sh", "sleep"}
     assert not list((results.folder / "scratch").iterdir())
     assert not list((results.folder / "partial").iterdir())
-    assert results.origin.identity.programs == {"sh": results.origin.identity.programs["sh"]}
+    assert set(results.origin.identity.programs) == {"sh", "harness"}
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,8 @@ def _demo(folder: Path, command: str) -> list[str]:
         "from commands import Commands, campaign; from harness.executor import Setting, execute\n"
         "from harness.progress import Progress\n"
         f"of = campaign(Commands({{1: {command!r}}}), (1,), 1)\n"
-        f"setting = Setting(Path('/'), Path({str(folder)!r}), Path('/bin/sh'), 'demo')\n"
+        f"folder = Path({str(folder)!r})\n"
+        "setting = Setting(Path('/'), folder, Path('/bin/sh'), 'demo', folder / 'lock')\n"
         "try:\n    execute(of, of.variants['quick'], setting, Progress(Console(quiet=True)))\n"
         "except KeyboardInterrupt:\n    sys.exit(130)\n"
     )

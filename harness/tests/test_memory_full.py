@@ -76,6 +76,50 @@ def test_a_store_that_was_killed_is_a_result_with_its_end() -> None:
     assert row.values["alive_s"] == 10
 
 
+def second_by_second(*operations: int) -> tuple[tuple[float, str], ...]:
+    """Status lines a second apart."""
+    return tuple(
+        (5.0 + second, f"2026-11-22 09:20:{second:02}:000 {second} sec: {done} operations; "
+         f"[INSERT: Count=1, Max=9000, Min=10, Avg={100.0 if second <= 10 else 400.0}, 90=3, 99=4]")
+        for second, done in enumerate(operations)
+    )  # fmt: skip
+
+
+def dying(log: tuple[tuple[float, str], ...], death: str | None = KILLED) -> Finished:
+    return dataclasses.replace(finished("redis", death), log=log, began_s=4.0, ended_s=11.0)
+
+
+def test_a_store_that_dies_before_the_first_point_is_a_result() -> None:
+    (row,) = MemoryFull().rows(run_of("redis"), dying(second_by_second(0, 500, 900, 1000)), PLACE)
+    assert row.values["alive_s"] == 3
+    assert row.values["records"] == 1000
+    assert row.series == ((8.0, 1000 / 3),)
+    assert row.marks[0].startswith("died 3 s after the first insert")
+    for log in ((), second_by_second(0)):
+        (row,) = MemoryFull().rows(run_of("redis"), dying(log), PLACE)
+        assert row.values == {"alive_s": 7.0}
+        assert row.marks[0].startswith("died within 7 s, before it had done anything")
+
+
+def test_a_store_of_which_only_its_death_is_known_is_named_with_the_figures() -> None:
+    run = run_of("redis")
+    (row,) = MemoryFull().rows(run, dying(()), PLACE)
+    outcome = Outcome(run.id, "redis", 1, "2026-01-31T12:00:00Z", 9.0, (), (row,), ())
+    for figure in MemoryFull().figures(results_of(run, outcome)):
+        assert "dead before it had done anything for a second: redis" in figure.note
+        assert "<svg" in draw(figure, "x")
+
+
+def test_points_are_of_ten_seconds_with_the_mean_of_all_their_operations() -> None:
+    done = [100 * second for second in range(11)] + [1000 + 300 * second for second in range(1, 9)]
+    (row,) = MemoryFull().rows(run_of("redis"), dying(second_by_second(*done)), PLACE)
+    assert row.series == ((15.0, 100.0), (23.0, 300.0)), "what is left at the end is nearly as long"
+    assert row.latency_us == ((15.0, 100.0), (23.0, 400.0))
+    (row,) = MemoryFull().rows(run_of("redis"), dying(second_by_second(*done[:14])), PLACE)
+    assert row.series == ((15.0, 100.0),)
+    assert row.values["records"] == 1900
+
+
 def test_only_the_dead_have_a_cross(tmp_path: Path) -> None:
     run = run_of("redis")
     (dead,) = MemoryFull().rows(run, finished("redis", f"redis-server died: {KILLED}", 0, 1000), PLACE)
@@ -93,7 +137,7 @@ def test_only_the_dead_have_a_cross(tmp_path: Path) -> None:
     [
         ("ended with exit code 1", REPORT, "exit code 1"),
         (None, "[INSERT], Operations, 5\n[INSERT], Return=ERROR, 5", "5 operations failed"),
-        (KILLED, "", "operations for less than 10 s"),
+        (None, REPORT, "operations for less than 5 s"),
     ],
 )
 def test_what_is_no_result_has_no_number(death: str | None, output: str, reason: str) -> None:

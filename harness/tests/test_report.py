@@ -3,6 +3,7 @@
 import json
 import re
 import xml.etree.ElementTree
+from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -175,6 +176,23 @@ def test_bars_are_drawn_over_categories() -> None:
     drawn = draw(Figure("A", "b", "", "y", both, categories=("A", "C")), "salt")
     assert ">A<" in drawn
     assert ">C<" in drawn
+
+
+def test_long_names_of_categories_are_turned_where_they_would_overlap() -> None:
+    names = tuple(f"a store of {number} nodes" for number in range(5))
+    bars = (Series("one", tuple((number, 10.0, 9.0, 11.0) for number in range(5))),)
+    drawn = draw(Figure("A", "b", "", "y", bars, categories=names), "salt")
+    wide, narrow = drawn.split('<div class="narrow">')
+    assert "rotate(-30" not in wide
+    assert narrow.count("rotate(-30") == 5
+
+
+def test_a_stall_has_its_mark_where_a_logarithm_has_no_place_for_it() -> None:
+    def marks(rates: Sequence[float]) -> int:
+        line = tuple((float(second), rate, rate, rate) for second, rate in enumerate(rates))
+        return draw(Figure("A", "b", "x", "y", (Series("one", line),), y_log=True), "salt").count("<use")
+
+    assert marks([10.0, 0.0, 0.0, 20.0]) == marks([10.0, 15.0, 15.0, 20.0])
 
 
 @pytest.mark.parametrize(

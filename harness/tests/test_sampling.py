@@ -11,7 +11,10 @@ import pytest
 
 from harness import sampling
 from harness.experiments.base import Row
-from harness.sampling import HostSample, ProcessSample, Sampler, disk_of, read_host, read_processes
+from harness.limits import PREFIX
+from harness.node_limits import NodeLimits
+from harness.node_usage import NodeSample, node_counts, node_samples
+from harness.sampling import HostSample, ProcessSample, Sampler, Samples, disk_of, read_host, read_processes
 from harness.saturation import saturation
 
 
@@ -93,14 +96,54 @@ def test_the_saturated_resource_is_named_with_its_evidence(
     of: Row, samples: list[HostSample], resource: str, evidence: str
 ) -> None:
     processes = [ProcessSample(2.0, 1, "aiodb", 0.7, 1, 1, 0, 0)]
-    verdict = saturation(of, 900.0, samples, processes)
+    verdict = saturation(of, 900.0, Samples(samples, processes, []), NodeLimits())
     assert verdict.resource == resource
     assert evidence in verdict.evidence
 
 
 def test_samples_outside_the_window_do_not_count() -> None:
     busy_later = [*host(), HostSample(**{**vars(IDLE), "cpu_idle": 0.0, "cpu_iowait": 0.0, "t_s": 60.0})]
-    assert saturation(row(), 900.0, busy_later, []).resource == "none"
+    assert saturation(row(), 900.0, Samples(busy_later, [], []), NodeLimits()).resource == "none"
+
+
+def test_a_limit_of_nodes_is_named_with_how_many_were_at_it() -> None:
+    # The third second is after the row's window.
+    did = {1: (480.0, 490.0, 10.0), 2: (510.0, 500.0, 10.0), 3: (200.0, 210.0, 10.0)}
+    nodes = [
+        NodeSample(2.0 + second, node, 0.0, writes[second], 0.0, 4096 * writes[second])
+        for second in range(2)
+        for node, writes in did.items()
+    ] + [NodeSample(60.0, node, 0.0, writes[2], 0.0, 0.0) for node, writes in did.items()]
+    limits = NodeLimits.of({"node_writes_per_s": 500, "node_reads_per_s": 0, "records": 10})
+    verdict = saturation(row(), 900.0, Samples(host(cpu_idle=0.02), [], nodes), limits)
+    assert verdict.resource == "limits of nodes' disks"
+    assert verdict.evidence == "node 2 did 505 of the 500 writes/s that it may; 2 of 3 nodes were at that limit"
+    slower = NodeLimits.of({"node_writes_per_s": 700})
+    assert saturation(row(), 900.0, Samples(host(), [], nodes), slower).resource == "none"
+    by_bytes = saturation(row(), 900.0, Samples(host(), [], nodes), NodeLimits(bytes_per_s=2 << 20))
+    assert "of the 2,097,152 bytes/s written" in by_bytes.evidence
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {
+            "blkio.throttle.io_serviced": "254:0 Read 17\n254:0 Write 5\n254:0 Sync 22\n254:16 Read 1\nTotal 23\n",
+            "blkio.throttle.io_service_bytes": "254:0 Read 70000\n254:0 Write 4096\n254:16 Read 512\nTotal 74608\n",
+        },
+        {"io.stat": "254:0 rbytes=70000 wbytes=4096 rios=17 wios=5 dbytes=0 dios=0\n254:16 rbytes=512 rios=1\n"},
+        {"io.stat": "254:0 rbytes=70512 wbytes=4096 rios=18 wios=5\n"},
+    ],
+)
+def test_what_nodes_did_is_read_from_their_control_groups(tmp_path: Path, files: dict[str, str]) -> None:
+    for name in (f"{PREFIX}{os.getpid()}-node-2", f"{PREFIX}{os.getpid()}-7", f"{PREFIX}1-node-3"):
+        (tmp_path / name).mkdir()
+        for file, text in files.items():
+            (tmp_path / name / file).write_text(text)
+    now = node_counts([tmp_path])
+    assert now == {2: (18, 5, 70512, 4096)}
+    (sample,) = node_samples({2: (8, 5, 512, 0)}, now, t_s=3.0, seconds=2.0)
+    assert sample == NodeSample(3.0, 2, 5.0, 0.0, 35000.0, 2048.0)
 
 
 def _wait_for_memory(pid: int, resident_bytes: int) -> None:

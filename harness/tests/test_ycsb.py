@@ -1,6 +1,7 @@
 """What YCSB prints, and when its throughput is flat. `data/` has the output of a real run; its figures are of a machine
 busy with other things and mean nothing."""
 
+import itertools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,15 @@ from harness.fields import Value
 from harness.flatness import steady
 from harness.plan import Run
 from harness.stores.registry import STORES
-from harness.ycsb_output import Status, latencies, rates, read_report, read_status
+from harness.ycsb_output import (
+    Status,
+    latencies,
+    mean_latencies,
+    percentile_over_time,
+    rates,
+    read_report,
+    read_status,
+)
 
 DATA = Path(__file__).parent / "data"
 PLACE = Place(Path("/scratch"), Path("/kept"), Path("/checkout"), Path("/aiodb"))
@@ -73,6 +82,33 @@ def test_a_real_histogram_says_what_the_report_says() -> None:
     assert latencies(path, 1795340000, (99.0,)) is None
 
 
+def test_a_percentile_over_time_is_of_windows() -> None:
+    path = DATA / "ycsb-READ.hdr"
+    # The run began at 1795339510.519.
+    found = percentile_over_time(path, 99.0, 1795339511.0, 1795339531.0, 5.0)
+    assert 3 <= len(found) <= 4
+    assert all(5.0 <= later[0] - earlier[0] < 7.0 for earlier, later in itertools.pairwise(found))
+    windows = zip([1795339511.0, *(ended for ended, _ in found)], [ended for ended, _ in found], strict=False)
+    for (began, ended), (_, late) in zip(windows, found, strict=True):
+        alone = latencies(path, began - 0.01, (99.0,), ended - 0.01)
+        assert alone is not None
+        assert late == alone.percentile_us(99.0)
+    assert percentile_over_time(path, 99.0, 1795340000.0, 1795350000.0, 5.0) == []
+    assert percentile_over_time(DATA / "none.hdr", 99.0, 0.0, 1.0, 5.0) == []
+
+
+def test_latencies_from_the_intended_start_are_told_apart() -> None:
+    line = (
+        "2026-11-22 09:25:{0}:368 {0} sec: {0}00 operations; 100 current ops/sec "
+        "[READ: Count=3, Max=9, Min=1, Avg=10.0, 90=1] [UPDATE: Count=1, Max=9, Min=1, Avg=50.0, 90=1] "
+        "[Intended-READ: Count=3, Max=9, Min=1, Avg=100.0, 90=1] [Intended-UPDATE: Count=1, Max=9, Min=1, Avg=900.0]"
+    )
+    status = read_status([(float(second), line.format(second)) for second in (10, 11)])
+    assert mean_latencies(status) == [(11.0, 20.0)]
+    assert mean_latencies(status, intended=True) == [(11.0, 300.0)]
+    assert mean_latencies(read_status(LOG), intended=True) == [], "nothing is taken for what is not said"
+
+
 def test_opening_and_closing_are_no_part_of_the_status() -> None:
     status = read_status(LOG)
     assert [(of.t_s, of.operations) for of in status] == [(2.1, 0), (3.1, 1000), (4.1, 3000), (5.1, 4500)]
@@ -112,6 +148,32 @@ def test_a_throughput_that_never_settles_is_shown_by_its_end_and_not_flat() -> N
     measured = steady(status_of([1000] * 10 + [800] * 10 + [600] * 10 + [400] * 10))
     assert measured is not None
     assert (measured.from_s, measured.rate_per_s, measured.flat) == (120.0, 500.0, False)
+
+
+def test_a_throughput_that_collapses_after_a_flat_beginning_is_not_flat() -> None:
+    measured = steady(status_of([1000] * 20 + [300] * 5 + [150] * 5 + [600] * 10 + [100] * 10))
+    assert measured is not None
+    assert (measured.from_s, measured.rate_per_s, measured.flat) == (130.0, 350.0, False)
+
+
+def test_a_level_that_was_left_does_not_count_and_the_one_that_it_ends_at_does() -> None:
+    for first, last in ((1000, 500), (500, 1000)):
+        measured = steady(status_of([first] * 30 + [last] * 20))
+        assert measured is not None
+        assert (measured.from_s, measured.rate_per_s, measured.flat) == (130.0, last, True)
+
+
+def test_a_throughput_that_sinks_by_a_little_each_window_counts_near_its_end() -> None:
+    measured = steady(status_of([rate for window in range(8) for rate in [1000 * 0.96**window] * 10]))
+    assert measured is not None
+    assert measured.flat
+    assert measured.rate_per_s < 1000 * 0.96**4
+
+
+def test_one_slow_window_between_flat_ones_is_part_of_the_measurement() -> None:
+    measured = steady(status_of([1000] * 20 + [400] * 10 + [1000] * 20))
+    assert measured is not None
+    assert (measured.from_s, measured.rate_per_s, measured.flat) == (100.0, 880.0, True)
 
 
 def test_a_store_that_stands_still_is_not_flat() -> None:
@@ -163,6 +225,28 @@ def test_one_load_serves_all_workloads_up_to_one_that_inserts_or_scans() -> None
     assert [len(step.points) for step in steps] == [0, 1, 1, 0, 1, 0, 1, 0, 1]
 
 
+def test_only_scans_beside_inserts_end_with_a_number_of_operations() -> None:
+    """For keys of the latest records YCSB looks at those that are there."""
+    steps = Ycsb().steps(run_of(("workloadd", "workloade", "workloadc"), seconds=120), PLACE)
+    counts = {step.name: word for step in steps for word in step.command if word.startswith("operationcount=")}
+    assert counts == {
+        "workloadd": "operationcount=1000000000",
+        "workloade": f"operationcount={125 * 30_000}",
+        "workloadc": "operationcount=1000000000",
+    }
+
+
+def test_a_table_that_cannot_be_loaded_loses_the_workloads_that_read_it() -> None:
+    steps = Ycsb().steps(run_of(("workloada", "workloadd", "workloadc", "workloade")), PLACE)
+    needed = {step.name: [of["workload"] for of in step.needed_by] for step in steps if step.needed_by is not None}
+    assert needed == {
+        "device": ["workloadc"],
+        "load-0": ["workloada", "workloadd"],
+        "load-2": ["workloadc"],
+        "load-3": ["workloade"],
+    }
+
+
 def test_commands_are_the_launchers() -> None:
     _, load, run = Ycsb().steps(run_of(("workloadc",), target_per_s=500), PLACE)
     assert load.command[:6] == ("/checkout/bin/ycsb", "load", "aiodb", "-s", "-P", "/checkout/workloads/workloadc")
@@ -174,7 +258,6 @@ def test_commands_are_the_launchers() -> None:
 
 
 def test_a_step_becomes_a_row_with_its_percentiles(tmp_path: Path) -> None:
-    (step,) = Ycsb().steps(run_of(("workloada",)), PLACE)[1:]
     shutil.copy(DATA / "ycsb-READ.hdr", tmp_path / "workloada-READ.hdr")
     shutil.copy(DATA / "ycsb-READ.hdr", tmp_path / "workloada-Intended-READ.hdr")
     log = [
@@ -188,6 +271,7 @@ def test_a_step_becomes_a_row_with_its_percentiles(tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
     for target_per_s in (0, 100):
         run = run_of(("workloada",), target_per_s=target_per_s)
+        (step,) = Ycsb().steps(run, PLACE)[1:]
         (row,) = Ycsb().rows(run, Finished(step, output, tuple(log), 4.0, 40.0), place)
         assert row.values["operations_per_s"] == pytest.approx(100)
         assert row.values["read_p99_us"] > 0
@@ -198,6 +282,9 @@ def test_a_step_becomes_a_row_with_its_percentiles(tmp_path: Path) -> None:
     (tmp_path / "workloada-Intended-READ.hdr").unlink()
     (row,) = Ycsb().rows(run, Finished(step, output, tuple(log), 4.0, 40.0), place)
     assert "read_p99_us" not in row.values, "an open loop is not shown by what a closed one measures"
+    (step,) = Ycsb().steps(run_of(("workloada",), target_per_s=200), PLACE)[1:]
+    (row,) = Ycsb().rows(run, Finished(step, output, tuple(log), 4.0, 40.0), place)
+    assert row.marks == ("offered 200/s, did 100/s",)
 
 
 FIO = 'fio: something else\n{"jobs": [{"read": {"iops": 40000.5}}]}'

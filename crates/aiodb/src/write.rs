@@ -236,16 +236,20 @@ impl<D: Device> Engine<D> {
 
     /// Appends records moved out of one segment as a batch of their own: a unit must not hold a live record of a key
     /// beside a move of an older one. `still_current` is asked while everything older is published. Returns where each
-    /// record went
-    /// (`None` if it was no longer current).
+    /// record went (`None` if it was no longer current).
+    ///
+    /// Others append again while the batch is written and published: what they write of its keys comes after it in the log, and
+    /// may come before it to an index, which then leaves the move out or puts it below.
     pub(crate) fn write_moves(
         &self,
         moves: &[Operation<'_>],
         still_current: impl Fn(&Operation<'_>) -> bool,
     ) -> Result<Vec<Option<Placed>>> {
         let _phase = InPhase::enter(&self.device, Phase::ReclaimMove);
-        let _turn = self.take_turn()?;
-        self.write_moves_in_turn(moves, still_current)
+        // Most of what is open is written while others still append: once they wait, only what came meanwhile is left.
+        self.write_open_batch()?;
+        let turn = self.take_turn()?;
+        self.write_moves_in_turn(moves, still_current, turn)
     }
 
     /// Waits until nobody has the log to himself, and has it then.
@@ -263,6 +267,7 @@ impl<D: Device> Engine<D> {
         &self,
         moves: &[Operation<'_>],
         still_current: impl Fn(&Operation<'_>) -> bool,
+        turn: Turn<'_>,
     ) -> Result<Vec<Option<Placed>>> {
         let mut state = self.idle()?;
         while state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
@@ -292,6 +297,7 @@ impl<D: Device> Engine<D> {
             placed.push(current.then(|| open.append(operation)));
         }
         let bytes = open.batch.used_bytes() as u64;
+        turn.end(&mut state);
         self.lead(state)?;
         self.commit.counters.moved_bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(placed)

@@ -39,6 +39,47 @@ fn in_many_orders(run: u32, body: fn()) {
     Runner::new(PctScheduler::new(SWITCHES, schedules), config).run(body);
 }
 
+/// Runs `body` with its second thread cut short after each number of its steps, by a first one that runs on from then
+/// until it must wait. The second begins when the first yields.
+fn cut_short_at_each_step(body: fn()) {
+    let mut config = Config::new();
+    config.stack_size = STACK_BYTES;
+    Runner::new(CutShort { after: 0, steps: 0, begun: false, random: Rng::with_seed(0) }, config).run(body);
+}
+
+struct CutShort {
+    /// Steps that the second thread has in this order.
+    after: usize,
+    /// Steps that it has had.
+    steps: usize,
+    begun: bool,
+    random: Rng,
+}
+
+impl Scheduler for CutShort {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        // It came to its end before it could be cut short.
+        if self.steps < self.after {
+            return None;
+        }
+        *self = CutShort { after: self.after + 1, steps: 0, begun: false, random: self.random.clone() };
+        Some(Schedule::new(0))
+    }
+
+    fn next_task(&mut self, runnable: &[&Task], _current: Option<TaskId>, is_yielding: bool) -> Option<TaskId> {
+        self.begun |= is_yielding;
+        let second = TaskId::from(1);
+        let is_on = self.begun && self.steps < self.after && runnable.iter().any(|task| task.id() == second);
+        self.steps += usize::from(is_on);
+        let first = runnable.first().map(|task| task.id());
+        if is_on { Some(second) } else { first }
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.random.u64(..)
+    }
+}
+
 /// Lets a thread run for a while before another one comes: what must happen between two steps of one thread is often
 /// all that another one does.
 struct LongRuns {
@@ -260,6 +301,47 @@ fn interleavings_of_reads_moves_and_reuse() {
         db.step(Step::Write).expect("the machine runs");
         [reader, writer].into_iter().for_each(|thread| thread.join().expect("no thread panics"));
         assert_eq!(get(&table), 2);
+    });
+}
+
+/// A process dies while a batch of moves is on its way to the log and others append after it. What they were told is there,
+/// and what they wrote over is not.
+#[test]
+fn interleavings_of_moves_and_deaths() {
+    cut_short_at_each_step(|| {
+        const SEGMENTS: u64 = 6;
+        let device = SimDevice::new(6);
+        let (db, table) = open_with(&device, Options { cache_bytes: 0, ..options() });
+        let put = |key: u64, version, length| {
+            let value = value(key, version, length);
+            table.put_with(&key.to_le_bytes(), &value, Durability::None).expect("the machine runs");
+        };
+        // A value that stays in each segment, among others that do not: more than upkeep leaves alone.
+        for segment in 0..SEGMENTS {
+            put(segment, 1, 6000);
+            (0..3).for_each(|round| put(SEGMENTS, round, 15_000));
+        }
+        put(SEGMENTS, 3, 15_000);
+        // What is alive of a segment is gathered; moving it is the next step.
+        for step in [Step::Write, Step::Settle, Step::Reclaim] {
+            db.step(step).expect("the machine runs");
+        }
+        let upkeep = thread::spawn({
+            let db = db.clone();
+            // The process dies under it.
+            move || drop(db.step(Step::Reclaim))
+        });
+        thread::yield_now();
+        put(0, 2, 6000);
+        table.delete_with(&u64::to_le_bytes(1), Durability::None).expect("the machine runs");
+        let device = device.process_death();
+        upkeep.join().expect("upkeep does not panic");
+        let (_db, table) = open(&device);
+        let get = |key: u64| table.get(&key.to_le_bytes()).expect("the machine runs");
+        for (key, last) in [(0, 2), (2, 1), (3, 1), (4, 1), (5, 1), (SEGMENTS, 3)] {
+            assert_eq!(version(key, &get(key).expect("it was acknowledged")), last);
+        }
+        assert_eq!(get(1), None);
     });
 }
 

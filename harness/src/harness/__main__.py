@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -11,16 +11,18 @@ from rich.markup import escape
 
 from harness import planfile
 from harness.agreement import AGREE_FRACTION, pairs, unpaired
+from harness.disk import disk_size
 from harness.errors import HarnessError
 from harness.estimate import Prices, Requirement, estimate, text
 from harness.executor import Setting, execute
 from harness.experiments.levels import LEVELS
+from harness.locks import machine_lock
 from harness.plan import Campaign, Variant, runs
 from harness.progress import Progress, duration
 from harness.report.index import write_index
 from harness.report.numbers import number
 from harness.report.page import verdict_of, write_report
-from harness.report.publication import publish
+from harness.report.publication import is_published, publish, read_published
 from harness.results import Results, read_results
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -38,6 +40,7 @@ ResultsFolder = Annotated[Path, typer.Option("--results", help="Where results go
 Aiodb = Annotated[Path, typer.Option("--aiodb", help="The program `aiodb`.")]
 
 DEFAULT_RESULTS = CHECKOUT / "build" / "campaigns"
+MACHINE_LOCK = machine_lock()
 DEFAULT_AIODB = CHECKOUT / "target" / "release" / "aiodb"
 
 
@@ -62,16 +65,18 @@ def run(
     retry: Annotated[
         bool, typer.Option("--retry", help="Measure runs with a failed or disturbed point again.")
     ] = False,
+    lock: Annotated[Path, typer.Option("--lock", help="Who holds this file measures alone.")] = MACHINE_LOCK,
 ) -> None:
     """Measure a campaign, or what is missing of it, and draw its report."""
     campaign = _campaign(name)
     variant = _variant(campaign, quick)
-    setting = Setting(CHECKOUT, results.resolve(), aiodb.absolute(), shlex.join(["harness", *sys.argv[1:]]))
+    command = shlex.join(["harness", *sys.argv[1:]])
+    setting = Setting(CHECKOUT, results.resolve(), aiodb.absolute(), command, lock.absolute())
     progress = Progress(Console(stderr=True))
     try:
         execute(campaign, variant, setting, progress, retry)
     except KeyboardInterrupt:
-        progress.say("interrupted: finished runs are kept, and the same command measures the rest")
+        progress.say("interrupted: what was measured is kept, and the same command measures the rest")
         raise typer.Exit(130) from None
     _report(campaign, variant, setting.results)
 
@@ -83,7 +88,8 @@ def check(name: Name) -> None:
     for variant in campaign.variants.values():
         planned = runs(campaign, variant)
         seconds = sum(campaign.experiment.expected_seconds(run) for run in planned)
-        print(f"{campaign.name} {variant.name}: {len(planned)} runs, about {duration(seconds)}")
+        size = disk_size(max(campaign.experiment.needed_bytes(run) for run in planned))
+        print(f"{campaign.name} {variant.name}: {len(planned)} runs, about {duration(seconds)}, {size} on the disk")
 
 
 @app.command()
@@ -135,7 +141,15 @@ def estimate_nodes(
     name: Name,
     quick: Quick = False,
     results: ResultsFolder = DEFAULT_RESULTS,
-    engine: Annotated[str, typer.Option(help="The engine, as the campaign names it.")] = "aiodb",
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An engine (or store) of the campaign, aiodb by default; a second one that had all data in memory."
+        ),
+    ] = None,
+    growth: Annotated[
+        str | None, typer.Option(help="A campaign that measured several nodes, such as grow; by default the same one.")
+    ] = None,
     reads_per_s: Annotated[float, typer.Option(min=0, help="Reads per second.")] = 0.0,
     inserts_per_s: Annotated[float, typer.Option(min=0, help="Inserts per second.")] = 0.0,
     p99_ms: Annotated[float, typer.Option(min=0.001, help="99th percentile of either, at most.")] = 100.0,
@@ -154,13 +168,13 @@ def estimate_nodes(
     """Say how many nodes a requirement takes, by what a campaign has measured, and how far off that may be."""
     if level not in LEVELS:
         raise HarnessError(f"level {level!r} is unknown: choose from {', '.join(LEVELS)}")
-    campaign = _campaign(name)
-    found = _found(campaign, _variant(campaign, quick), results.resolve())
+    found = _estimated(name, quick, results)
+    grown = _estimated(growth, quick, results) if growth else None
     asked = Requirement(
         reads_per_s, inserts_per_s, p99_ms, gigabytes, growth_gigabytes_per_day, days, replication, level, headroom
     )
     prices = Prices(node_usd, dram_usd_per_gb, ssd_usd_per_gb, node_dram_gb, node_ssd_gb)
-    print(text(estimate(found, engine, asked, prices), asked))
+    print(text(estimate(found, engine or ["aiodb"], asked, prices, grown), asked))
 
 
 @app.command("list")
@@ -172,6 +186,16 @@ def list_campaigns() -> None:
 
 def _found(campaign: Campaign, variant: Variant, results: Path) -> Results:
     return read_results(results / campaign.name / variant.name, campaign, variant, runs(campaign, variant))
+
+
+def _estimated(name: str, quick: bool, results: Path) -> Results:
+    """What a campaign left, or what was published of it."""
+    campaign = _campaign(name)
+    variant = _variant(campaign, quick)
+    folder = results.resolve() / campaign.name / variant.name
+    if is_published(folder):
+        return read_published(folder, campaign)
+    return _found(campaign, variant, results.resolve())
 
 
 def _report(campaign: Campaign, variant: Variant, results: Path) -> None:
@@ -187,8 +211,15 @@ def main() -> None:
     try:
         app()
     except HarnessError as error:
-        Console(stderr=True).print(f"harness: {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(2)
+        _end_with(str(error))
+    except OSError as error:
+        # A full disk, or a file that may not be written.
+        _end_with(f"{error.filename or 'a file'}: {error.strerror or error}")
+
+
+def _end_with(message: str) -> NoReturn:
+    Console(stderr=True).print(f"harness: {escape(message)}", highlight=False, soft_wrap=True)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -2,27 +2,28 @@
 the others from being measured."""
 
 import contextlib
-import fcntl
-import shutil
-import signal
+import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
+from harness.disk import KEPT_BYTES_PER_S, require_room
 from harness.disturbance import DISTURBED
 from harness.errors import HarnessError
 from harness.execution import Execution
 from harness.experiments.base import Place
-from harness.host import Identity, identity, origin
-from harness.leftovers import MARK, PARTIAL, SCRATCH, sweep
+from harness.host import Origin, identity, origin
+from harness.interruption import Interruption
+from harness.leftovers import MARK, PARTIAL, SCRATCH, remove_folder, sweep
+from harness.locks import alone
+from harness.measuring import measuring_files
 from harness.plan import Campaign, Run, Variant, runs
 from harness.processes import adopt_orphans
 from harness.progress import Progress
 from harness.results import is_finished, read_origin, read_outcome, write_campaign
 
-# Each is a wish to end, SIGINT too where a script that runs this in the background has it ignored.
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Keeps others from writing the same results.
+LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -35,28 +36,61 @@ class Setting:
     aiodb: Path
     # The harness's own command line, for the record.
     command: str
+    # Who holds this file is the only one to measure.
+    lock: Path
 
 
 def execute(campaign: Campaign, variant: Variant, setting: Setting, progress: Progress, retry: bool = False) -> Path:
     """Measures what is missing of a campaign and returns its folder. With `retry`, runs with a failed or disturbed
-    point count as missing. Raises KeyboardInterrupt when interrupted, and leaves then only finished runs."""
+    point count as missing. Raises KeyboardInterrupt when interrupted, and leaves then only finished runs, and of a run
+    that can be resumed what it has measured."""
     planned = runs(campaign, variant)
     folder = setting.results / campaign.name / variant.name
-    with _alone(setting.results), _terminable():
+    interruption = Interruption()
+    with _alone(setting, progress), interruption.noted():
         adopt_orphans()
-        for what in sweep(setting.results):
-            progress.say(f"removed what an earlier run left: {what}")
-        here = identity(setting.results, _programs(campaign, planned, setting))
-        _begin(folder, campaign, variant, here, setting, progress)
-        missing = [run for run in planned if not is_finished(folder, run) or (retry and _forget_spoilt(folder, run))]
+        own_code = measuring_files(Path(inspect.getfile(type(campaign.experiment))))
+        here = identity(setting.results, _programs(campaign, planned, setting), own_code)
+        earlier = read_origin(folder)
+        others = earlier is not None and earlier.identity != here
+        missing = [run for run in planned if others or not _is_kept(folder, run, retry)]
+        _require_room(campaign, missing, setting)
+        start = earlier if earlier and not others else origin(here, setting.checkout, setting.command)
+        interruption.check()
+        if earlier and others:
+            _move_aside(folder, earlier, progress)
+        _begin(folder, campaign, missing, progress)
+        # Where results are continued, they keep their origin, and the plan is written as it is now.
+        write_campaign(folder, campaign, variant, start)
         progress.begin(f"{campaign.name} {variant.name}", _expected(campaign, missing), len(planned) - len(missing))
+
+        def watch(step: str) -> None:
+            interruption.check()
+            progress.at(step)
+
         for run in missing:
-            with progress.running(run, campaign.experiment.expected_seconds(run)):
+            interruption.check()
+            with progress.running(run):
                 target = folder / "runs" / run.id
-                mark = {MARK: str(setting.results)}
-                outcome = Execution(campaign.experiment, run, _place(folder, run, setting), target, mark).execute()
+                mark = {MARK: str(setting.lock)}
+                place = _place(folder, run, setting)
+                outcome = Execution(campaign.experiment, run, place, target, mark, watch).execute()
             progress.done(run, outcome)
+        interruption.check()
     return folder
+
+
+@contextlib.contextmanager
+def _alone(setting: Setting, progress: Progress) -> Iterator[None]:
+    """Keeps other campaigns from running, on this machine and over these results, and sweeps up after earlier ones."""
+    with alone(setting.lock, setting.results) as killed, alone(setting.results / LOCK, setting.results):
+        left = sweep(setting.results, str(setting.lock))
+        if killed is not None and killed != setting.results and killed.exists():
+            with alone(killed / LOCK, killed):
+                left += sweep(killed, str(setting.lock))
+        for what in left:
+            progress.say(f"removed what an earlier run left: {what}")
+        yield
 
 
 def _expected(campaign: Campaign, missing: Sequence[Run]) -> list[float]:
@@ -70,6 +104,14 @@ def _place(folder: Path, run: Run, setting: Setting) -> Place:
         checkout=setting.checkout,
         aiodb=setting.aiodb,
     )
+
+
+def _require_room(campaign: Campaign, missing: Sequence[Run], setting: Setting) -> None:
+    """Each run has the disk for itself, but for what is kept of those before it."""
+    if missing:
+        kept = KEPT_BYTES_PER_S * sum(_expected(campaign, missing))
+        needed = max(campaign.experiment.needed_bytes(run) for run in missing)
+        require_room(setting.results, campaign.name, needed + kept)
 
 
 def _programs(campaign: Campaign, planned: Sequence[Run], setting: Setting) -> list[Path]:
@@ -86,56 +128,36 @@ def _programs(campaign: Campaign, planned: Sequence[Run], setting: Setting) -> l
     return programs
 
 
-def _begin(
-    folder: Path, campaign: Campaign, variant: Variant, here: Identity, setting: Setting, progress: Progress
-) -> None:
-    """Takes over a folder whose results are from these programs on this machine; moves others aside."""
-    earlier = read_origin(folder)
-    if earlier is not None and earlier.identity != here:
-        aside = folder.with_name(f"{folder.name}-until-{earlier.began_utc.replace(':', '')}-{earlier.commit}")
-        if aside.exists():
-            raise HarnessError(f"{folder} has results of another program or machine, and {aside} exists: move one away")
-        folder.rename(aside)
-        progress.say(f"results of another program or machine were moved to {aside}")
-        earlier = None
-    (folder / "runs").mkdir(parents=True, exist_ok=True)
-    # Where results are continued, they keep their origin, and the plan is written as it is now.
-    write_campaign(folder, campaign, variant, earlier or origin(here, setting.checkout, setting.command))
-
-
-def _forget_spoilt(folder: Path, run: Run) -> bool:
-    """Removes a run with a point that failed or was disturbed, and says whether there was one."""
-    target = folder / "runs" / run.id
-    outcome = read_outcome(target)
-    disturbed = any(mark.startswith(DISTURBED) for row in outcome.rows for mark in row.marks)
-    if not outcome.failures and not disturbed:
+def _is_kept(folder: Path, run: Run, retry: bool) -> bool:
+    """Whether a run need not be measured: it is finished, and where spoilt ones are to be measured again it is none."""
+    if not is_finished(folder, run):
         return False
-    shutil.rmtree(target)
-    return True
+    if not retry:
+        return True
+    outcome = read_outcome(folder / "runs" / run.id)
+    disturbed = any(mark.startswith(DISTURBED) for row in outcome.rows for mark in row.marks)
+    return not outcome.failures and not disturbed
 
 
-@contextlib.contextmanager
-def _alone(results: Path) -> Iterator[None]:
-    """Holds the lock of all campaigns: two that measure at once measure each other."""
-    results.mkdir(parents=True, exist_ok=True)
-    with (results / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise HarnessError(f"another campaign is running below {results}: wait for its end") from error
-        yield
+def _move_aside(folder: Path, earlier: Origin, progress: Progress) -> None:
+    """Keeps what other programs have measured, or another machine, apart."""
+    aside = folder.with_name(f"{folder.name}-until-{earlier.began_utc.replace(':', '')}-{earlier.commit}")
+    if aside.exists():
+        raise HarnessError(f"{folder} has results of another program or machine, and {aside} exists: move one away")
+    remove_folder(folder / PARTIAL)
+    folder.rename(aside)
+    progress.say(f"results of another program or machine were moved to {aside}")
 
 
-@contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Makes each of them clean up like Ctrl-C."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in _ENDING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _begin(folder: Path, campaign: Campaign, missing: Sequence[Run], progress: Progress) -> None:
+    """Makes the folder ready for the runs that are missing."""
+    (folder / "runs").mkdir(parents=True, exist_ok=True)
+    for run in missing:
+        remove_folder(folder / "runs" / run.id)
+    # What an interrupted run has measured is worth something as long as that run is planned.
+    names = {run.id for run in missing if campaign.experiment.resumable}
+    for begun in sorted((folder / PARTIAL).glob("*")):
+        if begun.name in names:
+            progress.say(f"goes on with {begun.name}, which was interrupted")
+        else:
+            remove_folder(begun)

@@ -3,7 +3,7 @@
 import hashlib
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -12,6 +12,9 @@ from pathlib import Path
 import psutil
 
 from harness.sampling import disk_of
+
+# Of a SHA-256, as many of its first letters as tell programs apart.
+_DIGEST_LETTERS = 12
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,12 @@ class Origin:
     versions: dict[str, str]
 
 
-def identity(folder: Path, programs: Iterable[Path]) -> Identity:
-    """This machine as seen from a folder on the disk to be measured."""
+def identity(folder: Path, programs: Iterable[Path], own_code: Mapping[str, Path]) -> Identity:
+    """This machine as seen from a folder on the disk to be measured, and all that is measured with: programs, and the
+    harness's own files by their names."""
     disk = disk_of(folder)
+    own = "".join(f"{name} {_digest(file)}\n" for name, file in own_code.items()).encode()
+    harness = hashlib.sha256(own).hexdigest()[:_DIGEST_LETTERS]
     return Identity(
         cpu=_cpu_model(),
         cores=psutil.cpu_count() or 1,
@@ -50,7 +56,7 @@ def identity(folder: Path, programs: Iterable[Path]) -> Identity:
         kernel=f"{platform.system()} {platform.release()}",
         disk=f"{disk} ({_disk_model(disk)})" if disk else "none",
         file_system=_file_system(folder),
-        programs={program.name: _digest(program) for program in programs},
+        programs={program.name: _digest(program) for program in programs} | {"harness": harness},
     )
 
 
@@ -88,7 +94,7 @@ def _file_system(folder: Path) -> str:
 
 def _digest(program: Path) -> str:
     with program.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+        return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGEST_LETTERS]
 
 
 def _commit(checkout: Path) -> str:

@@ -6,6 +6,8 @@ import os
 import time
 from pathlib import Path
 
+from harness.errors import HarnessError
+
 # Every group of the harness begins so, and then has the id of the process that made it: what a killed one leaves
 # behind is known by it.
 PREFIX = "aiodb-campaign-"
@@ -13,6 +15,8 @@ PREFIX = "aiodb-campaign-"
 MEMORY_V1 = Path("/sys/fs/cgroup/memory")
 BLKIO_V1 = Path("/sys/fs/cgroup/blkio")
 GROUPS_V2 = Path("/sys/fs/cgroup")
+# How it is said of whoever reaches a limit of memory.
+KILLED_FOR_MEMORY = "killed by the kernel for using up"
 # How long the kernel may take to let go of a group whose processes have ended.
 _REMOVE_SECONDS = 5.0
 
@@ -40,15 +44,11 @@ class MemoryLimit:
             raise OSError("no memory controller of control groups")
         self._group = root / f"{PREFIX}{os.getpid()}-{next(_numbers)}"
         self._group.mkdir()
-        if root == MEMORY_V1:
-            self._write("memory.limit_in_bytes", memory_bytes)
-            # Not there where the kernel does not count swap.
-            with contextlib.suppress(OSError):
-                self._write("memory.memsw.limit_in_bytes", memory_bytes)
-        else:
-            self._write("memory.max", memory_bytes)
-            with contextlib.suppress(OSError):
-                self._write("memory.swap.max", 0)
+        try:
+            self._limit(version_1=root == MEMORY_V1)
+        except OSError:
+            self.remove()
+            raise
 
     def enter(self) -> None:
         """Takes the calling process in, and with it all that it will start."""
@@ -56,20 +56,34 @@ class MemoryLimit:
 
     def kills(self) -> int:
         """How many processes the kernel has killed for the limit."""
-        for name in ("memory.oom_control", "memory.events"):
-            with contextlib.suppress(OSError):
-                for line in (self._group / name).read_text().splitlines():
-                    word, _, count = line.partition(" ")
-                    if word == "oom_kill":
-                        return int(count)
-        return 0
+        return kills_in(self._group)
 
     def remove(self) -> None:
         """Removes the group, whose processes have ended."""
         remove_group(self._group)
 
+    def _limit(self, version_1: bool) -> None:
+        self._write("memory.limit_in_bytes" if version_1 else "memory.max", self.memory_bytes)
+        # Not there where the kernel does not count swap.
+        with contextlib.suppress(OSError):
+            if version_1:
+                self._write("memory.memsw.limit_in_bytes", self.memory_bytes)
+            else:
+                self._write("memory.swap.max", 0)
+
     def _write(self, name: str, value: int) -> None:
         (self._group / name).write_text(str(value))
+
+
+def kills_in(group: Path) -> int:
+    """How many processes of a group the kernel has killed for its limit of memory."""
+    for name in ("memory.oom_control", "memory.events"):
+        with contextlib.suppress(OSError):
+            for line in (group / name).read_text().splitlines():
+                word, _, count = line.partition(" ")
+                if word == "oom_kill":
+                    return int(count)
+    return 0
 
 
 def leftover_groups() -> list[Path]:
@@ -85,9 +99,9 @@ def remove_group(group: Path) -> None:
     while group.exists():
         try:
             group.rmdir()
-        except OSError:
+        except OSError as error:
             if time.monotonic() > until:
-                raise
+                raise HarnessError(f"the control group {group} cannot be removed: {error.strerror}") from error
             time.sleep(0.05)
 
 

@@ -3,12 +3,24 @@ memory: a control group for each, which the server enters before it starts."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.limits import BLKIO_V1, GROUPS_V2, MEMORY_V1, PREFIX, controllers_v2, remove_group
+from harness.fields import Value
+from harness.limits import (
+    BLKIO_V1,
+    GROUPS_V2,
+    KILLED_FOR_MEMORY,
+    MEMORY_V1,
+    PREFIX,
+    controllers_v2,
+    kills_in,
+    remove_group,
+)
+from harness.node_usage import NODE
 
 # What a group is told for no limit.
 _NONE = 0
@@ -26,6 +38,15 @@ class NodeLimits:
     bytes_per_s: int = _NONE
     # Page cache included.
     memory_bytes: int = _NONE
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Value]) -> NodeLimits:
+        """Those that the parameters of a campaign set; none of a campaign without such parameters."""
+        reads, writes, size, memory_mib = (
+            int(parameters.get(f"node_{name}", _NONE))
+            for name in ("reads_per_s", "writes_per_s", "bytes_per_s", "memory_mib")
+        )
+        return cls(reads, writes, size, memory_mib << 20)
 
     def limits_disk(self) -> bool:
         """Whether the disk is limited at all."""
@@ -69,16 +90,25 @@ class NodeGroups:
         """Limits the disks: once the nodes answer and have their tables, which takes them minutes otherwise."""
         self._set(self._disk())
 
+    def killed(self) -> str | None:
+        """Which node the kernel has killed for its memory; None where it is none."""
+        memory_mib = self.limits.memory_bytes >> 20
+        for node in range(1, self.nodes + 1) if memory_mib else ():
+            if any(kills_in(folder) for folder in self._folders(str(node))):
+                return f"node {node} was {KILLED_FOR_MEMORY} its {memory_mib} MiB of memory"
+        return None
+
     def remove(self) -> None:
-        """Removes them; their processes have ended."""
-        for node in range(1, self.nodes + 1):
-            for folder in self._folders(str(node)):
-                remove_group(folder)
+        """Removes them; their processes have ended. One that cannot be removed does not keep the others."""
+        with contextlib.ExitStack() as removing:
+            for node in range(1, self.nodes + 1):
+                for folder in self._folders(str(node)):
+                    removing.callback(remove_group, folder)
 
     def _folders(self, node: str) -> list[Path]:
         wanted = {"blkio": self.limits.limits_disk(), "memory": bool(self.limits.memory_bytes)}
         roots = {root for controller in wanted if wanted[controller] and (root := _root(controller)) is not None}
-        return [root / f"{PREFIX}{os.getpid()}-node-{node}" for root in sorted(roots)]
+        return [root / f"{PREFIX}{os.getpid()}{NODE}{node}" for root in sorted(roots)]
 
     def _set(self, settings: Sequence[tuple[str, str]]) -> None:
         """Writes settings, each to the group that knows it."""

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -58,6 +58,8 @@ class Command:
         limit: MemoryLimit | None = None,
     ) -> None:
         self._limit = limit
+        # Why its log could not be written to its end; None as long as it can.
+        self.log_failure: OSError | None = None
         self.began_s = time.monotonic() - began
         with output.open("wb") as stdout:
             self._process = subprocess.Popen(
@@ -72,7 +74,7 @@ class Command:
             )
         assert self._process.stderr is not None
         self._reader = threading.Thread(
-            target=_copy_lines, args=(self._process.stderr, log, began), name="log", daemon=True
+            target=self._copy_lines, args=(self._process.stderr, log, began), name="log", daemon=True
         )
         self._reader.start()
 
@@ -122,18 +124,25 @@ class Command:
         if self._limit is not None:
             self._limit.remove()
 
+    def _copy_lines(self, source: IO[bytes], log: Path, began: float) -> None:
+        with source:
+            try:
+                with log.open("w", encoding="utf-8") as target:
+                    while line := source.readline(MAX_LINE_BYTES):
+                        text = line.decode("utf-8", errors="replace").rstrip("\r\n")
+                        target.write(f"{time.monotonic() - began:.3f}\t{text}\n")
+                        target.flush()
+            except OSError as error:
+                error.filename = str(log)
+                self.log_failure = error
+                # Whoever writes into a pipe that nobody reads waits for ever.
+                while source.read(MAX_LINE_BYTES):
+                    pass
+
 
 def _signal_group(group: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, number)
-
-
-def _copy_lines(source: IO[bytes], log: Path, began: float) -> None:
-    with source, log.open("w", encoding="utf-8") as target:
-        while line := source.readline(MAX_LINE_BYTES):
-            text = line.decode("utf-8", errors="replace").rstrip("\r\n")
-            target.write(f"{time.monotonic() - began:.3f}\t{text}\n")
-            target.flush()
 
 
 def read_log(log: Path) -> tuple[tuple[float, str], ...]:
@@ -144,17 +153,6 @@ def read_log(log: Path) -> tuple[tuple[float, str], ...]:
         if tab:
             lines.append((float(seconds), text))
     return tuple(lines)
-
-
-@contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """Lets no further Ctrl-C or SIGTERM end what must be done, as cleaning up after the first one."""
-    blocked = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def descendants() -> list[psutil.Process]:

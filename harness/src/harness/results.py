@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import HarnessError
-from harness.experiments.base import Row
+from harness.experiments.base import Metric, Row
 from harness.fields import Levels, Value
 from harness.files import write_whole
 from harness.host import Identity, Origin
@@ -20,6 +20,8 @@ from harness.statistics import Summary, summarize
 
 # The version of both files; a later program that writes something else raises it.
 FORMAT = 1
+# What a run has found, in its folder.
+OUTCOME = "run.json"
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,36 @@ class Point:
 
     store: str
     levels: Levels
-    rows: tuple[Row, ...]
+    # Of each run that found something, its rows: several where it measures its points in passes.
+    runs: tuple[tuple[Row, ...], ...]
     failures: tuple[Failure, ...]
 
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows of all runs, those of one run together."""
+        return tuple(row for rows in self.runs for row in rows)
+
     def summary(self, metric: str) -> Summary | None:
-        """The metric over the repetitions; None where none has it."""
-        values = [row.values[metric] for row in self.rows if metric in row.values]
+        """The metric over the repetitions; None where none has it. A run is one value, the median of its passes: they
+        share the run's store, its warmth and its minute, so that their spread says nothing of another run's."""
+        passes = [[row.values[metric] for row in rows if metric in row.values] for rows in self.runs]
+        values = [statistics.median(of) for of in passes if of]
         return summarize(values) if values else None
+
+    def repetitions(self, metrics: Iterable[Metric]) -> int:
+        """How many runs have a main value."""
+        return len(self._passes(metrics))
+
+    def repetitions_text(self, metrics: Iterable[Metric]) -> str:
+        """How many runs have a main value, and in how many passes where these are more."""
+        passes = self._passes(metrics)
+        return str(len(passes)) if sum(passes) == len(passes) else f"{len(passes)} runs, {sum(passes)} passes"
+
+    def _passes(self, metrics: Iterable[Metric]) -> list[int]:
+        """Of each run that has a main value, how many of its rows do."""
+        main = [metric.name for metric in metrics if metric.main]
+        passes = [sum(1 for row in rows if any(name in row.values for name in main)) for rows in self.runs]
+        return [of for of in passes if of]
 
     def ceiling_per_s(self) -> float | None:
         """The median of what the device gave."""
@@ -67,7 +92,7 @@ class Point:
         return statistics.median(ceilings) if ceilings else None
 
     def marks(self) -> list[str]:
-        """The marks of all repetitions, each once, with how many have it where not all do."""
+        """The marks of all rows, each once, with how many have it where not all do."""
         counts = Counter(mark for row in self.rows for mark in dict.fromkeys(row.marks))
         total = len(self.rows)
         return [mark if count == total else f"{mark} ({count} of {total})" for mark, count in counts.items()]
@@ -86,20 +111,23 @@ class Results:
 
     def points(self) -> list[Point]:
         """Every planned point, in the order of the file, measured or not."""
-        rows: dict[tuple[object, ...], list[Row]] = {}
+        found: dict[tuple[object, ...], list[tuple[Row, ...]]] = {}
         failures: dict[tuple[object, ...], list[Failure]] = {}
         levels: dict[tuple[object, ...], tuple[str, Levels]] = {}
         for run in self.planned:
             for point in run.points():
                 levels.setdefault(_key(run.store, point), (run.store, point))
             if outcome := self.outcomes.get(run.id):
+                passes: dict[tuple[object, ...], list[Row]] = {}
                 for row in outcome.rows:
-                    rows.setdefault(_key(run.store, row.levels), []).append(row)
+                    passes.setdefault(_key(run.store, row.levels), []).append(row)
+                for key, rows in passes.items():
+                    found.setdefault(key, []).append(tuple(rows))
                 for failure in outcome.failures:
                     for failed in failure.points:
                         failures.setdefault(_key(run.store, failed), []).append(failure)
         return [
-            Point(store, point, tuple(rows.get(key, ())), tuple(failures.get(key, ())))
+            Point(store, point, tuple(found.get(key, ())), tuple(failures.get(key, ())))
             for key, (store, point) in levels.items()
         ]
 
@@ -131,7 +159,7 @@ def write_outcome(folder: Path, outcome: Outcome) -> None:
 
 def read_outcome(folder: Path) -> Outcome:
     """Reads the `run.json` of a run."""
-    values = _read(folder / "run.json")
+    values = read_json(folder / "run.json")
     try:
         return Outcome(
             run_id=values["run_id"],
@@ -157,10 +185,13 @@ def _row(values: Mapping[str, Any]) -> Row:
         series=tuple((second, rate) for second, rate in values["series"]),
         # Not in results of earlier harnesses.
         latency_us=tuple((second, latency) for second, latency in values.get("latency_us", ())),
+        p99_us=tuple((second, latency) for second, latency in values.get("p99_us", ())),
         percentiles_us={
             kind: tuple((percent, latency) for percent, latency in curve)
             for kind, curve in values.get("percentiles_us", {}).items()
         },
+        step=values.get("step", ""),
+        part=values.get("part", 1),
     )
 
 
@@ -191,9 +222,11 @@ def write_campaign(folder: Path, campaign: Campaign, variant: Variant, origin: O
 def read_origin(folder: Path) -> Origin | None:
     """The origin in a `campaign.json`; None where there is none yet."""
     path = folder / "campaign.json"
-    if not path.exists():
-        return None
-    values = _read(path)
+    return origin_of(path, read_json(path)) if path.exists() else None
+
+
+def origin_of(path: Path, values: Mapping[str, Any]) -> Origin:
+    """The origin among a file's values."""
     try:
         origin = values["origin"]
         return Origin(**{**origin, "identity": Identity(**origin["identity"])})
@@ -203,7 +236,7 @@ def read_origin(folder: Path) -> Origin | None:
 
 def read_plan(folder: Path) -> dict[str, Any]:
     """A `campaign.json` as it is."""
-    return _read(folder / "campaign.json")
+    return read_json(folder / "campaign.json")
 
 
 def read_results(folder: Path, campaign: Campaign, variant: Variant, planned: Sequence[Run]) -> Results:
@@ -220,7 +253,8 @@ def is_finished(folder: Path, run: Run) -> bool:
     return (folder / "runs" / run.id / "run.json").exists()
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """A file that this program writes; raises HarnessError where it is none, or of another version."""
     try:
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError) as error:

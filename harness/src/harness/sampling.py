@@ -14,6 +14,7 @@ import psutil
 
 from harness.errors import HarnessError
 from harness.heap import heap_bytes
+from harness.node_usage import Counts, NodeSample, node_counts, node_samples, read_nodes
 
 PERIOD_SECONDS = 1.0
 # By these words of its command line a virtual machine is known.
@@ -94,10 +95,21 @@ class _Counters:
     disk: list[int]
     network: dict[str, int]
     processes: dict[tuple[int, float], _Usage]
+    nodes: dict[int, Counts]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What was sampled during one run."""
+
+    host: list[HostSample]
+    processes: list[ProcessSample]
+    # Of nodes whose disk is limited.
+    nodes: list[NodeSample]
 
 
 class Sampler:
-    """Writes `host.csv` and `processes.csv` into a folder from `start` to `stop`."""
+    """Writes `host.csv`, `processes.csv` and `nodes.csv` into a folder from `start` to `stop`."""
 
     def __init__(
         self, folder: Path, began: float, disk: str | None, processes: Callable[[], list[psutil.Process]]
@@ -107,7 +119,9 @@ class Sampler:
         self._disk = disk
         self._list_processes = processes
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._sample, name="sampler", daemon=True)
+        # Why there are no further samples; None as long as there are.
+        self.failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
     def start(self) -> None:
         """Begins to sample, in a thread of its own."""
@@ -118,15 +132,24 @@ class Sampler:
         self._stopping.set()
         self._thread.join()
 
+    def _run(self) -> None:
+        try:
+            self._sample()
+        except Exception as error:
+            self.failure = error
+
     def _sample(self) -> None:
+        # By lines: a harness that is killed leaves whole samples.
         with (
-            (self._folder / "host.csv").open("w", newline="") as host_file,
-            (self._folder / "processes.csv").open("w", newline="") as process_file,
+            (self._folder / "host.csv").open("w", buffering=1, newline="") as host_file,
+            (self._folder / "processes.csv").open("w", buffering=1, newline="") as process_file,
+            (self._folder / "nodes.csv").open("w", buffering=1, newline="") as node_file,
         ):
             host = csv.DictWriter(host_file, [of.name for of in fields(HostSample)])
             process = csv.DictWriter(process_file, [of.name for of in fields(ProcessSample)])
-            host.writeheader()
-            process.writeheader()
+            node = csv.DictWriter(node_file, [of.name for of in fields(NodeSample)])
+            for writer in (host, process, node):
+                writer.writeheader()
             before = self._counters()
             due = before.at
             stopping = False
@@ -139,6 +162,8 @@ class Sampler:
                     continue
                 host.writerow(asdict(_host_sample(before, now, self._began)))
                 process.writerows(asdict(sample) for sample in _process_samples(before, now, self._began))
+                nodes = node_samples(before.nodes, now.nodes, round(now.at - self._began, 3), now.at - before.at)
+                node.writerows(asdict(sample) for sample in nodes)
                 before = now
 
     def _counters(self) -> _Counters:
@@ -161,7 +186,8 @@ class Sampler:
                     io.write_bytes,
                     heap_bytes(process.pid),
                 )
-        return _Counters(at, cpu, own_cpu_s, _kernel_cpu_s(), _disk_counters(self._disk), network, processes)
+        disk = _disk_counters(self._disk)
+        return _Counters(at, cpu, own_cpu_s, _kernel_cpu_s(), disk, network, processes, node_counts())
 
 
 def _with_children(times: Any) -> float:
@@ -272,6 +298,15 @@ def device_number(folder: Path) -> str:
     if disk is None:
         raise HarnessError(f"disks of nodes cannot be limited: {folder} is on none that the kernel knows")
     return Path(f"/sys/class/block/{disk}/dev").read_text().strip()
+
+
+def read_samples(folder: Path) -> Samples | None:
+    """The samples of a run; None where they are gone, as those of published results."""
+    if not (folder / "host.csv").exists():
+        return None
+    return Samples(
+        read_host(folder / "host.csv"), read_processes(folder / "processes.csv"), read_nodes(folder / "nodes.csv")
+    )
 
 
 def read_host(path: Path) -> list[HostSample]:

@@ -5,10 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.experiments.base import Row
-from harness.sampling import HostSample, ProcessSample
+from harness.node_limits import NodeLimits
+from harness.node_usage import NodeSample
+from harness.sampling import HostSample, ProcessSample, Samples
 
 # At this part of what the device gave in the same run, the device is what holds a store back.
 CEILING_FRACTION = 0.85
+# A node counts as held back by a limit of its disk when it does this part of what it may.
+LIMIT_FRACTION = 0.90
 # A processor counts as used up with no more idle time than this.
 IDLE_FRACTION = 0.10
 # A thread counts as used up when it computes for this part of the time.
@@ -27,13 +31,20 @@ class Saturation:
     evidence: str
 
 
-def saturation(row: Row, rate: float, host: Sequence[HostSample], processes: Sequence[ProcessSample]) -> Saturation:
+def saturation(row: Row, rate: float, samples: Samples, limits: NodeLimits) -> Saturation:
     """The verdict on a row that did `rate` operations/s; samples outside its window are not looked at."""
     began, ended = row.window_s
-    within = [sample for sample in host if began < sample.t_s <= ended + 1]
-    verdict = _by_ceiling(row, rate) or _by_thread(row, rate) or _by_processor(within) or _by_busy_disk(within)
+    within = [sample for sample in samples.host if began < sample.t_s <= ended + 1]
+    nodes = [sample for sample in samples.nodes if began < sample.t_s <= ended + 1]
+    verdict = (
+        _by_ceiling(row, rate)
+        or _by_node_limit(nodes, limits)
+        or _by_thread(row, rate)
+        or _by_processor(within)
+        or _by_busy_disk(within)
+    )
     if verdict is None:
-        verdict = Saturation("none", _no_evidence(row, within, processes))
+        verdict = Saturation("none", _no_evidence(row, within, samples.processes))
     steal = _mean(within, "cpu_steal")
     if steal is not None and steal >= STEAL_FRACTION:
         return Saturation(
@@ -47,6 +58,30 @@ def _by_ceiling(row: Row, rate: float) -> Saturation | None:
         return None
     part = rate / row.ceiling_per_s
     return Saturation("disk", f"{rate:,.0f}/s are {part:.2f} of the {row.ceiling_per_s:,.0f}/s that the device gave")
+
+
+def _by_node_limit(samples: Sequence[NodeSample], limits: NodeLimits) -> Saturation | None:
+    """Whether nodes did what their disks may do; which did the most of it."""
+    kinds = (
+        ("reads_per_s", limits.reads_per_s, "reads/s"),
+        ("writes_per_s", limits.writes_per_s, "writes/s"),
+        ("read_bytes_per_s", limits.bytes_per_s, "bytes/s read"),
+        ("written_bytes_per_s", limits.bytes_per_s, "bytes/s written"),
+    )
+    nodes = sorted({sample.node for sample in samples})
+    for name, limit, unit in kinds if nodes else ():
+        did = {
+            node: statistics.fmean(getattr(sample, name) for sample in samples if sample.node == node) for node in nodes
+        }
+        most = max(nodes, key=lambda node: did[node])
+        if limit and did[most] >= LIMIT_FRACTION * limit:
+            held = sum(1 for of in did.values() if of >= LIMIT_FRACTION * limit)
+            return Saturation(
+                "limits of nodes' disks",
+                f"node {most} did {did[most]:,.0f} of the {limit:,} {unit} that it may; "
+                f"{held} of {len(nodes)} nodes were at that limit",
+            )
+    return None
 
 
 def _by_thread(row: Row, rate: float) -> Saturation | None:

@@ -1,5 +1,5 @@
-"""How throughput grows with the number of clients: Gunther's universal scalability law, fitted to measured points, and
-how far it is off at points that it was not fitted to."""
+"""How throughput grows with the number of clients, or of nodes: Gunther's universal scalability law, fitted to measured
+points, how far it is off at points that it was not fitted to, and whether that is enough."""
 
 import itertools
 import statistics
@@ -11,10 +11,17 @@ import numpy as np
 # Below this many counts of clients the law would go through the points whatever they are.
 LEAST_POINTS = 4
 
+# A law that is off by more than this at points that it was not fitted to supports no estimate.
+MOST_ERROR = 0.20
+# What one would say without a law must be off by twice as much as the law, for the law to be of use; where it is off by
+# no more than this, it is good already, and the law need only be no worse.
+GOOD_BASELINE = 0.10
+
 
 @dataclass(frozen=True)
 class Law:
-    """Time per operation and client in seconds, by clients n: `alone + queueing (n - 1) + crosstalk n (n - 1)`."""
+    """Time per operation and client in seconds, by clients n: `alone + queueing (n - 1) + crosstalk n (n - 1)`. Of a
+    cluster, nodes take the place of clients."""
 
     alone: float
     queueing: float
@@ -96,3 +103,25 @@ def errors(points: Sequence[HeldOut]) -> Errors:
         statistics.median(of.error(of.carried_per_s) for of in points),
         statistics.median(of.error(of.linear_per_s) for of in points),
     )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether held-out points show that a law predicts."""
+
+    supported: bool
+    # What it falls short of, or that it does not: the end of a sentence.
+    words: str
+
+
+def verdict(found: Errors) -> Verdict:
+    """What the errors of a law come to."""
+    missed = [f"over {MOST_ERROR:.0%}"] if found.law > MOST_ERROR else []
+    for name, baseline in (("carrying the last point forward", found.carried), ("scaling linearly", found.linear)):
+        if baseline > GOOD_BASELINE and found.law > baseline / 2:
+            missed.append(f"more than half that of {name}")
+        elif baseline <= GOOD_BASELINE and found.law > baseline:
+            missed.append(f"more than that of {name}")
+    if missed:
+        return Verdict(False, f"the data do not support the law: its error is {' and '.join(missed)}")
+    return Verdict(True, "the data support the law")

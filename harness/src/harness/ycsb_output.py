@@ -3,7 +3,7 @@ histograms of each interval."""
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,8 +14,8 @@ from hdrh.log import HistogramLogReader
 # `2026-01-31 12:00:10:250 10 sec: 12345 operations; 1234.5 current ops/sec; est completion in 2 minutes [READ: ...]`
 _STATUS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d):(\d{3}) \d+ sec: (\d+) operations;")
 
-# What a status line says of each kind of operation since the one before.
-_KIND = re.compile(r"\[([A-Z-]+): Count=(\d+), Max=[\d.]+, Min=[\d.]+, Avg=([\d.]+)")
+# What a status line says of each kind of operation since the one before, and of the same from their intended start.
+_KIND = re.compile(r"\[(Intended-)?[A-Z-]+: Count=(\d+), Max=[\d.]+, Min=[\d.]+, Avg=([\d.]+)")
 
 # Printed when the time given is over. Threads end the operations that they have begun.
 _STOP = "Stop requested for workload"
@@ -35,6 +35,8 @@ class Status:
     operations: int
     # The mean latency since the status line before; None where no operation ended.
     latency_us: float | None = None
+    # The same from the intended start of each operation; None where it is not said.
+    intended_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -98,13 +100,14 @@ def read_status(log: Iterable[tuple[float, str]]) -> list[Status]:
             if ending and found and operations == found[-1].operations:
                 continue
             second = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S").astimezone().timestamp()
-            found.append(Status(second + int(match[2]) / 1000, t_s, operations, _latency_us(line)))
+            at = second + int(match[2]) / 1000
+            found.append(Status(at, t_s, operations, _latency_us(line, ""), _latency_us(line, "Intended-")))
     idle = sum(1 for status in found if status.operations == 0)
     return found[max(0, idle - 1) :]
 
 
-def _latency_us(line: str) -> float | None:
-    kinds = [(int(count), float(mean)) for kind, count, mean in _KIND.findall(line) if not kind.startswith("Intended-")]
+def _latency_us(line: str, prefix: str) -> float | None:
+    kinds = [(int(count), float(mean)) for of, count, mean in _KIND.findall(line) if of == prefix]
     total = sum(count for count, _ in kinds)
     return sum(count * mean for count, mean in kinds) / total if total else None
 
@@ -122,25 +125,53 @@ def rates(status: Sequence[Status]) -> list[tuple[float, float]]:
     return points
 
 
-def mean_latencies(status: Sequence[Status]) -> list[tuple[float, float]]:
-    """The mean latency in µs by the second of the run at which it was printed."""
-    return [(round(of.t_s, 3), of.latency_us) for of in status[1:] if of.latency_us is not None]
+def mean_latencies(status: Sequence[Status], intended: bool = False) -> list[tuple[float, float]]:
+    """The mean latency in µs by the second of the run at which it was printed, from asking or from when operations
+    should have been asked for."""
+    means = [(round(of.t_s, 3), of.intended_us if intended else of.latency_us) for of in status[1:]]
+    return [(second, mean) for second, mean in means if mean is not None]
+
+
+def percentile_over_time(
+    path: Path, percent: float, from_s: float, until_s: float, window_s: float
+) -> list[tuple[float, float]]:
+    """A percentile in µs of windows of at least so many seconds, by when each ends: in seconds since 1970, as what they
+    are taken from. None of a time in which no operation ended."""
+    found: list[tuple[float, float]] = []
+    began: float | None = None
+    window = HdrHistogram(_LEAST_US, _MOST_US, _DIGITS)
+    for interval in _intervals(path, from_s, until_s):
+        began = interval.get_start_time_stamp() / 1000 if began is None else began
+        window.add(interval)
+        ended = interval.get_end_time_stamp() / 1000
+        if ended - began >= window_s:
+            if window.get_total_count():
+                found.append((ended, float(window.get_value_at_percentile(percent))))
+            began = None
+            window.reset()
+    return found
 
 
 def latencies(path: Path, from_s: float, percents: Sequence[float], until_s: float = math.inf) -> Latencies | None:
     """What a histogram file says of the intervals that begin at or after a second, and before another; None where it
     has none, or where there is no such file."""
-    if not path.exists():
-        return None
     total = HdrHistogram(_LEAST_US, _MOST_US, _DIGITS)
-    reader = HistogramLogReader(str(path), total)
-    try:
-        while interval := reader.get_next_interval_histogram():
-            if from_s <= interval.get_start_time_stamp() / 1000 < until_s:
-                total.add(interval)
-    finally:
-        reader.close()
+    for interval in _intervals(path, from_s, until_s):
+        total.add(interval)
     if total.get_total_count() == 0:
         return None
     found = tuple((percent, float(total.get_value_at_percentile(percent))) for percent in percents)
     return Latencies(float(total.get_mean_value()), found)
+
+
+def _intervals(path: Path, from_s: float, until_s: float) -> Iterator[HdrHistogram]:
+    """What a histogram file says of the intervals that begin at or after a second, and before another."""
+    if not path.exists():
+        return
+    reader = HistogramLogReader(str(path), HdrHistogram(_LEAST_US, _MOST_US, _DIGITS))
+    try:
+        while interval := reader.get_next_interval_histogram():
+            if from_s <= interval.get_start_time_stamp() / 1000 < until_s:
+                yield interval
+    finally:
+        reader.close()

@@ -141,9 +141,15 @@ impl LmdbIndex {
         displaced: &mut Displaced,
     ) -> Result<bool> {
         let key = encode_key(table, key);
-        let stack = self.stack(&key, &View::LATEST)?;
-        let Some(current) = stack.at_place(from).copied() else { return Ok(false) };
-        Ok(self.tail.replace(&key, (&stack, current), entry, displaced, |displaced| self.keep(&key, displaced)))
+        loop {
+            let freezes = self.tail.freezes();
+            let stack = self.stack(&key, &View::LATEST)?;
+            let Some(current) = stack.at_place(from).copied() else { return Ok(false) };
+            let keep = |displaced: &Displaced| self.keep(&key, displaced);
+            if let Some(replaced) = self.tail.replace(&key, (&stack, current, freezes), entry, displaced, keep) {
+                return Ok(replaced);
+            }
+        }
     }
 
     /// Commits a frozen tail durably in bounded transactions; the last one records the covered position. After

@@ -96,16 +96,20 @@ impl Tail {
     }
 
     /// Puts a later copy of a record in the place of an entry of the stack that a look-up has just given, if the tail still
-    /// agrees. `displaced` and `keep` as for [`Tail::insert`]; what lies below the active generation is displaced by its commit.
+    /// agrees. `None` if a generation was frozen since, before which so many were: what hides the record may be committed by
+    /// now. `displaced` and `keep` as for [`Tail::insert`]; what lies below the active generation is displaced by its commit.
     pub(crate) fn replace(
         &self,
         key: &[u8],
-        (stack, current): (&Stack, Entry),
+        (stack, current, freezes): (&Stack, Entry, u64),
         entry: Entry,
         displaced: &mut Displaced,
         keep: impl Fn(&Displaced),
-    ) -> bool {
+    ) -> Option<bool> {
         let mut generations = self.write();
+        if self.freezes() != freezes {
+            return None;
+        }
         let hides = |other: &Entry| match other.sequence.cmp(&current.sequence) {
             std::cmp::Ordering::Greater => other.is_base(),
             std::cmp::Ordering::Equal => *other != current,
@@ -115,7 +119,7 @@ impl Tail {
         let active = generations.active.get(key);
         let in_active = active.is_some_and(|stack| stack.entries().contains(&current));
         if active.is_some_and(is_hidden) || (!in_active && generations.frozen(key).is_some_and(is_hidden)) {
-            return false;
+            return Some(false);
         }
         self.occupied.store(true, Ordering::Release);
         let changed = generations.active.entry(key.into()).or_default();
@@ -126,7 +130,7 @@ impl Tail {
             changed.set_partial();
         }
         keep(displaced);
-        true
+        Some(true)
     }
 
     /// Adds all keys of a range, with what is known of them up to a sequence, to `found`: at most `limit` from each
@@ -243,3 +247,6 @@ impl Reached {
         }
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

@@ -24,7 +24,7 @@ mod tree;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use fastrand::Rng;
 
@@ -32,6 +32,7 @@ pub use self::file::SimFile;
 pub use self::queue::SimQueue;
 use self::tree::{Tree, absolute};
 use super::{Access, Device, Mapping, Phase, Report, SECTOR_BYTES, UNIT_BYTES};
+use crate::sync::{Mutex, MutexGuard};
 
 /// The simulated clock advances by this much with each call, so that waiting in a loop for a time to come ends.
 const STEP_US: u64 = 20;

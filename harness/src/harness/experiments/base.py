@@ -31,8 +31,16 @@ class Place:
     aiodb: Path
 
 
+# How the mark of a row begins whose store did not live to the end, where that is a result.
+DIED = "died "
+
+
 def _nothing() -> None:
     pass
+
+
+def _unknown() -> str | None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -43,14 +51,17 @@ class Step:
     command: tuple[str, ...]
     # After this the command is taken to hang: it is stopped, and what it measures has failed.
     seconds_at_most: float
-    # The points that it measures; empty for preparation, without which nothing after it can be measured.
+    # The points that it measures; empty for preparation.
     points: tuple[Mapping[str, Value], ...] = ()
     # The memory that its processes may use together, page cache included; None for all that there is.
     memory_bytes: int | None = None
-    # Whether its end is a result: a store that runs out of memory is asked for what it did until then.
+    # Whether its end, or that of its server, is a result: a store that runs out of memory is asked for what it did
+    # until then.
     may_die: bool = False
     # What must be done before it starts.
     prepare: Callable[[], None] = _nothing
+    # Of preparation, the points that cannot be measured without it; None for all that come after it.
+    needed_by: tuple[Mapping[str, Value], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,8 @@ class Service:
     # What must be done before it starts, and once all its processes have ended.
     prepare: Callable[[], None] = _nothing
     tidy: Callable[[], None] = _nothing
+    # Why the kernel has killed a process of it, if it has: asked once the server has died.
+    killed: Callable[[], str | None] = _unknown
 
 
 @dataclass(frozen=True)
@@ -108,6 +121,13 @@ class Row:
     latency_us: tuple[tuple[float, float], ...] = ()
     # Latency by kind of operation: percentile, µs.
     percentiles_us: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+    # The 99th percentile over time, where an experiment is about that.
+    p99_us: tuple[tuple[float, float], ...] = ()
+    # The step that measured it, whose files beside it are named so. Known once the row is kept.
+    step: str = ""
+    # In which part of its run, from 1: a run that was interrupted goes on in another part, with everything that it
+    # needs prepared again.
+    part: int = 1
 
 
 @dataclass(frozen=True)
@@ -146,6 +166,9 @@ class Experiment(ABC):
     axes: ClassVar[Mapping[str, Field]]
     # Axes whose levels are all measured in one run, because loading a store for each would take most of the time.
     swept: ClassVar[frozenset[str]] = frozenset()
+    # Whether an interrupted run may go on where it ended: only where no step that measures depends on what those before
+    # it have left in the store. Whoever says so prepares nothing but what missing points need.
+    resumable: ClassVar[bool] = False
     parameters: ClassVar[Mapping[str, Field]]
     metrics: ClassVar[tuple[Metric, ...]]
     notes: ClassVar[Notes]
@@ -169,6 +192,10 @@ class Experiment(ABC):
     @abstractmethod
     def expected_seconds(self, run: Run) -> float:
         """About how long the run takes; corrected by the runs before it."""
+
+    @abstractmethod
+    def needed_bytes(self, run: Run) -> float:
+        """About how much the run writes to the disk and has there at once; its logs and samples apart."""
 
     @abstractmethod
     def steps(self, run: Run, place: Place) -> Iterable[Step]:

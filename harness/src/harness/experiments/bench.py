@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.experiments.base import BadOutputError, Finished
+from harness.fields import Value
 
 # Loading, per pair, on a slow disk; only for the estimate of how long a run takes.
 LOAD_SECONDS_PER_PAIR = 25e-6
+# Pairs of 8 and 4096 bytes on the disk: in a store of ours with its index, and in LMDB, half of whose pages stay empty.
+_PAIR_BYTES = 4_500
+_LMDB_PAIR_BYTES = 8_400
+# What a store of ours has there beside its pairs: segments that are made before they are needed.
+_STORE_BYTES = 1 << 29
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,16 @@ def windows_of_lines(finished: Finished, beginning: str) -> list[tuple[float, fl
             windows.append((before, seconds))
         before = seconds
     return windows
+
+
+def store_bytes(pairs: Value) -> float:
+    """What a store of ours takes on the disk with so many pairs."""
+    return _STORE_BYTES + int(pairs) * _PAIR_BYTES
+
+
+def lmdb_bytes(pairs: Value) -> float:
+    """The same of LMDB, on the disk and in memory."""
+    return int(pairs) * _LMDB_PAIR_BYTES
 
 
 def comma(values: tuple[int | float | str, ...]) -> str:

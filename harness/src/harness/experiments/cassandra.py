@@ -13,19 +13,31 @@ from typing import ClassVar
 import psutil
 
 from harness.experiments import client
-from harness.experiments.base import Experiment, Finished, Metric, Notes, Place, Row, Service, Step
+from harness.experiments.base import (
+    DIED,
+    BadOutputError,
+    Experiment,
+    Finished,
+    Metric,
+    Notes,
+    Place,
+    Row,
+    Service,
+    Step,
+)
 from harness.experiments.cassandra_figures import figures_of
 from harness.experiments.levels import LEVELS, replicas
 from harness.fields import Field, Value
-from harness.flatness import steady
+from harness.files import last_lines
+from harness.limits import KILLED_FOR_MEMORY
 from harness.node_limits import NodeLimits
+from harness.parts import rows_so_far
 from harness.plan import Run
-from harness.processes import read_log
 from harness.report.figures import Figure, HeatMap
 from harness.results import Results
 from harness.sampling import HostSample
 from harness.stores import cassandra
-from harness.ycsb_output import read_status
+from harness.ycsb_output import mean_latencies, rates, read_status
 
 # Of the host's memory, what nodes may take.
 MEMORY_PART = 0.7
@@ -34,8 +46,12 @@ LOADING_THREADS = 16
 LEAST_NODE_MIB = 900
 # Nodes on one machine disturb each other where its processor has less idle time than this.
 IDLE_FRACTION = 0.20
-# How names begin of what is measured in an open loop.
+# How names begin of what is measured in a closed loop, and in an open one.
+CLOSED = "pass-"
 OPEN = "open_"
+# What a virtual machine says that finds no more room in its heap, among the lines that a dead node leaves.
+OUT_OF_HEAP = "OutOfMemoryError"
+LOG_LINES = 40
 SHARED = "shared CPU: shape only"
 # Loading, on a cluster that has not warmed up.
 RECORDS_PER_S = 3_000
@@ -64,6 +80,8 @@ class Cassandra(Experiment):
         }
     )
     swept = frozenset({"replication", "engine", "workload", "level", "entry", "threads"})
+    # A table that is written is emptied before each cell, and nobody writes into one that is read.
+    resumable = True
     parameters = MappingProxyType(
         {
             "records": Field(int, "records that are loaded into a table to be read", least=100, most=1_000_000_000),
@@ -84,6 +102,12 @@ class Cassandra(Experiment):
             "node_writes_per_s": _limit("writes and flushes of the disk per second"),
             "node_bytes_per_s": _limit("bytes read, and written, per second"),
             "node_memory_mib": _limit("memory, page cache included"),
+            "node_death": Field(
+                str,
+                "what it is that a node dies of its limit of memory",
+                choices=("failure", "result"),
+                default="failure",
+            ),
             "beside": Field(
                 str, "which published figures are drawn", choices=("none", "disk", "memory"), default="none"
             ),
@@ -117,6 +141,8 @@ class Cassandra(Experiment):
             "machines of their own do.",
             "Where the parameters limit nodes, each is a control group of its own. Writes that the kernel does later "
             "by itself, as those of a periodic commit log, are not limited: it does not know whose they are.",
+            "A cluster that dies is started again for the cells that are left, and one that was interrupted for those "
+            "that are missing: such cells are marked with the part of the run in which they were measured.",
         ),
     )
 
@@ -142,43 +168,58 @@ class Cassandra(Experiment):
         return None
 
     def obstacle(self, run: Run) -> str | None:
-        return _limits(run).missing()
+        return NodeLimits.of(run.parameters).missing()
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
-        return [client.launcher(place), client.jar(place), cassandra.keeper(place), cassandra.plugin(place)]
+        return [*client.programs(place, map(str, run.swept["workload"])), *cassandra.programs(place)]
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
         batch = run.parameters["commit_log"] == "batch"
-        return (cassandra.cluster(place, int(run.levels["nodes"]), batch, limits=_limits(run)),)
+        return (cassandra.cluster(place, int(run.levels["nodes"]), batch, limits=NodeLimits.of(run.parameters)),)
 
     def expected_seconds(self, run: Run) -> float:
-        cells = len(list(run.points())) * int(run.parameters["passes"])
+        rounds = int(run.parameters["passes"]) + (1 if run.parameters["open_loop_part"] else 0)
+        cells = len(list(run.points())) * rounds
         measuring = cells * (float(run.parameters["seconds"]) + client.OPENING_SECONDS)
-        tables = len(run.swept["replication"]) * len(run.swept["engine"])
+        tables = _tables(run)
         loading = tables * int(run.parameters["records"]) / RECORDS_PER_S if _reads(run) else 0.0
         warming = tables * len(run.swept["workload"]) * float(run.parameters["warm_up_seconds"])
         starting = cassandra.FIRST_NODE_SECONDS + cassandra.NODE_SECONDS * int(run.levels["nodes"])
         return starting + loading + warming + measuring
 
+    def needed_bytes(self, run: Run) -> float:
+        """What was written stays until its own table is emptied: of each the last cell is there at once."""
+        replicas_of_all = len(run.swept["engine"]) * sum(map(int, run.swept["replication"]))
+        loaded = replicas_of_all * client.loaded_bytes(run.parameters) if _reads(run) else 0.0
+        writes = any(workload in client.WRITTEN_PARTS for workload in run.swept["workload"])
+        seconds = float(run.parameters["seconds"]) + client.OPENING_SECONDS
+        written = client.written_bytes(run.parameters, seconds, cassandra.WRITES_PER_S) if writes else 0.0
+        return cassandra.disk_bytes(int(run.levels["nodes"]), loaded + _tables(run) * written)
+
     def steps(self, run: Run, place: Place) -> Iterator[Step]:
-        yield from _preparation(run, place)
-        limit = limiting(place, int(run.levels["nodes"]), _limits(run))
-        for passed in range(1, int(run.parameters["passes"]) + 1):
-            for number, point in enumerate(run.points(), 1):
-                seconds = float(run.parameters["seconds"])
-                cell = _cell(f"pass-{passed}-cell-{number}", run, place, point, seconds, (point,))
-                yield dataclasses.replace(cell, prepare=limit)
+        yield from _preparation(run, place, _wanted(run, place))
+        limit = limiting(place, int(run.levels["nodes"]), NodeLimits.of(run.parameters))
+        for name, point in _cells(run):
+            cell = _cell(name, run, place, point, float(run.parameters["seconds"]), (point,))
+            yield dataclasses.replace(cell, prepare=limit, may_die=_may_die(run))
         if float(run.parameters["open_loop_part"]):
-            yield from _open_cells(run, place)
+            for cell in _open_cells(run, place):
+                yield dataclasses.replace(cell, prepare=limit)
 
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
+        if finished.death is not None:
+            # A node that dies while it is warmed up would do no better afterwards.
+            row = _died(finished, place)
+            return [
+                dataclasses.replace(row, levels=point)
+                for point in finished.step.points or finished.step.needed_by or ()
+            ]
         client.check(finished)
         if not finished.step.points:
             return ()
         (point,) = finished.step.points
-        is_open = finished.step.name.startswith(OPEN)
-        row = client.measured_row(finished, point, place, float(run.parameters["seconds"]), is_open)
-        if not is_open:
+        row = client.measured_row(finished, point, place, float(run.parameters["seconds"]))
+        if not finished.step.name.startswith(OPEN):
             return [row]
         values = {f"{OPEN}{name}": value for name, value in row.values.items() if name != "operations_per_s"}
         values[f"{OPEN}per_s"] = row.values["operations_per_s"]
@@ -205,44 +246,89 @@ def limiting(place: Place, nodes: int, limits: NodeLimits) -> Callable[[], None]
     return groups.limit_disks if groups else lambda: None
 
 
-def _limits(run: Run) -> NodeLimits:
-    reads, writes, size, memory = (
-        int(run.parameters[f"node_{name}"]) for name in ("reads_per_s", "writes_per_s", "bytes_per_s", "memory_mib")
-    )
-    return NodeLimits(reads, writes, size, memory << 20)
+def _tables(run: Run) -> int:
+    """Tables of each kind: those that are read, and those that are written."""
+    return len(run.swept["replication"]) * len(run.swept["engine"])
 
 
-def _preparation(run: Run, place: Place) -> Iterator[Step]:
-    """Loads what is read, and lets every table and workload warm up."""
+def _cells(run: Run) -> Iterator[tuple[str, Mapping[str, Value]]]:
+    """The name and the point of every cell of a closed loop, in order."""
+    for passed in range(1, int(run.parameters["passes"]) + 1):
+        for number, point in enumerate(run.points(), 1):
+            yield f"{CLOSED}{passed}-cell-{number}", point
+
+
+def _wanted(run: Run, place: Place) -> list[Mapping[str, Value]]:
+    """The points that are not measured yet, or not as often as asked for. A workload of which any cell is missing may
+    be offered another rate than before, so all of its points may have to be."""
+    measured = {row.step for row in rows_so_far(place)}
+    missing = [point for name, point in _cells(run) if name not in measured]
+    changing = {point["workload"] for point in missing}
+    opens = bool(run.parameters["open_loop_part"])
+    return [
+        point
+        for number, point in enumerate(run.points(), 1)
+        if point in missing or (opens and (point["workload"] in changing or f"{OPEN}cell-{number}" not in measured))
+    ]
+
+
+def _preparation(run: Run, place: Place, wanted: Sequence[Mapping[str, Value]]) -> Iterator[Step]:
+    """Loads what is read, and lets every table and workload warm up, as far as points are wanted of them."""
     first = next(run.points())
     for replication in run.swept["replication"]:
         for engine in run.swept["engine"]:
+            of_table = [point for point in wanted if (point["replication"], point["engine"]) == (replication, engine)]
             point = {**first, "replication": replication, "engine": engine, "level": "ALL", "entry": "token"}
-            if workload := next((of for of in run.swept["workload"] if of not in client.INSERTING), None):
-                name = f"load-{engine}-{replication}"
-                properties = _properties(run, {**point, "workload": workload})
-                loading = client.command(place, "load", "cql", str(workload), properties, LOADING_THREADS)
-                yield Step(name, loading, 600 + int(run.parameters["records"]) / 100)
+            reading = tuple(of for of in of_table if of["workload"] not in client.INSERTING)
+            if reading:
+                read = str(reading[0]["workload"])
+                properties = _properties(run, {**point, "workload": read})
+                loading = client.command(place, "load", "cql", read, properties, LOADING_THREADS)
+                limit = 600 + int(run.parameters["records"]) / 100
+                yield Step(f"load-{engine}-{replication}", loading, limit, needed_by=reading)
             for workload in run.swept["workload"] if int(run.parameters["warm_up_seconds"]) else ():
-                name = f"warm-up-{engine}-{replication}-{workload}"
-                warmed = {**point, "workload": workload, "threads": max(map(int, run.swept["threads"]))}
-                yield _cell(name, run, place, warmed, float(run.parameters["warm_up_seconds"]), ())
+                needed_by = tuple(of for of in of_table if of["workload"] == workload)
+                if needed_by:
+                    name = f"warm-up-{engine}-{replication}-{workload}"
+                    warmed = {**point, "workload": workload, "threads": max(map(int, run.swept["threads"]))}
+                    cell = _cell(name, run, place, warmed, float(run.parameters["warm_up_seconds"]), ())
+                    yield dataclasses.replace(cell, needed_by=needed_by, may_die=_may_die(run))
 
 
 def _open_cells(run: Run, place: Place) -> Iterator[Step]:
     """Every cell again, at a rate that all of its workload have shown they can do: only then can latencies be
-    compared. Without any rate there is nothing to offer."""
-    points = list(run.points())
-    rates: dict[Value, list[float]] = {}
-    for log in place.kept.glob("pass-*-cell-*.log"):
-        point = points[int(log.stem.rpartition("-")[2]) - 1]
-        if found := steady(read_status(read_log(log))):
-            rates.setdefault(point["workload"], []).append(found.rate_per_s)
-    for number, point in enumerate(points, 1):
-        if of := rates.get(point["workload"]):
+    compared. Cells that failed have shown nothing, and without any rate there is nothing to offer."""
+    shown: dict[Value, list[float]] = {}
+    for row in rows_so_far(place):
+        if row.step.startswith(CLOSED) and not any(mark.startswith(DIED) for mark in row.marks):
+            shown.setdefault(row.levels["workload"], []).append(row.values["operations_per_s"])
+    for number, point in enumerate(run.points(), 1):
+        if of := shown.get(point["workload"]):
             target = max(1, int(float(run.parameters["open_loop_part"]) * min(of)))
             name, seconds = f"{OPEN}cell-{number}", float(run.parameters["seconds"])
             yield _cell(name, run, place, point, seconds, (point,), target)
+
+
+def _died(finished: Finished, place: Place) -> Row:
+    """What was done until a node died of its memory, for whichever points that is. Another death is no result."""
+    assert finished.death is not None
+    log = place.kept / "cluster.log"
+    out_of_heap = any(OUT_OF_HEAP in line for line in last_lines(log, LOG_LINES))
+    if KILLED_FOR_MEMORY not in finished.death and not out_of_heap:
+        raise BadOutputError(finished.death)
+    status = read_status(finished.log)
+    # Until the death is noticed, the client asks on.
+    alive = [of for of in status if of.operations < status[-1].operations] if status else []
+    if not alive:
+        window = (finished.began_s, finished.ended_s)
+        return Row({}, {}, window, marks=(f"{DIED}before it had done anything: {finished.death}",))
+    last = status[len(alive)]
+    seconds = last.at - alive[0].at
+    values = {"operations_per_s": (last.operations - alive[0].operations) / seconds}
+    mark = f"{DIED}{seconds:.0f} s after the first operation: {finished.death}"
+    shown = [*alive, last]
+    window = (alive[0].t_s, last.t_s)
+    return Row({}, values, window, None, (mark,), tuple(rates(shown)), tuple(mean_latencies(shown)))
 
 
 def _cell(
@@ -279,6 +365,10 @@ def _properties(run: Run, point: Mapping[str, Value]) -> tuple[str, ...]:
         # Emptying a table on a slow disk takes its time.
         "cassandra.readtimeoutmillis=60000",
     )
+
+
+def _may_die(run: Run) -> bool:
+    return run.parameters["node_death"] == "result"
 
 
 def _reads(run: Run) -> bool:

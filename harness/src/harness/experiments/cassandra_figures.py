@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness import published
+from harness.experiments.base import DIED, Row
 from harness.experiments.levels import is_strong
 from harness.experiments.scaling_figures import law_figures
 from harness.fields import levels_text
@@ -73,17 +74,24 @@ def _over_time(workload: str, points: Sequence[Point], varying: Sequence[str]) -
         return []
     note = "The first run of each cell, second by second, from its own first second on."
     axis = "seconds since the first insert"
-    rates = [_curve(name, row.series, row.series[0][0]) for name, row in named]
+    if any(_died(row) for _, row in named):
+        note += " A cross: a node died there of its limit of memory."
+    rates = [_curve(name, row, row.series) for name, row in named]
     # A logarithm has no place for seconds in which nothing ended.
-    late = [_curve(name, [of for of in row.latency_us if of[1] > 0], row.series[0][0]) for name, row in named]
+    late = [_curve(name, row, [of for of in row.latency_us if of[1] > 0]) for name, row in named]
     return [
         Figure(f"{workload}: throughput over time", note, axis, "operations/s", tuple(rates)),
         Figure(f"{workload}: mean latency over time", note, axis, "µs", tuple(late), y_log=True),
     ]
 
 
-def _curve(name: str, points: Sequence[tuple[float, float]], began: float) -> Series:
-    return Series(name, tuple((second - began, value, value, value) for second, value in points))
+def _curve(name: str, row: Row, points: Sequence[tuple[float, float]]) -> Series:
+    began = row.series[0][0]
+    return Series(name, tuple((second - began, value, value, value) for second, value in points), died=_died(row))
+
+
+def _died(row: Row) -> bool:
+    return any(mark.startswith(DIED) for mark in row.marks)
 
 
 def _over(results: Results, workload: str, points: Sequence[Point], axis: str, varying: Sequence[str]) -> list[Figure]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from harness.experiments.base import BadOutputError, Finished, Metric, Place, Row
 from harness.fields import Value
-from harness.flatness import FLAT_FRACTION, NOT_FLAT, WINDOW_SECONDS, Steady, steady
+from harness.flatness import FLAT_FRACTION, NOT_FLAT, STAYED_FRACTION, WINDOW_SECONDS, Steady, steady
 from harness.ycsb_output import latencies, mean_latencies, rates, read_report, read_status
 
 WORKLOADS = (
@@ -17,17 +18,37 @@ WORKLOADS = (
 # Those that insert: the next workload needs a fresh table.
 INSERTING = ("workloadd", "workloade", "writeonly", "sensor")
 
-# Those of them that also read: of keys that YCSB chooses among all that its operations would have made.
+# Those of them that also read.
 READING_TOO = ("workloadd", "workloade")
 
 # Those that scan.
 SCANNING = ("workloade",)
 
+# The part of its operations that write, where a workload does not only read.
+WRITTEN_PARTS = MappingProxyType(
+    {
+        "workloada": 0.5, "workloadb": 0.05, "workloadd": 0.05, "workloade": 0.05, "workloadf": 0.5,
+        "writeonly": 1.0, "writeheavy": 0.9, "readheavy": 0.1, "sensor": 1.0,
+    }
+)  # fmt: skip
+
 # More operations than any store does in the time given.
 ENDLESS = 1_000_000_000
-# With inserts beside reads YCSB chooses among all the keys that so many operations would have made, again and again
-# until one is there: with too many it finds none.
-WITH_INSERTS = 1_000_000
+# Where a workload scans and inserts, YCSB chooses among all the keys that its operations would have made, again and
+# again until one is there: of ENDLESS ones it would find none. As many per second are more than any store has done.
+SCANS_PER_S = 30_000
+
+# Below this part of what was offered to it, a store was offered more than it can do.
+OFFERED_FRACTION = 0.98
+
+# What the fastest store has been seen to write: in records of a kilobyte, and in bytes where they are larger. Only for
+# the estimate of the room that a run needs.
+_WRITES_PER_S = 60_000
+_WRITTEN_BYTES_PER_S = 150e6
+# What a record takes beside its fields, key included.
+_RECORD_BYTES = 64
+# Pages that are half full, and what compaction writes again.
+_LOADED_TIMES = 2
 
 # From the start of the virtual machine until the store is open, at most; not measured.
 OPENING_SECONDS = 5
@@ -44,12 +65,13 @@ METRICS: tuple[Metric, ...] = (
 
 FLATNESS = (
     f"A point counts once its throughput is flat: two windows of {WINDOW_SECONDS:.0f} s in a row within "
-    f"{FLAT_FRACTION:.0%}. From there on to the end it is measured, percentiles included. Where that does not "
-    "happen within the seconds given, the point is marked `not flat` and the last two windows are shown."
+    f"{FLAT_FRACTION:.0%}, at a level within {STAYED_FRACTION:.0%} of which the last two windows are as well. From "
+    "there on to the end it is measured, percentiles included. Where that does not happen within the seconds given, "
+    "the point is marked `not flat` and the last two windows are shown."
 )
 LOOP = (
     "with target_per_s = 0 a closed loop: each thread waits for its answer before it asks again; otherwise an "
-    "open one, from the intended start (corrected for coordinated omission)"
+    "open one, from the intended start (corrected for coordinated omission), over time as well"
 )
 
 
@@ -63,6 +85,11 @@ def jar(place: Place) -> Path:
     return place.checkout / "java" / "ycsb" / "target" / "aiodb-ycsb-0.1.0.jar"
 
 
+def programs(place: Place, workloads: Iterable[str]) -> Sequence[Path]:
+    """The files that calls with these workloads depend on."""
+    return [launcher(place), jar(place), *(place.checkout / "workloads" / workload for workload in workloads)]
+
+
 def command(
     place: Place,
     phase: str,
@@ -71,10 +98,9 @@ def command(
     properties: Iterable[str],
     threads: Value,
     target_per_s: int = 0,
-    status_seconds: int = 1,
 ) -> tuple[str, ...]:
     """One call of `bin/ycsb`."""
-    given = [word for of in (*properties, f"status.interval={status_seconds}") for word in ("-p", of)]
+    given = [word for of in (*properties, "status.interval=1") for word in ("-p", of)]
     rate = ("-target", str(target_per_s)) if target_per_s else ()
     file = str(place.checkout / "workloads" / workload)
     return (str(launcher(place)), phase, client, "-s", "-P", file, *given, "-threads", str(threads), *rate)
@@ -82,10 +108,10 @@ def command(
 
 def measuring(place: Place, step: str, workload: str, seconds: float) -> tuple[str, ...]:
     """The properties of a run that is measured for so many seconds, with histograms named after its step."""
-    operations = WITH_INSERTS if workload in READING_TOO else ENDLESS
+    whole_s = int(seconds) + OPENING_SECONDS
     return (
-        f"operationcount={operations}",
-        f"maxexecutiontime={int(seconds) + OPENING_SECONDS}",
+        f"operationcount={SCANS_PER_S * whole_s if workload in SCANNING else ENDLESS}",
+        f"maxexecutiontime={whole_s}",
         *histograms(place, step),
     )
 
@@ -100,6 +126,30 @@ def histograms(place: Place, step: str) -> tuple[str, ...]:
     )
 
 
+def loaded_bytes(parameters: Mapping[str, Value]) -> float:
+    """About what the records of a table that was loaded take on the disk."""
+    return _LOADED_TIMES * int(parameters["records"]) * _record_bytes(parameters)
+
+
+def written_bytes(parameters: Mapping[str, Value], seconds: float, per_s: float = _WRITES_PER_S) -> float:
+    """About what is on the disk after so many seconds of a workload that writes as many records as a store can."""
+    return seconds * min(per_s * _record_bytes(parameters), _WRITTEN_BYTES_PER_S)
+
+
+def _record_bytes(parameters: Mapping[str, Value]) -> int:
+    return _RECORD_BYTES + int(parameters["fields"]) * int(parameters["field_bytes"])
+
+
+def offered_per_s(command: Sequence[str]) -> int:
+    """The rate at which a call offers operations; 0 where it offers as many as are done."""
+    return int(command[command.index("-target") + 1]) if "-target" in command else 0
+
+
+def offered_marks(offered: float, done: float) -> tuple[str, ...]:
+    """The mark of a row that was offered more than it did: its latencies grow for as long as it is measured."""
+    return (f"offered {offered:,.0f}/s, did {done:,.0f}/s",) if done < OFFERED_FRACTION * offered else ()
+
+
 def check(finished: Finished) -> None:
     """Raises BadOutputError where operations failed, or none were done."""
     report = read_report(finished.output)
@@ -109,23 +159,20 @@ def check(finished: Finished) -> None:
         raise BadOutputError(f"{failed} operations failed")
 
 
-def measured_row(
-    finished: Finished,
-    point: Mapping[str, Value],
-    place: Place,
-    seconds: float,
-    intended: bool,
-    marks: Sequence[str] = (),
-) -> Row:
-    """The row of a run that has been checked: its flat part, or its last windows with a mark."""
+def measured_row(finished: Finished, point: Mapping[str, Value], place: Place, seconds: float) -> Row:
+    """The row of a run that has been checked: its flat part, or its last windows with a mark. Where operations were
+    offered at a rate, latencies count from the moment at which each should have begun."""
     status = read_status(finished.log)
     found = steady(status)
     if found is None:
         raise BadOutputError(f"operations for less than {WINDOW_SECONDS:.0f} s")
-    said = [*marks] if found.flat else [*marks, f"{NOT_FLAT} within {seconds:g} s"]
-    if missing := read_report(finished.output).returned("NOT_FOUND"):
+    offered = offered_per_s(finished.step.command)
+    report = read_report(finished.output)
+    said = [] if found.flat else [f"{NOT_FLAT} within {seconds:g} s"]
+    said += offered_marks(offered, found.rate_per_s)
+    if missing := report.returned("NOT_FOUND"):
         said.append(f"{missing} records not found")
-    values, curves = _latencies(place, finished.step.name, found, intended)
+    values, curves = _latencies(place, finished.step.name, found, bool(offered))
     since = status[0].t_s - status[0].at
     return Row(
         point,
@@ -134,7 +181,7 @@ def measured_row(
         None,
         tuple(said),
         tuple(rates(status)),
-        tuple(mean_latencies(status)),
+        tuple(mean_latencies(status, bool(offered))),
         curves,
     )
 

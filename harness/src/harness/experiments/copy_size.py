@@ -9,7 +9,14 @@ import psutil
 
 from harness import published
 from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Step
-from harness.experiments.bench import LOAD_SECONDS_PER_PAIR, BenchRow, bench_rows, comma
+from harness.experiments.bench import (
+    LOAD_SECONDS_PER_PAIR,
+    BenchRow,
+    bench_rows,
+    comma,
+    lmdb_bytes,
+    store_bytes,
+)
 from harness.fields import Field
 from harness.plan import Run
 from harness.report.figures import Figure, Look, Series, point_series
@@ -56,7 +63,7 @@ class CopySize(Experiment):
     )
 
     def refusal(self, run: Run) -> str | None:
-        needed = int(run.parameters["pairs"]) * 8400
+        needed = lmdb_bytes(run.parameters["pairs"])
         if needed > psutil.virtual_memory().total * 0.8:
             return f"`pairs` take {needed / 1e9:.1f} GB of memory in LMDB, which this machine has not"
         return None
@@ -66,6 +73,9 @@ class CopySize(Experiment):
         series = len(run.swept["copy_bytes"]) * (1 + len(run.swept["depth"]))
         rounds = series * float(run.parameters["rounds"]) * float(run.parameters["round_ms"]) / 1000
         return loading + rounds * 1.2 + len(run.swept["depth"]) * CEILING_SECONDS * 1.5 + 5
+
+    def needed_bytes(self, run: Run) -> float:
+        return store_bytes(run.parameters["pairs"]) + lmdb_bytes(run.parameters["pairs"])
 
     def steps(self, run: Run, place: Place) -> Sequence[Step]:
         depths = comma(run.swept["depth"])

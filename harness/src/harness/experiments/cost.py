@@ -5,7 +5,14 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from harness.experiments.base import Experiment, Finished, Metric, Notes, Place, Row, Step
-from harness.experiments.bench import LOAD_SECONDS_PER_PAIR, BenchRow, bench_rows, comma
+from harness.experiments.bench import (
+    LOAD_SECONDS_PER_PAIR,
+    BenchRow,
+    bench_rows,
+    comma,
+    lmdb_bytes,
+    store_bytes,
+)
 from harness.fields import Field
 from harness.plan import Run
 from harness.report.figures import Figure, point_series
@@ -60,6 +67,9 @@ class Cost(Experiment):
 
     def expected_seconds(self, run: Run) -> float:
         return 5 * int(run.parameters["pairs"]) * LOAD_SECONDS_PER_PAIR + 25 + 9 * float(run.parameters["rounds"])
+
+    def needed_bytes(self, run: Run) -> float:
+        return store_bytes(run.parameters["pairs"]) + lmdb_bytes(run.parameters["pairs"])
 
     def steps(self, run: Run, place: Place) -> Sequence[Step]:
         bench = (str(place.aiodb), "bench")

@@ -34,6 +34,9 @@ TITLES = MappingProxyType(
     }
 )
 SLOWEST_PER_S = 50
+WORKLOAD = "readonly"
+# What is compacted is there twice.
+TIMES_ON_DISK = 2
 
 
 class Engines(Experiment):
@@ -83,7 +86,7 @@ class Engines(Experiment):
         return None
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
-        return [client.launcher(place), client.jar(place), cassandra.keeper(place), cassandra.plugin(place)]
+        return [*client.programs(place, (WORKLOAD,)), *cassandra.programs(place, BEHIND.get(run.store))]
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
         if run.store in STOCK:
@@ -95,6 +98,12 @@ class Engines(Experiment):
         passes = int(run.parameters["passes"])
         timed = [_operations(run, point) / 1500 + client.OPENING_SECONDS for point in run.points()]
         return cassandra.FIRST_NODE_SECONDS + 20 + passes * sum(timed)
+
+    def needed_bytes(self, run: Run) -> float:
+        """Tables of all passes stay until the end."""
+        sizes = {"put": PUT_BYTES, "overwrite": OVERWRITE_BYTES}
+        written = sum(_operations(run, of) * sizes.get(str(of["test"]), 0) for of in run.points())
+        return cassandra.disk_bytes(1, TIMES_ON_DISK * int(run.parameters["passes"]) * written)
 
     def steps(self, run: Run, place: Place) -> Iterator[Step]:
         for test in ("put", "get"):
@@ -181,4 +190,4 @@ def _command(run: Run, place: Place, point: Mapping[str, Value], prefix: str) ->
         *(("readproportion=0", "updateproportion=1") if test == "overwrite" else ()),
     )
     phase = "load" if test in ("put", "fill") else "run"
-    return client.command(place, phase, "cql", "readonly", properties, 1)
+    return client.command(place, phase, "cql", WORKLOAD, properties, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -25,10 +25,12 @@ from harness.results import Point, Results, grouped
 from harness.sampling import HostSample
 from harness.scaling import LEAST_POINTS, held_out
 from harness.stores import cassandra
-from harness.ycsb_output import Status, latencies, mean_latencies, rates, read_status
+from harness.ycsb_output import Status, latencies, mean_latencies, percentile_over_time, rates, read_status
 
 KINDS = {"readonly": "read", "workloadc": "read", "writeonly": "insert", "sensor": "insert"}
 RATE = "operations_per_s"
+# How long a time the 99th percentiles over time are of, each.
+P99_SECONDS = 5.0
 NOTE = "Of the time when nobody joined; bars: 95 % intervals over repetitions, where there are any."
 _JOINS = re.compile(r"^grow: node (\d+) (joins|has joined)$")
 _RECEIVES = re.compile(r"^grow: node (\d+) receives \d+ files\(([\d.]+)(B|KiB|MiB|GiB)\)$")
@@ -106,19 +108,25 @@ class Grow(Experiment):
         return None
 
     def obstacle(self, run: Run) -> str | None:
-        return _limits(run).missing()
+        return NodeLimits.of(run.parameters).missing()
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
-        return [
-            client.launcher(place), client.jar(place), cassandra.keeper(place), _grower(place), cassandra.plugin(place)
-        ]  # fmt: skip
+        workload = str(run.parameters["workload"])
+        return [*client.programs(place, (workload,)), *cassandra.programs(place), _grower(place)]
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
-        return (cassandra.cluster(place, 1, limits=_limits(run), may_grow_to=_most(run)),)
+        return (cassandra.cluster(place, 1, limits=NodeLimits.of(run.parameters), may_grow_to=_most(run)),)
 
     def expected_seconds(self, run: Run) -> float:
         stages = len(run.swept["nodes"]) * float(run.parameters["stage_seconds"])
         return cassandra.FIRST_NODE_SECONDS + 30 + float(run.parameters["warm_up_seconds"]) + stages
+
+    def needed_bytes(self, run: Run) -> float:
+        stages = len(run.swept["nodes"])
+        writes = KINDS[str(run.parameters["workload"])] == "insert"
+        seconds = stages * float(run.parameters["stage_seconds"]) if writes else 0.0
+        written = client.written_bytes(run.parameters, seconds, cassandra.WRITES_PER_S)
+        return cassandra.disk_bytes(stages, client.loaded_bytes(run.parameters) + written)
 
     def steps(self, run: Run, place: Place) -> Sequence[Step]:
         properties, workload = _properties(run), str(run.parameters["workload"])
@@ -128,8 +136,8 @@ class Grow(Experiment):
         if warm_s:
             steps.append(Step("warm-up", _client(run, place, "warm-up", warm_s), 300 + 2 * warm_s))
         seconds = len(run.swept["nodes"]) * float(run.parameters["stage_seconds"])
-        groups = cassandra.node_groups(place, _most(run), _limits(run))
-        limit = limiting(place, _most(run), _limits(run))
+        groups = cassandra.node_groups(place, _most(run), NodeLimits.of(run.parameters))
+        limit = limiting(place, _most(run), NodeLimits.of(run.parameters))
         grow = (
             "env", *cassandra.variables(place, groups=groups), str(_grower(place)), str(_most(run)),
             str(run.parameters["stage_seconds"]), *_client(run, place, "grow", seconds),
@@ -187,10 +195,6 @@ def _by_nodes(engines: Mapping[str, Sequence[Point]]) -> Figure:
 
 def _most(run: Run) -> int:
     return max(int(nodes) for nodes in run.swept["nodes"])
-
-
-def _limits(run: Run) -> NodeLimits:
-    return NodeLimits(int(run.parameters["node_reads_per_s"]), int(run.parameters["node_writes_per_s"]))
 
 
 def _grower(place: Place) -> Path:
@@ -264,9 +268,13 @@ def _row(run: Run, stage: Stage, status: Sequence[Status], place: Place, before:
     # The whole stage, its joining included, so that the curves of all stages make one without a gap.
     whole = [of for of in status if (stage.asked_s or stage.began_s) - 1.5 <= of.t_s <= stage.ended_s]
     window = (round(found.from_s + since, 3), round(found.to_s + since, 3))
-    marks = () if found.flat else (f"{NOT_FLAT} within {stage.ended_s - stage.began_s:.0f} s",)
+    marks: tuple[str, ...] = () if found.flat else (f"{NOT_FLAT} within {stage.ended_s - stage.began_s:.0f} s",)
+    marks += client.offered_marks(int(run.parameters["target_per_s"]), found.rate_per_s)
     point = {**run.levels, "nodes": stage.nodes}
-    return Row(point, values, window, None, marks, tuple(rates(whole)), tuple(mean_latencies(whole)), curves)
+    late = tuple(mean_latencies(whole, bool(intended)))
+    slowest = percentile_over_time(path, 99.0, whole[0].at, whole[-1].at, P99_SECONDS)
+    p99 = tuple((round(at + since, 3), of) for at, of in slowest)
+    return Row(point, values, window, None, marks, tuple(rates(whole)), late, curves, p99)
 
 
 def _joining_values(stage: Stage, status: Sequence[Status], histograms: Path) -> dict[str, float]:
@@ -284,29 +292,35 @@ def _joining_values(stage: Stage, status: Sequence[Status], histograms: Path) ->
 
 
 def _over_time(results: Results) -> list[Figure]:
-    """A figure for each engine: throughput from the first node to the last, of each repetition."""
+    """For each engine throughput and 99th percentile from the first node to the last, of each repetition."""
     figures = []
     for engine, points in grouped(results.points(), lambda point: str(point.levels["engine"])).items():
-        series, spans = [], []
+        rates, slowest, spans = [], [], []
         for number, rows in enumerate(itertools.zip_longest(*(point.rows for point in points)), 1):
             known = [row for row in rows if row is not None and row.series]
             start = min((row.series[0][0] for row in known), default=0.0)
-            marks = tuple((second - start, rate, rate, rate) for row in known for second, rate in row.series)
-            series.append(Series(f"repetition {number}" if number > 1 else engine, marks))
+            name = f"repetition {number}" if number > 1 else engine
+            rates.append(_line(name, start, [row.series for row in known]))
+            slowest.append(_line(name, start, [row.p99_us for row in known]))
             if number == 1:
                 spans = [_joining(row, start) for row in known if "join_s" in row.values]
+        note = "Shaded: a node joins, from being told to until it answers"
+        note += " (first repetition)." if len(rates) > 1 else "."
+        axis = "seconds since the first operation"
         figures.append(
             Figure(
-                f"{engine}: throughput while nodes join",
-                "Shaded: a node joins, from being told to until it answers"
-                + (" (first repetition)." if len(series) > 1 else "."),
-                "seconds since the first operation",
-                "operations/s",
-                tuple(series),
-                spans=tuple(spans),
+                f"{engine}: throughput while nodes join", note, axis, "operations/s", tuple(rates), spans=tuple(spans)
             )
         )
+        if any(series.marks for series in slowest):
+            title, late = f"{engine}: 99th percentile while nodes join", f"{note} Of {P99_SECONDS:g} s each."
+            figures.append(Figure(title, late, axis, "µs", tuple(slowest), y_log=True, spans=tuple(spans)))
     return figures
+
+
+def _line(name: str, start: float, parts: Iterable[Sequence[tuple[float, float]]]) -> Series:
+    """What follows each other in one line, in seconds since a second of the run."""
+    return Series(name, tuple((second - start, value, value, value) for part in parts for second, value in part))
 
 
 def _joining(row: Row, start: float) -> tuple[float, float]:

@@ -5,15 +5,26 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
 from harness.experiments import client
-from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
-from harness.fields import Field
-from harness.limits import memory_limits_missing
+from harness.experiments.base import (
+    DIED,
+    BadOutputError,
+    Experiment,
+    Finished,
+    Metric,
+    Notes,
+    Place,
+    Row,
+    Service,
+    Step,
+)
+from harness.fields import Field, Value
+from harness.limits import KILLED_FOR_MEMORY, memory_limits_missing
 from harness.plan import Run
 from harness.report.figures import Figure, Series
 from harness.results import Point, Results
@@ -23,10 +34,11 @@ from harness.ycsb_output import Status, mean_latencies, rates, read_status
 
 # Points of the published plots are averages over so many seconds.
 POINT_SECONDS = 10
+# A store that dies has a point of what it did since the last one, if that took as long as this.
+LEAST_POINT_SECONDS = 1.0
+WORKLOAD = "writeonly"
 # More than any store takes in the time given.
 RECORDS = 1_000_000_000
-# How the mark of a store begins that did not live.
-DIED = "died "
 # How a virtual machine ends that finds no more room in its heap, as it is told to.
 OUT_OF_HEAP = 3
 
@@ -78,7 +90,7 @@ class MemoryFull(Experiment):
         return memory_limits_missing()
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
-        return [client.launcher(place), client.jar(place), *programs_of(run.store)]
+        return [*client.programs(place, (WORKLOAD,)), *programs_of(run.store)]
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
         services = STORES[run.store].services(place.scratch, str(run.parameters["durability"]))
@@ -86,6 +98,9 @@ class MemoryFull(Experiment):
 
     def expected_seconds(self, run: Run) -> float:
         return float(run.parameters["seconds"]) + client.OPENING_SECONDS
+
+    def needed_bytes(self, run: Run) -> float:
+        return client.written_bytes(run.parameters, float(run.parameters["seconds"]))
 
     def steps(self, run: Run, place: Place) -> Sequence[Step]:
         properties = (
@@ -97,7 +112,7 @@ class MemoryFull(Experiment):
             *client.histograms(place, "insert"),
         )
         threads = run.levels["threads"]
-        insert = client.command(place, "load", run.store, "writeonly", properties, threads, 0, POINT_SECONDS)
+        insert = client.command(place, "load", run.store, WORKLOAD, properties, threads)
         heap = f"-Xmx{run.parameters['heap_mib']}m -XX:+ExitOnOutOfMemoryError"
         limit = None if self.services(run, place) else _memory_bytes(run)
         seconds = 120 + 2 * float(run.parameters["seconds"])
@@ -107,25 +122,30 @@ class MemoryFull(Experiment):
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
         if finished.death is None:
             client.check(finished)
-        elif "killed by the kernel" not in finished.death and f"exit code {OUT_OF_HEAP}" not in finished.death:
+        elif KILLED_FOR_MEMORY not in finished.death and not finished.death.endswith(f"exit code {OUT_OF_HEAP}"):
             raise BadOutputError(finished.death)
         status = read_status(finished.log)
-        points = _points(status)
-        if not points:
-            raise BadOutputError(f"operations for less than {POINT_SECONDS} s")
+        coarse = _coarse(status, LEAST_POINT_SECONDS if finished.death else POINT_SECONDS / 2)
+        points = rates(coarse)
         (point,) = finished.step.points
+        if not points:
+            if finished.death is None:
+                raise BadOutputError(f"operations for less than {POINT_SECONDS / 2:g} s")
+            return [_early_death(finished, point)]
         marks = [_death(finished, status)] if finished.death else []
         window = (status[0].t_s, status[-1].t_s)
         values = _values(run, status, points)
-        seconds = {second for second, _ in points}
-        latency = tuple(of for of in mean_latencies(status) if of[0] in seconds)
-        return [Row(point, values, window, None, tuple(marks), tuple(points), latency)]
+        return [Row(point, values, window, None, tuple(marks), tuple(points), tuple(mean_latencies(coarse)))]
 
     def figures(self, results: Results) -> Sequence[Figure]:
         memory = results.variant.parameters["memory_mib"]
-        note = f"Points of {POINT_SECONDS} s, of each repetition. Memory: {memory} MiB. A cross: the store died there."
+        note = f"Points of {POINT_SECONDS} s, of each repetition. Memory: {memory} MiB. A cross: the store died there. "
+        note += "A mark at the foot: no insert ended in that time."
+        if early := [_name(of, row) for of in results.points() for row in of.rows if not row.series]:
+            note += f" Without a line, since dead before it had done anything for a second: {', '.join(early)}."
         rate = _over_time(results, lambda row: row.series)
-        latency = _over_time(results, lambda row: row.latency_us)
+        # Where no insert ended there is no latency.
+        latency = _over_time(results, lambda row: [of for of in row.latency_us if of[1] > 0])
         x = "seconds since the first insert"
         return [
             Figure("Inserts per second over time", note, x, "inserts/s", rate, y_log=True),
@@ -137,11 +157,21 @@ def _memory_bytes(run: Run) -> int:
     return int(run.parameters["memory_mib"]) << 20
 
 
-def _points(status: Sequence[Status]) -> list[tuple[float, float]]:
-    """Operations per second in each point; what is left at the end is one only if it is half as long as the others."""
-    began = {round(after.t_s, 3): before.at for before, after in itertools.pairwise(status)}
-    ended = {round(of.t_s, 3): of.at for of in status}
-    return [of for of in rates(status) if ended[of[0]] - began[of[0]] >= POINT_SECONDS / 2]
+def _coarse(status: Sequence[Status], least_s: float) -> list[Status]:
+    """Of status lines those that end a point, each with the mean latency of all its operations. What is left at the end
+    is a point if it is half as long as the others; if it is the only one, if it took so many seconds."""
+    coarse = list(status[:1])
+    waited_us = 0.0
+    for before, now in itertools.pairwise(status):
+        waited_us += (now.latency_us or 0.0) * (now.operations - before.operations)
+        seconds = now.at - coarse[-1].at
+        least = POINT_SECONDS / 2 if len(coarse) > 1 else least_s
+        # A status line that is early by a little ends its point all the same.
+        if seconds >= POINT_SECONDS - 0.5 or (now is status[-1] and seconds >= least):
+            done = now.operations - coarse[-1].operations
+            coarse.append(dataclasses.replace(now, latency_us=waited_us / done if done else None))
+            waited_us = 0.0
+    return coarse
 
 
 def _values(run: Run, status: Sequence[Status], points: Sequence[tuple[float, float]]) -> dict[str, float]:
@@ -164,12 +194,19 @@ def _death(finished: Finished, status: Sequence[Status]) -> str:
     return f"{DIED}{seconds:.0f} s after the first insert, with {records:,} records at least: {finished.death}"
 
 
+def _early_death(finished: Finished, point: Mapping[str, Value]) -> Row:
+    """Of a store that died before it had said anything, it is known when."""
+    seconds = finished.ended_s - finished.began_s
+    mark = f"{DIED}within {seconds:.0f} s, before it had done anything for a second: {finished.death}"
+    return Row(point, {"alive_s": seconds}, (finished.began_s, finished.ended_s), marks=(mark,))
+
+
 def _over_time(results: Results, of: Callable[[Row], Sequence[tuple[float, float]]]) -> tuple[Series, ...]:
     """A line for each store and repetition, in seconds since its first insert."""
     series = []
     for point in results.points():
         for row in point.rows:
-            marks = tuple((second - row.window_s[0], value, value, value) for second, value in of(row) if value > 0)
+            marks = tuple((second - row.window_s[0], value, value, value) for second, value in of(row))
             series.append(Series(_name(point, row), marks, died=any(mark.startswith(DIED) for mark in row.marks)))
     return tuple(series)
 

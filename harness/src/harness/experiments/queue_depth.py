@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from harness import published
 from harness.experiments.base import Experiment, Finished, Metric, Notes, Place, Row, Step
-from harness.experiments.bench import LOAD_SECONDS_PER_PAIR, bench_rows, comma, windows_of_lines
+from harness.experiments.bench import LOAD_SECONDS_PER_PAIR, bench_rows, comma, store_bytes, windows_of_lines
 from harness.experiments.scaling_figures import law_figures
 from harness.fields import Field, levels_text
 from harness.plan import Run
@@ -57,6 +57,9 @@ class QueueDepth(Experiment):
     def expected_seconds(self, run: Run) -> float:
         loading = 2 * int(run.parameters["pairs"]) * LOAD_SECONDS_PER_PAIR
         return loading + len(run.swept["depth"]) * float(run.parameters["max_seconds"]) * 1.5 + 3
+
+    def needed_bytes(self, run: Run) -> float:
+        return store_bytes(run.parameters["pairs"])
 
     def steps(self, run: Run, place: Place) -> Sequence[Step]:
         command = (

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.report.figures import Figure, Look, Series, point_series
 from harness.results import Point
-from harness.scaling import LEAST_POINTS, errors, held_out
+from harness.scaling import LEAST_POINTS, errors, held_out, verdict
 
 
 def law_figures(
@@ -26,7 +26,7 @@ def law_figures(
                 f"{title}, {name}: each number of clients predicted from the others",
                 "Crosses: Gunther's universal scalability law, fitted without the point below it. In the median it is "
                 f"off by {off.law:.0%}, at most by {off.law_most:.0%}; carrying the point before forward is off by "
-                f"{off.carried:.0%}, scaling it by the clients by {off.linear:.0%}.",
+                f"{off.carried:.0%}, scaling it by the clients by {off.linear:.0%}: {verdict(off).words}.",
                 "clients",
                 "operations/s",
                 (point_series(name, points, axis, metric), Series("predicted", predicted, Look.PREDICTED)),

@@ -24,7 +24,7 @@ DEVICE_STORE = "aiodb"
 DEVICE_WORKLOADS = ("workloadc", "readonly")
 DEVICE = "device"
 DEVICE_SECONDS = 6
-
+DEVICE_BYTES = 256 << 20
 
 SHOWN = "Points that are not flat are shown all the same: the table marks them."
 
@@ -63,8 +63,10 @@ class Ycsb(Experiment):
             f"Dashed, where a run measured it: {DEVICE_SECONDS} s of fio in aiodb's own run, with as many random reads "
             "of 4 KiB in flight as there are client threads. A record of the default size takes one such read, unless "
             "it lies in memory.",
-            "The data fit the memory of the host. LMDB and RocksDB read them from the page cache there; aiodb reads "
-            "the device, as it does with data of any size.",
+            "As far as the data fit the memory of the host, LMDB and RocksDB read them from the page cache; aiodb "
+            "reads the device, as it does with data of any size.",
+            "Workload E is given a number of operations, as YCSB scans from keys that so many would have made; the "
+            "others end with their time alone.",
         ),
     )
 
@@ -75,7 +77,7 @@ class Ycsb(Experiment):
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
         asking = [Path(shutil.which("fio") or "fio")] if _asks_device(run) else []
-        return [client.launcher(place), client.jar(place), *programs_of(run.store), *asking]
+        return [*client.programs(place, map(str, run.swept["workload"])), *programs_of(run.store), *asking]
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
         return STORES[run.store].services(place.scratch, str(run.parameters["durability"]))
@@ -86,16 +88,26 @@ class Ycsb(Experiment):
         measuring += 2 * DEVICE_SECONDS if _asks_device(run) else 0
         return measuring + len(_loads(workloads)) * (int(run.parameters["records"]) / 20_000 + client.OPENING_SECONDS)
 
+    def needed_bytes(self, run: Run) -> float:
+        """All tables stay until the end. Of a workload that also reads, most operations write nothing."""
+        loaded = len(_loads(run.swept["workload"])) * client.loaded_bytes(run.parameters)
+        seconds = float(run.parameters["seconds"]) + client.OPENING_SECONDS
+        parts = sum(client.WRITTEN_PARTS.get(str(workload), 0.0) for workload in run.swept["workload"])
+        return DEVICE_BYTES + loaded + client.written_bytes(run.parameters, parts * seconds)
+
     def steps(self, run: Run, place: Place) -> Sequence[Step]:
         steps = [_device(run, place)] if _asks_device(run) else []
-        loads = _loads(run.swept["workload"])
-        for point in run.points():
+        workloads = run.swept["workload"]
+        loads = _loads(workloads)
+        tables = [max(load for load in loads if load <= number) for number in range(len(workloads))]
+        for point, table in zip(run.points(), tables, strict=True):
             workload = str(point["workload"])
-            table = max(number for number in loads if number <= run.swept["workload"].index(workload))
             shared = (*_properties(run, place), f"table=records{table}")
-            if run.swept["workload"][table] == workload:
+            if workloads[table] == workload:
                 limit = 600 + int(run.parameters["records"]) / 200
-                steps.append(Step(f"load-{table}", _command("load", run, place, workload, shared), limit))
+                read = tuple(of for of, its in zip(run.points(), tables, strict=True) if its == table)
+                load = _command("load", run, place, workload, shared)
+                steps.append(Step(f"load-{table}", load, limit, needed_by=read))
             seconds = float(run.parameters["seconds"])
             measured = (*shared, *client.measuring(place, workload, workload, seconds))
             steps.append(Step(workload, _command("run", run, place, workload, measured), 300 + 2 * seconds, (point,)))
@@ -109,8 +121,7 @@ class Ycsb(Experiment):
         if not finished.step.points:
             return ()
         (point,) = finished.step.points
-        intended = bool(run.parameters["target_per_s"])
-        row = client.measured_row(finished, point, place, float(run.parameters["seconds"]), intended)
+        row = client.measured_row(finished, point, place, float(run.parameters["seconds"]))
         if _asks_device(run) and point["workload"] in DEVICE_WORKLOADS:
             asked = (place.kept / f"{DEVICE}.out").read_text(encoding="utf-8")
             row = dataclasses.replace(row, ceiling_per_s=_device_reads_per_s(asked))
@@ -213,11 +224,13 @@ def _asks_device(run: Run) -> bool:
 def _device(run: Run, place: Place) -> Step:
     """fio with as many reads in flight as the clients have threads, on a file of its own."""
     command = (
-        "fio", f"--name={DEVICE}", f"--filename={place.scratch / 'device'}", "--size=256m", "--rw=randread", "--bs=4k",
-        "--direct=1", "--ioengine=psync", "--thread", f"--numjobs={run.levels['threads']}", "--group_reporting",
-        "--norandommap", "--randrepeat=0", "--time_based", f"--runtime={DEVICE_SECONDS}", "--output-format=json",
+        "fio", f"--name={DEVICE}", f"--filename={place.scratch / 'device'}", f"--size={DEVICE_BYTES}",
+        "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=psync", "--thread",
+        f"--numjobs={run.levels['threads']}", "--group_reporting", "--norandommap", "--randrepeat=0", "--time_based",
+        f"--runtime={DEVICE_SECONDS}", "--output-format=json",
     )  # fmt: skip
-    return Step(DEVICE, command, 300)
+    held_against = tuple(point for point in run.points() if point["workload"] in DEVICE_WORKLOADS)
+    return Step(DEVICE, command, 300, needed_by=held_against)
 
 
 def _device_reads_per_s(output: str) -> float:

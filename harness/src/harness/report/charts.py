@@ -17,6 +17,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 from numpy.typing import NDArray
 
+from harness.node_usage import NodeSample
 from harness.report.figures import Figure, HeatMap, Look, Series
 from harness.sampling import HostSample, ProcessSample
 
@@ -58,6 +59,8 @@ MANY_MARKS = 40
 # Inches at 72 points each; a page shows the one that fits its width.
 WIDE = 10.0
 NARROW = 4.6
+# A letter of a name below an axis, with its part of the space to the next name.
+LETTER_INCHES = 0.085
 
 
 def draw(figure: Figure | HeatMap, salt: str) -> str:
@@ -132,7 +135,7 @@ def _chart(figure: Figure, width: float) -> Drawing:
     legend_height = 0.22 * -(-names // columns) + 0.1
     drawing = Drawing(figsize=(width, height + legend_height), layout="constrained")
     axes = drawing.add_subplot()
-    _scale(axes, figure)
+    _scale(axes, figure, width)
     ours = [series for series in figure.series if series.look is Look.OURS]
     for series in figure.series:
         _series(axes, figure, series, ours)
@@ -149,16 +152,20 @@ def _chart(figure: Figure, width: float) -> Drawing:
     return drawing
 
 
-def _scale(axes: Axes, figure: Figure) -> None:
+def _scale(axes: Axes, figure: Figure, width: float) -> None:
     if figure.percentiles:
         axes.set_xscale("function", functions=(_stretched, _squeezed))
-        axes.set_xticks([0, 50, 90, 99, 99.9, 99.99], ["0", "50", "90", "99", "99.9", "99.99"])
+        shown = [0, 50, 90, 99, 99.9, 99.99]
+        axes.set_xticks(shown, [f"{percent:g} %" for percent in shown])
         axes.xaxis.set_minor_locator(NullLocator())
     xs = sorted({mark[0] for series in figure.series if series.look is not Look.PUBLISHED for mark in series.marks})
     if figure.x_log:
         axes.set_xscale("log", base=2)
     if figure.categories:
-        axes.set_xticks(range(len(figure.categories)), figure.categories)
+        names = axes.set_xticks(range(len(figure.categories)), figure.categories)
+        if sum(map(len, figure.categories)) * LETTER_INCHES > width:
+            for name in names:
+                name.label1.set(rotation=30, ha="right", rotation_mode="anchor")
         axes.set_xlim(-0.5, len(figure.categories) - 0.5)
     elif not figure.percentiles and 0 < len(xs) <= 12 and all(x == int(x) for x in xs):
         axes.set_xticks(xs, [compact(x) for x in xs])
@@ -229,6 +236,12 @@ def _series(axes: Axes, figure: Figure, series: Series, ours: Sequence[Series]) 
         return
     marker = _MARKERS[rank % 6] if len(xs) <= MANY_MARKS else ""
     style = _DASHES[rank // len(_OURS) % len(_DASHES)]
+    stalls = [x for x, y in zip(xs, ys, strict=True) if figure.y_log and y <= 0]
+    if stalls:
+        # A logarithm has no place for nothing: the line stops there, above a mark at the foot.
+        ys = [y if y > 0 else math.nan for y in ys]
+        foot = axes.get_xaxis_transform()
+        axes.plot(stalls, [0.0] * len(stalls), color=color, linestyle="none", marker="v", transform=foot, clip_on=False)
     axes.plot(xs, ys, color=color, linestyle=style, linewidth=1.8, marker=marker, markersize=4.5, label=series.name)
     if series.died:
         axes.plot(xs[-1:], ys[-1:], color=color, linestyle="none", marker="X", markersize=12)
@@ -242,6 +255,8 @@ class Timeline:
 
     host: Sequence[HostSample]
     processes: Sequence[ProcessSample]
+    # Of nodes whose disk is limited.
+    nodes: Sequence[NodeSample]
     # Throughput where the experiment has it: name, then seconds and operations/s.
     rates: Sequence[tuple[str, Sequence[tuple[float, float]]]]
     # The mean latency likewise, µs.
@@ -259,6 +274,8 @@ def _timeline(timeline: Timeline, width: float) -> Drawing:
     panels = [_processor, _processes, _memory, _disk_operations, _disk_bytes]
     if any(of.loopback_bytes_per_s + of.network_bytes_per_s > QUIET_BYTES_PER_S for of in timeline.host):
         panels.append(_network)
+    if timeline.nodes:
+        panels += [_node_operations, _node_bytes]
     if any(sample.heap_bytes for sample in timeline.processes):
         panels.insert(3, _heap)
     if timeline.latencies:
@@ -367,6 +384,25 @@ def _disk_operations(axes: Axes, timeline: Timeline) -> None:
 def _disk_bytes(axes: Axes, timeline: Timeline) -> None:
     _lines(axes, timeline, {"read": "disk_read_bytes_per_s", "written": "disk_written_bytes_per_s"}, 2**20)
     axes.set_ylabel("disk, MiB/s")
+
+
+def _node_operations(axes: Axes, timeline: Timeline) -> None:
+    _by_node(axes, timeline, lambda sample: sample.reads_per_s + sample.writes_per_s)
+    axes.set_ylabel("nodes' disks, 1/s")
+
+
+def _node_bytes(axes: Axes, timeline: Timeline) -> None:
+    _by_node(axes, timeline, lambda sample: (sample.read_bytes_per_s + sample.written_bytes_per_s) / 2**20)
+    axes.set_ylabel("nodes' disks, MiB/s")
+
+
+def _by_node(axes: Axes, timeline: Timeline, value: Callable[[NodeSample], float]) -> None:
+    for rank, node in enumerate(sorted({sample.node for sample in timeline.nodes})):
+        line = {sample.t_s: value(sample) for sample in timeline.nodes if sample.node == node}
+        style = _DASHES[rank // len(_OURS) % len(_DASHES)]
+        axes.plot(
+            *_with_gaps(line), color=_OURS[rank % len(_OURS)], linestyle=style, linewidth=1.4, label=f"node {node}"
+        )
 
 
 def _network(axes: Axes, timeline: Timeline) -> None:

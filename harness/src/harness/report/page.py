@@ -1,6 +1,7 @@
 """Writes the report of a campaign: one HTML file that needs no other, no script and no network."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
@@ -11,10 +12,11 @@ from harness.experiments.base import Metric
 from harness.fields import levels_text
 from harness.files import write_whole
 from harness.flatness import NOT_FLAT
+from harness.node_limits import NodeLimits
 from harness.report.charts import Timeline, draw, draw_timeline
 from harness.report.numbers import number
 from harness.results import Failure, Outcome, Point, Results
-from harness.sampling import read_host, read_processes
+from harness.sampling import read_samples
 from harness.saturation import Saturation, saturation
 from harness.statistics import SUFFICIENT_FRACTION, Summary
 
@@ -94,7 +96,8 @@ def verdict_of(results: Results) -> tuple[str, str]:
         1 for point in points if point.rows and not is_sufficient(point, results.campaign.experiment.metrics)
     )
     doubtful = sum(1 for point in points if any(mark.startswith(DOUBTFUL) for mark in point.marks()))
-    once = ", each measured once" if all(len(point.rows) <= 1 for point in points) else ""
+    metrics = results.campaign.experiment.metrics
+    once = ", each measured once" if all(point.repetitions(metrics) <= 1 for point in points) else ""
     said = [
         f"{failed} of {len(points)} points failed" if failed else "",
         f"{unmeasured} not measured yet" if unmeasured else "",
@@ -140,7 +143,7 @@ def _points(results: Results) -> str:
         cells = "".join(f"<td>{_summary(point.summary(metric.name), metric)}</td>" for metric in metrics)
         verdict = _point_verdict(point, metrics)
         name = escape(f"{point.store} {levels_text(point.levels)}")
-        rows.append(f"<tr><td>{name}</td>{verdict}<td>{len(point.rows)}</td>{cells}</tr>")
+        rows.append(f"<tr><td>{name}</td>{verdict}<td>{point.repetitions_text(metrics)}</td>{cells}</tr>")
     explained = (
         f"Median ± half the width of the mean's 95 % interval. Where that is more than {SUFFICIENT_FRACTION:.0%} of "
         "the median of a main value, the point is insufficient: its median should not be quoted."
@@ -176,41 +179,61 @@ def _resources(results: Results) -> str:
     parts = [_resources_of(results, outcome, position) for position, (_, outcome) in enumerate(filter(None, stores))]
     if not parts:
         return ""
-    note = "Of the last run of each store; every run has its own files below. Sampled once a second."
-    return f'<section><h2>Resources</h2><p class="soft">{note}</p>{"".join(parts)}</section>'
+    note = (
+        "Of the last run of each store; every run has its own files below. Sampled once a second. The table under "
+        "the charts has every point, with the evidence of its last run."
+    )
+    return f'<section><h2>Resources</h2><p class="soft">{note}</p>{"".join(parts)}{_saturations(results)}</section>'
 
 
 def _resources_of(results: Results, outcome: Outcome, position: int) -> str:
-    folder = results.folder / "runs" / outcome.run_id
-    host, processes = read_host(folder / "host.csv"), read_processes(folder / "processes.csv")
-    metrics = sorted(results.campaign.experiment.metrics, key=lambda metric: (not metric.of_device, not metric.main))
+    samples = read_samples(_run_folder(results, outcome.run_id))
     windows = list(dict.fromkeys(row.window_s for row in outcome.rows))
-    timeline = Timeline(
-        host,
-        processes,
-        [(levels_text(row.levels), row.series) for row in outcome.rows if row.series],
-        [(levels_text(row.levels), row.latency_us) for row in outcome.rows if row.latency_us],
-        [(began, ended, "") for began, ended in windows],
-    )
-    verdicts = [
-        (levels_text(row.levels), saturation(row, row.values.get(metrics[0].name, 0.0), host, processes))
-        for row in outcome.rows
-    ]
-    drawn = (
-        draw_timeline(timeline, f"timeline-{position}") if host else "<p>The run was over before the first sample.</p>"
-    )
+    if samples and samples.host:
+        timeline = Timeline(
+            samples.host,
+            samples.processes,
+            samples.nodes,
+            [(levels_text(row.levels), row.series) for row in outcome.rows if row.series],
+            [(levels_text(row.levels), row.latency_us) for row in outcome.rows if row.latency_us],
+            [(began, ended, "") for began, ended in windows],
+        )
+        drawn = draw_timeline(timeline, f"timeline-{position}")
+    else:
+        drawn = "<p>The run was over before the first sample.</p>" if samples else "<p>Its samples are gone.</p>"
     title = f"<strong>{escape(outcome.store)}</strong><span>{escape(outcome.run_id)}</span>"
-    return f"<figure><figcaption>{title}</figcaption>{drawn}</figure>{_saturations(verdicts)}"
+    return f"<figure><figcaption>{title}</figcaption>{drawn}</figure>"
 
 
-def _saturations(verdicts: Sequence[tuple[str, Saturation]]) -> str:
+def _run_folder(results: Results, run_id: str) -> Path:
+    return results.folder / "runs" / run_id
+
+
+def _saturations(results: Results) -> str:
+    rate = min(results.campaign.experiment.metrics, key=lambda metric: (not metric.of_device, not metric.main))
+    limits = NodeLimits.of(results.variant.parameters)
+    verdicts: dict[str, list[Saturation]] = {}
+    for run_id, outcome in results.outcomes.items():
+        if samples := read_samples(_run_folder(results, run_id)):
+            # What is offered at a rate is not to saturate anything.
+            for row in (row for row in outcome.rows if rate.name in row.values):
+                name = f"{outcome.store} {levels_text(row.levels)}"
+                verdicts.setdefault(name, []).append(saturation(row, row.values[rate.name], samples, limits))
     rows = "".join(
-        f'<tr><td>{escape(name)}</td><td class="text">{escape(verdict.resource)}</td>'
-        f'<td class="text">{escape(verdict.evidence)}</td></tr>'
-        for name, verdict in verdicts
+        f'<tr><td>{escape(name)}</td><td class="text">{escape(_resource(of))}</td>'
+        f'<td class="text">{escape(of[-1].evidence)}</td></tr>'
+        for name, of in verdicts.items()
     )
     head = '<tr><th>point</th><th class="text">saturated</th><th class="text">evidence</th></tr>'
-    return f'<div class="table"><table>{head}{rows}</table></div>'
+    return f'<div class="table"><table>{head}{rows}</table></div>' if rows else ""
+
+
+def _resource(verdicts: Sequence[Saturation]) -> str:
+    """The resources that were saturated, with how often, where that was not the same each time."""
+    counts = Counter(verdict.resource for verdict in verdicts)
+    if len(counts) == 1:
+        return verdicts[0].resource
+    return ", ".join(f"{resource} ({count} of {len(verdicts)})" for resource, count in counts.items())
 
 
 def _failures(results: Results) -> str:

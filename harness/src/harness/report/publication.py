@@ -1,19 +1,26 @@
-"""Puts a campaign's results where a repository keeps them: the report, its figures as files that other pages can show,
-and the figures' values; small enough to be committed, so without the raw files."""
+"""Puts a campaign's results where a repository keeps them, and reads them there: the report, its figures as files that
+other pages can show, and the figures' values; small enough to be committed, so without the raw files."""
 
 import dataclasses
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from harness.errors import HarnessError
+from harness.experiments.base import Row
 from harness.files import write_whole
+from harness.plan import Campaign, Run, Variant, runs
 from harness.report.charts import draw_alone
 from harness.report.index import write_index
 from harness.report.page import REPORT, below, report_html, verdict_of
-from harness.results import Point, Results, read_plan
+from harness.results import Failure, Outcome, Point, Results, origin_of, read_json, read_plan
 
 SUMMARY = "summary.json"
+# A mark that not all rows of a point have, and how many do.
+_MARK_OF_SOME = re.compile(r"^(.*) \((\d+) of \d+\)$")
 
 
 def publish(results: Results, target: Path, checkout: Path) -> Path:
@@ -53,3 +60,77 @@ def _point(point: Point, results: Results) -> dict[str, Any]:
         "marks": point.marks(),
         "failures": [dataclasses.asdict(failure) for failure in point.failures],
     }
+
+
+def is_published(folder: Path) -> bool:
+    """Whether a folder holds what was published of a campaign, and not its results."""
+    return (folder / SUMMARY).exists() and not (folder / "campaign.json").exists()
+
+
+def read_published(folder: Path, campaign: Campaign) -> Results:
+    """The values of published results, by the plan that they were measured with. What was not published is missing: the
+    raw files, when a run began, and which of a point's values have a mark that not all have."""
+    path = folder / SUMMARY
+    summary = read_json(path)
+    origin = origin_of(path, summary)
+    try:
+        variant = _variant(summary)
+        planned = runs(campaign, variant)
+        rows: dict[str, list[Row]] = {run.id: [] for run in planned}
+        failures: dict[str, list[Failure]] = {run.id: [] for run in planned}
+        for point in summary["points"]:
+            measuring = [run for run in planned if run.store == point["store"] and point["levels"] in run.points()]
+            found = _rows(point)
+            for number, row in enumerate(found):
+                rows[measuring[number * len(measuring) // len(found)].id].append(row)
+            failures[measuring[0].id] += [
+                Failure(of["step"], of["reason"], tuple(of["log"]), (point["levels"],)) for of in point["failures"]
+            ]
+    except (KeyError, TypeError, IndexError) as error:
+        raise HarnessError(f"{path} is no summary of {campaign.name} ({error!r})") from error
+    outcomes = {
+        run.id: _outcome(run, origin.began_utc, rows[run.id], failures[run.id])
+        for run in planned
+        if rows[run.id] or failures[run.id]
+    }
+    return Results(folder, campaign, variant, origin, tuple(planned), outcomes)
+
+
+def _variant(summary: Mapping[str, Any]) -> Variant:
+    plan = summary["plan"]
+    return Variant(
+        summary["variant"],
+        tuple(plan["stores"]),
+        tuple(plan["phases"]),
+        plan["repetitions"],
+        MappingProxyType({axis: tuple(levels) for axis, levels in plan["axes"].items()}),
+        MappingProxyType(plan["parameters"]),
+        tuple(plan["left_out"]),
+    )
+
+
+def _rows(point: Mapping[str, Any]) -> list[Row]:
+    """As many rows as the metric with the most values has of them."""
+    values = {name: of["values"] for name, of in point["values"].items()}
+    return [
+        Row(
+            point["levels"],
+            {name: of[number] for name, of in values.items() if number < len(of)},
+            (0.0, 0.0),
+            point["ceiling_per_s"],
+            tuple(filter(None, (_mark_of(number, mark) for mark in point["marks"]))),
+        )
+        for number in range(max(map(len, values.values()), default=0))
+    ]
+
+
+def _mark_of(number: int, mark: str) -> str | None:
+    """The mark as a point's row of this number has it; None where it has not."""
+    of_some = _MARK_OF_SOME.match(mark)
+    if of_some is None:
+        return mark
+    return of_some[1] if number < int(of_some[2]) else None
+
+
+def _outcome(run: Run, began_utc: str, rows: Sequence[Row], failures: Sequence[Failure]) -> Outcome:
+    return Outcome(run.id, run.store, run.repetition, began_utc, 0.0, (), tuple(rows), tuple(failures))

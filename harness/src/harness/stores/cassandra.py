@@ -16,6 +16,12 @@ NODE_BYTES = 700 << 20
 # The first node; each further one waits for the ring to settle.
 FIRST_NODE_SECONDS = 15.0
 NODE_SECONDS = 20.0
+# Records of a kilobyte that all nodes on one machine have been seen to write per second, replicas counted.
+WRITES_PER_S = 20_000
+# What a node has on the disk before anybody writes, and how large all commit logs get: as large as what is written, up
+# to Cassandra's own limit.
+_NODE_DISK_BYTES = 150 << 20
+_COMMIT_LOG_BYTES = 8 << 30
 
 # What a table is made with: which memtable holds it. `stock` is what Cassandra takes unless told otherwise.
 ENGINES = MappingProxyType(
@@ -69,12 +75,33 @@ def cluster(
     command = ("env", *variables(place, batch, settings, groups), str(keeper(place)), *arguments)
     seconds = FIRST_NODE_SECONDS + nodes * NODE_SECONDS
     service = Service("cluster", command, ready.exists, seconds_to_start=120 + 5 * seconds)
-    return dataclasses.replace(service, prepare=groups.make, tidy=groups.remove) if groups else service
+    if groups is None:
+        return service
+    return dataclasses.replace(service, prepare=groups.make, tidy=groups.remove, killed=groups.killed)
+
+
+def disk_bytes(nodes: int, held_bytes: float) -> float:
+    """About what nodes take on the disk that hold so much between them."""
+    return nodes * _NODE_DISK_BYTES + held_bytes + min(held_bytes, _COMMIT_LOG_BYTES)
 
 
 def node_groups(place: Place, nodes: int, limits: NodeLimits | None) -> NodeGroups | None:
     """The control groups of so many nodes; None where nothing limits them."""
     return NodeGroups(limits, nodes, device_number(place.scratch)) if limits else None
+
+
+def programs(place: Place, memtable: str | None = None) -> Sequence[Path]:
+    """The files that a cluster is made with; `memtable` is the store behind the memtable `aiodb`, if it is another."""
+    behind = [place.checkout / "java" / f"store-{memtable}" / "target" / f"store-{memtable}-0.1.0.jar"]
+    return [
+        keeper(place),
+        place.checkout / "harness" / "within.sh",
+        place.checkout / "scripts" / "cluster.sh",
+        # It says which Cassandra that is.
+        place.checkout / "java" / "cluster" / "pom.xml",
+        plugin(place),
+        *(behind if memtable else ()),
+    ]
 
 
 def keeper(place: Place) -> Path:

@@ -109,7 +109,7 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
             Collection<Index.Group> indexGroups,
             LifecycleNewTracker tracker) {
         if (ValidationReader.isWanted()) {
-            return new ValidationWriter(ValidationReader.open(cfs, descriptor, header));
+            return new ValidationWriter(ValidationReader.open(cfs, descriptor, header, keyCount));
         }
         boolean temporary = tracker.opType() == OperationType.FLUSH && !(tracker instanceof ILifecycleTransaction);
         LifecycleTransaction own = temporary ? LifecycleTransaction.offline(OperationType.STREAM) : null;

@@ -14,16 +14,31 @@ final class Purges {
 
     private final ReplayBound replayBound = new ReplayBound();
     private final LongAdder written = new LongAdder();
+    private final LongAdder appended = new LongAdder();
     private final AtomicBoolean running = new AtomicBoolean();
     private volatile long lastNanos = System.nanoTime();
     private volatile long lastBytes;
 
+    /** Whether something was written since the last pass began that may hide what a pass would remove. */
+    private volatile boolean hides;
+
     /** What was written since the pass that is under way began; null if none is. */
     private volatile EarliestTimestamps sincePass;
 
-    /** Takes note of what an update has written. */
-    void wrote(long bytes) {
+    /**
+     * Takes note of what an update has written.
+     *
+     * @param put whether it took the place of what there was, so that nothing of that is left for a pass
+     * @param mayHide whether it deletes or expires, or is of a table with dropped columns
+     */
+    void wrote(long bytes, boolean put, boolean mayHide) {
         written.add(bytes);
+        if (!put) {
+            appended.add(bytes);
+        }
+        if (mayHide && !hides) {
+            hides = true;
+        }
     }
 
     /** Takes note of an update that is about to be written. The caller holds its stripe. */
@@ -54,9 +69,10 @@ final class Purges {
 
     /** Begins a pass if one is due and none runs. */
     boolean begin(Summary summary, long gcBefore) {
-        boolean much = written.sum() > Math.max(LEAST_BYTES, lastBytes / 2);
+        long much = Math.max(LEAST_BYTES, lastBytes / 2);
+        boolean worthIt = appended.sum() > much || hides && written.sum() > much;
         boolean old = System.nanoTime() - lastNanos > INTERVAL_NANOS;
-        return (much || old && summary.minLocalDeletionTime() < gcBefore) && beginNow();
+        return (worthIt || old && summary.minLocalDeletionTime() < gcBefore) && beginNow();
     }
 
     /** Begins a pass if none runs. */
@@ -64,6 +80,8 @@ final class Purges {
         boolean begun = running.compareAndSet(false, true);
         if (begun) {
             written.reset();
+            appended.reset();
+            hides = false;
         }
         return begun;
     }

@@ -64,9 +64,7 @@ final class Summary {
         EncodingStats stats = stats(update);
         // Cassandra says with these numbers that there is no time.
         long timestamp = stats.minTimestamp == NONE.minTimestamp ? Long.MAX_VALUE : stats.minTimestamp;
-        long deletionTime = stats.minLocalDeletionTime == NONE.minLocalDeletionTime
-                ? Cell.NO_DELETION_TIME
-                : stats.minLocalDeletionTime;
+        long deletionTime = hasDeletionTimes(update) ? stats.minLocalDeletionTime : Cell.NO_DELETION_TIME;
         byte kinds = kinds(update);
         if (empty || !bounds.covers(timestamp, latest, deletionTime, kinds)) {
             Bounds needed = new Bounds(
@@ -85,6 +83,11 @@ final class Summary {
         return known != NONE
                 ? known
                 : EncodingStats.Collector.collect(update.staticRow(), update.iterator(), update.deletionInfo());
+    }
+
+    /** Whether an update deletes anything, or has something that expires. */
+    static boolean hasDeletionTimes(PartitionUpdate update) {
+        return stats(update).minLocalDeletionTime != NONE.minLocalDeletionTime;
     }
 
     /** Takes in all that another generation's covers. */

@@ -36,6 +36,9 @@ final class UpdateWriter {
     /** Whether the batch is more than is written at once. */
     private boolean isLarge;
 
+    /** Whether its rows take the place of what there is. */
+    private boolean isPut;
+
     private UpdateWriter() {}
 
     /** Writes an update into a generation. It is there as a whole, or not at all. */
@@ -90,7 +93,8 @@ final class UpdateWriter {
             open.stripes().write(stripe, write);
         }
         Tracing.trace("Wrote {} entries to the {} store", batch.size(), open.store().capabilities().name());
-        generation.purges().wrote(batch.encoded().limit());
+        boolean mayHide = Summary.hasDeletionTimes(update) || !update.metadata().droppedColumns.isEmpty();
+        generation.purges().wrote(batch.encoded().limit(), isPut, mayHide);
         open.folder().wrote(update, generation);
     }
 
@@ -124,6 +128,7 @@ final class UpdateWriter {
         Table table = generation.table();
         batch.clear();
         isLarge = false;
+        isPut = put;
         key.partition(update.partitionKey());
         DeletionInfo deletions = update.deletionInfo();
         if (!deletions.getPartitionDeletion().isLive()) {

@@ -42,6 +42,7 @@ final class ValidationReader extends SSTableReader {
     private static final int MAX_CALLERS = 12;
 
     private final Generation generation;
+    private final long partitions;
 
     /** Of each range that was asked for. */
     private final Map<Range<Token>, Sizes> sizes = new HashMap<>();
@@ -52,6 +53,7 @@ final class ValidationReader extends SSTableReader {
     private ValidationReader(Builder builder, Owner owner) {
         super(builder, owner);
         this.generation = builder.generation;
+        this.partitions = builder.partitions;
     }
 
     /** Whether this thread asks for a memtable's rows in order to validate them: Cassandra does not say what it wants them for. */
@@ -65,8 +67,10 @@ final class ValidationReader extends SSTableReader {
      * Of what a table has now.
      *
      * @param descriptor of the SSTable that is not written
+     * @param partitions how many are to be validated, about
      */
-    static ValidationReader open(ColumnFamilyStore cfs, Descriptor descriptor, SerializationHeader header) {
+    static ValidationReader open(
+            ColumnFamilyStore cfs, Descriptor descriptor, SerializationHeader header, long partitions) {
         Generation generation = AiodbMemtable.generationOf(cfs);
         if (generation == null) {
             throw new IllegalStateException(
@@ -74,7 +78,7 @@ final class ValidationReader extends SSTableReader {
         }
         DecoratedKey any = new BufferDecoratedKey(
                 cfs.getPartitioner().getMinimumToken(), ByteBufferUtil.EMPTY_BYTE_BUFFER);
-        return new Builder(descriptor, generation)
+        return new Builder(descriptor, generation, partitions)
                 .setComponents(Set.of())
                 .setTableMetadataRef(cfs.metadata)
                 .setStatsMetadata(MetadataCollector.defaultStatsMetadata())
@@ -109,7 +113,7 @@ final class ValidationReader extends SSTableReader {
 
     @Override
     public long estimatedKeys() {
-        return Sizes.sample(generation, null, null, getPartitioner()).partitions();
+        return partitions;
     }
 
     @Override
@@ -207,10 +211,12 @@ final class ValidationReader extends SSTableReader {
 
     private static final class Builder extends SSTableReader.Builder<ValidationReader, Builder> {
         private final Generation generation;
+        private final long partitions;
 
-        private Builder(Descriptor descriptor, Generation generation) {
+        private Builder(Descriptor descriptor, Generation generation, long partitions) {
             super(descriptor);
             this.generation = generation;
+            this.partitions = partitions;
         }
 
         @Override

@@ -95,14 +95,19 @@ class GenerationTest {
         assertFalse(PartitionReader.exists(old, Schema.key(2)));
     }
 
-    /** A table that was truncated, and then dropped while this node was down. */
-    @Test
-    void rowsOfATableThatTheSchemaDoesNotKnowStay() {
+    /** Of two partitions the second is there since the table was truncated. */
+    private void truncateBetweenWrites() {
         Generation old = attach();
         write(old, 1, 1);
         Generation next = attach();
         old.mark(Catalog.State.CLEARED);
         write(next, 2, 2);
+    }
+
+    /** A table that was truncated, and then dropped while this node was down. */
+    @Test
+    void rowsOfATableThatTheSchemaDoesNotKnowStay() {
+        truncateBetweenWrites();
         Leftovers.takeOver(store.restart());
         store.restart();
         assertTrue(PartitionReader.exists(attach(), Schema.key(2)));
@@ -110,11 +115,7 @@ class GenerationTest {
 
     @Test
     void whatWasClearedIsGoneAfterARestart() {
-        Generation old = attach();
-        write(old, 1, 1);
-        Generation next = attach();
-        old.mark(Catalog.State.CLEARED);
-        write(next, 2, 2);
+        truncateBetweenWrites();
         store.restart();
         Generation again = attach();
         assertFalse(PartitionReader.exists(again, Schema.key(1)));

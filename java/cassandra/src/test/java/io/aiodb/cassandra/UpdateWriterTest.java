@@ -1,7 +1,9 @@
 package io.aiodb.cassandra;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.aiodb.store.Durability;
 import io.aiodb.store.Range;
@@ -24,6 +26,11 @@ import org.junit.jupiter.api.Test;
 class UpdateWriterTest extends OneGeneration {
     /** How far ahead of what was written the bound lies that a restart knows. */
     private static final long AHEAD_MICROS = 10_000_000;
+
+    /** So many values of this length are enough for a purge, and not one that is only appended because it is long. */
+    private static final int WRITES = 3000;
+
+    private static final String LONG = "x".repeat(25_000);
 
     UpdateWriterTest() {
         super(Schema.flat().build());
@@ -77,6 +84,39 @@ class UpdateWriterTest extends OneGeneration {
         writeBoth(101 + AHEAD_MICROS, "last");
         assertEquals(1, frames());
         assertEquals("last last", read());
+    }
+
+    /** A purge reads everything, so it must be worth it. */
+    @Test
+    void onlyWhereSomethingMayBeRemovedIsAPurgeDue() {
+        long timestamp = writeLong(1, row -> row.add("v", LONG).add("w", LONG));
+        assertEquals(1, frames());
+        assertFalse(isPurgeDue());
+        timestamp = writeLong(timestamp, row -> row.add("v", LONG));
+        assertTrue(isPurgeDue());
+        timestamp = writeLong(timestamp, row -> row.add("v", LONG).add("w", LONG));
+        assertFalse(isPurgeDue());
+        // However little it takes itself, it may hide all of that.
+        PartitionUpdate.SimpleBuilder deletion = PartitionUpdate.simpleBuilder(table, Schema.key(2));
+        UpdateWriter.write(deletion.timestamp(timestamp).delete().build(), generation, Durability.INTERVAL);
+        assertTrue(isPurgeDue());
+        assertFalse(isPurgeDue());
+    }
+
+    /** Writes more than a purge takes to be due; returns a later timestamp than any of it. */
+    private long writeLong(long timestamp, Consumer<Row.SimpleBuilder> fill) {
+        for (int i = 0; i < WRITES; i++) {
+            write(timestamp + i, fill);
+        }
+        return timestamp + WRITES;
+    }
+
+    private boolean isPurgeDue() {
+        boolean due = generation.purges().begin(generation.summary(), 0);
+        if (due) {
+            generation.purges().end(0);
+        }
+        return due;
     }
 
     /** Columns that have no bit in a cover must not be taken for set: with 64 of them a row's own timestamp alone would do. */

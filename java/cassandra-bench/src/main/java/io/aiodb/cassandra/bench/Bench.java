@@ -136,8 +136,9 @@ public final class Bench {
         }
         server.awaitIdle();
         Server.Counts before = server.counts();
+        long readBefore = server.readBytes();
         Load.Result result = ask(workload, line, seconds);
-        long readBytes = server.counts().readBytes() - before.readBytes();
+        long readBytes = server.readBytes() - readBefore;
         server.awaitIdle();
         Server.Counts after = server.counts();
         long count = result.nanos().getTotalCount();

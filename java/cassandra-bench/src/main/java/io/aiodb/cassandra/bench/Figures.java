@@ -15,7 +15,7 @@ final class Figures {
      *
      * @param cpuMicros of the node for each request, with what it did afterwards until it was idle
      * @param readBytes of devices for each request
-     * @param writtenBytes to devices for each request, with what the node did afterwards
+     * @param writtenBytes to the disk for each request, with what the node did afterwards
      * @param compactions of SSTables that ended meanwhile
      * @param windows requests per second, window by window; empty where that was not asked for
      */

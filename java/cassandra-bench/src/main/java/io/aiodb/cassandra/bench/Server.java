@@ -21,34 +21,38 @@ final class Server implements AutoCloseable {
     private final JMXConnector connector;
     private final MBeanServerConnection beans;
     private final Path process;
+    private final Disk disk;
 
     Server(int port) throws IOException {
         connector = JMXConnectorFactory.connect(
                 new JMXServiceURL("service:jmx:rmi:///jndi/rmi://127.0.0.1:" + port + "/jmxrmi"));
         beans = connector.getMBeanServerConnection();
         process = Path.of("/proc", String.valueOf(attribute("java.lang:type=Runtime", "Pid")));
+        String[] directories =
+                (String[]) attribute("org.apache.cassandra.db:type=StorageService", "AllDataFileLocations");
+        disk = Disk.under(Path.of(directories[0]));
     }
 
     /**
      * What the node has used and done since its start.
      *
-     * @param readBytes by devices
-     * @param writtenBytes to devices, as far as the system counts them at once
+     * @param writtenBytes to its disk, by the whole machine, with what waited in the page cache
      * @param compactions of SSTables that are over
      */
-    record Counts(double cpuSeconds, long readBytes, long writtenBytes, long compactions) {}
+    record Counts(double cpuSeconds, long writtenBytes, long compactions) {}
 
-    Counts counts() {
+    Counts counts() throws InterruptedException {
         Object compactions = attribute("org.apache.cassandra.metrics:type=Compaction,name=CompletedTasks", "Value");
-        return new Counts(cpuSeconds(), io("read_bytes"), io("write_bytes"), ((Number) compactions).longValue());
+        return new Counts(cpuSeconds(), disk.settledWrittenBytes(), ((Number) compactions).longValue());
+    }
+
+    /** Bytes that devices have read for the node since its start. */
+    long readBytes() {
+        return number(process.resolve("io"), "read_bytes");
     }
 
     private double cpuSeconds() {
         return (long) attribute("java.lang:type=OperatingSystem", "ProcessCpuTime") / 1e9;
-    }
-
-    private long io(String name) {
-        return number(process.resolve("io"), name);
     }
 
     /** Memory of the node's own: without pages of files, which the system can take back. */

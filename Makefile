@@ -197,7 +197,9 @@ NAME :=
 
 # What each is measured with, beside the command.
 YCSB_CAMPAIGNS := ycsb threads memory-full
-CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines grow load memory-full-cassandra
+CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines grow load memory-full-cassandra ycsb-cassandra
+# Cassandra is among the stores of the full one.
+CASSANDRA_CAMPAIGNS += $(if $(QUICK),,ycsb)
 
 MEASURED_WITH = $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),ycsb) $(if $(filter $(CASSANDRA_CAMPAIGNS),$(NAME)),java)
 

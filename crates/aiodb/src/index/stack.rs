@@ -44,8 +44,7 @@ pub(crate) type Displaced = SmallVec<[(Entry, u64); 2]>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stack {
     entries: SmallVec<[Entry; 1]>,
-    /// What operands say that were inserted with a cover, by their sequences. A later copy of a record has none: it stands
-    /// before one in a layer below, which would come back.
+    /// What operands say, by their sequences: of those that are in no layer below, from where they would come back.
     covers: Vec<(u64, Cover)>,
     /// A layer below has newer operands than the base here: a later copy of that was put on top.
     partial: bool,
@@ -101,10 +100,7 @@ impl Stack {
         }
         match self.entries.get_mut(at).filter(|other| other.sequence == entry.sequence) {
             Some(copy) if *copy == entry => {}
-            Some(copy) => {
-                displaced.push((std::mem::replace(copy, entry), entry.sequence));
-                self.covers.retain(|(sequence, _)| *sequence != entry.sequence);
-            }
+            Some(copy) => displaced.push((std::mem::replace(copy, entry), entry.sequence)),
             None => self.entries.insert(at, entry),
         }
         if entry.is_base() {
@@ -114,8 +110,8 @@ impl Stack {
         }
     }
 
-    /// Puts an operand where its sequence says, if there is none yet and no later one stands for it. Those for which it
-    /// stands, or it itself, go to `displaced`.
+    /// Puts an operand that is in no layer below where its sequence says, unless a later one stands for it. Those for which
+    /// it stands, or it itself, go to `displaced`.
     pub(crate) fn insert_covering(&mut self, entry: Entry, cover: Cover, displaced: &mut Displaced) {
         let sequence = entry.sequence;
         if let Some((later, _)) = self.covers.iter().find(|(later, of)| *later > sequence && of.covers(&cover)) {

@@ -274,6 +274,8 @@ def _timeline(timeline: Timeline, width: float) -> Drawing:
     panels = [_processor, _processes, _memory, _disk_operations, _disk_bytes]
     if any(of.loopback_bytes_per_s + of.network_bytes_per_s > QUIET_BYTES_PER_S for of in timeline.host):
         panels.append(_network)
+    if any(sample.received_bytes_per_s + sample.sent_bytes_per_s > QUIET_BYTES_PER_S for sample in timeline.processes):
+        panels.append(_traffic)
     if timeline.nodes:
         panels += [_node_operations, _node_bytes]
     if any(sample.heap_bytes for sample in timeline.processes):
@@ -343,6 +345,11 @@ def _memory(axes: Axes, timeline: Timeline) -> None:
 def _heap(axes: Axes, timeline: Timeline) -> None:
     _by_process(axes, timeline, lambda sample: sample.heap_bytes / 2**20)
     axes.set_ylabel("JVM heap, MiB")
+
+
+def _traffic(axes: Axes, timeline: Timeline) -> None:
+    _by_process(axes, timeline, lambda sample: (sample.received_bytes_per_s + sample.sent_bytes_per_s) / 2**20)
+    axes.set_ylabel("TCP, MiB/s")
 
 
 def _by_process(axes: Axes, timeline: Timeline, value: Callable[[ProcessSample], float]) -> None:

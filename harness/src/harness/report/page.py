@@ -180,8 +180,9 @@ def _resources(results: Results) -> str:
     if not parts:
         return ""
     note = (
-        "Of the last run of each store; every run has its own files below. Sampled once a second. The table under "
-        "the charts has every point, with the evidence of its last run."
+        "Of the last run of each store; every run has its own files below. Sampled once a second; TCP is the payload "
+        "that a process has received and sent, also to others on this machine. The table under the charts has every "
+        "point, with the evidence of its last run."
     )
     return f'<section><h2>Resources</h2><p class="soft">{note}</p>{"".join(parts)}{_saturations(results)}</section>'
 

@@ -197,14 +197,16 @@ NAME :=
 
 # What each is measured with, beside the command.
 YCSB_CAMPAIGNS := ycsb threads memory-full
-CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines grow load memory-full-cassandra
+CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines grow load memory-full-cassandra ycsb-cassandra
+# Cassandra is among the stores of the full one.
+CASSANDRA_CAMPAIGNS += $(if $(QUICK),,ycsb)
 
 MEASURED_WITH = $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),ycsb) $(if $(filter $(CASSANDRA_CAMPAIGNS),$(NAME)),java)
 
 .PHONY: campaign
 campaign: release $(VENV)/ready $(MEASURED_WITH) ## Run a declared experiment and draw its report (NAME= QUICK=1 RETRY=1)
 	@test -n "$(NAME)" || { $(HARNESS) list; echo "make: which one? make campaign NAME=queue-depth QUICK=1" >&2; exit 1; }
-	scripts/install-packages.sh fio $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),redis-server)
+	scripts/install-packages.sh fio iproute2 $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),redis-server)
 	$(HARNESS) run $(NAME) $(if $(QUICK),--quick) $(if $(RETRY),--retry) --aiodb $(AIODB)
 
 .PHONY: publish

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from clusters import CELLS
-from test_cassandra import PLACE, cells
+from test_cassandra import ENGINE_AXES, PLACE, cells, run_of
 
 from harness.errors import HarnessError
 from harness.experiments.base import Place, Row
 from harness.experiments.cassandra import SHARED, Cassandra
+from harness.experiments.engines import Engines
 from harness.limits import PREFIX
 from harness.node_limits import NodeGroups, NodeLimits
 from harness.sampling import HostSample, device_number, disk_of
@@ -94,3 +95,17 @@ def test_nodes_that_wait_for_each_others_processor_show_a_shape_only(idle: float
 def test_nodes_without_limits_enter_nothing() -> None:
     (service,) = Cassandra().services(cells(), PLACE)
     assert "ENTER=" in service.command
+
+
+@needs_groups
+def test_every_engine_has_the_same_memory_in_all() -> None:
+    for store in ("stock-4", "rocksdb", "aiodb"):
+        (service,) = Engines().services(run_of(Engines(), ENGINE_AXES, store, node_memory_mib=1200), PLACE)
+        service.prepare()
+        try:
+            (entrance,) = NodeGroups(NodeLimits(memory_bytes=1200 << 20), 1, "").entrances("1")
+            assert str(1200 << 20) in " ".join(file.read_text() for file in _limits(entrance.parent))
+        finally:
+            service.tidy()
+    small = run_of(Engines(), ENGINE_AXES, "aiodb", node_memory_mib=100)
+    assert "does not start in less than 900 MiB" in str(Engines().refusal(small))

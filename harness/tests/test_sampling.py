@@ -107,8 +107,8 @@ def test_samples_outside_the_window_do_not_count() -> None:
 
 
 def test_a_limit_of_nodes_is_named_with_how_many_were_at_it() -> None:
-    # The third second is after the row's window.
-    did = {1: (480.0, 490.0, 10.0), 2: (510.0, 500.0, 10.0), 3: (200.0, 210.0, 10.0)}
+    # The third second is after the row's window, and node 4 has not joined.
+    did = {1: (480.0, 490.0, 10.0), 2: (510.0, 500.0, 10.0), 3: (200.0, 210.0, 10.0), 4: (0.0, 0.0, 0.0)}
     nodes = [
         NodeSample(2.0 + second, node, 0.0, writes[second], 0.0, 4096 * writes[second])
         for second in range(2)

@@ -1,6 +1,7 @@
 """What YCSB prints, and when its throughput is flat. `data/` has the output of a real run; its figures are of a machine
 busy with other things and mean nothing."""
 
+import dataclasses
 import itertools
 import shutil
 from collections.abc import Sequence
@@ -338,14 +339,25 @@ def test_running_without_loading_is_impossible() -> None:
     assert Ycsb().refusal(run) is None
 
 
-@pytest.mark.parametrize("store", list(STORES.values()), ids=lambda store: str(store.name))
-def test_every_store_says_where_it_is(store: object) -> None:
-    run = run_of(("workloada",), str(getattr(store, "name", "")))
-    properties = Ycsb().steps(run, PLACE)[0].command
+@pytest.mark.parametrize("store", list(STORES))
+def test_every_store_says_where_it_is(store: str) -> None:
+    run = run_of(("workloada",), store)
+    (load,) = [step for step in Ycsb().steps(run, PLACE) if step.name == "load-0"]
     services = Ycsb().services(run, PLACE)
-    if services:
+    if not services:
+        assert "store.directory=/scratch/store" in load.command
+    elif store == "redis":
         assert "always" in services[0].command
-        assert "redis.port=16379" in properties
+        assert "redis.port=16379" in load.command
         assert str(PLACE.scratch) in " ".join(services[0].command)
     else:
-        assert "store.directory=/scratch/store" in properties
+        assert {"CLUSTER=/scratch/cluster", "COMMIT_LOG=batch", "DURABILITY=sync"} <= set(services[0].command)
+        assert {"cql", "hosts=127.0.7.1", "cassandra.writeconsistencylevel=ONE"} <= set(load.command)
+        memtable = "default" if store == "cassandra" else "aiodb"
+        assert f"cassandra.table_options=memtable = '{memtable}'" in load.command
+
+
+def test_cassandra_has_no_writes_that_are_in_no_log() -> None:
+    run = run_of(("workloada",), "cassandra")
+    without = dataclasses.replace(run, parameters={**run.parameters, "durability": "none"})
+    assert Ycsb().refusal(without) == "`durability`: cassandra has no `none`"

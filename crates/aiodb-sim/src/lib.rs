@@ -14,6 +14,7 @@ mod index_files;
 mod medium;
 pub mod minimise;
 pub mod model;
+mod operands;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 mod recover;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use aiodb::Durability;
 
+use crate::operands::combined;
+
 /// A value, by a fingerprint of its bytes.
 pub type Fingerprint = u64;
 
@@ -45,10 +47,10 @@ impl Held {
 
     /// The same with one more operand.
     pub fn merged(&self, operand: &[u8]) -> Held {
-        let operands: Arc<[u8]> = [&self.operands, operand].concat().into();
+        let operands: Arc<[u8]> = combined(&[&self.operands, operand].concat()).into();
         let after = Some(fingerprint(&operands));
         let put = self.put.as_deref().unwrap_or_default();
-        let before = Some(fingerprint(&[put, &operands].concat()));
+        let before = Some(fingerprint(&combined(&[put, &operands].concat())));
         Held { put: self.put.clone(), until_ms: self.until_ms, operands, before, after }
     }
 
@@ -63,7 +65,8 @@ impl Held {
         let expired = self.until_ms.is_some_and(|until_ms| until_ms <= now_ms);
         let found = if expired { self.after } else { self.before };
         let put = self.put.as_deref().filter(|_| !expired).unwrap_or_default();
-        found.map(|_| [put, &self.operands].concat())
+        let all = [put, &self.operands].concat();
+        found.map(|_| if self.operands.is_empty() { all } else { combined(&all) })
     }
 
     /// Whether this may be found between two moments, both in milliseconds since 1970.

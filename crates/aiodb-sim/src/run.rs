@@ -5,13 +5,13 @@ use std::path::Path;
 
 use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
-use aiodb::merge::Append;
-use aiodb::{Db, Durability, Error, MergeOperators, Options, Sequence, Step, Table, TableOptions};
+use aiodb::{Db, Durability, Error, MergeOperator, MergeOperators, Options, Sequence, Step, Table, TableOptions};
 
 use crate::backups::Point;
 use crate::client::Client;
 use crate::index_files::IndexFiles;
 use crate::model::{Cell, Effect, Held, Model, Moments, fingerprint};
+use crate::operands::{self, Operands};
 use crate::report::Report;
 use crate::script::{Action, Crash, Files, IndexState, Script};
 use crate::snapshots::Kept;
@@ -176,7 +176,7 @@ impl<'a> Run<'a> {
             hash_mask: self.script.setup.hash_mask,
             cache_bytes: self.script.setup.cache_bytes,
             cache_writes: self.script.setup.cache_writes,
-            merge_operators: MergeOperators::default().with(Append),
+            merge_operators: MergeOperators::default().with(Operands),
             rebuild_index: rebuild,
             background: false,
             ..Options::default()
@@ -213,7 +213,7 @@ impl<'a> Run<'a> {
             Action::PutFor(table, key, value, durability, ms) => self.put_for(*table, *key, *value, *durability, *ms),
             Action::Merge(table, key, operand, durability) => {
                 self.estimated[*table] = true;
-                let bytes = operand.bytes();
+                let bytes = operands::operand(*operand);
                 let effects = vec![Effect::Merge(*table, *key, bytes.as_slice().into())];
                 let key = key_bytes(*key);
                 let merge = |run: &mut Self| run.table(*table)?.merge_with(&key, &bytes, *durability).map(drop);
@@ -351,7 +351,11 @@ impl<'a> Run<'a> {
 
     fn table_options(&self, table: usize) -> TableOptions {
         let setup = &self.script.setup;
-        TableOptions { kind: setup.tables[table], compression: setup.compression[table], merge: Some("append".into()) }
+        TableOptions {
+            kind: setup.tables[table],
+            compression: setup.compression[table],
+            merge: Some(Operands.name().into()),
+        }
     }
 
     /// Since a moment until now. When the system's clock was set back, the store may go by the latest time that it has

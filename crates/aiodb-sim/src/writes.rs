@@ -7,6 +7,7 @@ use aiodb::io::sim::SimDevice;
 use aiodb::{Batch, Condition, Durability, Error, WriteOptions};
 
 use crate::model::{Effect, Held};
+use crate::operands;
 use crate::run::{Run, Violation};
 use crate::script::{Require, Value, Write};
 use crate::workload::key_bytes;
@@ -133,7 +134,7 @@ impl Run<'_> {
             }
             Write::Merge(operand) => {
                 self.estimated[table] = true;
-                vec![Effect::Merge(table, key, operand.bytes().into())]
+                vec![Effect::Merge(table, key, operands::operand(operand).into())]
             }
         }
     }
@@ -162,7 +163,7 @@ impl Run<'_> {
                     let [start, end] = bounds(*number, *other);
                     batch.delete_range(&table, &start, &end)?
                 }
-                Write::Merge(operand) => batch.merge(&table, &key, &operand.bytes())?,
+                Write::Merge(operand) => batch.merge(&table, &key, &operands::operand(*operand))?,
             };
         }
         Ok(batch)

@@ -29,6 +29,35 @@ pub trait MergeOperator: Send + Sync {
     fn is_value_alone(&self) -> bool {
         false
     }
+
+    /// What an operand says, if others may stand for it or it for others: an operand whose cover is covered by that of a
+    /// later one may be left out of what [`MergeOperator::merge`] is given. An ordered table then counts it as dead at
+    /// once, as what is under a put.
+    fn cover(&self, operand: &[u8]) -> Option<Cover> {
+        let _ = operand;
+        None
+    }
+}
+
+/// Which parts an operand has, and from when they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cover {
+    /// What the parts mean: covers with another number have nothing to do with each other.
+    pub meaning: u64,
+    /// The set of the parts, as bits.
+    pub parts: u64,
+    /// The time of the earliest part.
+    pub earliest: i64,
+    /// The time of the latest one.
+    pub latest: i64,
+}
+
+impl Cover {
+    /// Whether this has each part of another one from a later time: whoever takes each part from where it is latest takes
+    /// none from there.
+    pub fn covers(&self, other: &Cover) -> bool {
+        self.meaning == other.meaning && other.parts & !self.parts == 0 && self.earliest > other.latest
+    }
 }
 
 /// The operators that a program registers.

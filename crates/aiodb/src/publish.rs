@@ -15,6 +15,7 @@ use crate::io::Device;
 use crate::log::batch::{BatchView, Placed};
 use crate::log::place::footprint;
 use crate::log::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
+use crate::merge::Cover;
 use crate::planted::{self, Bug};
 use crate::settle::Unsettled;
 
@@ -25,7 +26,7 @@ pub(crate) struct Publication<'a> {
     pub(crate) placed: &'a Placed,
     pub(crate) kind: Kind,
     pub(crate) form: Form,
-    /// The chunk list of a chunked record and the bounds of a range delete, else empty.
+    /// The record's, as it is stored. During recovery only the chunk list of a chunked record and the end of a range delete.
     pub(crate) value: &'a [u8],
     /// The batch that the record was read back from, during recovery.
     pub(crate) replayed: Option<BatchView<'a>>,
@@ -34,8 +35,6 @@ pub(crate) struct Publication<'a> {
 impl<'a> Publication<'a> {
     /// `value` is the record's, wherever it lies.
     pub(crate) fn new(record: &Record<'a>, value: &'a [u8], hash: u64, placed: &'a Placed) -> Publication<'a> {
-        let matters = record.form.chunked || record.kind == Kind::RangeDelete;
-        let value = if matters { value } else { &[] };
         Publication { key: record.key, hash, placed, kind: record.kind, form: record.form, value, replayed: None }
     }
 
@@ -88,7 +87,8 @@ impl<D: Device> Engine<D> {
             }
             TableIndex::Lmdb => {
                 let (entry, mut displaced) = (publication.entry(), Displaced::new());
-                let depth = self.lmdb().insert(generation.id, publication.key, entry, &mut displaced);
+                let cover = self.cover(generation, publication);
+                let depth = self.lmdb().insert(generation.id, publication.key, (entry, cover), &mut displaced);
                 if !entry.is_delete() {
                     self.segments.add_live(entry.location);
                     self.count_chunks(generation.id, entry.location, publication.chunks(), 1);
@@ -99,6 +99,15 @@ impl<D: Device> Engine<D> {
                 }
             }
         }
+    }
+
+    /// What an operand says, if that can be told without more ado.
+    fn cover(&self, generation: &Generation, publication: &Publication<'_>) -> Option<Cover> {
+        let Form { chunked, compressed, .. } = publication.form;
+        if publication.kind != Kind::Merge || chunked || compressed {
+            return None;
+        }
+        self.merge_operator(generation).ok()?.cover(publication.value)
     }
 
     /// Counts what a segment holds besides what indexes refer to.

@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::index::stack::Entry;
 use crate::index::{Candidates, Location};
 use crate::io::{Device, UNIT_BYTES};
-use crate::log::batch::{Append, Found};
+use crate::log::batch::{Append, Found, Placed};
 use crate::log::place::Cursor;
 use crate::log::record::{Chunk, Form, Kind, Origin, encode_chunks, encode_range_end, range_end};
 use crate::log::scan::Scan;
@@ -294,25 +294,42 @@ impl<D: Device> Engine<D> {
     }
 
     fn move_records(&self, alive: &[Alive]) -> Result<()> {
-        // The rest of the log's last segment is filled first: what is emptied must be more than what is begun.
-        let mut limit = self.move_batch_bytes();
-        let mut group = Vec::new();
-        let mut cursor = Cursor::new();
-        for record in alive {
-            let operation = operation(record);
-            let mut longer = cursor;
-            longer.take(&operation.append);
-            if longer.end > limit {
-                self.move_group(&group)?;
-                group.clear();
-                limit = self.move_batch_bytes();
-                longer = Cursor::new();
-                longer.take(&operation.append);
+        let operations: Vec<_> = alive.iter().map(operation).collect();
+        self.move_in_batches(&operations, |number, placed| match alive[number].kind {
+            Kind::Chunk => {
+                let checksum = placed.separate.expect("a chunk is separate");
+                self.rename_chunk(&alive[number], Chunk { location: placed.location, checksum })
             }
-            cursor = longer;
-            group.push((record, operation));
+            _ => Ok(()),
+        })
+    }
+
+    /// Writes copies of records that are still current, in as few batches as they fit into. `moved` is told the number
+    /// of each that was written, and its place.
+    pub(crate) fn move_in_batches(
+        &self,
+        mut operations: &[Operation<'_>],
+        mut moved: impl FnMut(usize, Placed) -> Result<()>,
+    ) -> Result<()> {
+        let mut number = 0;
+        while !operations.is_empty() {
+            // The rest of the log's last segment is filled first: what is emptied must be more than what is begun.
+            let limit = self.move_batch_bytes();
+            let mut cursor = Cursor::new();
+            let fits = |operation: &&Operation<'_>| {
+                cursor.take(&operation.append);
+                cursor.end <= limit
+            };
+            let (batch, rest) = operations.split_at(operations.iter().take_while(fits).count().max(1));
+            for placed in self.write_moves(batch, |operation| self.still_current(operation))? {
+                if let Some(placed) = placed {
+                    moved(number, placed)?;
+                }
+                number += 1;
+            }
+            operations = rest;
         }
-        self.move_group(&group)
+        Ok(())
     }
 
     /// The longest batch that fits what is left of the last segment, or any segment when that is next to nothing.
@@ -320,21 +337,6 @@ impl<D: Device> Engine<D> {
         let room = (self.segments.segment_bytes - self.commit.log_end().offset) as usize;
         let most = self.max_batch_bytes();
         if room < MIN_MOVE_BYTES { most } else { most.min(room) }
-    }
-
-    fn move_group(&self, group: &[(&Alive, Operation<'_>)]) -> Result<()> {
-        if group.is_empty() {
-            return Ok(());
-        }
-        let operations: Vec<_> = group.iter().map(|(_, operation)| operation.clone()).collect();
-        let placed = self.write_moves(&operations, |operation| self.still_current(operation))?;
-        for ((record, _), placed) in group.iter().zip(placed) {
-            if let (Kind::Chunk, Some(placed)) = (record.kind, placed) {
-                let checksum = placed.separate.expect("a chunk is separate");
-                self.rename_chunk(record, Chunk { location: placed.location, checksum })?;
-            }
-        }
-        Ok(())
     }
 
     /// Asked while everything older is published. An index that cannot be asked moves nothing.

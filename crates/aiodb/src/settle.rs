@@ -15,10 +15,10 @@ use smallvec::SmallVec;
 use crate::Result;
 use crate::catalog::{Generation, TableIndex};
 use crate::engine::Engine;
-use crate::index::Candidates;
 use crate::index::hash::HashIndex;
 use crate::index::lmdb::codec::decode_key;
 use crate::index::stack::{Entry, FOLD_AT};
+use crate::index::{Candidates, Location};
 use crate::io::Device;
 use crate::log::record::Origin;
 use crate::planted::{self, Bug};
@@ -35,6 +35,9 @@ const MAX_RUN: usize = 8;
 
 /// A key with more operands than this makes writers fold before they go on.
 const MAX_OPERANDS: usize = 64;
+
+/// What operands make is written when so much of it has gathered.
+const MAX_FOLDED_BYTES: usize = 1 << 20;
 
 /// A tag of a hash index that may hold dead places, or a key whose operands are to be folded.
 #[derive(Clone)]
@@ -133,8 +136,7 @@ impl<D: Device> Engine<D> {
         let refused = if crowded { Err(unsettled) } else { self.settling.push(unsettled) };
         if let Err(unsettled) = refused {
             // Folding writes, and this caller is in the middle of a write.
-            let folds = self.settle(&unsettled, false);
-            if folds {
+            if self.settle(&unsettled).is_some() {
                 let _ = self.settling.push(unsettled);
             }
         }
@@ -151,14 +153,21 @@ impl<D: Device> Engine<D> {
     /// Settles up to `limit` of what is queued. True if any of it is done with.
     pub(crate) fn settle_some(&self, limit: usize) -> bool {
         let mut progress = false;
+        let mut folded = Vec::new();
         for _ in 0..limit {
             let Some((number, unsettled)) = self.settling.front() else { break };
             let before = self.settling.len();
-            self.settle(&unsettled, true);
+            if let Some(key) = self.settle(&unsettled) {
+                self.note_failure(self.fold(key, &unsettled, &mut folded));
+            }
             self.settling.pop(number);
             // What could not be settled has been queued again.
             progress |= self.settling.len() < before;
+            if folded.iter().map(|fold: &Folded| fold.value.len()).sum::<usize>() >= MAX_FOLDED_BYTES {
+                self.note_failure(self.write_folded(&std::mem::take(&mut folded)));
+            }
         }
+        self.note_failure(self.write_folded(&folded));
         progress
     }
 
@@ -167,7 +176,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn settle_rebuilt(&self) {
         for _ in 0..self.settling.len() {
             let Some((number, unsettled)) = self.settling.front() else { break };
-            let folds = self.settle(&unsettled, false);
+            let folds = self.settle(&unsettled).is_some();
             self.settling.pop(number);
             if folds {
                 let _ = self.settling.push(unsettled);
@@ -181,30 +190,28 @@ impl<D: Device> Engine<D> {
         let mut run = SmallVec::new();
         index.lookup(hash, &mut run);
         if run.len() > 1 {
-            self.settle(&Unsettled::tag(generation, hash), false);
+            self.settle(&Unsettled::tag(generation, hash));
         }
     }
 
-    /// Settles a tag or folds a key. True if there is something to fold that was left for lack of permission.
-    fn settle(&self, unsettled: &Unsettled, may_fold: bool) -> bool {
+    /// Settles a tag. Returns a key that has many operands, for the caller to fold if it may.
+    fn settle(&self, unsettled: &Unsettled) -> Option<Vec<u8>> {
         if unsettled.generation.is_gone() {
-            return false;
+            return None;
         }
+        let TableIndex::Hash(index) = &unsettled.generation.index else { return Some(unsettled.key.to_vec()) };
+        self.meters.settled_tags.count();
         let pin = self.pins.pin();
-        let outcome = match &unsettled.generation.index {
-            TableIndex::Hash(index) => {
-                self.meters.settled_tags.count();
-                self.settle_tag(index, unsettled)
-            }
-            TableIndex::Lmdb => Ok(Some(unsettled.key.to_vec())),
-        };
+        let settled = self.settle_tag(index, unsettled);
         self.pins.unpin(pin);
-        let folded = outcome.and_then(|key| match key {
-            Some(key) if may_fold => self.fold(&unsettled.generation, &key, unsettled).map(|()| false),
-            key => Ok(key.is_some()),
-        });
-        // A record that cannot be read stays in the index, so that a get of it reports the damage.
-        folded.inspect_err(|error| self.note_trouble(error)).unwrap_or(false)
+        settled.inspect_err(|error| self.note_trouble(error)).unwrap_or(None)
+    }
+
+    /// A record that cannot be read stays in the index, so that a get of it reports the damage.
+    fn note_failure(&self, outcome: Result<()>) {
+        if let Err(error) = outcome {
+            self.note_trouble(&error);
+        }
     }
 
     /// Reads the records under a tag and retires those that do not count. Returns a key with many operands.
@@ -294,32 +301,52 @@ impl<D: Device> Engine<D> {
         next_sequence - 1
     }
 
-    /// Puts what a key's operands make as a later copy of the newest one. Queued again where that cannot be done yet.
-    fn fold(&self, generation: &Arc<Generation>, key: &[u8], unsettled: &Unsettled) -> Result<()> {
+    /// Adds what a key's operands make to what is to be written. Queued again where that cannot be known yet.
+    fn fold(&self, key: Vec<u8>, unsettled: &Unsettled, folded: &mut Vec<Folded>) -> Result<()> {
+        let generation = &unsettled.generation;
         let pin = self.pins.pin();
-        let made = self.made_of_operands(generation, key);
+        let made = self.made_of_operands(generation, &key);
         self.pins.unpin(pin);
-        let (newest, value) = match made? {
-            Foldable::Nothing => return Ok(()),
+        match made? {
+            Foldable::Nothing => {}
             Foldable::Later => {
                 if unsettled.urgent {
                     self.write_open_batch()?;
                 }
                 let _ = self.settling.push(unsettled.clone());
-                return Ok(());
             }
-            Foldable::Now(newest, value) => (newest, value),
-        };
-        let _staging = (value.len() > self.whole_value_bytes()).then(|| self.begin_staging());
-        let stored = self.stored(generation, key, &value)?;
-        let mut operation = self.put_operation(Arc::clone(generation), key, &stored, None);
-        let origin = Origin { segment: newest.location.segment, offset: newest.location.offset };
-        operation.append.moved = Some((origin, newest.sequence));
-        let placed = self.write_moves(&[operation], |operation| self.still_current(operation))?;
-        if placed[0].is_some() {
-            self.meters.folded_keys.count();
+            // A key may be queued more than once, and one batch has one copy of a record.
+            Foldable::Now(newest, _)
+                if folded.iter().any(|known| known.newest.location.same_place(newest.location)) => {}
+            Foldable::Now(newest, value) => {
+                folded.push(Folded { generation: Arc::clone(generation), key, newest, value });
+            }
         }
         Ok(())
+    }
+
+    /// Puts what operands make as later copies of the newest of them, many in one batch: writers wait for each batch.
+    fn write_folded(&self, folded: &[Folded]) -> Result<()> {
+        let large = folded.iter().any(|fold| fold.value.len() > self.whole_value_bytes());
+        let _staging = large.then(|| self.begin_staging());
+        let stored = folded
+            .iter()
+            .map(|fold| self.stored(&fold.generation, &fold.key, &fold.value))
+            .collect::<Result<Vec<_>>>()?;
+        let operations: Vec<_> = folded
+            .iter()
+            .zip(&stored)
+            .map(|(fold, stored)| {
+                let mut operation = self.put_operation(Arc::clone(&fold.generation), &fold.key, stored, None);
+                let Location { segment, offset, .. } = fold.newest.location;
+                operation.append.moved = Some((Origin { segment, offset }, fold.newest.sequence));
+                operation
+            })
+            .collect();
+        self.move_in_batches(&operations, |_, _| {
+            self.meters.folded_keys.count();
+            Ok(())
+        })
     }
 
     /// What a key's operands make. If the base will expire, they stay when it has.
@@ -348,6 +375,15 @@ enum Foldable {
     Later,
     /// The newest one, and what it makes with the others.
     Now(Entry, Vec<u8>),
+}
+
+/// What is to be put in place of a key's operands.
+struct Folded {
+    generation: Arc<Generation>,
+    key: Vec<u8>,
+    /// The record of which it is a copy.
+    newest: Entry,
+    value: Vec<u8>,
 }
 
 /// A key's records under a tag, newest first; each with its chunk list, if it has one.

@@ -367,6 +367,29 @@ fn folded_keys_are_counted() {
     }
 }
 
+/// Writers wait for each batch of copies.
+#[test]
+fn operands_of_many_keys_are_folded_in_one_batch() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (db, table) = open_appending(&directory, kind, with_cache(0));
+        for operand in 0..20 {
+            for number in 0..100 {
+                table.merge(&key(number), format!("{operand},").as_bytes()).expect("a merge works");
+            }
+        }
+        db.sync().expect("everything can be flushed");
+        let before = db.stats().batches_written;
+        db.step(Step::Settle).expect("background work");
+        assert_eq!(db.metrics().folded_keys, 100, "{}: each once, however often it is queued", kind.name());
+        assert_eq!(db.stats().batches_written, before + 1, "{}", kind.name());
+        let all: String = (0..20).map(|operand| format!("{operand},")).collect();
+        for number in 0..100 {
+            assert_eq!(table.get(&key(number)).expect("a get works"), Some(all.clone().into_bytes()));
+        }
+    }
+}
+
 #[test]
 fn operands_that_pile_up_over_many_commits_of_the_index_are_folded() {
     let directory = scratch();

@@ -8,8 +8,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
-from harness.fields import Value
+from harness.fields import Field, Value
 from harness.limits import (
     BLKIO_V1,
     GROUPS_V2,
@@ -24,6 +25,23 @@ from harness.node_usage import NODE
 
 # What a group is told for no limit.
 _NONE = 0
+# In less a node does not start.
+_LEAST_NODE_MIB = 900
+
+
+def _limit(what: str) -> Field:
+    return Field(int, f"{what}, for each node; 0: no limit", least=0, default=_NONE)
+
+
+# The parameters of campaigns that set limits, by their names.
+DISK_LIMITS = MappingProxyType(
+    {
+        "node_reads_per_s": _limit("reads of the disk per second"),
+        "node_writes_per_s": _limit("writes and flushes of the disk per second"),
+        "node_bytes_per_s": _limit("bytes read, and written, per second"),
+    }
+)
+MEMORY_LIMIT = MappingProxyType({"node_memory_mib": _limit("memory, page cache included")})
 
 
 @dataclass(frozen=True)
@@ -47,6 +65,12 @@ class NodeLimits:
             for name in ("reads_per_s", "writes_per_s", "bytes_per_s", "memory_mib")
         )
         return cls(reads, writes, size, memory_mib << 20)
+
+    def refusal(self) -> str | None:
+        """Why no node can be within these limits; None if one can."""
+        if 0 < self.memory_bytes < _LEAST_NODE_MIB << 20:
+            return f"`node_memory_mib`: a node does not start in less than {_LEAST_NODE_MIB} MiB"
+        return None
 
     def limits_disk(self) -> bool:
         """Whether the disk is limited at all."""
@@ -72,7 +96,7 @@ class NodeGroups:
 
     limits: NodeLimits
     nodes: int
-    # The disk that they write to, as the kernel numbers it.
+    # The disk that they write to, as the kernel numbers it; empty where that is not limited.
     device: str
 
     def entrances(self, node: str) -> list[Path]:

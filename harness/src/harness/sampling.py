@@ -14,6 +14,7 @@ import psutil
 
 from harness.errors import HarnessError
 from harness.heap import heap_bytes
+from harness.network_usage import Traffic, TrafficCounter
 from harness.node_usage import Counts, NodeSample, node_counts, node_samples, read_nodes
 
 PERIOD_SECONDS = 1.0
@@ -66,6 +67,9 @@ class ProcessSample:
     written_bytes_per_s: float
     # Of a Java virtual machine, otherwise 0.
     heap_bytes: int = 0
+    # Payload over TCP, also to processes of the same machine; of connections that end the last moment is missing.
+    received_bytes_per_s: float = 0.0
+    sent_bytes_per_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -79,9 +83,10 @@ class _Usage:
     read_bytes: int
     written_bytes: int
     heap_bytes: int
+    traffic: Traffic
 
 
-_NOTHING = _Usage("", 0.0, 0, 0, 0, 0, 0)
+_NOTHING = _Usage("", 0.0, 0, 0, 0, 0, 0, Traffic())
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,7 @@ class Sampler:
         self._began = began
         self._disk = disk
         self._list_processes = processes
+        self._traffic = TrafficCounter()
         self._stopping = threading.Event()
         # Why there are no further samples; None as long as there are.
         self.failure: Exception | None = None
@@ -172,7 +178,9 @@ class Sampler:
         network = {name: of.bytes_sent + of.bytes_recv for name, of in psutil.net_io_counters(pernic=True).items()}
         processes = {}
         own_cpu_s = _with_children(psutil.Process().cpu_times())
-        for process in self._list_processes():
+        listed = self._list_processes()
+        traffic = self._traffic.count([process.pid for process in listed])
+        for process in listed:
             with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied), process.oneshot():
                 times = process.cpu_times()
                 own_cpu_s += _with_children(times)
@@ -185,6 +193,7 @@ class Sampler:
                     io.read_bytes,
                     io.write_bytes,
                     heap_bytes(process.pid),
+                    traffic.get(process.pid, Traffic()),
                 )
         disk = _disk_counters(self._disk)
         return _Counters(at, cpu, own_cpu_s, _kernel_cpu_s(), disk, network, processes, node_counts())
@@ -248,6 +257,7 @@ def _process_samples(before: _Counters, now: _Counters, began: float) -> list[Pr
     for identity, usage in now.processes.items():
         # A process that began within the period began with nothing.
         earlier = before.processes.get(identity, _NOTHING)
+        traffic = usage.traffic.since(earlier.traffic)
         samples.append(
             ProcessSample(
                 t_s=round(now.at - began, 3),
@@ -259,6 +269,8 @@ def _process_samples(before: _Counters, now: _Counters, began: float) -> list[Pr
                 read_bytes_per_s=(usage.read_bytes - earlier.read_bytes) / seconds,
                 written_bytes_per_s=(usage.written_bytes - earlier.written_bytes) / seconds,
                 heap_bytes=usage.heap_bytes,
+                received_bytes_per_s=traffic.received / seconds,
+                sent_bytes_per_s=traffic.sent / seconds,
             )
         )
     return samples
@@ -330,6 +342,8 @@ def read_processes(path: Path) -> list[ProcessSample]:
                 written_bytes_per_s=float(row["written_bytes_per_s"]),
                 # Not in samples of earlier harnesses.
                 heap_bytes=int(row.get("heap_bytes", 0)),
+                received_bytes_per_s=float(row.get("received_bytes_per_s", 0)),
+                sent_bytes_per_s=float(row.get("sent_bytes_per_s", 0)),
             )
             for row in csv.DictReader(file)
         ]

@@ -68,7 +68,8 @@ def _by_node_limit(samples: Sequence[NodeSample], limits: NodeLimits) -> Saturat
         ("read_bytes_per_s", limits.bytes_per_s, "bytes/s read"),
         ("written_bytes_per_s", limits.bytes_per_s, "bytes/s written"),
     )
-    nodes = sorted({sample.node for sample in samples})
+    # Groups are there before their nodes.
+    nodes = sorted({sample.node for sample in samples if sample.reads_per_s or sample.writes_per_s})
     for name, limit, unit in kinds if nodes else ():
         did = {
             node: statistics.fmean(getattr(sample, name) for sample in samples if sample.node == node) for node in nodes

@@ -26,6 +26,7 @@ use super::tail::{Frozen, KeyRange, Reached, Stacks, Tail};
 use crate::checksum::crc32c;
 use crate::log::Position;
 use crate::log::segment::{put, u32_at, u64_at};
+use crate::merge::Cover;
 use crate::snapshot::{Snapshots, View};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
@@ -121,7 +122,13 @@ impl LmdbIndex {
     }
 
     /// Publishes an entry in the tail; returns how many of the key's operands are there.
-    pub(crate) fn insert(&self, table: u32, key: &[u8], entry: Entry, displaced: &mut Displaced) -> usize {
+    pub(crate) fn insert(
+        &self,
+        table: u32,
+        key: &[u8],
+        entry: (Entry, Option<Cover>),
+        displaced: &mut Displaced,
+    ) -> usize {
         let key = encode_key(table, key);
         self.tail.insert(&key, entry, displaced, |displaced| self.keep(&key, displaced))
     }

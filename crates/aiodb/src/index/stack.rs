@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::{Candidate, Location};
 use crate::log::record::{Form, Kind};
+use crate::merge::Cover;
 
 /// Operands of one key that are worth folding.
 pub(crate) const FOLD_AT: usize = 8;
@@ -43,6 +44,8 @@ pub(crate) type Displaced = SmallVec<[(Entry, u64); 2]>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stack {
     entries: SmallVec<[Entry; 1]>,
+    /// What operands say, by their sequences: of those that are in no layer below, from where they would come back.
+    covers: Vec<(u64, Cover)>,
     /// A layer below has newer operands than the base here: a later copy of that was put on top.
     partial: bool,
 }
@@ -102,8 +105,35 @@ impl Stack {
         }
         if entry.is_base() {
             displaced.extend(self.entries.drain(at + 1..).map(|older| (older, entry.sequence)));
+            self.covers.retain(|(sequence, _)| *sequence > entry.sequence);
             self.partial &= at > 0;
         }
+    }
+
+    /// Puts an operand that is in no layer below where its sequence says, unless a later one stands for it. Those for which
+    /// it stands, or it itself, go to `displaced`.
+    pub(crate) fn insert_covering(&mut self, entry: Entry, cover: Cover, displaced: &mut Displaced) {
+        let sequence = entry.sequence;
+        if let Some((later, _)) = self.covers.iter().find(|(later, of)| *later > sequence && of.covers(&cover)) {
+            displaced.push((entry, *later));
+            return;
+        }
+        let is_known = self.entries.iter().any(|other| other.sequence == sequence);
+        self.insert(entry, displaced);
+        if is_known || !self.entries.contains(&entry) {
+            return;
+        }
+        let entries = &mut self.entries;
+        self.covers.retain(|(older, of)| {
+            let stands = *older < sequence && cover.covers(of);
+            if stands {
+                let at =
+                    entries.iter().position(|other| other.sequence == *older).expect("a cover goes with its entry");
+                displaced.push((entries.remove(at), sequence));
+            }
+            !stands
+        });
+        self.covers.push((sequence, cover));
     }
 
     /// Notes that a layer below has newer operands than the base here.
@@ -128,6 +158,7 @@ impl Stack {
     pub(crate) fn cut(&mut self, sequence: u64, displaced: &mut Displaced) {
         let at = self.entries.iter().position(|entry| entry.sequence < sequence).unwrap_or(self.entries.len());
         displaced.extend(self.entries.drain(at..).map(|older| (older, sequence)));
+        self.covers.retain(|(of, _)| *of >= sequence);
     }
 
     /// The entry at a place, if it has a value.
@@ -147,7 +178,7 @@ impl Stack {
 impl FromIterator<Entry> for Stack {
     /// The entries must come newest first, as [`Stack::entries`] gives them.
     fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Stack {
-        Stack { entries: entries.into_iter().collect(), partial: false }
+        Stack { entries: entries.into_iter().collect(), covers: Vec::new(), partial: false }
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::stack::{Displaced, Entry, Stack};
 use crate::log::Position;
+use crate::merge::Cover;
 use crate::planted::{self, Bug};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -68,15 +69,17 @@ impl Tail {
         }
     }
 
-    /// Inserts an entry. What it displaces, perhaps itself, is added to `displaced`; `keep` is told of it before a look-up
-    /// can miss it. Returns how many operands of the key are in the active generation.
+    /// Inserts an entry, an operand perhaps with what it says. What it displaces, perhaps itself, is added to `displaced`;
+    /// `keep` is told of it before a look-up can miss it. Returns how many operands of the key are in the active generation.
     pub(crate) fn insert(
         &self,
         key: &[u8],
-        entry: Entry,
+        (entry, cover): (Entry, Option<Cover>),
         displaced: &mut Displaced,
         keep: impl Fn(&Displaced),
     ) -> usize {
+        // Copied before the lock is taken, and sought once: all writers come by here.
+        let owned = key.into();
         let mut generations = self.write();
         self.occupied.store(true, Ordering::Release);
         let newer = |other: &&Entry| other.is_base() && other.sequence > entry.sequence;
@@ -85,11 +88,11 @@ impl Tail {
             keep(displaced);
             return 0;
         }
-        if !generations.active.contains_key(key) {
-            generations.active.insert(key.into(), Stack::default());
+        let stack = generations.active.entry(owned).or_default();
+        match cover {
+            Some(cover) => stack.insert_covering(entry, cover, displaced),
+            None => stack.insert(entry, displaced),
         }
-        let stack = generations.active.get_mut(key).expect("just made");
-        stack.insert(entry, displaced);
         // Nobody looks before the lock is released.
         keep(displaced);
         stack.operands()

@@ -1,7 +1,7 @@
 //! Values that are rows of frames, see [`Frames`]. If a frame is left out for one that is left out as well, that is for
 //! frames that are later still; so it does not matter in which order frames are merged, and how many at a time.
 
-use super::MergeOperator;
+use super::{Cover, MergeOperator};
 
 /// Appends frames, and leaves out those of which later ones have all parts: an operator named `frames`.
 ///
@@ -19,30 +19,19 @@ const WITH_COVER: u8 = 1;
 /// A set of parts is a number of so many bits.
 const PARTS: usize = u64::BITS as usize;
 
-/// Which parts a frame has, and from when they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cover {
-    meaning: u64,
-    parts: u64,
-    earliest: i64,
-    latest: i64,
+/// What a frame's bytes behind its length begin with.
+fn read_cover(mut bytes: &[u8]) -> Option<Cover> {
+    let meaning = number(&mut bytes)?;
+    let parts = number(&mut bytes).filter(|parts| *parts > 0)?;
+    let (time, mut rest) = bytes.split_first_chunk()?;
+    let earliest = i64::from_be_bytes(*time);
+    let latest = earliest.checked_add(i64::try_from(number(&mut rest)?).ok()?)?;
+    Some(Cover { meaning, parts, earliest, latest })
 }
 
-impl Cover {
-    /// What a frame's bytes behind its length begin with.
-    fn read(mut bytes: &[u8]) -> Option<Cover> {
-        let meaning = number(&mut bytes)?;
-        let parts = number(&mut bytes).filter(|parts| *parts > 0)?;
-        let (time, mut rest) = bytes.split_first_chunk()?;
-        let earliest = i64::from_be_bytes(*time);
-        let latest = earliest.checked_add(i64::try_from(number(&mut rest)?).ok()?)?;
-        Some(Cover { meaning, parts, earliest, latest })
-    }
-
-    fn parts(&self) -> impl Iterator<Item = usize> {
-        let parts = self.parts;
-        (0..PARTS).filter(move |part| parts >> part & 1 == 1)
-    }
+fn parts(cover: &Cover) -> impl Iterator<Item = usize> {
+    let parts = cover.parts;
+    (0..PARTS).filter(move |part| parts >> part & 1 == 1)
 }
 
 /// From when each part of one meaning is in the latest frame that has it.
@@ -53,7 +42,7 @@ struct Latest {
 
 impl Latest {
     fn covers(&self, cover: &Cover) -> bool {
-        self.meaning == cover.meaning && cover.parts().all(|part| self.parts[part] > cover.latest)
+        self.meaning == cover.meaning && parts(cover).all(|part| self.parts[part] > cover.latest)
     }
 }
 
@@ -80,6 +69,15 @@ impl MergeOperator for Frames {
     fn is_value_alone(&self) -> bool {
         true
     }
+
+    fn cover(&self, operand: &[u8]) -> Option<Cover> {
+        let mut frames = Vec::with_capacity(1);
+        split(operand, &mut frames)?;
+        match frames[..] {
+            [(_, cover)] => cover,
+            _ => None,
+        }
+    }
 }
 
 type Frame<'a> = (&'a [u8], Option<Cover>);
@@ -90,7 +88,7 @@ fn split<'a>(mut value: &'a [u8], frames: &mut Vec<Frame<'a>>) -> Option<()> {
         let mut rest = value;
         let length = usize::try_from(number(&mut rest)?).ok()?;
         let (kind, body) = rest.get(..length)?.split_first()?;
-        let cover = if *kind == WITH_COVER { Some(Cover::read(body)?) } else { None };
+        let cover = if *kind == WITH_COVER { Some(read_cover(body)?) } else { None };
         let (frame, after) = value.split_at(value.len() - rest.len() + length);
         frames.push((frame, cover));
         value = after;
@@ -106,7 +104,7 @@ fn latest(frames: &[Frame<'_>]) -> Vec<Latest> {
             all.push(Latest { meaning, parts: [i64::MIN; PARTS] });
             all.len() - 1
         });
-        for part in cover.parts() {
+        for part in parts(cover) {
             all[at].parts[part] = all[at].parts[part].max(cover.earliest);
         }
     }

@@ -30,7 +30,7 @@ from harness.experiments.levels import LEVELS, replicas
 from harness.fields import Field, Value
 from harness.files import last_lines
 from harness.limits import KILLED_FOR_MEMORY
-from harness.node_limits import NodeLimits
+from harness.node_limits import DISK_LIMITS, MEMORY_LIMIT, NodeLimits
 from harness.parts import rows_so_far
 from harness.plan import Run
 from harness.report.figures import Figure, HeatMap
@@ -42,8 +42,6 @@ from harness.ycsb_output import mean_latencies, rates, read_status
 # Of the host's memory, what nodes may take.
 MEMORY_PART = 0.7
 LOADING_THREADS = 16
-# Below this a node does not start.
-LEAST_NODE_MIB = 900
 # Nodes on one machine disturb each other where its processor has less idle time than this.
 IDLE_FRACTION = 0.20
 # How names begin of what is measured in a closed loop, and in an open one.
@@ -55,10 +53,6 @@ LOG_LINES = 40
 SHARED = "shared CPU: shape only"
 # Loading, on a cluster that has not warmed up.
 RECORDS_PER_S = 3_000
-
-
-def _limit(what: str) -> Field:
-    return Field(int, f"{what}, for each node; 0: no limit", least=0, default=0)
 
 
 class Cassandra(Experiment):
@@ -98,10 +92,8 @@ class Cassandra(Experiment):
                 most=0.9,
                 default=0.0,
             ),
-            "node_reads_per_s": _limit("reads of the disk per second"),
-            "node_writes_per_s": _limit("writes and flushes of the disk per second"),
-            "node_bytes_per_s": _limit("bytes read, and written, per second"),
-            "node_memory_mib": _limit("memory, page cache included"),
+            **DISK_LIMITS,
+            **MEMORY_LIMIT,
             "node_death": Field(
                 str,
                 "what it is that a node dies of its limit of memory",
@@ -154,8 +146,8 @@ class Cassandra(Experiment):
             return (
                 f"`nodes`: {nodes} need {nodes * cassandra.NODE_BYTES >> 20} MiB, more than this machine has for them"
             )
-        if 0 < int(run.parameters["node_memory_mib"]) < LEAST_NODE_MIB:
-            return f"`node_memory_mib`: a node does not start in less than {LEAST_NODE_MIB} MiB"
+        if refusal := NodeLimits.of(run.parameters).refusal():
+            return refusal
         for workload in client.READING_TOO:
             if workload in run.swept["workload"]:
                 return f"`workload`: {workload} reads, and a table that is inserted into is emptied before each cell"

@@ -12,6 +12,7 @@ from harness import published
 from harness.experiments import client
 from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
 from harness.fields import Field, Value
+from harness.node_limits import MEMORY_LIMIT, NodeLimits
 from harness.plan import Run
 from harness.report.figures import Figure, Look, Series, point_series
 from harness.results import Point, Results, grouped
@@ -56,6 +57,7 @@ class Engines(Experiment):
         {
             "times": Field(int, "M, how often each row is overwritten", least=1, most=1000, default=5),
             "passes": Field(int, "how often all is timed on a node, in fresh tables", least=1, most=20, default=1),
+            **MEMORY_LIMIT,
         }
     )
     metrics: ClassVar[tuple[Metric, ...]] = (
@@ -67,9 +69,11 @@ class Engines(Experiment):
         durability="commit log periodic, aiodb and the others behind it `interval`; LMDB's writes are always `sync`",
         latency="one client, a closed loop: the time is the sum of its waits",
         method=(
-            "Every node has the same heap, 512 MiB. `stock-N` is Cassandra's default memtable with N MiB for all "
-            "memtables; the blog's `none` cannot be set in Cassandra 5, and `stock-1` comes next to it. The others "
-            "hold the rows in a store of their own, behind the same plug-in.",
+            "Every node has the same heap, 512 MiB, and may use as much memory in all as the parameter says: a control "
+            "group counts the heap, what a store has beside it, and the page cache.",
+            "`stock-N` is Cassandra's default memtable with N MiB for all memtables; the blog's `none` cannot be set "
+            "in Cassandra 5, and `stock-1` comes next to it. The others hold the rows in a store of their own, behind "
+            "the same plug-in.",
             "Rows that are overwritten are there before, each once: at random some would be missed.",
             "Before the first timing, and untimed, 2,000 rows are put and read: a virtual machine that has just begun "
             "would be slow whatever the engine.",
@@ -83,16 +87,20 @@ class Engines(Experiment):
         for test, before in (("get", "put"), ("read", "overwrite")):
             if test in tests and before not in tests[: tests.index(test)]:
                 return f"`test`: {test} reads what {before} writes, which must come before it"
-        return None
+        return NodeLimits.of(run.parameters).refusal()
+
+    def obstacle(self, run: Run) -> str | None:
+        return NodeLimits.of(run.parameters).missing()
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
         return [*client.programs(place, (WORKLOAD,)), *cassandra.programs(place, BEHIND.get(run.store))]
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
+        limits = NodeLimits.of(run.parameters)
         if run.store in STOCK:
             room = (f"memtable_heap_space: {STOCK[run.store]}MiB", f"memtable_offheap_space: {STOCK[run.store]}MiB")
-            return (cassandra.cluster(place, 1, settings=room),)
-        return (cassandra.cluster(place, 1, memtable=BEHIND[run.store]),)
+            return (cassandra.cluster(place, 1, settings=room, limits=limits),)
+        return (cassandra.cluster(place, 1, memtable=BEHIND[run.store], limits=limits),)
 
     def expected_seconds(self, run: Run) -> float:
         passes = int(run.parameters["passes"])

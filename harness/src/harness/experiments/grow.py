@@ -18,7 +18,7 @@ from harness.experiments.base import BadOutputError, Experiment, Finished, Metri
 from harness.experiments.cassandra import IDLE_FRACTION, LOADING_THREADS, MEMORY_PART, SHARED, idle_enough, limiting
 from harness.fields import Field
 from harness.flatness import NOT_FLAT, WINDOW_SECONDS, steady
-from harness.node_limits import NodeLimits
+from harness.node_limits import DISK_LIMITS, NodeLimits
 from harness.plan import Run
 from harness.report.figures import Figure, Look, Series, point_series
 from harness.results import Point, Results, grouped
@@ -73,8 +73,7 @@ class Grow(Experiment):
             "warm_up_seconds": Field(int, "of the workload before", most=3600, default=20),
             "fields": Field(int, "fields of a record", least=1, most=1000, default=10),
             "field_bytes": Field(int, "bytes of a field", least=1, most=1 << 20, default=100),
-            "node_reads_per_s": Field(int, "reads of the disk, for each node; 0: no limit", least=0, default=0),
-            "node_writes_per_s": Field(int, "writes and flushes, for each node; 0: no limit", least=0, default=0),
+            **{name: DISK_LIMITS[name] for name in ("node_reads_per_s", "node_writes_per_s")},
         }
     )
     metrics: ClassVar[tuple[Metric, ...]] = (

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -15,8 +14,8 @@ from harness.fields import Field, Value
 from harness.plan import Run
 from harness.report.figures import Figure, Look, Series, category_series, percentile_figures, point_series
 from harness.results import Point, Results, grouped
-from harness.stores.base import Store
-from harness.stores.programs import programs_of
+from harness.stores.base import DURABILITIES
+from harness.stores.programs import installed
 from harness.stores.registry import STORES
 
 # The store that reads the device with each get of a value, and the workloads that do nothing else.
@@ -49,17 +48,23 @@ class Ycsb(Experiment):
             "fields": Field(int, "fields of a record", least=1, most=1000, default=10),
             "field_bytes": Field(int, "bytes of a field", least=1, most=1 << 20, default=100),
             "target_per_s": Field(int, "operations/s that are offered; 0: as many as are done", least=0, default=0),
-            "durability": Field(str, "of every write", choices=("sync", "interval", "none")),
+            "durability": Field(str, "of every write", choices=DURABILITIES),
         }
     )
     metrics: ClassVar[tuple[Metric, ...]] = client.METRICS
     notes = Notes(
-        durability="as the parameter says, for loading and for measuring; LMDB's writes are always `sync`",
+        durability=(
+            "as the parameter says, for loading and for measuring; LMDB's writes are always `sync`. Cassandra's commit "
+            "log is `batch` for `sync`, and `periodic`, where a power cut may take 10 s, for `interval`"
+        ),
         latency=client.LOOP,
         method=(
             client.FLATNESS,
-            "A record is one row: with several fields an update reads it and writes all of it. Workloads that insert "
-            "are followed by a fresh table.",
+            "A record is one row: with several fields an update reads it and writes all of it. In Cassandra each field "
+            "is a column, of which an update writes one without reading. Workloads that insert are followed by a fresh "
+            "table.",
+            "Workload E reads records in the order of their keys; over Cassandra in the order of the keys' tokens, the "
+            "only one that it has across partitions.",
             f"Dashed, where a run measured it: {DEVICE_SECONDS} s of fio in aiodb's own run, with as many random reads "
             "of 4 KiB in flight as there are client threads. A record of the default size takes one such read, unless "
             "it lies in memory.",
@@ -73,27 +78,32 @@ class Ycsb(Experiment):
     def refusal(self, run: Run) -> str | None:
         if run.phases != self.phases:
             return "`phases` must be load and run: a fresh store has nothing to run on"
+        if _durability(run) not in STORES[run.store].durabilities:
+            return f"`durability`: {run.store} has no `{_durability(run)}`"
         return None
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
-        asking = [Path(shutil.which("fio") or "fio")] if _asks_device(run) else []
-        return [*client.programs(place, map(str, run.swept["workload"])), *programs_of(run.store), *asking]
+        asking = [installed("fio")] if _asks_device(run) else []
+        workloads = map(str, run.swept["workload"])
+        return [*client.programs(place, workloads), *STORES[run.store].programs(place), *asking]
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
-        return STORES[run.store].services(place.scratch, str(run.parameters["durability"]))
+        return STORES[run.store].services(place, _durability(run))
 
     def expected_seconds(self, run: Run) -> float:
-        workloads = run.swept["workload"]
+        store, workloads = STORES[run.store], run.swept["workload"]
         measuring = len(workloads) * (float(run.parameters["seconds"]) + client.OPENING_SECONDS)
         measuring += 2 * DEVICE_SECONDS if _asks_device(run) else 0
-        return measuring + len(_loads(workloads)) * (int(run.parameters["records"]) / 20_000 + client.OPENING_SECONDS)
+        loading = int(run.parameters["records"]) / store.loads_per_s + client.OPENING_SECONDS
+        return store.starting_seconds + measuring + len(_loads(workloads)) * loading
 
     def needed_bytes(self, run: Run) -> float:
         """All tables stay until the end. Of a workload that also reads, most operations write nothing."""
         loaded = len(_loads(run.swept["workload"])) * client.loaded_bytes(run.parameters)
         seconds = float(run.parameters["seconds"]) + client.OPENING_SECONDS
         parts = sum(client.WRITTEN_PARTS.get(str(workload), 0.0) for workload in run.swept["workload"])
-        return DEVICE_BYTES + loaded + client.written_bytes(run.parameters, parts * seconds)
+        held = loaded + client.written_bytes(run.parameters, parts * seconds)
+        return DEVICE_BYTES + STORES[run.store].disk_bytes(held)
 
     def steps(self, run: Run, place: Place) -> Sequence[Step]:
         steps = [_device(run, place)] if _asks_device(run) else []
@@ -253,9 +263,8 @@ def _loads(workloads: Sequence[Value]) -> list[int]:
 
 
 def _properties(run: Run, place: Place) -> tuple[str, ...]:
-    store: Store = STORES[run.store]
     return (
-        *store.properties(place.scratch / "store", str(run.parameters["durability"])),
+        *STORES[run.store].properties(place, _durability(run)),
         f"recordcount={run.parameters['records']}",
         f"fieldcount={run.parameters['fields']}",
         f"fieldlength={run.parameters['field_bytes']}",
@@ -264,4 +273,9 @@ def _properties(run: Run, place: Place) -> tuple[str, ...]:
 
 def _command(phase: str, run: Run, place: Place, workload: str, properties: Sequence[str]) -> tuple[str, ...]:
     target_per_s = int(run.parameters["target_per_s"]) if phase == "run" else 0
-    return client.command(place, phase, run.store, workload, properties, run.levels["threads"], target_per_s)
+    called = STORES[run.store].client
+    return client.command(place, phase, called, workload, properties, run.levels["threads"], target_per_s)
+
+
+def _durability(run: Run) -> str:
+    return str(run.parameters["durability"])

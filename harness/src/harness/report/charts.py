@@ -45,6 +45,9 @@ MOST_PERCENT = 99.999
 
 # Points of a run that a time series names.
 MOST_NAMES = 6
+# Letters of a panel's legend for each inch of its width, and what the line before a name takes of them.
+LEGEND_LETTERS = 10
+LEGEND_HANDLE_LETTERS = 5
 # A process without a sample for longer than this was not there.
 GAP_SECONDS = 2.5
 # Less than this on the network is the harness asking whether servers answer.
@@ -274,6 +277,8 @@ def _timeline(timeline: Timeline, width: float) -> Drawing:
     panels = [_processor, _processes, _memory, _disk_operations, _disk_bytes]
     if any(of.loopback_bytes_per_s + of.network_bytes_per_s > QUIET_BYTES_PER_S for of in timeline.host):
         panels.append(_network)
+    if any(sample.received_bytes_per_s + sample.sent_bytes_per_s > QUIET_BYTES_PER_S for sample in timeline.processes):
+        panels.append(_traffic)
     if timeline.nodes:
         panels += [_node_operations, _node_bytes]
     if any(sample.heap_bytes for sample in timeline.processes):
@@ -295,9 +300,12 @@ def _timeline(timeline: Timeline, width: float) -> Drawing:
         for position, (began, ended, _) in enumerate(timeline.windows):
             if position % 2 == 0:
                 axes.axvspan(began, ended, color=_GRID, alpha=0.55, linewidth=0, zorder=0)
-        if axes.get_legend_handles_labels()[1]:
-            axes.legend(loc="upper left", ncols=4 if width == WIDE else 2, fontsize=8, handlelength=1.2)
-    all_axes[-1].set_xlabel("seconds since the run began; shaded: every other point")
+        if labels := axes.get_legend_handles_labels()[1]:
+            # Names that are wider than the panel would leave no room for it.
+            columns = max(1, int(width * LEGEND_LETTERS / (max(map(len, labels)) + LEGEND_HANDLE_LETTERS)))
+            axes.legend(loc="upper left", ncols=min(columns, 8), fontsize=8, handlelength=1.2)
+    since = " since the run began" if width == WIDE else ""
+    all_axes[-1].set_xlabel(f"seconds{since}; shaded: every other point")
     return drawing
 
 
@@ -343,6 +351,11 @@ def _memory(axes: Axes, timeline: Timeline) -> None:
 def _heap(axes: Axes, timeline: Timeline) -> None:
     _by_process(axes, timeline, lambda sample: sample.heap_bytes / 2**20)
     axes.set_ylabel("JVM heap, MiB")
+
+
+def _traffic(axes: Axes, timeline: Timeline) -> None:
+    _by_process(axes, timeline, lambda sample: (sample.received_bytes_per_s + sample.sent_bytes_per_s) / 2**20)
+    axes.set_ylabel("TCP, MiB/s")
 
 
 def _by_process(axes: Axes, timeline: Timeline, value: Callable[[ProcessSample], float]) -> None:

@@ -180,8 +180,9 @@ def _resources(results: Results) -> str:
     if not parts:
         return ""
     note = (
-        "Of the last run of each store; every run has its own files below. Sampled once a second. The table under "
-        "the charts has every point, with the evidence of its last run."
+        "Of the last run of each store; every run has its own files below. Sampled once a second; TCP is the payload "
+        "that a process has received and sent, also to others on this machine. The table under the charts has every "
+        "point, with the evidence of its last run."
     )
     return f'<section><h2>Resources</h2><p class="soft">{note}</p>{"".join(parts)}{_saturations(results)}</section>'
 
@@ -189,13 +190,17 @@ def _resources(results: Results) -> str:
 def _resources_of(results: Results, outcome: Outcome, position: int) -> str:
     samples = read_samples(_run_folder(results, outcome.run_id))
     windows = list(dict.fromkeys(row.window_s for row in outcome.rows))
+    rows = outcome.rows
+    # What all points of a run have in common would only make their names long.
+    differ = [axis for row in rows[:1] for axis in row.levels if len({of.levels[axis] for of in rows}) > 1]
+    names = [levels_text({axis: row.levels[axis] for axis in differ}) or levels_text(row.levels) for row in rows]
     if samples and samples.host:
         timeline = Timeline(
             samples.host,
             samples.processes,
             samples.nodes,
-            [(levels_text(row.levels), row.series) for row in outcome.rows if row.series],
-            [(levels_text(row.levels), row.latency_us) for row in outcome.rows if row.latency_us],
+            [(name, row.series) for name, row in zip(names, rows, strict=True) if row.series],
+            [(name, row.latency_us) for name, row in zip(names, rows, strict=True) if row.latency_us],
             [(began, ended, "") for began, ended in windows],
         )
         drawn = draw_timeline(timeline, f"timeline-{position}")

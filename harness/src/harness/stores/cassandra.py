@@ -87,7 +87,9 @@ def disk_bytes(nodes: int, held_bytes: float) -> float:
 
 def node_groups(place: Place, nodes: int, limits: NodeLimits | None) -> NodeGroups | None:
     """The control groups of so many nodes; None where nothing limits them."""
-    return NodeGroups(limits, nodes, device_number(place.scratch)) if limits else None
+    if not limits:
+        return None
+    return NodeGroups(limits, nodes, device_number(place.scratch) if limits.limits_disk() else "")
 
 
 def programs(place: Place, memtable: str | None = None) -> Sequence[Path]:

@@ -1,14 +1,14 @@
 """The stores that run in YCSB's own process."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
+from harness.experiments.base import Place
 from harness.stores.base import Store
 
 
 class _Embedded(Store):
-    def properties(self, home: Path, durability: str) -> Sequence[str]:
-        return (f"store.directory={home}", f"store.durability={durability}")
+    def properties(self, place: Place, durability: str) -> Sequence[str]:
+        return (f"store.directory={place.scratch / 'store'}", f"store.durability={durability}")
 
 
 class Aiodb(_Embedded):

@@ -4,8 +4,9 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.experiments.base import Service
+from harness.experiments.base import Place, Service
 from harness.stores.base import Store
+from harness.stores.programs import installed
 
 HOST = "127.0.0.1"
 # Not Redis's own port, where a server of somebody else may listen.
@@ -19,15 +20,15 @@ class Redis(Store):
 
     name = "redis"
 
-    def properties(self, home: Path, durability: str) -> Sequence[str]:
+    def properties(self, place: Place, durability: str) -> Sequence[str]:
         return (f"redis.host={HOST}", f"redis.port={PORT}")
 
-    def programs(self) -> Sequence[str]:
-        return ("redis-server",)
+    def programs(self, place: Place) -> Sequence[Path]:
+        return (installed("redis-server"),)
 
-    def services(self, home: Path, durability: str) -> Sequence[Service]:
+    def services(self, place: Place, durability: str) -> Sequence[Service]:
         command = (
-            "redis-server", "--bind", HOST, "--port", str(PORT), "--dir", str(home), "--daemonize", "no",
+            "redis-server", "--bind", HOST, "--port", str(PORT), "--dir", str(place.scratch), "--daemonize", "no",
             "--save", "", "--appendonly", "yes", "--appendfsync", _FSYNC[durability],
         )  # fmt: skip
         return (Service("redis-server", command, _answers, seconds_to_start=60),)

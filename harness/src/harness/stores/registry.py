@@ -3,9 +3,10 @@
 from types import MappingProxyType
 
 from harness.stores.base import Store
+from harness.stores.cassandra_table import AiodbTable, StockTable
 from harness.stores.embedded import Aiodb, Lmdb, RocksDb
 from harness.stores.redis import Redis
 
 STORES: MappingProxyType[str, Store] = MappingProxyType(
-    {store.name: store for store in (Aiodb(), RocksDb(), Lmdb(), Redis())}
+    {store.name: store for store in (Aiodb(), RocksDb(), Lmdb(), Redis(), StockTable(), AiodbTable())}
 )

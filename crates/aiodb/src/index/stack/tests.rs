@@ -1,6 +1,7 @@
 use super::{Displaced, Entry, Stack};
 use crate::index::Location;
 use crate::log::record::{Form, Kind};
+use crate::merge::Cover;
 
 fn entry(kind: Kind, sequence: u64) -> Entry {
     let location = Location { segment: 1, offset: sequence as u32 * 16, length: 40 };
@@ -37,6 +38,68 @@ fn a_base_displaces_what_is_older_and_is_displaced_by_what_is_newer() {
     stack.insert(entry(Kind::Merge, 4), &mut displaced);
     assert_eq!(displaced[..], [(entry(Kind::Merge, 4), 5)]);
     assert_eq!(sequences(&stack.without_delete()), [0u64; 0]);
+}
+
+/// An operand that has some parts from one time.
+fn cover(parts: u64, time: i64) -> Cover {
+    Cover { meaning: 1, parts, earliest: time, latest: time }
+}
+
+fn displaced_by(displaced: &Displaced) -> Vec<(u64, u64)> {
+    displaced.iter().map(|(entry, until)| (entry.sequence, *until)).collect()
+}
+
+#[test]
+fn an_operand_displaces_those_for_which_it_stands_in_any_order() {
+    let (first, other, second) = ((2, cover(0b01, 20)), (3, cover(0b10, 30)), (4, cover(0b01, 40)));
+    for order in [[first, other, second], [second, other, first], [second, first, other]] {
+        let (mut stack, mut displaced) = (Stack::default(), Displaced::new());
+        stack.insert(entry(Kind::Put, 1), &mut displaced);
+        for (sequence, cover) in order {
+            stack.insert_covering(entry(Kind::Merge, sequence), cover, &mut displaced);
+        }
+        assert_eq!(sequences(&stack), [4, 3, 1]);
+        assert_eq!(displaced_by(&displaced), [(2, 4)]);
+        stack.insert_covering(entry(Kind::Merge, 5), cover(0b11, 50), &mut displaced);
+        assert_eq!(sequences(&stack), [5, 1]);
+    }
+}
+
+#[test]
+fn an_operand_stands_only_for_what_it_has_of_a_later_time_and_the_same_meaning() {
+    let (mut stack, mut displaced) = (Stack::default(), Displaced::new());
+    let other_meaning = Cover { meaning: 2, ..cover(0b01, 99) };
+    let longer = Cover { latest: 30, ..cover(0b01, 10) };
+    for (sequence, cover) in [(1, longer), (2, cover(0b11, 10)), (3, cover(0b01, 30)), (4, other_meaning)] {
+        stack.insert_covering(entry(Kind::Merge, sequence), cover, &mut displaced);
+    }
+    stack.insert(entry(Kind::Merge, 5), &mut displaced);
+    assert_eq!(sequences(&stack), [5, 4, 3, 2, 1]);
+    assert!(displaced.is_empty());
+}
+
+#[test]
+fn a_copy_of_an_operand_is_displaced_as_the_record_itself() {
+    let (mut stack, mut displaced) = (Stack::default(), Displaced::new());
+    stack.insert_covering(entry(Kind::Merge, 2), cover(1, 20), &mut displaced);
+    let copy = Entry { location: Location { segment: 9, offset: 64, length: 8 }, ..entry(Kind::Merge, 2) };
+    stack.insert(copy, &mut displaced);
+    displaced.clear();
+    stack.insert_covering(entry(Kind::Merge, 3), cover(1, 30), &mut displaced);
+    assert_eq!(stack.entries(), [entry(Kind::Merge, 3)]);
+    assert_eq!(displaced[..], [(copy, 3)]);
+}
+
+#[test]
+fn what_goes_with_a_base_or_a_range_is_displaced_once() {
+    let (mut stack, mut displaced) = (Stack::default(), Displaced::new());
+    stack.insert_covering(entry(Kind::Merge, 2), cover(1, 20), &mut displaced);
+    stack.insert(entry(Kind::Put, 3), &mut displaced);
+    stack.insert_covering(entry(Kind::Merge, 4), cover(1, 40), &mut displaced);
+    stack.cut(5, &mut displaced);
+    stack.insert_covering(entry(Kind::Merge, 6), cover(1, 60), &mut displaced);
+    assert_eq!(sequences(&stack), [6]);
+    assert_eq!(displaced_by(&displaced), [(2, 3), (4, 5), (3, 5)]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn a_copy_does_not_hide_what_went_through_the_tail_since_the_look_up() {
     let freezes = tail.freezes();
     let keep = |_: &Displaced| ();
 
-    tail.insert(b"key", newer, &mut displaced, keep);
+    tail.insert(b"key", (newer, None), &mut displaced, keep);
     assert_eq!(tail.replace(b"key", (&found, old, freezes), copy, &mut displaced, keep), Some(false));
     tail.freeze(Position { batch: 1, checksum: 0, segment: 1, life: 1, offset: 4096 }, 10);
     assert_eq!(tail.replace(b"key", (&found, old, freezes), copy, &mut displaced, keep), None);

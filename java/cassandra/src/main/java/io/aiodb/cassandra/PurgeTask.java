@@ -34,7 +34,8 @@ final class PurgeTask extends StoreTask {
     /** A pass, if enough was written since the last one, or much may have expired; otherwise null. */
     static AbstractCompactionTask ifDue(ColumnFamilyStore cfs, long gcBefore) {
         Generation generation = generation(cfs);
-        boolean due = generation != null && generation.purges().begin(generation.summary(), gcBefore);
+        boolean due = generation != null
+                && generation.purges().begin(generation.summary(), gcBefore, () -> size(cfs, generation));
         return due ? new PurgeTask(cfs, generation, gcBefore) : null;
     }
 
@@ -45,6 +46,10 @@ final class PurgeTask extends StoreTask {
         return free ? new PurgeTask(cfs, generation, gcBefore) : null;
     }
 
+    private static long size(ColumnFamilyStore cfs, Generation generation) {
+        return Sizes.sample(generation, null, null, cfs.metadata().partitioner).bytes();
+    }
+
     private static Generation generation(ColumnFamilyStore cfs) {
         Memtable current = cfs.getTracker().getView().getCurrentMemtable();
         return current instanceof AiodbMemtable memtable && !memtable.isClean() ? memtable.generation() : null;
@@ -53,7 +58,7 @@ final class PurgeTask extends StoreTask {
     @Override
     void work(BooleanSupplier stopped) {
         long began = System.nanoTime();
-        allBytes = Sizes.sample(generation, null, null, cfs.metadata().partitioner).bytes();
+        allBytes = size(cfs, generation);
         purge = new Purge(generation, cfs.metadata(), purger(), FBUtilities.nowInSeconds());
         purge.run(stopped);
         LOGGER.info(

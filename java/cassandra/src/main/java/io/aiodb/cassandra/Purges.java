@@ -2,11 +2,12 @@ package io.aiodb.cassandra;
 
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.LongSupplier;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 
 /** When a generation is to be purged: not always, since a pass reads everything. */
 final class Purges {
-    /** So much was written since the last pass, and half of what that one read. */
+    /** So much was written since the last pass, and half of what one reads. */
     private static final long LEAST_BYTES = 64 << 20;
 
     /** Or so long ago it was, and something may have expired. As often as Cassandra looks at SSTables for that. */
@@ -17,7 +18,9 @@ final class Purges {
     private final LongAdder appended = new LongAdder();
     private final AtomicBoolean running = new AtomicBoolean();
     private volatile long lastNanos = System.nanoTime();
-    private volatile long lastBytes;
+
+    /** What a pass reads, about; nothing as long as nobody has asked. */
+    private volatile long passBytes;
 
     /** Whether something was written since the last pass began that may hide what a pass would remove. */
     private volatile boolean hides;
@@ -67,12 +70,22 @@ final class Purges {
         return replayBound;
     }
 
-    /** Begins a pass if one is due and none runs. */
-    boolean begin(Summary summary, long gcBefore) {
-        long much = Math.max(LEAST_BYTES, lastBytes / 2);
-        boolean worthIt = appended.sum() > much || hides && written.sum() > much;
+    /**
+     * Begins a pass if one is due and none runs.
+     *
+     * @param size asked how much there is, about, where no pass has read it yet
+     */
+    boolean begin(Summary summary, long gcBefore, LongSupplier size) {
+        if (passBytes == 0 && isMuch(LEAST_BYTES)) {
+            passBytes = size.getAsLong();
+        }
+        boolean worthIt = isMuch(Math.max(LEAST_BYTES, passBytes / 2));
         boolean old = System.nanoTime() - lastNanos > INTERVAL_NANOS;
         return (worthIt || old && summary.minLocalDeletionTime() < gcBefore) && beginNow();
+    }
+
+    private boolean isMuch(long bytes) {
+        return appended.sum() > bytes || hides && written.sum() > bytes;
     }
 
     /** Begins a pass if none runs. */
@@ -88,7 +101,7 @@ final class Purges {
 
     /** Ends it. */
     void end(long readBytes) {
-        lastBytes = readBytes;
+        passBytes = readBytes;
         lastNanos = System.nanoTime();
         running.set(false);
     }

@@ -112,7 +112,7 @@ class UpdateWriterTest extends OneGeneration {
     }
 
     private boolean isPurgeDue() {
-        boolean due = generation.purges().begin(generation.summary(), 0);
+        boolean due = generation.purges().begin(generation.summary(), 0, () -> 0);
         if (due) {
             generation.purges().end(0);
         }

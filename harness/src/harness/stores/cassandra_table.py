@@ -1,0 +1,52 @@
+"""A table of one Cassandra node, on whichever memtable."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from harness.experiments.base import Place, Service
+from harness.stores import cassandra
+from harness.stores.base import Store
+
+
+class _Table(Store):
+    engine: ClassVar[str]
+    # Cassandra always has a commit log.
+    durabilities = ("sync", "interval")
+    starting_seconds = cassandra.FIRST_NODE_SECONDS + cassandra.NODE_SECONDS
+    loads_per_s = 4_000.0
+
+    @property
+    def client(self) -> str:
+        return "cql"
+
+    def properties(self, place: Place, durability: str) -> Sequence[str]:
+        return (
+            f"hosts={cassandra.addresses(1)}",
+            f"cassandra.table_options={cassandra.ENGINES[self.engine]}",
+            "cassandra.readconsistencylevel=ONE",
+            "cassandra.writeconsistencylevel=ONE",
+        )
+
+    def services(self, place: Place, durability: str) -> Sequence[Service]:
+        return (cassandra.cluster(place, 1, batch=durability == "sync"),)
+
+    def programs(self, place: Place) -> Sequence[Path]:
+        return cassandra.programs(place)
+
+    def disk_bytes(self, held_bytes: float) -> float:
+        return cassandra.disk_bytes(1, held_bytes)
+
+
+class StockTable(_Table):
+    """What Cassandra takes unless told otherwise."""
+
+    name = "cassandra"
+    engine = "stock"
+
+
+class AiodbTable(_Table):
+    """This project's memtable."""
+
+    name = "cassandra-aiodb"
+    engine = "aiodb"

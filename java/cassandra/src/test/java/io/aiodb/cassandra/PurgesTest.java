@@ -1,0 +1,47 @@
+package io.aiodb.cassandra;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+
+/** When a pass is due: it reads everything, so of a large table only after much was written. */
+class PurgesTest {
+    private static final long MIB = 1 << 20;
+
+    private final Purges purges = new Purges();
+    private final AtomicInteger asked = new AtomicInteger();
+
+    @Test
+    void theFirstPassWaitsForHalfOfWhatThereIs() {
+        assertFalse(isDue(1000 * MIB));
+        assertEquals(0, asked.get(), "little was written, whatever there is");
+        purges.wrote(65 * MIB, false, false);
+        assertFalse(isDue(1000 * MIB));
+        purges.wrote(430 * MIB, false, false);
+        assertFalse(isDue(1000 * MIB));
+        purges.wrote(10 * MIB, false, false);
+        assertTrue(isDue(1000 * MIB));
+        assertEquals(1, asked.get(), "the size is known then");
+    }
+
+    @Test
+    void aLaterPassWaitsForHalfOfWhatTheLastOneRead() {
+        purges.wrote(65 * MIB, false, false);
+        assertTrue(isDue(MIB));
+        purges.end(400 * MIB);
+        purges.wrote(190 * MIB, false, false);
+        assertFalse(isDue(MIB));
+        purges.wrote(20 * MIB, false, false);
+        assertTrue(isDue(MIB));
+    }
+
+    private boolean isDue(long size) {
+        return purges.begin(null, 0, () -> {
+            asked.incrementAndGet();
+            return size;
+        });
+    }
+}

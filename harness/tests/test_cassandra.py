@@ -147,6 +147,12 @@ def test_each_engine_is_what_its_node_is_told() -> None:
         assert word in "\n".join(service.command)
 
 
+def test_one_number_of_rows_can_be_drawn() -> None:
+    results = results_of(Engines(), {**ENGINE_AXES, "rows": (10_000,)}, "aiodb", seconds=1.0)
+    for figure in Engines().figures(results):
+        assert "<svg" in draw(figure, "x")
+
+
 def test_reading_what_nobody_wrote_is_refused() -> None:
     for tests in itertools.permutations(("put", "get")):
         reason = Engines().refusal(run_of(Engines(), {**ENGINE_AXES, "test": tests}, "aiodb"))

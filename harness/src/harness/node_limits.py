@@ -8,8 +8,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
-from harness.fields import Value
+from harness.fields import Field, Value
 from harness.limits import (
     BLKIO_V1,
     GROUPS_V2,
@@ -24,6 +25,21 @@ from harness.node_usage import NODE
 
 # What a group is told for no limit.
 _NONE = 0
+
+
+def _limit(what: str) -> Field:
+    return Field(int, f"{what}, for each node; 0: no limit", least=0, default=_NONE)
+
+
+# The parameters that limit nodes; an experiment knows all of them, or some.
+PARAMETERS = MappingProxyType(
+    {
+        "node_reads_per_s": _limit("reads of the disk per second"),
+        "node_writes_per_s": _limit("writes and flushes of the disk per second"),
+        "node_bytes_per_s": _limit("bytes read, and written, per second"),
+        "node_memory_mib": _limit("memory, page cache included"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -42,10 +58,7 @@ class NodeLimits:
     @classmethod
     def of(cls, parameters: Mapping[str, Value]) -> NodeLimits:
         """Those that the parameters of a campaign set; none of a campaign without such parameters."""
-        reads, writes, size, memory_mib = (
-            int(parameters.get(f"node_{name}", _NONE))
-            for name in ("reads_per_s", "writes_per_s", "bytes_per_s", "memory_mib")
-        )
+        reads, writes, size, memory_mib = (int(parameters.get(name, _NONE)) for name in PARAMETERS)
         return cls(reads, writes, size, memory_mib << 20)
 
     def limits_disk(self) -> bool:

@@ -16,7 +16,6 @@ from harness.experiments import client
 from harness.experiments.base import (
     DIED,
     BadOutputError,
-    Experiment,
     Finished,
     Metric,
     Notes,
@@ -27,10 +26,11 @@ from harness.experiments.base import (
 )
 from harness.experiments.cassandra_figures import figures_of
 from harness.experiments.levels import LEVELS, replicas
+from harness.experiments.nodes import OverNodes
 from harness.fields import Field, Value
 from harness.files import last_lines
 from harness.limits import KILLED_FOR_MEMORY
-from harness.node_limits import NodeLimits
+from harness.node_limits import PARAMETERS, NodeLimits
 from harness.parts import rows_so_far
 from harness.plan import Run
 from harness.report.figures import Figure, HeatMap
@@ -42,8 +42,6 @@ from harness.ycsb_output import mean_latencies, rates, read_status
 # Of the host's memory, what nodes may take.
 MEMORY_PART = 0.7
 LOADING_THREADS = 16
-# Below this a node does not start.
-LEAST_NODE_MIB = 900
 # Nodes on one machine disturb each other where its processor has less idle time than this.
 IDLE_FRACTION = 0.20
 # How names begin of what is measured in a closed loop, and in an open one.
@@ -57,11 +55,7 @@ SHARED = "shared CPU: shape only"
 RECORDS_PER_S = 3_000
 
 
-def _limit(what: str) -> Field:
-    return Field(int, f"{what}, for each node; 0: no limit", least=0, default=0)
-
-
-class Cassandra(Experiment):
+class Cassandra(OverNodes):
     """One cluster for each number of nodes and repetition; a keyspace for each replication factor, and in it for each
     engine a table to read and one to write, which is emptied before each cell."""
 
@@ -98,10 +92,7 @@ class Cassandra(Experiment):
                 most=0.9,
                 default=0.0,
             ),
-            "node_reads_per_s": _limit("reads of the disk per second"),
-            "node_writes_per_s": _limit("writes and flushes of the disk per second"),
-            "node_bytes_per_s": _limit("bytes read, and written, per second"),
-            "node_memory_mib": _limit("memory, page cache included"),
+            **PARAMETERS,
             "node_death": Field(
                 str,
                 "what it is that a node dies of its limit of memory",
@@ -154,8 +145,6 @@ class Cassandra(Experiment):
             return (
                 f"`nodes`: {nodes} need {nodes * cassandra.NODE_BYTES >> 20} MiB, more than this machine has for them"
             )
-        if 0 < int(run.parameters["node_memory_mib"]) < LEAST_NODE_MIB:
-            return f"`node_memory_mib`: a node does not start in less than {LEAST_NODE_MIB} MiB"
         for workload in client.READING_TOO:
             if workload in run.swept["workload"]:
                 return f"`workload`: {workload} reads, and a table that is inserted into is emptied before each cell"
@@ -165,10 +154,7 @@ class Cassandra(Experiment):
             for level in map(str, run.swept["level"]):
                 if replicas(level, replication) > replication:
                     return f"`level`: {level} asks for more replicas than the {replication} that there are"
-        return None
-
-    def obstacle(self, run: Run) -> str | None:
-        return NodeLimits.of(run.parameters).missing()
+        return super().refusal(run)
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
         return [*client.programs(place, map(str, run.swept["workload"])), *cassandra.programs(place)]

@@ -10,8 +10,10 @@ from typing import ClassVar
 
 from harness import published
 from harness.experiments import client
-from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
+from harness.experiments.base import BadOutputError, Finished, Metric, Notes, Place, Row, Service, Step
+from harness.experiments.nodes import OverNodes
 from harness.fields import Field, Value
+from harness.node_limits import PARAMETERS, NodeLimits
 from harness.plan import Run
 from harness.report.figures import Figure, Look, Series, point_series
 from harness.results import Point, Results, grouped
@@ -19,7 +21,7 @@ from harness.stores import cassandra
 from harness.ycsb_output import read_report, read_status
 
 # Every store and what its node is told: memory for memtables, in MiB, and what is behind the memtable `aiodb`. All
-# have the same heap.
+# have the same heap, and the same memory in total where that is limited.
 STOCK = MappingProxyType({"stock-128": 128, "stock-64": 64, "stock-4": 4, "stock-1": 1})
 BEHIND = MappingProxyType({"aiodb": None, "rocksdb": "rocksdb", "lmdb": "lmdb"})
 
@@ -39,7 +41,7 @@ WORKLOAD = "readonly"
 TIMES_ON_DISK = 2
 
 
-class Engines(Experiment):
+class Engines(OverNodes):
     """A node for each store and repetition; a table for each N and kind of row."""
 
     name = "engines"
@@ -56,6 +58,7 @@ class Engines(Experiment):
         {
             "times": Field(int, "M, how often each row is overwritten", least=1, most=1000, default=5),
             "passes": Field(int, "how often all is timed on a node, in fresh tables", least=1, most=20, default=1),
+            "node_memory_mib": PARAMETERS["node_memory_mib"],
         }
     )
     metrics: ClassVar[tuple[Metric, ...]] = (
@@ -70,6 +73,9 @@ class Engines(Experiment):
             "Every node has the same heap, 512 MiB. `stock-N` is Cassandra's default memtable with N MiB for all "
             "memtables; the blog's `none` cannot be set in Cassandra 5, and `stock-1` comes next to it. The others "
             "hold the rows in a store of their own, behind the same plug-in.",
+            "With `node_memory_mib` every node has the same memory in total, whatever its store: its control group "
+            "counts the heap, what a store takes outside of it, and page cache, which the kernel takes back first. The "
+            "points of a node that is killed for its memory have failed.",
             "Rows that are overwritten are there before, each once: at random some would be missed.",
             "Before the first timing, and untimed, 2,000 rows are put and read: a virtual machine that has just begun "
             "would be slow whatever the engine.",
@@ -83,16 +89,17 @@ class Engines(Experiment):
         for test, before in (("get", "put"), ("read", "overwrite")):
             if test in tests and before not in tests[: tests.index(test)]:
                 return f"`test`: {test} reads what {before} writes, which must come before it"
-        return None
+        return super().refusal(run)
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
         return [*client.programs(place, (WORKLOAD,)), *cassandra.programs(place, BEHIND.get(run.store))]
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
+        limits = NodeLimits.of(run.parameters)
         if run.store in STOCK:
             room = (f"memtable_heap_space: {STOCK[run.store]}MiB", f"memtable_offheap_space: {STOCK[run.store]}MiB")
-            return (cassandra.cluster(place, 1, settings=room),)
-        return (cassandra.cluster(place, 1, memtable=BEHIND[run.store]),)
+            return (cassandra.cluster(place, 1, settings=room, limits=limits),)
+        return (cassandra.cluster(place, 1, memtable=BEHIND[run.store], limits=limits),)
 
     def expected_seconds(self, run: Run) -> float:
         passes = int(run.parameters["passes"])

@@ -24,7 +24,7 @@ from harness.plan import Run
 from harness.report.figures import Figure, Look, Series, point_series
 from harness.results import Point, Results, grouped
 from harness.sampling import HostSample
-from harness.scaling import LEAST_POINTS, held_out
+from harness.scaling import LEAST_POINTS, errors, held_out, verdict
 from harness.stores import cassandra
 from harness.ycsb_output import Status, latencies, mean_latencies, percentile_over_time, rates, read_status
 
@@ -185,7 +185,7 @@ def _by_nodes(engines: Mapping[str, Sequence[Point]]) -> Figure:
             said.append(
                 f"The cross, a law fitted to fewer nodes, is off by {last.error(last.law_per_s):.0%}; carrying the "
                 f"point before forward is off by {last.error(last.carried_per_s):.0%}, scaling it by the nodes by "
-                f"{last.error(last.linear_per_s):.0%}."
+                f"{last.error(last.linear_per_s):.0%}: {verdict(errors([last])).words}."
             )
     return Figure("Throughput by nodes", " ".join(said), "nodes", "operations/s", tuple(series))
 

@@ -4,8 +4,9 @@ engine, replication factor, consistency level, entry node and number of clients.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
@@ -182,15 +183,15 @@ class Cassandra(OverNodes):
         written = client.written_bytes(run.parameters, seconds, cassandra.WRITES_PER_S) if writes else 0.0
         return cassandra.disk_bytes(int(run.levels["nodes"]), loaded + _tables(run) * written)
 
-    def steps(self, run: Run, place: Place) -> Iterator[Step]:
-        yield from _preparation(run, place, _wanted(run, place))
+    def steps(self, run: Run, place: Place) -> Iterable[Step]:
         limit = limiting(place, int(run.levels["nodes"]), NodeLimits.of(run.parameters))
+        steps = [*_preparation(run, place, _wanted(run, place))]
         for name, point in _cells(run):
             cell = _cell(name, run, place, point, float(run.parameters["seconds"]), (point,))
-            yield dataclasses.replace(cell, prepare=limit, may_die=_may_die(run))
-        if float(run.parameters["open_loop_part"]):
-            for cell in _open_cells(run, place):
-                yield dataclasses.replace(cell, prepare=limit)
+            steps.append(dataclasses.replace(cell, prepare=limit, may_die=_may_die(run)))
+        if not float(run.parameters["open_loop_part"]):
+            return steps
+        return itertools.chain(steps, (dataclasses.replace(cell, prepare=limit) for cell in _open_cells(run, place)))
 
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
         if finished.death is not None:

@@ -3,7 +3,7 @@ M times each in random order and reading them, by one client of one Cassandra no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
@@ -112,17 +112,20 @@ class Engines(OverNodes):
         written = sum(_operations(run, of) * sizes.get(str(of["test"]), 0) for of in run.points())
         return cassandra.disk_bytes(1, TIMES_ON_DISK * int(run.parameters["passes"]) * written)
 
-    def steps(self, run: Run, place: Place) -> Iterator[Step]:
+    def steps(self, run: Run, place: Place) -> Sequence[Step]:
+        steps = []
         for test in ("put", "get"):
             point: dict[str, Value] = {"test": test, "rows": 2000}
-            yield Step(f"warm-up-{test}", _command(run, place, point, "warm"), 600)
+            steps.append(Step(f"warm-up-{test}", _command(run, place, point, "warm"), 600))
         for passed in range(1, int(run.parameters["passes"]) + 1):
             for point in run.points():
                 name = f"pass-{passed}-{point['test']}-{point['rows']}"
                 limit = 300 + _operations(run, point) / SLOWEST_PER_S
                 if point["test"] == "overwrite":
-                    yield Step(f"{name}-fill", _command(run, place, {**point, "test": "fill"}, f"pass_{passed}"), limit)
-                yield Step(name, _command(run, place, point, f"pass_{passed}"), limit, (point,))
+                    fill = _command(run, place, {**point, "test": "fill"}, f"pass_{passed}")
+                    steps.append(Step(f"{name}-fill", fill, limit))
+                steps.append(Step(name, _command(run, place, point, f"pass_{passed}"), limit, (point,)))
+        return steps
 
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
         client.check(finished)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -145,6 +145,19 @@ def test_each_engine_is_what_its_node_is_told() -> None:
     for store, word in (("stock-4", "memtable_heap_space: 4MiB"), ("rocksdb", "rocksdb"), ("aiodb", "auto_snapshot")):
         (service,) = Engines().services(run_of(Engines(), ENGINE_AXES, store), PLACE)
         assert word in "\n".join(service.command)
+
+
+def test_how_many_steps_there_are_is_known_unless_they_depend_on_rates() -> None:
+    engines = Engines().steps(run_of(Engines(), ENGINE_AXES, "aiodb", passes=2), PLACE)
+    assert len(engines) == 2 + 2 * (8 + 2), "warming up, and each pass with its two tables that are filled"
+    assert isinstance(Cassandra().steps(cells(), PLACE), Sequence)
+    assert not isinstance(Cassandra().steps(cells(open_loop_part=0.5), PLACE), Sequence)
+
+
+def test_one_number_of_rows_can_be_drawn() -> None:
+    results = results_of(Engines(), {**ENGINE_AXES, "rows": (10_000,)}, "aiodb", seconds=1.0)
+    for figure in Engines().figures(results):
+        assert "<svg" in draw(figure, "x")
 
 
 def test_reading_what_nobody_wrote_is_refused() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +16,9 @@ import pytest
 from commands import PRINT_RATE, Commands, campaign, measure
 
 from harness.errors import HarnessError
+from harness.execution import Execution
 from harness.experiments.base import Place, Service, Step
-from harness.plan import Run
+from harness.plan import Run, runs
 from harness.sampling import read_host, read_processes
 
 
@@ -275,3 +276,19 @@ def test_what_cannot_be_prepared_is_not_measured_and_what_was_prepared_is_tidied
     results = measure(campaign(Commands(service=half), repetitions=1), tmp_path / "half")
     assert not any(point.rows for point in results.points())
     assert tidied == ["server", "half"]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_who_watches_is_told_which_step_runs_and_of_how_many_where_that_is_known(tmp_path: Path, known: bool) -> None:
+    class Stepwise(Commands):
+        def steps(self, run: Run, place: Place) -> Iterable[Step]:  # type: ignore[override]
+            steps = super().steps(run, place)
+            return steps if known else iter(steps)
+
+    server = Service("server", ("sleep", "60"), lambda: True, 5.0)
+    of = campaign(Stepwise(service=server))
+    run, told = runs(of, of.variants["quick"])[0], list[str]()
+    place = Place(tmp_path / "scratch", tmp_path / "kept", tmp_path, Path("/bin/sh"))
+    Execution(of.experiment, run, place, tmp_path / "done", {}, told.append).execute()
+    total = " of 3" if known else ""
+    assert list(dict.fromkeys(told)) == [f"step 2{total}: size-1", f"step 3{total}: size-2"]

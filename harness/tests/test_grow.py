@@ -110,6 +110,21 @@ def test_the_most_nodes_are_predicted_from_fewer() -> None:
     assert "off by 0%; carrying the point before forward is off by 25%" in by_nodes.note
 
 
+@pytest.mark.parametrize(
+    ("per_s", "words"),
+    [
+        ((500.0, 836.0, 1064.0, 1200.0), ": the data support the law."),
+        ((500.0, 1000.0, 1500.0, 700.0), ": the data do not support the law: its error is over 20%"),
+    ],
+)
+def test_how_far_the_law_is_to_be_trusted_is_said(per_s: tuple[float, ...], words: str) -> None:
+    results = results_of(GROW, {**AXES, "nodes": (1, 2, 3, 4)}, "cassandra", operations_per_s=0.0)
+    rows = [replace(row, values={"operations_per_s": of}) for row, of in zip(only(results).rows, per_s, strict=True)]
+    results = replace(results, outcomes={only(results).run_id: replace(only(results), rows=tuple(rows))})
+    (by_nodes,) = [of for of in GROW.figures(results) if of.title == "Throughput by nodes"]
+    assert words in by_nodes.note
+
+
 def only(results: Results) -> Outcome:
     (outcome,) = results.outcomes.values()
     return outcome

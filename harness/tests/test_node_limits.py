@@ -9,13 +9,16 @@ from clusters import CELLS
 from test_cassandra import ENGINE_AXES, PLACE, cells, run_of
 
 from harness.errors import HarnessError
-from harness.experiments.base import Place, Row
+from harness.experiments.base import Place, Row, Service
 from harness.experiments.cassandra import SHARED, Cassandra
 from harness.experiments.engines import Engines
+from harness.experiments.grow import Grow
 from harness.limits import PREFIX
-from harness.node_limits import NodeGroups, NodeLimits
+from harness.node_limits import PARAMETERS, NodeGroups, NodeLimits
+from harness.planfile import read
 from harness.sampling import HostSample, device_number, disk_of
 
+CAMPAIGNS = Path(__file__).resolve().parents[2] / "campaigns"
 SLOW = NodeLimits(writes_per_s=20, memory_bytes=64 << 20)
 needs_groups = pytest.mark.skipif(SLOW.missing() is not None, reason=str(SLOW.missing()))
 
@@ -62,6 +65,36 @@ def test_disks_are_limited_once_the_tables_are_there(tmp_path: Path, disk: str) 
     assert not entrance.parent.exists()
 
 
+@needs_groups
+@pytest.mark.usefixtures("disk")
+@pytest.mark.parametrize("store", Engines.stores)
+def test_every_engine_has_the_same_memory_in_total(tmp_path: Path, store: str) -> None:
+    run, place = run_of(Engines(), ENGINE_AXES, store, node_memory_mib=1500), Place(*[tmp_path] * 4)
+    (service,) = Engines().services(run, place)
+    service.prepare()
+    try:
+        (entrance,) = _entrances(service)
+        assert [file.read_text().strip() for file in _limits(entrance.parent) if "memory" in file.name] == [
+            str(1500 << 20)
+        ]
+        assert service.killed() is None
+    finally:
+        service.tidy()
+    assert not entrance.parent.exists()
+
+
+def _entrances(service: Service) -> list[Path]:
+    """Those of the first node, as the cluster is told."""
+    (enter,) = [word.removeprefix("ENTER=") for word in service.command if word.startswith("ENTER=")]
+    return [Path(file.replace("NODE", "1")) for file in enter.split()]
+
+
+@pytest.mark.parametrize("variant", ["quick", "full"])
+def test_the_campaign_over_engines_limits_their_memory(variant: str) -> None:
+    campaign = read(CAMPAIGNS / "engines.toml")
+    assert NodeLimits.of(campaign.variants[variant].parameters).memory_bytes
+
+
 def _limits(group: Path) -> list[Path]:
     names = ("blkio.throttle.write_iops_device", "memory.limit_in_bytes", "io.max", "memory.max")
     return [group / name for name in names if (group / name).exists()]
@@ -80,6 +113,21 @@ def test_no_limit_needs_no_group() -> None:
 def test_a_node_that_could_not_start_is_refused() -> None:
     assert "`node_memory_mib`" in str(Cassandra().refusal(cells(node_memory_mib=100)))
     assert Cassandra().refusal(cells(node_memory_mib=2000)) is None
+    assert "`node_memory_mib`" in str(Engines().refusal(run_of(Engines(), ENGINE_AXES, "lmdb", node_memory_mib=100)))
+    assert Engines().refusal(run_of(Engines(), ENGINE_AXES, "lmdb")) is None
+
+
+def test_limits_are_known_by_the_names_of_their_parameters() -> None:
+    assert NodeLimits.of(dict(zip(PARAMETERS, (1, 2, 3, 4), strict=True))) == NodeLimits(1, 2, 3, 4 << 20)
+    assert set(PARAMETERS) <= set(Cassandra.parameters)
+    assert set(PARAMETERS) & set(Grow.parameters) == {"node_reads_per_s", "node_writes_per_s"}
+
+
+def test_without_the_controllers_no_experiment_over_nodes_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.node_limits._root", lambda controller: None)
+    limited = run_of(Engines(), ENGINE_AXES, "rocksdb", node_memory_mib=1500)
+    assert "no memory controller" in str(Engines().obstacle(limited))
+    assert Engines().obstacle(run_of(Engines(), ENGINE_AXES, "rocksdb")) is None
 
 
 def host_sample(idle: float) -> HostSample:
@@ -95,17 +143,3 @@ def test_nodes_that_wait_for_each_others_processor_show_a_shape_only(idle: float
 def test_nodes_without_limits_enter_nothing() -> None:
     (service,) = Cassandra().services(cells(), PLACE)
     assert "ENTER=" in service.command
-
-
-@needs_groups
-def test_every_engine_has_the_same_memory_in_all() -> None:
-    for store in ("stock-4", "rocksdb", "aiodb"):
-        (service,) = Engines().services(run_of(Engines(), ENGINE_AXES, store, node_memory_mib=1200), PLACE)
-        service.prepare()
-        try:
-            (entrance,) = NodeGroups(NodeLimits(memory_bytes=1200 << 20), 1, "").entrances("1")
-            assert str(1200 << 20) in " ".join(file.read_text() for file in _limits(entrance.parent))
-        finally:
-            service.tidy()
-    small = run_of(Engines(), ENGINE_AXES, "aiodb", node_memory_mib=100)
-    assert "does not start in less than 900 MiB" in str(Engines().refusal(small))

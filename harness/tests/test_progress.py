@@ -28,11 +28,15 @@ def test_the_bar_moves_and_says_which_step_runs(monkeypatch: pytest.MonkeyPatch)
     with shown.running(RUN):
         assert shown._bar is not None
         bar, task = shown._bar
-        for step, second in (("cluster", 0.0), ("cluster", 10.0), ("pass-1-cell-1", 50.0)):
+        for step, second in (
+            ("step 1 of 9: cluster", 0.0),
+            ("step 1 of 9: cluster", 10.0),
+            ("step 2 of 9: load", 50.0),
+        ):
             now[0] = 1000.0 + second
             shown.at(step)
         of = bar.tasks[task]
-        assert of.description == "[1/1] shell size=1 repetition 1, step 2: pass-1-cell-1"
+        assert of.description == "[1/1] shell size=1 repetition 1, step 2 of 9: load"
         assert of.completed == pytest.approx(0.5)
         assert of.fields["left"] == "50 s left"
     assert shown.left_seconds() == 0

@@ -44,6 +44,14 @@ def test_what_an_open_loop_found_is_no_further_repetition() -> None:
     assert point.summary("open_per_s") == summarize([5.0, 6.0])
 
 
+def test_marks_of_some_passes_are_not_taken_for_those_of_some_runs() -> None:
+    plain, marked = row(), dataclasses.replace(row(), marks=("not flat",))
+    assert Point("store", LEVELS, ((marked,), (plain,)), ()).marks() == ["not flat (1 of 2)"]
+    assert Point("store", LEVELS, ((marked, plain),), ()).marks() == ["not flat (1 of 2 measurements)"]
+    assert Point("store", LEVELS, ((marked, marked), (marked, plain)), ()).marks() == ["not flat (3 of 4 measurements)"]
+    assert Point("store", LEVELS, ((marked, marked),), ()).marks() == ["not flat"]
+
+
 def test_a_metric_that_no_row_has_has_no_summary() -> None:
     assert Point("store", LEVELS, (rates(1.0),), ()).summary("p99_us") is None
     assert Point("store", LEVELS, (), ()).repetitions(METRICS) == 0

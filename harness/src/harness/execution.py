@@ -50,7 +50,7 @@ class Execution:
     target: Path
     # What every process that is started has in its environment.
     environment: Mapping[str, str]
-    # Called again and again with the name of what runs; it raises KeyboardInterrupt where an end is wished for.
+    # Called again and again with the step that runs; it raises KeyboardInterrupt where an end is wished for.
     watch: Callable[[str], None]
     _services: list[tuple[Service, Command]] = field(default_factory=list)
     _prepared: list[Service] = field(default_factory=list)
@@ -64,6 +64,9 @@ class Execution:
     _failed_steps: set[str] = field(default_factory=set)
     _part: int = 1
     _restarts: int = 0
+    # Which server or step it is, from 1, and of how many; None where that depends on what they find.
+    _position: int = 0
+    _positions: int | None = None
     _began_utc: str = ""
     # The beginning of the run's clock, a value of `time.monotonic()`.
     _began: float = 0.0
@@ -160,14 +163,19 @@ class Execution:
 
     def _measure(self) -> bool:
         """Says whether there is nothing left to measure, or nobody left to ask."""
-        steps = iter(self.experiment.steps(self.run, self.place))
+        services, planned = self.experiment.services(self.run, self.place), self.experiment.steps(self.run, self.place)
+        self._position = 0
+        self._positions = len(services) + len(planned) if isinstance(planned, Sequence) else None
+        steps = iter(planned)
         try:
-            for service in self.experiment.services(self.run, self.place):
+            for service in services:
+                self._position += 1
                 self._start(service)
         except _StepFailedError as error:
             self._fail("servers", error, self._lost_points(steps))
             return True
         for step in steps:
+            self._position += 1
             if self._take_earlier(step) or self._has_failed(step):
                 continue
             # What a server did not live to see is not that step's failure.
@@ -306,7 +314,8 @@ class Execution:
 
     def _check(self, name: str, command: Command | None = None) -> None:
         """Whether what runs may go on: raises what ends it."""
-        self.watch(name)
+        of = f" of {self._positions}" if self._positions else ""
+        self.watch(f"step {self._position}{of}: {name}")
         check_room(self.place.scratch, self.run.title)
         self._check_records(command)
         if any(server.code() is not None for _, server in self._services):

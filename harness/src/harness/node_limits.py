@@ -25,23 +25,21 @@ from harness.node_usage import NODE
 
 # What a group is told for no limit.
 _NONE = 0
-# In less a node does not start.
-_LEAST_NODE_MIB = 900
 
 
 def _limit(what: str) -> Field:
     return Field(int, f"{what}, for each node; 0: no limit", least=0, default=_NONE)
 
 
-# The parameters of campaigns that set limits, by their names.
-DISK_LIMITS = MappingProxyType(
+# The parameters that limit nodes; an experiment knows all of them, or some.
+PARAMETERS = MappingProxyType(
     {
         "node_reads_per_s": _limit("reads of the disk per second"),
         "node_writes_per_s": _limit("writes and flushes of the disk per second"),
         "node_bytes_per_s": _limit("bytes read, and written, per second"),
+        "node_memory_mib": _limit("memory, page cache included"),
     }
 )
-MEMORY_LIMIT = MappingProxyType({"node_memory_mib": _limit("memory, page cache included")})
 
 
 @dataclass(frozen=True)
@@ -60,17 +58,8 @@ class NodeLimits:
     @classmethod
     def of(cls, parameters: Mapping[str, Value]) -> NodeLimits:
         """Those that the parameters of a campaign set; none of a campaign without such parameters."""
-        reads, writes, size, memory_mib = (
-            int(parameters.get(f"node_{name}", _NONE))
-            for name in ("reads_per_s", "writes_per_s", "bytes_per_s", "memory_mib")
-        )
+        reads, writes, size, memory_mib = (int(parameters.get(name, _NONE)) for name in PARAMETERS)
         return cls(reads, writes, size, memory_mib << 20)
-
-    def refusal(self) -> str | None:
-        """Why no node can be within these limits; None if one can."""
-        if 0 < self.memory_bytes < _LEAST_NODE_MIB << 20:
-            return f"`node_memory_mib`: a node does not start in less than {_LEAST_NODE_MIB} MiB"
-        return None
 
     def limits_disk(self) -> bool:
         """Whether the disk is limited at all."""

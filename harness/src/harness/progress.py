@@ -29,7 +29,7 @@ class Progress:
         self._took = 0.0
         self._began = 0.0
         self._bar: tuple[RichProgress, TaskID] | None = None
-        self._title, self._step, self._steps = "", "", 0
+        self._title, self._step = "", ""
         self._drawn = 0.0
 
     def say(self, text: str) -> None:
@@ -61,7 +61,7 @@ class Progress:
     def running(self, run: Run) -> Iterator[None]:
         """Shows one run while it lasts."""
         self._began = time.monotonic()
-        self._title, self._step, self._steps = f"[{self._done + 1}/{len(self._expected)}] {run.title}", "", 0
+        self._title, self._step = f"[{self._done + 1}/{len(self._expected)}] {run.title}", ""
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
                    TextColumn("{task.fields[left]}"))  # fmt: skip
         with RichProgress(
@@ -82,17 +82,15 @@ class Progress:
     def at(self, step: str) -> None:
         """Says what runs now; called as often as one likes."""
         now = time.monotonic()
-        if step != self._step:
-            self._step, self._steps = step, self._steps + 1
-        elif now - self._drawn < 1 / DRAWN_PER_S:
+        if step == self._step and now - self._drawn < 1 / DRAWN_PER_S:
             return
-        self._drawn = now
+        self._step, self._drawn = step, now
         if self._bar is not None:
             bar, task = self._bar
             elapsed = now - self._began
             bar.update(
                 task,
-                description=escape(f"{self._title}, step {self._steps}: {step}"),
+                description=escape(f"{self._title}, {step}"),
                 completed=self.part_done(elapsed),
                 left=f"{duration(self.left_seconds(elapsed))} left",
             )

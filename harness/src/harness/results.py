@@ -92,10 +92,12 @@ class Point:
         return statistics.median(ceilings) if ceilings else None
 
     def marks(self) -> list[str]:
-        """The marks of all rows, each once, with how many have it where not all do."""
+        """The marks of all rows, each once, with how many have it where not all do. Where a run has several,
+        as of its passes, these are called measurements, lest they be taken for runs."""
         counts = Counter(mark for row in self.rows for mark in dict.fromkeys(row.marks))
         total = len(self.rows)
-        return [mark if count == total else f"{mark} ({count} of {total})" for mark, count in counts.items()]
+        of = f"{total}" if total == len(self.runs) else f"{total} measurements"
+        return [mark if count == total else f"{mark} ({count} of {of})" for mark, count in counts.items()]
 
 
 @dataclass(frozen=True)

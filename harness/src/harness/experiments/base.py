@@ -200,7 +200,7 @@ class Experiment(ABC):
     @abstractmethod
     def steps(self, run: Run, place: Place) -> Iterable[Step]:
         """The commands of the run, in order. Each is asked for when those before it have ended, so that it may depend
-        on what they left in `place`."""
+        on what they left in `place`; where none does, they are a sequence, and it is known how many there are."""
 
     @abstractmethod
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:

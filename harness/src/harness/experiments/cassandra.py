@@ -4,8 +4,9 @@ engine, replication factor, consistency level, entry node and number of clients.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
@@ -16,7 +17,6 @@ from harness.experiments import client
 from harness.experiments.base import (
     DIED,
     BadOutputError,
-    Experiment,
     Finished,
     Metric,
     Notes,
@@ -27,10 +27,11 @@ from harness.experiments.base import (
 )
 from harness.experiments.cassandra_figures import figures_of
 from harness.experiments.levels import LEVELS, replicas
+from harness.experiments.nodes import OverNodes
 from harness.fields import Field, Value
 from harness.files import last_lines
 from harness.limits import KILLED_FOR_MEMORY
-from harness.node_limits import DISK_LIMITS, MEMORY_LIMIT, NodeLimits
+from harness.node_limits import PARAMETERS, NodeLimits
 from harness.parts import rows_so_far
 from harness.plan import Run
 from harness.report.figures import Figure, HeatMap
@@ -55,7 +56,7 @@ SHARED = "shared CPU: shape only"
 RECORDS_PER_S = 3_000
 
 
-class Cassandra(Experiment):
+class Cassandra(OverNodes):
     """One cluster for each number of nodes and repetition; a keyspace for each replication factor, and in it for each
     engine a table to read and one to write, which is emptied before each cell."""
 
@@ -92,8 +93,7 @@ class Cassandra(Experiment):
                 most=0.9,
                 default=0.0,
             ),
-            **DISK_LIMITS,
-            **MEMORY_LIMIT,
+            **PARAMETERS,
             "node_death": Field(
                 str,
                 "what it is that a node dies of its limit of memory",
@@ -146,8 +146,6 @@ class Cassandra(Experiment):
             return (
                 f"`nodes`: {nodes} need {nodes * cassandra.NODE_BYTES >> 20} MiB, more than this machine has for them"
             )
-        if refusal := NodeLimits.of(run.parameters).refusal():
-            return refusal
         for workload in client.READING_TOO:
             if workload in run.swept["workload"]:
                 return f"`workload`: {workload} reads, and a table that is inserted into is emptied before each cell"
@@ -157,10 +155,7 @@ class Cassandra(Experiment):
             for level in map(str, run.swept["level"]):
                 if replicas(level, replication) > replication:
                     return f"`level`: {level} asks for more replicas than the {replication} that there are"
-        return None
-
-    def obstacle(self, run: Run) -> str | None:
-        return NodeLimits.of(run.parameters).missing()
+        return super().refusal(run)
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
         return [*client.programs(place, map(str, run.swept["workload"])), *cassandra.programs(place)]
@@ -188,15 +183,15 @@ class Cassandra(Experiment):
         written = client.written_bytes(run.parameters, seconds, cassandra.WRITES_PER_S) if writes else 0.0
         return cassandra.disk_bytes(int(run.levels["nodes"]), loaded + _tables(run) * written)
 
-    def steps(self, run: Run, place: Place) -> Iterator[Step]:
-        yield from _preparation(run, place, _wanted(run, place))
+    def steps(self, run: Run, place: Place) -> Iterable[Step]:
         limit = limiting(place, int(run.levels["nodes"]), NodeLimits.of(run.parameters))
+        steps = [*_preparation(run, place, _wanted(run, place))]
         for name, point in _cells(run):
             cell = _cell(name, run, place, point, float(run.parameters["seconds"]), (point,))
-            yield dataclasses.replace(cell, prepare=limit, may_die=_may_die(run))
-        if float(run.parameters["open_loop_part"]):
-            for cell in _open_cells(run, place):
-                yield dataclasses.replace(cell, prepare=limit)
+            steps.append(dataclasses.replace(cell, prepare=limit, may_die=_may_die(run)))
+        if not float(run.parameters["open_loop_part"]):
+            return steps
+        return itertools.chain(steps, (dataclasses.replace(cell, prepare=limit) for cell in _open_cells(run, place)))
 
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
         if finished.death is not None:

@@ -3,16 +3,17 @@ M times each in random order and reading them, by one client of one Cassandra no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
 from harness import published
 from harness.experiments import client
-from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
+from harness.experiments.base import BadOutputError, Finished, Metric, Notes, Place, Row, Service, Step
+from harness.experiments.nodes import OverNodes
 from harness.fields import Field, Value
-from harness.node_limits import MEMORY_LIMIT, NodeLimits
+from harness.node_limits import PARAMETERS, NodeLimits
 from harness.plan import Run
 from harness.report.figures import Figure, Look, Series, point_series
 from harness.results import Point, Results, grouped
@@ -20,7 +21,7 @@ from harness.stores import cassandra
 from harness.ycsb_output import read_report, read_status
 
 # Every store and what its node is told: memory for memtables, in MiB, and what is behind the memtable `aiodb`. All
-# have the same heap.
+# have the same heap, and the same memory in total where that is limited.
 STOCK = MappingProxyType({"stock-128": 128, "stock-64": 64, "stock-4": 4, "stock-1": 1})
 BEHIND = MappingProxyType({"aiodb": None, "rocksdb": "rocksdb", "lmdb": "lmdb"})
 
@@ -40,7 +41,7 @@ WORKLOAD = "readonly"
 TIMES_ON_DISK = 2
 
 
-class Engines(Experiment):
+class Engines(OverNodes):
     """A node for each store and repetition; a table for each N and kind of row."""
 
     name = "engines"
@@ -57,7 +58,7 @@ class Engines(Experiment):
         {
             "times": Field(int, "M, how often each row is overwritten", least=1, most=1000, default=5),
             "passes": Field(int, "how often all is timed on a node, in fresh tables", least=1, most=20, default=1),
-            **MEMORY_LIMIT,
+            "node_memory_mib": PARAMETERS["node_memory_mib"],
         }
     )
     metrics: ClassVar[tuple[Metric, ...]] = (
@@ -69,11 +70,12 @@ class Engines(Experiment):
         durability="commit log periodic, aiodb and the others behind it `interval`; LMDB's writes are always `sync`",
         latency="one client, a closed loop: the time is the sum of its waits",
         method=(
-            "Every node has the same heap, 512 MiB, and may use as much memory in all as the parameter says: a control "
-            "group counts the heap, what a store has beside it, and the page cache.",
-            "`stock-N` is Cassandra's default memtable with N MiB for all memtables; the blog's `none` cannot be set "
-            "in Cassandra 5, and `stock-1` comes next to it. The others hold the rows in a store of their own, behind "
-            "the same plug-in.",
+            "Every node has the same heap, 512 MiB. `stock-N` is Cassandra's default memtable with N MiB for all "
+            "memtables; the blog's `none` cannot be set in Cassandra 5, and `stock-1` comes next to it. The others "
+            "hold the rows in a store of their own, behind the same plug-in.",
+            "With `node_memory_mib` every node has the same memory in total, whatever its store: its control group "
+            "counts the heap, what a store takes outside of it, and page cache, which the kernel takes back first. The "
+            "points of a node that is killed for its memory have failed.",
             "Rows that are overwritten are there before, each once: at random some would be missed.",
             "Before the first timing, and untimed, 2,000 rows are put and read: a virtual machine that has just begun "
             "would be slow whatever the engine.",
@@ -87,10 +89,7 @@ class Engines(Experiment):
         for test, before in (("get", "put"), ("read", "overwrite")):
             if test in tests and before not in tests[: tests.index(test)]:
                 return f"`test`: {test} reads what {before} writes, which must come before it"
-        return NodeLimits.of(run.parameters).refusal()
-
-    def obstacle(self, run: Run) -> str | None:
-        return NodeLimits.of(run.parameters).missing()
+        return super().refusal(run)
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
         return [*client.programs(place, (WORKLOAD,)), *cassandra.programs(place, BEHIND.get(run.store))]
@@ -113,17 +112,20 @@ class Engines(Experiment):
         written = sum(_operations(run, of) * sizes.get(str(of["test"]), 0) for of in run.points())
         return cassandra.disk_bytes(1, TIMES_ON_DISK * int(run.parameters["passes"]) * written)
 
-    def steps(self, run: Run, place: Place) -> Iterator[Step]:
+    def steps(self, run: Run, place: Place) -> Sequence[Step]:
+        steps = []
         for test in ("put", "get"):
             point: dict[str, Value] = {"test": test, "rows": 2000}
-            yield Step(f"warm-up-{test}", _command(run, place, point, "warm"), 600)
+            steps.append(Step(f"warm-up-{test}", _command(run, place, point, "warm"), 600))
         for passed in range(1, int(run.parameters["passes"]) + 1):
             for point in run.points():
                 name = f"pass-{passed}-{point['test']}-{point['rows']}"
                 limit = 300 + _operations(run, point) / SLOWEST_PER_S
                 if point["test"] == "overwrite":
-                    yield Step(f"{name}-fill", _command(run, place, {**point, "test": "fill"}, f"pass_{passed}"), limit)
-                yield Step(name, _command(run, place, point, f"pass_{passed}"), limit, (point,))
+                    fill = _command(run, place, {**point, "test": "fill"}, f"pass_{passed}")
+                    steps.append(Step(f"{name}-fill", fill, limit))
+                steps.append(Step(name, _command(run, place, point, f"pass_{passed}"), limit, (point,)))
+        return steps
 
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
         client.check(finished)

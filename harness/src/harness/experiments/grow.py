@@ -14,16 +14,17 @@ from typing import ClassVar
 import psutil
 
 from harness.experiments import client
-from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
+from harness.experiments.base import BadOutputError, Finished, Metric, Notes, Place, Row, Service, Step
 from harness.experiments.cassandra import IDLE_FRACTION, LOADING_THREADS, MEMORY_PART, SHARED, idle_enough, limiting
+from harness.experiments.nodes import OverNodes
 from harness.fields import Field
 from harness.flatness import NOT_FLAT, WINDOW_SECONDS, steady
-from harness.node_limits import DISK_LIMITS, NodeLimits
+from harness.node_limits import PARAMETERS, NodeLimits
 from harness.plan import Run
 from harness.report.figures import Figure, Look, Series, point_series
 from harness.results import Point, Results, grouped
 from harness.sampling import HostSample
-from harness.scaling import LEAST_POINTS, held_out
+from harness.scaling import LEAST_POINTS, errors, held_out, verdict
 from harness.stores import cassandra
 from harness.ycsb_output import Status, latencies, mean_latencies, percentile_over_time, rates, read_status
 
@@ -50,7 +51,7 @@ class Stage:
     moved_bytes: float
 
 
-class Grow(Experiment):
+class Grow(OverNodes):
     """One cluster for each engine and repetition, which begins with one node."""
 
     name = "grow"
@@ -73,7 +74,7 @@ class Grow(Experiment):
             "warm_up_seconds": Field(int, "of the workload before", most=3600, default=20),
             "fields": Field(int, "fields of a record", least=1, most=1000, default=10),
             "field_bytes": Field(int, "bytes of a field", least=1, most=1 << 20, default=100),
-            **{name: DISK_LIMITS[name] for name in ("node_reads_per_s", "node_writes_per_s")},
+            **{name: PARAMETERS[name] for name in ("node_reads_per_s", "node_writes_per_s")},
         }
     )
     metrics: ClassVar[tuple[Metric, ...]] = (
@@ -104,10 +105,7 @@ class Grow(Experiment):
             return "`nodes` must be 1, 2 and so on: each joins those before it"
         if stages[-1] * cassandra.NODE_BYTES > MEMORY_PART * psutil.virtual_memory().total:
             return f"`nodes`: this machine has not the memory for {stages[-1]}"
-        return None
-
-    def obstacle(self, run: Run) -> str | None:
-        return NodeLimits.of(run.parameters).missing()
+        return super().refusal(run)
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
         workload = str(run.parameters["workload"])
@@ -187,7 +185,7 @@ def _by_nodes(engines: Mapping[str, Sequence[Point]]) -> Figure:
             said.append(
                 f"The cross, a law fitted to fewer nodes, is off by {last.error(last.law_per_s):.0%}; carrying the "
                 f"point before forward is off by {last.error(last.carried_per_s):.0%}, scaling it by the nodes by "
-                f"{last.error(last.linear_per_s):.0%}."
+                f"{last.error(last.linear_per_s):.0%}: {verdict(errors([last])).words}."
             )
     return Figure("Throughput by nodes", " ".join(said), "nodes", "operations/s", tuple(series))
 

@@ -19,7 +19,7 @@ from harness.report.page import REPORT, below, report_html, verdict_of
 from harness.results import Failure, Outcome, Point, Results, origin_of, read_json, read_plan
 
 SUMMARY = "summary.json"
-# A mark that not all rows of a point have, and how many do.
+# A mark that not all runs of a point have, and how many do.
 _MARK_OF_SOME = re.compile(r"^(.*) \((\d+) of \d+\)$")
 
 

@@ -3,30 +3,27 @@
 //! Two generations: the active one takes new entries, the frozen one is being committed. A look-up asks the active one,
 //! the frozen one, then the index on disk; an entry leaves the tail only after the commit that holds it is durable.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use self::parts::{Fixed, Growing, MAX_PART_KEYS, Stacks};
 use super::stack::{Displaced, Entry, Stack};
 use crate::log::Position;
 use crate::merge::Cover;
 use crate::planted::{self, Bug};
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Keys that the active generation may have before it must be frozen.
 pub(crate) const MAX_ACTIVE_KEYS: usize = 512 << 10;
-
-/// What is known of each index key.
-pub(crate) type Stacks = BTreeMap<Box<[u8]>, Stack>;
 
 /// A range of index keys.
 pub(crate) type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 #[derive(Default)]
 struct Generations {
-    active: Stacks,
-    frozen: Option<Arc<Stacks>>,
+    active: Growing,
+    frozen: Option<Arc<Fixed>>,
 }
 
 impl Generations {
@@ -38,7 +35,7 @@ impl Generations {
 /// A frozen generation on its way to disk.
 #[derive(Clone)]
 pub(crate) struct Frozen {
-    pub(crate) stacks: Arc<Stacks>,
+    pub(crate) stacks: Arc<Fixed>,
     /// What the index covers once all keys are committed.
     pub(crate) position: Position,
     /// The sequence after that position.
@@ -50,7 +47,10 @@ pub(crate) struct Frozen {
 /// The tail.
 #[derive(Default)]
 pub(crate) struct Tail {
+    /// Held for writing only where generations or the parts of one change; below it, keys have locks of their own.
     generations: RwLock<Generations>,
+    /// Keys in the active generation.
+    active_keys: AtomicUsize,
     /// Whether there may be any entry: most look-ups find none and need no lock. Set before an entry is there, cleared
     /// after its commit is durable.
     occupied: AtomicBool,
@@ -62,7 +62,7 @@ impl Tail {
     pub(crate) fn lookup(&self, key: &[u8], newest: u64, stack: &mut Stack) {
         if self.occupied.load(Ordering::Acquire) {
             let generations = self.read();
-            generations.active.get(key).into_iter().for_each(|known| stack.add_below(known, newest));
+            generations.active.find(key, |known| stack.add_below(known, newest));
             if !stack.is_complete() {
                 generations.frozen(key).into_iter().for_each(|known| stack.add_below(known, newest));
             }
@@ -78,24 +78,41 @@ impl Tail {
         displaced: &mut Displaced,
         keep: impl Fn(&Displaced),
     ) -> usize {
-        // Copied before the lock is taken, and sought once: all writers come by here.
-        let owned = key.into();
-        let mut generations = self.write();
-        self.occupied.store(true, Ordering::Release);
+        let generations = self.read();
         let newer = |other: &&Entry| other.is_base() && other.sequence > entry.sequence;
         if let Some(base) = generations.frozen(key).and_then(|frozen| frozen.entries().iter().find(newer)) {
             displaced.push((entry, base.sequence));
             keep(displaced);
             return 0;
         }
-        let stack = generations.active.entry(owned).or_default();
-        match cover {
-            Some(cover) => stack.insert_covering(entry, cover, displaced),
-            None => stack.insert(entry, displaced),
+        self.change(generations, key, |stack| {
+            match cover {
+                Some(cover) => stack.insert_covering(entry, cover, displaced),
+                None => stack.insert(entry, displaced),
+            }
+            // Nobody looks before the lock is released.
+            keep(displaced);
+            stack.operands()
+        })
+    }
+
+    /// Calls a closure with what the active generation knows of a key, for it to be changed: it must leave something there.
+    fn change<T>(
+        &self,
+        generations: RwLockReadGuard<'_, Generations>,
+        key: &[u8],
+        change: impl FnOnce(&mut Stack) -> T,
+    ) -> T {
+        self.occupied.store(true, Ordering::Release);
+        let (changed, keys) = generations.active.change(key.into(), change);
+        if keys.is_some() {
+            self.active_keys.fetch_add(1, Ordering::Relaxed);
         }
-        // Nobody looks before the lock is released.
-        keep(displaced);
-        stack.operands()
+        drop(generations);
+        if keys.is_some_and(|keys| keys.is_multiple_of(MAX_PART_KEYS)) {
+            self.write().active.split(key);
+        }
+        changed
     }
 
     /// Puts a later copy of a record in the place of an entry of the stack that a look-up has just given, if the tail still
@@ -109,7 +126,7 @@ impl Tail {
         displaced: &mut Displaced,
         keep: impl Fn(&Displaced),
     ) -> Option<bool> {
-        let mut generations = self.write();
+        let generations = self.read();
         if self.freezes() != freezes {
             return None;
         }
@@ -119,21 +136,25 @@ impl Tail {
             std::cmp::Ordering::Less => false,
         };
         let is_hidden = |stack: &Stack| stack.entries().iter().any(hides);
-        let active = generations.active.get(key);
-        let in_active = active.is_some_and(|stack| stack.entries().contains(&current));
-        if active.is_some_and(is_hidden) || (!in_active && generations.frozen(key).is_some_and(is_hidden)) {
+        let is_in = |stack: &Stack| stack.entries().contains(&current);
+        // What is in the active generation goes before what is in the frozen one.
+        let frozen_hides = generations.frozen(key).is_some_and(is_hidden);
+        if frozen_hides && generations.active.find(key, is_in) != Some(true) {
             return Some(false);
         }
-        self.occupied.store(true, Ordering::Release);
-        let changed = generations.active.entry(key.into()).or_default();
-        changed.insert(entry, displaced);
-        // A look-up that finds a base usually looks no further.
-        let is_below = |other: &Entry| other.sequence > current.sequence && !changed.entries().contains(other);
-        if stack.entries().iter().any(is_below) && !planted::is_on(Bug::MovedBaseHidesOperands) {
-            changed.set_partial();
-        }
-        keep(displaced);
-        Some(true)
+        self.change(generations, key, |changed| {
+            if is_hidden(changed) || frozen_hides && !is_in(changed) {
+                return Some(false);
+            }
+            changed.insert(entry, displaced);
+            // A look-up that finds a base usually looks no further.
+            let is_below = |other: &Entry| other.sequence > current.sequence && !changed.entries().contains(other);
+            if stack.entries().iter().any(is_below) && !planted::is_on(Bug::MovedBaseHidesOperands) {
+                changed.set_partial();
+            }
+            keep(displaced);
+            Some(true)
+        })
     }
 
     /// Adds all keys of a range, with what is known of them up to a sequence, to `found`: at most `limit` from each
@@ -146,47 +167,30 @@ impl Tail {
         newest: u64,
         found: &mut Stacks,
     ) -> Reached {
-        let mut reached = Reached::End;
         if !self.occupied.load(Ordering::Acquire) {
-            return reached;
+            return Reached::End;
         }
-        let generations = self.read();
-        for stacks in std::iter::once(&generations.active).chain(generations.frozen.as_deref()) {
-            let mut add = |key: &[u8], known: &Stack| {
-                if !found.contains_key(key) {
-                    found.insert(key.into(), Stack::default());
-                }
-                found.get_mut(key).expect("just made").add_below(known, newest);
-            };
-            let mut last = None;
-            let mut taken = 0;
-            let mut take = |(key, known): (&[u8], &Stack)| {
-                add(key, known);
-                taken += 1;
-                last = Some(key.into());
-            };
-            let all = stacks.range::<[u8], _>(range).map(|(key, known)| (&**key, known));
-            if backward {
-                all.rev().take(limit).for_each(&mut take)
-            } else {
-                all.take(limit).for_each(&mut take)
+        let mut add = |key: &[u8], known: &Stack| {
+            if !found.contains_key(key) {
+                found.insert(key.into(), Stack::default());
             }
-            if let Some(last) = last.filter(|_| taken == limit) {
-                reached = reached.and(Reached::Key(last), backward);
-            }
-        }
-        reached
+            found.get_mut(key).expect("just made").add_below(known, newest);
+        };
+        let Generations { active, frozen } = &*self.read();
+        let active = active.range(range, backward, limit, &mut add);
+        let frozen = frozen.as_ref().and_then(|frozen| frozen.range(range, backward, limit, &mut add));
+        let reached = |last: Option<_>| last.map_or(Reached::End, Reached::Key);
+        reached(active).and(reached(frozen), backward)
     }
 
     /// Keys in both generations.
     pub(crate) fn len(&self) -> usize {
-        let generations = self.read();
-        generations.active.len() + generations.frozen.as_ref().map_or(0, |frozen| frozen.len())
+        self.active_keys() + self.read().frozen.as_ref().map_or(0, |frozen| frozen.len())
     }
 
     /// Keys in the active generation.
     pub(crate) fn active_keys(&self) -> usize {
-        self.read().active.len()
+        self.active_keys.load(Ordering::Relaxed)
     }
 
     /// Whether the active generation should be frozen before more is inserted.
@@ -205,7 +209,8 @@ impl Tail {
         let mut generations = self.write();
         assert!(generations.frozen.is_none(), "one generation is committed at a time");
         self.freezes.fetch_add(1, Ordering::SeqCst);
-        let stacks = Arc::new(std::mem::take(&mut generations.active));
+        let stacks = Arc::new(std::mem::take(&mut generations.active).freeze());
+        self.active_keys.store(0, Ordering::Relaxed);
         generations.frozen = Some(Arc::clone(&stacks));
         Frozen { stacks, position, next_sequence, committed: 0 }
     }
@@ -214,7 +219,7 @@ impl Tail {
     pub(crate) fn forget_frozen(&self) {
         let mut generations = self.write();
         let frozen = generations.frozen.take();
-        self.occupied.store(!generations.active.is_empty(), Ordering::Release);
+        self.occupied.store(self.active_keys() > 0, Ordering::Release);
         drop(generations);
         // Freeing many entries takes time: not under the lock.
         drop(frozen);
@@ -251,5 +256,6 @@ impl Reached {
     }
 }
 
+pub(crate) mod parts;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;

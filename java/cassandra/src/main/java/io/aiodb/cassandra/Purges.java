@@ -7,8 +7,8 @@ import org.apache.cassandra.db.partitions.PartitionUpdate;
 
 /** When a generation is to be purged: not always, since a pass reads everything. */
 final class Purges {
-    /** So much was written since the last pass, and half of what one reads. */
-    private static final long LEAST_BYTES = 64 << 20;
+    /** So much was written since the last pass, and half of what one reads: about what Cassandra's own memtables merge in memory. */
+    private static final long LEAST_BYTES = 256 << 20;
 
     /** Or so long ago it was, and something may have expired. As often as Cassandra looks at SSTables for that. */
     private static final long INTERVAL_NANOS = 86_400_000_000_000L;

@@ -18,9 +18,9 @@ class PurgesTest {
     void theFirstPassWaitsForHalfOfWhatThereIs() {
         assertFalse(isDue(1000 * MIB));
         assertEquals(0, asked.get(), "little was written, whatever there is");
-        purges.wrote(65 * MIB, false, false);
+        purges.wrote(257 * MIB, false, false);
         assertFalse(isDue(1000 * MIB));
-        purges.wrote(430 * MIB, false, false);
+        purges.wrote(240 * MIB, false, false);
         assertFalse(isDue(1000 * MIB));
         purges.wrote(10 * MIB, false, false);
         assertTrue(isDue(1000 * MIB));
@@ -29,10 +29,10 @@ class PurgesTest {
 
     @Test
     void aLaterPassWaitsForHalfOfWhatTheLastOneRead() {
-        purges.wrote(65 * MIB, false, false);
+        purges.wrote(257 * MIB, false, false);
         assertTrue(isDue(MIB));
-        purges.end(400 * MIB);
-        purges.wrote(190 * MIB, false, false);
+        purges.end(800 * MIB);
+        purges.wrote(390 * MIB, false, false);
         assertFalse(isDue(MIB));
         purges.wrote(20 * MIB, false, false);
         assertTrue(isDue(MIB));

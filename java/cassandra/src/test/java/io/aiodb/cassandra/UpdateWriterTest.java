@@ -89,11 +89,13 @@ class UpdateWriterTest extends OneGeneration {
     /** A purge reads everything, so it must be worth it. */
     @Test
     void onlyWhereSomethingMayBeRemovedIsAPurgeDue() {
+        appendedBefore();
         long timestamp = writeLong(1, row -> row.add("v", LONG).add("w", LONG));
         assertEquals(1, frames());
         assertFalse(isPurgeDue());
         timestamp = writeLong(timestamp, row -> row.add("v", LONG));
         assertTrue(isPurgeDue());
+        appendedBefore();
         timestamp = writeLong(timestamp, row -> row.add("v", LONG).add("w", LONG));
         assertFalse(isPurgeDue());
         // However little it takes itself, it may hide all of that.
@@ -103,7 +105,12 @@ class UpdateWriterTest extends OneGeneration {
         assertFalse(isPurgeDue());
     }
 
-    /** Writes more than a purge takes to be due; returns a later timestamp than any of it. */
+    /** As if so much had been appended that a purge is nearly due. */
+    private void appendedBefore() {
+        generation.purges().wrote(200L << 20, false, false);
+    }
+
+    /** Writes what a purge then still takes to be due; returns a later timestamp than any of it. */
     private long writeLong(long timestamp, Consumer<Row.SimpleBuilder> fill) {
         for (int i = 0; i < WRITES; i++) {
             write(timestamp + i, fill);

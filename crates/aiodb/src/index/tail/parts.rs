@@ -1,0 +1,170 @@
+//! Keys in order, in parts of which each has a lock of its own.
+//!
+//! On a busy machine a thread is stopped at any moment, also while it holds a lock, and for milliseconds. Under one lock for
+//! all keys whoever writes waits for it then; so it is only who wants a key near by.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, Deref};
+
+use super::KeyRange;
+use crate::index::stack::Stack;
+use crate::sync::{Mutex, MutexGuard};
+
+/// Keys with which a part is split.
+pub(crate) const MAX_PART_KEYS: usize = if cfg!(feature = "shuttle") { 4 } else { 256 };
+
+/// What is known of index keys that follow each other.
+pub(crate) type Stacks = BTreeMap<Box<[u8]>, Stack>;
+
+/// Parts in order, `P` being how they are kept: each has the keys from its own on, up to the next one's.
+struct Parts<P>(Vec<(Box<[u8]>, P)>);
+
+impl<P> Parts<P> {
+    /// Which part a key is in.
+    fn number_of(&self, key: &[u8]) -> usize {
+        // The first part begins before all keys.
+        self.0.partition_point(|(from, _)| **from <= *key) - 1
+    }
+
+    fn of(&self, key: &[u8]) -> &P {
+        &self.0[self.number_of(key)].1
+    }
+
+    /// The parts in which keys of a range can be.
+    fn overlapping(&self, (start, end): KeyRange<'_>) -> impl DoubleEndedIterator<Item = &P> {
+        let number_of = |bound, open| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => self.number_of(key),
+            Bound::Unbounded => open,
+        };
+        let (first, last) = (number_of(start, 0), number_of(end, self.0.len() - 1));
+        self.0[first..=last].iter().map(|(_, part)| part)
+    }
+}
+
+/// Keys that more are added to.
+pub(crate) struct Growing(Parts<Mutex<Stacks>>);
+
+impl Default for Growing {
+    fn default() -> Growing {
+        Growing(Parts(vec![(Box::default(), Mutex::default())]))
+    }
+}
+
+impl Growing {
+    /// Calls a closure with what is known of a key, if it is known.
+    pub(crate) fn find<T>(&self, key: &[u8], ask: impl FnOnce(&Stack) -> T) -> Option<T> {
+        lock(self.0.of(key)).get(key).map(ask)
+    }
+
+    /// Calls a closure with what is known of a key, perhaps nothing yet, for it to be changed: it must leave something there. Of
+    /// a new key it says how many its part has with it.
+    pub(crate) fn change<T>(&self, key: Box<[u8]>, change: impl FnOnce(&mut Stack) -> T) -> (T, Option<usize>) {
+        let mut part = lock(self.0.of(&key));
+        let before = part.len();
+        let changed = change(part.entry(key).or_default());
+        let keys = part.len();
+        (changed, (keys > before).then_some(keys))
+    }
+
+    /// Splits the part that a key is in, if it is still large.
+    pub(crate) fn split(&mut self, key: &[u8]) {
+        let number = self.0.number_of(key);
+        let part = self.0.0[number].1.get_mut().expect(NO_PANIC);
+        if part.len() >= MAX_PART_KEYS {
+            let middle = part.keys().nth(part.len() / 2).expect("it is large").clone();
+            let upper = part.split_off(&middle);
+            self.0.0.insert(number + 1, (middle, Mutex::new(upper)));
+        }
+    }
+
+    /// As [`Fixed::range`]; of each part as it is at one moment.
+    pub(crate) fn range(
+        &self,
+        range: KeyRange<'_>,
+        backward: bool,
+        limit: usize,
+        take: impl FnMut(&[u8], &Stack),
+    ) -> Option<Box<[u8]>> {
+        take_range(self.0.overlapping(range).map(lock), range, backward, limit, take)
+    }
+
+    /// From now on nothing changes.
+    pub(crate) fn freeze(self) -> Fixed {
+        let parts = self.0.0.into_iter().map(|(from, part)| (from, part.into_inner().expect(NO_PANIC)));
+        let parts: Vec<(Box<[u8]>, Stacks)> = parts.collect();
+        let keys = parts.iter().map(|(_, part)| part.len()).sum();
+        Fixed { parts: Parts(parts), keys }
+    }
+}
+
+/// Keys that stay as they are.
+pub(crate) struct Fixed {
+    parts: Parts<Stacks>,
+    keys: usize,
+}
+
+impl Fixed {
+    /// What is known of a key.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Stack> {
+        self.parts.of(key).get(key)
+    }
+
+    /// All keys in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Stack)> {
+        self.parts.0.iter().flat_map(|(_, part)| part).map(|(key, stack)| (&**key, stack))
+    }
+
+    /// How many keys.
+    pub(crate) fn len(&self) -> usize {
+        self.keys
+    }
+
+    /// Calls a closure with at most so many keys of a range, from its start or, backward, from its end. Returns the last of them
+    /// if they are as many: then there may be more.
+    pub(crate) fn range(
+        &self,
+        range: KeyRange<'_>,
+        backward: bool,
+        limit: usize,
+        take: impl FnMut(&[u8], &Stack),
+    ) -> Option<Box<[u8]>> {
+        take_range(self.parts.overlapping(range), range, backward, limit, take)
+    }
+}
+
+fn take_range(
+    mut parts: impl DoubleEndedIterator<Item = impl Deref<Target = Stacks>>,
+    range: KeyRange<'_>,
+    backward: bool,
+    limit: usize,
+    mut take: impl FnMut(&[u8], &Stack),
+) -> Option<Box<[u8]>> {
+    let (mut left, mut last) = (limit, None);
+    let mut take_part = |part: &Stacks| {
+        let most = left;
+        let mut take = |(key, stack): (&[u8], &Stack)| {
+            take(key, stack);
+            left -= 1;
+            if left == 0 {
+                last = Some(key.into());
+            }
+        };
+        let all = part.range::<[u8], _>(range).map(|(key, stack)| (&**key, stack));
+        if backward {
+            all.rev().take(most).for_each(&mut take)
+        } else {
+            all.take(most).for_each(&mut take)
+        }
+        left > 0
+    };
+    let _exhausted =
+        if backward { parts.rev().all(|part| take_part(&part)) } else { parts.all(|part| take_part(&part)) };
+    last
+}
+
+fn lock(part: &Mutex<Stacks>) -> MutexGuard<'_, Stacks> {
+    part.lock().expect(NO_PANIC)
+}
+
+/// Why a lock is never found poisoned.
+const NO_PANIC: &str = "no code panics while it holds a part";

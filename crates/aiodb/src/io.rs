@@ -252,4 +252,10 @@ pub trait Queue: Send {
 
     /// The next result, if one is there. Never blocks and never enters the kernel.
     fn reap(&mut self) -> Option<Reaped>;
+
+    /// How often the calling thread has slept in its life: [`reads::Reads`] sees by it who waits for whom. A queue that
+    /// cannot tell has a caller who never sleeps.
+    fn sleeps(&self) -> u64 {
+        0
+    }
 }

@@ -292,6 +292,17 @@ impl Queue for DiskQueue {
             Implementation::Threads(queue) => queue.reap(),
         }
     }
+
+    /// The kernel counts for each thread how often it gave up the processor of its own will.
+    fn sleeps(&self) -> u64 {
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: the kernel writes one `rusage`, for which there is room; all zeros are one, too, if it refuses.
+        let usage = unsafe {
+            libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+            usage.assume_init()
+        };
+        usage.ru_nvcsw as u64
+    }
 }
 
 /// Opens a file, bypassing the page cache with the given alignment, or through it.

@@ -5,13 +5,10 @@ use std::io;
 
 use std::sync::Arc;
 
+use self::pace::Pace;
 use super::{AlignedBuffer, Queue, UNIT_BYTES};
 use crate::metrics::histogram::Histogram;
 
-/// With no more in flight than this, holding back even a handful leaves the device idle.
-const FEW: usize = 16;
-/// Reads handed over at once, at most: by then entering the kernel costs each next to nothing.
-const MAX_PACE: usize = 32;
 /// How often one read is repeated after an interruption or a transfer of less than a block, before its error is
 /// reported.
 const MAX_RETRIES: u8 = 16;
@@ -44,6 +41,7 @@ pub struct Reads<Q: Queue> {
     /// Reads given to the queue since it was last entered.
     unentered: usize,
     in_flight: usize,
+    pace: Pace,
     timing: Option<Timing>,
 }
 
@@ -122,6 +120,7 @@ impl<Q: Queue> Reads<Q> {
             block_bytes,
             unentered: 0,
             in_flight: 0,
+            pace: Pace::default(),
             timing: None,
         }
     }
@@ -167,7 +166,7 @@ impl<Q: Queue> Reads<Q> {
         self.in_flight += 1;
         self.issue(slot);
         // What could not be handed over stays queued: `poll` tries again and returns the error if it is still there.
-        if self.unentered >= pace(self.in_flight) && self.queue.enter(0).is_ok() {
+        if self.unentered >= self.pace.batch(self.in_flight) && self.queue.enter(0).is_ok() {
             self.unentered = 0;
         }
     }
@@ -249,6 +248,7 @@ impl<Q: Queue> Reads<Q> {
             timing.waits.record((timing.clock_ns)().saturating_sub(pushed_ns));
         }
         self.in_flight -= 1;
+        self.pace.end(|| self.queue.sleeps());
         Some(Done { slot, token: read.token, outcome: outcome.map(|_| ()) })
     }
 }
@@ -293,18 +293,11 @@ impl<F> Slot<F> {
     }
 }
 
-/// How many reads are handed over at once, of so many in flight, while others have ended and are being used; those that are
-/// left are handed over before anyone waits. Enough to share the cost of entering the kernel, which is most of what a read
-/// costs on a fast device; and few enough that the device always has some, since refilling the whole queue runs in
-/// lockstep with it and loses up to 28 % of its speed.
-fn pace(in_flight: usize) -> usize {
-    if in_flight <= FEW { (in_flight / 4).max(2) } else { (in_flight / 2).min(MAX_PACE) }
-}
-
 /// Errors that say nothing about the read itself, which may be repeated.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
+mod pace;
 #[cfg(test)]
 mod tests;

@@ -119,7 +119,7 @@ fn a_read_past_the_end_says_where_the_file_ends() {
 #[test]
 fn submission_is_paced() {
     let (file, _) = random_file();
-    for (depth, pace) in [(1, 1), (4, 2), (FEW, 4), (FEW + 1, 8), (64, MAX_PACE), (256, MAX_PACE)] {
+    for (depth, pace) in [(1, 1), (4, 2), (16, 4), (17, 8), (64, 32), (256, 32)] {
         let mut reads = Reads::new(FaultyQueue::new(0, 0, 0), depth, UNIT_BYTES, 512);
         for token in 0..1000 {
             if !reads.has_room() {

@@ -1,0 +1,53 @@
+//! How many reads are handed to the device at once, while others have ended and are being used.
+//!
+//! Entering the kernel is most of what a read costs on a fast device: many reads should share it. But what is held back is
+//! missing from the device, which needs all that may be in flight to reach its speed. Which of the two counts depends on who
+//! waits for whom, and that is seen: a caller who sleeps again and again waits for the device, has time to spare, and gives
+//! it reads in small batches; one who never sleeps is the limit itself, and large batches save its time.
+
+/// With no more in flight than this, holding back even a handful leaves the device idle.
+const FEW: usize = 16;
+/// The batch of each level, as a part of what is in flight and at most.
+const LEVELS: [(usize, usize); 3] = [(8, 8), (4, 16), (2, 32)];
+/// The smallest batch: alone a read would pay for the kernel all by itself.
+const MIN_BATCH: usize = 2;
+/// Reads that end between two decisions.
+const WINDOW: u32 = 256;
+/// How often the caller sleeps in a window if the device is the limit.
+const MANY_SLEEPS: u64 = 4;
+
+/// What decides how many reads are handed over at once.
+#[derive(Default)]
+pub(super) struct Pace {
+    level: usize,
+    /// Reads that ended in this window.
+    ended: u32,
+    /// How often the caller had slept when the window began.
+    slept: u64,
+}
+
+impl Pace {
+    /// How many reads are handed over at once, of so many in flight. What is left is handed over before anyone waits.
+    pub(super) fn batch(&self, in_flight: usize) -> usize {
+        if in_flight <= FEW {
+            return (in_flight / 4).max(MIN_BATCH);
+        }
+        let (part, most) = LEVELS[self.level];
+        (in_flight / part).clamp(MIN_BATCH, most)
+    }
+
+    /// A read has ended; `sleeps` says how often the caller has slept so far.
+    pub(super) fn end(&mut self, sleeps: impl FnOnce() -> u64) {
+        self.ended += 1;
+        if self.ended == WINDOW {
+            let slept = sleeps();
+            // A caller on another thread than before has another count.
+            let waits = slept.wrapping_sub(self.slept) >= MANY_SLEEPS;
+            self.level = if waits { 0 } else { (self.level + 1).min(LEVELS.len() - 1) };
+            (self.ended, self.slept) = (0, slept);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

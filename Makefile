@@ -147,7 +147,8 @@ RACES := EpochMovesUnderReaders:interleavings_of_pins \
 	EpochMovesUnderReaders:interleavings_of_reads_moves_and_reuse \
 	PublishedAskedLate:interleavings_of_operands_and_folding \
 	DeleteGoneEarly:interleavings_of_puts_deletes_and_settling \
-	PublishedAskedLate:interleavings_of_puts_deletes_and_settling
+	PublishedAskedLate:interleavings_of_puts_deletes_and_settling \
+	LateBaseHidesOperands:interleavings_of_durable_writes_operands_and_checkpoints
 
 .PHONY: race-planted
 race-planted: compiler ## Plant races in the engine one by one: its threads' orders must show each (SCHEDULES=)

@@ -80,6 +80,8 @@ pub enum Bug {
     ReusedBeforePurge,
     /// A moved base in the tail hides newer operands below it.
     MovedBaseHidesOperands,
+    /// A base that comes to the tail late hides newer operands that were frozen before it came.
+    LateBaseHidesOperands,
     /// Of two copies of a record that were displaced, snapshots keep the earlier.
     EarlierCopyKept,
     /// Reads do not ask whether their snapshot has ended.
@@ -167,8 +169,13 @@ mod switch {
         ];
 
         /// Bugs that several threads run into: `tests/interleavings.rs` and that of the pins find them.
-        pub const OF_THREADS: [Bug; 4] =
-            [Bug::EpochMovesUnderReaders, Bug::DeleteGoneEarly, Bug::PublishedAskedLate, Bug::WakeLost];
+        pub const OF_THREADS: [Bug; 5] = [
+            Bug::EpochMovesUnderReaders,
+            Bug::DeleteGoneEarly,
+            Bug::LateBaseHidesOperands,
+            Bug::PublishedAskedLate,
+            Bug::WakeLost,
+        ];
     }
 }
 

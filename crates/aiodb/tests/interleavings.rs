@@ -2,7 +2,7 @@
 //! reclaim. The code is the real one on a simulated machine; only locks and atomics are `shuttle`'s. A failure prints
 //! the schedule. `make race` runs it; `AIODB_SCHEDULES=n` says how many orders of each kind.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,10 @@ use shuttle::rand::Rng as _;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::sync::Mutex;
 use shuttle::{Config, Runner, thread};
+use tempfile::TempDir;
+
+/// Every kind of index: what its threads do to each other is its own.
+const KINDS: [IndexKind; 2] = [IndexKind::Hash, IndexKind::Lmdb];
 
 const SCHEDULES: usize = 300;
 
@@ -29,22 +33,31 @@ const SWITCHES: usize = 3;
 const RUN: u32 = 10;
 const LONG_RUN: u32 = 13;
 
-/// Runs `body` in many orders: with few switches here and there, at random after each step, with few at chosen places.
-fn in_many_orders(run: u32, body: fn()) {
+/// Runs `body` on every kind of index in many orders: with few switches here and there, at random after each step, with few at chosen places.
+fn in_many_orders(run: u32, body: fn(IndexKind)) {
     let schedules = std::env::var("AIODB_SCHEDULES").map_or(SCHEDULES, |text| text.parse().expect("a number"));
-    let mut config = Config::new();
-    config.stack_size = STACK_BYTES;
-    Runner::new(LongRuns { left: schedules, run, steps: 1, random: Rng::with_seed(0) }, config.clone()).run(body);
-    Runner::new(RandomScheduler::new(schedules), config.clone()).run(body);
-    Runner::new(PctScheduler::new(SWITCHES, schedules), config).run(body);
+    for kind in KINDS {
+        let body = move || body(kind);
+        let long_runs = LongRuns { left: schedules, run, steps: 1, random: Rng::with_seed(0) };
+        Runner::new(long_runs, config()).run(body);
+        Runner::new(RandomScheduler::new(schedules), config()).run(body);
+        Runner::new(PctScheduler::new(SWITCHES, schedules), config()).run(body);
+    }
 }
 
-/// Runs `body` with its second thread cut short after each number of its steps, by a first one that runs on from then
-/// until it must wait. The second begins when the first yields.
-fn cut_short_at_each_step(body: fn()) {
+fn config() -> Config {
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
-    Runner::new(CutShort { after: 0, steps: 0, begun: false, random: Rng::with_seed(0) }, config).run(body);
+    config
+}
+
+/// Runs `body` on every kind of index with its second thread cut short after each number of its steps, by a first one that runs on from then
+/// until it must wait. The second begins when the first yields.
+fn cut_short_at_each_step(body: fn(IndexKind)) {
+    for kind in KINDS {
+        let scheduler = CutShort { after: 0, steps: 0, begun: false, random: Rng::with_seed(0) };
+        Runner::new(scheduler, config()).run(move || body(kind));
+    }
 }
 
 struct CutShort {
@@ -120,17 +133,65 @@ fn options() -> Options {
     }
 }
 
-fn open(device: &SimDevice) -> (Db<SimDevice>, Table<SimDevice>) {
-    open_with(device, options())
+/// A simulated machine with a real directory for the file that LMDB maps.
+struct Machine {
+    device: SimDevice,
+    kind: IndexKind,
+    root: TempDir,
+    processes: u32,
 }
 
-fn open_with(device: &SimDevice, options: Options) -> (Db<SimDevice>, Table<SimDevice>) {
-    device.create_dir(Path::new("/store")).expect("the machine runs");
-    let db = Db::open_on(device.clone(), "/store", options).expect("the store can be opened");
-    let options = TableOptions { merge: Some("append".into()), ..IndexKind::Hash.into() };
-    let table =
-        db.table("t").or_else(|_| db.create_table_with("t", options)).expect("the table is there or can be made");
-    (db, table)
+impl Machine {
+    fn new(seed: u64, kind: IndexKind) -> Machine {
+        // In memory where there is such a file system: no test here cuts the power of a real disk.
+        let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let root = root.expect("a directory for the test can be made");
+        let machine = Machine { device: SimDevice::new(seed), kind, root, processes: 0 };
+        machine.device.set_real_directory(machine.directory());
+        machine
+    }
+
+    fn open(&self) -> (Db<SimDevice>, Table<SimDevice>) {
+        self.open_with(options())
+    }
+
+    fn open_with(&self, options: Options) -> (Db<SimDevice>, Table<SimDevice>) {
+        self.device.create_dir(Path::new("/store")).expect("the machine runs");
+        let db = Db::open_on(self.device.clone(), "/store", options).expect("the store can be opened");
+        let options = TableOptions { merge: Some("append".into()), ..self.kind.into() };
+        let table =
+            db.table("t").or_else(|_| db.create_table_with("t", options)).expect("the table is there or can be made");
+        (db, table)
+    }
+
+    fn process_death(self) -> Machine {
+        let device = self.device.process_death();
+        self.next_process(device)
+    }
+
+    /// LMDB's file keeps what was committed: a commit is durable when it returns.
+    fn power_cut(self) -> Machine {
+        let device = self.device.power_cut();
+        self.next_process(device)
+    }
+
+    /// The dead process has the file mapped still: the next one finds a copy.
+    fn next_process(self, device: SimDevice) -> Machine {
+        let before = self.directory();
+        let machine = Machine { device, processes: self.processes + 1, ..self };
+        let file = |directory: &Path| directory.join(Path::new("store/index/lmdb/data.mdb"));
+        if file(&before).exists() {
+            let to = file(&machine.directory());
+            std::fs::create_dir_all(to.parent().expect("it lies in a directory")).expect("directories can be made");
+            std::fs::copy(file(&before), to).expect("LMDB's file can be copied");
+        }
+        machine.device.set_real_directory(machine.directory());
+        machine
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.root.path().join(self.processes.to_string())
+    }
 }
 
 fn value(key: u64, version: u64, length: usize) -> Vec<u8> {
@@ -148,9 +209,9 @@ fn version(key: u64, found: &[u8]) -> u64 {
 /// Writers of all classes commit together; each reads its own writes, and after a crash they are there.
 #[test]
 fn interleavings_of_group_commit() {
-    in_many_orders(RUN, || {
-        let device = SimDevice::new(1);
-        let (db, table) = open(&device);
+    in_many_orders(RUN, |kind| {
+        let machine = Machine::new(1, kind);
+        let (db, table) = machine.open();
         let classes = [Durability::Sync, Durability::Sync, Durability::None];
         let writers: Vec<_> = classes
             .into_iter()
@@ -181,8 +242,8 @@ fn interleavings_of_group_commit() {
         writers.into_iter().for_each(|writer| writer.join().expect("a writer does not panic"));
         flusher.join().expect("the flusher does not panic");
         let power_cut = shuttle::rand::thread_rng().gen_bool(0.5);
-        let (device, classes) = if power_cut { (device.power_cut(), 2) } else { (device.process_death(), 3) };
-        let (_db, table) = open(&device);
+        let (machine, classes) = if power_cut { (machine.power_cut(), 2) } else { (machine.process_death(), 3) };
+        let (_db, table) = machine.open();
         for writer in 0..classes {
             for (key, last) in [(writer << 8, 2), (writer << 8 | 1, 1u64)] {
                 let found = table.get(&u64::to_le_bytes(key)).expect("the machine runs").expect("it was acknowledged");
@@ -195,13 +256,13 @@ fn interleavings_of_group_commit() {
 /// Readers look on while values are replaced, segments are emptied and used again.
 #[test]
 fn interleavings_of_readers_and_reclaim() {
-    in_many_orders(RUN, || {
+    in_many_orders(RUN, |kind| {
         // As many as fill a segment: a key lies at the same offset in each of them, and only the segment's life says whether
         // what is cached of it is of now.
         const KEYS: u64 = 3;
         const ROUNDS: u64 = 16;
-        let device = SimDevice::new(2);
-        let (db, table) = open_with(&device, Options { cache_bytes: 1 << 20, ..options() });
+        let machine = Machine::new(2, kind);
+        let (db, table) = machine.open_with(Options { cache_bytes: 1 << 20, ..options() });
         let still = (100u64, value(100, 7, 6000));
         table.put(&still.0.to_le_bytes(), &still.1).expect("the machine runs");
         let latest = Arc::new(Mutex::new([0; KEYS as usize]));
@@ -243,7 +304,8 @@ fn interleavings_of_readers_and_reclaim() {
         }
         reader.join().expect("the reader does not panic");
         upkeep.join().expect("upkeep does not panic");
-        let (_db, table) = open(&device.process_death());
+        let machine = machine.process_death();
+        let (_db, table) = machine.open();
         for key in 0..KEYS {
             let found = table.get(&key.to_le_bytes()).expect("the machine runs").expect("it was acknowledged");
             assert_eq!(version(key, &found), ROUNDS);
@@ -256,11 +318,11 @@ fn interleavings_of_readers_and_reclaim() {
 /// another life, and a third one overwrites it.
 #[test]
 fn interleavings_of_reads_moves_and_reuse() {
-    in_many_orders(LONG_RUN, || {
+    in_many_orders(LONG_RUN, |kind| {
         const SEGMENTS: u64 = 6;
         const READS: usize = 40;
-        let device = SimDevice::new(5);
-        let (db, table) = open_with(&device, Options { cache_bytes: 0, ..options() });
+        let machine = Machine::new(5, kind);
+        let (db, table) = machine.open_with(Options { cache_bytes: 0, ..options() });
         let put = |table: &Table<SimDevice>, key: u64, version, length| {
             let value = value(key, version, length);
             table.put_with(&key.to_le_bytes(), &value, Durability::None).expect("the machine runs");
@@ -308,10 +370,10 @@ fn interleavings_of_reads_moves_and_reuse() {
 /// and what they wrote over is not.
 #[test]
 fn interleavings_of_moves_and_deaths() {
-    cut_short_at_each_step(|| {
+    cut_short_at_each_step(|kind| {
         const SEGMENTS: u64 = 6;
-        let device = SimDevice::new(6);
-        let (db, table) = open_with(&device, Options { cache_bytes: 0, ..options() });
+        let machine = Machine::new(6, kind);
+        let (db, table) = machine.open_with(Options { cache_bytes: 0, ..options() });
         let put = |key: u64, version, length| {
             let value = value(key, version, length);
             table.put_with(&key.to_le_bytes(), &value, Durability::None).expect("the machine runs");
@@ -334,9 +396,9 @@ fn interleavings_of_moves_and_deaths() {
         thread::yield_now();
         put(0, 2, 6000);
         table.delete_with(&u64::to_le_bytes(1), Durability::None).expect("the machine runs");
-        let device = device.process_death();
+        let machine = machine.process_death();
         upkeep.join().expect("upkeep does not panic");
-        let (_db, table) = open(&device);
+        let (_db, table) = machine.open();
         let get = |key: u64| table.get(&key.to_le_bytes()).expect("the machine runs");
         for (key, last) in [(0, 2), (2, 1), (3, 1), (4, 1), (5, 1), (SEGMENTS, 3)] {
             assert_eq!(version(key, &get(key).expect("it was acknowledged")), last);
@@ -349,9 +411,9 @@ fn interleavings_of_moves_and_deaths() {
 /// the earlier one and the end of the batch while the third is at work; none may be lost.
 #[test]
 fn interleavings_of_operands_and_folding() {
-    in_many_orders(RUN, || {
-        let device = SimDevice::new(3);
-        let (db, table) = open(&device);
+    in_many_orders(RUN, |kind| {
+        let machine = Machine::new(3, kind);
+        let (db, table) = machine.open();
         for operand in b'0'..b'8' {
             table.merge_with(b"key", &[operand], Durability::None).expect("the machine runs");
         }
@@ -368,7 +430,7 @@ fn interleavings_of_operands_and_folding() {
         let [slow, quick] = [slow, quick].map(|thread| thread.join().expect("no thread panics"));
         folding.join().expect("no thread panics");
         let wanted: &[u8] = if slow < quick { b"01234567sq" } else { b"01234567qs" };
-        check_key((&db, &table), (&device, options()), Some(wanted));
+        check_key((&db, &table), (machine, options()), Some(wanted));
     });
 }
 
@@ -376,11 +438,11 @@ fn interleavings_of_operands_and_folding() {
 /// first, and may leave the index only when the put it stands before has come there.
 #[test]
 fn interleavings_of_puts_deletes_and_settling() {
-    in_many_orders(RUN, || {
-        let device = SimDevice::new(4);
+    in_many_orders(RUN, |kind| {
+        let machine = Machine::new(4, kind);
         // All keys share a tag. Where it has many, whoever writes to it settles it; where it has few, the third thread does.
         let one_tag = Options { hash_mask: 0, ..options() };
-        let (db, table) = open_with(&device, one_tag.clone());
+        let (db, table) = machine.open_with(one_tag.clone());
         let others = if shuttle::rand::thread_rng().gen_bool(0.5) { 8 } else { 1_u64 };
         for number in 0..others {
             table.put_with(&number.to_be_bytes(), b"other", Durability::None).expect("the machine runs");
@@ -397,7 +459,60 @@ fn interleavings_of_puts_deletes_and_settling() {
         });
         let [put, deleted] = [putting, deleting].map(|thread| thread.join().expect("no thread panics"));
         settling.join().expect("no thread panics");
-        check_key((&db, &table), (&device, one_tag), (put > deleted).then_some(b"value"));
+        check_key((&db, &table), (machine, one_tag), (put > deleted).then_some(b"value"));
+    });
+}
+
+/// Durable puts and deletes wait for the device while later operands of their keys are published, and the ordered index takes
+/// up what it has. Whichever comes last in the log, an operand applies to what was put or deleted before it.
+#[test]
+fn interleavings_of_durable_writes_operands_and_checkpoints() {
+    in_many_orders(RUN, |kind| {
+        const KEYS: u8 = 6;
+        let machine = Machine::new(7, kind);
+        let (db, table) = machine.open();
+        let is_deleted = |key: u8| key.is_multiple_of(3);
+        let bases = thread::spawn({
+            let (db, table) = (db.clone(), table.clone());
+            move || {
+                let write = |key: u8| {
+                    let mut batch = Batch::new();
+                    let written =
+                        if is_deleted(key) { batch.delete(&table, &[key]) } else { batch.put(&table, &[key], b"p") };
+                    written.expect("it is short");
+                    db.write_with(&batch, Durability::Sync).expect("the machine runs")
+                };
+                (0..KEYS).map(write).collect::<Vec<_>>()
+            }
+        });
+        let operands = thread::spawn({
+            let table = table.clone();
+            let merge = move |key: u8| table.merge_with(&[key], b"m", Durability::None).expect("the machine runs");
+            move || (0..KEYS).map(merge).collect::<Vec<_>>()
+        });
+        let upkeep = thread::spawn({
+            let db = db.clone();
+            move || db.step(Step::Checkpoint).expect("the machine runs")
+        });
+        let [bases, operands] = [bases, operands].map(|thread| thread.join().expect("no thread panics"));
+        upkeep.join().expect("no thread panics");
+        let wanted = |key: u8| -> Option<&[u8]> {
+            match (is_deleted(key), bases[key as usize] < operands[key as usize]) {
+                (true, true) => Some(b"m"),
+                (true, false) => None,
+                (false, true) => Some(b"pm"),
+                (false, false) => Some(b"p"),
+            }
+        };
+        let check = |table: &Table<SimDevice>| {
+            for key in 0..KEYS {
+                assert_eq!(table.get(&[key]).expect("the machine runs").as_deref(), wanted(key), "key {key}");
+            }
+        };
+        check(&table);
+        let machine = machine.process_death();
+        let (_db, table) = machine.open();
+        check(&table);
     });
 }
 
@@ -424,13 +539,14 @@ fn write_slowly(
 /// What the key holds, before and after everything is settled, and after the death of the process.
 fn check_key(
     (db, table): (&Db<SimDevice>, &Table<SimDevice>),
-    (device, options): (&SimDevice, Options),
+    (machine, options): (Machine, Options),
     wanted: Option<&[u8]>,
 ) {
     let found = |table: &Table<SimDevice>| table.get(b"key").expect("the machine runs");
     assert_eq!(found(table).as_deref(), wanted);
     db.step(Step::Settle).expect("the machine runs");
     assert_eq!(found(table).as_deref(), wanted);
-    let (_db, table) = open_with(&device.process_death(), options);
+    let machine = machine.process_death();
+    let (_db, table) = machine.open_with(options);
     assert_eq!(found(&table).as_deref(), wanted);
 }

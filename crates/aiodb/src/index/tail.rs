@@ -79,16 +79,23 @@ impl Tail {
         keep: impl Fn(&Displaced),
     ) -> usize {
         let generations = self.read();
-        let newer = |other: &&Entry| other.is_base() && other.sequence > entry.sequence;
-        if let Some(base) = generations.frozen(key).and_then(|frozen| frozen.entries().iter().find(newer)) {
+        // A write that waited for its batch comes here after later ones, which may have been frozen meanwhile.
+        let frozen = generations.frozen(key).map_or(&[][..], Stack::entries);
+        let newer = &frozen[..frozen.partition_point(|other| other.sequence > entry.sequence)];
+        if let Some(base) = newer.iter().find(|other| other.is_base()) {
             displaced.push((entry, base.sequence));
             keep(displaced);
             return 0;
         }
+        let below_operands = entry.is_base() && !newer.is_empty() && !planted::is_on(Bug::LateBaseHidesOperands);
         self.change(generations, key, |stack| {
             match cover {
                 Some(cover) => stack.insert_covering(entry, cover, displaced),
                 None => stack.insert(entry, displaced),
+            }
+            // A look-up that finds a base usually looks no further.
+            if below_operands && stack.entries().contains(&entry) {
+                stack.set_partial();
             }
             // Nobody looks before the lock is released.
             keep(displaced);

@@ -40,6 +40,33 @@ fn a_copy_does_not_hide_what_went_through_the_tail_since_the_look_up() {
     assert_eq!(seen.entries(), [copy]);
 }
 
+/// A put waits for its batch while an operand that came after it is published, and frozen: the put comes last and stands below.
+#[test]
+fn a_base_that_comes_late_does_not_hide_newer_operands() {
+    for kind in [Kind::Put, Kind::Delete] {
+        let tail = Tail::default();
+        let (base, operand) = (Entry { kind, ..put(5, 1) }, Entry { kind: Kind::Merge, ..put(6, 1) });
+        tail.insert(b"key", (operand, None), &mut Displaced::new(), |_| ());
+        tail.freeze(END, 7);
+        let mut displaced = Displaced::new();
+        tail.insert(b"key", (base, None), &mut displaced, |_| ());
+        let mut seen = Stack::default();
+        tail.lookup(b"key", u64::MAX, &mut seen);
+        assert_eq!((seen.entries(), displaced.len()), (&[operand, base][..], 0));
+        // The operand is in the layer below by now.
+        tail.forget_frozen();
+        let mut seen = Stack::default();
+        tail.lookup(b"key", u64::MAX, &mut seen);
+        assert!(!seen.is_complete(), "whoever looks on finds the operand");
+        // The next base is newer than all.
+        let last = put(8, 1);
+        tail.insert(b"key", (last, None), &mut Displaced::new(), |_| ());
+        let mut seen = Stack::default();
+        tail.lookup(b"key", u64::MAX, &mut seen);
+        assert!(seen.is_complete() && seen.entries() == [last]);
+    }
+}
+
 const END: Position = Position { batch: 1, checksum: 0, segment: 1, life: 1, offset: 4096 };
 
 fn insert(tail: &Tail, key: &[u8], sequence: u64) {

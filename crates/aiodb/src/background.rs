@@ -1,5 +1,7 @@
 //! The threads that do in production what a simulator calls step by step.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::JoinHandle;
@@ -9,6 +11,9 @@ use crate::engine::Engine;
 use crate::io::Device;
 use crate::planted::{self, Bug};
 use crate::{Durability, Error, Result};
+
+const WRITER: &str = "aiodb-writer";
+const UPKEEP: &str = "aiodb-upkeep";
 
 /// The writer looks at the open batch at least this often, so that `none` leaves nothing in memory for long.
 const WRITER_PERIOD: Duration = Duration::from_millis(500);
@@ -111,7 +116,8 @@ impl Background {
             thread.thread().unpark();
             // The last handle may be dropped by a thread of our own.
             if thread.thread().id() != this {
-                thread.join().expect("background work does not panic");
+                // A panic has been dealt with where it was met: see `survive`.
+                let _ = thread.join();
             }
         }
     }
@@ -124,10 +130,27 @@ pub(crate) fn start<D: Device>(engine: &Arc<Engine<D>>) -> Result<()> {
         let engine = Arc::downgrade(engine);
         std::thread::Builder::new().name(name.into()).spawn(move || work(engine))
     };
-    for (name, work) in [("aiodb-writer", write_out::<D> as fn(_)), ("aiodb-upkeep", maintain::<D> as fn(_))] {
+    for (name, work) in [(WRITER, write_out::<D> as fn(_)), (UPKEEP, maintain::<D> as fn(_))] {
         threads.push(spawn(name, work).map_err(|e| Error::io("start a thread for", &engine.root, &e))?);
     }
     Ok(())
+}
+
+/// Does a piece of work of a thread of the store's own. If it panics, the thread is gone, and what it leaves undone would be
+/// missed by everyone: the store accepts no more writes and says why, to waiters, in its statistics and when it is closed.
+/// True if there was no panic.
+pub(crate) fn survive<D: Device>(engine: &Engine<D>, thread: &str, work: impl FnOnce()) -> bool {
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    if let Err(panic) = &outcome {
+        engine.fail_because(format!("the thread {thread} of the store panicked: {}", message_of(&**panic)));
+    }
+    outcome.is_ok()
+}
+
+/// What a panic says of itself.
+pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_string()
 }
 
 /// Writes open batches of the classes that do not wait, and flushes for `interval`.
@@ -137,11 +160,18 @@ fn write_out<D: Device>(engine: Weak<Engine<D>>) {
         if engine.background.stopped.load(Ordering::SeqCst) {
             return;
         }
-        let (outcome, rest) = engine.write_behind();
-        if let Err(error) = outcome {
-            engine.note_trouble(&error);
+        let mut rest = Duration::ZERO;
+        let survived = survive(&engine, WRITER, || {
+            let (outcome, until_due) = engine.write_behind();
+            if let Err(error) = outcome {
+                engine.note_trouble(&error);
+            }
+            engine.refresh_metrics_file();
+            rest = until_due;
+        });
+        if !survived {
+            return;
         }
-        engine.refresh_metrics_file();
         engine.background.sleep(rest);
     }
 }
@@ -153,10 +183,16 @@ fn maintain<D: Device>(engine: Weak<Engine<D>>) {
         if engine.background.stopped.load(Ordering::SeqCst) {
             return;
         }
-        let busy = engine.maintain_once().unwrap_or_else(|error| {
-            engine.note_trouble(&error);
-            false
+        let mut busy = false;
+        let survived = survive(&engine, UPKEEP, || {
+            busy = engine.maintain_once().unwrap_or_else(|error| {
+                engine.note_trouble(&error);
+                false
+            });
         });
+        if !survived {
+            return;
+        }
         drop(engine);
         if !busy {
             std::thread::park_timeout(MAINTENANCE_PERIOD);
@@ -212,6 +248,8 @@ impl<D: Device> Engine<D> {
         if self.commit.failure().is_some() {
             return Ok(false);
         }
+        // The age of a reader is known from when upkeep has first seen it.
+        self.pins.age_ms(self.device.clock_ms());
         self.keep_tail_bounded()?;
         let settled = self.settle_some(SETTLED_PER_STEP);
         let deleted = self.delete_ranges()?;
@@ -285,3 +323,6 @@ impl<D: Device> Engine<D> {
         bytes >= crate::write::BATCH_TARGET_BYTES || (period_over && bytes > 0)
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

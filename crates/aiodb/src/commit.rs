@@ -310,7 +310,12 @@ impl Commit {
 
     /// Marks the store as failed: the outcome of a write or flush is unknown, and nothing may be built on it.
     pub(crate) fn fail(&self, error: &Error) {
-        let _ = self.failed.set(error.to_string());
+        self.fail_because(error.to_string());
+    }
+
+    /// [`Commit::fail`] for another reason. The first one stays.
+    pub(crate) fn fail_because(&self, cause: String) {
+        let _ = self.failed.set(cause);
     }
 
     /// Copies a record out of the batches that are not written yet.

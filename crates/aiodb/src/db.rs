@@ -284,7 +284,7 @@ impl<D: Device> Table<D> {
 
     fn check_merge(&self, key: &[u8], operand: &[u8]) -> Result<()> {
         self.engine.check_key(key)?;
-        self.engine.merge_operator(&*self.slot.generation()?)?;
+        self.engine.check_merge_operator(&*self.slot.generation()?)?;
         let (length, max) = (operand.len(), self.engine.whole_value_bytes());
         if length > max { Err(Error::ValueLength { length, max }) } else { Ok(()) }
     }

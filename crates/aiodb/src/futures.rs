@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::background::survive;
 use crate::catalog::TableSlot;
 use crate::engine::{Engine, Handle};
 use crate::io::{Device, Disk};
@@ -193,7 +194,12 @@ impl<D: Device, R: Work<D>, T> Asked<D, R, T> {
         if let Some(request) = self.request.take() {
             let start = || {
                 let (name, engine) = (R::THREAD.into(), Arc::clone(&self.engine.0));
-                let thread = std::thread::Builder::new().name(name).spawn(move || R::drive(engine));
+                let drive = move || {
+                    if !survive(&engine, R::THREAD, || R::drive(Arc::clone(&engine))) {
+                        R::requests(&engine).refuse();
+                    }
+                };
+                let thread = std::thread::Builder::new().name(name).spawn(drive);
                 thread.map_err(|e| Error::io("start a thread for", &self.engine.root, &e))
             };
             match R::requests(&self.engine).offer(request?, &mut self.ticket, context.waker(), start)? {

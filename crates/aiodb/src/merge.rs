@@ -3,6 +3,7 @@
 mod frames;
 
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use crate::catalog::Generation;
@@ -22,7 +23,8 @@ pub trait MergeOperator: Send + Sync {
     fn name(&self) -> &str;
 
     /// The value of a key: `base` is what was put last (`None` = nothing, or it was deleted), `operands` came after it,
-    /// oldest first. An error, in words, is given to whoever reads the key; it stays until the key is put or deleted.
+    /// oldest first. An error, in words, is given to whoever reads the key; it stays until the key is put or deleted. So is a
+    /// panic.
     fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> std::result::Result<Vec<u8>, String>;
 
     /// Whether an operand with nothing before it is the value, as it is. Then such a key is read without a merge.
@@ -62,24 +64,32 @@ impl Cover {
 
 /// The operators that a program registers.
 #[derive(Clone, Default)]
-pub struct MergeOperators(Vec<Arc<dyn MergeOperator>>);
+pub struct MergeOperators(Vec<Named>);
+
+/// An operator with its name, which is asked for once.
+#[derive(Clone)]
+struct Named {
+    name: String,
+    operator: Arc<dyn MergeOperator>,
+}
 
 impl MergeOperators {
     /// Adds an operator; a later one of the same name takes its place.
     pub fn with(mut self, operator: impl MergeOperator + 'static) -> MergeOperators {
-        self.0.retain(|other| other.name() != operator.name());
-        self.0.push(Arc::new(operator));
+        let name = operator.name().to_string();
+        self.0.retain(|other| other.name != name);
+        self.0.push(Named { name, operator: Arc::new(operator) });
         self
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<Arc<dyn MergeOperator>> {
-        self.0.iter().find(|operator| operator.name() == name).cloned()
+    fn find(&self, name: &str) -> Option<&dyn MergeOperator> {
+        self.0.iter().find(|named| named.name == name).map(|named| &*named.operator)
     }
 }
 
 impl fmt::Debug for MergeOperators {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|operator| operator.name())).finish()
+        f.debug_list().entries(self.0.iter().map(|named| &named.name)).finish()
     }
 }
 
@@ -120,19 +130,43 @@ impl MergeOperator for Add {
     }
 }
 
+/// Calls a method of a user's operator. A panic there is that call's error: what the caller holds is given back on the way,
+/// and nobody else notices.
+fn guarded<T>(operator: &str, call: impl FnOnce() -> std::result::Result<T, String>) -> Result<T> {
+    // The engine leaves nothing half done that the operator could see: it is given bytes and gives bytes.
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(call));
+    let outcome =
+        outcome.unwrap_or_else(|panic| Err(format!("it panicked: {}", crate::background::message_of(&*panic))));
+    outcome.map_err(|reason| Error::Merge { operator: operator.to_string(), reason })
+}
+
 impl<D: Device> Engine<D> {
-    /// The operator of a table.
-    pub(crate) fn merge_operator(&self, generation: &Generation) -> Result<Arc<dyn MergeOperator>> {
+    /// The operator of a table, with its name.
+    fn merge_operator<'a>(&'a self, generation: &'a Generation) -> Result<(&'a str, &'a dyn MergeOperator)> {
         let Some(name) = &generation.settings.merge else {
             return Err(Error::NoMergeOperator { name: None });
         };
         let operator = self.options.merge_operators.find(name);
-        operator.ok_or_else(|| Error::NoMergeOperator { name: Some(name.clone()) })
+        let operator = operator.ok_or_else(|| Error::NoMergeOperator { name: Some(name.clone()) })?;
+        Ok((name, operator))
+    }
+
+    /// An error if the table has no operator.
+    pub(crate) fn check_merge_operator(&self, generation: &Generation) -> Result<()> {
+        self.merge_operator(generation).map(drop)
     }
 
     /// Whether an operand with nothing before it is the value in this table.
     pub(crate) fn is_value_alone(&self, generation: &Generation) -> bool {
-        self.merge_operator(generation).is_ok_and(|operator| operator.is_value_alone())
+        let asked = self.merge_operator(generation);
+        asked.and_then(|(name, operator)| guarded(name, || Ok(operator.is_value_alone()))).unwrap_or(false)
+    }
+
+    /// What an operand says. Of an operator that panics here nothing is known: its operands stand for themselves.
+    pub(crate) fn cover_of(&self, generation: &Generation, operand: &[u8]) -> Option<Cover> {
+        let (name, operator) = self.merge_operator(generation).ok()?;
+        let cover = guarded(name, || Ok(operator.cover(operand)));
+        cover.inspect_err(|error| self.note_trouble(error)).unwrap_or(None)
     }
 
     /// The value that operands, newest first, make of a base. It may be taken out of them.
@@ -143,13 +177,12 @@ impl<D: Device> Engine<D> {
         base: Option<&[u8]>,
         operands: &mut Vec<Vec<u8>>,
     ) -> Result<Vec<u8>> {
-        let operator = self.merge_operator(generation)?;
-        if base.is_none() && operands.len() == 1 && operator.is_value_alone() {
+        let (name, operator) = self.merge_operator(generation)?;
+        if base.is_none() && operands.len() == 1 && self.is_value_alone(generation) {
             return Ok(operands.remove(0));
         }
         let oldest_first: Vec<&[u8]> = operands.iter().rev().map(Vec::as_slice).collect();
-        let refused = |reason| Error::Merge { operator: operator.name().to_string(), reason };
-        let value = operator.merge(key, base, &oldest_first).map_err(refused)?;
+        let value = guarded(name, || operator.merge(key, base, &oldest_first))?;
         self.check_value(&value)?;
         Ok(value)
     }

@@ -98,6 +98,7 @@ impl<D: Device> Engine<D> {
             settled_tags: meters.settled_tags.sum(),
             folded_keys: meters.folded_keys.sum(),
             waiting_range_deletes: stats.waiting_range_deletes,
+            oldest_pin_ms: stats.oldest_pin_ms,
             snapshots: stats.snapshots,
             kept_versions: stats.kept_versions,
             reclaimed_segments: meters.reclaimed_segments.sum(),
@@ -181,6 +182,8 @@ pub struct Metrics {
     pub folded_keys: u64,
     /// Range deletes of `lmdb` tables that count already and are still to be carried out.
     pub waiting_range_deletes: u64,
+    /// How long the oldest get in flight has kept emptied segments from being used again, in milliseconds.
+    pub oldest_pin_ms: u64,
     /// Snapshots alive, those of running scans among them.
     pub snapshots: u64,
     /// Superseded records that are kept for them.

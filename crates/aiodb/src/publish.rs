@@ -107,7 +107,7 @@ impl<D: Device> Engine<D> {
         if publication.kind != Kind::Merge || chunked || compressed {
             return None;
         }
-        self.merge_operator(generation).ok()?.cover(publication.value)
+        self.cover_of(generation, publication.value)
     }
 
     /// Counts what a segment holds besides what indexes refer to.

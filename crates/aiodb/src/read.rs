@@ -37,12 +37,10 @@ pub(crate) enum Outcome<'a> {
 impl<D: Device> Engine<D> {
     /// A blocking get: the caller's thread, one read for a value up to a quarter of a segment.
     pub(crate) fn get(&self, generation: &Arc<Generation>, key: &[u8], view: &View) -> Result<Option<Vec<u8>>> {
-        let pin = self.pins.pin();
+        let _pin = self.pins.pin();
         let mut candidates = Candidates::new();
-        let found = self.lookup(generation, key, view, &mut candidates);
-        let value = found.and_then(|()| self.resolve(generation, key, &candidates, view));
-        self.pins.unpin(pin);
-        value
+        self.lookup(generation, key, view, &mut candidates)?;
+        self.resolve(generation, key, &candidates, view)
     }
 
     /// Reads candidates, newest first, until they make a value. The caller holds a pin.

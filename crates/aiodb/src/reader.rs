@@ -11,7 +11,7 @@ use crate::index::{Candidate, Candidates, Location};
 use crate::io::reads::{Done, Reads};
 use crate::io::{Device, MAX_QUEUE_DEPTH};
 use crate::log::record::Chunk;
-use crate::pins::Pin;
+use crate::pins::KeptPin;
 use crate::read::Outcome;
 use crate::snapshot::View;
 use crate::{Error, Result, Snapshot};
@@ -80,7 +80,8 @@ struct Get {
     generation: Option<Arc<Generation>>,
     view: View,
     key: Vec<u8>,
-    pin: Option<Pin>,
+    /// Until the answer is known: it lies in memory of the reader's own, or of the cache's.
+    pin: Option<KeptPin>,
     candidates: Candidates,
     next_candidate: usize,
     /// The chunk being read, when the value lies in chunks.
@@ -165,14 +166,11 @@ impl<D: Device> Reader<D> {
         self.engine.check_key(key)?;
         let number = *self.free.last().expect("a get is submitted only where there is room");
         let get = &mut self.gets[number as usize];
-        // The pin comes before the look-up: what it finds stays readable until the answer is given back.
+        // The pin comes before the look-up: what that finds stays readable until the answer is known.
         let pin = self.engine.pins.pin();
-        if let Err(error) = self.engine.lookup(&generation, key, &view, &mut get.candidates) {
-            self.engine.pins.unpin(pin);
-            return Err(error);
-        }
+        self.engine.lookup(&generation, key, &view, &mut get.candidates)?;
+        get.pin = Some(pin.keep());
         self.free.pop();
-        get.pin = Some(pin);
         (get.token, get.generation, get.view) = (token, Some(generation), view);
         (get.next_candidate, get.answer) = (0, None);
         get.operands.clear();
@@ -213,6 +211,7 @@ impl<D: Device> Reader<D> {
             };
             match next {
                 Ok(Next::Value(range)) if self.snapshot.is_none() => {
+                    self.unpin(number);
                     self.held = Some(Held { get: number, slot: Some(slot) });
                     let value = Ok(Some(&self.reads.bytes(slot)[range]));
                     return Ok(Some(Got { token: self.gets[number as usize].token, value }));
@@ -221,7 +220,7 @@ impl<D: Device> Reader<D> {
                     let get = &mut self.gets[number as usize];
                     get.keep(&self.reads.bytes(slot)[range]);
                     self.reads.release(slot);
-                    self.answered.push_back(number);
+                    self.is_answered(number);
                 }
                 Ok(Next::Continue) => {
                     self.reads.release(slot);
@@ -240,7 +239,7 @@ impl<D: Device> Reader<D> {
         loop {
             let get = &mut self.gets[number as usize];
             if get.answer.is_some() {
-                return self.answered.push_back(number);
+                return self.is_answered(number);
             }
             if get.is_complete() {
                 let answer = get.finish(&self.engine);
@@ -274,10 +273,22 @@ impl<D: Device> Reader<D> {
 
     fn answer(&mut self, number: u32, answer: Result<Answer>) {
         self.gets[number as usize].answer = Some(answer);
+        self.is_answered(number);
+    }
+
+    fn is_answered(&mut self, number: u32) {
+        self.unpin(number);
         self.answered.push_back(number);
     }
 
-    /// Ends the claim on the last answer's buffer and segment.
+    /// A get that has its answer keeps no segment from being used again, however late it is polled.
+    fn unpin(&mut self, number: u32) {
+        if let Some(pin) = self.gets[number as usize].pin.take() {
+            self.engine.pins.give_back(pin);
+        }
+    }
+
+    /// Ends the claim on the last answer's buffer.
     fn give_back(&mut self) {
         let Some(held) = self.held.take() else { return };
         if let Some(slot) = held.slot {
@@ -285,18 +296,13 @@ impl<D: Device> Reader<D> {
         }
         self.free.push(held.get);
         self.gets[held.get as usize].cached = None;
-        if let Some(pin) = self.gets[held.get as usize].pin.take() {
-            self.engine.pins.unpin(pin);
-        }
     }
 }
 
 impl<D: Device> Drop for Reader<D> {
     fn drop(&mut self) {
-        for get in &mut self.gets {
-            if let Some(pin) = get.pin.take() {
-                self.engine.pins.unpin(pin);
-            }
+        for number in 0..self.gets.len() as u32 {
+            self.unpin(number);
         }
     }
 }
@@ -330,13 +336,18 @@ impl Get {
         }
     }
 
-    /// Answers the get by what is cached of its next candidate, if that is there.
+    /// Goes on with what is cached of the next candidate, if that is there: a value is the answer.
     fn take_cached<D: Device>(&mut self, engine: &Engine<D>) -> bool {
         if !self.chunks.is_empty() {
             return false;
         }
         let generation = self.generation.as_ref().expect("a started get has its table");
         let candidate = &self.candidates[self.next_candidate];
+        if let Some(operand) = engine.cached_operand(candidate, generation.id, &self.key, &self.view) {
+            self.operands.push(operand.value().to_vec());
+            self.next_candidate += 1;
+            return true;
+        }
         let Some(cached) = engine.cached(candidate, generation.id, &self.key, &self.view) else { return false };
         if self.operands.is_empty() {
             cached.prefetch();

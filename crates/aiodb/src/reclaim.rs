@@ -392,10 +392,8 @@ impl<D: Device> Engine<D> {
         key: &[u8],
         chunk: Location,
     ) -> Result<Option<(Location, u64, Vec<Chunk>)>> {
-        let pin = self.pins.pin();
-        let named = self.naming_record_pinned(generation, key, chunk);
-        self.pins.unpin(pin);
-        named
+        let _pin = self.pins.pin();
+        self.naming_record_pinned(generation, key, chunk)
     }
 
     fn naming_record_pinned(
@@ -458,10 +456,8 @@ impl<D: Device> Engine<D> {
 
     /// The record of a key at a location, if that is current.
     fn entry_at(&self, generation: &Generation, key: &[u8], location: Location) -> Result<Option<Entry>> {
-        let pin = self.pins.pin();
-        let stack = self.stack(generation, key, &View::LATEST);
-        self.pins.unpin(pin);
-        Ok(stack?.at_place(location).copied())
+        let _pin = self.pins.pin();
+        Ok(self.stack(generation, key, &View::LATEST)?.at_place(location).copied())
     }
 }
 

@@ -201,10 +201,8 @@ impl<D: Device> Engine<D> {
         }
         let TableIndex::Hash(index) = &unsettled.generation.index else { return Some(unsettled.key.to_vec()) };
         self.meters.settled_tags.count();
-        let pin = self.pins.pin();
-        let settled = self.settle_tag(index, unsettled);
-        self.pins.unpin(pin);
-        settled.inspect_err(|error| self.note_trouble(error)).unwrap_or(None)
+        let _pin = self.pins.pin();
+        self.settle_tag(index, unsettled).inspect_err(|error| self.note_trouble(error)).unwrap_or(None)
     }
 
     /// A record that cannot be read stays in the index, so that a get of it reports the damage.
@@ -218,24 +216,19 @@ impl<D: Device> Engine<D> {
     fn settle_tag(&self, index: &HashIndex, unsettled: &Unsettled) -> Result<Option<Vec<u8>>> {
         let generation = &unsettled.generation;
         // No snapshot may begin between the decision what no snapshot sees and the removal.
-        let publisher = self.publishers.pin();
+        let _publisher = self.publishers.pin();
         let published = self.published_sequence();
         // All of a table that was dropped or truncated is taken out of the counts at once.
         let is_gone = generation.is_gone();
         let keys = if is_gone { Ok(Vec::new()) } else { self.keys_under_tag(index, unsettled.hash) };
         let published = if planted::is_on(Bug::PublishedAskedLate) { self.published_sequence() } else { published };
-        let settled = keys.map(|keys| {
-            let (mut again, mut foldable) = (false, None);
-            for mut key in keys {
-                again |= self.settle_key(index, unsettled, &mut key, published);
-                if key.operands() >= FOLD_AT {
-                    foldable = Some(key.key);
-                }
+        let (mut again, mut foldable) = (false, None);
+        for mut key in keys? {
+            again |= self.settle_key(index, unsettled, &mut key, published);
+            if key.operands() >= FOLD_AT {
+                foldable = Some(key.key);
             }
-            (again, foldable)
-        });
-        self.publishers.unpin(publisher);
-        let (again, foldable) = settled?;
+        }
         if again {
             // A full queue only means that the next write to this tag settles it.
             let _ = self.settling.push(Unsettled::tag(generation, unsettled.hash));
@@ -304,10 +297,11 @@ impl<D: Device> Engine<D> {
     /// Adds what a key's operands make to what is to be written. Queued again where that cannot be known yet.
     fn fold(&self, key: Vec<u8>, unsettled: &Unsettled, folded: &mut Vec<Folded>) -> Result<()> {
         let generation = &unsettled.generation;
-        let pin = self.pins.pin();
-        let made = self.made_of_operands(generation, &key);
-        self.pins.unpin(pin);
-        match made? {
+        let made = {
+            let _pin = self.pins.pin();
+            self.made_of_operands(generation, &key)?
+        };
+        match made {
             Foldable::Nothing => {}
             Foldable::Later => {
                 if unsettled.urgent {

@@ -57,6 +57,9 @@ pub struct Stats {
     pub checkpoint_log_lag_bytes: u64,
     /// Tags of `hash` indexes waiting to be settled, and keys of `lmdb` tables whose operands wait to be folded.
     pub unsettled_tags: u64,
+    /// How long the oldest get in flight has kept emptied segments from being used again, to the nearest round of upkeep; 0 if
+    /// none is in flight. A [`crate::Reader`] that is not polled keeps its gets in flight.
+    pub oldest_pin_ms: u64,
     /// Snapshots alive, those of running scans among them.
     pub snapshots: u64,
     /// Superseded records that are kept for them, in memory about 150 bytes each.
@@ -126,6 +129,7 @@ impl<D: Device> Engine<D> {
             checkpoints: counters.checkpoints.load(Ordering::Relaxed),
             checkpoint_log_lag_bytes: self.checkpoint_state().1,
             unsettled_tags: self.settling.len() as u64,
+            oldest_pin_ms: self.pins.age_ms(self.device.clock_ms()),
             snapshots: snapshots as u64,
             kept_versions: kept_versions as u64,
             waiting_range_deletes: self.lmdb.get().map_or(0, |lmdb| lmdb.ranges.len() as u64),

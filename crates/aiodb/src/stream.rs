@@ -87,10 +87,8 @@ impl<D: Device> Table<D> {
         self.engine.check_open()?;
         self.engine.check_key(key)?;
         let generation = self.slot.generation()?;
-        let pin = self.engine.pins.pin();
-        let bytes = self.engine.get_range(&generation, key, offset, length);
-        self.engine.pins.unpin(pin);
-        bytes
+        let _pin = self.engine.pins.pin();
+        self.engine.get_range(&generation, key, offset, length)
     }
 
     /// Begins to read the value of a key piece by piece; `None` if the key is absent.
@@ -104,10 +102,11 @@ impl<D: Device> Table<D> {
         let generation = self.slot.generation()?;
         // It comes before the look-up: what that finds stays readable.
         let hold = Hold::begin(&self.engine);
-        let pin = self.engine.pins.pin();
-        let found = self.engine.find_value(&generation, key, <[u8]>::to_vec);
-        self.engine.pins.unpin(pin);
-        Ok(found?.map(|found| ValueReader::new(Arc::clone(&self.engine), hold, found)))
+        let found = {
+            let _pin = self.engine.pins.pin();
+            self.engine.find_value(&generation, key, <[u8]>::to_vec)?
+        };
+        Ok(found.map(|found| ValueReader::new(Arc::clone(&self.engine), hold, found)))
     }
 }
 
@@ -269,10 +268,8 @@ impl<D: Device> ValueReader<D> {
         let (range, bytes) = &mut self.loaded;
         *range = 0..0;
         bytes.clear();
-        let pin = self.engine.pins.pin();
-        let read = self.engine.with_chunk(chunk, |part| bytes.extend_from_slice(part));
-        self.engine.pins.unpin(pin);
-        read?;
+        let _pin = self.engine.pins.pin();
+        self.engine.with_chunk(chunk, |part| bytes.extend_from_slice(part))?;
         *range = *start..start + u64::from(chunk.location.length);
         Ok(())
     }

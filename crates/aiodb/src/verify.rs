@@ -56,10 +56,9 @@ impl<D: Device> Engine<D> {
         }
         let mut report = VerifyReport::default();
         // The pin keeps segments from beginning another life while they are read.
-        let pin = self.pins.pin();
-        let outcome = self.verify_all(&mut report, progress);
-        self.pins.unpin(pin);
-        outcome.map(|()| report)
+        let _pin = self.pins.pin();
+        self.verify_all(&mut report, progress)?;
+        Ok(report)
     }
 
     fn verify_all(&self, report: &mut VerifyReport, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {

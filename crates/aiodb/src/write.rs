@@ -6,7 +6,6 @@
 //! read from the pending batch until that is written; a write in the class `sync` is published when its batch is durable.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
@@ -22,6 +21,7 @@ use crate::operation::Operation;
 use crate::pins::Pin;
 use crate::planted::{self, Bug};
 use crate::publish::Publication;
+use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Word, yield_now};
 use crate::{Durability, Error, Result, Sequence};
 
@@ -44,6 +44,39 @@ pub(crate) struct Appended<'a> {
 /// The sequence of a write is that of its last record.
 pub(crate) fn last_sequence(placed: &PlacedList) -> Sequence {
     Sequence(placed.last().expect("a write has a record").sequence)
+}
+
+/// The work of whoever writes a batch or flushes for others. They must not wait for ever should it panic.
+struct Leading<'a, D: Device>(&'a Engine<D>);
+
+impl<D: Device> Leading<'_, D> {
+    fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl<D: Device> Drop for Leading<'_, D> {
+    fn drop(&mut self) {
+        let cause = "a thread panicked while it wrote to the log".to_string();
+        self.0.commit.fail_because(cause.clone());
+        self.0.fail_batch(Error::Failed { cause });
+    }
+}
+
+/// A writer between append and publication, until this is dropped.
+struct Publishing<'a>(&'a AtomicU32);
+
+impl Publishing<'_> {
+    fn begin(count: &AtomicU32) -> Publishing<'_> {
+        count.fetch_add(1, Ordering::Relaxed);
+        Publishing(count)
+    }
+}
+
+impl Drop for Publishing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
 }
 
 impl<D: Device> Engine<D> {
@@ -71,6 +104,8 @@ impl<D: Device> Engine<D> {
         turn: Option<&Turn<'_>>,
         permitted: impl FnOnce() -> bool,
     ) -> Result<Option<Appended<'_>>> {
+        // Asked before anything is waited for.
+        self.commit.check()?;
         let length = batch_bytes(operations.iter().map(|operation| &operation.append));
         if length > self.max_batch_bytes() {
             return Err(Error::BatchTooLarge { length, max: self.max_batch_bytes() });
@@ -95,8 +130,7 @@ impl<D: Device> Engine<D> {
             open.sync_wanted = true;
             return Ok(Some(Appended { placed, unpublished: Some((state, number)) }));
         }
-        let publishing = &self.commit.publishing[number as usize % WORDS];
-        publishing.fetch_add(1, Ordering::Relaxed);
+        let publishing = Publishing::begin(&self.commit.publishing[number as usize % WORDS]);
         let publisher = self.publishers.pin();
         let append = |operation: &Operation<'_>| {
             let _phase = InPhase::enter(&self.device, Phase::Append);
@@ -117,8 +151,8 @@ impl<D: Device> Engine<D> {
             }
         }
         drop(phase);
-        self.publishers.unpin(publisher);
-        publishing.fetch_sub(1, Ordering::Release);
+        drop(publisher);
+        drop(publishing);
         self.background.note(durability, due);
         Ok(Some(Appended { placed, unpublished: None }))
     }
@@ -208,7 +242,9 @@ impl<D: Device> Engine<D> {
         let dirty = std::mem::take(&mut state.dirty);
         let (written, sequence) = (self.commit.completed(), state.completed_end.1 - 1);
         drop(state);
+        let leading = Leading(self);
         let outcome = self.sync_segments(&dirty);
+        leading.end();
         match &outcome {
             Ok(()) => {
                 self.commit.durable.store(written, Ordering::Release);
@@ -469,15 +505,18 @@ impl<D: Device> Engine<D> {
         let flush_first = if sealed.open.sync_wanted { std::mem::take(&mut state.dirty) } else { Vec::new() };
         drop(state);
 
+        let leading = Leading(self);
         if let Err(error) = self.write_sealed(&sealed, flush_first) {
+            leading.end();
             return Err(self.fail_batch(error));
         }
         let publisher = self.publish_sealed(&sealed);
+        leading.end();
 
         let mut state = self.commit.lock();
         state.completed_end = end;
         // Whoever begins a snapshot takes what was published meanwhile for complete once nobody publishes.
-        self.publishers.unpin(publisher);
+        drop(publisher);
         state.sealed = None;
         let sealed = Arc::into_inner(sealed).expect("readers of a sealed batch hold the commit lock");
         if sealed.open.sync_wanted {
@@ -519,13 +558,25 @@ impl<D: Device> Engine<D> {
     fn fail_batch(&self, error: Error) -> Error {
         self.commit.fail(&error);
         let mut state = self.commit.lock();
-        self.become_idle(&mut state);
+        state.busy = false;
+        self.wake_all(state);
+        error
+    }
+
+    /// Refuses all writes from now on, because a thread of the store's own has panicked, and tells who waits.
+    pub(crate) fn fail_because(&self, cause: String) {
+        self.commit.fail_because(cause);
+        self.wake_all(self.commit.lock());
+    }
+
+    /// Wakes all who wait for a batch or for nobody to write.
+    fn wake_all(&self, state: Guard<'_>) {
+        self.commit.idle.notify_all();
         for word in &self.commit.words {
             word.change();
         }
         drop(state);
         self.commit.words.iter().for_each(Word::wake_all);
-        error
     }
 
     fn write_sealed(&self, sealed: &Sealed, flush_first: Vec<u32>) -> Result<()> {
@@ -581,7 +632,7 @@ impl<D: Device> Engine<D> {
 
     /// Publishes what waited for this batch, and waits for those who publish for themselves. Until the pin is given back the
     /// caller counts as publishing.
-    fn publish_sealed(&self, sealed: &Sealed) -> Pin {
+    fn publish_sealed(&self, sealed: &Sealed) -> Pin<'_> {
         let _phase = InPhase::enter(&self.device, Phase::Publish);
         let publisher = self.publishers.pin();
         let batch = &sealed.open.batch;

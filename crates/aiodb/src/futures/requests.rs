@@ -103,6 +103,18 @@ impl<R> Requests<R> {
         true
     }
 
+    /// Refuses all later requests, and those that no thread will take any more.
+    pub(super) fn refuse(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        let waiting = std::mem::take(&mut state.waiting);
+        let queue = std::mem::take(&mut state.queue);
+        // Their wakers are called by this, so the lock must be free.
+        drop(state);
+        drop(queue);
+        waiting.into_values().for_each(Waker::wake);
+    }
+
     /// Refuses all later requests, ends the thread and waits for it.
     pub(super) fn stop(&self) {
         let mut state = self.lock();
@@ -114,7 +126,8 @@ impl<R> Requests<R> {
         waiting.into_values().for_each(Waker::wake);
         // The last handle may be dropped by a future that the thread itself has woken.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
-            thread.join().expect("the work for futures does not panic");
+            // A panic has been dealt with where it was met.
+            let _ = thread.join();
         }
     }
 

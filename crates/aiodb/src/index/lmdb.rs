@@ -163,9 +163,8 @@ impl LmdbIndex {
     /// Commits a frozen tail durably in bounded transactions; the last one records the covered position. After
     /// an error the same tail can be committed further.
     pub(crate) fn commit(&self, frozen: &mut Frozen, accounting: &Accounting<'_>) -> Result<()> {
-        let outcome = self.commit_parts(frozen, accounting);
-        self.pace.end();
-        outcome
+        let _paced = self.pace.begin();
+        self.commit_parts(frozen, accounting)
     }
 
     fn commit_parts(&self, frozen: &mut Frozen, accounting: &Accounting<'_>) -> Result<()> {

@@ -30,8 +30,13 @@ impl Pace {
         self.allow(FIRST_KEYS + (MAX_ACTIVE_KEYS - FIRST_KEYS) * committed_keys / all_keys.max(1));
     }
 
+    /// No commit is under way once this is dropped, however that ends.
+    pub(crate) fn begin(&self) -> Commit<'_> {
+        Commit(self)
+    }
+
     /// No commit is under way.
-    pub(crate) fn end(&self) {
+    fn end(&self) {
         self.allow(usize::MAX);
     }
 
@@ -55,6 +60,15 @@ impl Pace {
         let _waiting = self.waiting.lock().expect(NO_PANIC);
         self.allowed.store(keys, Ordering::Release);
         self.changed.notify_all();
+    }
+}
+
+/// A commit that writers are let in with.
+pub(crate) struct Commit<'a>(&'a Pace);
+
+impl Drop for Commit<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

@@ -123,6 +123,11 @@ impl Metrics {
             counter("settled_tags_total", "Tags of hash tables settled.", self.settled_tags),
             counter("folded_keys_total", "Times that a key's operands were folded.", self.folded_keys),
             gauge("waiting_range_deletes", "Range deletes to be carried out.", self.waiting_range_deletes),
+            gauge(
+                "oldest_pin_milliseconds",
+                "Age of the oldest get in flight, which keeps segments.",
+                self.oldest_pin_ms,
+            ),
             gauge("snapshots", "Snapshots alive, those of scans among them.", self.snapshots),
             gauge("kept_versions", "Superseded records kept for snapshots.", self.kept_versions),
             gauge("hash_memory_bytes", "Memory of the indexes of hash tables.", self.hash_memory_bytes),

@@ -25,7 +25,7 @@ fn follow_while_slots_are_destroyed() {
                         slot as u64,
                         "a pinned reader finds what it was led to"
                     );
-                    pins.unpin(pin);
+                    drop(pin);
                 }
             })
         })

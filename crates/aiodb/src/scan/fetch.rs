@@ -503,10 +503,8 @@ impl<D: Device> Fetch<D> {
     }
 
     fn pinned<T>(&self, read: impl FnOnce() -> T) -> T {
-        let pin = self.engine.pins.pin();
-        let outcome = read();
-        self.engine.pins.unpin(pin);
-        outcome
+        let _pin = self.engine.pins.pin();
+        read()
     }
 }
 

@@ -1,0 +1,35 @@
+use std::sync::Arc;
+
+use super::survive;
+use crate::engine::Engine;
+use crate::io::Device;
+use crate::io::sim::SimDevice;
+use crate::{Db, Durability, Error, IndexKind, Options};
+
+/// A thread of the store's own panics while a writer waits for nobody to write: writes stop with that reason, for those who
+/// wait too, and so does the close.
+#[test]
+fn a_thread_that_panics_stops_writes_with_its_reason() {
+    let device = SimDevice::new(1);
+    device.create_dir("/store".as_ref()).expect("the machine runs");
+    let options = Options { background: false, ..Options::default() };
+    let db = Db::open_on(device, "/store", options).expect("the store can be made");
+    let table = db.create_table("t", IndexKind::Hash).expect("the table can be made");
+    table.put_with(b"key", b"value", Durability::None).expect("a put works");
+    let engine: &Arc<Engine<SimDevice>> = &db.engine.0;
+    let turn = engine.take_turn().expect("nobody has it");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| table.put_with(b"key", b"other", Durability::None));
+        while engine.commit.lock().idle_waiters == 0 {
+            std::thread::yield_now();
+        }
+        assert!(!survive(engine, "aiodb-upkeep", || panic!("a bug")));
+        let refused = waiting.join().expect("a writer does not panic");
+        let Err(Error::Failed { cause }) = refused else { panic!("it was not refused: {refused:?}") };
+        assert!(cause.contains("aiodb-upkeep") && cause.contains("a bug"), "{cause}");
+    });
+    drop(turn);
+    assert!(db.stats().trouble.expect("it is shown").contains("a bug"));
+    assert_eq!(table.get(b"key").expect("gets go on").as_deref(), Some(&b"value"[..]));
+    assert!(matches!(db.close(), Err(Error::Failed { .. })));
+}

@@ -66,8 +66,34 @@ pub(crate) struct Background {
     woken: Condvar,
     stopped: AtomicBool,
     last: Mutex<Written>,
-    /// The shortest interval, in milliseconds, that a write asked for; 0 = none did.
-    interval_ms: AtomicU64,
+    asked: Asked,
+}
+
+/// The shortest interval, in milliseconds, of the writes since the last flush began; the highest number if there is none.
+/// Earlier writes need nothing any more, so that a long interval counts again when nobody asks for a short one.
+struct Asked(AtomicU64);
+
+impl Default for Asked {
+    fn default() -> Asked {
+        Asked(AtomicU64::new(u64::MAX))
+    }
+}
+
+impl Asked {
+    /// Takes note of an acknowledged write. True if its interval is shorter than all others.
+    fn note(&self, interval_ms: u64) -> bool {
+        // Most writes find theirs, and need not fight for the line.
+        self.0.load(Ordering::SeqCst) > interval_ms && self.0.fetch_min(interval_ms, Ordering::SeqCst) > interval_ms
+    }
+
+    /// A flush begins, which has all writes noted before.
+    fn begin_flush(&self) {
+        self.0.store(u64::MAX, Ordering::SeqCst);
+    }
+
+    fn shortest(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::SeqCst)).filter(|interval| *interval < u64::MAX)
+    }
 }
 
 impl Background {
@@ -75,9 +101,7 @@ impl Background {
     pub(crate) fn note(&self, durability: Durability, due: bool) {
         if let Durability::Interval(interval) = durability {
             let wanted = interval.clamp(MIN_FLUSH_PERIOD, Duration::from_secs(3600)).as_millis() as u64;
-            let known = self.interval_ms.load(Ordering::Relaxed);
-            if known == 0 || wanted < known {
-                self.interval_ms.store(wanted, Ordering::Relaxed);
+            if self.asked.note(wanted) {
                 self.wake();
             }
         }
@@ -94,9 +118,9 @@ impl Background {
 
     /// Half the shortest interval: a write waits at most that long for its flush to begin.
     fn flush_period(&self) -> Option<Duration> {
-        let interval = self.interval_ms.load(Ordering::Relaxed);
+        let interval = self.asked.shortest()?;
         let interval = if planted::is_on(Bug::IntervalTooLong) { 4 * interval } else { interval };
-        (interval > 0).then(|| Duration::from_millis(interval / 2).max(MIN_FLUSH_PERIOD))
+        Some(Duration::from_millis(interval / 2).max(MIN_FLUSH_PERIOD))
     }
 
     fn sleep(&self, longest: Duration) {
@@ -232,6 +256,7 @@ impl<D: Device> Engine<D> {
         let mut last = self.background.last.lock().expect("no code panics while it writes behind");
         let outcome = if period.is_some_and(|period| now >= last.flush + period) {
             (last.flush, last.write) = (now, now);
+            self.background.asked.begin_flush();
             self.flush()
         } else if self.write_is_due(now >= last.write + WRITER_PERIOD.as_millis() as u64) {
             last.write = now;

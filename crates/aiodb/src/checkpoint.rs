@@ -176,7 +176,8 @@ impl<D: Device> Engine<D> {
     /// Carries out range deletes until that many more can be accepted.
     pub(crate) fn keep_ranges_bounded(&self, more: usize) -> Result<()> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
-        while lmdb.ranges.len() + more > MAX_RANGES {
+        // A batch with more than the bound is taken when no other waits.
+        while lmdb.ranges.len() > 0 && lmdb.ranges.len() + more > MAX_RANGES {
             // Only what the index covers can be carried out, and what no snapshot looks behind.
             if !self.carry_out_ranges()? {
                 self.cover_ranges()?;

@@ -9,10 +9,10 @@ use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
 use aiodb::merge::{Add, Append};
 use aiodb::{
-    Batch, Compression, Db, Error, IndexKind, MergeOperators, Options, Scan, ScanOptions, Table, TableOptions,
-    WriteOptions,
+    Batch, Compression, Db, Durability, Error, IndexKind, MergeOperators, Options, Scan, ScanOptions, Step, Table,
+    TableOptions, WriteOptions,
 };
-use support::{KINDS, assert_get, open, refusal, scratch, small, value};
+use support::{KINDS, assert_get, open, quiet, refusal, scratch, small, value};
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -429,5 +429,42 @@ fn an_expired_record_leaves_scans_and_gets_alike() {
         table.put_with(b"here", b"v", WriteOptions::expiring(Duration::from_secs(3600))).expect("a put");
         assert_get(&table, b"gone", None, "an expired record");
         assert_eq!(keys(table.iterate()), [b"here".to_vec()], "{}", kind.name());
+    }
+}
+
+/// More range deletes than may wait for the background at a time, in one batch, and another such batch behind it.
+#[test]
+fn a_batch_takes_any_number_of_range_deletes() {
+    const RANGES: u32 = 1500;
+    for background in [false, true] {
+        let directory = scratch();
+        let options = Options { background, ..quiet() };
+        let (db, table) = open(directory.path(), IndexKind::Lmdb, &options);
+        let key = |number: u32| number.to_be_bytes();
+        for round in 0..2 {
+            let mut puts = Batch::new();
+            for number in 0..2 * RANGES {
+                puts.put(&table, &key(number), b"value").expect("it is short");
+            }
+            db.write_with(&puts, Durability::None).expect("the batch is written");
+            let mut batch = Batch::new();
+            // Every other key is spared.
+            for number in (0..2 * RANGES).step_by(2) {
+                batch.delete_range(&table, &key(number), &key(number + 1)).expect("it is short");
+            }
+            db.write_with(&batch, Durability::None).expect("the batch is written");
+            assert_eq!(table.get(&key(6)).expect("a get works"), None, "round {round}");
+            assert!(table.get(&key(7)).expect("a get works").is_some(), "round {round}");
+        }
+        let count = || {
+            let mut scan = table.scan(ScanOptions::all()).expect("a scan begins");
+            std::iter::from_fn(|| scan.next_record().expect("a scan goes on").map(drop)).count()
+        };
+        assert_eq!(count(), RANGES as usize);
+        while db.stats().waiting_range_deletes > 0 {
+            db.step(Step::DeleteRanges).expect("ranges are carried out");
+        }
+        assert_eq!(count(), RANGES as usize);
+        db.close().expect("it closes");
     }
 }

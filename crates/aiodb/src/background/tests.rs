@@ -1,10 +1,40 @@
 use std::sync::Arc;
 
-use super::survive;
+use super::{Asked, survive};
 use crate::engine::Engine;
 use crate::io::Device;
 use crate::io::sim::SimDevice;
 use crate::{Db, Durability, Error, IndexKind, Options};
+
+#[test]
+fn the_shortest_interval_counts_until_its_writes_are_flushed() {
+    let asked = Asked::default();
+    assert_eq!(asked.shortest(), None);
+    assert!(asked.note(1000) && asked.note(10) && !asked.note(500) && !asked.note(10));
+    assert_eq!(asked.shortest(), Some(10));
+    asked.begin_flush();
+    assert_eq!(asked.shortest(), None);
+    assert!(asked.note(1000), "the long one counts again");
+    assert_eq!(asked.shortest(), Some(1000));
+}
+
+#[test]
+fn of_two_first_writers_the_shorter_interval_stays() {
+    for _ in 0..2000 {
+        let asked = Asked::default();
+        let both = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for interval in [1000, 10] {
+                let (asked, both) = (&asked, &both);
+                scope.spawn(move || {
+                    both.wait();
+                    asked.note(interval);
+                });
+            }
+        });
+        assert_eq!(asked.shortest(), Some(10));
+    }
+}
 
 /// A thread of the store's own panics while a writer waits for nobody to write: writes stop with that reason, for those who
 /// wait too, and so does the close.

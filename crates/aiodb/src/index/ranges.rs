@@ -6,7 +6,7 @@
 use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// More than this many wait for the background before another one is accepted.
+/// Where so many wait for the background, another one waits too. A batch with more of them is taken alone.
 pub(crate) const MAX_RANGES: usize = 1024;
 
 /// A range of index keys, in which nothing counts that is older than the sequence.
@@ -58,7 +58,13 @@ impl Ranges {
 
     /// The oldest one.
     pub(crate) fn oldest(&self) -> Option<RangeDelete> {
-        self.all().into_iter().next()
+        self.all.read().expect("no code panics while it holds the ranges").first().cloned()
+    }
+
+    /// The oldest ones up to the first that is not as `wanted` says, at most `limit`.
+    pub(crate) fn oldest_while(&self, limit: usize, wanted: impl Fn(&RangeDelete) -> bool) -> Vec<RangeDelete> {
+        let all = self.all.read().expect("no code panics while it holds the ranges");
+        all.iter().take(limit).take_while(|range| wanted(range)).cloned().collect()
     }
 
     /// All of them, oldest first.
@@ -68,7 +74,8 @@ impl Ranges {
 
     /// Whether the one with this sequence is not carried out yet.
     pub(crate) fn contains(&self, sequence: u64) -> bool {
-        self.all().iter().any(|range| range.sequence == sequence)
+        let all = self.all.read().expect("no code panics while it holds the ranges");
+        all.binary_search_by_key(&sequence, |range| range.sequence).is_ok()
     }
 
     pub(crate) fn len(&self) -> usize {

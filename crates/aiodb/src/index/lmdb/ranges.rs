@@ -5,12 +5,15 @@ use std::ops::Bound;
 use heed::RwTxn;
 
 use super::codec::{RANGE_PREFIX, decode_range, decode_stack, encode_range, prefix_key, range_key};
-use super::counters::Accounting;
+use super::counters::{Accounting, Changes};
 use super::{KEYS_PER_TRANSACTION, LmdbIndex};
 use crate::Result;
 use crate::index::ranges::RangeDelete;
 use crate::index::stack::{Displaced, Stack};
 use crate::planted::{self, Bug};
+
+/// Range deletes in one transaction.
+const RANGES_PER_TRANSACTION: usize = 1024;
 
 impl LmdbIndex {
     /// Publishes a range delete.
@@ -19,45 +22,76 @@ impl LmdbIndex {
         self.ranges.insert(RangeDelete { start: prefix_key(table, start).into(), end: end.into(), sequence });
     }
 
-    /// The oldest range delete, if it is covered and no snapshot looks behind it. Until it is carried out, entries may refer
-    /// to places that nobody needs any more.
+    /// The oldest range delete, if it is due.
     pub(crate) fn due_range(&self) -> Option<RangeDelete> {
-        let is_due =
-            |range: &RangeDelete| range.sequence < self.covered() && range.sequence <= self.snapshots.oldest().0;
-        self.ranges.oldest().filter(is_due)
+        self.ranges.oldest_while(1, self.is_due()).pop()
     }
 
-    /// Carries out a bounded part of the oldest range delete, if no snapshot looks behind it. True if there may be more
-    /// to do.
+    /// Says of a range delete whether it is covered and no snapshot looks behind it. Until it is carried out, entries may
+    /// refer to places that nobody needs any more.
+    fn is_due(&self) -> impl Fn(&RangeDelete) -> bool {
+        let (covered, (seen, _)) = (self.covered(), self.snapshots.oldest());
+        move |range| range.sequence < covered && range.sequence <= seen
+    }
+
+    /// Carries out a bounded part of the oldest range deletes that are due. True if there may be more to do.
     pub(crate) fn carry_out_ranges(&self, accounting: &Accounting<'_>) -> Result<bool> {
-        let Some(range) = self.due_range() else { return Ok(false) };
-        let mut carried_to = self.carried_to.lock().expect("no code panics while it carries out a range delete");
-        let from = if carried_to.0 == range.sequence { std::mem::take(&mut carried_to.1) } else { Vec::new() };
-        let mut reached = None;
-        self.transact(accounting, |txn, changes| {
-            let start = if from.is_empty() { Bound::Included(&*range.start) } else { Bound::Excluded(&from[..]) };
-            let mut keys: Vec<(Box<[u8]>, Stack)> = Vec::new();
-            for item in self.database.range(txn, &(start, Bound::Excluded(&*range.end)))?.take(KEYS_PER_TRANSACTION) {
-                let (key, value) = item?;
-                keys.push((key.into(), decode_stack(value).unwrap_or_default()));
-            }
-            reached = (keys.len() == KEYS_PER_TRANSACTION).then(|| keys.last().expect("there are some").0.to_vec());
-            for (key, mut stack) in keys {
-                let mut displaced = Displaced::new();
-                stack.cut(range.sequence, &mut displaced);
-                if !displaced.is_empty() {
-                    self.snapshots.keep(&key, &displaced);
-                    self.store(txn, &key, &stack, changes)?;
-                    changes.died(&key, displaced.into_iter().map(|(entry, _)| entry));
-                }
-            }
-            if reached.is_none() { self.database.delete(txn, &range_key(&range)).map(drop) } else { Ok(()) }
-        })?;
-        match reached {
-            Some(key) => *carried_to = (range.sequence, key),
-            None => self.ranges.forget(|known| known.sequence == range.sequence),
+        let due = self.ranges.oldest_while(RANGES_PER_TRANSACTION, self.is_due());
+        if due.is_empty() {
+            return Ok(false);
         }
+        let mut carried_to = self.carried_to.lock().expect("no code panics while it carries out a range delete");
+        let (mut done, mut reached) = (0, (0, Vec::new()));
+        self.transact(accounting, |txn, changes| {
+            let mut left = KEYS_PER_TRANSACTION;
+            // The transaction may be repeated, with more room.
+            (done, reached) = (0, (0, Vec::new()));
+            for range in &due {
+                let from = if carried_to.0 == range.sequence { &carried_to.1[..] } else { &[] };
+                if let Some(key) = self.carry_out(txn, changes, range, from, &mut left)? {
+                    reached = (range.sequence, key);
+                    break;
+                }
+                self.database.delete(txn, &range_key(range))?;
+                done = range.sequence;
+            }
+            Ok(())
+        })?;
+        *carried_to = reached;
+        self.ranges.forget(|known| known.sequence <= done);
         Ok(true)
+    }
+
+    /// Takes out what a range delete covers, after the key `from` unless that is empty, at most `left` keys. Returns the last
+    /// one if there may be more.
+    fn carry_out(
+        &self,
+        txn: &mut RwTxn<'_>,
+        changes: &mut Changes<'_>,
+        range: &RangeDelete,
+        from: &[u8],
+        left: &mut usize,
+    ) -> heed::Result<Option<Vec<u8>>> {
+        let start = if from.is_empty() { Bound::Included(&*range.start) } else { Bound::Excluded(from) };
+        let mut keys: Vec<(Box<[u8]>, Stack)> = Vec::new();
+        for item in self.database.range(txn, &(start, Bound::Excluded(&*range.end)))?.take(*left) {
+            let (key, value) = item?;
+            keys.push((key.into(), decode_stack(value).unwrap_or_default()));
+        }
+        let last = if keys.len() == *left { keys.last().map(|(key, _)| key.to_vec()) } else { None };
+        // One of no keys leaves no room either: its end is found in the next transaction.
+        let reached = if *left == 0 { Some(from.to_vec()) } else { last };
+        *left -= keys.len();
+        for (key, mut stack) in keys {
+            let mut displaced = Displaced::new();
+            stack.cut(range.sequence, &mut displaced);
+            if !displaced.is_empty() {
+                self.snapshots.keep(&key, &displaced);
+                self.store(txn, &key, &stack, changes)?;
+                changes.died(&key, displaced.into_iter().map(|(entry, _)| entry));
+            }
+        }
+        Ok(reached)
     }
 
     /// Writes down the range deletes before a sequence.

@@ -10,14 +10,14 @@ use crate::index::Location;
 use crate::index::hash::{Published, class_bound};
 use crate::index::lmdb::LmdbIndex;
 use crate::index::lmdb::counters::ChunkBytes;
-use crate::index::stack::{Displaced, Entry, FOLD_AT};
+use crate::index::stack::{Displaced, Entry};
 use crate::io::Device;
 use crate::log::batch::{BatchView, Placed};
 use crate::log::place::footprint;
 use crate::log::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
 use crate::merge::Cover;
 use crate::planted::{self, Bug};
-use crate::settle::Unsettled;
+use crate::settle::{Unsettled, is_fold_due};
 
 /// What a record says to an index.
 pub(crate) struct Publication<'a> {
@@ -79,7 +79,10 @@ impl<D: Device> Engine<D> {
                     self.segments.add_live(location);
                     self.count_chunks(generation.id, location, publication.chunks(), 1);
                     match publication.kind {
-                        Kind::Merge if older < FOLD_AT => {}
+                        Kind::Merge if !is_fold_due(older + 1) => {}
+                        Kind::Merge => {
+                            self.must_fold_operands(Unsettled::tag(generation, publication.hash), older + 1);
+                        }
                         Kind::Put if older == 0 => {}
                         _ => self.must_settle(Unsettled::tag(generation, publication.hash), older),
                     }
@@ -94,8 +97,8 @@ impl<D: Device> Engine<D> {
                     self.count_chunks(generation.id, entry.location, publication.chunks(), 1);
                 }
                 displaced.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
-                if depth > 0 && depth.is_multiple_of(FOLD_AT) {
-                    self.must_settle(Unsettled::key(generation, publication.key), depth);
+                if is_fold_due(depth) {
+                    self.must_fold_operands(Unsettled::key(generation, publication.key), depth);
                 }
             }
         }

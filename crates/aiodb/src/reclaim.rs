@@ -295,7 +295,8 @@ impl<D: Device> Engine<D> {
 
     fn move_records(&self, alive: &[Alive]) -> Result<()> {
         let operations: Vec<_> = alive.iter().map(operation).collect();
-        self.move_in_batches(&operations, |number, placed| match alive[number].kind {
+        let still_current = |operation: &Operation<'_>| self.still_current(operation);
+        self.move_in_batches(&operations, still_current, |number, placed| match alive[number].kind {
             Kind::Chunk => {
                 let checksum = placed.separate.expect("a chunk is separate");
                 self.rename_chunk(&alive[number], Chunk { location: placed.location, checksum })
@@ -304,11 +305,12 @@ impl<D: Device> Engine<D> {
         })
     }
 
-    /// Writes copies of records that are still current, in as few batches as they fit into. `moved` is told the number
+    /// Writes copies of records that are still current when nothing else can be appended, in as few batches as they fit into. `moved` is told the number
     /// of each that was written, and its place.
     pub(crate) fn move_in_batches(
         &self,
         mut operations: &[Operation<'_>],
+        still_current: impl Fn(&Operation<'_>) -> bool,
         mut moved: impl FnMut(usize, Placed) -> Result<()>,
     ) -> Result<()> {
         let mut number = 0;
@@ -321,7 +323,7 @@ impl<D: Device> Engine<D> {
                 cursor.end <= limit
             };
             let (batch, rest) = operations.split_at(operations.iter().take_while(fits).count().max(1));
-            for placed in self.write_moves(batch, |operation| self.still_current(operation))? {
+            for placed in self.write_moves(batch, &still_current)? {
                 if let Some(placed) = placed {
                     moved(number, placed)?;
                 }

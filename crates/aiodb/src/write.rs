@@ -169,7 +169,7 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         if self.settling.is_urgent() {
-            self.settle_some(1);
+            self.fold_urgent();
         }
         let ranges = operations.iter().filter(|operation| operation.append.kind == Kind::RangeDelete).count();
         if ranges > 0 { self.keep_ranges_bounded(ranges) } else { Ok(()) }

@@ -4,8 +4,8 @@ mod support;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use aiodb::merge::Append;
-use aiodb::{Db, Durability, IndexKind, MergeOperators, Options, Table, TableOptions};
+use aiodb::merge::{Add, Append};
+use aiodb::{Db, Durability, IndexKind, MergeOperators, Options, Step, Table, TableOptions};
 use fastrand::Rng;
 use support::{KINDS, damage, open, scratch, small};
 
@@ -199,6 +199,76 @@ fn no_operand_is_lost_to_a_fold() {
             });
             let found = table.get(&key).expect("the key can be read").expect("the key is there");
             assert_eq!(found.len() as u64, WRITERS * OPERANDS, "{}, round {round}: an operand is missing", kind.name());
+        }
+    }
+}
+
+/// Counters that many threads count in, some of them durably, while segments are emptied: not one is counted twice or left out.
+#[test]
+fn hot_counters_add_up() {
+    const WRITERS: u64 = 4;
+    const COUNTS: u64 = 3000;
+    const COUNTERS: u64 = 3;
+    for kind in KINDS {
+        let directory = scratch();
+        let options = Options { merge_operators: MergeOperators::default().with(Add), ..small() };
+        let db = Db::open(directory.path(), options).expect("the store can be opened");
+        let add = TableOptions { merge: Some("add".into()), ..kind.into() };
+        let table = db.create_table_with("t", add).expect("a table can be made");
+        std::thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let table = &table;
+                scope.spawn(move || {
+                    for number in 0..COUNTS {
+                        let class = if number % 500 == writer { Durability::Sync } else { Durability::None };
+                        let key = (number % COUNTERS).to_be_bytes();
+                        table.merge_with(&key, &1_i64.to_le_bytes(), class).expect("a merge works");
+                    }
+                });
+            }
+        });
+        let counted = |table: &Table| -> Vec<i64> {
+            let value = |key: u64| table.get(&key.to_be_bytes()).expect("it can be read").expect("it is there");
+            (0..COUNTERS).map(|key| i64::from_le_bytes(value(key).try_into().expect("8 bytes"))).collect()
+        };
+        let wanted = [(WRITERS * COUNTS / COUNTERS) as i64; COUNTERS as usize];
+        assert_eq!(counted(&table), wanted, "{}", kind.name());
+        db.step(Step::Write).and_then(|()| db.step(Step::Settle)).expect("what is left is folded");
+        assert_eq!(counted(&table), wanted, "{}: folded", kind.name());
+        let copy = scratch();
+        db.close().expect("the store closes");
+        support::copy_tree(directory.path(), copy.path());
+        let options = Options { merge_operators: MergeOperators::default().with(Add), ..small() };
+        let db = Db::open(copy.path(), options).expect("the store can be opened");
+        assert_eq!(counted(&db.table("t").expect("it is there")), wanted, "{}: opened again", kind.name());
+    }
+}
+
+/// Operands that pile up are folded out of memory: the device is read for what they stand on, not for each of them.
+#[test]
+fn operands_are_folded_out_of_memory() {
+    const MERGES: u64 = 4000;
+    for kind in KINDS {
+        for keys in [1, 20] {
+            let directory = scratch();
+            let options = Options { merge_operators: MergeOperators::default().with(Add), ..support::quiet() };
+            let db = Db::open(directory.path(), options).expect("the store can be opened");
+            let add = TableOptions { merge: Some("add".into()), ..kind.into() };
+            let table = db.create_table_with("t", add).expect("a table can be made");
+            for number in 0..MERGES {
+                let key = (number % keys).to_be_bytes();
+                table.merge_with(&key, &1_i64.to_le_bytes(), Durability::None).expect("a merge works");
+            }
+            let metrics = db.metrics();
+            let (reads, folded) = (metrics.get_read_wait_ns.count(), metrics.folded_keys);
+            assert!(folded >= MERGES / 128, "{}: {folded} folds for {keys} keys", kind.name());
+            assert!(reads < MERGES / 4, "{}: {reads} reads of the device for {keys} keys", kind.name());
+            let before = metrics.lookups;
+            let value = table.get(&0_u64.to_be_bytes()).expect("it can be read").expect("it is there");
+            assert_eq!(value, ((MERGES / keys) as i64).to_le_bytes(), "{}", kind.name());
+            let after = db.metrics();
+            assert_eq!(after.lookups - before, 1);
+            assert!(after.get_read_wait_ns.count() - reads <= 130, "{}: a get reads all", kind.name());
         }
     }
 }

@@ -143,7 +143,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     @Override
     public UnfilteredPartitionIterator partitionIterator(
             ColumnFilter columns, DataRange range, SSTableReadsListener listener) {
-        return new PartitionScan(generation, metadata(), columns, range);
+        return PartitionScan.ofQuery(generation, metadata(), columns, range);
     }
 
     @Override

@@ -85,6 +85,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
      */
     public static Memtable.Factory factory(Map<String, String> parameters) {
         if (DatabaseDescriptor.isDaemonInitialized()) {
+            SystemTables.requireOtherDefault(DatabaseDescriptor.getMemtableConfigurations());
             AiodbFactory.requireNode();
         }
         return new AiodbFactory(Configuration.parse(parameters));

@@ -142,7 +142,8 @@ impl<D: Device> Engine<D> {
 
     fn table_stats(&self) -> Vec<TableStats> {
         let slots = self.catalog.slots();
-        let one = |slot: &Arc<TableSlot>| slot.generation().ok().map(|generation| self.stats_of(&slot.name, &generation));
+        let one =
+            |slot: &Arc<TableSlot>| slot.generation().ok().map(|generation| self.stats_of(&slot.name, &generation));
         slots.iter().filter_map(one).collect()
     }
 

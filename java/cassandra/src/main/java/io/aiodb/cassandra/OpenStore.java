@@ -1,5 +1,6 @@
 package io.aiodb.cassandra;
 
+import io.aiodb.store.Durability;
 import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
@@ -113,6 +114,12 @@ final class OpenStore {
                     + " this version does not read: start the node with the version that wrote it, take its tables to another"
                     + " memtable by ALTER TABLE, and come back with this one");
         }
+    }
+
+    /** Whether the store of a configuration is open, and of a kind whose every write waits for the disk. */
+    static boolean alwaysSyncs(Configuration configuration) {
+        OpenStore open = OPEN.get(configuration.directory());
+        return open != null && !open.store.capabilities().durabilities().contains(Durability.INTERVAL);
     }
 
     private void checkSame(Configuration other) {

@@ -32,6 +32,7 @@ final class PowerCuts {
     private static String warning(String name) {
         try {
             return MemtableParams.get(name).factory() instanceof AiodbFactory aiodb
+                            && !OpenStore.alwaysSyncs(aiodb.configuration())
                     ? warning(name, aiodb.configuration(), DatabaseDescriptor.getCommitLogSync())
                     : null;
         } catch (ConfigurationException broken) {

@@ -54,6 +54,11 @@ impl Held {
         Held { put: self.put.clone(), until_ms: self.until_ms, operands, before, after }
     }
 
+    /// When what was put expires, if it does, in milliseconds since 1970.
+    pub fn until_ms(&self) -> Option<u64> {
+        self.until_ms
+    }
+
     /// What a get finds at a time.
     pub fn at(&self, now_ms: u64) -> Cell {
         let expired = self.until_ms.is_some_and(|until_ms| until_ms <= now_ms);

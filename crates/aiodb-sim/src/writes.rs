@@ -63,9 +63,14 @@ impl Run<'_> {
                 }
             })
         };
-        let (at_first, at_last) = (holds(from_ms), holds(to_ms));
+        // All conditions are judged at one moment, which may be any between the two: one record may have expired by then, and
+        // another not yet.
+        let ends = requirements.iter().filter_map(|(table, key, _)| self.model.held(*table, *key)?.until_ms());
+        let moments = ends.filter(|end_ms| (from_ms..=to_ms).contains(end_ms)).chain([from_ms, to_ms]);
+        let held_at: Vec<bool> = moments.map(holds).collect();
+        let (may, must) = (held_at.contains(&true), !held_at.contains(&false));
         let tables: Vec<usize> = tables.into_iter().chain(required).collect();
-        self.conditional(&tables, effects, durability, (at_first || at_last, at_first && at_last), outcome)
+        self.conditional(&tables, effects, durability, (may, must), outcome)
     }
 
     /// What comes of a conditional write. `may` says whether its conditions may have held, `must` whether they did.

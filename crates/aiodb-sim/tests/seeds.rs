@@ -70,6 +70,8 @@ const FOUND_SOMETHING: &[(u64, Tables)] = &[
     (1_300_000_603, Tables::Any),
     // A repository of backups lost its name to a power cut, with restore points in it.
     (70011262, Tables::Any),
+    // LMDB's file ended before a page that a transaction had used and freed again, and was taken for one that was cut off.
+    (12_100_003_229, Tables::Lmdb),
     // The model judged the conditions of a group only at the ends of the time in which the store may have judged them: after a
     // clock that went back one record had expired and another had not, and a write that was right counted as wrong.
     (7_777_015_739, Tables::Any),

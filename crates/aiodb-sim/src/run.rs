@@ -9,6 +9,7 @@ use aiodb::{Db, Durability, Error, MergeOperator, MergeOperators, Options, Seque
 
 use crate::backups::Point;
 use crate::client::Client;
+use crate::clock::{Clocks, MAX_STEP_MS, StoreTime};
 use crate::index_files::IndexFiles;
 use crate::model::{Cell, Effect, Held, Model, Moments, fingerprint};
 use crate::operands::{self, Operands};
@@ -25,6 +26,9 @@ const DIRECTORIES: [&str; 3] = [ROOT, "/second", "/third"];
 
 /// Calls of the clock-driven work that are further apart than this are late: intervals are then not promised.
 const MAX_TICK_MS: u64 = 40;
+
+/// Longer sleeps are made of pieces of this length.
+const SLEEP_PIECE_MS: u64 = 60_000;
 
 /// Time passes in pieces of this length.
 const WAIT_PIECE_MS: u64 = 10;
@@ -101,8 +105,8 @@ pub(crate) struct Run<'a> {
     /// Damage was found and reported: nothing more can be said.
     pub(crate) ended: bool,
     pub(crate) operations_since_crash: usize,
-    /// The latest that the system's clock has shown, in milliseconds since 1970.
-    latest_ms: u64,
+    /// What the store's time may be.
+    pub(crate) time: StoreTime,
     /// Tables that had operands, expiry or range deletes: their keys are only estimated.
     pub(crate) estimated: Vec<bool>,
     last_tick: u64,
@@ -132,7 +136,7 @@ impl<'a> Run<'a> {
             floor: 0,
             ended: false,
             operations_since_crash: 0,
-            latest_ms: 0,
+            time: StoreTime::new(),
             estimated: vec![false; script.setup.tables.len()],
             last_tick: 0,
             on_time: true,
@@ -267,9 +271,9 @@ impl<'a> Run<'a> {
                 self.write(vec![Effect::Truncate(*table)], Durability::Sync, truncate)
             }
             Action::Get(table, key) => {
-                let from_ms = self.device.wall_ms();
+                let from = self.look_at_clock();
                 let found = self.table(*table).and_then(|table| table.get(&key_bytes(*key)));
-                let accepted = self.accepted(*table, *key, from_ms);
+                let accepted = self.accepted(*table, *key, from);
                 self.check_answer(found.map(|value| cell(value.as_deref())), &accepted, "a get")
             }
             Action::GetMany(table, keys) => self.get_many(*table, keys),
@@ -280,11 +284,8 @@ impl<'a> Run<'a> {
                 self.release(*number);
                 Ok(())
             }
-            Action::Clock(offset_ms) => {
-                self.moments(0);
-                self.device.set_wall_clock(*offset_ms);
-                Ok(())
-            }
+            Action::Clock(offset_ms) => self.set_clock(*offset_ms),
+            Action::Sleep(ms) => self.sleep(*ms),
             Action::Submit(client, table, key) => self.submit(*client, *table, *key),
             Action::Poll(client) => self.poll(*client),
             Action::Sync => {
@@ -293,7 +294,7 @@ impl<'a> Run<'a> {
             }
             Action::Checkpoint => {
                 let outcome = self.db().checkpoint();
-                self.done("a checkpoint", outcome, Model::checkpoint)
+                self.checkpointed("a checkpoint", outcome)
             }
             Action::Verify => self.verify(),
             Action::Stats => self.check_stats(),
@@ -358,24 +359,69 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Since a moment until now. When the system's clock was set back, the store may go by the latest time that it has
-    /// shown, or has not looked at it meanwhile.
-    pub(crate) fn moments(&mut self, from_ms: u64) -> Moments {
-        let now_ms = self.device.wall_ms();
-        self.latest_ms = self.latest_ms.max(now_ms);
-        (from_ms.min(now_ms), self.latest_ms)
+    /// What the store's time may be now. When the system's clock was set back, the store may go by the latest time that it
+    /// has shown, or has not looked at it meanwhile.
+    pub(crate) fn look_at_clock(&mut self) -> Moments {
+        self.time.look(self.read_clocks())
+    }
+
+    /// What the store's time may have been since a look at the clock.
+    pub(crate) fn moments(&mut self, from: Moments) -> Moments {
+        let now = self.look_at_clock();
+        (from.0.min(now.0), from.1.max(now.1))
+    }
+
+    pub(crate) fn read_clocks(&self) -> Clocks {
+        Clocks { wall_ms: self.device.wall_ms(), monotonic_ms: self.device.clock_ms() }
+    }
+
+    /// The store's time was written down where a damaged medium cannot have lost it.
+    pub(crate) fn time_is_written(&mut self) {
+        if !self.allowed.damage {
+            self.time.written();
+        }
+    }
+
+    /// Sets the system's clock.
+    fn set_clock(&mut self, offset_ms: i64) -> Result<(), Violation> {
+        self.look_at_clock();
+        let before_ms = self.device.wall_ms();
+        self.device.set_wall_clock(offset_ms);
+        if self.device.wall_ms().abs_diff(before_ms) <= MAX_STEP_MS {
+            return Ok(());
+        }
+        if self.time.goes_back(self.read_clocks()) {
+            self.model.time_comes_back(self.time.latest_ms());
+        }
+        // Gets in flight might be answered by either time.
+        self.life().clients.iter_mut().for_each(|client| *client = Client::default());
+        self.look_at_clock();
+        self.step(Step::WriteBehind)
+    }
+
+    /// Lets a long time pass: too long for intervals to be kept.
+    fn sleep(&mut self, ms: u64) -> Result<(), Violation> {
+        let mut left = ms;
+        while left > 0 && !self.device.has_crashed() {
+            let piece = left.min(SLEEP_PIECE_MS);
+            self.device.advance_clock(piece);
+            left -= piece;
+            self.tick()?;
+            self.look_at_clock();
+        }
+        Ok(())
     }
 
     /// What a key may be found to hold by a look that began at a moment; nothing if its table does not exist.
-    pub(crate) fn accepted(&mut self, table: usize, key: usize, from_ms: u64) -> Vec<Cell> {
+    pub(crate) fn accepted(&mut self, table: usize, key: usize, from: Moments) -> Vec<Cell> {
         let held: Vec<Held> = self.model.held(table, key).into_iter().cloned().collect();
-        self.cells(&held, from_ms)
+        self.cells(&held, from)
     }
 
     /// What is to be found of any of these.
-    pub(crate) fn cells(&mut self, held: &[Held], from_ms: u64) -> Vec<Cell> {
-        let (from_ms, to_ms) = self.moments(from_ms);
-        held.iter().flat_map(|held| [held.at(from_ms), held.at(to_ms)]).collect()
+    pub(crate) fn cells(&mut self, held: &[Held], from: Moments) -> Vec<Cell> {
+        let moments = self.moments(from);
+        held.iter().flat_map(|held| held.cells(moments)).collect()
     }
 
     /// What is learned when a call that changes no contents has succeeded.
@@ -418,8 +464,19 @@ impl<'a> Run<'a> {
 
     fn step(&mut self, step: Step) -> Result<(), Violation> {
         let outcome = self.db().step(step);
-        let learned = if step == Step::Checkpoint { Model::checkpoint } else { |_: &mut Model| {} };
-        self.done("a step", outcome, learned)
+        if step == Step::Checkpoint {
+            self.checkpointed("a step", outcome)
+        } else {
+            self.done("a step", outcome, |_| {})
+        }
+    }
+
+    /// What is learned of a checkpoint.
+    fn checkpointed(&mut self, what: &str, outcome: aiodb::Result<()>) -> Result<(), Violation> {
+        if outcome.is_ok() && !self.device.has_crashed() {
+            self.time_is_written();
+        }
+        self.done(what, outcome, Model::checkpoint)
     }
 
     /// Waits until what was written up to the mark is durable.
@@ -431,11 +488,11 @@ impl<'a> Run<'a> {
 
     fn get_many(&mut self, table: usize, keys: &[usize]) -> Result<(), Violation> {
         let bytes: Vec<_> = keys.iter().map(|key| key_bytes(*key)).collect();
-        let from_ms = self.device.wall_ms();
+        let from = self.look_at_clock();
         match self.table(table).and_then(|table| table.get_many(&bytes)) {
             Ok(values) => {
                 for (key, value) in keys.iter().zip(values) {
-                    let accepted = self.accepted(table, *key, from_ms);
+                    let accepted = self.accepted(table, *key, from);
                     self.check_answer(Ok(cell(value.as_deref())), &accepted, "one of many gets")?;
                 }
                 Ok(())

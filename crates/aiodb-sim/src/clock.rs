@@ -52,6 +52,8 @@ pub(crate) struct StoreTime {
     shown_latest_ms: u64,
     /// The latest that may be written down as the store's time.
     written_ms: u64,
+    /// Whether the clock has stepped far in this run.
+    has_jumped: bool,
 }
 
 impl StoreTime {
@@ -64,6 +66,7 @@ impl StoreTime {
             latest_ms: 0,
             shown_latest_ms: 0,
             written_ms: 0,
+            has_jumped: false,
         }
     }
 
@@ -108,6 +111,11 @@ impl StoreTime {
         now.wall_ms + MAX_STEP_MS < self.latest_ms
     }
 
+    /// Whether the clock has ever stepped so far that it is not believed at once.
+    pub(crate) fn has_jumped(&self) -> bool {
+        self.has_jumped
+    }
+
     /// The latest that the store's time may have come to.
     pub(crate) fn latest_ms(&self) -> u64 {
         self.latest_ms
@@ -116,6 +124,7 @@ impl StoreTime {
     /// What the store thinks of a clock that may have been set.
     fn judge(&mut self, now: Clocks) {
         let has_moved = now.offset_ms().abs_diff(self.shown_ms) > MAX_STEP_MS;
+        self.has_jumped |= has_moved && self.shown_ms != 0;
         if has_moved {
             self.shown_latest_ms = now.wall_ms;
         }

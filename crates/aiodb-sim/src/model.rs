@@ -27,7 +27,7 @@ pub enum Cell {
 pub type Found = Vec<Option<Vec<Cell>>>;
 
 /// What a key holds: what was put last, until it expires, and the operands that came after it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Held {
     put: Option<Arc<[u8]>>,
     /// When what was put expires, in milliseconds since 1970.
@@ -290,6 +290,21 @@ impl Model {
             }
         }
         matching
+    }
+
+    /// Whether what was found can be what different numbers of changes have left: what expired before its time hides which.
+    pub fn is_ambiguous(&self, found: &Found, required: usize, moments: Moments) -> bool {
+        let mut contents = self.base.clone();
+        let mut first: Option<Contents> = None;
+        (0..=self.changes.len()).any(|count| {
+            if count > 0 {
+                self.changes[count - 1].effects.iter().for_each(|effect| apply(&mut contents, effect, self.keys));
+            }
+            if count < required || !agree(found, &contents, moments) {
+                return false;
+            }
+            first.get_or_insert_with(|| contents.clone()) != &contents
+        })
     }
 
     /// After a recovery that kept so many changes: they stay for good, the others are gone.

@@ -167,6 +167,11 @@ impl Run<'_> {
             self.ended = true;
             return self.damage_is_listed();
         }
+        // A clock that was wrong hides what it makes expire, which may be seen again: nothing can be said of it then.
+        if self.time.has_jumped() && self.model.is_ambiguous(&found, least, moments) {
+            self.ended = true;
+            return Ok(());
+        }
         self.report.damage_beyond_detection += u64::from(kept < required);
         if self.allowed.damage {
             self.model.recovered_from_damage(kept, self.device.clock_ms());

@@ -195,3 +195,6 @@ pub use switch::plant;
 pub(crate) const fn is_on(_bug: Bug) -> bool {
     false
 }
+
+#[cfg(all(test, feature = "planted-bugs"))]
+mod tests;

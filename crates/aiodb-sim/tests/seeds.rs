@@ -2,7 +2,7 @@
 
 use aiodb_sim::report::Report;
 use aiodb_sim::run::run;
-use aiodb_sim::workload::{FIRST_AIMED, FIRST_CACHED, FIRST_STAGED, FIRST_WHOLE, Tables, script};
+use aiodb_sim::workload::{FIRST_AIMED, FIRST_CACHED, FIRST_STAGED, FIRST_TIMED, FIRST_WHOLE, Tables, script};
 
 /// Of each kind: crashes after a number of steps, crashes inside phases, and all operations.
 const SEEDS: u64 = 125;
@@ -80,7 +80,7 @@ const FOUND_SOMETHING: &[(u64, Tables)] = &[
 #[test]
 fn what_was_acknowledged_survives_faults_at_any_step() {
     let mut report = Report::default();
-    let staged = [(FIRST_STAGED, STAGED_SEEDS), (FIRST_CACHED, STAGED_SEEDS)];
+    let staged = [FIRST_STAGED, FIRST_CACHED, FIRST_TIMED].map(|first| (first, STAGED_SEEDS));
     let ranges = [(0, SEEDS), (FIRST_AIMED, SEEDS), (FIRST_WHOLE, SEEDS)].into_iter().chain(staged);
     for seed in ranges.flat_map(|(first, count)| first..first + count) {
         if let Err(violation) = run(&script(seed, Tables::Any), &mut report) {

@@ -48,6 +48,8 @@ pub(crate) struct StoreTime {
     shown_ms: i64,
     /// The latest that the store's time may have come to.
     latest_ms: u64,
+    /// What the system's clock showed at the latest when the store looked at it and believed it, in this process.
+    looked_ms: u64,
     /// The latest that the system's clock has shown since it stepped far.
     shown_latest_ms: u64,
     /// The latest that may be written down as the store's time.
@@ -64,6 +66,7 @@ impl StoreTime {
             believed_ms: 0,
             shown_ms: 0,
             latest_ms: 0,
+            looked_ms: 0,
             shown_latest_ms: 0,
             written_ms: 0,
             has_jumped: false,
@@ -76,7 +79,8 @@ impl StoreTime {
         self.shown_latest_ms = self.shown_latest_ms.max(now.wall_ms);
         let by = |offset_ms: i64| now.monotonic_ms.saturating_add_signed(offset_ms);
         let (from_ms, to_ms) = match self.belief {
-            Belief::Whole => (now.wall_ms, now.wall_ms),
+            // Set back by little, the store's time stands still.
+            Belief::Whole => (now.wall_ms.max(self.looked_ms), now.wall_ms),
             Belief::None { .. } => (by(self.believed_ms), by(self.believed_ms)),
             Belief::Unknown { lowest_ms, highest_ms, .. } => (by(lowest_ms), by(highest_ms)),
         };
@@ -85,10 +89,17 @@ impl StoreTime {
         (from_ms, self.latest_ms)
     }
 
+    /// The store has looked at the clock since this reading.
+    pub(crate) fn looked(&mut self, then: Clocks) {
+        if matches!(self.belief, Belief::Whole) {
+            self.looked_ms = self.looked_ms.max(then.wall_ms);
+        }
+    }
+
     /// The store was opened, and goes on from a time that was written down.
     pub(crate) fn opened(&mut self, now: Clocks) {
         (self.shown_ms, self.shown_latest_ms) = (now.offset_ms(), now.wall_ms);
-        self.latest_ms = self.written_ms.max(now.wall_ms);
+        (self.latest_ms, self.looked_ms) = (self.written_ms.max(now.wall_ms), 0);
         self.believed_ms = now.offset_ms();
         self.belief = if self.written_ms > now.wall_ms + MAX_STEP_MS {
             let highest_ms = self.written_ms as i64 - now.monotonic_ms as i64;
@@ -151,7 +162,7 @@ impl StoreTime {
                 highest_ms: highest_ms.max(now.offset_ms()),
             },
             Belief::Unknown { .. } => {
-                self.latest_ms = self.shown_latest_ms;
+                (self.latest_ms, self.looked_ms) = (self.shown_latest_ms, 0);
                 Belief::Whole
             }
         };

@@ -551,7 +551,12 @@ impl<'a> Run<'a> {
         }
         self.on_time &= self.is_on_time();
         self.last_tick = now;
+        self.look_at_clock();
+        let before = self.read_clocks();
         let outcome = self.db().step(Step::WriteBehind);
+        if !self.device.has_crashed() {
+            self.time.looked(before);
+        }
         self.done("writing behind", outcome, |_| {})
     }
 

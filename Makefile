@@ -62,7 +62,7 @@ test-rust: compiler ## Run the tests of the crates
 	$(CARGO) test --locked --no-fail-fast
 
 # Orders of threads of a kind in which a planted race must show, and kills after which a loss must.
-PLANTED_SCHEDULES := 300
+PLANTED_SCHEDULES := 1000
 PLANTED_KILLS := 60
 
 .PHONY: test-planted

@@ -156,6 +156,9 @@ impl StoreClock {
 
     /// Goes on to a time, or stands still if it is past already.
     fn advance(&self, to_ms: u64) -> u64 {
+        if planted::is_on(Bug::TimeGoesBack) {
+            self.time_ms.store(to_ms, Ordering::Release);
+        }
         let time_ms = self.time_ms.load(Ordering::Acquire);
         if to_ms <= time_ms { time_ms } else { self.time_ms.fetch_max(to_ms, Ordering::AcqRel).max(to_ms) }
     }

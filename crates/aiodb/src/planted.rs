@@ -94,6 +94,8 @@ pub enum Bug {
     ClockJumpBelieved,
     /// A clock that was put right is not believed, however long it stands there.
     TimeNeverComesBack,
+    /// Time goes back with a clock that is set back a little.
+    TimeGoesBack,
     /// The epoch moves on while readers of the one before are counted.
     EpochMovesUnderReaders,
     /// A delete leaves the index while an older put may still be on its way there.
@@ -129,7 +131,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 42] = [
+        pub const ALL: [Bug; 43] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -172,6 +174,7 @@ mod switch {
             Bug::CachedLifeForgotten,
             Bug::ClockJumpBelieved,
             Bug::TimeNeverComesBack,
+            Bug::TimeGoesBack,
         ];
 
         /// Bugs that several threads run into: `tests/interleavings.rs` and that of the pins find them.

@@ -1,10 +1,18 @@
 //! What the store's time may be, by which records expire: the rules of `docs/durability.md`, with what the model cannot
 //! know left open.
 
+use aiodb::Step;
+use aiodb::io::Device;
+
+use crate::client::Client;
 use crate::model::Moments;
+use crate::run::{Run, Violation};
 
 /// Steps of the system's clock up to this are believed at once.
-pub(crate) const MAX_STEP_MS: u64 = 60 * 60 * 1000;
+const MAX_STEP_MS: u64 = 60 * 60 * 1000;
+
+/// Longer sleeps are made of pieces of this length.
+const SLEEP_PIECE_MS: u64 = 60_000;
 
 /// How long a clock that stepped further must have stood there.
 const BELIEVED_AFTER_MS: u64 = 10 * 60 * 1000;
@@ -169,5 +177,60 @@ impl StoreTime {
         if matches!(self.belief, Belief::Whole) {
             self.believed_ms = now.offset_ms();
         }
+    }
+}
+
+impl Run<'_> {
+    /// What the store's time may be now. When the system's clock was set back, the store may go by the latest time that it
+    /// has shown, or has not looked at it meanwhile.
+    pub(crate) fn look_at_clock(&mut self) -> Moments {
+        self.time.look(self.read_clocks())
+    }
+
+    /// What the store's time may have been since a look at the clock.
+    pub(crate) fn moments(&mut self, from: Moments) -> Moments {
+        let now = self.look_at_clock();
+        (from.0.min(now.0), from.1.max(now.1))
+    }
+
+    pub(crate) fn read_clocks(&self) -> Clocks {
+        Clocks { wall_ms: self.device.wall_ms(), monotonic_ms: self.device.clock_ms() }
+    }
+
+    /// The store's time was written down where a damaged medium cannot have lost it.
+    pub(crate) fn time_is_written(&mut self) {
+        if !self.allowed.damage {
+            self.time.written();
+        }
+    }
+
+    /// Sets the system's clock.
+    pub(crate) fn set_clock(&mut self, offset_ms: i64) -> Result<(), Violation> {
+        self.look_at_clock();
+        let before_ms = self.device.wall_ms();
+        self.device.set_wall_clock(offset_ms);
+        if self.device.wall_ms().abs_diff(before_ms) <= MAX_STEP_MS {
+            return Ok(());
+        }
+        if self.time.goes_back(self.read_clocks()) {
+            self.model.time_comes_back(self.time.latest_ms());
+        }
+        // Gets in flight might be answered by either time.
+        self.life().clients.iter_mut().for_each(|client| *client = Client::default());
+        self.look_at_clock();
+        self.step(Step::WriteBehind)
+    }
+
+    /// Lets a long time pass: too long for intervals to be kept.
+    pub(crate) fn sleep(&mut self, ms: u64) -> Result<(), Violation> {
+        let mut left = ms;
+        while left > 0 && !self.device.has_crashed() {
+            let piece = left.min(SLEEP_PIECE_MS);
+            self.device.advance_clock(piece);
+            left -= piece;
+            self.tick()?;
+            self.look_at_clock();
+        }
+        Ok(())
     }
 }

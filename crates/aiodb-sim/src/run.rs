@@ -9,7 +9,7 @@ use aiodb::{Db, Durability, Error, MergeOperator, MergeOperators, Options, Seque
 
 use crate::backups::Point;
 use crate::client::Client;
-use crate::clock::{Clocks, MAX_STEP_MS, StoreTime};
+use crate::clock::StoreTime;
 use crate::index_files::IndexFiles;
 use crate::model::{Cell, Effect, Held, Model, Moments, fingerprint};
 use crate::operands::{self, Operands};
@@ -26,9 +26,6 @@ const DIRECTORIES: [&str; 3] = [ROOT, "/second", "/third"];
 
 /// Calls of the clock-driven work that are further apart than this are late: intervals are then not promised.
 const MAX_TICK_MS: u64 = 40;
-
-/// Longer sleeps are made of pieces of this length.
-const SLEEP_PIECE_MS: u64 = 60_000;
 
 /// Time passes in pieces of this length.
 const WAIT_PIECE_MS: u64 = 10;
@@ -359,59 +356,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What the store's time may be now. When the system's clock was set back, the store may go by the latest time that it
-    /// has shown, or has not looked at it meanwhile.
-    pub(crate) fn look_at_clock(&mut self) -> Moments {
-        self.time.look(self.read_clocks())
-    }
-
-    /// What the store's time may have been since a look at the clock.
-    pub(crate) fn moments(&mut self, from: Moments) -> Moments {
-        let now = self.look_at_clock();
-        (from.0.min(now.0), from.1.max(now.1))
-    }
-
-    pub(crate) fn read_clocks(&self) -> Clocks {
-        Clocks { wall_ms: self.device.wall_ms(), monotonic_ms: self.device.clock_ms() }
-    }
-
-    /// The store's time was written down where a damaged medium cannot have lost it.
-    pub(crate) fn time_is_written(&mut self) {
-        if !self.allowed.damage {
-            self.time.written();
-        }
-    }
-
-    /// Sets the system's clock.
-    fn set_clock(&mut self, offset_ms: i64) -> Result<(), Violation> {
-        self.look_at_clock();
-        let before_ms = self.device.wall_ms();
-        self.device.set_wall_clock(offset_ms);
-        if self.device.wall_ms().abs_diff(before_ms) <= MAX_STEP_MS {
-            return Ok(());
-        }
-        if self.time.goes_back(self.read_clocks()) {
-            self.model.time_comes_back(self.time.latest_ms());
-        }
-        // Gets in flight might be answered by either time.
-        self.life().clients.iter_mut().for_each(|client| *client = Client::default());
-        self.look_at_clock();
-        self.step(Step::WriteBehind)
-    }
-
-    /// Lets a long time pass: too long for intervals to be kept.
-    fn sleep(&mut self, ms: u64) -> Result<(), Violation> {
-        let mut left = ms;
-        while left > 0 && !self.device.has_crashed() {
-            let piece = left.min(SLEEP_PIECE_MS);
-            self.device.advance_clock(piece);
-            left -= piece;
-            self.tick()?;
-            self.look_at_clock();
-        }
-        Ok(())
-    }
-
     /// What a key may be found to hold by a look that began at a moment; nothing if its table does not exist.
     pub(crate) fn accepted(&mut self, table: usize, key: usize, from: Moments) -> Vec<Cell> {
         let held: Vec<Held> = self.model.held(table, key).into_iter().cloned().collect();
@@ -462,7 +406,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn step(&mut self, step: Step) -> Result<(), Violation> {
+    pub(crate) fn step(&mut self, step: Step) -> Result<(), Violation> {
         let outcome = self.db().step(step);
         if step == Step::Checkpoint {
             self.checkpointed("a step", outcome)
@@ -544,7 +488,7 @@ impl<'a> Run<'a> {
     }
 
     /// What the clock makes due is done.
-    fn tick(&mut self) -> Result<(), Violation> {
+    pub(crate) fn tick(&mut self) -> Result<(), Violation> {
         let now = self.device.clock_ms();
         if now == self.last_tick {
             return Ok(());

@@ -77,6 +77,10 @@ pub struct Stats {
     pub rebuilt_indexes: bool,
     /// How long recovery took.
     pub recovery_ms: u64,
+    /// By how many milliseconds the system's clock is ahead of the store's time, by which records expire (behind: negative):
+    /// 0 but for a while after the clock was set. Up to an hour back the store's time stands still until the clock has come
+    /// that far; further off, either way, the clock is not believed before it has stood there for ten minutes.
+    pub clock_ahead_ms: i64,
     /// The last failure of background work.
     pub trouble: Option<String>,
     /// The tables, by name.
@@ -139,6 +143,7 @@ impl<D: Device> Engine<D> {
             recovered_pending_records: recovered.pending_records,
             rebuilt_indexes: recovered.rebuilt,
             recovery_ms: recovered.milliseconds,
+            clock_ahead_ms: self.clock_ahead_ms(),
             trouble: self.commit.failure().map(str::to_string).or_else(|| self.trouble()),
             tables: self.table_stats(),
         }

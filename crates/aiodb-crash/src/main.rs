@@ -90,7 +90,8 @@ fn kills_held(aiodb: &Aiodb, directory: &Path, seed: u64, kills: u64) -> Result<
 
 fn bugs_were_seen(aiodb: &Aiodb, directory: &Path, seed: u64, kills: u64) -> Result<String, String> {
     planted::hunt(aiodb, directory, seed, kills, &mut |bug, lost| println!("{bug}: {}", first_part(lost)))?;
-    Ok(format!("{} planted bugs, all seen", planted::BUGS.len()))
+    // Counted by `.ci/run`.
+    Ok(format!("test result: planted bugs under kills: {} passed; 0 failed;", planted::BUGS.len()))
 }
 
 /// A line's worth of a complaint.

@@ -138,9 +138,7 @@ impl Store {
 
     /// The keys of a table, about.
     pub(crate) fn estimated_rows(&self, table: i64) -> Result<u64> {
-        let table = self.known_table(table)?;
-        let found = self.db.stats().tables.into_iter().find(|stats| stats.name == table.name());
-        found.map(|stats| stats.keys).ok_or_else(|| aiodb::Error::NoSuchTable { name: table.name().to_string() }.into())
+        Ok(self.known_table(table)?.stats()?.keys)
     }
 }
 

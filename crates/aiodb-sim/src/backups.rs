@@ -26,7 +26,7 @@ pub(crate) struct Point {
 impl Run<'_> {
     /// Makes a restore point.
     pub(crate) fn back_up(&mut self) -> Result<(), Violation> {
-        let from_ms = self.device.wall_ms();
+        let from = self.look_at_clock();
         let outcome = self
             .device
             .create_dir(Path::new(REPOSITORY))
@@ -37,7 +37,7 @@ impl Run<'_> {
             });
         match outcome {
             Ok(report) if !self.device.has_crashed() => {
-                let (contents, moments) = (self.model.current().clone(), self.moments(from_ms));
+                let (contents, moments) = (self.model.current().clone(), self.moments(from));
                 self.points.push(Point { number: report.point.number, contents, moments });
                 if self.points.len() > MOST_POINTS {
                     self.points.remove(0);
@@ -69,8 +69,9 @@ impl Run<'_> {
             Err(error) if self.allowed.damage && is_lost_repository(&error) => return Ok(()),
             Err(error) => return self.unexpected("a restore", Err(error)),
         };
-        // Time has passed there.
-        let moments = (point.moments.0, self.moments(0).1.max(target.wall_ms()));
+        // Time has passed there; it may have been put right since the point was made.
+        let (from_ms, to_ms) = (point.moments.0.min(target.wall_ms()), point.moments.1.max(target.wall_ms()));
+        let moments = self.moments((from_ms, to_ms));
         let point = &self.points[number % self.points.len()];
         for (table, (found, wanted)) in found.iter().zip(&point.contents).enumerate() {
             let (Some(found), Some(wanted)) = (found, wanted) else {

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use aiodb::Reader;
-use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
 
-use crate::model::{Cell, Effect, Held};
+use crate::model::{Cell, Effect, Held, Moments};
 use crate::run::{Run, Violation, cell};
 use crate::workload::key_bytes;
 
@@ -27,8 +26,8 @@ pub(crate) struct Client {
 struct Get {
     key: usize,
     accepted: Vec<Held>,
-    /// When it was submitted, by the system's clock.
-    from_ms: u64,
+    /// When it was submitted.
+    from: Moments,
 }
 
 impl Run<'_> {
@@ -59,18 +58,18 @@ impl Run<'_> {
             return Ok(());
         }
         let accepted: Vec<Held> = self.model.held(table, key).into_iter().cloned().collect();
-        let from_ms = self.device.wall_ms();
+        let from = self.look_at_clock();
         let client = self.client(client);
         let token = client.next_token;
         client.next_token += 1;
         let Some(reader) = &mut client.reader else { return Ok(()) };
         match reader.submit(&key_bytes(key), token) {
             Ok(()) => {
-                client.in_flight.insert(token, Get { key, accepted, from_ms });
+                client.in_flight.insert(token, Get { key, accepted, from });
                 Ok(())
             }
             Err(error) => {
-                let accepted: Vec<Cell> = accepted.iter().map(|held| held.at(from_ms)).collect();
+                let accepted: Vec<Cell> = accepted.iter().flat_map(|held| held.cells(from)).collect();
                 self.check_answer(Err(error), &accepted, "submitting a get")
             }
         }
@@ -84,7 +83,7 @@ impl Run<'_> {
         match polled {
             Ok(Some((token, found))) => {
                 let get = client.in_flight.remove(&token).expect("a token comes back once");
-                let accepted = self.cells(&get.accepted, get.from_ms);
+                let accepted = self.cells(&get.accepted, get.from);
                 self.check_answer(found, &accepted, "a get in flight")
             }
             Ok(None) if client.in_flight.is_empty() => Ok(()),

@@ -10,6 +10,7 @@
 
 mod backups;
 mod client;
+mod clock;
 mod index_files;
 mod medium;
 pub mod minimise;

@@ -27,11 +27,13 @@ pub enum Cell {
 pub type Found = Vec<Option<Vec<Cell>>>;
 
 /// What a key holds: what was put last, until it expires, and the operands that came after it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Held {
     put: Option<Arc<[u8]>>,
     /// When what was put expires, in milliseconds since 1970.
     until_ms: Option<u64>,
+    /// Whether it may have been given up because it had expired, by a clock that was wrong.
+    may_be_gone: bool,
     operands: Arc<[u8]>,
     /// What a get finds before it has expired, and what afterwards.
     before: Option<Fingerprint>,
@@ -51,7 +53,12 @@ impl Held {
         let after = Some(fingerprint(&operands));
         let put = self.put.as_deref().unwrap_or_default();
         let before = Some(fingerprint(&combined(&[put, &operands].concat())));
-        Held { put: self.put.clone(), until_ms: self.until_ms, operands, before, after }
+        Held { put: self.put.clone(), operands, before, after, ..self.clone() }
+    }
+
+    /// When what was put expires, if it does, in milliseconds since 1970.
+    pub fn until_ms(&self) -> Option<u64> {
+        self.until_ms
     }
 
     /// What a get finds at a time.
@@ -69,9 +76,28 @@ impl Held {
         found.map(|_| if self.operands.is_empty() { all } else { combined(&all) })
     }
 
-    /// Whether this may be found between two moments, both in milliseconds since 1970.
-    pub fn shows(&self, found: Cell, (from_ms, to_ms): Moments) -> bool {
-        self.at(from_ms) == found || self.at(to_ms) == found
+    /// What a get may find between two moments.
+    pub fn cells(&self, moments: Moments) -> [Cell; 2] {
+        self.ends(moments).map(|now_ms| self.at(now_ms))
+    }
+
+    /// The bytes that a get may find between two moments.
+    pub fn bytes(&self, moments: Moments) -> [Option<Vec<u8>>; 2] {
+        self.ends(moments).map(|now_ms| self.bytes_at(now_ms))
+    }
+
+    /// Whether this may be found between two moments.
+    pub fn shows(&self, found: Cell, moments: Moments) -> bool {
+        self.cells(moments).contains(&found)
+    }
+
+    /// The moments that decide: before and after everything for what may be gone.
+    fn ends(&self, (from_ms, to_ms): Moments) -> [u64; 2] {
+        if self.may_be_gone { [0, u64::MAX] } else { [from_ms, to_ms] }
+    }
+
+    fn goes_with(&mut self, latest_ms: u64) {
+        self.may_be_gone |= self.until_ms.is_some_and(|until_ms| until_ms <= latest_ms);
     }
 }
 
@@ -152,6 +178,17 @@ impl Model {
     /// What a key holds; `None` if its table does not exist.
     pub fn held(&self, table: usize, key: usize) -> Option<&Held> {
         self.current[table].as_ref().map(|held| &held[key])
+    }
+
+    /// The store's time may come back from a moment: what had expired by then may be found again, or may be gone.
+    pub fn time_comes_back(&mut self, latest_ms: u64) {
+        let contents = self.base.iter_mut().chain(&mut self.current).flatten().flatten();
+        contents.for_each(|held| held.goes_with(latest_ms));
+        for effect in self.changes.iter_mut().flat_map(|change| &mut change.effects) {
+            if let Effect::Set(_, _, held) = effect {
+                held.goes_with(latest_ms);
+            }
+        }
     }
 
     /// Whether a table exists.
@@ -253,6 +290,21 @@ impl Model {
             }
         }
         matching
+    }
+
+    /// Whether what was found can be what different numbers of changes have left: what expired before its time hides which.
+    pub fn is_ambiguous(&self, found: &Found, required: usize, moments: Moments) -> bool {
+        let mut contents = self.base.clone();
+        let mut first: Option<Contents> = None;
+        (0..=self.changes.len()).any(|count| {
+            if count > 0 {
+                self.changes[count - 1].effects.iter().for_each(|effect| apply(&mut contents, effect, self.keys));
+            }
+            if count < required || !agree(found, &contents, moments) {
+                return false;
+            }
+            first.get_or_insert_with(|| contents.clone()) != &contents
+        })
     }
 
     /// After a recovery that kept so many changes: they stay for good, the others are gone.

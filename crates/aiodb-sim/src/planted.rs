@@ -4,7 +4,7 @@ use aiodb::{Bug, plant};
 
 use crate::report::Report;
 use crate::run::{Violation, run};
-use crate::workload::{FIRST_AIMED, FIRST_STAGED, Tables, script};
+use crate::workload::{FIRST_AIMED, FIRST_TIMED, Tables, script};
 
 /// How a planted bug was found.
 pub struct Found {
@@ -17,7 +17,7 @@ pub struct Found {
 /// Runs up to `seeds` seeds with this bug in the engine, until one fails that does not fail without it.
 pub fn hunt(bug: Bug, seeds: u64) -> Option<Found> {
     // Those with scenes and those without take turns: some bugs want a long life without one.
-    let tried = (0..seeds).map(|number| number / 2 + if number % 2 == 0 { FIRST_STAGED } else { FIRST_AIMED });
+    let tried = (0..seeds).map(|number| number / 2 + if number % 2 == 0 { FIRST_TIMED } else { FIRST_AIMED });
     tried.enumerate().find_map(|(before, seed)| {
         let script = script(seed, Tables::Any);
         plant(Some(bug));

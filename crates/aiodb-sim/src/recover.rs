@@ -78,6 +78,7 @@ impl Run<'_> {
         let closed = outcome.is_ok();
         if closed {
             self.model.everything_is_durable();
+            self.time_is_written();
         } else {
             let failed = matches!(outcome, Err(Error::Failed { .. } | Error::Io { .. })) && self.allowed.errors;
             if !failed {
@@ -128,6 +129,7 @@ impl Run<'_> {
         }
         let db = opened.map_err(|error| format!("recovery: {error}"))?;
         self.life = Some(without_clients(db));
+        self.time.opened(self.read_clocks());
         self.check_contents(required)?;
         self.restart_clock();
         if crash.verify && !self.ended && !self.device.has_crashed() {
@@ -142,9 +144,9 @@ impl Run<'_> {
     }
 
     fn check_contents(&mut self, required: usize) -> Result<(), Violation> {
-        let from_ms = self.device.wall_ms();
+        let from = self.look_at_clock();
         let found = self.find_contents()?;
-        let moments = self.moments(from_ms);
+        let moments = self.moments(from);
         if self.device.has_crashed() {
             // What is armed stays required; the caller sees the crash.
             return Ok(());
@@ -164,6 +166,11 @@ impl Run<'_> {
             self.report.damage_reported += 1;
             self.ended = true;
             return self.damage_is_listed();
+        }
+        // A clock that was wrong hides what it makes expire, which may be seen again: nothing can be said of it then.
+        if self.time.has_jumped() && self.model.is_ambiguous(&found, least, moments) {
+            self.ended = true;
+            return Ok(());
         }
         self.report.damage_beyond_detection += u64::from(kept < required);
         if self.allowed.damage {

@@ -9,6 +9,7 @@ use aiodb::{Db, Durability, Error, MergeOperator, MergeOperators, Options, Seque
 
 use crate::backups::Point;
 use crate::client::Client;
+use crate::clock::StoreTime;
 use crate::index_files::IndexFiles;
 use crate::model::{Cell, Effect, Held, Model, Moments, fingerprint};
 use crate::operands::{self, Operands};
@@ -101,8 +102,8 @@ pub(crate) struct Run<'a> {
     /// Damage was found and reported: nothing more can be said.
     pub(crate) ended: bool,
     pub(crate) operations_since_crash: usize,
-    /// The latest that the system's clock has shown, in milliseconds since 1970.
-    latest_ms: u64,
+    /// What the store's time may be.
+    pub(crate) time: StoreTime,
     /// Tables that had operands, expiry or range deletes: their keys are only estimated.
     pub(crate) estimated: Vec<bool>,
     last_tick: u64,
@@ -132,7 +133,7 @@ impl<'a> Run<'a> {
             floor: 0,
             ended: false,
             operations_since_crash: 0,
-            latest_ms: 0,
+            time: StoreTime::new(),
             estimated: vec![false; script.setup.tables.len()],
             last_tick: 0,
             on_time: true,
@@ -267,9 +268,9 @@ impl<'a> Run<'a> {
                 self.write(vec![Effect::Truncate(*table)], Durability::Sync, truncate)
             }
             Action::Get(table, key) => {
-                let from_ms = self.device.wall_ms();
+                let from = self.look_at_clock();
                 let found = self.table(*table).and_then(|table| table.get(&key_bytes(*key)));
-                let accepted = self.accepted(*table, *key, from_ms);
+                let accepted = self.accepted(*table, *key, from);
                 self.check_answer(found.map(|value| cell(value.as_deref())), &accepted, "a get")
             }
             Action::GetMany(table, keys) => self.get_many(*table, keys),
@@ -280,11 +281,8 @@ impl<'a> Run<'a> {
                 self.release(*number);
                 Ok(())
             }
-            Action::Clock(offset_ms) => {
-                self.moments(0);
-                self.device.set_wall_clock(*offset_ms);
-                Ok(())
-            }
+            Action::Clock(offset_ms) => self.set_clock(*offset_ms),
+            Action::Sleep(ms) => self.sleep(*ms),
             Action::Submit(client, table, key) => self.submit(*client, *table, *key),
             Action::Poll(client) => self.poll(*client),
             Action::Sync => {
@@ -293,7 +291,7 @@ impl<'a> Run<'a> {
             }
             Action::Checkpoint => {
                 let outcome = self.db().checkpoint();
-                self.done("a checkpoint", outcome, Model::checkpoint)
+                self.checkpointed("a checkpoint", outcome)
             }
             Action::Verify => self.verify(),
             Action::Stats => self.check_stats(),
@@ -358,24 +356,16 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Since a moment until now. When the system's clock was set back, the store may go by the latest time that it has
-    /// shown, or has not looked at it meanwhile.
-    pub(crate) fn moments(&mut self, from_ms: u64) -> Moments {
-        let now_ms = self.device.wall_ms();
-        self.latest_ms = self.latest_ms.max(now_ms);
-        (from_ms.min(now_ms), self.latest_ms)
-    }
-
     /// What a key may be found to hold by a look that began at a moment; nothing if its table does not exist.
-    pub(crate) fn accepted(&mut self, table: usize, key: usize, from_ms: u64) -> Vec<Cell> {
+    pub(crate) fn accepted(&mut self, table: usize, key: usize, from: Moments) -> Vec<Cell> {
         let held: Vec<Held> = self.model.held(table, key).into_iter().cloned().collect();
-        self.cells(&held, from_ms)
+        self.cells(&held, from)
     }
 
     /// What is to be found of any of these.
-    pub(crate) fn cells(&mut self, held: &[Held], from_ms: u64) -> Vec<Cell> {
-        let (from_ms, to_ms) = self.moments(from_ms);
-        held.iter().flat_map(|held| [held.at(from_ms), held.at(to_ms)]).collect()
+    pub(crate) fn cells(&mut self, held: &[Held], from: Moments) -> Vec<Cell> {
+        let moments = self.moments(from);
+        held.iter().flat_map(|held| held.cells(moments)).collect()
     }
 
     /// What is learned when a call that changes no contents has succeeded.
@@ -416,10 +406,21 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn step(&mut self, step: Step) -> Result<(), Violation> {
+    pub(crate) fn step(&mut self, step: Step) -> Result<(), Violation> {
         let outcome = self.db().step(step);
-        let learned = if step == Step::Checkpoint { Model::checkpoint } else { |_: &mut Model| {} };
-        self.done("a step", outcome, learned)
+        if step == Step::Checkpoint {
+            self.checkpointed("a step", outcome)
+        } else {
+            self.done("a step", outcome, |_| {})
+        }
+    }
+
+    /// What is learned of a checkpoint.
+    fn checkpointed(&mut self, what: &str, outcome: aiodb::Result<()>) -> Result<(), Violation> {
+        if outcome.is_ok() && !self.device.has_crashed() {
+            self.time_is_written();
+        }
+        self.done(what, outcome, Model::checkpoint)
     }
 
     /// Waits until what was written up to the mark is durable.
@@ -431,11 +432,11 @@ impl<'a> Run<'a> {
 
     fn get_many(&mut self, table: usize, keys: &[usize]) -> Result<(), Violation> {
         let bytes: Vec<_> = keys.iter().map(|key| key_bytes(*key)).collect();
-        let from_ms = self.device.wall_ms();
+        let from = self.look_at_clock();
         match self.table(table).and_then(|table| table.get_many(&bytes)) {
             Ok(values) => {
                 for (key, value) in keys.iter().zip(values) {
-                    let accepted = self.accepted(table, *key, from_ms);
+                    let accepted = self.accepted(table, *key, from);
                     self.check_answer(Ok(cell(value.as_deref())), &accepted, "one of many gets")?;
                 }
                 Ok(())
@@ -487,14 +488,19 @@ impl<'a> Run<'a> {
     }
 
     /// What the clock makes due is done.
-    fn tick(&mut self) -> Result<(), Violation> {
+    pub(crate) fn tick(&mut self) -> Result<(), Violation> {
         let now = self.device.clock_ms();
         if now == self.last_tick {
             return Ok(());
         }
         self.on_time &= self.is_on_time();
         self.last_tick = now;
+        self.look_at_clock();
+        let before = self.read_clocks();
         let outcome = self.db().step(Step::WriteBehind);
+        if !self.device.has_crashed() {
+            self.time.looked(before);
+        }
         self.done("writing behind", outcome, |_| {})
     }
 

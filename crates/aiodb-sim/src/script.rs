@@ -210,6 +210,8 @@ pub enum Action {
     Look(usize, usize, usize),
     /// A kept snapshot ends.
     Release(usize),
+    /// A long time passes, in milliseconds, in which the store is called now and then.
+    Sleep(u64),
     /// The system's clock is set: milliseconds forward or back from what it would show.
     Clock(i64),
     /// A client starts a get in its reader: client, table, key.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
 use aiodb::{Error, IndexKind, Scan, ScanOptions, Snapshot, Table};
 
@@ -27,19 +26,19 @@ pub(crate) struct Kept {
 impl Run<'_> {
     /// Compares all records of a table with the model.
     pub(crate) fn scan(&mut self, table: usize, backward: bool) -> Result<(), Violation> {
-        let from_ms = self.device.wall_ms();
+        let from = self.look_at_clock();
         let found = self.table(table).and_then(|handle| match self.kind(table) {
             IndexKind::Lmdb => collect(handle.scan(options(backward))?),
             IndexKind::Hash => collect(handle.iterate()?),
         });
-        let moments = self.moments(from_ms);
+        let moments = self.moments(from);
         let wanted = self.model.current()[table].clone();
         self.check_records(found, wanted.as_deref(), moments, (self.kind(table), backward), "a scan")
     }
 
     /// Compares the records of a part of an ordered table with the model.
     pub(crate) fn scan_part(&mut self, table: usize, part: Part) -> Result<(), Violation> {
-        let from_ms = self.device.wall_ms();
+        let from = self.look_at_clock();
         let mut bounds = [key_bytes(part.bounds.0), key_bytes(part.bounds.1)];
         bounds.sort();
         let [lower, upper] = &bounds;
@@ -48,7 +47,7 @@ impl Run<'_> {
         let options = if part.inclusive.1 { options.to(upper) } else { options.before(upper) };
         let options = if part.keys_only { options.keys_only() } else { options };
         let found = self.table(table).and_then(|handle| collect(handle.scan(options)?));
-        let (from_ms, to_ms) = self.moments(from_ms);
+        let moments = self.moments(from);
         let found = match (found, &self.model.current()[table]) {
             (Err(Error::SnapshotEnded), _) if self.allowed.full => return Ok(()),
             (Ok(found), Some(_)) if !self.device.has_crashed() => found,
@@ -63,8 +62,8 @@ impl Run<'_> {
                 && (if part.inclusive.1 { key <= upper } else { key < upper })
         };
         let held = self.model.current()[table].as_deref().unwrap_or_default();
-        let wanted = |now_ms: u64| {
-            let keys = held.iter().enumerate().map(|(key, held)| (key_bytes(key), held.at(now_ms)));
+        let wanted = |end: usize| {
+            let keys = held.iter().enumerate().map(|(key, held)| (key_bytes(key), held.cells(moments)[end]));
             let mut there: Vec<_> = keys.filter(|(key, cell)| within(key) && *cell != Cell::Absent).collect();
             there.sort_by(|one, other| one.0.cmp(&other.0));
             if part.backward {
@@ -76,15 +75,15 @@ impl Run<'_> {
             }
             there
         };
-        if found == wanted(from_ms) || found == wanted(to_ms) {
+        if found == wanted(0) || found == wanted(1) {
             return Ok(());
         }
         // With several records about to expire, some may have.
-        let ambiguous = held.iter().filter(|held| held.at(from_ms) != held.at(to_ms)).count();
+        let ambiguous = held.iter().map(|held| held.cells(moments)).filter(|[first, last]| first != last).count();
         if ambiguous > 1 {
             Ok(())
         } else {
-            Err(format!("a scan of a part found {found:x?} instead of {:x?}", wanted(to_ms)))
+            Err(format!("a scan of a part found {found:x?} instead of {:x?}", wanted(1)))
         }
     }
 
@@ -93,7 +92,7 @@ impl Run<'_> {
         if self.life().snapshots.len() == MOST_SNAPSHOTS {
             self.release(0);
         }
-        let from_ms = self.device.wall_ms();
+        let from = self.look_at_clock();
         let taken = self.db().snapshot();
         if self.device.has_crashed() {
             return Ok(());
@@ -106,7 +105,7 @@ impl Run<'_> {
         };
         let tables =
             (0..self.script.setup.tables.len()).map(|table| self.db().table(&table_name(table)).ok()).collect();
-        let (contents, moments) = (self.model.current().clone(), self.moments(from_ms));
+        let (contents, moments) = (self.model.current().clone(), self.moments(from));
         self.life().snapshots.push(Kept { snapshot, tables, contents, moments });
         Ok(())
     }
@@ -127,7 +126,7 @@ impl Run<'_> {
             IndexKind::Hash => snapshot.iterate(handle).and_then(collect),
         };
         if !matches!(found, Err(Error::SnapshotEnded)) || !self.allowed.full {
-            let accepted = [wanted[key].at(moments.0), wanted[key].at(moments.1)];
+            let accepted = wanted[key].cells(moments);
             self.check_answer(found, &accepted, "a get from a snapshot")?;
         }
         self.check_records(scanned, Some(&wanted), moments, (kind, backward), "a snapshot's scan")

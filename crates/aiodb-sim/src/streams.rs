@@ -2,11 +2,10 @@
 
 use std::io::{Read, Write};
 
-use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
 use aiodb::{Durability, Error, ValueReader, ValueWriter};
 
-use crate::model::{Cell, Effect, Held};
+use crate::model::{Cell, Effect, Held, Moments};
 use crate::run::{Run, Violation};
 use crate::script::Value;
 use crate::workload::key_bytes;
@@ -110,9 +109,9 @@ impl Run<'_> {
         if self.life().reading.len() == MOST_STREAMS {
             self.life().reading.remove(0);
         }
-        let from_ms = self.device.wall_ms();
+        let from = self.look_at_clock();
         let begun = self.table(table).and_then(|table| table.read_stream(&key_bytes(key)));
-        let accepted = self.accepted_bytes(table, key, from_ms);
+        let accepted = self.accepted_bytes(table, key, from);
         match begun {
             Ok(Some(reader)) if !self.device.has_crashed() => {
                 let accepted: Vec<Vec<u8>> =
@@ -124,7 +123,7 @@ impl Run<'_> {
                 Ok(())
             }
             Ok(found) => {
-                let cells = self.accepted(table, key, from_ms);
+                let cells = self.accepted(table, key, from);
                 self.check_answer(
                     Ok(found.map_or(Cell::Absent, |_| Cell::Damaged)),
                     &cells,
@@ -132,7 +131,7 @@ impl Run<'_> {
                 )
             }
             Err(error) => {
-                let cells = self.accepted(table, key, from_ms);
+                let cells = self.accepted(table, key, from);
                 self.check_answer(Err(error), &cells, "beginning to read a value")
             }
         }
@@ -181,22 +180,22 @@ impl Run<'_> {
         offset: usize,
         length: usize,
     ) -> Result<(), Violation> {
-        let from_ms = self.device.wall_ms();
+        let from = self.look_at_clock();
         let found = self.table(table).and_then(|table| table.get_range(&key_bytes(key), offset as u64, length));
         let part = |value: Vec<u8>| {
             let start = offset.min(value.len());
             value[start..value.len().min(start.saturating_add(length))].to_vec()
         };
-        let accepted = self.accepted_bytes(table, key, from_ms);
+        let accepted = self.accepted_bytes(table, key, from);
         let cells: Vec<Cell> = accepted.into_iter().map(|value| crate::run::cell(value.map(part).as_deref())).collect();
         self.check_answer(found.map(|bytes| crate::run::cell(bytes.as_deref())), &cells, "a get of a part")
     }
 
     /// The bytes that a key may be found to hold; nothing if its table does not exist.
-    fn accepted_bytes(&mut self, table: usize, key: usize, from_ms: u64) -> Vec<Option<Vec<u8>>> {
+    fn accepted_bytes(&mut self, table: usize, key: usize, from: Moments) -> Vec<Option<Vec<u8>>> {
         let held = self.model.held(table, key).cloned();
-        let (from_ms, to_ms) = self.moments(from_ms);
-        held.iter().flat_map(|held| [held.bytes_at(from_ms), held.bytes_at(to_ms)]).collect()
+        let moments = self.moments(from);
+        held.iter().flat_map(|held| held.bytes(moments)).collect()
     }
 }
 

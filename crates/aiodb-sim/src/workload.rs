@@ -24,6 +24,10 @@ pub const FIRST_STAGED: u64 = 1_000_000_000;
 /// meaning for what they once found.
 pub const FIRST_CACHED: u64 = 2_000_000_000;
 
+/// Seeds from here on know more scenes, in which clocks jump by years among others. Those below keep their meaning for what
+/// they once found.
+pub const FIRST_TIMED: u64 = 20_000_000_000;
+
 /// Of the seeds that aim, every so many empties all old segments now and then. The others keep their meaning.
 const CHURNING: u64 = 4;
 
@@ -105,8 +109,9 @@ pub fn script(seed: u64, tables: Tables) -> Script {
 
 /// The scene of a seed, if it has one that goes with the tables.
 fn scene(seed: u64, tables: Tables) -> Option<Scene> {
-    let number = seed.checked_sub(FIRST_STAGED)? as usize % (2 * Scene::ALL.len());
-    Scene::ALL.get(number).copied().filter(|scene| tables != Tables::Hash || !scene.is_of_lmdb())
+    let scenes = if seed < FIRST_TIMED { &Scene::FIRST[..] } else { &Scene::ALL };
+    let number = seed.checked_sub(FIRST_STAGED)? as usize % (2 * scenes.len());
+    scenes.get(number).copied().filter(|scene| tables != Tables::Hash || !scene.is_of_lmdb())
 }
 
 struct Maker {

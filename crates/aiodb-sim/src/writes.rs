@@ -23,7 +23,7 @@ impl Run<'_> {
         writes: &[(usize, usize, Write)],
         durability: Durability,
     ) -> Result<(), Violation> {
-        let from_ms = self.device.wall_ms();
+        let (from, from_ms) = (self.look_at_clock(), self.device.wall_ms());
         let effects = writes.iter().flat_map(|write| self.effects(*write, from_ms)).collect();
         let tables: Vec<usize> = writes.iter().map(|(table, ..)| *table).collect();
         let required: Vec<usize> = requirements.iter().map(|(table, ..)| *table).collect();
@@ -52,20 +52,27 @@ impl Run<'_> {
                 Err(error) => Err(error),
             }
         });
-        let (from_ms, to_ms) = self.moments(from_ms);
+        let (from_ms, to_ms) = self.moments(from);
+        // Whether conditions may hold at a moment, and whether they do.
         let holds = |now_ms: u64| {
-            requirements.iter().zip(&conditions).all(|((table, key, _), condition)| {
-                let bytes = self.model.held(*table, *key).and_then(|held| held.bytes_at(now_ms));
-                match condition {
+            let each = requirements.iter().zip(&conditions).map(|((table, key, _), condition)| {
+                let held = self.model.held(*table, *key).map_or([None, None], |held| held.bytes((now_ms, now_ms)));
+                held.map(|bytes| match condition {
                     Condition::Absent => bytes.is_none(),
                     Condition::Present => bytes.is_some(),
                     Condition::Equals(value) => bytes.as_deref() == Some(*value),
-                }
-            })
+                })
+            });
+            each.fold((true, true), |(may, must), [one, other]| (may && (one || other), must && one && other))
         };
-        let (at_first, at_last) = (holds(from_ms), holds(to_ms));
+        // All conditions are judged at one moment, which may be any between the two: one record may have expired by then, and
+        // another not yet.
+        let ends = requirements.iter().filter_map(|(table, key, _)| self.model.held(*table, *key)?.until_ms());
+        let moments = ends.filter(|end_ms| (from_ms..=to_ms).contains(end_ms)).chain([from_ms, to_ms]);
+        let at = moments.map(holds);
+        let (may, must) = at.fold((false, true), |(may, must), at| (may || at.0, must && at.1));
         let tables: Vec<usize> = tables.into_iter().chain(required).collect();
-        self.conditional(&tables, effects, durability, (at_first || at_last, at_first && at_last), outcome)
+        self.conditional(&tables, effects, durability, (may, must), outcome)
     }
 
     /// What comes of a conditional write. `may` says whether its conditions may have held, `must` whether they did.
@@ -100,10 +107,10 @@ impl Run<'_> {
         new: Option<Value>,
         durability: Durability,
     ) -> Result<(), Violation> {
-        let from_ms = self.device.wall_ms();
+        let from = self.look_at_clock();
         let held = self.model.held(table, key).cloned().unwrap_or_default();
         let expected = match require {
-            Require::Current => held.bytes_at(from_ms),
+            Require::Current => held.bytes_at(from.0),
             Require::Other(value) => Some(value.bytes()),
             Require::Absent | Require::Present => None,
         };
@@ -112,8 +119,7 @@ impl Run<'_> {
         let outcome = self.table(table).and_then(|handle| {
             handle.compare_and_set_with(&key_bytes(key), expected.as_deref(), new.as_deref(), durability)
         });
-        let (from_ms, to_ms) = self.moments(from_ms);
-        let (at_first, at_last) = (held.bytes_at(from_ms) == expected, held.bytes_at(to_ms) == expected);
+        let [at_first, at_last] = held.bytes(self.moments(from)).map(|bytes| bytes == expected);
         let holds = (at_first || at_last, at_first && at_last);
         self.conditional(&[table], vec![Effect::Set(table, key, effect)], durability, holds, outcome)
     }

@@ -251,6 +251,8 @@ impl<D: Device> Engine<D> {
 
     /// Writes or flushes what is due; says how long there is nothing more to do.
     fn write_behind(&self) -> (Result<()>, Duration) {
+        // A clock that is set is noticed although nobody asks what has expired.
+        self.now_ms();
         let now = self.device.clock_ms();
         let period = self.background.flush_period().map(|period| period.as_millis() as u64);
         let mut last = self.background.last.lock().expect("no code panics while it writes behind");

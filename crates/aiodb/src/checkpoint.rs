@@ -366,7 +366,7 @@ impl<D: Device> Engine<D> {
             next_sequence,
             next_life,
             next_table: if planted::is_on(Bug::TableIdsReused) { 0 } else { self.catalog.next_id() },
-            time_ms: self.now_ms(),
+            time_ms: self.certain_ms(),
             tables,
             segments,
         }

@@ -60,7 +60,7 @@ pub struct WriteOptions {
     /// The class; `None` = the store's.
     pub durability: Option<Durability>,
     /// Milliseconds since 1970 from which on a put counts as deleted; `None` = never. What has expired stays so even if
-    /// the system's clock goes back. Without meaning for deletes and operands.
+    /// the system's clock goes back, unless that was wrong by more than an hour. Without meaning for deletes and operands.
     pub expires_ms: Option<NonZeroU64>,
 }
 

@@ -8,6 +8,7 @@ use crate::background::Background;
 use crate::cache::ValueCache;
 use crate::catalog::{Catalog, Generation, Settings, check_name, is_name};
 use crate::checkpoint::Checkpoints;
+use crate::clock::StoreClock;
 use crate::commit::Commit;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::directories::{self, Found};
@@ -72,8 +73,8 @@ pub(crate) struct Engine<D: Device> {
     pub(crate) background: Background,
     pub(crate) futures: Futures<D>,
     pub(crate) recovered: OnceLock<Recovered>,
-    /// The store's clock, in milliseconds since 1970: how far it has come, see [`Engine::now_ms`].
-    pub(crate) time_ms: AtomicU64,
+    /// By which records expire.
+    pub(crate) clock: StoreClock,
     closed: AtomicBool,
     /// The last failure of background work, for `stat`; foreground calls report their own.
     trouble: Mutex<Option<String>>,
@@ -167,7 +168,7 @@ impl<D: Device> Engine<D> {
             background: Background::default(),
             futures: Futures::default(),
             recovered: OnceLock::new(),
-            time_ms: AtomicU64::new(manifest.time_ms),
+            clock: StoreClock::new(),
             closed: AtomicBool::new(false),
             trouble: Mutex::default(),
             locks: Mutex::new(locks),

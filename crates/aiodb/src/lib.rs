@@ -31,6 +31,7 @@ mod cache;
 mod catalog;
 mod checkpoint;
 mod checksum;
+mod clock;
 mod commit;
 mod compression;
 mod conditional;

@@ -90,6 +90,12 @@ pub enum Bug {
     CompressionForgotten,
     /// A cached value is known by its place alone, whichever life of the segment it was read in.
     CachedLifeForgotten,
+    /// A clock that jumps ahead is believed at once.
+    ClockJumpBelieved,
+    /// A clock that was put right is not believed, however long it stands there.
+    TimeNeverComesBack,
+    /// Time goes back with a clock that is set back a little.
+    TimeGoesBack,
     /// The epoch moves on while readers of the one before are counted.
     EpochMovesUnderReaders,
     /// A delete leaves the index while an older put may still be on its way there.
@@ -125,7 +131,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 40] = [
+        pub const ALL: [Bug; 43] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -166,6 +172,9 @@ mod switch {
             Bug::EndedSnapshotRead,
             Bug::CompressionForgotten,
             Bug::CachedLifeForgotten,
+            Bug::ClockJumpBelieved,
+            Bug::TimeNeverComesBack,
+            Bug::TimeGoesBack,
         ];
 
         /// Bugs that several threads run into: `tests/interleavings.rs` and that of the pins find them.
@@ -189,3 +198,6 @@ pub use switch::plant;
 pub(crate) const fn is_on(_bug: Bug) -> bool {
     false
 }
+
+#[cfg(all(test, feature = "planted-bugs"))]
+mod tests;

@@ -136,12 +136,6 @@ impl<D: Device> Engine<D> {
         form.expires_ms.is_some_and(|expires_ms| expires_ms.get() <= view.at_ms.unwrap_or_else(|| self.now_ms()))
     }
 
-    /// Milliseconds since 1970 by the store's clock: the system's, but never going back, over restarts too.
-    pub(crate) fn now_ms(&self) -> u64 {
-        let wall_ms = self.device.wall_ms();
-        self.time_ms.fetch_max(wall_ms, Ordering::AcqRel).max(wall_ms)
-    }
-
     /// The bytes of a location that must be read: a size class's bound may reach beyond the record.
     pub(crate) fn read_length(&self, location: Location) -> usize {
         let in_unit = location.offset as usize % UNIT_BYTES;

@@ -161,7 +161,7 @@ impl<D: Device> Engine<D> {
         let segment_bytes = self.segments.segment_bytes;
         let total = segments.len() as u64 * segment_bytes;
         let oldest_dead = self.oldest_life_with_dead_records();
-        let now_ms = self.now_ms();
+        let now_ms = self.certain_ms();
         let kept = |segment: &Segment<D>| {
             let deletes = if oldest_dead <= segment.life() { segment.deletes.load(Ordering::Relaxed) } else { 0 };
             let live = segment.live().saturating_sub(segment.expired(now_ms));
@@ -290,7 +290,7 @@ impl<D: Device> Engine<D> {
     /// Whether a record has expired for everyone.
     fn is_over(&self, form: &Form) -> bool {
         let oldest_ms = self.snapshots.oldest().1;
-        form.expires_ms.is_some_and(|expires_ms| expires_ms.get() <= self.now_ms().min(oldest_ms))
+        form.expires_ms.is_some_and(|expires_ms| expires_ms.get() <= self.certain_ms().min(oldest_ms))
     }
 
     fn move_records(&self, alive: &[Alive]) -> Result<()> {

@@ -10,6 +10,7 @@ pub(crate) mod pending;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalog::{Settings, TableIndex};
+use crate::clock;
 use crate::engine::Engine;
 use crate::index::Location;
 use crate::index::hash::HashIndex;
@@ -51,6 +52,8 @@ struct Known {
 struct Walk {
     position: Position,
     next_sequence: u64,
+    /// The store's time as it was written down last.
+    time_ms: u64,
 }
 
 impl<D: Device> Engine<D> {
@@ -63,8 +66,10 @@ impl<D: Device> Engine<D> {
         if recovered.rebuilt {
             self.rebuild(manifest, rebuild, &mut scan)?;
         }
-        let mut walk = Walk { position: manifest.position, next_sequence: manifest.next_sequence };
+        let (position, next_sequence, time_ms) = (manifest.position, manifest.next_sequence, manifest.time_ms);
+        let mut walk = Walk { position, next_sequence, time_ms };
         self.replay(&headers, &mut walk, rebuild, &mut scan, &mut recovered)?;
+        self.resume_clock(walk.time_ms);
         let pending = self.load_pending(&walk)?;
         let missing = walk.position.batch + pending.whole_batches + 1;
         let later = self.refuse_damage(&headers, &walk, missing, &mut scan)? || pending.later;
@@ -244,7 +249,7 @@ impl<D: Device> Engine<D> {
             if !follows || (!moves && header.first_sequence != walk.next_sequence) {
                 return Ok(());
             }
-            self.time_ms.fetch_max(header.time_ms, std::sync::atomic::Ordering::Relaxed);
+            walk.time_ms = clock::later(walk.time_ms, header.time_ms);
             for found in batch.view.records() {
                 if rebuild.contains(&found.record.table) {
                     self.rebuild_record(&batch.view, &found)?;

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::clock;
 use crate::index::Location;
 use crate::io::{Device, Disk};
 use crate::log::record::{Chunk, Form, Kind, Record, decode_chunks};
@@ -127,7 +128,7 @@ pub fn salvage_several<P: AsRef<Path>>(
         damaged_batches: BTreeSet::new(),
         lost_below: if source.lacks_segments { u64::MAX } else { 0 },
         last_batch: None,
-        time_ms: source.device_ms().max(source.manifest.as_ref().map_or(0, |manifest| manifest.time_ms)),
+        time_ms: source.manifest.as_ref().map_or(0, |manifest| manifest.time_ms),
         pending: Vec::new(),
         source,
     };
@@ -174,7 +175,7 @@ struct Salvage<D: Device> {
     lost_below: u64,
     /// The highest number of a sound batch, and the checksum that the next one names.
     last_batch: Option<(u64, u32)>,
-    /// The latest time that anything says, in milliseconds since 1970.
+    /// The latest time that anything in the store says, in milliseconds since 1970.
     time_ms: u64,
     /// Which of the pending batches hold what the log lacks.
     pending: Vec<usize>,
@@ -364,9 +365,11 @@ impl<D: Device> Salvage<D> {
         }
     }
 
-    /// By the clock of whoever wrote the store or of this machine, whichever is ahead.
+    /// By the clock of whoever wrote the store or of this machine, whichever is ahead; by this machine's, if the store's is so
+    /// far ahead that it must have been wrong.
     fn has_expired(&self, form: &Form) -> bool {
-        form.expires_ms.is_some_and(|expires_ms| expires_ms.get() <= self.time_ms)
+        let now_ms = clock::later(self.time_ms, self.source.device_ms());
+        form.expires_ms.is_some_and(|expires_ms| expires_ms.get() <= now_ms)
     }
 
     fn read_chunks(&self, list: &[u8]) -> Option<Vec<u8>> {

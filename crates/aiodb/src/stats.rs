@@ -1,13 +1,14 @@
 //! Sizes and counters.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::catalog::{Generation, TableIndex};
+use crate::catalog::{Generation, TableIndex, TableSlot};
 use crate::engine::Engine;
 use crate::io::Device;
 use crate::log::State;
 use crate::log::segment::FORMAT_VERSION;
-use crate::{Durability, IndexKind};
+use crate::{Durability, IndexKind, Result, Table};
 
 /// The state of a store at one moment. Counters begin when the store is opened.
 #[derive(Clone, Debug)]
@@ -76,6 +77,10 @@ pub struct Stats {
     pub rebuilt_indexes: bool,
     /// How long recovery took.
     pub recovery_ms: u64,
+    /// By how many milliseconds the system's clock is ahead of the store's time, by which records expire (behind: negative):
+    /// 0 but for a while after the clock was set. Up to an hour back the store's time stands still until the clock has come
+    /// that far; further off, either way, the clock is not believed before it has stood there for ten minutes.
+    pub clock_ahead_ms: i64,
     /// The last failure of background work.
     pub trouble: Option<String>,
     /// The tables, by name.
@@ -138,31 +143,42 @@ impl<D: Device> Engine<D> {
             recovered_pending_records: recovered.pending_records,
             rebuilt_indexes: recovered.rebuilt,
             recovery_ms: recovered.milliseconds,
+            clock_ahead_ms: self.clock_ahead_ms(),
             trouble: self.commit.failure().map(str::to_string).or_else(|| self.trouble()),
             tables: self.table_stats(),
         }
     }
 
     fn table_stats(&self) -> Vec<TableStats> {
-        let unsettled = self.settling.len();
-        let one = |name: &str, generation: &Generation| {
-            let (keys, keys_exact, disk) = match &generation.index {
-                TableIndex::Hash(index) => (index.len() as u64, unsettled == 0, 0),
-                TableIndex::Lmdb => {
-                    let tail = self.lmdb().tail.len();
-                    (self.lmdb().count(generation.id) + tail as u64, tail == 0, self.lmdb().disk_bytes())
-                }
-            };
-            TableStats {
-                name: name.to_string(),
-                kind: generation.kind(),
-                keys,
-                keys_exact,
-                index_memory_bytes: generation.memory_bytes() as u64,
-                index_disk_bytes: disk,
+        let slots = self.catalog.slots();
+        let one =
+            |slot: &Arc<TableSlot>| slot.generation().ok().map(|generation| self.stats_of(&slot.name, &generation));
+        slots.iter().filter_map(one).collect()
+    }
+
+    fn stats_of(&self, name: &str, generation: &Generation) -> TableStats {
+        let (keys, keys_exact, disk) = match &generation.index {
+            TableIndex::Hash(index) => (index.len() as u64, self.settling.len() == 0, 0),
+            TableIndex::Lmdb => {
+                let tail = self.lmdb().tail.len();
+                (self.lmdb().count(generation.id) + tail as u64, tail == 0, self.lmdb().disk_bytes())
             }
         };
-        let slots = self.catalog.slots();
-        slots.iter().filter_map(|slot| slot.generation().ok().map(|generation| one(&slot.name, &generation))).collect()
+        TableStats {
+            name: name.to_string(),
+            kind: generation.kind(),
+            keys,
+            keys_exact,
+            index_memory_bytes: generation.memory_bytes() as u64,
+            index_disk_bytes: disk,
+        }
+    }
+}
+
+impl<D: Device> Table<D> {
+    /// Sizes of this table at this moment. Takes the same time however many other tables there are.
+    pub fn stats(&self) -> Result<TableStats> {
+        self.engine.check_open()?;
+        Ok(self.engine.stats_of(&self.slot.name, &*self.slot.generation()?))
     }
 }

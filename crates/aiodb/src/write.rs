@@ -490,7 +490,7 @@ impl<D: Device> Engine<D> {
             open.batch.start.flags |= BATCH_CONTINUES;
         }
         let early = u64::from(planted::is_on(Bug::DurableTooEarly));
-        let (length, checksum) = open.batch.seal(self.commit.durable() + early, self.now_ms());
+        let (length, checksum) = open.batch.seal(self.commit.durable() + early, self.certain_ms());
         let number = open.batch.start.number;
         if open.batch.start.flags & BATCH_MOVES == 0 {
             state.next_sequence += u64::from(open.batch.records());

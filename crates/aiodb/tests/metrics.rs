@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use aiodb::merge::Append;
 use aiodb::{
-    Batch, Db, Durability, IndexKind, MergeOperators, Options, ScanOptions, Step, Table, TableOptions, WriteOptions,
+    Batch, Db, Durability, Error, IndexKind, MergeOperators, Options, ScanOptions, Step, Table, TableOptions,
+    WriteOptions,
 };
 use support::{KINDS, open, quiet, scratch, upkeep, value};
 
@@ -330,6 +331,27 @@ fn snapshots_and_what_is_kept_for_them_are_counted() {
         assert_eq!(counts(), (1, 1), "{}", kind.name());
         drop(second);
         assert_eq!(counts(), (0, 0), "{}", kind.name());
+    }
+}
+
+#[test]
+fn a_table_says_of_itself_what_the_store_says_of_it() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &with_cache(0));
+        let other = db.create_table("other", kind).expect("a table can be made");
+        for number in 0..10 {
+            table.put(&key(number), b"value").expect("a put works");
+        }
+        other.put(&key(1), b"value").expect("a put works");
+        upkeep(&db);
+        for one in [&table, &other] {
+            let (own, all) = (one.stats().expect("the table is there"), db.stats().tables);
+            let listed = all.iter().find(|listed| listed.name == one.name()).expect("the table is listed");
+            assert_eq!(format!("{own:?}"), format!("{listed:?}"), "{}", kind.name());
+        }
+        db.drop_table("other").expect("a table can be dropped");
+        assert!(matches!(other.stats(), Err(Error::NoSuchTable { name }) if name == "other"), "{}", kind.name());
     }
 }
 

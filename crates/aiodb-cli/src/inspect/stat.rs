@@ -79,6 +79,7 @@ fn to_json(stats: &Stats) -> Value {
         "snapshots": stats.snapshots,
         "kept_versions": stats.kept_versions,
         "waiting_range_deletes": stats.waiting_range_deletes,
+        "clock_ahead_ms": stats.clock_ahead_ms,
         "trouble": stats.trouble,
         "checkpoints": stats.checkpoints,
         "checkpoint_log_lag_bytes": stats.checkpoint_log_lag_bytes,
@@ -101,6 +102,9 @@ fn table_json(table: &TableStats) -> Value {
         "index_disk_bytes": table.index_disk_bytes,
     })
 }
+
+/// Clocks that are no further apart are the same to people.
+const SHOWN_FROM_MS: u64 = 1000;
 
 fn to_text(stats: &Stats) -> String {
     let mut text = String::new();
@@ -133,8 +137,17 @@ fn device_rows(stats: &Stats) -> Rows {
         ("block", bytes(stats.block_bytes as u64)),
     ];
     rows.extend(stats.fallbacks.iter().map(|fallback| ("not used", fallback.clone())));
+    rows.extend(clock(stats.clock_ahead_ms).map(|clock| ("clock", clock)));
     rows.extend(stats.trouble.iter().map(|trouble| ("trouble", trouble.clone())));
     rows
+}
+
+/// What to say of a system's clock by which records do not expire just now.
+fn clock(ahead_ms: i64) -> Option<String> {
+    let where_to = if ahead_ms > 0 { "ahead of" } else { "behind" };
+    let seconds = count(ahead_ms.unsigned_abs() / 1000);
+    let said = format!("{seconds} s {where_to} the store's time, which is held; is it right?");
+    (ahead_ms.unsigned_abs() >= SHOWN_FROM_MS).then_some(said)
 }
 
 fn space_rows(stats: &Stats) -> Rows {

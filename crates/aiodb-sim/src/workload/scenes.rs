@@ -1,6 +1,8 @@
 //! What hardly ever comes together by chance, brought together: each scene prepares a state of the store that a rule of
 //! the engine exists for, in few keys and few segments, and looks at what has become of it.
 
+mod later;
+
 use aiodb::{Compression, Durability, IndexKind, Step};
 
 use super::{CLIENTS, Maker, Trouble};
@@ -51,11 +53,43 @@ pub(super) enum Scene {
     Counted,
     /// Values change on the disk and are read.
     Damaged,
+    /// As `Recycled`, with gets in flight.
+    InFlight,
+    /// The system's clock jumps by years, and is put right.
+    Jumped,
+    /// Conditions of writes are about records that expire just then.
+    Expired,
+    /// A power cut comes soon after an interval.
+    Lapsed,
+    /// Tables are dropped and made again.
+    Reborn,
+    /// A full disk ends snapshots.
+    Ended,
+    /// The log ends in a segment of garbage.
+    EmptyEnd,
 }
 
 impl Scene {
-    pub(super) const ALL: [Scene; 6] =
+    /// Those that all seeds with scenes know.
+    pub(super) const FIRST: [Scene; 6] =
         [Scene::Forgotten, Scene::Overtaken, Scene::Truncated, Scene::Recycled, Scene::Counted, Scene::Damaged];
+
+    /// All of them, which seeds from [`super::FIRST_TIMED`] on know.
+    pub(super) const ALL: [Scene; 13] = [
+        Scene::Forgotten,
+        Scene::Overtaken,
+        Scene::Truncated,
+        Scene::Recycled,
+        Scene::Counted,
+        Scene::Damaged,
+        Scene::InFlight,
+        Scene::Jumped,
+        Scene::Expired,
+        Scene::Lapsed,
+        Scene::Reborn,
+        Scene::Ended,
+        Scene::EmptyEnd,
+    ];
 
     /// Whether it is about the ordered index.
     pub(super) fn is_of_lmdb(self) -> bool {
@@ -66,6 +100,17 @@ impl Scene {
     pub(super) fn furnish(self, setup: &mut Setup, trouble: &mut Trouble) {
         (setup.segment_bytes, setup.directories) = (64 << 10, 1);
         match self {
+            Scene::InFlight => setup.cache_bytes = 256 << 10,
+            Scene::Lapsed => *trouble = Trouble::None,
+            Scene::Ended => {
+                *trouble = Trouble::FullDisk;
+                setup.keys = setup.keys.max(SCATTERED);
+                setup.tables.truncate(2);
+                if setup.tables.len() < 2 {
+                    setup.tables.push(IndexKind::Hash);
+                }
+            }
+            Scene::Jumped | Scene::Expired | Scene::Reborn | Scene::EmptyEnd => {}
             Scene::Forgotten | Scene::Overtaken | Scene::Truncated => {
                 setup.tables[0] = IndexKind::Lmdb;
                 setup.tables.truncate(2);
@@ -78,7 +123,7 @@ impl Scene {
             Scene::Counted => *trouble = Trouble::None,
             Scene::Damaged => (*trouble, setup.cache_bytes) = (Trouble::None, 0),
         }
-        let plain = matches!(self, Scene::Recycled | Scene::Damaged);
+        let plain = matches!(self, Scene::Recycled | Scene::Damaged | Scene::InFlight);
         setup.compression.resize(setup.tables.len(), Compression::None);
         setup.compression.iter_mut().filter(|_| plain).for_each(|compression| *compression = Compression::None);
     }
@@ -145,6 +190,13 @@ impl Maker {
             Scene::Recycled => self.recycle(),
             Scene::Counted => self.count(),
             Scene::Damaged => self.damage(),
+            Scene::InFlight => self.recycle_in_flight(),
+            Scene::Jumped => self.jump(),
+            Scene::Expired => self.expire(),
+            Scene::Lapsed => self.lapse(),
+            Scene::Reborn => self.bear_again(),
+            Scene::Ended => self.end_snapshot(),
+            Scene::EmptyEnd => self.empty_end(),
         }
     }
 

@@ -91,7 +91,7 @@ impl LmdbIndex {
         // SAFETY: the store's lock keeps other processes from this file, and nothing else here writes to it.
         let env = unsafe { options.open(path) }.map_err(failed)?;
         // A page that the file no longer has would end the process (`SIGBUS`).
-        let known_bytes = (env.info().last_page_number as u64 + 1) * PAGE_BYTES;
+        let known_bytes = known_bytes(&env);
         if file_bytes > 0 && known_bytes > file_bytes {
             let reason = format!("its file has {file_bytes} bytes and should have {known_bytes}");
             return Err(Error::Index { path: path.to_path_buf(), reason });
@@ -115,6 +115,18 @@ impl LmdbIndex {
         let counts = index.load_prefix(COUNT_PREFIX, |value| u64_at(value, 0) as i64)?;
         *index.counts.lock().expect("nobody else has it yet") = counts;
         Ok(index)
+    }
+
+    /// Makes the file as long as LMDB takes it to be: pages at its end that a transaction has used and freed again are never
+    /// written, and a file that lacks them could not be told from one that was cut off.
+    fn complete_file(&self, env: &Env) -> std::io::Result<()> {
+        let (path, known_bytes) = (self.path.join("data.mdb"), known_bytes(env));
+        if std::fs::metadata(&path)?.len() >= known_bytes {
+            return Ok(());
+        }
+        let file = std::fs::OpenOptions::new().write(true).open(&path)?;
+        file.set_len(known_bytes)?;
+        file.sync_all()
     }
 
     /// The records of a key that a view sees.
@@ -476,6 +488,11 @@ fn open_database(env: &Env) -> heed::Result<Database<'static, Bytes, Bytes>> {
         Ok(CommitOrAbort::<_, ()>::Commit(database))
     })?;
     Ok(opened.unwrap_commit())
+}
+
+/// The bytes of all pages that LMDB knows, free ones among them.
+fn known_bytes(env: &Env) -> u64 {
+    (env.info().last_page_number as u64 + 1) * PAGE_BYTES
 }
 
 fn existing_bytes(path: &Path) -> usize {

@@ -213,7 +213,8 @@ impl LmdbIndex {
         for (table, count) in &changes.counts {
             self.database.put(&mut txn, &prefixed(COUNT_PREFIX, *table), &count.to_le_bytes())?;
         }
-        txn.commit()
+        txn.commit()?;
+        Ok(self.complete_file(env)?)
     }
 
     pub(super) fn load_prefix<T>(&self, prefix: [u8; 4], decode: impl Fn(&[u8]) -> T) -> Result<BTreeMap<u32, T>> {

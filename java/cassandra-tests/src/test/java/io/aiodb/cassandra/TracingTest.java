@@ -39,6 +39,20 @@ final class TracingTest {
         }
     }
 
+    /** What is noted as committed is in the store, and at {@code durability: sync} on its disk. */
+    @Test
+    void aLightweightTransactionIsInTheStoreBeforeItIsNoted(Nodes nodes) {
+        try (CqlSession session = nodes.session(1)) {
+            session.execute("CREATE KEYSPACE light WITH replication = "
+                    + "{'class': 'SimpleStrategy', 'replication_factor': 1}");
+            session.execute("CREATE TABLE light.rows (id int PRIMARY KEY, v text) WITH memtable = 'aiodb'");
+            String events = trace(session, "INSERT INTO light.rows (id, v) VALUES (1, 'v') IF NOT EXISTS");
+            int written = events.indexOf("Wrote 1 entries to the aiodb store");
+            assertTrue(written > 0, events);
+            assertTrue(events.lastIndexOf("Adding to paxos memtable") > written, events);
+        }
+    }
+
     /** As Cassandra says it of SSTables, in {@code nodetool tablestats} too. */
     @Test
     void spaceOnDisk(Nodes nodes) {

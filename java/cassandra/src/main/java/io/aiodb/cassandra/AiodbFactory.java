@@ -27,6 +27,7 @@ record AiodbFactory(Configuration configuration) implements Memtable.Factory {
     @Override
     public Memtable create(
             AtomicReference<CommitLogPosition> commitLogLowerBound, TableMetadataRef metadata, Memtable.Owner owner) {
+        SystemTables.refuse(metadata.get());
         OpenStore open = OpenStore.of(configuration);
         return new AiodbMemtable(this, Generation.attach(open, metadata.id), commitLogLowerBound, metadata, owner);
     }

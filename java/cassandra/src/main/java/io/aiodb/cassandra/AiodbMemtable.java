@@ -85,6 +85,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
      */
     public static Memtable.Factory factory(Map<String, String> parameters) {
         if (DatabaseDescriptor.isDaemonInitialized()) {
+            SystemTables.requireOtherDefault(DatabaseDescriptor.getMemtableConfigurations());
             AiodbFactory.requireNode();
         }
         return new AiodbFactory(Configuration.parse(parameters));
@@ -143,7 +144,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     @Override
     public UnfilteredPartitionIterator partitionIterator(
             ColumnFilter columns, DataRange range, SSTableReadsListener listener) {
-        return new PartitionScan(generation, metadata(), columns, range);
+        return PartitionScan.ofQuery(generation, metadata(), columns, range);
     }
 
     @Override

@@ -29,15 +29,15 @@ final class AiodbMetrics implements TableMetrics.ReleasableMetric {
         this.keyspace = metadata.keyspace;
         this.table = metadata.name;
         add("StoredEntries", store -> store.estimatedRows(metadata.id));
-        add("StoreDiskBytes", store -> store.store().statistics().diskBytes());
-        add("StoreEntries", store -> store.store().statistics().estimatedRows());
+        add("StoreDiskBytes", store -> store.statistics().diskBytes());
+        add("StoreEntries", store -> store.statistics().estimatedRows());
         for (String counter : counters().keySet()) {
-            add("Store." + counter, store -> store.store().statistics().counters().get(counter));
+            add("Store." + counter, store -> store.statistics().counters().get(counter));
         }
     }
 
     private Map<String, Long> counters() {
-        return new TreeMap<>(open.store().statistics().counters());
+        return new TreeMap<>(open.statistics().counters());
     }
 
     private void add(String name, ToLongFunction<OpenStore> value) {

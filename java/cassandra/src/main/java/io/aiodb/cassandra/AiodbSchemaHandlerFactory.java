@@ -83,6 +83,7 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
         public synchronized void start() {
             Leftovers.takeOver();
             Cleanup.install();
+            PowerCuts.warn();
             estimates.schedule();
             super.start();
         }

@@ -216,7 +216,7 @@ final class Generation {
         other.summary.cover(summary, wider -> open.catalog().putSummary(id, other.number, wider));
         LargeUpdate.recover(this);
         BulkWriter writer = new BulkWriter(open.store(), other.table());
-        try (Rows rows = table.scan(Range.all())) {
+        try (Rows rows = new RenewedRows(table, Range.all())) {
             while (rows.next()) {
                 writer.append(rows.key(), rows.value());
             }

@@ -4,15 +4,18 @@ import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.Iterator;
 import org.apache.cassandra.db.DeletionTime;
 import org.apache.cassandra.db.MutableDeletionInfo;
+import org.apache.cassandra.db.RangeTombstone;
+import org.apache.cassandra.db.Slice;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.schema.TableMetadata;
 
 /** What every slice of a partition needs beside its rows: the deletions, and the static row as it is stored. */
 final class Head {
-    private final MutableDeletionInfo deletions = MutableDeletionInfo.live();
+    private MutableDeletionInfo deletions = MutableDeletionInfo.live();
     private Row staticRow = org.apache.cassandra.db.rows.Rows.EMPTY_STATIC_ROW;
 
     /** By kind of entry: how many updates those that were taken in are made of. */
@@ -67,6 +70,32 @@ final class Head {
             }
             case StoredKey.RANGE_TOMBSTONE -> Frames.addRangeTombstones(value, deletions, metadata);
             default -> throw new IllegalStateException(metadata + ": a stored entry of kind " + kind);
+        }
+    }
+
+    /**
+     * Takes in the deletions of the same partition at a later moment. What has deleted the whole partition since does so as a
+     * range: this one's own deletion of it was given to somebody already, and so was the static row.
+     */
+    void addLater(Head later, TableMetadata metadata) {
+        MutableDeletionInfo both = new MutableDeletionInfo(partitionDeletion());
+        addRanges(deletions, both, metadata);
+        addRanges(later.deletions, both, metadata);
+        DeletionTime all = later.partitionDeletion();
+        if (all.supersedes(partitionDeletion())) {
+            both.add(new RangeTombstone(Slice.ALL, all), metadata.comparator);
+        }
+        deletions = both;
+    }
+
+    /** Without ranges of nothing, which a list of ranges can have but not merge with others. */
+    private static void addRanges(MutableDeletionInfo from, MutableDeletionInfo to, TableMetadata metadata) {
+        Iterator<RangeTombstone> ranges = from.rangeIterator(false);
+        while (ranges.hasNext()) {
+            RangeTombstone range = ranges.next();
+            if (!range.deletedSlice().isEmpty(metadata.comparator)) {
+                to.add(range, metadata.comparator);
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 package io.aiodb.cassandra;
 
+import io.aiodb.store.Durability;
+import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Stores;
@@ -21,6 +23,11 @@ import org.slf4j.LoggerFactory;
 final class OpenStore {
     private static final Logger LOGGER = LoggerFactory.getLogger(OpenStore.class);
 
+    /** How old what gauges say may be. */
+    static final long STATISTICS_NANOS = 1_000_000_000L;
+
+    private record Counted(Statistics statistics, long atNanos) {}
+
     /** The open stores of this process by their directories. Whoever changes it holds it. */
     private static final Map<Path, OpenStore> OPEN = new ConcurrentHashMap<>();
 
@@ -32,6 +39,9 @@ final class OpenStore {
 
     /** The headers of each table, made once; guarded by itself. */
     private final Map<TableId, Headers> headers = new HashMap<>();
+
+    /** What was counted last, and when; null before the first time. Guarded by this. */
+    private Counted counted;
 
     /** Which generations memtables of this process have, stored or not; guarded by itself. */
     private final Map<TableId, Set<Integer>> attached = new HashMap<>();
@@ -106,6 +116,12 @@ final class OpenStore {
         }
     }
 
+    /** Whether the store of a configuration is open, and of a kind whose every write waits for the disk. */
+    static boolean alwaysSyncs(Configuration configuration) {
+        OpenStore open = OPEN.get(configuration.directory());
+        return open != null && !open.store.capabilities().durabilities().contains(Durability.INTERVAL);
+    }
+
     private void checkSame(Configuration other) {
         if (!configuration.store().equals(other.store())
                 || !configuration.storeParameters().equals(other.storeParameters())) {
@@ -156,6 +172,21 @@ final class OpenStore {
 
     Stripes stripes() {
         return stripes;
+    }
+
+    /**
+     * Sizes and counters of the whole store, at most {@link #STATISTICS_NANOS} old. Gauges are read many at a time, some for each
+     * table, and counting goes through all tables.
+     */
+    Statistics statistics() {
+        return statistics(System.nanoTime());
+    }
+
+    synchronized Statistics statistics(long nowNanos) {
+        if (counted == null || nowNanos - counted.atNanos > STATISTICS_NANOS) {
+            counted = new Counted(store.statistics(), nowNanos);
+        }
+        return counted.statistics;
     }
 
     /** The headers of a table's rows. */

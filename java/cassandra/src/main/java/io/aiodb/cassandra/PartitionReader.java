@@ -86,7 +86,7 @@ final class PartitionReader {
         StoredKey key = new StoredKey().partition(partition);
         byte[] from = key.entry(StoredKey.DELETION).copy();
         byte[] to = key.entry(StoredKey.END).copy();
-        try (var rows = table.scan(Range.all().from(from).before(to).limit(1).keysOnly())) {
+        try (var rows = new RenewedRows(table, Range.all().from(from).before(to).limit(1).keysOnly())) {
             return rows.next();
         }
     }

@@ -3,7 +3,6 @@ package io.aiodb.cassandra;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.StoreException;
-import java.nio.ByteBuffer;
 import java.util.Iterator;
 import java.util.NoSuchElementException;
 import org.apache.cassandra.db.DataRange;
@@ -15,6 +14,7 @@ import org.apache.cassandra.db.filter.ClusteringIndexFilter;
 import org.apache.cassandra.db.filter.ClusteringIndexNamesFilter;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.partitions.AbstractUnfilteredPartitionIterator;
+import org.apache.cassandra.db.rows.EncodingStats;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.dht.IncludingExcludingBounds;
@@ -24,20 +24,24 @@ import org.apache.cassandra.utils.bytecomparable.ByteComparable;
 
 /**
  * The partitions of a range, one after the other. Where whole partitions are wanted, they come out of one scan of the store;
- * otherwise the scan finds the partitions, and each is read by itself.
+ * otherwise the scan finds the partitions, and each is read by itself. A store ends a scan for which it would have to keep too
+ * much, since rows are overwritten meanwhile or the disk is full; then another one goes on.
  */
 final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     /** When the rest of a partition that nobody wants is longer than this, the scan begins anew behind it. */
     private static final int MAX_SKIPPED = 100;
-
-    /** A store that is out of space ends scans that are in its way: so often in a row another one is begun. */
-    private static final int ATTEMPTS = 100;
 
     private final Generation generation;
     private final TableMetadata metadata;
     private final ColumnFilter columns;
     private final DataRange range;
     private final byte[] end;
+
+    /** Whether another scan may go on within a partition, see {@link RenewedPartition}; a query sees each update of it whole. */
+    private final boolean renews;
+
+    /** What the scan belongs to; null if it stands alone. */
+    private Source source;
 
     /** Null before the first partition, and at the end. */
     private Rows rows;
@@ -59,11 +63,21 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     /** Whether there can be no more of it. */
     private boolean exhausted;
 
+    /** The row that was read last. */
+    private final LastKey last = new LastKey();
+
+    /** All of a range, for who takes long. */
     PartitionScan(Generation generation, TableMetadata metadata, ColumnFilter columns, DataRange range) {
+        this(generation, metadata, columns, range, true);
+    }
+
+    private PartitionScan(
+            Generation generation, TableMetadata metadata, ColumnFilter columns, DataRange range, boolean renews) {
         this.generation = generation;
         this.metadata = metadata;
         this.columns = columns;
         this.range = range;
+        this.renews = renews;
         ByteComparable start = range.startAsByteComparable();
         ByteComparable stop = range.stopAsByteComparable();
         this.begin = start == null ? null : StoredKey.bound(start);
@@ -71,8 +85,14 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
         this.ended = generation.tableOrNull() == null;
     }
 
+    /** For a query: of each partition it sees every update whole or not at all, and fails where the store ends that. */
+    static PartitionScan ofQuery(
+            Generation generation, TableMetadata metadata, ColumnFilter columns, DataRange range) {
+        return new PartitionScan(generation, metadata, columns, range, false);
+    }
+
     /**
-     * All that lies between two positions.
+     * All that lies between two positions, for who takes long.
      *
      * @param from the first, and {@code to} the one behind the last; null or the minimum where there is none
      */
@@ -131,47 +151,117 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
         return filter.selectsAllPartition();
     }
 
-    /** The partition at which the scan is, out of this scan. */
+    /** The partition at which the scan is, out of this scan. Until its first row is read, another scan can begin it anew. */
     private UnfilteredRowIterator whole(StoredKey.Partition partition) {
+        for (int scans = 1; ; scans++) {
+            try {
+                return begun(partition);
+            } catch (StoreException.SnapshotEnded ended) {
+                if (scans == RenewedRows.MAX_SCANS_WITHOUT_PROGRESS) {
+                    throw ended;
+                }
+            }
+        }
+    }
+
+    private UnfilteredRowIterator begun(StoredKey.Partition partition) {
+        if (rows == null) {
+            begin = partition.entry(StoredKey.DELETION);
+            advance();
+            begin = partition.entry(StoredKey.END);
+        }
         Head head = new Head();
-        boolean inside = true;
-        while (inside && partition.kind(rows.key()) != StoredKey.ROW) {
+        while (pending && partition.has(rows.key()) && partition.kind(rows.key()) != StoredKey.ROW) {
             head.add(partition.kind(rows.key()), rows.value(), generation, metadata);
             pending = false;
-            inside = advance() && partition.has(rows.key());
+            advance();
         }
         Folder.Notes notes = generation.open().folder().notes(generation, metadata, partition.key());
         notes.head(head);
+        Rest rest = new Rest(partition, notes);
+        rest.first = rest.read();
+        EncodingStats stats = generation.summary().encodingStats();
+        if (renews) {
+            return new RenewedPartition(metadata, partition.key(), head, columns, stats, rest);
+        }
         return new StoredPartition(
-                metadata,
-                partition.key(),
-                head,
-                Slices.ALL,
-                columns,
-                false,
-                generation.summary().encodingStats(),
-                slice -> remaining(partition, notes),
-                notes::fold);
+                metadata, partition.key(), head, Slices.ALL, columns, false, stats, slice -> rest.iterator(), rest);
     }
 
-    private Iterator<Row> remaining(StoredKey.Partition partition, Folder.Notes notes) {
-        return new AbstractIterator<>() {
-            @Override
-            protected Row computeNext() {
-                while (current == partition && !ended && (pending || advance()) && partition.has(rows.key())) {
-                    pending = false;
-                    exhausted = metadata.comparator.size() == 0;
-                    Row row = reader.row(rows.value());
-                    if (Folder.isLong(reader.updates())) {
-                        notes.row(rows.key());
-                    }
-                    if (row != null) {
-                        return row;
-                    }
+    /** The rows of a partition that are left of this scan. */
+    private final class Rest implements RenewedPartition.Stored {
+        private final StoredKey.Partition partition;
+        private final Folder.Notes notes;
+
+        /** Null if it was given, or there is none. */
+        private Row first;
+
+        private boolean over;
+
+        Rest(StoredKey.Partition partition, Folder.Notes notes) {
+            this.partition = partition;
+            this.notes = notes;
+        }
+
+        @Override
+        public Row next() {
+            Row row = first;
+            first = null;
+            return row != null ? row : read();
+        }
+
+        private Row read() {
+            while (!over && current == partition && !ended && (pending || advance()) && partition.has(rows.key())) {
+                pending = false;
+                exhausted = metadata.comparator.size() == 0;
+                if (renews) {
+                    last.set(rows.key());
                 }
-                return endOfData();
+                Row row = reader.row(rows.value());
+                if (Folder.isLong(reader.updates())) {
+                    notes.row(rows.key());
+                }
+                if (row != null) {
+                    return row;
+                }
             }
-        };
+            over = true;
+            return null;
+        }
+
+        /** The head and the rows are of one moment: a purge that came between would take what hides rows. */
+        @Override
+        public Head renew() {
+            try {
+                closeRows();
+                source = generation.open().stripes().open(() -> Source.snapshot(generation.tableOrNull()));
+                StoredKey key = new StoredKey().partition(partition.key());
+                Head head = Head.read(source, key, generation, metadata, columns);
+                rows = source.scan(bounded(Range.all().after(last.copy())));
+                reader = new Frames.Reader(false, generation.headers(), metadata);
+                return head;
+            } catch (StoreException.SnapshotEnded ended) {
+                closeRows();
+                throw ended;
+            } catch (StoreException failure) {
+                throw DiskErrors.ofRead(failure, generation.open());
+            }
+        }
+
+        Iterator<Row> iterator() {
+            return new AbstractIterator<>() {
+                @Override
+                protected Row computeNext() {
+                    Row row = Rest.this.next();
+                    return row == null ? endOfData() : row;
+                }
+            };
+        }
+
+        @Override
+        public void close() {
+            notes.fold();
+        }
     }
 
     /** Leaves the partition that was given last. */
@@ -191,33 +281,32 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     }
 
     /**
-     * Goes to the next entry. Where the store has ended the scan, another goes on behind the last partition; within one it
-     * must not, since each update of it is seen whole.
+     * Goes to the next entry. Where the store has ended the scan, another goes on behind the last partition; within one, who
+     * reads it decides.
      */
     private boolean advance() {
-        for (int attempt = 1; ; attempt++) {
+        for (int scans = 1; ; scans++) {
             try {
-                return advanceInStore();
-            } catch (StoreException.SnapshotEnded outOfSpace) {
-                if (current != null && !exhausted || attempt == ATTEMPTS) {
-                    throw outOfSpace;
+                if (rows == null) {
+                    Range wanted = bounded(begin == null ? Range.all() : Range.all().from(begin));
+                    rows = generation.open().stripes().open(() -> generation.tableOrNull().scan(wanted));
+                    reader = new Frames.Reader(false, generation.headers(), metadata);
                 }
+                pending = rows.next();
+                return pending;
+            } catch (StoreException.SnapshotEnded ended) {
                 closeRows();
+                if (current != null && !exhausted || scans == RenewedRows.MAX_SCANS_WITHOUT_PROGRESS) {
+                    throw ended;
+                }
             } catch (StoreException failure) {
                 throw DiskErrors.ofRead(failure, generation.open());
             }
         }
     }
 
-    private boolean advanceInStore() {
-        if (rows == null) {
-            Range wanted = begin == null ? Range.all() : Range.all().from(begin);
-            Range bounded = end == null ? wanted : wanted.before(end);
-            rows = generation.open().stripes().open(() -> generation.tableOrNull().scan(bounded));
-            reader = new Frames.Reader(false, generation.headers(), metadata);
-        }
-        pending = rows.next();
-        return pending;
+    private Range bounded(Range wanted) {
+        return end == null ? wanted : wanted.before(end);
     }
 
     @Override
@@ -227,9 +316,14 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     }
 
     private void closeRows() {
+        pending = false;
         if (rows != null) {
             rows.close();
             rows = null;
+        }
+        if (source != null) {
+            source.close();
+            source = null;
         }
     }
 }

@@ -63,7 +63,7 @@ final class Purge {
     }
 
     private void goThrough(BooleanSupplier stopped) {
-        try (Rows rows = generation.table().scan(Range.all())) {
+        try (Rows rows = new RenewedRows(generation.table(), Range.all())) {
             while (rows.next()) {
                 if (stopped.getAsBoolean()) {
                     // The partition's deletions hide rows that were not looked at.

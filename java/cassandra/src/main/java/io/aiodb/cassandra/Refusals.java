@@ -51,6 +51,9 @@ final class Refusals {
 
     private static void refuse(TableMetadata table, KeyspaceMetadata keyspace) {
         String memtable = table.params.memtable.configurationKey();
+        if (SystemTables.isOne(keyspace.name)) {
+            throw refusal(table, memtable, "system tables", keyspace.name);
+        }
         if (!table.indexes.isEmpty()) {
             throw refusal(table, memtable, "indexes", table.indexes.iterator().next().name);
         }

@@ -130,7 +130,7 @@ final class Rewriter {
         byte[] from = partition.entry(StoredKey.RANGE_TOMBSTONE);
         byte[] to = partition.entry(StoredKey.ROW);
         boolean asRange = to.length <= table.store().capabilities().maxRangeBoundBytes();
-        try (Rows stored = table.scan(Range.all().from(from).before(to))) {
+        try (Rows stored = new RenewedRows(table, Range.all().from(from).before(to))) {
             while (stored.next()) {
                 Frames.addRangeTombstones(stored.value(), deletions, metadata);
                 if (batch.size() < MAX_SINGLE_DELETES || !asRange) {

@@ -33,8 +33,8 @@ record Sizes(long partitions, long partitionKeyBytes, long bytes) {
         long nameBytes = 0;
         long bytes = 0;
         StoredKey.Partition current = null;
-        try (Rows rows = table.scan(range.limit(SAMPLE))) {
-            while (rows.next()) {
+        try (Rows rows = new RenewedRows(table, range.limit(SAMPLE))) {
+            while (entries < SAMPLE && rows.next()) {
                 ByteBuffer key = rows.key();
                 entries++;
                 bytes += key.remaining() + rows.value().remaining();

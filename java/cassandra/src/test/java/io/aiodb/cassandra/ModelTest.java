@@ -67,7 +67,7 @@ class ModelTest {
         int kinds = 1 + random.nextInt(6);
         boolean inOrder = random.nextBoolean();
         for (int i = 0; i < UPDATES; i++) {
-            PartitionUpdate update = update(random, kinds, 1 + (inOrder ? i / 3 : random.nextInt(UPDATES / 3)));
+            PartitionUpdate update = update(table, random, kinds, 1 + (inOrder ? i / 3 : random.nextInt(UPDATES / 3)));
             UpdateWriter.write(update, generation, Durability.INTERVAL);
             written.computeIfAbsent(update.partitionKey(), key -> new ArrayList<>()).add(update);
             if (i == UPDATES / 2) {
@@ -140,6 +140,10 @@ class ModelTest {
             assertEquals(one, other);
             return "";
         }
+        return text(table, one, other);
+    }
+
+    static String text(TableMetadata table, UnfilteredRowIterator one, UnfilteredRowIterator other) {
         StringBuilder text = new StringBuilder();
         try (UnfilteredRowIterator rows = UnfilteredRowIterators.merge(List.of(one, other))) {
             if (!rows.partitionLevelDeletion().isLive()) {
@@ -153,7 +157,8 @@ class ModelTest {
         return text.toString();
     }
 
-    private PartitionUpdate update(Random random, int kinds, int timestamp) {
+    /** @param kinds how many of the kinds of updates there are to be */
+    static PartitionUpdate update(TableMetadata table, Random random, int kinds, int timestamp) {
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, random.nextInt(PARTITIONS));
         // Of ranges that were deleted at one time but in different seconds, it depends on their order which one counts.
         update.timestamp(timestamp).nowInSec(NOW_SECONDS + timestamp % 3);

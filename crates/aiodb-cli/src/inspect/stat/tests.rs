@@ -35,6 +35,7 @@ fn stats() -> Stats {
         kept_versions: 120,
         waiting_range_deletes: 121,
         clock_ahead_ms: -122_000,
+        oldest_pin_ms: 123,
         trouble: None,
         checkpoints: 112,
         checkpoint_log_lag_bytes: 113,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::catalog::Generation;
 use crate::commit::{CommitState, Guard, Open, Sealed, Turn, WORDS, buffer_bytes};
 use crate::engine::Engine;
 use crate::io::{Device, File, InPhase, Phase, UNIT_BYTES, WriteSync};
@@ -23,7 +24,7 @@ use crate::planted::{self, Bug};
 use crate::publish::Publication;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Word, yield_now};
-use crate::{Durability, Error, Result, Sequence};
+use crate::{Durability, Error, IndexKind, Result, Sequence};
 
 /// Batches of the classes `interval` and `none` are written when they have this many bytes.
 pub(crate) const BATCH_TARGET_BYTES: usize = 1 << 20;
@@ -159,10 +160,13 @@ impl<D: Device> Engine<D> {
 
     /// Helps with background work that this write would make more of, where that has reached a bound.
     fn keep_bounded(&self, operations: &[Operation<'_>]) -> Result<()> {
-        if let Some(lmdb) = self.lmdb.get() {
+        // What goes to other tables has no part in the tail.
+        let is_ordered = |generation: &Arc<Generation>| generation.kind() == IndexKind::Lmdb;
+        if operations.iter().any(|operation| operation.generation.as_ref().is_some_and(is_ordered)) {
+            let lmdb = self.lmdb();
             lmdb.pace.wait(|| lmdb.tail.active_keys());
+            self.keep_tail_bounded()?;
         }
-        self.keep_tail_bounded()?;
         // Chunks are part of a larger write, maybe of background work itself.
         let is_part = operations.iter().any(|operation| operation.append.kind == Kind::Chunk);
         if self.recovered.get().is_none() || is_part {
@@ -663,3 +667,6 @@ impl<D: Device> Engine<D> {
         publisher
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

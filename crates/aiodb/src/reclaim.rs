@@ -110,11 +110,14 @@ impl<D: Device> Engine<D> {
     /// Does a bounded part of the work: reads some of the current victim, and moves what has gathered once it is worth a
     /// batch. True if there may be more to do.
     pub(crate) fn reclaim_some(&self) -> Result<bool> {
-        // Counts of tables that are gone must be settled before their segments begin another life.
-        while !self.purge_some()? {}
+        let is_purged = self.purge_some()?;
         let mut reclaiming = self.reclaiming.lock().expect("no code panics while it reclaims");
         let Reclaiming { victim: current, damaged } = &mut *reclaiming;
         if current.is_none() {
+            // What tables that are gone have would be taken for alive.
+            if !is_purged {
+                return Ok(true);
+            }
             let Some(segment) = self.choose_victim(damaged) else { return Ok(false) };
             self.meters.victim_live_percent.record(segment.live() * 100 / self.segments.segment_bytes);
             let (number, life, offset) = (segment.number, segment.life(), UNIT_BYTES as u64);

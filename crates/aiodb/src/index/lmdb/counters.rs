@@ -15,6 +15,7 @@ use super::codec::{
 use crate::index::stack::{Entry, FOLD_AT, Stack};
 use crate::log::place::footprint;
 use crate::log::segment::{put, u64_at};
+use crate::sync::InOrderGuard;
 use crate::{Error, Result};
 
 const SEGMENT_PREFIX: [u8; 4] = 1u32.to_be_bytes();
@@ -63,6 +64,15 @@ impl Changes<'_> {
         }
     }
 
+    /// Notes that a key leaves the index with all its records. Of a table that is gone, whose chunks leave the counts as a whole.
+    pub(super) fn purged(&mut self, key: &[u8], stack: &Stack) {
+        *self.counts.entry(table_of(key)).or_default() -= 1;
+        for entry in stack.entries() {
+            self.count(table_of(key), entry, -1);
+        }
+        self.died(key, stack.entries().iter().copied());
+    }
+
     /// Notes that entries of a key died.
     pub(super) fn died(&mut self, key: &[u8], entries: impl Iterator<Item = Entry>) {
         self.dead.extend(entries.map(|entry| (table_of(key), entry)));
@@ -109,6 +119,7 @@ impl LmdbIndex {
             }
             Ok(())
         })
+        .map(drop)
     }
 
     /// The tables that have committed entries, or counts that are left of some.
@@ -161,12 +172,13 @@ impl LmdbIndex {
     }
 
     /// Runs `work` in a transaction, again after growing the map when it was full, and keeps the counters in the same
-    /// transaction.
+    /// transaction. The next one begins once what is returned is dropped.
     pub(super) fn transact(
         &self,
         accounting: &Accounting<'_>,
         mut work: impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>) -> heed::Result<()>,
-    ) -> Result<()> {
+    ) -> Result<InOrderGuard<'_>> {
+        let turn = self.transactions.lock();
         loop {
             let counts = self.counts.lock().expect("no code panics while it holds the counts").clone();
             let (live, chunks, dead, piled_up) = Default::default();
@@ -177,7 +189,7 @@ impl LmdbIndex {
                     *self.counts.lock().expect("no code panics while it holds the counts") = changes.counts;
                     changes.dead.iter().for_each(|(table, entry)| (accounting.died)(*table, entry));
                     changes.piled_up.iter().for_each(|(key, operands)| (accounting.piled_up)(key, *operands));
-                    return Ok(());
+                    return Ok(turn);
                 }
                 Err(heed::Error::Mdb(MdbError::MapFull)) => self.grow()?,
                 Err(error) => return Err(self.failed(&error)),

@@ -80,6 +80,8 @@ const FOUND_SOMETHING: &[(u64, Tables)] = &[
     // A record that was overwritten before it was published, because it waited for its batch, counted as alive for good.
     (30_000_000_068, Tables::Any),
     (30_000_000_600, Tables::Any),
+    // The segment of the last batch was given away where a refused write had begun another, and written to after a close.
+    (30_000_005_608, Tables::Any),
 ];
 
 #[test]

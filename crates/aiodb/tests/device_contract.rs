@@ -501,7 +501,9 @@ fn a_file_that_was_replaced_or_removed_is_an_error() {
     let disk = Disk::open(dir.path(), Backend::Auto, true).unwrap().with_max_open_files(8);
     let files = segments(&disk, dir.path(), 20);
     let read = |number: usize| files[number].read_at(&mut AlignedBuffer::new(UNIT_BYTES), 0);
-    let close = |but: usize| (0..20).filter(|number| *number != but).for_each(|number| drop(read(number).unwrap()));
+    let close = |but: usize| {
+        (0..20).filter(|number| *number != but).for_each(|number| assert_eq!(read(number).unwrap(), UNIT_BYTES))
+    };
     let path = dir.path().join("3.seg");
     let kept = dir.path().join("elsewhere");
     close(3);

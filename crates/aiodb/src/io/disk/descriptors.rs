@@ -38,6 +38,9 @@ const UNFLUSHED: u32 = 1 << 29;
 const USED_LATELY: u32 = 1 << 28;
 const USERS: u32 = USED_LATELY - 1;
 
+/// The number of a closed descriptor.
+const NO_NUMBER: RawFd = -1;
+
 /// A file's descriptor, which may be closed while nobody uses it.
 pub(super) struct Descriptor {
     word: AtomicU32,
@@ -145,7 +148,7 @@ impl Descriptor {
     /// The word says that it is closed, or nobody has the file any more.
     fn close_number(&self) {
         // SAFETY: the number is the descriptor's own, and nobody uses it: the callers have seen to that.
-        drop(unsafe { OwnedFd::from_raw_fd(self.fd.load(Ordering::Relaxed)) });
+        drop(unsafe { OwnedFd::from_raw_fd(self.fd.swap(NO_NUMBER, Ordering::Relaxed)) });
     }
 }
 
@@ -203,6 +206,17 @@ impl Clock {
         if in_use { Found::InUse } else { Found::Nothing }
     }
 
+    /// Puts one in behind the hand, where it comes last.
+    fn put_in(&mut self, descriptor: Arc<Descriptor>) {
+        let (end, place) = (self.ring.len(), self.hand.min(self.ring.len()));
+        self.ring.push(descriptor);
+        self.ring.swap(place, end);
+        for place in [place, end] {
+            self.ring[place].place.store(place, Ordering::Relaxed);
+        }
+        self.hand = place + 1;
+    }
+
     fn take_out(&mut self, place: usize) {
         self.ring.swap_remove(place);
         if let Some(moved) = self.ring.get(place) {
@@ -222,8 +236,7 @@ impl Place<'_> {
     /// Puts in a descriptor that was just opened.
     pub(super) fn fill(self, descriptor: &Arc<Descriptor>) {
         let mut clock = self.0.clock();
-        descriptor.place.store(clock.ring.len(), Ordering::Relaxed);
-        clock.ring.push(Arc::clone(descriptor));
+        clock.put_in(Arc::clone(descriptor));
         // At once, so that it is not counted twice.
         clock.opening -= 1;
         drop(clock);

@@ -20,9 +20,7 @@ fn full_table() -> (Arc<Descriptors>, Vec<Arc<Descriptor>>) {
 }
 
 fn is_closed(descriptor: &Descriptor) -> bool {
-    let used = descriptor.begin_use();
-    used && descriptor.end_use();
-    !used
+    descriptor.raw_fd() == NO_NUMBER
 }
 
 #[test]
@@ -51,6 +49,19 @@ fn the_one_that_was_used_least_lately_is_closed() {
     place.fill_again(&descriptors[5], opened());
     assert!(descriptors[5].end_use() && !is_closed(&descriptors[5]));
     assert_eq!(descriptors.iter().filter(|descriptor| is_closed(descriptor)).count(), 0);
+}
+
+#[test]
+fn descriptors_that_nobody_uses_are_closed_in_turn() {
+    let (table, mut descriptors) = full_table();
+    for next in 0..3 * LEAST_OPEN_FILES {
+        let place = table.place(false).unwrap().unwrap();
+        let closed: Vec<_> = (0..descriptors.len()).filter(|number| is_closed(&descriptors[*number])).collect();
+        assert_eq!(closed, (0..=next).collect::<Vec<_>>(), "the oldest goes first");
+        let descriptor = Arc::new(Descriptor::new(opened()));
+        place.fill(&descriptor);
+        descriptors.push(descriptor);
+    }
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn assert_bounded(db: &Db) {
 fn work(path: &Path, kind: IndexKind, options: &Options, limit: u64) {
     let (db, table) = open(path, options, kind);
     for number in 0..KEYS {
-        let durability = if number % 50 == 0 { Durability::Sync } else { Durability::None };
+        let durability = if number.is_multiple_of(50) { Durability::Sync } else { Durability::None };
         table.put_with(&key(number), &held(number, 0), durability).expect("a put works");
     }
     let stats = db.stats();
@@ -117,7 +117,7 @@ fn work(path: &Path, kind: IndexKind, options: &Options, limit: u64) {
     let repository = path.join("repository");
     db.backup(&repository, &BackupOptions::default(), &mut |_, _| ()).expect("a backup works");
     let mut batch = Batch::new();
-    for number in (0..KEYS).filter(|number| number % 4 > 0) {
+    for number in (0..KEYS).filter(|number| !number.is_multiple_of(4)) {
         batch.put(&table, &key(number), &held(number, 1)).expect("it fits");
         if number % 16 == 15 {
             db.write(&std::mem::take(&mut batch)).expect("a batch works");
@@ -146,7 +146,7 @@ fn work(path: &Path, kind: IndexKind, options: &Options, limit: u64) {
 
 /// All keys hold what was put in this round, or the one before where this one left them out.
 fn check(db: &Db, table: &Table, round: u64) {
-    let wanted = |number: u64| held(number, if number % 4 > 0 { round } else { 0 });
+    let wanted = |number: u64| held(number, if number.is_multiple_of(4) { 0 } else { round });
     for number in (0..KEYS).step_by(7) {
         assert_get(table, &key(number), Some(&wanted(number)), "a blocking get");
     }
@@ -202,7 +202,7 @@ fn starve(path: &Path, kind: IndexKind, options: &Options) {
     for number in FIRST..KEYS {
         // Whatever the store closes is taken at once.
         eat(&mut eaten);
-        let durability = if number % 5 == 0 { Durability::Sync } else { Durability::None };
+        let durability = if number.is_multiple_of(5) { Durability::Sync } else { Durability::None };
         let put = worked(table.put_with(&key(number), &held(number, 0), durability));
         if put {
             acknowledged.push(number);

@@ -37,7 +37,7 @@ struct Pushed {
     length: u32,
 }
 
-// SAFETY: whoever has the queue is the only one to use the buffer, as the caller of `push` promised; memory is not tied to a
+// SAFETY: the queue's owner is the only one to use the buffer, as the caller of `push` promised; memory is not tied to a
 // thread.
 unsafe impl Send for Pushed {}
 

@@ -2,12 +2,12 @@
 //!
 //! The system gives a process so many file descriptors and no more, and a store may have more segments than that. So the
 //! descriptors of segments lie in a table with a bound: where it is full, one that nobody uses is closed, and opened again by
-//! the file's name when it is wanted. What else a store opens comes and goes, and finds what the bound leaves; where somebody
-//! else in the process has taken that, descriptors that nobody uses are closed for it.
+//! the file's name when it is wanted. Other files of a store are open for a short time, and find what the bound leaves; where the
+//! rest of the process has taken that, descriptors that nobody uses are closed for them.
 //!
-//! A use ends with the system call that it was for, so waiting for one to end is safe as long as the waiter has none. What is
-//! kept for longer is named: descriptors with writes that no flush has followed, since a second descriptor might never be told
-//! that writing them back has failed, and those that the engine keeps for what it has promised to write.
+//! A use ends with the system call that it was for, so waiting for one to end is safe as long as the waiter has none. Two kinds are
+//! kept for longer: descriptors with writes that no flush has followed, since a second descriptor might never be told
+//! that writing them back has failed, and those that the engine keeps for writes that it has admitted.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -296,7 +296,7 @@ impl Descriptors {
     }
 
     /// A place for one more; where there is none, one that nobody uses is closed. `None` if the caller would have to wait
-    /// for a use to end and does not want to: whoever uses a descriptor must not.
+    /// for a use to end and does not want to: a thread that uses a descriptor must not.
     pub(super) fn place(&self, wait: bool) -> io::Result<Option<Place<'_>>> {
         let mut waiting = None;
         let mut clock = self.clock();

@@ -50,8 +50,8 @@ impl Identity {
     }
 }
 
-/// A use of a file's descriptor, which stays open until this is dropped. For the time of a system call: whoever has one must
-/// not wait for another.
+/// A use of a file's descriptor, which stays open until this is dropped. For the time of a system call: a thread that
+/// has one must not wait for another.
 pub(in crate::io) struct InUse<F: Deref<Target = OpenFile>> {
     file: F,
     open: ManuallyDrop<SystemFile>,
@@ -108,7 +108,7 @@ impl OpenFile {
         let again = self.again.as_ref().expect("only a file that can be opened again is closed while it is used");
         let path = match again.path.try_lock() {
             Ok(path) => path,
-            // Who opens it may wait for a descriptor that the caller uses.
+            // The thread that opens it may wait for a descriptor that the caller uses.
             Err(TryLockError::WouldBlock) if !wait => return Ok(false),
             Err(_) => again.path.lock().expect(UNPOISONED),
         };

@@ -97,7 +97,7 @@ fn a_descriptor_goes_with_its_file() {
     assert_eq!(table.open(), 0);
 }
 
-/// Whoever waits is told, whatever comes between looking and sleeping. A descriptor always means the file that it was opened for.
+/// A waiter is told, whatever comes between its looking and its sleeping. A descriptor always means the file that it was opened for.
 #[test]
 fn waiting_ends_when_a_use_does() {
     const THREADS: usize = 2 * LEAST_OPEN_FILES;

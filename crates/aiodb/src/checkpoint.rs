@@ -68,6 +68,13 @@ impl<D: Device> Engine<D> {
     /// The last checkpoint: refuses writes first, so that nothing comes after it.
     pub(crate) fn close_log(&self) -> Result<()> {
         self.commit.close();
+        if !planted::is_on(Bug::CheckpointAheadOfLog) {
+            self.flush()?;
+        }
+        // From here on nothing is written to it, and its descriptor may be the last that there is for what follows.
+        if let Some(segment) = self.segments.find(self.commit.log_end().segment) {
+            segment.file.let_go();
+        }
         self.checkpoint_making_room(true, &mut |_| Ok(()))
     }
 

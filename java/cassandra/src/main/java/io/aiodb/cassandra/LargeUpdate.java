@@ -22,8 +22,12 @@ final class LargeUpdate {
 
     private LargeUpdate() {}
 
-    /** Writes a batch of appends to a generation's rows, while nobody opens readers or writes to its stripe. */
-    static void write(Batch appends, Generation generation, int stripe, Durability durability) {
+    /**
+     * Writes a batch of appends to a generation's rows, while nobody opens readers or writes to its stripe.
+     *
+     * @param minTimestamp not later than any timestamp in it
+     */
+    static void write(Batch appends, Generation generation, int stripe, long minTimestamp, Durability durability) {
         byte[] kept = encode(appends);
         OpenStore open = generation.open();
         byte[] place = open.catalog().keepUpdate(generation.id(), generation.number(), kept, durability);
@@ -34,7 +38,7 @@ final class LargeUpdate {
             written = true;
         } finally {
             if (!written) {
-                generation.unfinished().add(new UnfinishedUpdates.Update(place, stripe));
+                generation.unfinished().add(new UnfinishedUpdates.Update(place, stripe, minTimestamp));
                 finishLater(generation);
             }
         }
@@ -63,6 +67,8 @@ final class LargeUpdate {
         OpenStore open = generation.open();
         for (UnfinishedUpdates.Update update : generation.unfinished().all()) {
             open.stripes().writeInParts(update.stripe(), () -> {
+                // A purge that is under way may be past the rows that come now, and must leave what hides them.
+                generation.purges().writes(update.stripe(), update.minTimestamp());
                 byte[] kept = open.catalog().keptUpdate(update.place());
                 if (kept != null) {
                     write(kept, generation);

@@ -9,8 +9,9 @@ final class UnfinishedUpdates {
      * One of them.
      *
      * @param place where the catalog has it as a whole
+     * @param minTimestamp not later than any of its timestamps
      */
-    record Update(byte[] place, int stripe) {}
+    record Update(byte[] place, int stripe, long minTimestamp) {}
 
     private final List<Update> updates = new CopyOnWriteArrayList<>();
 
@@ -29,7 +30,7 @@ final class UnfinishedUpdates {
         return List.copyOf(updates);
     }
 
-    /** Whether there is one in a stripe. Asked by who holds it alone. */
+    /** Whether there is one in a stripe; who holds that alone can rely on it. */
     boolean isIn(int stripe) {
         return updates.stream().anyMatch(update -> update.stripe == stripe);
     }

@@ -80,7 +80,7 @@ final class UpdateWriter {
             encode(update, generation, header, false);
             open.stripes().writeInParts(stripe, () -> {
                 note.run();
-                LargeUpdate.write(batch, generation, stripe, durability);
+                LargeUpdate.write(batch, generation, stripe, Summary.stats(update).minTimestamp, durability);
             });
         } else if (put) {
             open.stripes().replace(stripe, () -> {

@@ -7,6 +7,7 @@ import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
 import java.util.concurrent.TimeUnit;
 import org.apache.cassandra.concurrent.ScheduledExecutors;
+import org.apache.cassandra.db.DecoratedKey;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -23,11 +24,12 @@ final class LargeUpdate {
     private LargeUpdate() {}
 
     /**
-     * Writes a batch of appends to a generation's rows, while nobody opens readers or writes to its stripe.
+     * Writes a batch of appends to rows of a partition, while nobody opens readers or writes to its stripe.
      *
      * @param minTimestamp not later than any timestamp in it
      */
-    static void write(Batch appends, Generation generation, int stripe, long minTimestamp, Durability durability) {
+    static void write(
+            Batch appends, Generation generation, DecoratedKey partition, long minTimestamp, Durability durability) {
         byte[] kept = encode(appends);
         OpenStore open = generation.open();
         byte[] place = open.catalog().keepUpdate(generation.id(), generation.number(), kept, durability);
@@ -38,7 +40,7 @@ final class LargeUpdate {
             written = true;
         } finally {
             if (!written) {
-                generation.unfinished().add(new UnfinishedUpdates.Update(place, stripe, minTimestamp));
+                generation.unfinished().add(new UnfinishedUpdates.Update(place, partition, minTimestamp));
                 finishLater(generation);
             }
         }

@@ -72,7 +72,7 @@ final class Purges {
         sincePass = null;
     }
 
-    /** Of the generation; asked for by one pass at a time. */
+    /** Of the generation. */
     ReplayBound replayBound() {
         return replayBound;
     }

@@ -20,7 +20,7 @@ final class ReplayBound {
      * Says, durably, that all that was logged until now is in a generation. False if it may not be: then nothing that hides
      * rows may be removed.
      */
-    boolean raise(ColumnFamilyStore cfs, Generation generation) {
+    synchronized boolean raise(ColumnFamilyStore cfs, Generation generation) {
         int begun = AiodbFactory.loggedPeriods();
         if (periods == begun) {
             return true;

@@ -50,7 +50,7 @@ final class Cleanup implements InvocationHandler {
             throw failure.getCause();
         }
         if (!method.getName().equals(CLEANUP) || !answer.equals(AllSSTableOpStatus.SUCCESSFUL.statusCode)) {
-            // SSTables that were not cleaned may have what deletions in a store hide.
+            // SSTables that were not cleaned may have rows that deletions in a store hide.
             return answer;
         }
         int tables = arguments.length - 1;
@@ -71,7 +71,7 @@ final class Cleanup implements InvocationHandler {
     }
 
     private static boolean clean(ColumnFamilyStore cfs, Generation generation) {
-        // What the commit log has may be hidden by a deletion that goes now.
+        // A deletion that goes now may hide rows that the commit log has.
         boolean whole = generation.purges().replayBound().raise(cfs, generation);
         try {
             PendingRangeCalculatorService.instance.blockUntilFinished();

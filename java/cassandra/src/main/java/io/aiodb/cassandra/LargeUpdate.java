@@ -69,7 +69,7 @@ final class LargeUpdate {
         OpenStore open = generation.open();
         for (UnfinishedUpdates.Update update : generation.unfinished().all()) {
             open.stripes().writeInParts(update.stripe(), () -> {
-                // A purge that is under way may be past the rows that come now, and must leave what hides them.
+                // A purge that is under way may be past the rows that come now, and must leave the deletions that hide them.
                 generation.purges().writes(update.stripe(), update.minTimestamp());
                 byte[] kept = open.catalog().keptUpdate(update.place());
                 if (kept != null) {

@@ -110,7 +110,7 @@ final class Leftovers {
         requireFlushed(cfs);
     }
 
-    /** Cassandra may have flushed some of it before, for want of memory, and what has failed then is not tried again. */
+    /** Cassandra may have flushed some of it before, for want of memory; a flush that failed is not tried again. */
     private static void requireFlushed(ColumnFamilyStore cfs) {
         if (!cfs.getTracker().getView().flushingMemtables.stream().allMatch(Memtable::isClean)) {
             throw new IllegalStateException("rows of " + cfs.metadata() + " could not be flushed, see above: they are still in the"

@@ -78,8 +78,8 @@ final class PartitionReader {
     }
 
     /**
-     * Whether there is anything of a partition, or may be soon: of an update that is there in part the rest comes later, and
-     * what hides it elsewhere must stay until then.
+     * Whether there is anything of a partition, or may be soon: the rest of an update that is there in part comes later, and
+     * deletions elsewhere that hide it must stay until then.
      */
     static boolean exists(Generation generation, DecoratedKey partition) {
         Table table = generation.tableOrNull();

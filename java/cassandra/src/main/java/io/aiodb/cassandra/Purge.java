@@ -49,8 +49,8 @@ final class Purge {
     /**
      * Makes a pass.
      *
-     * @param purgers asked once, after the pass has begun to watch what is written, which tombstones need not be kept. What is
-     *     written from then on need not be thought of
+     * @param purgers asked once, after the pass has begun to watch what is written, which tombstones need not be kept.
+     *     The answer need not be right for later writes
      */
     Purge(Generation generation, TableMetadata metadata, Supplier<DeletionPurger> purgers, long nowSeconds) {
         this.generation = generation;
@@ -176,8 +176,8 @@ final class Purge {
     }
 
     /**
-     * Whether a deletion, or what has expired, is old enough and nothing came that it hides: of that the pass may not have
-     * seen all, and the commit log may have it without what hides it. Nobody writes to the partition meanwhile.
+     * Whether a deletion or an expired cell is old enough, and no write came that it hides: the pass may not have seen such a
+     * write, and the commit log may have it without the deletion. Nobody writes to the partition meanwhile.
      */
     private boolean hidesNothing(long timestamp, long localDeletionTime) {
         return purger.shouldPurge(timestamp, localDeletionTime)

@@ -86,7 +86,7 @@ final class PurgeTask extends StoreTask {
 
     /**
      * Asked for each tombstone: what streams bring is there from one moment to the next. Memtables and SSTables are those of
-     * one moment, or what is flushed between two would be in neither.
+     * one moment: a memtable that is flushed between two would be in neither.
      */
     private long oldestElsewhere() {
         long oldest = Long.MAX_VALUE;

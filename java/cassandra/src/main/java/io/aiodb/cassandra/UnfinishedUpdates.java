@@ -36,7 +36,7 @@ final class UnfinishedUpdates {
         return List.copyOf(updates);
     }
 
-    /** Whether there is one in a stripe; who holds that alone can rely on it. */
+    /** Whether there is one in a stripe. It stays so while the caller holds the stripe alone. */
     boolean isIn(int stripe) {
         return updates.stream().anyMatch(update -> update.stripe() == stripe);
     }

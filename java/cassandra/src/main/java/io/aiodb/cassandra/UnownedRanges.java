@@ -9,11 +9,11 @@ import org.apache.cassandra.dht.IPartitioner;
 import org.apache.cassandra.dht.Range;
 import org.apache.cassandra.dht.Token;
 
-/** Removes from a generation what other nodes hold by now, at once for any number of rows. */
+/** Removes rows that are other nodes' from a generation, at once for any number of them. */
 final class UnownedRanges {
     /** What the node knows of the ring at the moment of the question, for one keyspace. */
     interface Ring {
-        /** Whether ranges are about to become the node's: what streams bring and what is written there arrives already. */
+        /** Whether ranges are about to become the node's: rows of theirs are streamed and written to it already. */
         boolean isPending();
 
         /** The ranges of which the node is a replica. */
@@ -25,8 +25,8 @@ final class UnownedRanges {
     /**
      * Removes all of them. Stops, and returns false, where ranges are about to become the node's, or have become so since.
      *
-     * <p>Cassandra's own cleanup takes the rows of the SSTables that there were when it looked at the ring. A store has those that came
-     * later too: so nobody writes while the ring is asked and the rows of a range go. What is written after that stays.
+     * <p>Cassandra's own cleanup takes rows of the SSTables that there were when it looked at the ring. A store has rows that came
+     * later, too: so nobody writes while the ring is asked and the rows of a range go. Rows that are written after that stay.
      */
     static boolean remove(Generation generation, IPartitioner partitioner, Ring ring) {
         Token least = partitioner.getMinimumToken();
@@ -34,7 +34,7 @@ final class UnownedRanges {
         for (Range<Token> range : new Range<>(least, least).subtractAll(ring.owned())) {
             AtomicBoolean removed = new AtomicBoolean();
             stripes.replaceAll(() -> {
-                // In this order: what was pending has become owned.
+                // In this order: a range that is not pending any more is owned.
                 if (!ring.isPending() && !range.intersects(ring.owned())) {
                     remove(range, generation);
                     removed.set(true);
@@ -51,7 +51,7 @@ final class UnownedRanges {
         UnfinishedUpdates unfinished = generation.unfinished();
         for (UnfinishedUpdates.Update update : unfinished.all()) {
             if (range.contains(update.partition().getToken())) {
-                // Completed later, it would be there without what hides it.
+                // Completed later, it would be there without the deletions that hide it.
                 generation.open().catalog().forgetUpdate(update.place());
                 unfinished.remove(update);
             }

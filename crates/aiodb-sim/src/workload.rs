@@ -120,8 +120,8 @@ pub fn script(seed: u64, tables: Tables) -> Script {
 /// The scene of a seed, if it has one that goes with the tables.
 fn scene(seed: u64, tables: Tables) -> Option<Scene> {
     let scenes = match seed {
-        ..FIRST_TIMED => &Scene::FIRST[..],
-        FIRST_TIMED..FIRST_WAITING => &Scene::TIMED,
+        ..FIRST_TIMED => Scene::FIRST,
+        FIRST_TIMED..FIRST_WAITING => Scene::TIMED,
         FIRST_WAITING.. => &Scene::ALL,
     };
     let number = seed.checked_sub(FIRST_STAGED)? as usize % (2 * scenes.len());

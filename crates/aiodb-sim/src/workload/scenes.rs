@@ -73,27 +73,12 @@ pub(super) enum Scene {
 
 impl Scene {
     /// Those that all seeds with scenes know.
-    pub(super) const FIRST: [Scene; 6] =
-        [Scene::Forgotten, Scene::Overtaken, Scene::Truncated, Scene::Recycled, Scene::Counted, Scene::Damaged];
+    pub(super) const FIRST: &[Scene] = Scene::ALL.split_at(6).0;
 
     /// Those that seeds from [`super::FIRST_TIMED`] on know.
-    pub(super) const TIMED: [Scene; 13] = [
-        Scene::Forgotten,
-        Scene::Overtaken,
-        Scene::Truncated,
-        Scene::Recycled,
-        Scene::Counted,
-        Scene::Damaged,
-        Scene::InFlight,
-        Scene::Jumped,
-        Scene::Expired,
-        Scene::Lapsed,
-        Scene::Reborn,
-        Scene::Ended,
-        Scene::EmptyEnd,
-    ];
+    pub(super) const TIMED: &[Scene] = Scene::ALL.split_at(13).0;
 
-    /// All of them, which seeds from [`super::FIRST_WAITING`] on know.
+    /// All of them, in the order in which they came, which seeds from [`super::FIRST_WAITING`] on know.
     pub(super) const ALL: [Scene; 14] = [
         Scene::Forgotten,
         Scene::Overtaken,

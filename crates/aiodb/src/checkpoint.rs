@@ -17,7 +17,7 @@ use crate::index::stack::Entry;
 use crate::index::tail::Frozen;
 use crate::io::{Access, Device, File, InPhase, Phase, WriteSync};
 use crate::log::segment::{Damage, FORMAT_VERSION, put, u32_at, u64_at};
-use crate::log::{Position, Segment, State};
+use crate::log::{Claim, Position, Segment, State};
 use crate::manifest::{
     Manifest, ManifestSegment, ManifestTable, new_name, read_file, remove_failed, rename_durably, replace_file,
 };
@@ -66,9 +66,13 @@ impl<D: Device> Engine<D> {
     }
 
     /// The last checkpoint: refuses writes first, so that nothing comes after it.
+    /// Where a full disk has no room for it, the next opening replays the log instead.
     pub(crate) fn close_log(&self) -> Result<()> {
         self.commit.close();
-        self.checkpoint_making_room(true, &mut |_| Ok(()))
+        match self.checkpoint_making_room(true, &mut |_| Ok(())) {
+            Err(error) if error.is_full() => self.flush(),
+            made => made,
+        }
     }
 
     /// On a full disk a checkpoint may find no room for its files, without which no segment can be freed: then a segment
@@ -141,10 +145,13 @@ impl<D: Device> Engine<D> {
         let frozen = unfinished.insert(self.lmdb().tail.freeze(position, next_sequence));
         self.commit_frozen(frozen)?;
         *unfinished = None;
-        Ok(())
+        self.keep_index_room()
     }
 
     fn commit_frozen(&self, frozen: &mut Frozen) -> Result<()> {
+        // Asked before the flush, so that no power cut can bring a table back whose entries are left out.
+        let tables: BTreeSet<u32> = self.catalog.generations().iter().map(|generation| generation.id).collect();
+        let is_gone = |table| !self.snapshots.is_any() && !tables.contains(&table);
         // Durable in the log first. This also publishes every write that is older than an entry of the tail.
         if !planted::is_on(Bug::CheckpointAheadOfLog) {
             self.flush()?;
@@ -152,15 +159,17 @@ impl<D: Device> Engine<D> {
         let _phase = InPhase::enter(&self.device, Phase::IndexCommit);
         let died = |table, dead: &Entry| self.count_dead(table, dead);
         let piled_up = |index_key: &[u8], operands| self.must_fold(index_key, operands);
-        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, piled_up: &piled_up };
+        let chunks_of = |entry: &Entry| self.chunks_of(entry);
+        let accounting = Accounting { chunks_of: &chunks_of, died: &died, piled_up: &piled_up, is_gone: &is_gone };
         self.timed(&self.meters.tail_commit, || self.lmdb().commit(frozen, &accounting))?;
         self.meters.tail_committed_entries.fetch_add(frozen.stacks.len() as u64, Ordering::Relaxed);
         self.lmdb().tail.forget_frozen();
         Ok(())
     }
 
-    /// Commits the tail when it has reached its bound; a writer that finds it so helps or waits.
-    pub(crate) fn keep_tail_bounded(&self) -> Result<()> {
+    /// Commits the tail when it has reached its bound; a writer that finds it so helps or waits. Where the disk has no room for
+    /// that, the tail goes on growing with deletes, and while the store is being opened.
+    pub(crate) fn keep_tail_bounded(&self, claim: Claim) -> Result<()> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
         // What a store that is open for reading only has in its tail stays there.
         if !lmdb.tail.is_full() || self.options.read_only {
@@ -170,7 +179,13 @@ impl<D: Device> Engine<D> {
         if !lmdb.tail.is_full() {
             return Ok(());
         }
-        self.making_room(|| self.commit_tail())
+        match self.making_room(|| self.commit_tail()) {
+            Err(error) if error.is_full() && lmdb.tail.may_grow(claim == Claim::Recovery) => {
+                lmdb.tail.grow();
+                if claim == Claim::Ordinary { Err(error) } else { Ok(()) }
+            }
+            committed => committed,
+        }
     }
 
     /// Carries out range deletes until that many more can be accepted.
@@ -216,7 +231,7 @@ impl<D: Device> Engine<D> {
         let Some(lmdb) = self.lmdb.get().filter(|lmdb| lmdb.ranges.len() > 0) else { return Ok(false) };
         let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
         let died = |table, dead: &Entry| self.count_dead(table, dead);
-        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, piled_up: &|_, _| () };
+        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, ..Accounting::NONE };
         self.making_room(|| lmdb.carry_out_ranges(&accounting))
     }
 

@@ -157,6 +157,8 @@ pub trait Device: Clone + Send + Sync + 'static {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
     /// Opens a file.
     fn open(&self, path: &Path, access: Access) -> io::Result<Self::File>;
+    /// Bytes that are free on the disk of a path; `None` where nobody can say.
+    fn free_bytes(&self, path: &Path) -> Option<u64>;
     /// Renames a file over whatever has the new name; durable after [`Device::sync_dir`].
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file; durable after [`Device::sync_dir`].

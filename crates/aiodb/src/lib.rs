@@ -59,6 +59,7 @@ mod read;
 mod reader;
 mod reclaim;
 mod recovery;
+mod room;
 mod salvage;
 mod scan;
 mod sequence;

@@ -32,7 +32,7 @@ const GARBAGE_SHARE: f64 = 0.3;
 const MAX_LIVE_SHARE: f64 = 0.8;
 
 /// What a delete that must be kept takes, roughly.
-const DELETE_BYTES: u64 = 64;
+pub(crate) const DELETE_BYTES: u64 = 64;
 
 /// Less room than this at a segment's end is left unused.
 const MIN_MOVE_BYTES: usize = 2 * UNIT_BYTES;
@@ -160,7 +160,7 @@ impl<D: Device> Engine<D> {
         let segments: Vec<_> = self.segments.iter().filter(sealed).collect();
         let segment_bytes = self.segments.segment_bytes;
         let total = segments.len() as u64 * segment_bytes;
-        let oldest_dead = self.oldest_life_with_dead_records();
+        let oldest_dead = self.oldest_life_with_dead_records(None);
         let now_ms = self.certain_ms();
         let kept = |segment: &Segment<D>| {
             let deletes = if oldest_dead <= segment.life() { segment.deletes.load(Ordering::Relaxed) } else { 0 };
@@ -175,9 +175,15 @@ impl<D: Device> Engine<D> {
         if garbage <= tolerated && !full {
             return None;
         }
-        let victim = segments.into_iter().min_by_key(|segment| (kept(segment), segment.life()))?;
+        let victim = segments.iter().min_by_key(|segment| (kept(segment), segment.life()))?;
         let most = if full { MAX_LIVE_SHARE_WHEN_FULL } else { MAX_LIVE_SHARE };
-        (kept(victim) as f64 <= segment_bytes as f64 * most).then_some(victim)
+        if kept(victim) as f64 <= segment_bytes as f64 * most {
+            return Some(victim);
+        }
+        // Where deletes are what keeps the disk full, the segments are emptied from the oldest on whose dead records need them.
+        let deletes: u64 = segments.iter().map(|segment| segment.deletes.load(Ordering::Relaxed)).sum();
+        let are_many = full && deletes * DELETE_BYTES >= segment_bytes / 2;
+        segments.into_iter().find(|segment| are_many && segment.life() == oldest_dead)
     }
 
     /// Gathers what is alive of the victim's next batch.
@@ -210,10 +216,10 @@ impl<D: Device> Engine<D> {
             Kind::Put | Kind::Merge => self.is_current(&generation, record.key, found.location)?,
             Kind::RangeDelete => {
                 let waits = || self.lmdb.get().is_some_and(|lmdb| lmdb.ranges.contains(record.sequence));
-                self.tombstone_needed(origin_life(segment, found)) || waits()
+                self.tombstone_needed(segment, origin_life(segment, found)) || waits()
             }
             Kind::Delete => {
-                self.tombstone_needed(origin_life(segment, found)) || {
+                self.tombstone_needed(segment, origin_life(segment, found)) || {
                     self.is_current(&generation, record.key, found.location)?
                 }
             }
@@ -372,17 +378,20 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// A delete must stay in the log while an older record of its key may lie in a segment that was in use when it was
-    /// written, or a rebuilt index would bring that record back.
-    fn tombstone_needed(&self, origin_life: u64) -> bool {
-        self.oldest_life_with_dead_records() <= origin_life && !planted::is_on(Bug::TombstoneDroppedEarly)
+    /// A delete in a segment that is being emptied must stay in the log while an older record of its key may lie in another one
+    /// that was in use when it was written, or a rebuilt index would bring that record back.
+    fn tombstone_needed(&self, emptied: &Segment<D>, origin_life: u64) -> bool {
+        self.oldest_life_with_dead_records(Some(emptied)) <= origin_life && !planted::is_on(Bug::TombstoneDroppedEarly)
     }
 
-    fn oldest_life_with_dead_records(&self) -> u64 {
+    /// The life of the oldest segment, but for one, that holds records which no index refers to; the highest number if there is
+    /// none.
+    fn oldest_life_with_dead_records(&self, but: Option<&Segment<D>>) -> u64 {
         let holds_dead = |segment: &&Segment<D>| {
             let records = segment.records.load(Ordering::Relaxed) as i64;
             matches!(segment.state(), State::Active | State::Sealed | State::Retiring)
                 && segment.live_records.load(Ordering::Relaxed) < records
+                && but.is_none_or(|but| but.number != segment.number)
         };
         self.segments.iter().filter(holds_dead).map(|segment| segment.life()).min().unwrap_or(u64::MAX)
     }

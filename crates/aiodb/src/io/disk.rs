@@ -87,6 +87,10 @@ impl Device for Disk {
         open_file(path, access, direct.then_some(self.0.report.block_bytes))
     }
 
+    fn free_bytes(&self, path: &Path) -> Option<u64> {
+        free_bytes(path).ok()
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         std::fs::rename(from, to)
     }
@@ -312,6 +316,18 @@ fn open_file(path: &Path, access: Access, direct_block_bytes: Option<usize>) -> 
         options.custom_flags(libc::O_DIRECT);
     }
     Ok(DiskFile::new(options.open(path)?, direct_block_bytes.unwrap_or(1)))
+}
+
+/// What the file system of a path has left for users without privileges, in bytes.
+pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
+    // SAFETY: all zeros is a valid value of this plain structure.
+    let mut stat: libc::statvfs64 = unsafe { std::mem::zeroed() };
+    // SAFETY: the path ends with a zero byte, and the structure is valid for writes.
+    match unsafe { libc::statvfs64(path.as_ptr(), &mut stat) } {
+        0 => Ok(stat.f_bavail * stat.f_frsize),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// The standard library adds `O_CLOEXEC`.

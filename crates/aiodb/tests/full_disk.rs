@@ -1,0 +1,205 @@
+//! A full disk is never for ever: reads and whatever makes room go on, and a store that was emptied can be used again.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use aiodb::{Db, Durability, Error, IndexKind, Table};
+use fastrand::Rng;
+use support::{KINDS, Mount, open, segment_files, small, value};
+
+/// As for [`small`], on a disk that has room for these many segments and little else.
+fn disk(segments: usize) -> Option<Mount> {
+    Mount::new(&["-t", "tmpfs", "-o", &format!("size={segments}m"), "tmpfs"])
+}
+
+/// Keys in an order that has nothing to do with their numbers.
+fn key(number: u64) -> Vec<u8> {
+    let mut key = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes().to_vec();
+    key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// Puts records until the disk is full; says how many there are.
+fn fill(table: &Table, first: u64, length: usize, what: &str) -> u64 {
+    for number in first..first + 10_000_000 {
+        match table.put_with(&key(number), &value(number, length), Durability::None) {
+            Ok(_) => {}
+            Err(Error::DiskFull { .. }) => return number - first,
+            Err(error) => panic!("{what}: put {number}: {error}"),
+        }
+    }
+    panic!("{what}: a disk so small gets full");
+}
+
+fn assert_contents(table: &Table, numbers: impl Iterator<Item = u64>, length: usize, what: &str) {
+    for number in numbers {
+        let found = table.get(&key(number)).unwrap_or_else(|error| panic!("{what}: get {number}: {error}"));
+        assert_eq!(found, Some(value(number, length)), "{what}: key {number}");
+    }
+}
+
+/// The index of records so small takes as much as the records, and needs room itself before it can forget any of them.
+#[test]
+fn a_disk_full_of_small_records_can_be_emptied() {
+    for kind in KINDS {
+        for how in ["deletes", "a drop", "a truncate", "a truncate after it was closed"] {
+            let Some(mount) = disk(40) else { return };
+            let what = format!("{}, {how}", kind.name());
+            let store = mount.path().join("store");
+            let (mut db, mut table) = open(&store, kind, &small());
+            let count = fill(&table, 0, 4, &what);
+            println!("{what}: {count} records");
+            assert_contents(&table, (0..count).step_by(977), 4, &what);
+            match how {
+                "deletes" => {
+                    for number in 0..count {
+                        let deleted = table.delete_with(&key(number), Durability::None);
+                        deleted.unwrap_or_else(|error| panic!("{what}: delete {number} of {count}: {error}"));
+                    }
+                }
+                "a drop" => db.drop_table("t").unwrap_or_else(|error| panic!("{what}: {error}")),
+                "a truncate" => db.truncate_table("t").unwrap_or_else(|error| panic!("{what}: {error}")),
+                _ => {
+                    db.close().unwrap_or_else(|error| panic!("{what}: close: {error}"));
+                    drop((db, table));
+                    (db, table) = open(&store, kind, &small());
+                    assert_contents(&table, (0..count).step_by(977), 4, &what);
+                    db.truncate_table("t").unwrap_or_else(|error| panic!("{what}: {error}"));
+                }
+            }
+            drop(table);
+            let table = db.table_or_create("t", kind).unwrap_or_else(|error| panic!("{what}: {error}"));
+            support::eventually(&format!("{what}: the log's space comes back"), || segment_files(&store).len() <= 16);
+            // Nothing is left behind that takes room for good, but for a reserve.
+            let again = fill_when_there_is_room(&table, count / 2, &what);
+            assert_contents(&table, (1 << 40..(1 << 40) + again).step_by(977), 4, &what);
+            db.close().unwrap_or_else(|error| panic!("{what}: close: {error}"));
+            drop((db, table));
+            let (db, table) = open(&store, kind, &small());
+            assert_contents(&table, (1 << 40..(1 << 40) + again).step_by(977), 4, &what);
+            drop(db);
+        }
+    }
+}
+
+/// Puts so many new records; a put that is refused is tried again, while the store works.
+fn fill_when_there_is_room(table: &Table, count: u64, what: &str) -> u64 {
+    for number in 1 << 40..(1 << 40) + count {
+        support::eventually(&format!("{what}: put {number} of {count} on a disk that was emptied"), || {
+            match table.put_with(&key(number), &value(number, 4), Durability::None) {
+                Ok(_) => true,
+                Err(Error::DiskFull { .. }) => false,
+                Err(error) => panic!("{what}: put {number}: {error}"),
+            }
+        });
+    }
+    count
+}
+
+/// There is always garbage enough to be taken back: a put waits for that rather than being refused.
+#[test]
+fn overwrites_of_little_data_are_never_refused() {
+    for kind in KINDS {
+        for durability in [Durability::None, Durability::Sync] {
+            let Some(mount) = disk(14) else { return };
+            let what = format!("{}, {durability:?}", kind.name());
+            let (db, table) = open(&mount.path().join("store"), kind, &small());
+            let rounds = if durability == Durability::Sync { 10 } else { 60 };
+            for round in 0..rounds {
+                for number in 0..250 {
+                    let put = table.put_with(&key(number), &value(number + round, 2000), durability);
+                    put.unwrap_or_else(|error| panic!("{what}: round {round}, put {number}: {error}"));
+                }
+            }
+            for number in 0..250 {
+                assert_eq!(table.get(&key(number)).expect("a get works"), Some(value(number + rounds - 1, 2000)));
+            }
+            db.close().expect("a sound store can be closed");
+        }
+    }
+}
+
+/// Any operations on a disk that is full most of the time: what was acknowledged is there, and after all is deleted the disk
+/// takes again what it took.
+#[test]
+fn a_random_sequence_on_a_full_disk_ends_with_a_store_that_can_be_used() {
+    for seed in 1..=4 {
+        for kind in KINDS {
+            let Some(mount) = disk(32) else { return };
+            run_on_a_full_disk(&mount.path().join("store"), kind, seed);
+        }
+    }
+}
+
+fn run_on_a_full_disk(store: &Path, kind: IndexKind, seed: u64) {
+    let what = format!("{}, seed {seed}", kind.name());
+    let mut random = Rng::with_seed(seed);
+    let mut model: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
+    let (mut db, mut table) = open(store, kind, &small());
+    let mut refused = 0;
+    // As many as make the disk full: every table has its own length of values.
+    let length = [4, 100, 3000, 40_000][seed as usize % 4];
+    let keys = (48 << 20) / (length as u64 + 100);
+    for step in 0..3 * keys {
+        let number = random.u64(..keys);
+        let outcome = match random.u32(..1000) {
+            0 if random.u32(..100) == 0 => {
+                let truncated = db.truncate_table("t");
+                truncated.unwrap_or_else(|error| panic!("{what}: step {step}: truncate: {error}"));
+                model.clear();
+                Ok(())
+            }
+            1 if random.u32(..20) == 0 => {
+                (db, table) = reopened(db, table, store, kind, &format!("{what}: step {step}"));
+                Ok(())
+            }
+            0..200 => {
+                let deleted = table.delete_with(&key(number), Durability::None);
+                deleted.unwrap_or_else(|error| panic!("{what}: step {step}: delete: {error}"));
+                model.remove(&number);
+                Ok(())
+            }
+            _ => {
+                let put = table.put_with(&key(number), &value(step, length), Durability::None);
+                put.map(|_| {
+                    model.insert(number, (step, length));
+                })
+            }
+        };
+        match outcome {
+            Err(Error::DiskFull { .. }) => refused += 1,
+            outcome => outcome.unwrap_or_else(|error| panic!("{what}: step {step}: {error}")),
+        }
+    }
+    println!("{what}: {} records, {refused} refusals", model.len());
+    assert!(refused > 0, "{what}: the disk was full");
+    (db, table) = reopened(db, table, store, kind, &what);
+    for number in 0..keys {
+        let found = table.get(&key(number)).unwrap_or_else(|error| panic!("{what}: get {number}: {error}"));
+        let wanted = model.get(&number).map(|(seed, length)| value(*seed, *length));
+        assert_eq!(found, wanted, "{what}: key {number}");
+    }
+    for number in model.keys() {
+        table.delete(&key(*number)).unwrap_or_else(|error| panic!("{what}: delete {number}: {error}"));
+    }
+    let again = (model.len() / 2).max(1) as u64;
+    for number in 0..again {
+        support::eventually(&format!("{what}: put {number} of {again} on a disk that was emptied"), || {
+            match table.put_with(&key(number), &value(number, length), Durability::None) {
+                Ok(_) => true,
+                Err(Error::DiskFull { .. }) => false,
+                Err(error) => panic!("{what}: put {number}: {error}"),
+            }
+        });
+    }
+    let report = db.verify(&mut |_, _| {}).unwrap_or_else(|error| panic!("{what}: verify: {error}"));
+    assert!(report.damage.is_empty(), "{what}: {:?}", report.damage);
+}
+
+fn reopened(db: Db, table: Table, store: &Path, kind: IndexKind, what: &str) -> (Db, Table) {
+    db.close().unwrap_or_else(|error| panic!("{what}: close: {error}"));
+    drop((db, table));
+    open(store, kind, &small())
+}

@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};
+use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
 use crate::engine::Engine;
@@ -15,6 +15,7 @@ use crate::{Durability, Error, Result};
 
 const WRITER: &str = "aiodb-writer";
 const UPKEEP: &str = "aiodb-upkeep";
+const MAKER: &str = "aiodb-segments";
 
 /// The writer looks at the open batch at least this often, so that `none` leaves nothing in memory for long.
 const WRITER_PERIOD: Duration = Duration::from_millis(500);
@@ -68,6 +69,8 @@ pub(crate) struct Background {
     stopped: AtomicBool,
     last: Mutex<Written>,
     asked: Asked,
+    /// The thread that makes segments ahead of need.
+    maker: OnceLock<Thread>,
 }
 
 /// The shortest interval, in milliseconds, of the writes since the last flush began; the highest number if there is none.
@@ -117,6 +120,13 @@ impl Background {
         self.woken.notify_one();
     }
 
+    /// Tells the thread that makes segments that one was taken.
+    pub(crate) fn wake_maker(&self) {
+        if let Some(maker) = self.maker.get() {
+            maker.unpark();
+        }
+    }
+
     /// Half the shortest interval: a write waits at most that long for its flush to begin.
     fn flush_period(&self) -> Option<Duration> {
         let interval = self.asked.shortest()?;
@@ -155,8 +165,14 @@ pub(crate) fn start<D: Device>(engine: &Arc<Engine<D>>) -> Result<()> {
         let engine = Arc::downgrade(engine);
         std::thread::Builder::new().name(name.into()).spawn(move || work(engine))
     };
-    for (name, work) in [(WRITER, write_out::<D> as fn(_)), (UPKEEP, maintain::<D> as fn(_))] {
-        threads.push(spawn(name, work).map_err(|e| Error::io("start a thread for", &engine.root, &e))?);
+    let all =
+        [(WRITER, write_out::<D> as fn(_)), (UPKEEP, maintain::<D> as fn(_)), (MAKER, make_segments::<D> as fn(_))];
+    for (name, work) in all {
+        let thread = spawn(name, work).map_err(|e| Error::io("start a thread for", &engine.root, &e))?;
+        if name == MAKER {
+            let _ = engine.background.maker.set(thread.thread().clone());
+        }
+        threads.push(thread);
     }
     Ok(())
 }
@@ -225,7 +241,40 @@ fn maintain<D: Device>(engine: Weak<Engine<D>>) {
     }
 }
 
+/// Makes segments ahead of need, so that a writer finds one: a thread with other work would come to it too late.
+fn make_segments<D: Device>(engine: Weak<Engine<D>>) {
+    loop {
+        let Some(engine) = engine.upgrade() else { return };
+        if engine.background.stopped.load(Ordering::SeqCst) {
+            return;
+        }
+        let mut made = false;
+        let survived = survive(&engine, MAKER, || made = engine.make_ahead());
+        if !survived {
+            return;
+        }
+        drop(engine);
+        if !made {
+            std::thread::park_timeout(MAINTENANCE_PERIOD);
+        }
+    }
+}
+
 impl<D: Device> Engine<D> {
+    /// Makes a segment ahead of need; true if it was missing.
+    fn make_ahead(&self) -> bool {
+        if self.commit.failure().is_some() {
+            return false;
+        }
+        self.keep_index_room().and_then(|()| self.segments.make_ahead()).unwrap_or_else(|error| {
+            // A full disk is met by upkeep too, which does something about it.
+            if !error.is_full() {
+                self.note_trouble(&error);
+            }
+            false
+        })
+    }
+
     /// One bounded piece of background work.
     pub(crate) fn step(&self, step: Step) -> Result<()> {
         if self.options.read_only {

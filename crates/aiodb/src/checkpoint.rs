@@ -82,7 +82,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// Writes files, a second time with the space of a segment of the reserve if there was too little.
-    fn making_room<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
+    pub(crate) fn making_room<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
         match write() {
             Err(error) if error.is_full() => {
                 let _lent = self.segments.lend_one()?.ok_or(error)?;
@@ -133,9 +133,13 @@ impl<D: Device> Engine<D> {
     }
 
     /// Commits the tail of the ordered index, which then covers what was published before. After an error, for lack of space say, the
-    /// entries stay where gets find them, and the next call goes on with them. The caller holds `checkpointing`.
-    fn commit_tail(&self) -> Result<()> {
-        let mut unfinished = self.unfinished_commit.lock().expect("no code panics while it commits an index");
+    /// entries stay where gets find them, and the next call goes on with them.
+    pub(crate) fn commit_tail(&self) -> Result<()> {
+        self.commit_tail_after(&mut self.lock_commit())
+    }
+
+    /// [`Engine::commit_tail`] for who holds its lock, under which is what an earlier call has left.
+    fn commit_tail_after(&self, unfinished: &mut Option<Frozen>) -> Result<()> {
         if let Some(frozen) = unfinished.as_mut() {
             self.commit_frozen(frozen)?;
             *unfinished = None;
@@ -146,6 +150,10 @@ impl<D: Device> Engine<D> {
         self.commit_frozen(frozen)?;
         *unfinished = None;
         self.keep_index_room()
+    }
+
+    fn lock_commit(&self) -> crate::sync::MutexGuard<'_, Option<Frozen>> {
+        self.unfinished_commit.lock().expect("no code panics while it commits an index")
     }
 
     fn commit_frozen(&self, frozen: &mut Frozen) -> Result<()> {
@@ -175,11 +183,11 @@ impl<D: Device> Engine<D> {
         if !lmdb.tail.is_full() || self.options.read_only {
             return Ok(());
         }
-        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        let mut unfinished = self.lock_commit();
         if !lmdb.tail.is_full() {
             return Ok(());
         }
-        match self.making_room(|| self.commit_tail()) {
+        match self.making_room(|| self.commit_tail_after(&mut unfinished)) {
             Err(error) if error.is_full() && lmdb.tail.may_grow(claim == Claim::Recovery) => {
                 lmdb.tail.grow();
                 if claim == Claim::Ordinary { Err(error) } else { Ok(()) }
@@ -210,7 +218,6 @@ impl<D: Device> Engine<D> {
         let Some(oldest) = lmdb.ranges.oldest().filter(|oldest| oldest.sequence >= lmdb.covered()) else {
             return Ok(false);
         };
-        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
         self.flush()?;
         self.making_room(|| self.commit_tail())?;
         Ok(oldest.sequence < lmdb.covered())
@@ -222,67 +229,15 @@ impl<D: Device> Engine<D> {
         if self.lmdb.get().is_none_or(|lmdb| lmdb.tail.len() == 0) {
             return Ok(false);
         }
-        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
         self.making_room(|| self.commit_tail()).map(|()| true)
     }
 
     /// Carries out a bounded part of a range delete. True if there may be more to do.
     pub(crate) fn carry_out_ranges(&self) -> Result<bool> {
         let Some(lmdb) = self.lmdb.get().filter(|lmdb| lmdb.ranges.len() > 0) else { return Ok(false) };
-        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
         let died = |table, dead: &Entry| self.count_dead(table, dead);
         let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, ..Accounting::NONE };
         self.making_room(|| lmdb.carry_out_ranges(&accounting))
-    }
-
-    /// Takes dropped and truncated tables out of the counts and, in bounded parts, out of the ordered index. True when
-    /// nothing is left to do.
-    pub(crate) fn purge_some(&self) -> Result<bool> {
-        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
-        self.commit.check_open()?;
-        let mut forgotten = self.forgotten.lock().expect("no code panics while it purges");
-        // What a snapshot looks at waits for its end.
-        let ready = forgotten.iter().position(|(_, hold)| self.holds.are_over(*hold));
-        let Some((at, generation)) = ready.map(|at| (at, Arc::clone(&forgotten[at].0))) else { return Ok(true) };
-        // Whoever took the table before it went, and has not seen that, may still publish something to be taken out here.
-        self.publishers.wait_for_present();
-        let done = match &generation.index {
-            TableIndex::Hash(index) => {
-                index.for_each(&mut |location| self.remove_live(location));
-                true
-            }
-            TableIndex::Lmdb => {
-                if self.lmdb().tail.len() > 0 {
-                    self.commit_tail()?;
-                }
-                // Its chunks leave the counts as a whole, below.
-                let durable = self.commit.durable();
-                self.lmdb().purge(generation.id, durable, &|_, dead| self.remove_live(dead.location))?
-            }
-        };
-        if done {
-            for segment in self.segments.iter() {
-                segment.live_chunks().remove(&generation.id);
-            }
-            forgotten.remove(at);
-        }
-        Ok(!forgotten.iter().any(|(_, hold)| self.holds.are_over(*hold)))
-    }
-
-    /// Whether indexes may still refer to places that only a table that is gone needed.
-    fn is_purge_due(&self) -> bool {
-        if planted::is_on(Bug::ReusedBeforePurge) {
-            return false;
-        }
-        let forgotten = self.forgotten.lock().expect("no code panics while it purges");
-        forgotten.iter().any(|(_, hold)| self.holds.are_over(*hold))
-    }
-
-    /// Queues a generation that no table has any more.
-    pub(crate) fn forget_generation(&self, old: Option<Arc<Generation>>) {
-        old.iter().for_each(|old| old.set_gone());
-        let hold = self.holds.stamp();
-        self.forgotten.lock().expect("no code panics while it purges").extend(old.map(|old| (old, hold)));
     }
 
     fn checkpoint_hash(&self, generation: &Generation, index: &HashIndex, number: u64) -> Result<()> {

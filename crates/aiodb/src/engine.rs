@@ -25,6 +25,7 @@ use crate::metrics::Meters;
 use crate::operation::Operation;
 use crate::pins::Pins;
 use crate::planted::{self, Bug};
+use crate::purge::Purging;
 use crate::reclaim::Reclaiming;
 use crate::recovery::Recovered;
 use crate::room::unless_full;
@@ -59,10 +60,11 @@ pub(crate) struct Engine<D: Device> {
     pub(crate) holds: Arc<Holds>,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) settling: Settling,
-    /// Held by whoever commits an index.
+    /// Held while a checkpoint is made; writers never wait for it. Below it come `unfinished_commit` and the commit lock.
     pub(crate) checkpointing: Mutex<()>,
     pub(crate) checkpoints: Mutex<Checkpoints>,
-    /// The frozen tail that is being committed, or that could not be.
+    /// The frozen tail that is being committed, or that could not be. Held while the tail is committed; below it come the
+    /// commit lock and the order of LMDB's transactions.
     pub(crate) unfinished_commit: Mutex<Option<Frozen>>,
     pub(crate) reclaiming: Mutex<Reclaiming>,
     /// Held by the write that makes room on a full disk; others wait for what it makes. When none could be made last, and how many
@@ -70,9 +72,8 @@ pub(crate) struct Engine<D: Device> {
     pub(crate) room_lock: Mutex<Option<(u64, u64)>>,
     /// Whether the files of the ordered index are on another disk than the rest.
     pub(crate) lmdb_lies_apart: bool,
-    /// Generations that no table has any more, to be taken out of counts and indexes when the holds before the stamp are
-    /// over.
-    pub(crate) forgotten: Mutex<Vec<(Arc<Generation>, u64)>>,
+    /// Dropped and truncated tables. A step of a purge may take `unfinished_commit` and the order of LMDB's transactions.
+    pub(crate) purging: Purging,
     /// The life of the log's last segment when each large put began: its chunks lie there or later, not yet named.
     pub(crate) staging: Mutex<BTreeMap<u64, u64>>,
     pub(crate) next_staging: AtomicU64,
@@ -171,7 +172,7 @@ impl<D: Device> Engine<D> {
             reclaiming: Mutex::default(),
             room_lock: Mutex::default(),
             lmdb_lies_apart,
-            forgotten: Mutex::default(),
+            purging: Purging::default(),
             staging: Mutex::default(),
             next_staging: AtomicU64::new(0),
             background: Background::default(),

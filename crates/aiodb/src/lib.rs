@@ -55,6 +55,7 @@ mod operation;
 mod pins;
 mod planted;
 mod publish;
+mod purge;
 mod read;
 mod reader;
 mod reclaim;

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use crate::index::Location;
 use crate::io::{Access, AlignedBuffer, Device, File, UNIT_BYTES, WriteSync};
 use crate::planted::{self, Bug};
-use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 use crate::{Error, Result};
 use place::footprint;
@@ -29,6 +29,9 @@ pub(crate) const RESERVED_SEGMENTS: usize = 4;
 
 /// Free segments kept beyond the reserve; more are given back to the file system.
 const SPARE_SEGMENTS: usize = 4;
+
+/// Segments that are made ahead of need, at most: what is kept of those that were emptied, too.
+const MAX_AHEAD_SEGMENTS: usize = SPARE_SEGMENTS;
 
 /// What expires is counted in steps of this length...
 const EXPIRY_STEP_MS: u64 = 60_000;
@@ -62,6 +65,18 @@ pub(crate) enum Claim {
     Moves,
     /// What must be written before anything else can be done.
     Recovery,
+}
+
+impl Claim {
+    /// Free segments that are left to others.
+    fn left_free(self) -> usize {
+        match self {
+            Claim::Ordinary => RESERVED_SEGMENTS,
+            Claim::Deletes => RESERVED_SEGMENTS - 1,
+            Claim::Moves => 1,
+            Claim::Recovery => 0,
+        }
+    }
 }
 
 /// A place between two batches: the last batch before it, and where that one ends.
@@ -231,8 +246,12 @@ pub(crate) struct Segments<D: Device> {
     pub(crate) segment_bytes: u64,
     groups: Box<[OnceLock<Group<D>>]>,
     pool: Mutex<Pool>,
-    /// Held while a segment is made, so that two threads do not make the same one.
+    /// Held while a segment is made, so that two threads do not make the same one. Only the pool is locked meanwhile.
     making: Mutex<()>,
+    /// How many segments were asked for: taken, or missed by a writer that had to wait.
+    asked_for: AtomicUsize,
+    /// How many are to be there ahead of need.
+    ahead: AtomicUsize,
     /// How many segments' space is lent, see [`Segments::lend_one`].
     lent: AtomicU32,
     refused: AtomicBool,
@@ -266,6 +285,8 @@ impl<D: Device> Segments<D> {
             groups,
             pool,
             making: Mutex::default(),
+            asked_for: AtomicUsize::new(0),
+            ahead: AtomicUsize::new(1),
             lent: AtomicU32::new(0),
             refused: AtomicBool::new(false),
             kept_free: AtomicU64::new(0),
@@ -390,25 +411,53 @@ impl<D: Device> Segments<D> {
 
     /// Takes a free segment. What must leave the reserve alone makes a new segment or is refused.
     pub(crate) fn take_free(&self, claim: Claim) -> Result<&Segment<D>> {
-        let kept = match claim {
-            Claim::Ordinary => RESERVED_SEGMENTS,
-            Claim::Deletes => RESERVED_SEGMENTS - 1,
-            Claim::Moves => 1,
-            Claim::Recovery => 0,
-        };
-        while self.pool().free_count() <= kept {
-            self.create_one()?;
+        while !self.has_free(claim) {
+            self.create_below(claim.left_free() + 1)?;
         }
         let number = self.pool().take_free().ok_or_else(|| self.full())?;
+        self.asked_for.fetch_add(1, Ordering::Relaxed);
         Ok(self.get(number))
+    }
+
+    /// Whether [`Segments::take_free`] need not make a segment, unless another caller is faster.
+    pub(crate) fn has_free(&self, claim: Claim) -> bool {
+        self.pool().free_count() > claim.left_free()
+    }
+
+    /// Makes a segment for a writer that has found none, unless one is there by now: it may just have been made.
+    pub(crate) fn make_for(&self, claim: Claim) -> Result<()> {
+        self.asked_for.fetch_add(1, Ordering::Relaxed);
+        self.create_below(claim.left_free() + 1).map(drop)
+    }
+
+    /// Keeps segments from being made until what is returned is dropped.
+    #[cfg(test)]
+    pub(crate) fn hold_making(&self) -> MutexGuard<'_, ()> {
+        self.making.lock().expect("no code panics while it makes a segment")
+    }
+
+    /// How many segments were taken or missed so far.
+    #[cfg(test)]
+    pub(crate) fn asked_for(&self) -> usize {
+        self.asked_for.load(Ordering::Relaxed)
     }
 
     /// Makes free segments until the reserve and one more are there.
     pub(crate) fn replenish(&self) -> Result<()> {
-        while self.pool().free_count() < RESERVED_SEGMENTS + 1 {
-            self.create_one()?;
-        }
+        while self.create_below(RESERVED_SEGMENTS + 1)? {}
         Ok(())
+    }
+
+    /// Makes a segment ahead of need, if fewer are there than are asked for while one is made. True if it made one.
+    pub(crate) fn make_ahead(&self) -> Result<bool> {
+        let before = self.asked_for.load(Ordering::Relaxed);
+        let ahead = self.ahead.load(Ordering::Relaxed);
+        if !self.create_below(RESERVED_SEGMENTS + ahead)? {
+            return Ok(false);
+        }
+        let asked_for = self.asked_for.load(Ordering::Relaxed) - before;
+        self.ahead.store(wanted_ahead(ahead, asked_for), Ordering::Relaxed);
+        Ok(true)
     }
 
     /// Gives the space of a free segment back to the file system of the first directory, where the files of a
@@ -502,11 +551,18 @@ impl<D: Device> Segments<D> {
         self.pool().add_free(segment.number);
     }
 
-    /// Makes a free segment in the directory that lacks one most and has room.
-    fn create_one(&self) -> Result<()> {
+    /// Makes a free segment in the directory that lacks one most and has room, unless so many are free. True if it made one.
+    fn create_below(&self, count: usize) -> Result<bool> {
+        let _making = self.making.lock().expect("no code panics while it makes a segment");
+        let free = self.pool().free_count();
+        if free >= count {
+            return Ok(false);
+        }
         let made = self.create_where_there_is_room();
-        self.refused.store(made.as_ref().is_err_and(Error::is_full), Ordering::Relaxed);
-        made
+        // While there is one for ordinary writes, the disk is not full for anyone.
+        let is_refused = made.as_ref().is_err_and(Error::is_full) && free <= RESERVED_SEGMENTS;
+        self.refused.store(is_refused, Ordering::Relaxed);
+        made.map(|()| true)
     }
 
     fn create_where_there_is_room(&self) -> Result<()> {
@@ -527,8 +583,8 @@ impl<D: Device> Segments<D> {
     /// Makes a new free segment in a directory, or fills an absent one again. Space is taken before the segment counts, so that
     /// later writes do not fail for lack of it. Where writers wait for flushes every byte is written too, so that those do
     /// not change the file's layout; elsewhere that would be each byte twice, see `docs/decisions/0020-segments-are-filled-for-flushes.md`.
+    /// The caller holds `making`.
     fn create_in(&self, ordinal: usize) -> Result<()> {
-        let _making = self.making.lock().expect("no code panics while it makes a segment");
         // Refused rather than made to wait: the checkpoint may wait for whoever wants the segment.
         if ordinal == 0 && (self.lent.load(Ordering::Relaxed) > 0 || !self.leaves_enough()) {
             return Err(self.full());
@@ -642,4 +698,10 @@ impl<D: Device> Segments<D> {
     fn pool(&self) -> MutexGuard<'_, Pool> {
         self.pool.lock().expect("no code panics while it holds the pool")
     }
+}
+
+/// How many segments are to be there ahead of need, after one was made and `asked_for` were asked for meanwhile: as many and one.
+/// More at once, fewer one by one: writes come in bursts.
+fn wanted_ahead(ahead: usize, asked_for: usize) -> usize {
+    (asked_for + 1).max(ahead - 1).clamp(1, MAX_AHEAD_SEGMENTS)
 }

@@ -65,6 +65,8 @@ struct Victim {
     /// Records before this are dealt with or among `alive`.
     offset: u64,
     scan: Scan,
+    /// The oldest life with dead records when the segment was chosen.
+    oldest_dead: u64,
     /// What was found alive and is to be moved in one go.
     alive: Vec<Alive>,
     alive_bytes: usize,
@@ -82,6 +84,19 @@ struct Alive {
     form: Form,
     sequence: u64,
     location: Location,
+    /// Set in a delete that no index refers to: it is needed only while a segment of this life or an older one holds dead
+    /// records.
+    tombstone: Option<u64>,
+}
+
+/// Why a record of a victim is kept.
+enum Need {
+    /// It is not.
+    Nothing,
+    /// Something refers to it.
+    Record,
+    /// It may keep older records from coming back; see [`Alive::tombstone`].
+    Tombstone(u64),
 }
 
 impl Alive {
@@ -95,16 +110,20 @@ impl<D: Device> Engine<D> {
     /// Does a bounded part of the work: reads some of the current victim, and moves what has gathered once it is worth a
     /// batch. True if there may be more to do.
     pub(crate) fn reclaim_some(&self) -> Result<bool> {
-        // Counts of tables that are gone must be settled before their segments begin another life.
-        while !self.purge_some()? {}
+        let is_purged = self.purge_some()?;
         let mut reclaiming = self.reclaiming.lock().expect("no code panics while it reclaims");
         let Reclaiming { victim: current, damaged } = &mut *reclaiming;
         if current.is_none() {
+            // What tables that are gone have would be taken for alive.
+            if !is_purged {
+                return Ok(true);
+            }
             let Some(segment) = self.choose_victim(damaged) else { return Ok(false) };
             self.meters.victim_live_percent.record(segment.live() * 100 / self.segments.segment_bytes);
             let (number, life, offset) = (segment.number, segment.life(), UNIT_BYTES as u64);
             let scan = Scan::new(self.segments.segment_bytes);
-            *current = Some(Victim { number, life, offset, scan, alive: Vec::new(), alive_bytes: 0 });
+            let oldest_dead = self.oldest_life_with_dead_records(Some(segment));
+            *current = Some(Victim { number, life, offset, scan, oldest_dead, alive: Vec::new(), alive_bytes: 0 });
         }
         let victim = current.as_mut().expect("just chosen");
         let segment = self.segments.get(victim.number);
@@ -137,6 +156,7 @@ impl<D: Device> Engine<D> {
             while victim.offset < end && victim.offset < stop && victim.alive_bytes < MOVE_BYTES {
                 self.gather_batch(segment, victim)?;
             }
+            self.leave_out_tombstones(victim);
             // Moving is a step of its own.
             return Ok(victim.offset >= end && victim.alive.is_empty());
         }
@@ -193,47 +213,76 @@ impl<D: Device> Engine<D> {
             damage_error(&self.segments.path(segment.number), victim.offset, damage, advice)
         })?;
         for found in batch.view.records() {
-            if let Some(generation) = self.needed(segment, &found)? {
-                let value = batch.view.value(&found).unwrap_or_default();
-                let alive = self.alive(segment, generation, &found, value);
-                match self.expired_owner(&alive)? {
-                    // One of its chunks was met before.
-                    Some(owner) if victim.alive.iter().any(|other| other.is_copy(&owner)) => {}
-                    owner => victim.alive.push(owner.unwrap_or(alive)),
-                }
-                victim.alive_bytes += found.record.length() + value.len();
+            // The manifest has the tables.
+            let Some(generation) = self.catalog.generation(found.record.table) else { continue };
+            let tombstone = match self.need(segment, &found, &generation, victim.oldest_dead)? {
+                Need::Nothing => continue,
+                Need::Record => None,
+                Need::Tombstone(life) => Some(life),
+            };
+            let value = batch.view.value(&found).unwrap_or_default();
+            let alive = Alive { tombstone, ..self.alive(segment, Some(generation), &found, value) };
+            match self.expired_owner(&alive)? {
+                // One of its chunks was met before.
+                Some(owner) if victim.alive.iter().any(|other| other.is_copy(&owner)) => {}
+                owner => victim.alive.push(owner.unwrap_or(alive)),
             }
+            victim.alive_bytes += found.record.length() + value.len();
         }
         victim.offset += u64::from(batch.header.length);
         Ok(())
     }
 
-    /// Whether a record must be kept: `Some` with its table, if that matters.
-    fn needed(&self, segment: &Segment<D>, found: &Found<'_>) -> Result<Option<Option<Arc<Generation>>>> {
+    /// Why a record must be kept. `oldest_dead` is [`Victim::oldest_dead`].
+    fn need(
+        &self,
+        segment: &Segment<D>,
+        found: &Found<'_>,
+        generation: &Arc<Generation>,
+        oldest_dead: u64,
+    ) -> Result<Need> {
         let record = &found.record;
-        let Some(generation) = self.catalog.generation(record.table) else { return Ok(None) };
         let needed = match record.kind {
-            Kind::Put | Kind::Merge => self.is_current(&generation, record.key, found.location)?,
-            Kind::RangeDelete => {
-                let waits = || self.lmdb.get().is_some_and(|lmdb| lmdb.ranges.contains(record.sequence));
-                self.tombstone_needed(segment, origin_life(segment, found)) || waits()
-            }
-            Kind::Delete => {
-                self.tombstone_needed(segment, origin_life(segment, found)) || {
-                    self.is_current(&generation, record.key, found.location)?
+            Kind::Put | Kind::Merge => self.is_current(generation, record.key, found.location)?,
+            Kind::Delete | Kind::RangeDelete => {
+                let life = origin_life(segment, found);
+                // What was dead then is so now, unless its segment has gone since: nothing else need be asked.
+                if is_tombstone_needed(oldest_dead, life) {
+                    return Ok(Need::Record);
                 }
+                let is_referred_to = match record.kind {
+                    Kind::Delete => self.is_current(generation, record.key, found.location)?,
+                    _ => self.lmdb.get().is_some_and(|lmdb| lmdb.ranges.contains(record.sequence)),
+                };
+                if !is_referred_to {
+                    return Ok(Need::Tombstone(life));
+                }
+                true
             }
             Kind::Chunk => {
-                let named = self.naming_record(&generation, record.key, found.location)?.is_some();
+                let named = self.naming_record(generation, record.key, found.location)?.is_some();
                 if !named {
-                    self.count_off_naming_record(&generation, self.hash(record.key));
+                    self.count_off_naming_record(generation, self.hash(record.key));
                 }
                 named
             }
             // The manifest has the tables.
             _ => false,
         };
-        Ok(needed.then_some(Some(generation)))
+        Ok(if needed { Need::Record } else { Need::Nothing })
+    }
+
+    /// Leaves out the deletes that nothing refers to where no record is left that could come back. The segments are asked after
+    /// the index, since what a delete stands before is counted as dead first; and once for all, since there may be many of both. The
+    /// victim is not asked: what is dead there goes with it.
+    fn leave_out_tombstones(&self, victim: &mut Victim) {
+        if victim.alive.iter().all(|alive| alive.tombstone.is_none()) {
+            return;
+        }
+        let oldest_dead = self.oldest_life_with_dead_records(self.segments.find(victim.number));
+        let is_needed =
+            |alive: &mut Alive| alive.tombstone.take().is_none_or(|life| is_tombstone_needed(oldest_dead, life));
+        victim.alive.retain_mut(is_needed);
     }
 
     fn alive(
@@ -271,6 +320,7 @@ impl<D: Device> Engine<D> {
             form,
             sequence: record.sequence,
             location: found.location,
+            tombstone: None,
         }
     }
 
@@ -289,6 +339,7 @@ impl<D: Device> Engine<D> {
             form: Form::default(),
             sequence: named.sequence,
             location,
+            tombstone: None,
             ..*chunk
         }))
     }
@@ -376,12 +427,6 @@ impl<D: Device> Engine<D> {
             TableIndex::Hash(index) => Ok(index.contains(self.hash(key), location)),
             TableIndex::Lmdb => self.lmdb().is_current(generation.id, key, location),
         }
-    }
-
-    /// A delete in a segment that is being emptied must stay in the log while an older record of its key may lie in another one
-    /// that was in use when it was written, or a rebuilt index would bring that record back.
-    fn tombstone_needed(&self, emptied: &Segment<D>, origin_life: u64) -> bool {
-        self.oldest_life_with_dead_records(Some(emptied)) <= origin_life && !planted::is_on(Bug::TombstoneDroppedEarly)
     }
 
     /// The life of the oldest segment, but for one, that holds records which no index refers to; the highest number if there is
@@ -478,6 +523,12 @@ fn operation(record: &Alive) -> Operation<'_> {
     let origin = Origin { segment: record.location.segment, offset: record.location.offset };
     append.moved = Some((origin, record.sequence));
     Operation { generation: record.generation.clone(), append, hash: record.hash }
+}
+
+/// A delete must stay in the log while an older record of its key may lie in a segment that was in use when it was written, or
+/// a rebuilt index would bring that record back.
+fn is_tombstone_needed(oldest_dead: u64, origin_life: u64) -> bool {
+    oldest_dead <= origin_life && !planted::is_on(Bug::TombstoneDroppedEarly)
 }
 
 /// The life of the segment in which a delete, of a key or a range, was first written.

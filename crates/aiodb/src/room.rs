@@ -142,6 +142,12 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
+    /// Makes a segment for a write that has found none.
+    pub(crate) fn make_segment_for(&self, claim: Claim) -> Result<()> {
+        self.keep_index_room()?;
+        self.segments.make_for(claim)
+    }
+
     /// Empties segments and frees what can be freed. True if it is worth trying again: there are segments free that were not yet
     /// when `released` of them had been given back, or more is known to be dead.
     fn make_room(&self, claim: Claim, released: u64) -> Result<bool> {

@@ -484,6 +484,10 @@ impl<D: Device> Engine<D> {
         let TableIndex::Hash(index) = &generation.index else { return };
         // No snapshot may begin between the decision what no snapshot sees and the removal, no segment another life.
         let (_publisher, _pin) = (self.publishers.pin(), self.pins.pin());
+        // All of a table that was dropped or truncated is taken out of the counts at once.
+        if generation.is_gone() {
+            return;
+        }
         let hash = self.hash(&folded.key);
         let mut run = SmallVec::new();
         index.lookup(hash, &mut run);

@@ -15,6 +15,48 @@ pub(crate) use shuttle::{
 
 use atomic::{AtomicU32, Ordering};
 
+/// A lock that is had in the order in which it was asked for: who takes it again and again does not keep others from it.
+#[derive(Default)]
+pub(crate) struct InOrder {
+    queue: Mutex<Queue>,
+    left: Condvar,
+}
+
+/// Numbers of those who ask for an [`InOrder`].
+#[derive(Default)]
+struct Queue {
+    next: u64,
+    /// Whose turn it is.
+    first: u64,
+}
+
+/// An [`InOrder`], held.
+#[must_use]
+pub(crate) struct InOrderGuard<'a>(&'a InOrder);
+
+impl InOrder {
+    pub(crate) fn lock(&self) -> InOrderGuard<'_> {
+        let mut queue = self.queue();
+        let number = queue.next;
+        queue.next += 1;
+        while queue.first < number {
+            queue = self.left.wait(queue).expect("no code panics while it waits for its turn");
+        }
+        InOrderGuard(self)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().expect("no code panics while it waits for its turn")
+    }
+}
+
+impl Drop for InOrderGuard<'_> {
+    fn drop(&mut self) {
+        self.0.queue().first += 1;
+        self.0.left.notify_all();
+    }
+}
+
 /// A number that threads sleep on.
 #[derive(Default)]
 pub(crate) struct Word {

@@ -293,6 +293,11 @@ impl<D: Device> Engine<D> {
         }
         let length = batch_bytes(kept().map(|operation| &operation.append));
         let mut state = self.idle()?;
+        while !self.has_segment_for(&state, length, Claim::Moves) {
+            drop(state);
+            self.make_segment_for(Claim::Moves)?;
+            state = self.idle()?;
+        }
         if state.closed {
             return Err(Error::Closed);
         }
@@ -351,6 +356,12 @@ impl<D: Device> Engine<D> {
             match &state.open {
                 _ if state.closed => return Err(Error::Closed),
                 _ if state.turn && turn.is_none() => state = self.wait_idle(state),
+                None if !self.has_segment_for(&state, length, claim) => {
+                    // Others need the lock to end what they have written, and those who need less room go on.
+                    drop(state);
+                    self.make_segment_for(claim)?;
+                    state = self.commit.lock();
+                }
                 None => self.open_batch(&mut state, length, claim, 0)?,
                 Some(open) if open.batch.fits(appends()) => return Ok(state),
                 Some(open) if open.batch.is_empty() => {
@@ -367,6 +378,16 @@ impl<D: Device> Engine<D> {
         }
     }
 
+    /// Whether [`Engine::open_batch`] need not make a segment.
+    fn has_segment_for(&self, state: &CommitState, length: usize, claim: Claim) -> bool {
+        !self.needs_segment(state, length) || self.segments.has_free(claim)
+    }
+
+    /// Whether a batch of this length goes into a fresh segment.
+    fn needs_segment(&self, state: &CommitState, length: usize) -> bool {
+        state.leave_segment || state.end.offset + length as u64 > self.segments.segment_bytes
+    }
+
     /// Undoes the opening of a batch that nothing was appended to.
     fn put_back_empty(&self, state: &mut CommitState, open: Open) {
         // If it was the first of its segment, the header is still to be written: by the next batch there, or by none.
@@ -377,9 +398,10 @@ impl<D: Device> Engine<D> {
     /// Opens the next batch, in a fresh segment when this one has too little room left.
     fn open_batch(&self, state: &mut CommitState, length: usize, claim: Claim, flags: u16) -> Result<()> {
         let mut segment_header = state.unwritten_header.take();
-        if state.leave_segment || state.end.offset + length as u64 > self.segments.segment_bytes {
+        if self.needs_segment(state, length) {
             let _phase = InPhase::enter(&self.device, Phase::Cut);
             let segment = self.segments.take_free(claim)?;
+            self.background.wake_maker();
             let life = state.next_life;
             state.next_life += 1;
             segment_header = Some(SegmentHeader {
@@ -633,3 +655,6 @@ impl<D: Device> Engine<D> {
         publisher
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

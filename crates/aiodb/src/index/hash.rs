@@ -140,9 +140,12 @@ impl HashIndex {
 
     /// Calls `f` for each location, shard by shard, under the shard's read lock: `f` must not change the index.
     pub fn for_each(&self, f: &mut dyn FnMut(Location)) {
-        for shard in 0..SHARDS {
-            self.read(shard).live().for_each(|slot| f(self.location(slot)));
-        }
+        (0..SHARDS).for_each(|shard| self.for_each_in(shard, f));
+    }
+
+    /// [`HashIndex::for_each`] in one shard.
+    pub fn for_each_in(&self, shard: usize, f: &mut dyn FnMut(Location)) {
+        self.read(shard).live().for_each(|slot| f(self.location(slot)));
     }
 
     /// Calls `f` with the locations under each tag of a shard, newest first, under the shard's read lock: `f` must not

@@ -32,7 +32,7 @@ use crate::log::segment::{put, u32_at, u64_at};
 use crate::merge::Cover;
 use crate::snapshot::{Snapshots, View};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Mutex, RwLock, RwLockReadGuard};
+use crate::sync::{InOrder, Mutex, RwLock, RwLockReadGuard};
 use crate::{Error, Result};
 
 /// The first id of a user's table; lower ones prefix the index's own keys.
@@ -45,6 +45,9 @@ const POSITION_VALUE_BYTES: usize = 64;
 
 /// The most keys in one transaction: bounds its dirty pages.
 const KEYS_PER_TRANSACTION: usize = 32 << 10;
+
+/// Keys of a dropped table in one transaction: so few that a commit of the tail, which has to wait for it, hardly notices.
+const PURGED_PER_TRANSACTION: usize = 8 << 10;
 
 /// Writers are told so often how far a commit has come.
 const KEYS_PER_PACE: usize = 1 << 10;
@@ -68,6 +71,9 @@ pub(crate) struct LmdbIndex {
     pub(crate) pace: Pace,
     pub(crate) ranges: Ranges,
     snapshots: Arc<Snapshots>,
+    /// Held for a transaction that writes, and what comes of it: commits of the tail, purges and range deletes take turns. Below it
+    /// come `copying`, `env` and the locks of single fields.
+    transactions: InOrder,
     /// Keys in LMDB, by table.
     counts: Mutex<Counts>,
     /// Everything before this sequence is in LMDB, as far as this process knows.
@@ -115,6 +121,7 @@ impl LmdbIndex {
             pace: Pace::default(),
             ranges: Ranges::default(),
             snapshots,
+            transactions: InOrder::default(),
             counts: Mutex::default(),
             covered: AtomicU64::new(0),
             carried_to: Mutex::default(),
@@ -198,7 +205,7 @@ impl LmdbIndex {
             let is_last = rest.peek().is_none();
             let mut left = &part[..];
             loop {
-                let committed = self.transact_some(accounting, |txn, changes, keys| {
+                let (committed, turn) = self.transact_some(accounting, |txn, changes, keys| {
                     let (some, others) = left.split_at(keys.min(left.len()));
                     self.commit_some(txn, changes, some, &|number| {
                         self.pace.proceed(frozen.committed + number, stacks.len());
@@ -208,6 +215,7 @@ impl LmdbIndex {
                     }
                     Ok(some.len())
                 })?;
+                drop(turn);
                 frozen.committed += committed;
                 left = &left[committed..];
                 if left.is_empty() {
@@ -258,27 +266,34 @@ impl LmdbIndex {
         let ranges: Vec<_> = self.ranges.all().into_iter().filter(of_table).collect();
         // What is counted of its chunks is forgotten as a whole.
         let accounting = Accounting { died, ..Accounting::NONE };
-        let done = self.transact_some(&accounting, |txn, changes, most| {
-            let mut keys: Vec<Box<[u8]>> = Vec::new();
+        let (done, turn) = self.transact_some(&accounting, |txn, changes, most| {
+            let most = most.min(PURGED_PER_TRANSACTION);
+            let (mut keys, mut last) = (0, Vec::new());
             for item in self.database.prefix_iter(txn, &table.to_be_bytes())?.take(most) {
                 let (key, value) = item?;
-                keys.push(key.into());
-                changes.died(key, decode_stack(value).unwrap_or_default().entries().iter().copied());
+                changes.purged(key, &decode_stack(value).unwrap_or_default());
+                keys += 1;
+                if keys == most {
+                    last.extend_from_slice(key);
+                }
             }
-            for key in &keys {
-                self.store(txn, key, &Stack::default(), changes)?;
-            }
+            // All of the table's, unless there may be more than these.
+            let done = keys < most;
+            let next = (table + 1).to_be_bytes();
+            let end = if done { Bound::Excluded(&next[..]) } else { Bound::Included(&last[..]) };
+            self.database.delete_range(txn, &(Bound::Included(&table.to_be_bytes()[..]), end))?;
             for range in &ranges {
                 self.database.delete(txn, &range_key(range))?;
             }
             self.database.put(txn, &PURGED_KEY, &durable.to_le_bytes())?;
-            let done = keys.len() < most;
             if done {
                 self.forget_chunks(txn, table)?;
             }
             Ok(done)
         })?;
         self.ranges.forget(of_table);
+        // A commit of the tail writes down those that are known.
+        drop(turn);
         Ok(done)
     }
 
@@ -489,6 +504,14 @@ impl LmdbIndex {
 
     fn env(&self) -> RwLockReadGuard<'_, Option<Env>> {
         self.env.read().expect("no code panics while it holds the environment")
+    }
+
+    /// Does something while nobody else can write to the environment.
+    #[cfg(test)]
+    pub(crate) fn with_writer_held(&self, work: impl FnOnce()) {
+        let env = self.env();
+        let _txn = env.as_ref().expect("it is open").write_txn().expect("a transaction can begin");
+        work();
     }
 
     fn encode_position(&self, position: &Position) -> [u8; POSITION_VALUE_BYTES] {

@@ -56,7 +56,8 @@ impl Pace {
         }
     }
 
-    fn allow(&self, keys: usize) {
+    /// The active generation may have so many keys.
+    pub(crate) fn allow(&self, keys: usize) {
         let _waiting = self.waiting.lock().expect(NO_PANIC);
         self.allowed.store(keys, Ordering::Release);
         self.changed.notify_all();

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::{PREWRITE_BYTES, Segments, WAITED_FLUSHES_PER_FILL};
+use super::{MAX_AHEAD_SEGMENTS, PREWRITE_BYTES, RESERVED_SEGMENTS, Segments, WAITED_FLUSHES_PER_FILL, wanted_ahead};
 use crate::io::sim::SimDevice;
 use crate::io::{Access, Device, File, WriteSync};
 
@@ -38,7 +38,7 @@ fn segments_are_filled_where_writers_wait_for_flushes() {
         Segments::new(device.clone(), vec![PathBuf::from("/store")], Access::SEGMENT, [7; 16], segment_bytes);
     let writes_for_one = || {
         let before = device.counters().writes;
-        segments.create_one().expect("there is room");
+        assert!(segments.create_below(usize::MAX).expect("there is room"));
         device.counters().writes - before
     };
     let filled = segment_bytes / PREWRITE_BYTES as u64;
@@ -47,4 +47,22 @@ fn segments_are_filled_where_writers_wait_for_flushes() {
     (0..WAITED_FLUSHES_PER_FILL).for_each(|_| segments.note_waited_flush());
     assert_eq!(writes_for_one(), filled, "somebody waited");
     assert_eq!(writes_for_one(), 1, "nobody waited since");
+}
+
+#[test]
+fn as_many_segments_are_made_ahead_as_are_taken_while_one_is_made() {
+    assert_eq!(wanted_ahead(1, 0), 1, "one is there where nothing is written");
+    assert_eq!(wanted_ahead(1, 2), 3);
+    assert_eq!(wanted_ahead(3, 0), 2, "fewer one by one");
+    assert_eq!(wanted_ahead(1, 1000), MAX_AHEAD_SEGMENTS);
+    let device = SimDevice::new(1);
+    for path in ["/store", "/store/log"] {
+        device.create_dir(Path::new(path)).expect("a directory can be made");
+    }
+    let segments = Segments::new(device, vec![PathBuf::from("/store")], Access::SEGMENT, [7; 16], SEGMENT_BYTES);
+    let made = || std::iter::from_fn(|| segments.make_ahead().expect("there is room").then_some(())).count();
+    assert_eq!(made(), RESERVED_SEGMENTS + 1);
+    assert_eq!(made(), 0);
+    segments.take_free(super::Claim::Ordinary).expect("one is there");
+    assert_eq!(made(), 1);
 }

@@ -16,6 +16,7 @@ use super::{KEYS_PER_TRANSACTION, LmdbIndex};
 use crate::index::stack::{Entry, FOLD_AT, Stack};
 use crate::log::place::footprint;
 use crate::log::segment::{put, u64_at};
+use crate::sync::InOrderGuard;
 use crate::sync::atomic::Ordering;
 use crate::{Error, Result};
 
@@ -73,6 +74,15 @@ impl Changes<'_> {
         }
     }
 
+    /// Notes that a key leaves the index with all its records. Of a table that is gone, whose chunks leave the counts as a whole.
+    pub(super) fn purged(&mut self, key: &[u8], stack: &Stack) {
+        *self.counts.entry(table_of(key)).or_default() -= 1;
+        for entry in stack.entries() {
+            self.count(table_of(key), entry, -1);
+        }
+        self.died(key, stack.entries().iter().copied());
+    }
+
     /// Notes that entries of a key died.
     pub(super) fn died(&mut self, key: &[u8], entries: impl Iterator<Item = Entry>) {
         self.dead.extend(entries.map(|entry| (table_of(key), entry)));
@@ -123,6 +133,7 @@ impl LmdbIndex {
             }
             Ok(())
         })
+        .map(drop)
     }
 
     /// The tables that have committed entries, or counts that are left of some.
@@ -175,8 +186,54 @@ impl LmdbIndex {
     }
 
     /// Runs `work` in a transaction, again after growing the map when it was full, and keeps the counters in the same
-    /// transaction.
+    /// transaction. The next one begins once what is returned is dropped.
     pub(super) fn transact(
+        &self,
+        accounting: &Accounting<'_>,
+        work: impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>) -> heed::Result<()>,
+    ) -> Result<InOrderGuard<'_>> {
+        let turn = self.transactions.lock();
+        self.transact_in_turn(accounting, work).map(|()| turn)
+    }
+
+    /// [`LmdbIndex::transact`] with at most so many keys as `work` is told: with ever fewer where the disk has no room for the
+    /// pages that they touch. Those that a small transaction frees are there for the one after the next.
+    pub(super) fn transact_some<T>(
+        &self,
+        accounting: &Accounting<'_>,
+        mut work: impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>, usize) -> heed::Result<T>,
+    ) -> Result<(T, InOrderGuard<'_>)> {
+        let turn = self.transactions.lock();
+        loop {
+            let (keys, written) = self.next_transaction()?;
+            let mut done = None;
+            let outcome = self.transact_in_turn(accounting, |txn, changes| {
+                done = Some(work(txn, changes, keys)?);
+                Ok(())
+            });
+            let next = match &outcome {
+                Ok(()) => KEYS_PER_TRANSACTION.min(keys + keys / 8 + 1),
+                Err(error) if error.is_full() => (keys / 4).max(MIN_KEYS_PER_TRANSACTION),
+                Err(_) => keys,
+            };
+            self.transaction_keys.store(next, Ordering::Relaxed);
+            match outcome {
+                Ok(()) => {
+                    self.last_written.store(written, Ordering::Relaxed);
+                    return Ok((done.expect("the transaction did it"), turn));
+                }
+                Err(error) if error.is_full() => {
+                    self.trim_file();
+                    if next == keys {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn transact_in_turn(
         &self,
         accounting: &Accounting<'_>,
         mut work: impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>) -> heed::Result<()>,
@@ -195,39 +252,6 @@ impl LmdbIndex {
                 }
                 Err(heed::Error::Mdb(MdbError::MapFull)) => self.grow()?,
                 Err(error) => return Err(self.failed(&error)),
-            }
-        }
-    }
-
-    /// [`LmdbIndex::transact`] with at most so many keys as `work` is told: with ever fewer where the disk has no room for the
-    /// pages that they touch. Those that a small transaction frees are there for the one after the next.
-    pub(super) fn transact_some<T>(
-        &self,
-        accounting: &Accounting<'_>,
-        mut work: impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>, usize) -> heed::Result<T>,
-    ) -> Result<T> {
-        loop {
-            let (keys, written) = self.next_transaction()?;
-            let mut done = None;
-            let outcome = self.transact(accounting, |txn, changes| {
-                done = Some(work(txn, changes, keys)?);
-                Ok(())
-            });
-            let next = match &outcome {
-                Ok(()) => KEYS_PER_TRANSACTION.min(keys + keys / 8 + 1),
-                Err(error) if error.is_full() => (keys / 4).max(MIN_KEYS_PER_TRANSACTION),
-                Err(_) => keys,
-            };
-            self.transaction_keys.store(next, Ordering::Relaxed);
-            if outcome.is_ok() {
-                self.last_written.store(written, Ordering::Relaxed);
-            }
-            if outcome.as_ref().is_err_and(Error::is_full) {
-                self.trim_file();
-            }
-            match outcome {
-                Err(error) if error.is_full() && next < keys => {}
-                outcome => return outcome.map(|()| done.expect("the transaction did it")),
             }
         }
     }

@@ -36,12 +36,12 @@ impl LmdbIndex {
 
     /// Carries out a bounded part of the oldest range deletes that are due. True if there may be more to do.
     pub(crate) fn carry_out_ranges(&self, accounting: &Accounting<'_>) -> Result<bool> {
+        let mut carried_to = self.carried_to.lock().expect("no code panics while it carries out a range delete");
         let due = self.ranges.oldest_while(RANGES_PER_TRANSACTION, self.is_due());
         if due.is_empty() {
             return Ok(false);
         }
-        let mut carried_to = self.carried_to.lock().expect("no code panics while it carries out a range delete");
-        let (done, reached) = self.transact_some(accounting, |txn, changes, mut left| {
+        let ((done, reached), turn) = self.transact_some(accounting, |txn, changes, mut left| {
             let (mut done, mut reached) = (0, (0, Vec::new()));
             for range in &due {
                 let from = if carried_to.0 == range.sequence { &carried_to.1[..] } else { &[] };
@@ -56,6 +56,8 @@ impl LmdbIndex {
         })?;
         *carried_to = reached;
         self.ranges.forget(|known| known.sequence <= done);
+        // A commit of the tail writes down those that are known.
+        drop(turn);
         Ok(true)
     }
 

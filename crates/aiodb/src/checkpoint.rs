@@ -281,10 +281,11 @@ impl<D: Device> Engine<D> {
         unsettled.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
         let checksum = crc32c(&out);
         out.extend_from_slice(&checksum.to_le_bytes());
-        self.write_piece(&file, &mut out, written).map_err(failed)?;
+        written += self.write_piece(&file, &mut out, written).map_err(failed)?;
         file.sync().map_err(failed)?;
         rename_durably(&self.device, &new_path, &path)?;
         *checkpointed = (number, changes);
+        generation.checkpoint_bytes.store(written, Ordering::Relaxed);
         Ok(())
     }
 
@@ -418,6 +419,7 @@ impl<D: Device> Engine<D> {
         }
         let path = self.hash_checkpoint_path(generation.id, number);
         let Some(bytes) = read_file(&self.device, &path)? else { return Ok(None) };
+        generation.checkpoint_bytes.store(bytes.len() as u64, Ordering::Relaxed);
         let decoded = decode_hash(index, &bytes, &self.segments.store, generation.id, number);
         let unsettled = decoded.map_err(|(offset, damage)| {
             let advice = "`aiodb verify --rebuild` makes the index again from the log";

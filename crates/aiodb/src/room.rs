@@ -130,7 +130,10 @@ impl<D: Device> Engine<D> {
         let growth = (self.segments.spare() + 1) * self.segments.segment_bytes / HASH_GROWTH_SHARE;
         for generation in self.catalog.generations() {
             if let TableIndex::Hash(index) = &generation.index {
-                kept = kept.max(growth) + index.encoded_bytes() as u64;
+                // The next checkpoint is written beside the last one, and is longer than that where there are more keys.
+                let next = index.encoded_bytes() as u64;
+                let longer = next.saturating_sub(generation.checkpoint_bytes.load(Ordering::Relaxed));
+                kept = kept.max(2 * growth) + next + longer;
             }
         }
         if let Some(lmdb) = self.lmdb.get().filter(|_| !self.options.read_only) {

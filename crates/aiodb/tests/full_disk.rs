@@ -141,11 +141,11 @@ fn run_on_a_full_disk(store: &Path, kind: IndexKind, seed: u64) {
     let mut refused = 0;
     // As many as make the disk full: every table has its own length of values.
     let length = [4, 100, 3000, 40_000][seed as usize % 4];
-    let keys = (48 << 20) / (length as u64 + 100);
-    for step in 0..3 * keys {
+    let keys = (48 << 20) / (length as u64 + 30);
+    for step in 0..2 * keys {
         let number = random.u64(..keys);
         let outcome = match random.u32(..1000) {
-            0 if random.u32(..100) == 0 => {
+            0 if random.u32(..500) == 0 => {
                 let truncated = db.truncate_table("t");
                 truncated.unwrap_or_else(|error| panic!("{what}: step {step}: truncate: {error}"));
                 model.clear();

@@ -431,13 +431,13 @@ impl<D: Device> Segments<D> {
     }
 
     /// Keeps segments from being made until what is returned is dropped.
-    #[cfg(test)]
+    #[cfg(all(test, not(feature = "shuttle")))]
     pub(crate) fn hold_making(&self) -> MutexGuard<'_, ()> {
         self.making.lock().expect("no code panics while it makes a segment")
     }
 
     /// How many segments were taken or missed so far.
-    #[cfg(test)]
+    #[cfg(all(test, not(feature = "shuttle")))]
     pub(crate) fn asked_for(&self) -> usize {
         self.asked_for.load(Ordering::Relaxed)
     }

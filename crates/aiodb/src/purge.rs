@@ -20,9 +20,11 @@ const PLACES_PER_STEP: usize = 64 << 10;
 /// Generations that no table has any more, until indexes and counts have forgotten them.
 #[derive(Default)]
 pub(crate) struct Purging {
-    /// What is being purged. Held for a step, and taken by no thread that holds another lock of the store.
+    /// What is being purged. Held for a step, above `Engine::unfinished_commit`, the commit lock and the order of LMDB's
+    /// transactions. On a full disk a drop purges while it holds `Catalog::changing`; no other lock of the store may be held
+    /// above this one.
     current: Mutex<Option<Purge>>,
-    /// Held for moments only, and nothing else is locked meanwhile.
+    /// Held for moments only; below it come the holds alone.
     waiting: Mutex<Vec<Gone>>,
 }
 

@@ -112,8 +112,8 @@ fn operands_are_applied_to_a_cached_value() {
         assert_eq!(get_by_reader(&table, &key(1)).as_deref(), Some(&b"base+1+2"[..]));
         let merged = db.metrics();
         // Only an ordered index knows which of its places are operands.
-        let read = if kind == IndexKind::Lmdb { 0 } else { 2 };
-        assert_eq!(merged.reader_read_wait_ns.count(), read, "{}: what the get has read is cached", kind.name());
+        let has_read = merged.reader_read_wait_ns.count() > 0;
+        assert_eq!(has_read, kind == IndexKind::Hash, "{}: what the get has read is cached", kind.name());
         assert_eq!(merged.get_read_wait_ns.count(), 3, "{}: the get has read two operands", kind.name());
         assert_eq!(table.get(&key(1)).expect("a get works").as_deref(), Some(&b"base+1+2"[..]));
         // An unordered index does not know which of its places are operands, so it has to look.

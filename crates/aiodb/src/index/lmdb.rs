@@ -507,7 +507,7 @@ impl LmdbIndex {
     }
 
     /// Does something while nobody else can write to the environment.
-    #[cfg(test)]
+    #[cfg(all(test, not(feature = "shuttle")))]
     pub(crate) fn with_writer_held(&self, work: impl FnOnce()) {
         let env = self.env();
         let _txn = env.as_ref().expect("it is open").write_txn().expect("a transaction can begin");

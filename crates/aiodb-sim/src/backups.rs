@@ -37,6 +37,8 @@ impl Run<'_> {
             });
         match outcome {
             Ok(report) if !self.device.has_crashed() => {
+                // It has made everything durable that was in the log.
+                self.notice_published();
                 let (contents, moments) = (self.model.current().clone(), self.moments(from));
                 self.points.push(Point { number: report.point.number, contents, moments });
                 if self.points.len() > MOST_POINTS {

@@ -24,5 +24,6 @@ pub mod run;
 pub mod script;
 mod snapshots;
 mod streams;
+mod waiting;
 pub mod workload;
 mod writes;

@@ -7,7 +7,7 @@ use aiodb_sim::minimise::{keep, minimise};
 use aiodb_sim::report::Report;
 use aiodb_sim::run::{Violation, run};
 use aiodb_sim::script::Script;
-use aiodb_sim::workload::{FIRST_TIMED, Tables, script};
+use aiodb_sim::workload::{FIRST_WAITING, Tables, script};
 use clap::{Parser, ValueEnum};
 
 /// Runs aiodb on a simulated machine with seeded crashes and faults, against a reference model.
@@ -15,7 +15,7 @@ use clap::{Parser, ValueEnum};
 #[command(version)]
 struct Arguments {
     /// The first seed.
-    #[arg(long, default_value_t = FIRST_TIMED)]
+    #[arg(long, default_value_t = FIRST_WAITING)]
     from: u64,
     /// How many seeds; without --minutes, 1000.
     #[arg(long)]

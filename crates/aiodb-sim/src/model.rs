@@ -235,9 +235,33 @@ impl Model {
         }
     }
 
-    /// A change was attempted, and its outcome is unknown: it may come to light at the next recovery.
-    pub fn attempt(&mut self, effects: Vec<Effect>) {
+    /// A change was attempted, and its outcome is unknown: it may come to light at the next recovery. Returns its number.
+    pub fn attempt(&mut self, effects: Vec<Effect>) -> usize {
         self.changes.push(Change { effects, acknowledged: None, durability: Durability::None });
+        self.changes.len() - 1
+    }
+
+    /// A change that was attempted is durable and to be seen by now, at its place before those that came meanwhile.
+    pub fn publish(&mut self, number: usize, now_ms: u64) -> Vec<Effect> {
+        self.changes[number].acknowledged = Some(now_ms);
+        self.durable = self.durable.max(number + 1);
+        self.current = self.contents_of(|_, change| change.acknowledged.is_some());
+        self.changes[number].effects.clone()
+    }
+
+    /// The contents as the log has them: with these changes that are not to be seen yet.
+    pub fn in_log(&self, waiting: &[usize]) -> Contents {
+        if waiting.is_empty() {
+            return self.current.clone();
+        }
+        self.contents_of(|number, change| change.acknowledged.is_some() || waiting.contains(&number))
+    }
+
+    fn contents_of(&self, counts: impl Fn(usize, &Change) -> bool) -> Contents {
+        let mut contents = self.base.clone();
+        let changes = self.changes.iter().enumerate().filter(|(number, change)| counts(*number, change));
+        changes.flat_map(|(_, change)| &change.effects).for_each(|effect| apply(&mut contents, effect, self.keys));
+        contents
     }
 
     /// Everything acknowledged so far survives a power cut.

@@ -75,6 +75,7 @@ impl Run<'_> {
         if self.device.has_crashed() {
             return Ok(());
         }
+        self.notice_published();
         let closed = outcome.is_ok();
         if closed {
             self.model.everything_is_durable();
@@ -279,5 +280,5 @@ fn is_io(error: &Error) -> bool {
 
 fn without_clients(db: Db<SimDevice>) -> Life {
     let clients = (0..CLIENTS).map(|_| Client::default()).collect();
-    Life { clients, snapshots: Vec::new(), writing: Vec::new(), reading: Vec::new(), db }
+    Life { clients, snapshots: Vec::new(), writing: Vec::new(), reading: Vec::new(), waiting: Vec::new(), db }
 }

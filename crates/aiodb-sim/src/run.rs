@@ -11,12 +11,13 @@ use crate::backups::Point;
 use crate::client::Client;
 use crate::clock::StoreTime;
 use crate::index_files::IndexFiles;
-use crate::model::{Cell, Effect, Held, Model, Moments, fingerprint};
+use crate::model::{Cell, Contents, Effect, Held, Model, Moments, fingerprint};
 use crate::operands::{self, Operands};
 use crate::report::Report;
 use crate::script::{Action, Crash, Files, IndexState, Script};
 use crate::snapshots::Kept;
 use crate::streams::{Reading, Writing};
+use crate::waiting::Waiting;
 use crate::workload::key_bytes;
 
 pub(crate) const ROOT: &str = "/store";
@@ -65,6 +66,8 @@ pub(crate) struct Life {
     pub(crate) writing: Vec<Writing>,
     /// See `writing`.
     pub(crate) reading: Vec<Reading>,
+    /// Writes of the second client.
+    pub(crate) waiting: Vec<Waiting>,
     pub(crate) db: Db<SimDevice>,
 }
 
@@ -95,6 +98,8 @@ pub(crate) struct Run<'a> {
     pub(crate) mark: Option<(Sequence, usize)>,
     /// The store has refused a write for good; operations tried since.
     pub(crate) failed: Option<usize>,
+    /// The contents before this action, if a write that waited has come to be seen in it.
+    pub(crate) before: Option<Contents>,
     /// Writes and flushes that had failed by the last recovery.
     pub(crate) failed_before: u64,
     /// Changes that no damage of the medium may take.
@@ -129,6 +134,7 @@ impl<'a> Run<'a> {
             points: Vec::new(),
             mark: None,
             failed: None,
+            before: None,
             failed_before: 0,
             floor: 0,
             ended: false,
@@ -151,6 +157,7 @@ impl<'a> Run<'a> {
             if !self.device.has_crashed() && self.life.is_some() {
                 self.tick()?;
             }
+            self.notice_published();
             self.see(self.device.counters().steps);
             if self.device.has_crashed() {
                 let crash = self.armed.take().expect("only an armed crash happens");
@@ -199,6 +206,7 @@ impl<'a> Run<'a> {
     }
 
     fn perform(&mut self, action: &Action) -> Result<(), Violation> {
+        self.before = None;
         self.operations_since_crash += 1;
         self.report.operations += 1;
         if let Some(operations) = &mut self.failed {
@@ -230,6 +238,8 @@ impl<'a> Run<'a> {
             }
             Action::Batch(writes, durability) => self.write_batch(&[], writes, *durability),
             Action::BatchIf(requirements, writes, durability) => self.write_batch(requirements, writes, *durability),
+            Action::Append(requirements, writes) => self.append(requirements, writes),
+            Action::Await(number) => self.await_write(*number),
             Action::SetIf(table, key, require, new, durability) => {
                 self.set_if((*table, *key), *require, *new, *durability)
             }
@@ -358,8 +368,15 @@ impl<'a> Run<'a> {
 
     /// What a key may be found to hold by a look that began at a moment; nothing if its table does not exist.
     pub(crate) fn accepted(&mut self, table: usize, key: usize, from: Moments) -> Vec<Cell> {
-        let held: Vec<Held> = self.model.held(table, key).into_iter().cloned().collect();
+        let held = self.possible(table, key);
         self.cells(&held, from)
+    }
+
+    /// All that a key may hold for the call that has just returned; nothing if its table does not exist.
+    pub(crate) fn possible(&mut self, table: usize, key: usize) -> Vec<Held> {
+        self.notice_published();
+        let before = self.before.as_ref().and_then(|before| before[table].as_ref()).map(|held| &held[key]);
+        self.model.held(table, key).into_iter().chain(before).cloned().collect()
     }
 
     /// What is to be found of any of these.
@@ -375,6 +392,7 @@ impl<'a> Run<'a> {
         outcome: aiodb::Result<()>,
         learned: impl FnOnce(&mut Model),
     ) -> Result<(), Violation> {
+        self.notice_published();
         if outcome.is_ok() && !self.device.has_crashed() {
             learned(&mut self.model);
             return Ok(());
@@ -469,7 +487,13 @@ impl<'a> Run<'a> {
                 Err(format!("{what} found {found:x?} instead of {accepted:x?}"))
             }
             Err(Error::NoSuchTable { .. }) if accepted.is_empty() => Ok(()),
-            Err(Error::Io { .. }) if self.allowed.errors => Ok(()),
+            Err(Error::Io { .. }) if self.allowed.errors => {
+                // It may have written the batch that a write waited for, or tried to.
+                if self.failed.is_none() && !self.life().waiting.is_empty() {
+                    self.find_out(Vec::new());
+                }
+                Ok(())
+            }
             // What a failed flush has lost is reported, like all damage.
             Err(Error::Corruption { .. }) if self.allowed.damage || self.failed.is_some() => Ok(()),
             Err(error) => Err(format!("{what}: {error}")),

@@ -172,6 +172,10 @@ pub enum Action {
     Batch(Vec<(usize, usize, Write)>, Durability),
     /// The same if all keys hold what is required.
     BatchIf(Vec<(usize, usize, Require)>, Vec<(usize, usize, Write)>, Durability),
+    /// The second client appends a `sync` group as `BatchIf`, and waits for its batch while the first one goes on.
+    Append(Vec<(usize, usize, Require)>, Vec<(usize, usize, Write)>),
+    /// The second client goes on with one of its groups, which is acknowledged then.
+    Await(usize),
     /// Table, key, what it must hold, what is stored then (nothing: a delete), class.
     SetIf(usize, usize, Require, Option<Value>, Durability),
     /// Table, key, value, class: a put from a source of bytes.

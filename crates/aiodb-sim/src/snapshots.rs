@@ -18,7 +18,8 @@ pub(crate) struct Kept {
     snapshot: Snapshot<SimDevice>,
     /// Handles from that time: the tables may be gone by now.
     tables: Vec<Option<Table<SimDevice>>>,
-    contents: Contents,
+    /// What a write that came to be seen just then leaves open.
+    contents: Vec<Contents>,
     /// When it was taken.
     moments: Moments,
 }
@@ -32,8 +33,8 @@ impl Run<'_> {
             IndexKind::Hash => collect(handle.iterate()?),
         });
         let moments = self.moments(from);
-        let wanted = self.model.current()[table].clone();
-        self.check_records(found, wanted.as_deref(), moments, (self.kind(table), backward), "a scan")
+        let possible = self.possible_contents();
+        self.check_records(found, table, possible, moments, backward, "a scan").map(drop)
     }
 
     /// Compares the records of a part of an ordered table with the model.
@@ -48,43 +49,14 @@ impl Run<'_> {
         let options = if part.keys_only { options.keys_only() } else { options };
         let found = self.table(table).and_then(|handle| collect(handle.scan(options)?));
         let moments = self.moments(from);
-        let found = match (found, &self.model.current()[table]) {
-            (Err(Error::SnapshotEnded), _) if self.allowed.full => return Ok(()),
-            (Ok(found), Some(_)) if !self.device.has_crashed() => found,
-            (found, held) => {
-                let accepted = if held.is_some() { vec![Cell::Damaged] } else { Vec::new() };
-                return self.check_answer(found.map(|_| Cell::Absent), &accepted, "a scan of a part");
-            }
+        let found = match found {
+            Err(Error::SnapshotEnded) if self.allowed.full => return Ok(()),
+            Ok(found) if self.model.exists(table) && !self.device.has_crashed() => found,
+            found => return self.check_no_records(found, self.model.exists(table), "a scan of a part"),
         };
         self.report.scans += 1;
-        let within = |key: &Vec<u8>| {
-            (if part.inclusive.0 { key >= lower } else { key > lower })
-                && (if part.inclusive.1 { key <= upper } else { key < upper })
-        };
-        let held = self.model.current()[table].as_deref().unwrap_or_default();
-        let wanted = |end: usize| {
-            let keys = held.iter().enumerate().map(|(key, held)| (key_bytes(key), held.cells(moments)[end]));
-            let mut there: Vec<_> = keys.filter(|(key, cell)| within(key) && *cell != Cell::Absent).collect();
-            there.sort_by(|one, other| one.0.cmp(&other.0));
-            if part.backward {
-                there.reverse();
-            }
-            there.truncate(part.limit);
-            if part.keys_only {
-                there.iter_mut().for_each(|(_, found)| *found = cell(Some(&[])));
-            }
-            there
-        };
-        if found == wanted(0) || found == wanted(1) {
-            return Ok(());
-        }
-        // With several records about to expire, some may have.
-        let ambiguous = held.iter().map(|held| held.cells(moments)).filter(|[first, last]| first != last).count();
-        if ambiguous > 1 {
-            Ok(())
-        } else {
-            Err(format!("a scan of a part found {found:x?} instead of {:x?}", wanted(1)))
-        }
+        let held = |contents: &Contents| contents[table].clone().unwrap_or_default();
+        fitting(self.possible_contents(), |contents| check_part(&found, &held(contents), moments, part)).map(drop)
     }
 
     /// Takes a snapshot and remembers what it must show.
@@ -105,7 +77,7 @@ impl Run<'_> {
         };
         let tables =
             (0..self.script.setup.tables.len()).map(|table| self.db().table(&table_name(table)).ok()).collect();
-        let (contents, moments) = (self.model.current().clone(), self.moments(from));
+        let (contents, moments) = (self.possible_contents(), self.moments(from));
         self.life().snapshots.push(Kept { snapshot, tables, contents, moments });
         Ok(())
     }
@@ -118,18 +90,29 @@ impl Run<'_> {
         }
         let (kind, backward) = (self.kind(table), key.is_multiple_of(2));
         let Kept { snapshot, tables, contents, moments } = &self.life().snapshots[number % count];
-        let (Some(handle), Some(wanted)) = (&tables[table], &contents[table]) else { return Ok(()) };
-        let (wanted, moments) = (wanted.clone(), *moments);
+        let Some(handle) = tables[table].as_ref().filter(|_| contents[0][table].is_some()) else { return Ok(()) };
+        let (possible, moments) = (contents.clone(), *moments);
         let found = snapshot.get(handle, &key_bytes(key)).map(|value| cell(value.as_deref()));
         let scanned = match kind {
             IndexKind::Lmdb => snapshot.scan(handle, options(backward)).and_then(collect),
             IndexKind::Hash => snapshot.iterate(handle).and_then(collect),
         };
+        let shown = found.as_ref().ok().copied();
         if !matches!(found, Err(Error::SnapshotEnded)) || !self.allowed.full {
-            let accepted = wanted[key].cells(moments);
+            let held = possible.iter().filter_map(|contents| contents[table].as_ref());
+            let accepted: Vec<Cell> = held.flat_map(|held| held[key].cells(moments)).collect();
             self.check_answer(found, &accepted, "a get from a snapshot")?;
         }
-        self.check_records(scanned, Some(&wanted), moments, (kind, backward), "a snapshot's scan")
+        // What it has shown once it shows for good.
+        let shows = |contents: &Contents| {
+            contents[table].as_ref().is_some_and(|held| shown.is_none_or(|found| held[key].shows(found, moments)))
+        };
+        let possible = possible.into_iter().filter(shows).collect();
+        let right = self.check_records(scanned, table, possible, moments, backward, "a snapshot's scan")?;
+        if !right.is_empty() && !self.device.has_crashed() {
+            self.life().snapshots[number % count].contents = right;
+        }
+        Ok(())
     }
 
     /// Ends a snapshot.
@@ -140,26 +123,26 @@ impl Run<'_> {
         }
     }
 
+    /// Compares the records of a table with those that it may have had; returns the contents that fit.
     fn check_records(
         &mut self,
         found: aiodb::Result<Vec<(Vec<u8>, Cell)>>,
-        wanted: Option<&[Held]>,
+        table: usize,
+        possible: Vec<Contents>,
         moments: Moments,
-        (kind, backward): (IndexKind, bool),
+        backward: bool,
         what: &str,
-    ) -> Result<(), Violation> {
-        let (found, wanted) = match (found, wanted) {
+    ) -> Result<Vec<Contents>, Violation> {
+        let exists = possible.iter().any(|contents| contents[table].is_some());
+        let found = match found {
             // On a full disk the store ends what keeps it from making room.
-            (Err(Error::SnapshotEnded), _) if self.allowed.full => return Ok(()),
-            (Ok(found), Some(wanted)) if !self.device.has_crashed() => (found, wanted),
-            (found, wanted) => {
-                let accepted = if wanted.is_some() { vec![Cell::Damaged] } else { Vec::new() };
-                return self.check_answer(found.map(|_| Cell::Absent), &accepted, what);
-            }
+            Err(Error::SnapshotEnded) if self.allowed.full => return Ok(possible),
+            Ok(found) if exists && !self.device.has_crashed() => found,
+            found => return self.check_no_records(found, exists, what).map(|()| possible),
         };
         self.report.scans += 1;
         let in_order = |pair: &[(Vec<u8>, Cell)]| if backward { pair[0].0 > pair[1].0 } else { pair[0].0 < pair[1].0 };
-        if kind == IndexKind::Lmdb && !found.windows(2).all(in_order) {
+        if self.kind(table) == IndexKind::Lmdb && !found.windows(2).all(in_order) {
             return Err(format!("{what} is not in order"));
         }
         let records = found.len();
@@ -167,21 +150,77 @@ impl Run<'_> {
         if found.len() < records {
             return Err(format!("{what} gives a key twice"));
         }
-        let mut known = 0;
-        for (key, held) in wanted.iter().enumerate() {
-            let found = found.get(&key_bytes(key)).copied();
-            known += usize::from(found.is_some());
-            let found = found.unwrap_or(Cell::Absent);
-            if !held.shows(found, moments) {
-                return Err(format!("{what} found {found:x?} at key {key} instead of {:x?}", held.at(moments.1)));
-            }
-        }
-        if known == records { Ok(()) } else { Err(format!("{what} found keys that were never written")) }
+        fitting(possible, |contents| check_all(&found, contents[table].as_deref().unwrap_or_default(), moments, what))
+    }
+
+    /// What a scan answers that gave no records: an error, of a table that exists or not.
+    fn check_no_records<T>(&mut self, found: aiodb::Result<T>, exists: bool, what: &str) -> Result<(), Violation> {
+        let accepted = if exists { vec![Cell::Damaged] } else { Vec::new() };
+        self.check_answer(found.map(|_| Cell::Absent), &accepted, what)
     }
 
     fn kind(&self, table: usize) -> IndexKind {
         self.script.setup.tables[table]
     }
+}
+
+/// The contents that fit; the first that does not, if none does.
+fn fitting(
+    possible: Vec<Contents>,
+    check: impl Fn(&Contents) -> Result<(), Violation>,
+) -> Result<Vec<Contents>, Violation> {
+    let (mut fit, mut wrong) = (Vec::new(), None);
+    for contents in possible {
+        match check(&contents) {
+            Ok(()) => fit.push(contents),
+            Err(violation) => wrong = wrong.or(Some(violation)),
+        }
+    }
+    if fit.is_empty() { wrong.map_or(Ok(fit), Err) } else { Ok(fit) }
+}
+
+/// Whether these are the records of a whole table.
+fn check_all(found: &BTreeMap<Vec<u8>, Cell>, wanted: &[Held], moments: Moments, what: &str) -> Result<(), Violation> {
+    let mut known = 0;
+    for (key, held) in wanted.iter().enumerate() {
+        let found = found.get(&key_bytes(key)).copied();
+        known += usize::from(found.is_some());
+        let found = found.unwrap_or(Cell::Absent);
+        if !held.shows(found, moments) {
+            return Err(format!("{what} found {found:x?} at key {key} instead of {:x?}", held.at(moments.1)));
+        }
+    }
+    if known == found.len() { Ok(()) } else { Err(format!("{what} found keys that were never written")) }
+}
+
+/// Whether these are the records of a part of a table.
+fn check_part(found: &[(Vec<u8>, Cell)], held: &[Held], moments: Moments, part: Part) -> Result<(), Violation> {
+    let mut bounds = [key_bytes(part.bounds.0), key_bytes(part.bounds.1)];
+    bounds.sort();
+    let [lower, upper] = &bounds;
+    let within = |key: &Vec<u8>| {
+        (if part.inclusive.0 { key >= lower } else { key > lower })
+            && (if part.inclusive.1 { key <= upper } else { key < upper })
+    };
+    let wanted = |end: usize| {
+        let keys = held.iter().enumerate().map(|(key, held)| (key_bytes(key), held.cells(moments)[end]));
+        let mut there: Vec<_> = keys.filter(|(key, cell)| within(key) && *cell != Cell::Absent).collect();
+        there.sort_by(|one, other| one.0.cmp(&other.0));
+        if part.backward {
+            there.reverse();
+        }
+        there.truncate(part.limit);
+        if part.keys_only {
+            there.iter_mut().for_each(|(_, found)| *found = cell(Some(&[])));
+        }
+        there
+    };
+    if found == wanted(0) || found == wanted(1) {
+        return Ok(());
+    }
+    // With several records about to expire, some may have.
+    let ambiguous = held.iter().map(|held| held.cells(moments)).filter(|[first, last]| first != last).count();
+    if ambiguous > 1 { Ok(()) } else { Err(format!("a scan of a part found {found:x?} instead of {:x?}", wanted(1))) }
 }
 
 fn options(backward: bool) -> ScanOptions {

@@ -193,7 +193,7 @@ impl Run<'_> {
 
     /// The bytes that a key may be found to hold; nothing if its table does not exist.
     fn accepted_bytes(&mut self, table: usize, key: usize, from: Moments) -> Vec<Option<Vec<u8>>> {
-        let held = self.model.held(table, key).cloned();
+        let held = self.possible(table, key);
         let moments = self.moments(from);
         held.iter().flat_map(|held| held.bytes(moments)).collect()
     }

@@ -1,6 +1,7 @@
 //! From a seed to a script.
 
 mod scenes;
+mod waiting;
 
 use aiodb::io::Phase;
 use aiodb::io::sim::{Call, Effect};
@@ -28,8 +29,15 @@ pub const FIRST_CACHED: u64 = 2_000_000_000;
 /// they once found.
 pub const FIRST_TIMED: u64 = 20_000_000_000;
 
+/// From here on seeds have a second client, whose writes wait while the first one goes on. Those below keep their meaning for
+/// what they once found.
+pub const FIRST_WAITING: u64 = 30_000_000_000;
+
 /// Of the seeds that aim, every so many empties all old segments now and then. The others keep their meaning.
 const CHURNING: u64 = 4;
+
+/// One of so many actions is followed by writes that wait while others proceed.
+const OVERLAPPING: u8 = 16;
 
 /// Readers with gets in flight.
 pub const CLIENTS: usize = 3;
@@ -100,7 +108,9 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         scene.furnish(&mut setup, &mut trouble);
     }
     let churning = aimed && seed.is_multiple_of(CHURNING) && scene.is_none();
-    let mut maker = Maker { random, setup, trouble, aimed, whole, churning, scene, actions: Vec::new(), next_value: 0 };
+    let waiting = seed >= FIRST_WAITING;
+    let actions = Vec::new();
+    let mut maker = Maker { random, setup, trouble, aimed, whole, waiting, churning, scene, actions, next_value: 0 };
     for _ in 0..LIVES {
         maker.life();
     }
@@ -109,7 +119,11 @@ pub fn script(seed: u64, tables: Tables) -> Script {
 
 /// The scene of a seed, if it has one that goes with the tables.
 fn scene(seed: u64, tables: Tables) -> Option<Scene> {
-    let scenes = if seed < FIRST_TIMED { &Scene::FIRST[..] } else { &Scene::ALL };
+    let scenes = match seed {
+        ..FIRST_TIMED => &Scene::FIRST[..],
+        FIRST_TIMED..FIRST_WAITING => &Scene::TIMED,
+        FIRST_WAITING.. => &Scene::ALL,
+    };
     let number = seed.checked_sub(FIRST_STAGED)? as usize % (2 * scenes.len());
     scenes.get(number).copied().filter(|scene| tables != Tables::Hash || !scene.is_of_lmdb())
 }
@@ -122,6 +136,8 @@ struct Maker {
     aimed: bool,
     /// Whether the operations that came later are used.
     whole: bool,
+    /// Whether there is a second client, whose writes wait.
+    waiting: bool,
     /// Whether old segments are emptied for a while, so that deletes need no longer be kept.
     churning: bool,
     /// What is staged before some crashes.
@@ -142,6 +158,9 @@ impl Maker {
                 continue;
             }
             self.actions.push(action);
+            if self.waiting && self.random.u8(..OVERLAPPING) == 0 {
+                self.overlap();
+            }
             if self.random.u8(..40) == 0 {
                 let trouble = self.trouble();
                 self.actions.extend(trouble);
@@ -158,6 +177,9 @@ impl Maker {
             && self.random.bool()
         {
             self.play(scene);
+        }
+        if self.waiting && self.random.bool() {
+            self.overlap();
         }
         self.crash(churned);
     }

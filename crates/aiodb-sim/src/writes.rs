@@ -6,10 +6,11 @@ use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
 use aiodb::{Batch, Condition, Durability, Error, WriteOptions};
 
-use crate::model::{Effect, Held};
+use crate::model::{Contents, Effect, Held, Moments};
 use crate::operands;
 use crate::run::{Run, Violation};
 use crate::script::{Require, Value, Write};
+use crate::waiting::{Waiting, Written};
 use crate::workload::key_bytes;
 
 /// Bounds of a range delete are at most this long.
@@ -23,10 +24,23 @@ impl Run<'_> {
         writes: &[(usize, usize, Write)],
         durability: Durability,
     ) -> Result<(), Violation> {
+        self.write_batch_by(requirements, writes, durability, |run, batch| {
+            run.db().write_with(batch, durability).map(|_| Written::Acknowledged)
+        })
+    }
+
+    /// Like [`Run::write_batch`], by this call.
+    pub(crate) fn write_batch_by(
+        &mut self,
+        requirements: &[(usize, usize, Require)],
+        writes: &[(usize, usize, Write)],
+        durability: Durability,
+        write: impl FnOnce(&Self, &Batch<SimDevice>) -> aiodb::Result<Written>,
+    ) -> Result<(), Violation> {
         let (from, from_ms) = (self.look_at_clock(), self.device.wall_ms());
         let effects = writes.iter().flat_map(|write| self.effects(*write, from_ms)).collect();
-        let tables: Vec<usize> = writes.iter().map(|(table, ..)| *table).collect();
-        let required: Vec<usize> = requirements.iter().map(|(table, ..)| *table).collect();
+        let tables = writes.iter().map(|(table, ..)| *table).chain(requirements.iter().map(|(table, ..)| *table));
+        let tables: Vec<usize> = tables.collect();
         let wanted: Vec<Option<Vec<u8>>> = requirements
             .iter()
             .map(|(table, key, require)| match require {
@@ -35,66 +49,45 @@ impl Run<'_> {
                 Require::Absent | Require::Present => None,
             })
             .collect();
-        let conditions: Vec<Condition<'_>> = requirements
+        let conditions: Vec<(usize, usize, Condition<'_>)> = requirements
             .iter()
             .zip(&wanted)
-            .map(|((_, _, require), wanted)| match (require, wanted) {
-                (Require::Present, _) => Condition::Present,
-                (_, Some(value)) => Condition::Equals(value),
-                (_, None) => Condition::Absent,
+            .map(|((table, key, require), wanted)| match (require, wanted) {
+                (Require::Present, _) => (*table, *key, Condition::Present),
+                (_, Some(value)) => (*table, *key, Condition::Equals(value)),
+                (_, None) => (*table, *key, Condition::Absent),
             })
             .collect();
-        let outcome = self.batch(requirements, &conditions, writes, from_ms).and_then(|batch| {
-            let written = self.db().write_with(&batch, durability);
-            match written {
-                Ok(_) => Ok(true),
-                Err(Error::ConditionFailed { .. }) => Ok(false),
-                Err(error) => Err(error),
-            }
+        let (seen, logged) = (self.model.current().clone(), self.contents_in_log());
+        let outcome = self.batch(&conditions, writes, from_ms).and_then(|batch| match write(self, &batch) {
+            Err(Error::ConditionFailed { .. }) => Ok(Written::Refused),
+            written => written,
         });
-        let (from_ms, to_ms) = self.moments(from);
-        // Whether conditions may hold at a moment, and whether they do.
-        let holds = |now_ms: u64| {
-            let each = requirements.iter().zip(&conditions).map(|((table, key, _), condition)| {
-                let held = self.model.held(*table, *key).map_or([None, None], |held| held.bytes((now_ms, now_ms)));
-                held.map(|bytes| match condition {
-                    Condition::Absent => bytes.is_none(),
-                    Condition::Present => bytes.is_some(),
-                    Condition::Equals(value) => bytes.as_deref() == Some(*value),
-                })
-            });
-            each.fold((true, true), |(may, must), [one, other]| (may && (one || other), must && one && other))
-        };
-        // All conditions are judged at one moment, which may be any between the two: one record may have expired by then, and
-        // another not yet.
-        let ends = requirements.iter().filter_map(|(table, key, _)| self.model.held(*table, *key)?.until_ms());
-        let moments = ends.filter(|end_ms| (from_ms..=to_ms).contains(end_ms)).chain([from_ms, to_ms]);
-        let at = moments.map(holds);
-        let (may, must) = at.fold((false, true), |(may, must), at| (may || at.0, must && at.1));
-        let tables: Vec<usize> = tables.into_iter().chain(required).collect();
-        self.conditional(&tables, effects, durability, (may, must), outcome)
+        let moments = self.moments(from);
+        let judged = [&logged, &seen].map(|contents| judge(contents, &conditions, moments));
+        self.conditional(&tables, effects, durability, judged, outcome)
     }
 
-    /// What comes of a conditional write. `may` says whether its conditions may have held, `must` whether they did.
+    /// What comes of a conditional write, of whose conditions it is known whether they may have held, and whether they did:
+    /// first by what the log has before it, then by what could be seen when it began. It may be refused by either: a write that
+    /// waits is under way as well, and nobody has been told which was first.
     fn conditional(
         &mut self,
         tables: &[usize],
         effects: Vec<Effect>,
         durability: Durability,
-        (may, must): (bool, bool),
-        outcome: aiodb::Result<bool>,
+        [(may, must), (_, must_seen)]: [(bool, bool); 2],
+        outcome: aiodb::Result<Written>,
     ) -> Result<(), Violation> {
         let exist = tables.iter().all(|table| self.model.exists(*table));
         match outcome {
-            Ok(false) if self.device.has_crashed() => Ok(()),
-            Ok(false) if exist && !must => Ok(()),
-            Ok(false) => Err("a write was refused whose conditions hold".into()),
-            Ok(true) if !may && !self.device.has_crashed() => {
-                Err("a write was made whose conditions do not hold".into())
-            }
+            Ok(Written::Refused) if self.device.has_crashed() => Ok(()),
+            Ok(Written::Refused) if exist && !(must && must_seen) => Ok(()),
+            Ok(Written::Refused) => Err("a write was refused whose conditions hold".into()),
+            Ok(_) if !may && !self.device.has_crashed() => Err("a write was made whose conditions do not hold".into()),
             other => {
                 let effects = if may { effects } else { Vec::new() };
-                self.write_to(tables, effects, durability, |_| other.map(drop))
+                self.written(tables, effects, durability, other)
             }
         }
     }
@@ -108,20 +101,25 @@ impl Run<'_> {
         durability: Durability,
     ) -> Result<(), Violation> {
         let from = self.look_at_clock();
-        let held = self.model.held(table, key).cloned().unwrap_or_default();
         let expected = match require {
-            Require::Current => held.bytes_at(from.0),
+            Require::Current => self.model.held(table, key).and_then(|held| held.bytes_at(from.0)),
             Require::Other(value) => Some(value.bytes()),
             Require::Absent | Require::Present => None,
         };
+        let (seen, logged) = (self.model.current().clone(), self.contents_in_log());
         let new = new.map(Value::bytes);
         let effect = new.as_deref().map_or_else(Held::default, |value| Held::put(value.into(), None));
         let outcome = self.table(table).and_then(|handle| {
             handle.compare_and_set_with(&key_bytes(key), expected.as_deref(), new.as_deref(), durability)
         });
-        let [at_first, at_last] = held.bytes(self.moments(from)).map(|bytes| bytes == expected);
-        let holds = (at_first || at_last, at_first && at_last);
-        self.conditional(&[table], vec![Effect::Set(table, key, effect)], durability, holds, outcome)
+        let moments = self.moments(from);
+        let judged = [&logged, &seen].map(|contents| {
+            let held = contents[table].as_ref().map(|held| held[key].clone()).unwrap_or_default();
+            let [at_first, at_last] = held.bytes(moments).map(|bytes| bytes == expected);
+            (at_first || at_last, at_first && at_last)
+        });
+        let outcome = outcome.map(|made| if made { Written::Acknowledged } else { Written::Refused });
+        self.conditional(&[table], vec![Effect::Set(table, key, effect)], durability, judged, outcome)
     }
 
     /// What a write of a group does to the contents.
@@ -147,13 +145,12 @@ impl Run<'_> {
 
     fn batch(
         &self,
-        requirements: &[(usize, usize, Require)],
-        conditions: &[Condition<'_>],
+        conditions: &[(usize, usize, Condition<'_>)],
         writes: &[(usize, usize, Write)],
         from_ms: u64,
     ) -> aiodb::Result<Batch<SimDevice>> {
         let mut batch = Batch::new();
-        for ((table, key, _), condition) in requirements.iter().zip(conditions) {
+        for (table, key, condition) in conditions {
             batch.require(&self.table(*table)?, &key_bytes(*key), *condition)?;
         }
         for (table, number, write) in writes {
@@ -237,8 +234,21 @@ impl Run<'_> {
         durability: Durability,
         write: impl FnOnce(&mut Self) -> aiodb::Result<()>,
     ) -> Result<(), Violation> {
+        let outcome = write(self).map(|()| Written::Acknowledged);
+        self.written(tables, effects, durability, outcome)
+    }
+
+    /// What comes of a write to tables that must exist.
+    fn written(
+        &mut self,
+        tables: &[usize],
+        effects: Vec<Effect>,
+        durability: Durability,
+        outcome: aiodb::Result<Written>,
+    ) -> Result<(), Violation> {
         let tables_exist = tables.iter().all(|table| self.model.exists(*table));
-        let outcome = write(self);
+        // Writes that waited come before this one in the log.
+        self.notice_published();
         if self.device.has_crashed() {
             // The process may have died in the middle of the call, whatever it would have returned.
             if tables_exist {
@@ -247,8 +257,13 @@ impl Run<'_> {
             return Ok(());
         }
         match outcome {
-            Ok(()) if !tables_exist => Err("a write to a table that does not exist was acknowledged".into()),
-            Ok(()) => {
+            Ok(_) if !tables_exist => Err("a write to a table that does not exist was acknowledged".into()),
+            Ok(Written::Appended(write)) => {
+                let change = self.model.attempt(effects);
+                self.life().waiting.push(Waiting { write, change });
+                Ok(())
+            }
+            Ok(_) => {
                 self.model.acknowledge(effects.clone(), durability, self.device.clock_ms());
                 self.clients_see(&effects);
                 Ok(())
@@ -276,6 +291,27 @@ impl Run<'_> {
             self.failed = Some(0);
         }
     }
+}
+
+/// Whether conditions may hold of these contents, and whether they do. All are judged at one moment, which may be any between
+/// the two: one record may have expired by then, and another not yet.
+fn judge(contents: &Contents, conditions: &[(usize, usize, Condition<'_>)], (from_ms, to_ms): Moments) -> (bool, bool) {
+    let held = |table: usize, key: usize| contents[table].as_ref().map(|held| &held[key]);
+    // Whether conditions may hold at a moment, and whether they do.
+    let holds = |now_ms: u64| {
+        let each = conditions.iter().map(|(table, key, condition)| {
+            let held = held(*table, *key).map_or([None, None], |held| held.bytes((now_ms, now_ms)));
+            held.map(|bytes| match condition {
+                Condition::Absent => bytes.is_none(),
+                Condition::Present => bytes.is_some(),
+                Condition::Equals(value) => bytes.as_deref() == Some(*value),
+            })
+        });
+        each.fold((true, true), |(may, must), [one, other]| (may && (one || other), must && one && other))
+    };
+    let ends = conditions.iter().filter_map(|(table, key, _)| held(*table, *key)?.until_ms());
+    let moments = ends.filter(|end_ms| (from_ms..=to_ms).contains(end_ms)).chain([from_ms, to_ms]);
+    moments.map(holds).fold((false, true), |(may, must), at| (may || at.0, must && at.1))
 }
 
 /// The bounds of a range delete from one key to another, whichever is first.

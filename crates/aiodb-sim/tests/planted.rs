@@ -3,7 +3,7 @@
 use aiodb::Bug;
 use aiodb_sim::planted::hunt;
 
-/// Seeds after which a bug counts as missed. Each was found within 200.
+/// Seeds after which a bug counts as missed. Each was found within 300.
 const MOST_SEEDS: u64 = 2000;
 
 /// A process has one bug at a time, so they are hunted one after the other.

@@ -74,6 +74,8 @@ mod write;
 
 pub use background::Step;
 pub use backup::{BackupOptions, BackupReport, Repository, RepositoryReport, RestorePoint, RestoreReport};
+#[doc(hidden)]
+pub use batch::WaitingWrite;
 pub use compression::Compression;
 pub use conditional::Condition;
 pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options, TableOptions, WriteOptions};

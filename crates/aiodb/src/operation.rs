@@ -61,6 +61,13 @@ pub(crate) struct Staging<'a> {
     token: u64,
 }
 
+impl Staging<'_> {
+    /// Goes on without the borrow, until [`Engine::unstage`].
+    pub(crate) fn into_token(self) -> u64 {
+        std::mem::ManuallyDrop::new(self).token
+    }
+}
+
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
         self.staging.lock().expect("no code panics while it stages").remove(&self.token);

@@ -82,6 +82,8 @@ pub enum Bug {
     MovedBaseHidesOperands,
     /// A base that comes to the tail late hides newer operands that were frozen before it came.
     LateBaseHidesOperands,
+    /// Conditions are judged while a write that comes before them in the log waits to be published.
+    WaitingWriteOverlooked,
     /// Of two copies of a record that were displaced, snapshots keep the earlier.
     EarlierCopyKept,
     /// Reads do not ask whether their snapshot has ended.
@@ -131,7 +133,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 43] = [
+        pub const ALL: [Bug; 45] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -168,6 +170,8 @@ mod switch {
             Bug::OldIndexKept,
             Bug::ReusedBeforePurge,
             Bug::MovedBaseHidesOperands,
+            Bug::LateBaseHidesOperands,
+            Bug::WaitingWriteOverlooked,
             Bug::EarlierCopyKept,
             Bug::EndedSnapshotRead,
             Bug::CompressionForgotten,
@@ -177,7 +181,8 @@ mod switch {
             Bug::TimeGoesBack,
         ];
 
-        /// Bugs that several threads run into: `tests/interleavings.rs` and that of the pins find them.
+        /// Bugs that several threads run into: `tests/interleavings.rs` and that of the pins find them. The simulator sees
+        /// those that need no more than a write that waits while another thread goes on.
         pub const OF_THREADS: [Bug; 5] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,

@@ -75,15 +75,16 @@ impl<D: Device> Engine<D> {
             }
             TableIndex::Hash(index) => {
                 let location = hash_location(publication.placed.location);
-                if let Published::Inserted { older } = index.publish(publication.hash, location, order) {
+                if let Published::Inserted { older, newer } = index.publish(publication.hash, location, order) {
                     self.segments.add_live(location);
                     self.count_chunks(generation.id, location, publication.chunks(), 1);
                     match publication.kind {
-                        Kind::Merge if !is_fold_due(older + 1) => {}
-                        Kind::Merge => {
+                        Kind::Merge if is_fold_due(older + 1) => {
                             self.must_fold_operands(Unsettled::tag(generation, publication.hash), older + 1);
                         }
-                        Kind::Put if older == 0 => {}
+                        // What is newer may have overwritten this one before it came.
+                        Kind::Merge if newer == 0 => {}
+                        Kind::Put if older + newer == 0 => {}
                         _ => self.must_settle(Unsettled::tag(generation, publication.hash), older),
                     }
                 }

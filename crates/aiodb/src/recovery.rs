@@ -79,10 +79,14 @@ impl<D: Device> Engine<D> {
         // After a close nothing lies behind the end. After a crash a torn batch may: were another written over it and torn as
         // well, the two could make up the first one again. And the header of a segment may have been left that was to follow,
         // into which the next recovery would turn.
-        let goes_on = manifest.closed && recovered.batches == 0 && !later && walk.position.batch > 0;
-        if goes_on {
-            self.segments.get(walk.position.segment).set_state(State::Active);
-        }
+        let is_clean = manifest.closed && recovered.batches == 0 && !later;
+        // Reclaim did not always keep the segment: nothing may be written to one that is free, or another life of it.
+        let there = |segment: &&Segment<D>| {
+            segment.state() == State::Sealed && segment.life() == walk.position.life && walk.position.batch > 0
+        };
+        let last = self.segments.find(walk.position.segment).filter(|segment| is_clean && there(segment));
+        last.inspect(|segment| segment.set_state(State::Active));
+        let goes_on = last.is_some();
         self.commit.resume(walk.position, walk.next_sequence, next_life + leap, !goes_on);
         if recovered.rebuilt {
             self.settle_rebuilt();

@@ -101,6 +101,59 @@ fn a_segment_begun_in_vain_after_a_close_is_not_followed() {
     assert!(in_vain > 20, "a power cut fell into the beginning of a segment {in_vain} times");
 }
 
+/// A write that is refused at the last moment may have begun a segment for nothing. The log still ends in the one before,
+/// which must not be emptied and given away as long as a closed store goes on there.
+#[test]
+fn the_segment_of_the_last_batch_is_not_given_away() {
+    // In some of these rounds the segment has room for small batches, but not for the one that is refused.
+    let rounds = (0..SEGMENT_BYTES / UNIT_BYTES).flat_map(|units| [(units, 2), (units, 200)]);
+    for (units, puts) in rounds {
+        let device = SimDevice::new(units);
+        let db = open(&device);
+        db.create_table("t", IndexKind::Hash).expect("a table can be made");
+        let emptied = db.create_table("emptied", IndexKind::Hash).expect("a table can be made");
+        for number in 0..40u8 {
+            emptied.put_with(&[number % 4], &value(0, 12_000), Durability::Sync).expect("a put works");
+        }
+        let mut writer = emptied.write_stream(b"late").expect("a value can be begun");
+        std::io::Write::write_all(&mut writer, &value(0, 12_000)).expect("a value can be written");
+        for _ in 0..units {
+            emptied.put_with(b"filling", b"value", Durability::Sync).expect("a put works");
+        }
+        db.truncate_table("emptied").expect("the table can be emptied");
+        let refused = writer.finish_with(Durability::Sync);
+        assert!(matches!(refused, Err(Error::TableEmptied { .. })), "the table was emptied meanwhile");
+        // On a full disk no garbage is tolerated.
+        device.set_capacity(Some(device.used_bytes()));
+        let full = db.step(Step::Prepare);
+        assert!(matches!(full, Err(Error::DiskFull { .. })), "there is no room for another segment");
+        for step in [Step::Settle].into_iter().chain([Step::Reclaim; 100]) {
+            db.step(step).expect("the disk works");
+        }
+        device.set_capacity(None);
+        db.checkpoint().expect("the disk works");
+        db.step(Step::Prepare).expect("the disk works");
+        // The memory of the batch that was opened in vain may be gone: then nothing says that the log was to leave the segment.
+        let device = device.power_cut();
+        drop((emptied, db));
+        open(&device).close().expect("the store closes");
+        let db = open(&device);
+        let table = db.table("t").expect("the table is there");
+        let length = |number| if number < 2 { 100 } else { 12_000 };
+        for number in 0..puts {
+            let put = table.put_with(&[number], &value(number.into(), length(number)), Durability::Sync);
+            put.expect("a put works");
+        }
+        let next = device.process_death();
+        drop((table, db));
+        let db = open(&next);
+        for number in 0..puts {
+            let found = get(&db, &[number]);
+            assert!(found == Some(value(number.into(), length(number))), "{units}, {puts}: key {number} is there");
+        }
+    }
+}
+
 /// A closed store is opened, and a power cut tears what is written. Were the next batch written over it and torn as well, the
 /// sectors of both could make up the first one again, which an opening in between had found to be gone.
 #[test]

@@ -7,7 +7,10 @@ use std::path::Path;
 
 use aiodb::io::sim::SimDevice;
 use aiodb::io::{Device, Disk};
-use aiodb::{Db, Durability, Error, IndexKind, Options, Step, Table, WriteOptions};
+use aiodb::{
+    Batch, Db, Durability, Error, IndexKind, MergeOperator, MergeOperators, Options, Step, Table, TableOptions,
+    WriteOptions,
+};
 use support::{KINDS, Mount, assert_get, assert_value, damage, open, scratch, segment_files, small, upkeep, value};
 
 /// Segments that a store keeps whatever it holds: tolerated garbage, the reserve, spare ones, the active one, and those
@@ -353,6 +356,55 @@ fn a_full_store_makes_room_of_what_is_dead() {
             let report = db.verify(&mut |_, _| {}).expect("the store can be checked");
             assert!(report.damage.is_empty(), "{what}: {:?}", report.damage);
         }
+    }
+}
+
+/// A durable write waits for its batch while a later one of its key, which waits for nothing, is published.
+#[test]
+fn what_is_overwritten_before_it_is_published_is_counted_as_dead() {
+    for kind in KINDS {
+        let directory = scratch();
+        let options = Options { merge_operators: MergeOperators::default().with(Last), ..support::quiet() };
+        let db = Db::open(directory.path(), options).expect("a store can be made");
+        let settings = TableOptions { merge: Some(Last.name().into()), ..kind.into() };
+        let table = db.create_table_with("late", settings).expect("a table can be made");
+        let late: [fn(&mut Batch, &Table); 3] = [
+            |batch, table| _ = batch.put(table, b"key", b"earlier").expect("it is short"),
+            |batch, table| _ = batch.merge(table, b"key", b"earlier").expect("it is short"),
+            |batch, table| _ = batch.delete(table, b"key").expect("it is short"),
+        ];
+        for write in late {
+            let mut batch = Batch::new();
+            write(&mut batch, &table);
+            let waiting = db.append_with(&batch, Durability::Sync).expect("the disk works");
+            table.put_with(b"key", b"later", Durability::None).expect("the disk works");
+            assert!(!waiting.is_acknowledged(), "nothing has written its batch");
+            waiting.wait().expect("the disk works");
+            assert_get(&table, b"key", Some(b"later"), "the later one counts");
+            db.checkpoint().expect("the disk works");
+            for _ in 0..2 {
+                db.step(Step::Settle).expect("the disk works");
+            }
+            let stats = db.stats();
+            let known = &stats.tables[0];
+            assert!(known.keys_exact, "{}: nothing is left to be settled", kind.name());
+            assert_eq!(known.keys, 1, "{}: the other record counts no more", kind.name());
+            table.delete_with(b"key", Durability::Sync).expect("the disk works");
+            upkeep(&db);
+        }
+    }
+}
+
+/// Of several operands, and what they are added to, the last one counts.
+struct Last;
+
+impl MergeOperator for Last {
+    fn name(&self) -> &str {
+        "last"
+    }
+
+    fn merge(&self, _key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String> {
+        Ok(operands.last().copied().or(base).unwrap_or_default().to_vec())
     }
 }
 

@@ -67,6 +67,8 @@ pub(super) enum Scene {
     Ended,
     /// The log ends in a segment of garbage.
     EmptyEnd,
+    /// Writes wait while later ones of the same keys are taken up by the ordered index.
+    Overlapped,
 }
 
 impl Scene {
@@ -74,8 +76,8 @@ impl Scene {
     pub(super) const FIRST: [Scene; 6] =
         [Scene::Forgotten, Scene::Overtaken, Scene::Truncated, Scene::Recycled, Scene::Counted, Scene::Damaged];
 
-    /// All of them, which seeds from [`super::FIRST_TIMED`] on know.
-    pub(super) const ALL: [Scene; 13] = [
+    /// Those that seeds from [`super::FIRST_TIMED`] on know.
+    pub(super) const TIMED: [Scene; 13] = [
         Scene::Forgotten,
         Scene::Overtaken,
         Scene::Truncated,
@@ -91,9 +93,27 @@ impl Scene {
         Scene::EmptyEnd,
     ];
 
+    /// All of them, which seeds from [`super::FIRST_WAITING`] on know.
+    pub(super) const ALL: [Scene; 14] = [
+        Scene::Forgotten,
+        Scene::Overtaken,
+        Scene::Truncated,
+        Scene::Recycled,
+        Scene::Counted,
+        Scene::Damaged,
+        Scene::InFlight,
+        Scene::Jumped,
+        Scene::Expired,
+        Scene::Lapsed,
+        Scene::Reborn,
+        Scene::Ended,
+        Scene::EmptyEnd,
+        Scene::Overlapped,
+    ];
+
     /// Whether it is about the ordered index.
     pub(super) fn is_of_lmdb(self) -> bool {
-        matches!(self, Scene::Forgotten | Scene::Overtaken | Scene::Truncated)
+        matches!(self, Scene::Forgotten | Scene::Overtaken | Scene::Truncated | Scene::Overlapped)
     }
 
     /// The setup and the trouble that it needs.
@@ -111,6 +131,10 @@ impl Scene {
                 }
             }
             Scene::Jumped | Scene::Expired | Scene::Reborn | Scene::EmptyEnd => {}
+            Scene::Overlapped => {
+                setup.tables.resize(2, IndexKind::Lmdb);
+                setup.tables.fill(IndexKind::Lmdb);
+            }
             Scene::Forgotten | Scene::Overtaken | Scene::Truncated => {
                 setup.tables[0] = IndexKind::Lmdb;
                 setup.tables.truncate(2);
@@ -170,7 +194,7 @@ impl Maker {
         self.scene != Some(Scene::Counted)
             || match action {
                 Action::PutFor(..) | Action::Merge(..) | Action::DeleteRange(..) => false,
-                Action::Batch(writes, _) | Action::BatchIf(_, writes, _) => {
+                Action::Batch(writes, _) | Action::BatchIf(_, writes, _) | Action::Append(_, writes) => {
                     writes.iter().all(|(.., write)| exact(write))
                 }
                 _ => true,
@@ -197,6 +221,7 @@ impl Maker {
             Scene::Reborn => self.bear_again(),
             Scene::Ended => self.end_snapshot(),
             Scene::EmptyEnd => self.empty_end(),
+            Scene::Overlapped => self.overlap_commits(),
         }
     }
 

@@ -38,6 +38,8 @@ pub enum Published {
     Inserted {
         /// Locations with the same tag that are older than this one. They belong to the same key or to another one.
         older: usize,
+        /// Those that are newer: a write that waited for its batch comes after later ones of its key.
+        newer: usize,
     },
 }
 
@@ -89,7 +91,7 @@ impl HashIndex {
         let run = shard.run(slot.tag());
         if run.is_empty() {
             shard.insert(run.start, slot);
-            return Published::Inserted { older: 0 };
+            return Published::Inserted { older: 0, newer: 0 };
         }
         if run.clone().any(|position| shard.slot(position).granule() == slot.granule()) {
             return Published::AlreadyThere;
@@ -98,7 +100,7 @@ impl HashIndex {
         let is_older = |&position: &usize| order(self.location(shard.slot(position))) < age;
         let position = run.clone().find(is_older).unwrap_or(run.end);
         shard.insert(position, slot);
-        Published::Inserted { older: run.end - position }
+        Published::Inserted { older: run.end - position, newer: position - run.start }
     }
 
     /// Puts `to` where `from` was, with the age of `from`, and returns what was there. `None` if `from` is not there;

@@ -38,7 +38,7 @@ impl Checked {
         let (hash, (location, age)) = (self.hash(), self.place());
         let run = self.model.entry(hash).or_default();
         let rank = run.iter().position(|(_, other)| *other < age).unwrap_or(run.len());
-        let expected = Published::Inserted { older: run.len() - rank };
+        let expected = Published::Inserted { older: run.len() - rank, newer: rank };
         run.insert(rank, (bounded(location), age));
         // The second part of an age breaks ties of the first.
         let order = |location: Location| (self.ages[number(location)] / 2, (self.ages[number(location)] % 2) as u32);
@@ -198,7 +198,7 @@ fn only_the_low_bits_of_a_hash_are_forgotten() {
     let hashes = [0, 1 << 27, 1 << 53, 1 << 54, 1 << 63, u64::MAX];
     for (number, hash) in hashes.into_iter().enumerate() {
         let published = index.publish(hash, place(number as u64, 64), |_| panic!("no other location to compare with"));
-        assert_eq!(published, Published::Inserted { older: 0 });
+        assert_eq!(published, Published::Inserted { older: 0, newer: 0 });
     }
     for (number, hash) in hashes.into_iter().enumerate() {
         assert_eq!(found(&index, hash ^ ((1 << 27) - 1)), [place(number as u64, 64)]);

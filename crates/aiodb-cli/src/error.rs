@@ -86,6 +86,7 @@ fn engine_kind(error: &aiodb::Error) -> &'static str {
         Unrecovered { .. } => "unrecovered",
         NewerVersion { .. } => "newer_version",
         Io { .. } => "io",
+        TooManyOpenFiles { .. } => "too_many_open_files",
         Corruption { .. } => "corruption",
         DiskFull { .. } => "disk_full",
         StoreFull { .. } => "store_full",

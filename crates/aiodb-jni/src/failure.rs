@@ -79,7 +79,7 @@ impl Failure {
                 NewerVersion { .. } => "NewerVersion",
                 Corruption { .. } | Index { .. } => "Corruption",
                 DiskFull { .. } | StoreFull { .. } | DestinationFull { .. } => "Full",
-                Failed { .. } | Io { .. } | Source { .. } => "Failed",
+                Failed { .. } | Io { .. } | TooManyOpenFiles { .. } | Source { .. } => "Failed",
                 KeyLength { .. } | ValueLength { .. } | BatchTooLarge { .. } => "Limit",
                 SnapshotEnded => "SnapshotEnded",
                 NoSuchTable { .. } => "NoSuchTable",

@@ -18,6 +18,7 @@ use crate::catalog::TableIndex;
 use crate::checksum::{crc32c, crc32c_append};
 use crate::engine::Engine;
 use crate::holds::Holds;
+use crate::io::disk::with_descriptors;
 use crate::io::{Access, AlignedBuffer, Device, Disk, File, UNIT_BYTES, WriteSync};
 use crate::log::segment::{SegmentHeader, put};
 use crate::log::{Position, Segment, State};
@@ -231,12 +232,13 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
         let path = self.repository.file_path(self.number, FileKind::Lmdb);
         // LMDB writes its own file.
         let mut options = std::fs::File::options();
-        let file = options.read(true).write(true).create(true).truncate(true).open(&path);
+        options.read(true).write(true).create(true).truncate(true);
+        let file = with_descriptors(|| options.open(&path), |error| Some(error));
         let mut file = file.map_err(|e| Error::io("create", &path, &e))?;
         lmdb.copy_to(&mut file)?;
         file.sync_all().map_err(|e| Error::io("flush", &path, &e))?;
         let length = file.metadata().map_err(|e| Error::io("look at", &path, &e))?.len();
-        let job = self.repository.read_job(&path, 0, length)?;
+        let job = self.repository.read_job(&path, Access::READ, 0, length)?;
         let mut checksum = crc32c(&[]);
         pump(&[job], &self.repository.unpaced(), &mut |_, _, bytes| {
             checksum = crc32c_append(checksum, bytes);

@@ -69,8 +69,15 @@ impl<D: Device> Engine<D> {
     /// Where a full disk has no room for it, the next opening replays the log instead.
     pub(crate) fn close_log(&self) -> Result<()> {
         self.commit.close();
+        if !planted::is_on(Bug::CheckpointAheadOfLog) {
+            self.flush()?;
+        }
+        // From here on nothing is written to it, and its descriptor may be the last that there is for what follows.
+        if let Some(segment) = self.segments.find(self.commit.log_end().segment) {
+            segment.file.let_go();
+        }
         match self.checkpoint_making_room(true, &mut |_| Ok(())) {
-            Err(error) if error.is_full() => self.flush(),
+            Err(error) if error.is_full() => Ok(()),
             made => made,
         }
     }

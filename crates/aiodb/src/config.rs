@@ -105,8 +105,12 @@ pub struct Options {
     /// Use `O_DIRECT` where the file system has it. Default true.
     pub direct: bool,
     /// Bytes in a segment file, fixed when the store is made: a power of two from 64 KiB to 1 GiB. Default 32 MiB. A
-    /// store takes at least five segments, and an open file for each.
+    /// store takes at least five segments.
     pub segment_bytes: u64,
+    /// How many segment files have an open file descriptor at a time, at least 8; those of others are opened as they are used.
+    /// Default 0: what the process's limit (raised as far as it may be) leaves after a quarter of it, 32 to 1,024, for
+    /// everything else.
+    pub max_open_files: usize,
     /// A checkpoint is made when this many bytes of log have been written since the last. Default 512 MiB.
     pub checkpoint_bytes: u64,
     /// Open the store without changing a byte, also from a read-only file system; every write is refused with
@@ -144,6 +148,7 @@ impl Default for Options {
             backend: Backend::Auto,
             direct: true,
             segment_bytes: 32 << 20,
+            max_open_files: 0,
             checkpoint_bytes: 512 << 20,
             read_only: false,
             cache_bytes: 0,

@@ -37,6 +37,7 @@ impl Db<Disk> {
         } else {
             Disk::open_several(&paths, options.backend, options.direct)?
         };
+        let device = device.with_max_open_files(options.max_open_files);
         Db::open_several_on(device, &paths, options)
     }
 }

@@ -16,6 +16,7 @@ use crate::futures::Futures;
 use crate::holds::Holds;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::tail::Frozen;
+use crate::io::disk::{LEAST_OPEN_FILES, with_descriptors};
 use crate::io::{Access, Device, InPhase, Phase, Report};
 use crate::log::Segments;
 use crate::log::batch::Append;
@@ -237,7 +238,7 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         let path = self.lmdb_path()?;
-        match std::fs::remove_dir_all(&path) {
+        match with_descriptors(|| std::fs::remove_dir_all(&path), |error| Some(error)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, &error)),
             _ => Ok(()),
         }
@@ -426,6 +427,14 @@ fn check_options(options: &Options) -> Result<()> {
     if !segment.is_power_of_two() || !(64 << 10..=1 << 30).contains(&segment) {
         let allowed = "a power of two from 65536 (64 KiB) to 1073741824 (1 GiB)";
         return Err(Error::Option { option: "segment_bytes", value: segment.to_string(), allowed });
+    }
+    if (1..LEAST_OPEN_FILES).contains(&options.max_open_files) {
+        let value = options.max_open_files.to_string();
+        return Err(Error::Option {
+            option: "max_open_files",
+            value,
+            allowed: "0 (what the limit leaves), or at least 8",
+        });
     }
     if options.checkpoint_bytes == 0 {
         return Err(Error::Option { option: "checkpoint_bytes", value: "0".into(), allowed: "at least 1" });

@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::io::disk::{descriptor_limit, is_shortage};
+
 /// The result of an operation on a store.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -73,6 +75,20 @@ pub enum Error {
         kind: io::ErrorKind,
         /// The system's message.
         reason: String,
+    },
+    /// No file descriptor was left for something, also after the store had closed those of its own that it could. Nothing has
+    /// happened; the store goes on as soon as there are some again.
+    #[error(
+        "cannot {action} {path}: {} Nothing acknowledged is lost, and the store goes on as soon as there are some",
+        no_descriptor(*limit)
+    )]
+    TooManyOpenFiles {
+        /// What was attempted.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// How many this process may have; `None` if the machine has no more for anybody.
+        limit: Option<u64>,
     },
     /// Stored bytes are not what was written.
     #[error("{path} is damaged at byte {offset}: {what}")]
@@ -323,6 +339,16 @@ impl From<Error> for io::Error {
     }
 }
 
+fn no_descriptor(limit: Option<u64>) -> String {
+    match limit {
+        Some(limit) => format!(
+            "this process may have {limit} files, connections and the like open, and has: close some, or raise the limit \
+             (`ulimit -Hn`, LimitNOFILE)."
+        ),
+        None => "this machine has no more open files to give: close some, or raise fs.file-max (sysctl).".to_string(),
+    }
+}
+
 fn no_merge_operator(name: Option<&str>) -> String {
     match name {
         Some(name) => format!("the table merges with the operator `{name}`: register it in `Options::merge_operators`"),
@@ -339,11 +365,15 @@ impl Error {
         matches!(self, Error::DiskFull { .. })
     }
 
-    /// An [`Error::Io`] from the system's error; a full disk keeps its kind.
+    /// An [`Error::Io`] from the system's error; a full disk and a want of descriptors have errors of their own.
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, error: &io::Error) -> Error {
         let path = path.into();
         if FULL.contains(&error.kind()) {
             return Error::DiskFull { path };
+        }
+        if is_shortage(error) {
+            let limit = (error.raw_os_error() == Some(libc::EMFILE)).then(descriptor_limit);
+            return Error::TooManyOpenFiles { action, path, limit };
         }
         Error::Io { action, path, kind: error.kind(), reason: error.to_string() }
     }

@@ -50,6 +50,8 @@ impl Access {
     pub const CREATE: Access = Access { create: true, write: true, direct: false };
     /// An existing segment.
     pub const SEGMENT: Access = Access { create: false, write: true, direct: true };
+    /// An existing segment that is only read.
+    pub const READ_SEGMENT: Access = Access { create: false, write: false, direct: true };
     /// A new segment.
     pub const NEW_SEGMENT: Access = Access { create: true, write: true, direct: true };
 }
@@ -74,6 +76,16 @@ pub struct Report {
     pub block_bytes: usize,
     /// Why a preferred backend or `O_DIRECT` was not used, in words; empty when nothing was refused.
     pub fallbacks: Vec<String>,
+}
+
+/// How many files opened with [`Access::direct`] have a descriptor at the moment, and how many may have one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenFiles {
+    /// Descriptors at this moment.
+    pub open: usize,
+    /// The bound. At most half of the files may be kept open by [`File::keep_open`] or by writes that no [`File::sync`] has
+    /// followed; the device keeps descriptors of such files open, and closes and opens those of others as they are used.
+    pub most: usize,
 }
 
 /// A part of the engine's work, as far as it matters where in it a crash falls.
@@ -155,7 +167,8 @@ pub trait Device: Clone + Send + Sync + 'static {
     fn create_dir(&self, path: &Path) -> io::Result<()>;
     /// The names in a directory, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
-    /// Opens a file.
+    /// Opens a file. One opened with [`Access::direct`] is found by its name again whenever it is used: it must not be removed
+    /// or replaced before, nor renamed but by [`Device::rename`].
     fn open(&self, path: &Path, access: Access) -> io::Result<Self::File>;
     /// Bytes that are free on the disk of a path; `None` where nobody can say.
     fn free_bytes(&self, path: &Path) -> Option<u64>;
@@ -179,6 +192,10 @@ pub trait Device: Clone + Send + Sync + 'static {
     fn queue(&self, depth: usize) -> io::Result<Self::Queue>;
     /// What was found at probing.
     fn report(&self) -> Report;
+    /// Descriptors of segments. On a device that does not run out of them, none and no bound.
+    fn open_files(&self) -> OpenFiles {
+        OpenFiles { open: 0, most: usize::MAX }
+    }
     /// Milliseconds of a clock that never goes back.
     fn clock_ms(&self) -> u64;
     /// Nanoseconds of the same clock, for measuring how long things take.
@@ -213,6 +230,12 @@ pub trait File: Clone + Send + Sync + 'static {
     fn length(&self) -> io::Result<u64>;
     /// Cuts the file to `length` bytes and gives the space behind it back.
     fn truncate(&self, length: u64) -> io::Result<()>;
+    /// From now on until [`File::let_go`] no call fails for want of a descriptor. Fails itself if none is to be had.
+    fn keep_open(&self) -> io::Result<()> {
+        Ok(())
+    }
+    /// Ends what [`File::keep_open`] has begun, however often that was called.
+    fn let_go(&self) {}
 }
 
 /// A finished read: the caller's slot and the bytes transferred (possibly fewer than asked for).
@@ -240,8 +263,7 @@ pub trait Queue: Send {
     unsafe fn register(&mut self, _start: *mut u8, _length: usize) {}
 
     /// Queues one read; nothing is handed to the device before [`Queue::enter`]. At most `depth` reads (as given to
-    /// [`Device::queue`]) may be pushed and not yet reaped; each has its own `slot`, below `depth`. The caller keeps the
-    /// file open until the read was reaped.
+    /// [`Device::queue`]) may be pushed and not yet reaped; each has its own `slot`, below `depth`.
     ///
     /// # Safety
     /// `buffer .. buffer + length` must be valid for writes, and untouched by the caller, until the slot was reaped or

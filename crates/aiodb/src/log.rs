@@ -244,6 +244,8 @@ pub(crate) struct Segments<D: Device> {
     access: Access,
     pub(crate) store: [u8; 16],
     pub(crate) segment_bytes: u64,
+    /// How many segments may be unflushed at a time: each keeps its file open until it is flushed.
+    pub(crate) most_unflushed: usize,
     groups: Box<[OnceLock<Group<D>>]>,
     pool: Mutex<Pool>,
     /// Held while a segment is made, so that two threads do not make the same one. Only the pool is locked meanwhile.
@@ -276,12 +278,14 @@ impl<D: Device> Segments<D> {
     ) -> Segments<D> {
         let groups = (0..GROUPS).map(|_| OnceLock::new()).collect();
         let pool = Mutex::new(Pool::new(directories.len()));
+        let most_unflushed = device.open_files().most / 2;
         Segments {
             device,
             directories,
             access,
             store,
             segment_bytes,
+            most_unflushed,
             groups,
             pool,
             making: Mutex::default(),
@@ -440,6 +444,12 @@ impl<D: Device> Segments<D> {
     #[cfg(all(test, not(feature = "shuttle")))]
     pub(crate) fn asked_for(&self) -> usize {
         self.asked_for.load(Ordering::Relaxed)
+    }
+
+    /// Keeps a segment's file open for what will be written to it: no write that was admitted must fail for want of a
+    /// descriptor.
+    pub(crate) fn keep_open(&self, segment: &Segment<D>) -> Result<()> {
+        segment.file.keep_open().map_err(|e| Error::io("open", self.path(segment.number), &e))
     }
 
     /// Makes free segments until the reserve and one more are there.

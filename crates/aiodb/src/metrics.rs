@@ -107,6 +107,8 @@ impl<D: Device> Engine<D> {
             segments_in_use: stats.segments_in_use,
             segments_free: stats.segments_free,
             segments_retiring: stats.segments_retiring,
+            open_files: stats.open_files,
+            max_open_files: stats.max_open_files,
             live_bytes: stats.live_bytes,
             dead_bytes: (stats.segments_in_use * stats.segment_bytes).saturating_sub(stats.live_bytes),
             log_file_bytes: segments * stats.segment_bytes,
@@ -200,6 +202,10 @@ pub struct Metrics {
     pub segments_free: u64,
     /// Segments emptied and not yet free.
     pub segments_retiring: u64,
+    /// Segment files with an open file descriptor...
+    pub open_files: u64,
+    /// ...and how many may have one.
+    pub max_open_files: u64,
     /// Bytes that the indexes refer to.
     pub live_bytes: u64,
     /// Other bytes of segments in use: overwritten, deleted, padding, not yet written.

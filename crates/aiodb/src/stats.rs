@@ -35,6 +35,10 @@ pub struct Stats {
     pub segments_free: u64,
     /// Segments emptied, waiting for a checkpoint or a reader before they can be used again.
     pub segments_retiring: u64,
+    /// Segment files with an open file descriptor.
+    pub open_files: u64,
+    /// How many may have one at a time, see [`crate::Options::max_open_files`].
+    pub max_open_files: u64,
     /// Bytes that the indexes refer to. In `hash` tables lengths are rounded up to size classes, and overwritten records
     /// count until they are settled.
     pub live_bytes: u64,
@@ -110,6 +114,7 @@ impl<D: Device> Engine<D> {
         let count = |wanted: &[State]| states.iter().filter(|state| wanted.contains(state)).count() as u64;
         let counters = &self.commit.counters;
         let (snapshots, kept_versions) = self.snapshots.counts();
+        let files = self.device.open_files();
         let recovered = self.recovered.get().copied().unwrap_or_default();
         Stats {
             format_version: FORMAT_VERSION,
@@ -123,6 +128,8 @@ impl<D: Device> Engine<D> {
             segments_in_use: count(&[State::Active, State::Sealed]),
             segments_free: count(&[State::Free]),
             segments_retiring: count(&[State::Retiring]),
+            open_files: files.open as u64,
+            max_open_files: files.most as u64,
             live_bytes: self.segments.in_use().iter().map(|segment| segment.live()).sum(),
             log_bytes_written: counters.log_bytes.load(Ordering::Relaxed),
             batches_written: counters.batches.load(Ordering::Relaxed),

@@ -397,11 +397,13 @@ impl<D: Device> Engine<D> {
 
     /// Opens the next batch, in a fresh segment when this one has too little room left.
     fn open_batch(&self, state: &mut CommitState, length: usize, claim: Claim, flags: u16) -> Result<()> {
-        let mut segment_header = state.unwritten_header.take();
+        let segment_header;
         if self.needs_segment(state, length) {
             let _phase = InPhase::enter(&self.device, Phase::Cut);
             let segment = self.segments.take_free(claim)?;
+            self.segments.keep_open(segment).inspect_err(|_| self.segments.set_free(segment))?;
             self.background.wake_maker();
+            state.unwritten_header = None;
             let life = state.next_life;
             state.next_life += 1;
             segment_header = Some(SegmentHeader {
@@ -420,9 +422,16 @@ impl<D: Device> Engine<D> {
             if let Some(previous) = self.segments.find(state.end.segment).filter(|s| s.life() == state.end.life) {
                 previous.end.store(state.end.offset, Ordering::Release);
                 previous.set_state(State::Sealed);
+                // Its last batch may be on its way; then the leader lets go.
+                if !state.busy {
+                    previous.file.let_go();
+                }
             }
             (state.end.segment, state.end.life, state.end.offset) = (segment.number, life, UNIT_BYTES as u64);
             state.leave_segment = false;
+        } else {
+            self.segments.keep_open(self.segments.get(state.end.segment))?;
+            segment_header = state.unwritten_header.take();
         }
         let room = self.segments.segment_bytes - state.end.offset;
         let start = BatchStart {
@@ -494,7 +503,11 @@ impl<D: Device> Engine<D> {
         let end = (state.end, state.next_sequence);
         let sealed = Arc::new(Sealed { open, length });
         state.sealed = Some(Arc::clone(&sealed));
-        let flush_first = if sealed.open.sync_wanted { std::mem::take(&mut state.dirty) } else { Vec::new() };
+        let flush_first = if sealed.open.sync_wanted || self.are_many_dirty(&state, &sealed) {
+            std::mem::take(&mut state.dirty)
+        } else {
+            Vec::new()
+        };
         drop(state);
 
         let leading = Leading(self);
@@ -506,6 +519,10 @@ impl<D: Device> Engine<D> {
         leading.end();
 
         let mut state = self.commit.lock();
+        let segment = self.segments.get(end.0.segment);
+        if segment.state() != State::Active {
+            segment.file.let_go();
+        }
         state.completed_end = end;
         // Whoever begins a snapshot takes what was published meanwhile for complete once nobody publishes.
         drop(publisher);
@@ -527,6 +544,11 @@ impl<D: Device> Engine<D> {
         let next = state.waited_for();
         self.wake(state, (waiters > 0).then_some(number), next);
         Ok(())
+    }
+
+    /// Whether this batch would make more segments dirty than may be: each keeps its descriptor until it is flushed.
+    fn are_many_dirty(&self, state: &CommitState, sealed: &Sealed) -> bool {
+        state.dirty.len() >= self.segments.most_unflushed && !state.dirty.contains(&sealed.open.batch.start.segment)
     }
 
     /// Wakes the next batch's leader first, since the device is idle until that one runs, then everyone of this batch.

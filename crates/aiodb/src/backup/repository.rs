@@ -189,7 +189,7 @@ impl<T: Device> Repository<T> {
         let mut checksum = crc32c(&[]);
         let mut sound = 0;
         for expected in expected {
-            let job = self.read_job(path, sound, expected.length)?;
+            let job = self.read_job(path, Access::READ, sound, expected.length)?;
             pump(&[job], &self.unpaced(), &mut |_, offset, bytes| {
                 checksum = crc32c_append(checksum, bytes);
                 report.bytes += bytes.len() as u64;
@@ -240,8 +240,8 @@ impl<T: Device> Repository<T> {
         self.root.join("points").join(format!("{number:08}{POINT_SUFFIX}"))
     }
 
-    pub(super) fn read_job(&self, path: &Path, from: u64, to: u64) -> Result<Job<T::File>> {
-        let opened = self.device.open(path, Access::READ);
+    pub(super) fn read_job(&self, path: &Path, access: Access, from: u64, to: u64) -> Result<Job<T::File>> {
+        let opened = self.device.open(path, access);
         let file = opened.map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => {
                 let what = "the file is missing; restore it from another copy of the repository".to_string();

@@ -146,7 +146,7 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
             let to = file.path_in_store(self.root);
             let out = self.device.open(&to, Access::CREATE).map_err(|e| Error::io("create", &to, &e))?;
             let mut checksum = crc32c(&[]);
-            let job = self.repository.read_job(&from, 0, file.length)?;
+            let job = self.repository.read_job(&from, Access::READ, 0, file.length)?;
             pump(&[job], &self.repository.unpaced(), &mut |_, offset, bytes| {
                 checksum = crc32c_append(checksum, bytes);
                 done += bytes.len() as u64;
@@ -167,7 +167,8 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
         let mut jobs = Vec::new();
         for segment in segments {
             let path = self.repository.segment_path((segment.number, segment.life));
-            jobs.push(self.repository.read_job(&path, 0, segment.length)?);
+            // All are opened before the first is read: as segments they need not all have a descriptor.
+            jobs.push(self.repository.read_job(&path, Access::READ_SEGMENT, 0, segment.length)?);
         }
         let mut current: Option<(S::File, PathBuf, u32)> = None;
         pump(&jobs, &self.repository.unpaced(), &mut |job, offset, bytes| {

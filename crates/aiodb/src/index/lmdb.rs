@@ -27,6 +27,7 @@ use super::stack::{Displaced, Entry, Stack};
 use super::tail::parts::Stacks;
 use super::tail::{Frozen, KeyRange, Reached, Tail};
 use crate::checksum::crc32c;
+use crate::io::disk::{is_shortage, with_descriptors};
 use crate::log::Position;
 use crate::log::segment::{put, u32_at, u64_at};
 use crate::merge::Cover;
@@ -103,7 +104,8 @@ impl LmdbIndex {
         // SAFETY: NO_READ_AHEAD is only advice to the kernel, and no other flag that gives up safety is set for writers.
         unsafe { options.flags(EnvFlags::NO_READ_AHEAD | reading) };
         // SAFETY: the store's lock keeps other processes from this file, and nothing else here writes to it.
-        let env = unsafe { options.open(path) }.map_err(failed)?;
+        let open = || unsafe { options.open(path) };
+        let env = with_descriptors(open, cause).map_err(failed)?;
         // A page that the file no longer has would end the process (`SIGBUS`).
         let known_bytes = known_bytes(&env);
         if file_bytes > 0 && known_bytes > file_bytes {
@@ -142,7 +144,7 @@ impl LmdbIndex {
         if std::fs::metadata(&path)?.len() >= known_bytes {
             return Ok(());
         }
-        let file = std::fs::OpenOptions::new().write(true).open(&path)?;
+        let file = with_descriptors(|| std::fs::OpenOptions::new().write(true).open(&path), |error| Some(error))?;
         file.set_len(known_bytes)?;
         file.sync_all()
     }
@@ -567,8 +569,19 @@ fn existing_bytes(path: &Path) -> usize {
     (bytes * 2).next_multiple_of(1 << 20)
 }
 
+/// The system's error behind one of LMDB's.
+fn cause(error: &heed::Error) -> Option<&std::io::Error> {
+    match error {
+        heed::Error::Io(error) => Some(error),
+        _ => None,
+    }
+}
+
 fn index_error(path: &Path, error: &heed::Error) -> Error {
-    if let heed::Error::Io(error) = error {
+    if let Some(error) = cause(error) {
+        if is_shortage(error) {
+            return Error::io("open the index in", path, error);
+        }
         // LMDB says EIO when only a part of a write found room.
         let cut_short = error.raw_os_error() == Some(libc::EIO) && room::is_full(path);
         if cut_short || matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {

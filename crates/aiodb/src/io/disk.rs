@@ -1,5 +1,6 @@
 //! The kernel as a [`Device`].
 
+mod descriptors;
 pub(in crate::io) mod file;
 mod probe;
 
@@ -8,15 +9,18 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
+use descriptors::{Descriptors, for_system};
+pub(crate) use descriptors::{LEAST_OPEN_FILES, descriptor_limit, is_shortage, with_descriptors};
 pub use file::DiskFile;
+use file::OpenFile;
 
 use super::libaio::LibaioQueue;
 use super::threads::ThreadsQueue;
 use super::uring::UringQueue;
-use super::{Access, Device, MAX_QUEUE_DEPTH, Mapping, Queue, Reaped, Report, SECTOR_BYTES};
+use super::{Access, Device, MAX_QUEUE_DEPTH, Mapping, OpenFiles, Queue, Reaped, Report, SECTOR_BYTES};
 use crate::config::Backend;
 use crate::error::Result;
 
@@ -28,6 +32,16 @@ struct Opened {
     kind: QueueKind,
     report: Report,
     start: Instant,
+    /// Of segments.
+    descriptors: Arc<Descriptors>,
+    /// Segments made here that were not renamed yet.
+    unnamed: Mutex<Vec<Weak<OpenFile>>>,
+}
+
+impl Opened {
+    fn new(kind: QueueKind, report: Report) -> Opened {
+        Opened { kind, report, start: Instant::now(), descriptors: Descriptors::new(0), unnamed: Mutex::default() }
+    }
 }
 
 impl Disk {
@@ -54,15 +68,24 @@ impl Disk {
     fn probed(dirs: &[&Path], backend: Backend, direct: bool, probe: probe::Probe) -> Result<Disk> {
         raise_open_files_limit();
         let (kind, report) = probe::probe_all(dirs, backend, direct, probe)?;
-        Ok(Disk(Arc::new(Opened { kind, report, start: Instant::now() })))
+        Ok(Disk(Arc::new(Opened::new(kind, report))))
     }
-}
 
-impl Disk {
+    /// The same disk for files to be opened from now on, of which so many with [`Access::direct`] have a descriptor at a
+    /// time, at least 8; 0 for what the process's limit leaves, as it is by default.
+    pub fn with_max_open_files(self, most: usize) -> Disk {
+        let opened = Opened::new(self.0.kind, self.0.report.clone());
+        Disk(Arc::new(Opened { start: self.0.start, descriptors: Descriptors::new(most), ..opened }))
+    }
+
     /// Files through the page cache, with nothing tried out: for directories that are only read.
     pub(crate) fn plain() -> Disk {
         let report = Report { backend: "threads", direct: false, block_bytes: SECTOR_BYTES, fallbacks: Vec::new() };
-        Disk(Arc::new(Opened { kind: QueueKind::Threads, report, start: Instant::now() }))
+        Disk(Arc::new(Opened::new(QueueKind::Threads, report)))
+    }
+
+    fn unnamed(&self) -> std::sync::MutexGuard<'_, Vec<Weak<OpenFile>>> {
+        self.0.unnamed.lock().expect("no code panics while it holds the list of new files")
     }
 }
 
@@ -76,15 +99,26 @@ impl Device for Disk {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        let names = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        let names =
+            for_system(|| std::fs::read_dir(dir))?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
         let mut names = names.collect::<io::Result<Vec<String>>>()?;
         names.sort_unstable();
         Ok(names)
     }
 
     fn open(&self, path: &Path, access: Access) -> io::Result<DiskFile> {
-        let direct = access.direct && self.0.report.direct;
-        open_file(path, access, direct.then_some(self.0.report.block_bytes))
+        if !access.direct {
+            return for_system(|| open_file(path, access, None));
+        }
+        let access = Access { direct: self.0.report.direct, ..access };
+        let block_bytes = if access.direct { self.0.report.block_bytes } else { 1 };
+        let file = DiskFile::open_in(&self.0.descriptors, path, access, block_bytes)?;
+        if access.create {
+            let mut unnamed = self.unnamed();
+            unnamed.retain(|file| file.strong_count() > 0);
+            unnamed.push(file.downgrade());
+        }
+        Ok(file)
     }
 
     fn free_bytes(&self, path: &Path) -> Option<u64> {
@@ -92,7 +126,15 @@ impl Device for Disk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        std::fs::rename(from, to)
+        let (from, to) = (std::path::absolute(from)?, std::path::absolute(to)?);
+        let mut rename = || std::fs::rename(&from, &to);
+        let new_files: Vec<_> = self.unnamed().iter().filter_map(DiskFile::upgrade).collect();
+        let renamed = new_files.iter().find_map(|file| Some((file, file.rename(&from, &to, &mut rename)?)));
+        let Some((file, outcome)) = renamed else { return rename() };
+        if outcome.is_ok() {
+            self.unnamed().retain(|other| !file.is(other));
+        }
+        outcome
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -100,7 +142,7 @@ impl Device for Disk {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        let dir = std::fs::File::open(dir)?;
+        let dir = for_system(|| std::fs::File::open(dir))?;
         // SAFETY: the call takes a number only. Not `sync_all`, which repeats the call after an interruption.
         match unsafe { libc::fsync(dir.as_raw_fd()) } {
             0 => Ok(()),
@@ -110,11 +152,11 @@ impl Device for Disk {
 
     fn map(&self, path: &Path, length: usize) -> io::Result<Mapping> {
         assert!(length > 0, "a mapping of no bytes");
-        let file = open_options(Access::CREATE).open(path)?;
-        let backed = DiskFile::new(file.try_clone()?, 1);
+        let file = for_system(|| open_file(path, Access::CREATE, None))?;
         // A store into a page without space behind it would end the process (`SIGBUS`) on a full disk.
-        backed.resize_backed(length as u64)?;
-        let map = Arc::new(memmap2::MmapOptions::new().len(length).map_raw(&file)?);
+        file.resize_backed(length as u64)?;
+        let map = memmap2::MmapOptions::new().len(length).map_raw(file.using()?.raw_fd())?;
+        let map = Arc::new(map);
         let start = map.as_mut_ptr();
         // SAFETY: the map is page-aligned, has `length` bytes, is shared, readable and writable, lives as long as its
         // owner, and nothing else in this process has its address.
@@ -122,7 +164,7 @@ impl Device for Disk {
     }
 
     fn lock(&self, path: &Path) -> io::Result<std::result::Result<DiskLock, String>> {
-        let mut file = open_options(Access::CREATE).open(path)?;
+        let mut file = for_system(|| open_options(Access::CREATE).open(path))?;
         if let Some(holder) = flock(&mut file, libc::LOCK_EX)? {
             // Readers leave no name; the one that is there is of somebody who wrote earlier.
             let only_read = flock(&mut file, libc::LOCK_SH)?.is_none();
@@ -136,8 +178,9 @@ impl Device for Disk {
 
     fn lock_shared(&self, path: &Path) -> io::Result<std::result::Result<DiskLock, String>> {
         use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
-        let mut file = match open_options(Access::READ).open(path) {
-            Err(error) if error.kind() == NotFound => match open_options(Access::CREATE).open(path) {
+        let open = |access| for_system(|| open_options(access).open(path));
+        let mut file = match open(Access::READ) {
+            Err(error) if error.kind() == NotFound => match open(Access::CREATE) {
                 // A copy on a medium where nobody can make the file: then nobody can open it for writing either.
                 Err(error) if matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => {
                     return Ok(Ok(DiskLock { file: None }));
@@ -153,11 +196,15 @@ impl Device for Disk {
     }
 
     fn queue(&self, depth: usize) -> io::Result<DiskQueue> {
-        DiskQueue::new(self.0.kind, depth)
+        for_system(|| DiskQueue::new(self.0.kind, depth))
     }
 
     fn report(&self) -> Report {
         self.0.report.clone()
+    }
+
+    fn open_files(&self) -> OpenFiles {
+        OpenFiles { open: self.0.descriptors.open(), most: self.0.descriptors.most() }
     }
 
     fn clock_ms(&self) -> u64 {
@@ -309,13 +356,10 @@ impl Queue for DiskQueue {
     }
 }
 
-/// Opens a file, bypassing the page cache with the given alignment, or through it.
+/// Opens a file that keeps its descriptor, bypassing the page cache with the given alignment, or through it.
 fn open_file(path: &Path, access: Access, direct_block_bytes: Option<usize>) -> io::Result<DiskFile> {
-    let mut options = open_options(access);
-    if direct_block_bytes.is_some() {
-        options.custom_flags(libc::O_DIRECT);
-    }
-    Ok(DiskFile::new(options.open(path)?, direct_block_bytes.unwrap_or(1)))
+    let file = open_options(Access { direct: direct_block_bytes.is_some(), ..access }).open(path)?;
+    Ok(DiskFile::new(file, direct_block_bytes.unwrap_or(1)))
 }
 
 /// What the file system of a path has left for users without privileges, in bytes.
@@ -334,6 +378,9 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
 fn open_options(access: Access) -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(access.write).create(access.create);
+    if access.direct {
+        options.custom_flags(libc::O_DIRECT);
+    }
     options
 }
 
@@ -343,8 +390,7 @@ fn own_name() -> String {
     format!("process {} ({})", std::process::id(), command.trim())
 }
 
-/// Raises the soft limit of open files to the hard one. Where that fails the limit stays, and opening one file too many
-/// says so.
+/// Raises the soft limit of open files to the hard one. Where that fails the limit stays.
 fn raise_open_files_limit() {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: both calls take a pointer to a valid structure.

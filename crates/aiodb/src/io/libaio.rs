@@ -5,8 +5,10 @@
 use std::collections::VecDeque;
 use std::ffi::{c_long, c_ulong};
 use std::io;
+use std::sync::Arc;
 
 use super::disk::DiskFile;
+use super::disk::file::{InUse, OpenFile};
 use super::{MAX_QUEUE_DEPTH, Queue, Reaped};
 
 /// How often in a row the kernel may refuse to take reads for want of resources, with none in flight to wait for.
@@ -58,8 +60,10 @@ const _: () = assert!(size_of::<Event>() == 32);
 /// One AIO context.
 pub struct LibaioQueue {
     context: c_ulong,
-    /// Pushed and not yet taken by the kernel, which copies a request when it takes it.
+    /// Pushed and not yet taken by the kernel, which copies a request when it takes it, and then holds the file itself.
     queued: Vec<Request>,
+    /// Their files.
+    files: VecDeque<DiskFile>,
     /// Addresses of the queued requests, as `io_submit` wants them; filled for each call.
     addresses: Vec<usize>,
     in_kernel: usize,
@@ -67,6 +71,8 @@ pub struct LibaioQueue {
     events: Vec<Event>,
     /// Events to be reaped.
     ready: VecDeque<Event>,
+    /// Reads whose files could not be opened.
+    refused: Vec<(u32, io::Error)>,
 }
 
 impl LibaioQueue {
@@ -79,31 +85,65 @@ impl LibaioQueue {
         Ok(LibaioQueue {
             context,
             queued: Vec::with_capacity(depth),
+            files: VecDeque::with_capacity(depth),
             addresses: Vec::with_capacity(depth),
             in_kernel: 0,
             events: vec![Event::default(); depth],
             ready: VecDeque::with_capacity(depth),
+            refused: Vec::new(),
         })
+    }
+
+    /// Claims descriptors for the first of the queued requests: for as many as are to be had at once, and for one if that takes
+    /// waiting. A request whose file cannot be opened is taken out. Without a claim nothing is queued.
+    fn claim(&mut self) -> Vec<InUse<Arc<OpenFile>>> {
+        let mut claims = Vec::with_capacity(self.queued.len());
+        while let Some(file) = self.files.get(claims.len()) {
+            let claim = match file.try_claim() {
+                Ok(None) if claims.is_empty() => file.claim(),
+                Ok(None) => break,
+                Ok(Some(claim)) => Ok(claim),
+                Err(error) => Err(error),
+            };
+            match claim {
+                Ok(claim) => {
+                    self.queued[claims.len()].fd = claim.raw_fd() as u32;
+                    claims.push(claim);
+                }
+                Err(error) => {
+                    self.files.remove(claims.len());
+                    let slot = self.queued.remove(claims.len()).slot;
+                    self.refused.push((slot as u32, error));
+                }
+            }
+        }
+        claims
     }
 
     /// Hands over what is queued: all of it, or as much as the kernel takes while other reads are in flight.
     fn submit(&mut self) -> io::Result<()> {
         let mut refusals = 0;
         while !self.queued.is_empty() {
+            let claims = self.claim();
+            if claims.is_empty() {
+                return Ok(());
+            }
             self.addresses.clear();
-            self.addresses.extend(self.queued.iter().map(|request| (&raw const *request).expose_provenance()));
+            self.addresses
+                .extend(self.queued[..claims.len()].iter().map(|request| (&raw const *request).expose_provenance()));
             let (count, addresses) = (self.addresses.len() as c_long, self.addresses.as_ptr());
             // SAFETY: the requests live during the call, which copies them. Their buffers are valid until the reads
             // were reaped or this queue was dropped, as the callers of `push` promise; dropping waits.
             match checked(unsafe { libc::syscall(libc::SYS_io_submit, self.context, count, addresses) }) {
                 Ok(accepted) => {
                     self.queued.drain(..accepted);
+                    self.files.drain(..accepted);
                     self.in_kernel += accepted;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     // Resources come back as reads end; the rest is handed over after that.
-                    if self.in_kernel > 0 || !self.ready.is_empty() {
+                    if self.in_kernel > 0 || !self.ready.is_empty() || !self.refused.is_empty() {
                         return Ok(());
                     }
                     refusals += 1;
@@ -114,6 +154,7 @@ impl LibaioQueue {
                 }
                 // The kernel reports an error only if it concerns the first request.
                 Err(error) => {
+                    self.files.pop_front();
                     let slot = self.queued.remove(0).slot;
                     let result = -i64::from(error.raw_os_error().unwrap_or(libc::EIO));
                     self.ready.push_back(Event { slot, result, ..Event::default() });
@@ -146,13 +187,16 @@ impl Queue for LibaioQueue {
     type File = DiskFile;
 
     unsafe fn push(&mut self, slot: u32, file: &DiskFile, offset: u64, buffer: *mut u8, length: u32) {
-        assert!(self.queued.len() + self.in_kernel + self.ready.len() < self.events.len(), "more reads than the depth");
+        let pending = self.queued.len() + self.in_kernel + self.ready.len() + self.refused.len();
+        assert!(pending < self.events.len(), "more reads than the depth");
+        self.files.push_back(file.clone());
         self.queued.push(Request {
             slot: u64::from(slot),
             key_and_flags: 0,
             operation: READ,
             priority: 0,
-            fd: file.raw_fd() as u32,
+            // Known when the file's descriptor is claimed.
+            fd: u32::MAX,
             buffer: buffer.expose_provenance() as u64,
             length: u64::from(length),
             offset: offset as i64,
@@ -163,12 +207,16 @@ impl Queue for LibaioQueue {
     fn enter(&mut self, wait_for: u32) -> io::Result<()> {
         self.submit()?;
         if self.in_kernel > 0 {
-            self.take_events(if self.ready.is_empty() { wait_for } else { 0 })?;
+            let nothing = self.ready.is_empty() && self.refused.is_empty();
+            self.take_events(if nothing { wait_for } else { 0 })?;
         }
         Ok(())
     }
 
     fn reap(&mut self) -> Option<Reaped> {
+        if let Some((slot, error)) = self.refused.pop() {
+            return Some(Reaped { slot, outcome: Err(error) });
+        }
         let event = self.ready.pop_front()?;
         let outcome = match event.result {
             ..0 => Err(io::Error::from_raw_os_error(-event.result as i32)),

@@ -6,31 +6,51 @@
 //! reported as interrupted, for [`super::reads::Reads`] to push again, and a ring that any thread may enter takes over
 //! for good.
 
+use std::collections::VecDeque;
 use std::io::{self, PipeReader, Read};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use io_uring::{EnterFlags, IoUring, opcode, squeue, types};
 
-use super::disk::file::{DiskFile, OpenFile};
+use super::disk::file::{DiskFile, InUse, OpenFile};
 use super::{MAX_QUEUE_DEPTH, Queue, Reaped};
 
 /// Sizes of a ring's table of registered files, in the order tried: the kernel allows no more than the process may have
 /// open. A file lies at the index of its descriptor; files with higher descriptors are read unregistered.
-const FILE_TABLES: [u32; 2] = [8192, 512];
-/// How many times the kernel is entered between two searches for registered files that nobody has open any more. A
-/// removed file keeps its space until then.
+const FILE_TABLES: [u32; 4] = [8192, 512, 128, 32];
+/// How many times the kernel is entered between two searches for registered files that nobody has open any more, or whose
+/// descriptor was closed. A removed file keeps its space until then.
 const ENTERS_PER_SWEEP: u32 = 4096;
 /// How often in a row the kernel may refuse to take reads for want of resources.
 const MAX_REFUSALS: u32 = 100;
 /// The index of the only registered buffer.
 const ARENA: u16 = 0;
 
+/// A read that the ring does not have yet.
+struct Pushed {
+    slot: u32,
+    file: DiskFile,
+    offset: u64,
+    buffer: *mut u8,
+    length: u32,
+}
+
+// SAFETY: the queue's owner is the only one to use the buffer, as the caller of `push` promised; memory is not tied to a
+// thread.
+unsafe impl Send for Pushed {}
+
 /// One io_uring, used by one thread at a time.
 pub struct UringQueue {
     ring: Ring,
     depth: u32,
+    /// Reads for the next time that the kernel is entered: only then their files need descriptors.
+    pushed: VecDeque<Pushed>,
+    /// Files of reads that the ring has and the kernel has not taken. It holds a file itself once it has taken its read.
+    claims: Vec<InUse<Arc<OpenFile>>>,
+    /// Reads whose files could not be opened.
+    refused: Vec<(u32, io::Error)>,
     /// The memory given to [`Queue::register`], as addresses; empty when none was given.
     arena: Range<usize>,
     /// Which slots were pushed and not reaped.
@@ -53,6 +73,9 @@ impl UringQueue {
         Ok(UringQueue {
             ring: Ring::new(depth as u32, mode)?,
             depth: depth as u32,
+            pushed: VecDeque::with_capacity(depth),
+            claims: Vec::new(),
+            refused: Vec::new(),
             arena: 0..0,
             pending: vec![false; depth],
             pending_count: 0,
@@ -66,20 +89,82 @@ impl UringQueue {
         // SAFETY: the caller of `register` keeps the memory allocated until this queue is dropped, which waits.
         unsafe { ring.register_arena(&self.arena) };
         self.ring = ring;
+        self.claims.clear();
+        self.pushed.clear();
         let slots = self.pending.iter().enumerate().filter(|(_, pending)| **pending);
-        self.interrupted.extend(slots.map(|(slot, _)| slot as u32));
+        // A refusal is an answer of its own.
+        let refused = |slot: u32| self.refused.iter().any(|(refused, _)| *refused == slot);
+        self.interrupted.extend(slots.map(|(slot, _)| slot as u32).filter(|slot| !refused(*slot)));
         Ok(())
     }
 
     fn is_ready(&mut self) -> bool {
-        !self.interrupted.is_empty() || !self.ring.uring.completion().is_empty()
+        !self.interrupted.is_empty() || !self.refused.is_empty() || !self.ring.uring.completion().is_empty()
+    }
+
+    /// Gives the ring what was pushed.
+    fn fill_ring(&mut self) -> io::Result<()> {
+        while let Some(read) = self.pushed.pop_front() {
+            let claim = match read.file.try_claim() {
+                Ok(Some(claim)) => Ok(claim),
+                // All descriptors are in use, maybe by this queue: what it has in the ring goes first.
+                Ok(None) if !self.claims.is_empty() => {
+                    self.pushed.push_front(read);
+                    self.submit(0)?;
+                    continue;
+                }
+                Ok(None) => read.file.claim(),
+                Err(error) => Err(error),
+            };
+            match claim {
+                Ok(claim) => {
+                    let in_arena = self.arena.contains(&read.buffer.addr())
+                        && read.length as usize <= self.arena.end - read.buffer.addr();
+                    let entry = self.ring.entry(&claim, read.offset, read.buffer, read.length, in_arena);
+                    let entry = entry.user_data(u64::from(read.slot));
+                    // SAFETY: the buffer is valid until the read was reaped, as the caller of `push` promises, and the
+                    // descriptor stays open until the kernel has taken the read: it is claimed.
+                    let added = unsafe { self.ring.uring.submission().push(&entry) };
+                    added.expect("the ring has an entry for each slot");
+                    self.claims.push(claim);
+                }
+                Err(error) => self.refused.push((read.slot, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the ring's reads to the kernel, and waits for results.
+    fn submit(&mut self, wait_for: u32) -> io::Result<()> {
+        let mut refusals = 0;
+        loop {
+            let queued = self.ring.unsubmitted();
+            let wait = if self.is_ready() { 0 } else { wait_for };
+            match self.ring.enter(queued, wait).map_err(|error| (error.raw_os_error(), error)) {
+                Ok(()) | Err((Some(libc::EINTR), _)) => {}
+                Err((Some(libc::EEXIST), _)) if self.ring.end.is_some() => self.leave_thread()?,
+                Err((Some(libc::EAGAIN | libc::EBUSY), _)) if refusals < MAX_REFUSALS => {
+                    // Out of resources, which come back as reads end. An error here is met again by the next turn.
+                    refusals += 1;
+                    let worth_waiting = self.pending_count > queued && !self.is_ready();
+                    let _ = self.ring.enter(0, u32::from(worth_waiting));
+                }
+                Err((_, error)) => return Err(error),
+            }
+            if self.ring.unsubmitted() == 0 {
+                self.claims.clear();
+                if wait_for == 0 || self.is_ready() {
+                    return Ok(());
+                }
+            }
+        }
     }
 
     /// Waits until the kernel owns no buffer any more. False from a thread that may not enter the ring.
     fn settle(&mut self) -> bool {
         loop {
             while self.reap().is_some() {}
-            if self.pending_count == self.ring.unsubmitted() {
+            if self.pending_count == self.ring.unsubmitted() + self.pushed.len() as u32 {
                 return true;
             }
             match self.ring.enter(0, 1).map_err(|error| error.raw_os_error()) {
@@ -104,43 +189,22 @@ impl Queue for UringQueue {
         let pending = &mut self.pending[slot as usize];
         assert!(!std::mem::replace(pending, true), "slot {slot} is pushed twice");
         self.pending_count += 1;
-        let in_arena = self.arena.contains(&buffer.addr()) && length as usize <= self.arena.end - buffer.addr();
-        let entry = self.ring.entry(file, offset, buffer, length, in_arena).user_data(u64::from(slot));
-        // SAFETY: the buffer is valid until the read was reaped, as the caller promises. The file stays open as long:
-        // a registered one is held by the ring, any other by the caller.
-        let pushed = unsafe { self.ring.uring.submission().push(&entry) };
-        pushed.expect("the ring has an entry for each slot");
+        self.pushed.push_back(Pushed { slot, file: file.clone(), offset, buffer, length });
     }
 
     fn enter(&mut self, wait_for: u32) -> io::Result<()> {
-        let mut refusals = 0;
-        loop {
-            let queued = self.ring.unsubmitted();
-            let wait = if self.is_ready() { 0 } else { wait_for };
-            match self.ring.enter(queued, wait).map_err(|error| (error.raw_os_error(), error)) {
-                Ok(()) | Err((Some(libc::EINTR), _)) => {}
-                Err((Some(libc::EEXIST), _)) if self.ring.end.is_some() => self.leave_thread()?,
-                Err((Some(libc::EAGAIN | libc::EBUSY), _)) if refusals < MAX_REFUSALS => {
-                    // Out of resources, which come back as reads end. An error here is met again by the next turn.
-                    refusals += 1;
-                    let worth_waiting = self.pending_count > queued && !self.is_ready();
-                    let _ = self.ring.enter(0, u32::from(worth_waiting));
-                }
-                Err((_, error)) => return Err(error),
-            }
-            if self.ring.unsubmitted() == 0 && (wait_for == 0 || self.is_ready()) {
-                return Ok(());
-            }
-        }
+        self.fill_ring()?;
+        self.submit(wait_for)
     }
 
     fn reap(&mut self) -> Option<Reaped> {
-        let (slot, outcome) = match self.interrupted.pop() {
-            Some(slot) => (slot, Err(io::ErrorKind::Interrupted.into())),
-            None => {
-                let entry = self.ring.uring.completion().next()?;
-                (entry.user_data() as u32, outcome(entry.result()))
-            }
+        let (slot, outcome) = if let Some(slot) = self.interrupted.pop() {
+            (slot, Err(io::ErrorKind::Interrupted.into()))
+        } else if let Some((slot, error)) = self.refused.pop() {
+            (slot, Err(error))
+        } else {
+            let entry = self.ring.uring.completion().next()?;
+            (entry.user_data() as u32, outcome(entry.result()))
         };
         let pending = &mut self.pending[slot as usize];
         assert!(std::mem::replace(pending, false), "the kernel returned slot {slot}, which is not in flight");
@@ -257,34 +321,42 @@ impl Ring {
     }
 
     /// The entry for one read: with registered file and buffer where they are, plain ones otherwise.
-    fn entry(&mut self, file: &DiskFile, offset: u64, buffer: *mut u8, length: u32, in_arena: bool) -> squeue::Entry {
+    fn entry(
+        &mut self,
+        file: &InUse<Arc<OpenFile>>,
+        offset: u64,
+        buffer: *mut u8,
+        length: u32,
+        in_arena: bool,
+    ) -> squeue::Entry {
         let fixed_buffer = in_arena && self.arena_registered;
+        let plain = types::Fd(file.raw_fd());
         match (self.registered_file(file), fixed_buffer) {
             (Some(fd), true) => opcode::ReadFixed::new(fd, buffer, length, ARENA).offset(offset).build(),
             (Some(fd), false) => opcode::Read::new(fd, buffer, length).offset(offset).build(),
-            (None, true) => {
-                opcode::ReadFixed::new(types::Fd(file.raw_fd()), buffer, length, ARENA).offset(offset).build()
-            }
-            (None, false) => opcode::Read::new(types::Fd(file.raw_fd()), buffer, length).offset(offset).build(),
+            (None, true) => opcode::ReadFixed::new(plain, buffer, length, ARENA).offset(offset).build(),
+            (None, false) => opcode::Read::new(plain, buffer, length).offset(offset).build(),
         }
     }
 
-    /// The file's place in the table, where it is put on first use; `None` if it cannot be there.
-    fn registered_file(&mut self, file: &DiskFile) -> Option<types::Fixed> {
+    /// The file's place in the table, where it is put on first use; `None` if it cannot be there. A file that was opened again
+    /// may be here as it was opened before.
+    fn registered_file(&mut self, file: &InUse<Arc<OpenFile>>) -> Option<types::Fixed> {
         let index = file.raw_fd() as u32;
         let registered = self.files.get_mut(index as usize)?;
-        if !std::ptr::eq(registered.as_ptr(), file.opened()) {
+        if !std::ptr::eq(registered.as_ptr(), file.shared()) {
             self.uring.submitter().register_files_update(index, &[file.raw_fd()]).ok()?;
             *registered = file.downgrade();
         }
         Some(types::Fixed(index))
     }
 
-    /// Lets go of registered files that nobody has open any more.
+    /// Lets go of registered files that nobody has open any more, or not there.
     fn sweep(&mut self) {
         let unused = Weak::new();
         for (index, file) in self.files.iter_mut().enumerate() {
-            let closed = !file.ptr_eq(&unused) && file.strong_count() == 0;
+            let elsewhere = |file: Arc<OpenFile>| file.raw_fd() != index as i32;
+            let closed = !file.ptr_eq(&unused) && file.upgrade().is_none_or(elsewhere);
             if closed && self.uring.submitter().register_files_update(index as u32, &[-1]).is_ok() {
                 *file = Weak::new();
             }

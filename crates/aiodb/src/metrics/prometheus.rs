@@ -143,6 +143,8 @@ impl Metrics {
         ];
         vec![
             Family { name: "segments", help: "Segments by state.", value: Value::Gauges(segments) },
+            gauge("open_files", "Segment files with an open file descriptor.", self.open_files),
+            gauge("max_open_files", "How many segment files may have one.", self.max_open_files),
             gauge("live_bytes", "Bytes that the indexes refer to.", self.live_bytes),
             gauge("dead_bytes", "Other bytes of segments in use.", self.dead_bytes),
             gauge("log_file_bytes", "Bytes of the log's files.", self.log_file_bytes),

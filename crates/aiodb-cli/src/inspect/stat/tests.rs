@@ -36,6 +36,8 @@ fn stats() -> Stats {
         waiting_range_deletes: 121,
         clock_ahead_ms: -122_000,
         oldest_pin_ms: 123,
+        open_files: 124,
+        max_open_files: 125,
         trouble: None,
         checkpoints: 112,
         checkpoint_log_lag_bytes: 113,
@@ -51,7 +53,7 @@ fn stats() -> Stats {
 #[test]
 fn every_number_is_shown_to_people_and_to_programs() {
     let (text, json) = (to_text(&stats()), to_json(&stats()).to_string());
-    for number in 101..=122 {
+    for number in 101..=125 {
         assert!(text.contains(&format!("{number}")), "{number} is missing in:\n{text}");
         let is_there = |sign: &str| json.contains(&format!(":{sign}{number}"));
         assert!(is_there("") || is_there("-"), "{number} is missing in {json}");

@@ -94,7 +94,7 @@ fn files_that_nobody_has_open_are_let_go() {
     let (mut reader, writer) = io::pipe().unwrap();
     let file = DiskFile::new(OwnedFd::from(writer).into(), 1);
     let other_user = file.clone();
-    if queue.ring.registered_file(&file).is_none() {
+    if queue.ring.registered_file(&file.claim().unwrap()).is_none() {
         return println!("skipped: this kernel has no table of registered files");
     }
     drop(file);
@@ -104,4 +104,24 @@ fn files_that_nobody_has_open_are_let_go() {
     queue.ring.sweep();
     assert!(queue.ring.files.iter().all(|file| file.ptr_eq(&Weak::new())));
     assert_eq!(reader.read(&mut [0]).unwrap(), 0);
+}
+
+/// A segment's descriptor can be closed while the file is in use: then the ring need not have it either.
+#[test]
+fn files_whose_descriptor_was_closed_are_let_go() {
+    let Some(mut queue) = queue(2, Mode::Shared) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Disk::open(dir.path(), Backend::Threads, true).unwrap().with_max_open_files(8);
+    let open = |number: usize| disk.open(&dir.path().join(format!("{number}")), Access::NEW_SEGMENT).unwrap();
+    let file = open(0);
+    if queue.ring.registered_file(&file.claim().unwrap()).is_none() {
+        return println!("skipped: this kernel has no table of registered files");
+    }
+    queue.ring.sweep();
+    let is_registered = |queue: &UringQueue| queue.ring.files.iter().any(|file| file.strong_count() > 0);
+    assert!(is_registered(&queue), "it is still open");
+    let others: Vec<_> = (1..=16).map(open).collect();
+    queue.ring.sweep();
+    assert!(!is_registered(&queue), "its descriptor was closed for one of {} others", others.len());
+    assert_eq!(file.length().unwrap(), 0, "it is opened again");
 }

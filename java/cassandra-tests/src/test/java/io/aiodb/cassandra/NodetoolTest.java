@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.datastax.oss.driver.api.core.CqlSession;
 import com.datastax.oss.driver.api.core.cql.PreparedStatement;
 import com.datastax.oss.driver.api.core.cql.Row;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -43,6 +44,34 @@ final class NodetoolTest {
                 assertCount(session, table, 0);
                 session.execute("INSERT INTO " + table + " (id, v) VALUES (1, 'again')");
                 assertCount(session, table, 1);
+            }
+        }
+    }
+
+    /** The row was written after it had been deleted, and only then was anything logged. */
+    @Test
+    void whatACleanupTakesIsNotReplayedWithoutWhatHidIt() {
+        try (Nodes nodes = new Nodes(NETWORK, 1)) {
+            try (CqlSession session = nodes.session(1)) {
+                session.execute("CREATE KEYSPACE cleaned WITH replication = "
+                        + "{'class': 'SimpleStrategy', 'replication_factor': 1}");
+                for (String table : List.of("deleted", "leaving")) {
+                    session.execute("CREATE TABLE cleaned." + table + " (id int PRIMARY KEY, v text) WITH memtable = 'aiodb'");
+                    session.execute("INSERT INTO cleaned." + table + " (id, v) VALUES (2, 'first') USING TIMESTAMP 1");
+                }
+                session.execute("DELETE FROM cleaned.deleted USING TIMESTAMP 10 WHERE id = 1");
+                // For two minutes from here on Cassandra's commit log has what is written to stores, too.
+                session.execute("ALTER TABLE cleaned.leaving WITH memtable = 'trie'");
+                session.execute("INSERT INTO cleaned.deleted (id, v) VALUES (1, 'late') USING TIMESTAMP 5");
+                replicate(session, 0);
+                nodes.nodetool(1, "cleanup", "cleaned", "deleted");
+                replicate(session, 1);
+                assertCount(session, "cleaned.deleted", 0);
+            }
+            nodes.restart(1);
+            try (CqlSession session = nodes.session(1)) {
+                assertCount(session, "cleaned.deleted", 0);
+                assertCount(session, "cleaned.leaving", 1);
             }
         }
     }

@@ -1,8 +1,6 @@
 package io.aiodb.cassandra;
 
-import io.aiodb.store.Durability;
 import io.aiodb.store.StoreException;
-import io.aiodb.store.Table;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -10,12 +8,13 @@ import java.lang.reflect.Proxy;
 import java.util.Set;
 import javax.management.StandardEmitterMBean;
 import org.apache.cassandra.db.ColumnFamilyStore;
-import org.apache.cassandra.db.PartitionPosition;
-import org.apache.cassandra.dht.IPartitioner;
+import org.apache.cassandra.db.compaction.CompactionManager.AllSSTableOpStatus;
 import org.apache.cassandra.dht.Range;
 import org.apache.cassandra.dht.Token;
+import org.apache.cassandra.service.PendingRangeCalculatorService;
 import org.apache.cassandra.service.StorageService;
 import org.apache.cassandra.service.StorageServiceMBean;
+import org.apache.cassandra.utils.FBUtilities;
 import org.apache.cassandra.utils.MBeanWrapper;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -50,47 +49,62 @@ final class Cleanup implements InvocationHandler {
         } catch (InvocationTargetException failure) {
             throw failure.getCause();
         }
-        if (method.getName().equals(CLEANUP)) {
-            int tables = arguments.length - 1;
-            clean((String) arguments[tables - 1], (String[]) arguments[tables]);
+        if (!method.getName().equals(CLEANUP) || !answer.equals(AllSSTableOpStatus.SUCCESSFUL.statusCode)) {
+            // SSTables that were not cleaned may have rows that deletions in a store hide.
+            return answer;
         }
-        return answer;
+        int tables = arguments.length - 1;
+        boolean whole = clean((String) arguments[tables - 1], (String[]) arguments[tables]);
+        return whole ? answer : (Object) AllSSTableOpStatus.ABORTED.statusCode;
     }
 
-    private static void clean(String keyspace, String[] tables) throws Exception {
+    /** Whether all of it was done. */
+    private static boolean clean(String keyspace, String[] tables) throws Exception {
+        boolean whole = true;
         for (ColumnFamilyStore cfs : StorageService.instance.getValidColumnFamilies(false, false, keyspace, tables)) {
             Generation generation = AiodbMemtable.generationOf(cfs);
             if (generation != null && generation.tableOrNull() != null) {
-                clean(cfs, generation);
+                whole &= clean(cfs, generation);
             }
         }
+        return whole;
     }
 
-    /** Rows that a write is replacing at this moment may come back; another cleanup takes them. */
-    private static void clean(ColumnFamilyStore cfs, Generation generation) {
-        IPartitioner partitioner = cfs.getPartitioner();
-        Token least = partitioner.getMinimumToken();
-        Set<Range<Token>> owned =
-                StorageService.instance.getLocalReplicas(cfs.getKeyspaceName()).ranges();
-        Set<Range<Token>> others = new Range<>(least, least).subtractAll(owned);
+    private static boolean clean(ColumnFamilyStore cfs, Generation generation) {
+        // A deletion that goes now may hide rows that the commit log has.
+        boolean whole = generation.purges().replayBound().raise(cfs, generation);
         try {
-            for (Range<Token> range : others) {
-                range.unwrap().forEach(part -> remove(part, generation.tableOrNull()));
-            }
+            PendingRangeCalculatorService.instance.blockUntilFinished();
+            whole = whole && UnownedRanges.remove(generation, cfs.getPartitioner(), ring(cfs.getKeyspaceName()));
             generation.sync();
         } catch (StoreException.NoSuchTable truncated) {
             LOGGER.info("The cleanup of {} ended with its rows", cfs.metadata());
         }
-        LOGGER.info("Cleaned {}: removed what the store had of {} ranges of other nodes", cfs.metadata(), others.size());
+        if (whole) {
+            LOGGER.info("Cleaned {}: the store has only rows of the ranges of this node", cfs.metadata());
+        } else {
+            LOGGER.info(
+                    "The cleanup of {} was not done, or in part: ranges are becoming this node's, or the table is coming from"
+                            + " another memtable; try again when that is over",
+                    cfs.metadata());
+        }
+        return whole;
     }
 
-    private static void remove(Range<Token> range, Table table) {
-        Range<PartitionPosition> rows = Range.makeRowRange(range);
-        table.deleteRange(bound(rows.left), bound(rows.right), Durability.INTERVAL);
-    }
+    private static UnownedRanges.Ring ring(String keyspace) {
+        return new UnownedRanges.Ring() {
+            @Override
+            public boolean isPending() {
+                return !StorageService.instance
+                        .getTokenMetadata()
+                        .getPendingRanges(keyspace, FBUtilities.getBroadcastAddressAndPort())
+                        .isEmpty();
+            }
 
-    /** The first of all is also what stands for the end. */
-    private static byte[] bound(PartitionPosition position) {
-        return position.isMinimum() ? new byte[0] : StoredKey.bound(position.asComparableBound(true));
+            @Override
+            public Set<Range<Token>> owned() {
+                return StorageService.instance.getLocalReplicas(keyspace).ranges();
+            }
+        };
     }
 }

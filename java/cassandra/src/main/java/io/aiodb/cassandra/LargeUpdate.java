@@ -7,6 +7,7 @@ import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
 import java.util.concurrent.TimeUnit;
 import org.apache.cassandra.concurrent.ScheduledExecutors;
+import org.apache.cassandra.db.DecoratedKey;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -22,8 +23,13 @@ final class LargeUpdate {
 
     private LargeUpdate() {}
 
-    /** Writes a batch of appends to a generation's rows, while nobody opens readers or writes to its stripe. */
-    static void write(Batch appends, Generation generation, int stripe, Durability durability) {
+    /**
+     * Writes a batch of appends to rows of a partition, while nobody opens readers or writes to its stripe.
+     *
+     * @param minTimestamp not later than any timestamp in it
+     */
+    static void write(
+            Batch appends, Generation generation, DecoratedKey partition, long minTimestamp, Durability durability) {
         byte[] kept = encode(appends);
         OpenStore open = generation.open();
         byte[] place = open.catalog().keepUpdate(generation.id(), generation.number(), kept, durability);
@@ -34,7 +40,7 @@ final class LargeUpdate {
             written = true;
         } finally {
             if (!written) {
-                generation.unfinished().add(new UnfinishedUpdates.Update(place, stripe));
+                generation.unfinished().add(new UnfinishedUpdates.Update(place, partition, minTimestamp));
                 finishLater(generation);
             }
         }
@@ -63,6 +69,8 @@ final class LargeUpdate {
         OpenStore open = generation.open();
         for (UnfinishedUpdates.Update update : generation.unfinished().all()) {
             open.stripes().writeInParts(update.stripe(), () -> {
+                // A purge that is under way may be past the rows that come now, and must leave the deletions that hide them.
+                generation.purges().writes(update.stripe(), update.minTimestamp());
                 byte[] kept = open.catalog().keptUpdate(update.place());
                 if (kept != null) {
                     write(kept, generation);

@@ -10,14 +10,10 @@ import org.apache.cassandra.db.Keyspace;
 import org.apache.cassandra.db.Mutation;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.memtable.Memtable;
-import org.apache.cassandra.db.partitions.PartitionUpdate;
-import org.apache.cassandra.db.rows.ThrottledUnfilteredIterator;
-import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.schema.MemtableParams;
 import org.apache.cassandra.schema.Schema;
 import org.apache.cassandra.schema.TableMetadata;
-import org.apache.cassandra.utils.CloseableIterator;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -27,9 +23,6 @@ import org.slf4j.LoggerFactory;
  */
 final class Leftovers {
     private static final Logger LOGGER = LoggerFactory.getLogger(Leftovers.class);
-
-    /** Rows of an update. */
-    private static final int UPDATE_ROWS = 500;
 
     private Leftovers() {}
 
@@ -99,20 +92,29 @@ final class Leftovers {
         }
     }
 
+    /**
+     * Writes the rows again. The commit log need not have them, since they stay here until they are in SSTables, or in
+     * another store; and it takes no row that is larger than a mutation may be, which many updates can have made.
+     */
     private static void move(Generation generation, TableMetadata table) {
         Keyspace keyspace = Keyspace.open(table.keyspace);
-        ColumnFilter columns = ColumnFilter.all(table);
         DataRange all = DataRange.allData(table.partitioner);
-        PartitionScan partitions = new PartitionScan(generation, table, columns, all);
-        try (CloseableIterator<UnfilteredRowIterator> parts =
-                ThrottledUnfilteredIterator.throttle(partitions, UPDATE_ROWS)) {
-            while (parts.hasNext()) {
-                try (UnfilteredRowIterator part = parts.next()) {
-                    keyspace.apply(new Mutation(PartitionUpdate.fromIterator(part, columns)), true, false);
-                }
+        PartitionScan partitions = new PartitionScan(generation, table, ColumnFilter.all(table), all);
+        try (BoundedUpdates updates = new BoundedUpdates(partitions)) {
+            while (updates.hasNext()) {
+                keyspace.apply(new Mutation(updates.next()), false, false);
             }
         }
         ColumnFamilyStore cfs = keyspace.getColumnFamilyStore(table.id);
         cfs.forceBlockingFlush(ColumnFamilyStore.FlushReason.INTERNALLY_FORCED);
+        requireFlushed(cfs);
+    }
+
+    /** Cassandra may have flushed some of it before, for want of memory; a flush that failed is not tried again. */
+    private static void requireFlushed(ColumnFamilyStore cfs) {
+        if (!cfs.getTracker().getView().flushingMemtables.stream().allMatch(Memtable::isClean)) {
+            throw new IllegalStateException("rows of " + cfs.metadata() + " could not be flushed, see above: they are still in the"
+                    + " store, and are moved when the node starts again");
+        }
     }
 }

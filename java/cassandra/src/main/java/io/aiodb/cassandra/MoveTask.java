@@ -9,14 +9,9 @@ import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.compaction.AbstractCompactionTask;
 import org.apache.cassandra.db.compaction.CompactionInfo;
 import org.apache.cassandra.db.compaction.OperationType;
-import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.lifecycle.LifecycleTransaction;
-import org.apache.cassandra.db.partitions.PartitionUpdate;
-import org.apache.cassandra.db.rows.ThrottledUnfilteredIterator;
-import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.io.sstable.ISSTableScanner;
 import org.apache.cassandra.io.sstable.format.SSTableReader;
-import org.apache.cassandra.utils.CloseableIterator;
 import org.apache.cassandra.utils.TimeUUID;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -27,9 +22,6 @@ import org.slf4j.LoggerFactory;
  */
 final class MoveTask extends StoreTask {
     private static final Logger LOGGER = LoggerFactory.getLogger(MoveTask.class);
-
-    /** Rows of an update. */
-    private static final int UPDATE_ROWS = 100;
 
     private final AtomicLong movedBytes = new AtomicLong();
 
@@ -67,18 +59,14 @@ final class MoveTask extends StoreTask {
 
     /** Writes what an SSTable has; false if that was stopped. */
     private boolean move(SSTableReader sstable, BooleanSupplier stopped) {
-        ColumnFilter columns = ColumnFilter.all(cfs.metadata());
-        try (ISSTableScanner partitions = sstable.getScanner();
-                CloseableIterator<UnfilteredRowIterator> parts =
-                        ThrottledUnfilteredIterator.throttle(partitions, UPDATE_ROWS)) {
+        ISSTableScanner partitions = sstable.getScanner();
+        try (BoundedUpdates updates = new BoundedUpdates(partitions)) {
             long before = movedBytes.get();
-            while (parts.hasNext()) {
+            while (updates.hasNext()) {
                 if (stopped.getAsBoolean()) {
                     return false;
                 }
-                try (UnfilteredRowIterator part = parts.next()) {
-                    UpdateWriter.write(PartitionUpdate.fromIterator(part, columns), generation, Durability.INTERVAL);
-                }
+                UpdateWriter.write(updates.next(), generation, Durability.INTERVAL);
                 movedBytes.set(before + partitions.getCurrentPosition());
             }
         }

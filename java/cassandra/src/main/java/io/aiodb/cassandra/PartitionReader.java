@@ -77,11 +77,17 @@ final class PartitionReader {
         }
     }
 
-    /** Whether there is anything of a partition. */
+    /**
+     * Whether there is anything of a partition, or may be soon: the rest of an update that is there in part comes later, and
+     * deletions elsewhere that hide it must stay until then.
+     */
     static boolean exists(Generation generation, DecoratedKey partition) {
         Table table = generation.tableOrNull();
         if (table == null) {
             return false;
+        }
+        if (generation.unfinished().isIn(Stripes.of(partition))) {
+            return true;
         }
         StoredKey key = new StoredKey().partition(partition);
         byte[] from = key.entry(StoredKey.DELETION).copy();

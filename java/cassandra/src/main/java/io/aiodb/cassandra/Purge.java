@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 import org.apache.cassandra.db.Clustering;
 import org.apache.cassandra.db.DeletionPurger;
 import org.apache.cassandra.db.DeletionTime;
@@ -24,7 +25,7 @@ final class Purge {
 
     private final Generation generation;
     private final TableMetadata metadata;
-    private final DeletionPurger purger;
+    private final Supplier<DeletionPurger> purgers;
     private final long nowSeconds;
     private final Rewriter rewriter;
     private final Frames.Reader reader;
@@ -32,6 +33,9 @@ final class Purge {
 
     /** What it does not see: what was written since it began. */
     private EarliestTimestamps written;
+
+    /** Which tombstones are old enough. */
+    private DeletionPurger purger;
 
     private StoredKey.Partition partition;
     private Head head;
@@ -42,11 +46,16 @@ final class Purge {
     private long bytes;
     private long rewritten;
 
-    /** @param purger says which tombstones need not be kept */
-    Purge(Generation generation, TableMetadata metadata, DeletionPurger purger, long nowSeconds) {
+    /**
+     * Makes a pass.
+     *
+     * @param purgers asked once, after the pass has begun to watch what is written, which tombstones need not be kept.
+     *     The answer need not be right for later writes
+     */
+    Purge(Generation generation, TableMetadata metadata, Supplier<DeletionPurger> purgers, long nowSeconds) {
         this.generation = generation;
         this.metadata = metadata;
-        this.purger = purger;
+        this.purgers = purgers;
         this.nowSeconds = nowSeconds;
         this.rewriter = new Rewriter(generation, metadata);
         this.reader = new Frames.Reader(false, generation.headers(), metadata);
@@ -56,6 +65,7 @@ final class Purge {
     void run(BooleanSupplier stopped) {
         written = generation.purges().watch(generation.open().stripes());
         try {
+            purger = purgers.get();
             goThrough(stopped);
         } finally {
             generation.purges().unwatch();
@@ -121,7 +131,7 @@ final class Purge {
             }
         }
         Row seen = row.filter(ColumnFilter.all(metadata), active, false, metadata);
-        return seen == null ? null : seen.purge(purger, nowSeconds, false);
+        return seen == null ? null : seen.purge(this::hidesNothing, nowSeconds, false);
     }
 
     private void rewriteCandidates() {
@@ -152,22 +162,26 @@ final class Purge {
             partition = null;
             return;
         }
+        DeletionPurger settled = this::hidesNothing;
         if (head.deletions().hasRanges() && (several || anyRange())) {
             DeletionTime all = head.partitionDeletion();
-            rewriter.rangeTombstones(partition, time -> time.supersedes(all) && !hidesNothing(time));
+            rewriter.rangeTombstones(partition, time -> time.supersedes(all) && !settled.shouldPurge(time));
             rewritten++;
         }
         if (!head.partitionDeletion().isLive() && (several || purger.shouldPurge(head.partitionDeletion()))) {
-            rewriter.deletion(partition, time -> !hidesNothing(time));
+            rewriter.deletion(partition, time -> !settled.shouldPurge(time));
             rewritten++;
         }
         partition = null;
     }
 
-    /** Whether a deletion of the partition is old enough, and nothing came that it hides; nobody writes to it meanwhile. */
-    private boolean hidesNothing(DeletionTime time) {
-        return purger.shouldPurge(time)
-                && written.areAfter(Stripes.of(partition.key()), time.markedForDeleteAt());
+    /**
+     * Whether a deletion or an expired cell is old enough, and no write came that it hides: the pass may not have seen such a
+     * write, and the commit log may have it without the deletion. Nobody writes to the partition meanwhile.
+     */
+    private boolean hidesNothing(long timestamp, long localDeletionTime) {
+        return purger.shouldPurge(timestamp, localDeletionTime)
+                && written.areAfter(Stripes.of(partition.key()), timestamp);
     }
 
     private boolean anyRange() {

@@ -7,6 +7,7 @@ import org.apache.cassandra.db.compaction.AbstractCompactionTask;
 import org.apache.cassandra.db.compaction.CompactionInfo;
 import org.apache.cassandra.db.compaction.OperationType;
 import org.apache.cassandra.db.lifecycle.LifecycleTransaction;
+import org.apache.cassandra.db.lifecycle.View;
 import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.io.sstable.format.SSTableReader;
 import org.apache.cassandra.utils.FBUtilities;
@@ -59,7 +60,7 @@ final class PurgeTask extends StoreTask {
     void work(BooleanSupplier stopped) {
         long began = System.nanoTime();
         allBytes = size(cfs, generation);
-        purge = new Purge(generation, cfs.metadata(), purger(), FBUtilities.nowInSeconds());
+        purge = new Purge(generation, cfs.metadata(), this::purger, FBUtilities.nowInSeconds());
         purge.run(stopped);
         LOGGER.info(
                 "Purged {}: read {}, rewrote {} entries, in {} ms",
@@ -83,13 +84,17 @@ final class PurgeTask extends StoreTask {
                 !none && localDeletionTime < gcBefore && timestamp < oldestElsewhere();
     }
 
-    /** Asked for each tombstone: what streams bring is there from one moment to the next. */
+    /**
+     * Asked for each tombstone: what streams bring is there from one moment to the next. Memtables and SSTables are those of
+     * one moment: a memtable that is flushed between two would be in neither.
+     */
     private long oldestElsewhere() {
         long oldest = Long.MAX_VALUE;
-        for (SSTableReader sstable : cfs.getLiveSSTables()) {
+        View view = cfs.getTracker().getView();
+        for (SSTableReader sstable : view.liveSSTables()) {
             oldest = Math.min(oldest, sstable.getMinTimestamp());
         }
-        for (Memtable memtable : cfs.getTracker().getView().getAllMemtables()) {
+        for (Memtable memtable : view.getAllMemtables()) {
             boolean own = memtable instanceof AiodbMemtable other && other.generation() == generation;
             if (!own && !memtable.isClean()) {
                 oldest = Math.min(oldest, memtable.getMinTimestamp());

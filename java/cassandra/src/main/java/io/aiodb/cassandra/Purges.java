@@ -46,9 +46,16 @@ final class Purges {
 
     /** Takes note of an update that is about to be written. The caller holds its stripe. */
     void writes(int stripe, PartitionUpdate update) {
+        if (sincePass != null) {
+            writes(stripe, Summary.stats(update).minTimestamp);
+        }
+    }
+
+    /** The same of one whose timestamps are not earlier than this. */
+    void writes(int stripe, long minTimestamp) {
         EarliestTimestamps watched = sincePass;
         if (watched != null) {
-            watched.lower(stripe, Summary.stats(update).minTimestamp);
+            watched.lower(stripe, minTimestamp);
         }
     }
 
@@ -65,7 +72,7 @@ final class Purges {
         sincePass = null;
     }
 
-    /** Of the generation; asked for by one pass at a time. */
+    /** Of the generation. */
     ReplayBound replayBound() {
         return replayBound;
     }

@@ -20,16 +20,16 @@ final class ReplayBound {
      * Says, durably, that all that was logged until now is in a generation. False if it may not be: then nothing that hides
      * rows may be removed.
      */
-    boolean raise(ColumnFamilyStore cfs, Generation generation) {
+    synchronized boolean raise(ColumnFamilyStore cfs, Generation generation) {
         int begun = AiodbFactory.loggedPeriods();
         if (periods == begun) {
             return true;
         }
         boolean over = !AiodbFactory.areWritesLogged();
+        // A write that has asked the same just before may not be logged yet.
+        awaitWrites();
         CommitLogPosition position = CommitLog.instance.getCurrentPosition();
-        OpOrder.Barrier logged = Keyspace.writeOrder.newBarrier();
-        logged.issue();
-        logged.await();
+        awaitWrites();
         for (var memtable : cfs.getTracker().getView().getAllMemtables()) {
             if (!(memtable instanceof AiodbMemtable other) || other.generation() != generation) {
                 return false;
@@ -41,6 +41,13 @@ final class ReplayBound {
             periods = begun;
         }
         return true;
+    }
+
+    /** Waits until the writes have ended that have begun: they are logged, where they are at all, and in memtables. */
+    private static void awaitWrites() {
+        OpOrder.Barrier begun = Keyspace.writeOrder.newBarrier();
+        begun.issue();
+        begun.await();
     }
 
     /** Where Cassandra notes that of a truncate, with the time of the last one, which stays what it is. */

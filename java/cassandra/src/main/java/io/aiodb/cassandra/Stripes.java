@@ -98,6 +98,23 @@ final class Stripes {
         }
     }
 
+    /** Replaces what is stored of any stripes, while nobody writes to any of them. The caller holds none. */
+    void replaceAll(Runnable replace) {
+        long[] stamps = new long[STRIPES];
+        for (int stripe = 0; stripe < STRIPES; stripe++) {
+            stamps[stripe] = locks[stripe].writeLock();
+            begun.incrementAndGet(stripe * SPREAD);
+        }
+        try {
+            replace.run();
+        } finally {
+            for (int stripe = 0; stripe < STRIPES; stripe++) {
+                ended.incrementAndGet(stripe * SPREAD);
+                locks[stripe].unlockWrite(stamps[stripe]);
+            }
+        }
+    }
+
     /** Waits until every write that is under way, of whatever stripe, has ended. */
     void awaitWriters() {
         for (StampedLock lock : locks) {

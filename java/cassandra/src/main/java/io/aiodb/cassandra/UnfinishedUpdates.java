@@ -2,6 +2,7 @@ package io.aiodb.cassandra;
 
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import org.apache.cassandra.db.DecoratedKey;
 
 /** The large updates of a generation of which, since the store was full, only some parts are there. */
 final class UnfinishedUpdates {
@@ -9,8 +10,14 @@ final class UnfinishedUpdates {
      * One of them.
      *
      * @param place where the catalog has it as a whole
+     * @param partition which it is of
+     * @param minTimestamp not later than any of its timestamps
      */
-    record Update(byte[] place, int stripe) {}
+    record Update(byte[] place, DecoratedKey partition, long minTimestamp) {
+        int stripe() {
+            return Stripes.of(partition);
+        }
+    }
 
     private final List<Update> updates = new CopyOnWriteArrayList<>();
 
@@ -29,8 +36,8 @@ final class UnfinishedUpdates {
         return List.copyOf(updates);
     }
 
-    /** Whether there is one in a stripe. Asked by who holds it alone. */
+    /** Whether there is one in a stripe. It stays so while the caller holds the stripe alone. */
     boolean isIn(int stripe) {
-        return updates.stream().anyMatch(update -> update.stripe == stripe);
+        return updates.stream().anyMatch(update -> update.stripe() == stripe);
     }
 }

@@ -80,7 +80,8 @@ final class UpdateWriter {
             encode(update, generation, header, false);
             open.stripes().writeInParts(stripe, () -> {
                 note.run();
-                LargeUpdate.write(batch, generation, stripe, durability);
+                long minTimestamp = Summary.stats(update).minTimestamp;
+                LargeUpdate.write(batch, generation, update.partitionKey(), minTimestamp, durability);
             });
         } else if (put) {
             open.stripes().replace(stripe, () -> {

@@ -141,7 +141,7 @@ class EndedScansTest {
         Table other = real.createTable("other");
         overwrite(other, 1);
         int[] looks = new int[1];
-        new Purge(generation, table, (timestamp, time) -> false, NOW_SECONDS).run(() -> {
+        new Purge(generation, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> {
             if (looks[0]++ == 1) {
                 endByOverwriting(other);
             }
@@ -209,7 +209,7 @@ class EndedScansTest {
         ending.endWhere(() -> false);
         assertBetween(before, found, all);
         ending.endWhere(() -> random.nextInt(3) == 0);
-        new Purge(generation, table, (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
+        new Purge(generation, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
         ending.endWhere(() -> false);
         assertEveryEntryIsOfOneUpdate();
         assertBetween(all, readAll(), all);
@@ -225,7 +225,7 @@ class EndedScansTest {
             write(random, TIMESTAMPS / 2, List.of(all));
         }
         if (random.nextInt(3) == 0) {
-            new Purge(generation, table, (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
+            new Purge(generation, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
         }
         return true;
     }

@@ -29,7 +29,7 @@ class LargeUpdateTest extends OneGeneration {
         assertEquals(large + 2, value(read(1)));
         restart();
         assertEquals(large + 2, value(read(1)));
-        new Purge(generation, table, (timestamp, time) -> false, 0).run(() -> false);
+        new Purge(generation, table, () -> (timestamp, time) -> false, 0).run(() -> false);
         assertEquals(large + 2, value(read(1)));
     }
 
@@ -97,21 +97,54 @@ class LargeUpdateTest extends OneGeneration {
         store.refuseBatchesAfter(2);
         assertThrows(StoreException.Full.class, () -> writeRows(5, 40, "v".repeat(60_000)));
         store.refuseBatchesAfter(Integer.MAX_VALUE);
-        Purge purge = new Purge(generation, table, (timestamp, time) -> true, 0);
+        Purge purge = new Purge(generation, table, () -> (timestamp, time) -> true, 0);
         purge.run(() -> false);
         LargeUpdate.finish(generation);
         assertEquals(0, rows());
-        purge = new Purge(generation, table, (timestamp, time) -> true, 0);
+        purge = new Purge(generation, table, () -> (timestamp, time) -> true, 0);
         purge.run(() -> false);
         assertFalse(PartitionReader.exists(generation, Schema.key(1)));
     }
 
+    /** The pass has been where the update goes on, so it must not take what hides that. */
+    @Test
+    void whatHidesAnUpdateThatIsMadeWholeDuringAPurgeStays() {
+        PartitionUpdate.SimpleBuilder deletion = PartitionUpdate.simpleBuilder(table, 1);
+        UpdateWriter.write(deletion.timestamp(10).delete().build(), generation, Durability.INTERVAL);
+        deletion = PartitionUpdate.simpleBuilder(table, 2).timestamp(10);
+        deletion.addRangeTombstone().start("a").end("b");
+        UpdateWriter.write(deletion.build(), generation, Durability.INTERVAL);
+        store.refuseBatchesAfter(0);
+        assertThrows(StoreException.Full.class, () -> writeRows(5, 40, "v".repeat(60_000)));
+        assertThrows(StoreException.Full.class, () -> writeRows(2, 5, 40, "v".repeat(60_000)));
+        store.refuseBatchesAfter(Integer.MAX_VALUE);
+        new Purge(generation, table, () -> (timestamp, time) -> true, 0).run(() -> {
+            LargeUpdate.finish(generation);
+            return false;
+        });
+        assertTrue(generation.unfinished().all().isEmpty());
+        assertEquals(0, rows(1));
+        assertEquals(0, rows(2));
+    }
+
+    /** Cassandra asks whether a deletion in an SSTable hides anything of the partition elsewhere. */
+    @Test
+    void aPartitionOfWhichNothingButAnUnfinishedUpdateIsThereExists() {
+        write(2, 1, "x");
+        store.refuseBatchesAfter(0);
+        assertThrows(StoreException.Full.class, () -> writeRows(5, 40, "v".repeat(60_000)));
+        assertTrue(PartitionReader.exists(generation, Schema.key(1)));
+    }
+
     private int rows() {
+        return rows(1);
+    }
+
+    private int rows(int key) {
         int rows = 0;
-        try (UnfilteredRowIterator read = read(1)) {
+        try (UnfilteredRowIterator read = read(key)) {
             while (read.hasNext()) {
-                read.next();
-                rows++;
+                rows += read.next().isRow() ? 1 : 0;
             }
         }
         return rows;
@@ -124,7 +157,11 @@ class LargeUpdateTest extends OneGeneration {
     }
 
     private void writeRows(long time, int rows, String value) {
-        PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, 1);
+        writeRows(1, time, rows, value);
+    }
+
+    private void writeRows(int key, long time, int rows, String value) {
+        PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, key);
         update.timestamp(time);
         for (int i = 0; i < rows; i++) {
             update.row("a", i).add("v", value);

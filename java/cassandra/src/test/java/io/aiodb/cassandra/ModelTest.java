@@ -87,7 +87,7 @@ class ModelTest {
         }
         assertScan(generation, written, expected);
         // What hides nothing any more may go, and nothing else may change.
-        new Purge(generation, table, (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
+        new Purge(generation, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
         assertScan(generation, written, expected);
         assertEveryEntryIsOfOneUpdate(generation);
     }

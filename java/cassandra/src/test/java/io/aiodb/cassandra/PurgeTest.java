@@ -1,6 +1,7 @@
 package io.aiodb.cassandra;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.google.common.collect.Iterables;
@@ -72,7 +73,7 @@ class PurgeTest extends OneGeneration {
                 .removeRegularOrStaticColumn(table.getColumn(Schema.text("v")).name)
                 .recordColumnDrop(table.getColumn(Schema.text("v")), 100)
                 .build();
-        new Purge(generation, without, NONE, NOW_SECONDS).run(() -> false);
+        new Purge(generation, without, () -> NONE, NOW_SECONDS).run(() -> false);
         TableMetadata again = table.unbuild()
                 .recordColumnDrop(table.getColumn(Schema.text("v")), 100)
                 .build();
@@ -101,7 +102,7 @@ class PurgeTest extends OneGeneration {
         });
         write(1, update -> update.timestamp(2).nowInSec(NOW_SECONDS - 1000).delete());
         AtomicInteger looks = new AtomicInteger();
-        new Purge(generation, table, OLD, NOW_SECONDS).run(() -> looks.incrementAndGet() > 5);
+        new Purge(generation, table, () -> OLD, NOW_SECONDS).run(() -> looks.incrementAndGet() > 5);
         assertEquals(0, rows(1));
         purge(OLD);
         assertEquals(0, entries());
@@ -120,7 +121,7 @@ class PurgeTest extends OneGeneration {
                 .end("c"));
         write(3, update -> update.timestamp(10).nowInSec(NOW_SECONDS - 1000).delete());
         AtomicInteger looks = new AtomicInteger();
-        new Purge(generation, table, OLD, NOW_SECONDS).run(() -> {
+        new Purge(generation, table, () -> OLD, NOW_SECONDS).run(() -> {
             if (looks.getAndIncrement() == 0) {
                 write(1, update -> update.timestamp(4).row("b", 1).add("v", "late"));
                 write(2, update -> update.timestamp(10).row("b", 1).add("v", "late"));
@@ -137,6 +138,73 @@ class PurgeTest extends OneGeneration {
         assertEquals(1, entries());
     }
 
+    /** The commit log may have it, and not have what hides it, as the next start of the node would replay it. */
+    @Test
+    void whatHidesInARowStaysIfSomethingThatItHidesIsWrittenMeanwhile() {
+        write(1, update -> old(update).row("a", 1).delete());
+        write(2, update -> old(update).row("a", 1).add("v", null));
+        write(3, update -> old(update).row("a", 1).add("m", null));
+        write(4, update -> old(update).ttl(10).row("a", 1).add("v", "expired"));
+        write(5, update -> old(update).row().add("s", null));
+        write(6, update -> old(update).row("a", 1).delete());
+        Map<Integer, Consumer<PartitionUpdate.SimpleBuilder>> hidden = Map.of(
+                1, update -> update.timestamp(5).row("a", 1).add("v", "late"),
+                2, update -> update.timestamp(5).row("a", 1).add("v", "late"),
+                3, update -> update.timestamp(5).row("a", 1).add("m", Map.of(1, "late")),
+                4, update -> update.timestamp(5).row("a", 1).add("v", "late"),
+                5, update -> update.timestamp(5).row().add("s", "late"));
+        AtomicInteger looks = new AtomicInteger();
+        new Purge(generation, table, () -> OLD, NOW_SECONDS).run(() -> {
+            if (looks.getAndIncrement() == 0) {
+                hidden.forEach(this::write);
+                write(6, update -> update.timestamp(11).row("a", 1).add("v", "new"));
+            }
+            return false;
+        });
+        // As the commit log would be replayed.
+        hidden.forEach(this::write);
+        for (int key = 1; key <= hidden.size(); key++) {
+            assertFalse(text(key).contains("late"), text(key));
+        }
+        assertEquals("Row[info=[ts=11] ]: a=a, b=1 | [v=new ts=11]", text(6).strip());
+    }
+
+    /** The commit log has it behind the position up to which it will not be replayed. */
+    @Test
+    void whatIsWrittenWhileThatPositionIsTakenStaysHidden() {
+        Consumer<PartitionUpdate.SimpleBuilder> late = update -> update.timestamp(5).row("a", 1).add("v", "late");
+        write(1, update -> old(update).delete());
+        write(2, update -> old(update).row("a", 1).delete());
+        new Purge(
+                        generation,
+                        table,
+                        () -> {
+                            write(1, late);
+                            write(2, late);
+                            return OLD;
+                        },
+                        NOW_SECONDS)
+                .run(() -> false);
+        write(1, late);
+        write(2, late);
+        assertFalse(text(1).contains("late"), text(1));
+        assertFalse(text(2).contains("late"), text(2));
+    }
+
+    private static PartitionUpdate.SimpleBuilder old(PartitionUpdate.SimpleBuilder update) {
+        return update.timestamp(10).nowInSec(NOW_SECONDS - 1000);
+    }
+
+    /** All that is read of a partition. */
+    private String text(int key) {
+        StringBuilder text = new StringBuilder();
+        try (UnfilteredRowIterator read = read(key)) {
+            text.append(read.staticRow().isEmpty() ? "" : read.staticRow().toString(table, true));
+            read.forEachRemaining(entry -> text.append(entry.toString(table, true)).append('\n'));
+        }
+        return text.toString();
+    }
+
     /** Of a version of the table that was dropped from, by somebody who knows a later one. */
     @Test
     void whatIsWrittenToADroppedColumnAfterThatStays() {
@@ -150,7 +218,7 @@ class PurgeTest extends OneGeneration {
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(again, 1).timestamp(200);
         update.row("a", 1).add("v", "x");
         UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
-        new Purge(generation, without, NONE, NOW_SECONDS).run(() -> false);
+        new Purge(generation, without, () -> NONE, NOW_SECONDS).run(() -> false);
         assertEquals("Row[info=[ts=200] ]: a=a, b=1 | [v=x ts=200]", first(again));
     }
 
@@ -181,7 +249,7 @@ class PurgeTest extends OneGeneration {
         }
         UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
         assertEquals(200, entries());
-        new Purge(generation, named, OLD, NOW_SECONDS).run(() -> false);
+        new Purge(generation, named, () -> OLD, NOW_SECONDS).run(() -> false);
         assertEquals(0, entries());
     }
 
@@ -240,7 +308,7 @@ class PurgeTest extends OneGeneration {
     }
 
     private void purge(DeletionPurger purger) {
-        new Purge(generation, table, purger, NOW_SECONDS).run(() -> false);
+        new Purge(generation, table, () -> purger, NOW_SECONDS).run(() -> false);
     }
 
     private int entries() {

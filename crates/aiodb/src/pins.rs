@@ -5,7 +5,7 @@
 //! to it has gone.
 
 use crate::planted::{self, Bug};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, yield_now};
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Readers on different threads mostly count on different cache lines.
@@ -88,7 +88,7 @@ impl Pins {
         while self.epoch() < present + 2 {
             // Where nobody is in the way, giving up the processor would only let others come in between.
             if !self.try_advance() {
-                std::thread::yield_now();
+                yield_now();
             }
         }
     }

@@ -177,7 +177,8 @@ impl Alive {
     /// Whether this snapshot sees a record that was written at `from` and superseded at `until`.
     fn sees(&self, from: u64, until: u64) -> bool {
         let undecided = self.view.sequence == u64::MAX;
-        undecided || (from <= self.view.sequence && self.view.sequence < until)
+        // What a later copy of the same record displaces is seen by nobody: kept, it would be taken for the later one.
+        from < until && (undecided || (from <= self.view.sequence && self.view.sequence < until))
     }
 }
 

@@ -550,3 +550,39 @@ fn check_key(
     let (_db, table) = machine.open_with(options);
     assert_eq!(found(&table).as_deref(), wanted);
 }
+
+/// A snapshot begins while the operands of a key are folded, and then folded again, and the ordered index takes up what it has.
+/// The snapshot sees all operands up to it, whichever copy of them is left.
+#[test]
+fn interleavings_of_snapshots_and_folding() {
+    in_many_orders(RUN, |kind| {
+        let machine = Machine::new(8, kind);
+        let (db, table) = machine.open();
+        let merge = |table: &Table<SimDevice>, operand: u8| {
+            table.merge_with(b"key", &[operand], Durability::None).expect("the machine runs").number()
+        };
+        let mut operands: Vec<(u64, u8)> = (0..10).map(|operand| (merge(&table, operand), operand)).collect();
+        let merging = thread::spawn({
+            let table = table.clone();
+            move || (10..24).map(|operand| (merge(&table, operand), operand)).collect::<Vec<_>>()
+        });
+        let snapshots = thread::spawn({
+            let db = db.clone();
+            move || (0..3).map(|_| db.snapshot().expect("the machine runs")).collect::<Vec<_>>()
+        });
+        for step in [Step::Write, Step::Settle, Step::Checkpoint, Step::Settle, Step::Checkpoint] {
+            db.step(step).expect("the machine runs");
+        }
+        operands.extend(merging.join().expect("no thread panics"));
+        let snapshots = snapshots.join().expect("no thread panics");
+        for step in [Step::Write, Step::Settle, Step::Checkpoint] {
+            db.step(step).expect("the machine runs");
+        }
+        for snapshot in snapshots {
+            let seen = operands.iter().filter(|(sequence, _)| *sequence <= snapshot.sequence());
+            let wanted: Vec<u8> = seen.map(|(_, operand)| *operand).collect();
+            let found = snapshot.get(&table, b"key").expect("the machine runs");
+            assert_eq!(found, Some(wanted), "as of {}, in {}", snapshot.sequence(), kind.name());
+        }
+    });
+}

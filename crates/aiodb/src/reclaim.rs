@@ -38,7 +38,7 @@ pub(crate) const DELETE_BYTES: u64 = 64;
 const MIN_MOVE_BYTES: usize = 2 * UNIT_BYTES;
 
 /// On a full disk more is moved for less.
-pub(crate) const MAX_LIVE_SHARE_WHEN_FULL: f64 = 0.95;
+const MAX_LIVE_SHARE_WHEN_FULL: f64 = 0.95;
 
 /// How much of a victim is read in one step.
 const STEP_BYTES: u64 = 4 << 20;
@@ -203,7 +203,7 @@ impl<D: Device> Engine<D> {
         }
         // Where deletes are what keeps the disk full, the segments are emptied from the oldest on whose dead records need them.
         let deletes: u64 = segments.iter().map(|segment| segment.deletes.load(Ordering::Relaxed)).sum();
-        let are_many = full && deletes * DELETE_BYTES >= segment_bytes / 16;
+        let are_many = full && deletes * DELETE_BYTES >= segment_bytes / 2;
         segments.into_iter().find(|segment| are_many && segment.life() == oldest_dead)
     }
 

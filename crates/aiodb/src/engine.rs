@@ -29,6 +29,7 @@ use crate::planted::{self, Bug};
 use crate::purge::Purging;
 use crate::reclaim::Reclaiming;
 use crate::recovery::Recovered;
+use crate::room::unless_full;
 use crate::settle::Settling;
 use crate::snapshot::Snapshots;
 use crate::sync::Mutex;
@@ -67,6 +68,11 @@ pub(crate) struct Engine<D: Device> {
     /// commit lock and the order of LMDB's transactions.
     pub(crate) unfinished_commit: Mutex<Option<Frozen>>,
     pub(crate) reclaiming: Mutex<Reclaiming>,
+    /// Held by the write that makes room on a full disk; others wait for what it makes. When none could be made last, and how many
+    /// segments had been given back until then.
+    pub(crate) room_lock: Mutex<Option<(u64, u64)>>,
+    /// Whether the files of the ordered index are on another disk than the rest.
+    pub(crate) lmdb_lies_apart: bool,
     /// Dropped and truncated tables. A step of a purge may take `unfinished_commit` and the order of LMDB's transactions.
     pub(crate) purging: Purging,
     /// The life of the log's last segment when each large put began: its chunks lie there or later, not yet named.
@@ -108,7 +114,7 @@ impl<D: Device> Engine<D> {
             engine.forget_orphans()?;
         }
         if recovered.rebuilt {
-            engine.checkpoint()?;
+            unless_full(engine.checkpoint())?;
         }
         let _ = engine.recovered.set(recovered);
         Ok(engine)
@@ -123,6 +129,7 @@ impl<D: Device> Engine<D> {
     ) -> Result<Engine<D>> {
         let Found { identity, directories } = found;
         let root = directories[0].clone();
+        let lmdb_lies_apart = device.real_path(&root).is_ok_and(|real| real != root);
         let report = device.report();
         let access = Access { write: !options.read_only, ..Access::SEGMENT };
         let segments = Segments::new(device.clone(), directories, access, identity.store, identity.segment_bytes);
@@ -164,6 +171,8 @@ impl<D: Device> Engine<D> {
             checkpoints: Mutex::new(checkpoints),
             unfinished_commit: Mutex::default(),
             reclaiming: Mutex::default(),
+            room_lock: Mutex::default(),
+            lmdb_lies_apart,
             purging: Purging::default(),
             staging: Mutex::default(),
             next_staging: AtomicU64::new(0),

@@ -100,8 +100,11 @@ pub enum Error {
         /// What was expected there, and what can be done.
         what: String,
     },
-    /// There is no space for another segment. Reads and deletes go on; writes resume once there is space.
-    #[error("no space left for new data at {path}: delete records or free disk space; reads and deletes still work")]
+    /// There is no space for another segment or for what an index needs. Reads go on, and so do deletes and the dropping and
+    /// truncating of tables; other writes resume once there is space.
+    #[error(
+        "no space left for new data at {path}: delete records, drop or truncate a table, or free disk space; reads go on"
+    )]
     DiskFull {
         /** The store. */
         path: PathBuf,

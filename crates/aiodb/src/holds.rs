@@ -39,6 +39,11 @@ impl Holds {
         self.lock().next
     }
 
+    /// Whether there is a snapshot or backup.
+    pub(crate) fn is_any(&self) -> bool {
+        !self.lock().held.is_empty()
+    }
+
     /// Whether no hold from before the stamp is left.
     pub(crate) fn are_over(&self, stamp: u64) -> bool {
         self.lock().held.first().is_none_or(|oldest| *oldest >= stamp)

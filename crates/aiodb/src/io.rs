@@ -170,6 +170,8 @@ pub trait Device: Clone + Send + Sync + 'static {
     /// Opens a file. One opened with [`Access::direct`] is found by its name again whenever it is used: it must not be removed
     /// or replaced before, nor renamed but by [`Device::rename`].
     fn open(&self, path: &Path, access: Access) -> io::Result<Self::File>;
+    /// Bytes that are free on the disk of a path; `None` where nobody can say.
+    fn free_bytes(&self, path: &Path) -> Option<u64>;
     /// Renames a file over whatever has the new name; durable after [`Device::sync_dir`].
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file; durable after [`Device::sync_dir`].

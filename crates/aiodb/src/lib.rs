@@ -60,6 +60,7 @@ mod read;
 mod reader;
 mod reclaim;
 mod recovery;
+mod room;
 mod salvage;
 mod scan;
 mod sequence;

@@ -257,6 +257,10 @@ pub(crate) struct Segments<D: Device> {
     /// How many segments' space is lent, see [`Segments::lend_one`].
     lent: AtomicU32,
     refused: AtomicBool,
+    /// Bytes of the first directory's disk that no segment takes.
+    kept_free: AtomicU64,
+    /// Segments given back since the store was opened.
+    released: AtomicU64,
     /// Batches flushed while somebody waited, since a segment was made; many when none was yet.
     waited_flushes: AtomicU32,
     /// See [`Segments::has_chunks`].
@@ -289,6 +293,8 @@ impl<D: Device> Segments<D> {
             ahead: AtomicUsize::new(1),
             lent: AtomicU32::new(0),
             refused: AtomicBool::new(false),
+            kept_free: AtomicU64::new(0),
+            released: AtomicU64::new(0),
             waited_flushes: AtomicU32::new(WAITED_FLUSHES_PER_FILL),
             chunked: AtomicBool::new(false),
         }
@@ -490,10 +496,38 @@ impl<D: Device> Segments<D> {
         };
         let unfilled = segment.end.load(Ordering::Relaxed) == UNFILLED_END;
         if unfilled || plenty && !wanted {
-            return self.give_back(segment);
+            self.give_back(segment)?;
+        } else {
+            self.set_free(segment);
         }
-        self.set_free(segment);
+        self.released.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Gives free segments beyond the reserve back to the file system of the first directory.
+    pub(crate) fn give_back_spare(&self) -> Result<()> {
+        let _making = self.making.lock().expect("no code panics while it makes a segment");
+        while self.pool().free_count() > RESERVED_SEGMENTS {
+            let Some(number) = self.pool().take_free_in(0) else { break };
+            let segment = self.get(number);
+            self.give_back(segment).inspect_err(|_| self.set_free(segment))?;
+        }
+        Ok(())
+    }
+
+    /// Free segments that ordinary writes may take.
+    pub(crate) fn spare(&self) -> u64 {
+        self.pool().free_count().saturating_sub(RESERVED_SEGMENTS) as u64
+    }
+
+    /// How many segments were given back since the store was opened.
+    pub(crate) fn released(&self) -> u64 {
+        self.released.load(Ordering::Relaxed)
+    }
+
+    /// Keeps so many bytes of the first directory's disk free of segments that are made from now on.
+    pub(crate) fn keep_free(&self, bytes: u64) {
+        self.kept_free.store(bytes, Ordering::Relaxed);
     }
 
     /// Takes note of a batch that somebody waited for until it was flushed.
@@ -562,7 +596,7 @@ impl<D: Device> Segments<D> {
     /// The caller holds `making`.
     fn create_in(&self, ordinal: usize) -> Result<()> {
         // Refused rather than made to wait: the checkpoint may wait for whoever wants the segment.
-        if ordinal == 0 && self.lent.load(Ordering::Relaxed) > 0 {
+        if ordinal == 0 && (self.lent.load(Ordering::Relaxed) > 0 || !self.leaves_enough()) {
             return Err(self.full());
         }
         let (number, absent) = self.pool().next_to_make(ordinal);
@@ -599,6 +633,13 @@ impl<D: Device> Segments<D> {
         let segment = self.insert(number, file);
         self.set_free(segment);
         Ok(())
+    }
+
+    /// Whether another segment in the first directory leaves its disk what the indexes need.
+    fn leaves_enough(&self) -> bool {
+        let kept = self.kept_free.load(Ordering::Relaxed);
+        // Where nobody can say how much is free, a segment is refused when it does not fit.
+        kept == 0 || self.device.free_bytes(&self.directories[0]).is_none_or(|free| free >= self.segment_bytes + kept)
     }
 
     fn fill(&self, file: &D::File, number: u32, path: &Path) -> Result<()> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use crate::catalog::Generation;
+use crate::catalog::{Generation, TableIndex};
 use crate::engine::Engine;
 use crate::index::lmdb::codec::MAX_WHOLE_KEY_BYTES;
 use crate::io::Device;
@@ -22,6 +22,14 @@ pub(crate) struct Operation<'a> {
     pub(crate) generation: Option<Arc<Generation>>,
     pub(crate) append: Append<'a>,
     pub(crate) hash: u64,
+}
+
+impl Operation<'_> {
+    /// Whether it is published in the ordered index.
+    pub(crate) fn is_ordered(&self) -> bool {
+        let in_ordered = |generation: &Arc<Generation>| matches!(generation.index, TableIndex::Lmdb);
+        self.append.kind.is_indexed() && self.generation.as_ref().is_some_and(in_ordered)
+    }
 }
 
 /// A value as its record has it.

@@ -32,7 +32,7 @@ const GARBAGE_SHARE: f64 = 0.3;
 const MAX_LIVE_SHARE: f64 = 0.8;
 
 /// What a delete that must be kept takes, roughly.
-const DELETE_BYTES: u64 = 64;
+pub(crate) const DELETE_BYTES: u64 = 64;
 
 /// Less room than this at a segment's end is left unused.
 const MIN_MOVE_BYTES: usize = 2 * UNIT_BYTES;
@@ -122,7 +122,7 @@ impl<D: Device> Engine<D> {
             self.meters.victim_live_percent.record(segment.live() * 100 / self.segments.segment_bytes);
             let (number, life, offset) = (segment.number, segment.life(), UNIT_BYTES as u64);
             let scan = Scan::new(self.segments.segment_bytes);
-            let oldest_dead = self.oldest_life_with_dead_records();
+            let oldest_dead = self.oldest_life_with_dead_records(Some(segment));
             *current = Some(Victim { number, life, offset, scan, oldest_dead, alive: Vec::new(), alive_bytes: 0 });
         }
         let victim = current.as_mut().expect("just chosen");
@@ -181,7 +181,7 @@ impl<D: Device> Engine<D> {
         let segments: Vec<_> = self.segments.iter().filter(sealed).collect();
         let segment_bytes = self.segments.segment_bytes;
         let total = segments.len() as u64 * segment_bytes;
-        let oldest_dead = self.oldest_life_with_dead_records();
+        let oldest_dead = self.oldest_life_with_dead_records(None);
         let now_ms = self.certain_ms();
         let kept = |segment: &Segment<D>| {
             let deletes = if oldest_dead <= segment.life() { segment.deletes.load(Ordering::Relaxed) } else { 0 };
@@ -196,9 +196,15 @@ impl<D: Device> Engine<D> {
         if garbage <= tolerated && !full {
             return None;
         }
-        let victim = segments.into_iter().min_by_key(|segment| (kept(segment), segment.life()))?;
+        let victim = segments.iter().min_by_key(|segment| (kept(segment), segment.life()))?;
         let most = if full { MAX_LIVE_SHARE_WHEN_FULL } else { MAX_LIVE_SHARE };
-        (kept(victim) as f64 <= segment_bytes as f64 * most).then_some(victim)
+        if kept(victim) as f64 <= segment_bytes as f64 * most {
+            return Some(victim);
+        }
+        // Where deletes are what keeps the disk full, the segments are emptied from the oldest on whose dead records need them.
+        let deletes: u64 = segments.iter().map(|segment| segment.deletes.load(Ordering::Relaxed)).sum();
+        let are_many = full && deletes * DELETE_BYTES >= segment_bytes / 2;
+        segments.into_iter().find(|segment| are_many && segment.life() == oldest_dead)
     }
 
     /// Gathers what is alive of the victim's next batch.
@@ -268,12 +274,13 @@ impl<D: Device> Engine<D> {
     }
 
     /// Leaves out the deletes that nothing refers to where no record is left that could come back. The segments are asked after
-    /// the index, since what a delete stands before is counted as dead first; and once for all, since there may be many of both.
+    /// the index, since what a delete stands before is counted as dead first; and once for all, since there may be many of both. The
+    /// victim is not asked: what is dead there goes with it.
     fn leave_out_tombstones(&self, victim: &mut Victim) {
         if victim.alive.iter().all(|alive| alive.tombstone.is_none()) {
             return;
         }
-        let oldest_dead = self.oldest_life_with_dead_records();
+        let oldest_dead = self.oldest_life_with_dead_records(self.segments.find(victim.number));
         let is_needed =
             |alive: &mut Alive| alive.tombstone.take().is_none_or(|life| is_tombstone_needed(oldest_dead, life));
         victim.alive.retain_mut(is_needed);
@@ -423,11 +430,14 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    fn oldest_life_with_dead_records(&self) -> u64 {
+    /// The life of the oldest segment, but for one, that holds records which no index refers to; the highest number if there is
+    /// none.
+    fn oldest_life_with_dead_records(&self, but: Option<&Segment<D>>) -> u64 {
         let holds_dead = |segment: &&Segment<D>| {
             let records = segment.records.load(Ordering::Relaxed) as i64;
             matches!(segment.state(), State::Active | State::Sealed | State::Retiring)
                 && segment.live_records.load(Ordering::Relaxed) < records
+                && but.is_none_or(|but| but.number != segment.number)
         };
         self.segments.iter().filter(holds_dead).map(|segment| segment.life()).min().unwrap_or(u64::MAX)
     }

@@ -20,7 +20,7 @@ use crate::log::batch::{BatchView, Found, Placed};
 use crate::log::record::{Kind, Origin, Record, decode_chunks};
 use crate::log::scan::Scan;
 use crate::log::segment::{BATCH_CONTINUES, BATCH_MOVES, Damage, HEADER_BYTES, SegmentHeader};
-use crate::log::{Position, Segment, State, UNFILLED_END};
+use crate::log::{Claim, Position, Segment, State, UNFILLED_END};
 use crate::manifest::{Manifest, damage_error};
 use crate::planted::{self, Bug};
 use crate::publish::Publication;
@@ -274,7 +274,7 @@ impl<D: Device> Engine<D> {
             recovered.records += u64::from(header.records);
             self.mark_replayed(segment, end, header.records);
             self.commit.replayed(walk.position, walk.next_sequence);
-            self.keep_tail_bounded()?;
+            self.keep_tail_bounded(Claim::Recovery)?;
         }
     }
 

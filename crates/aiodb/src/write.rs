@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::catalog::Generation;
 use crate::commit::{CommitState, Guard, Open, Sealed, Turn, WORDS, buffer_bytes};
 use crate::engine::Engine;
 use crate::io::{Device, File, InPhase, Phase, UNIT_BYTES, WriteSync};
@@ -24,13 +23,10 @@ use crate::planted::{self, Bug};
 use crate::publish::Publication;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Word, yield_now};
-use crate::{Durability, Error, IndexKind, Result, Sequence};
+use crate::{Durability, Error, Result, Sequence};
 
 /// Batches of the classes `interval` and `none` are written when they have this many bytes.
 pub(crate) const BATCH_TARGET_BYTES: usize = 1 << 20;
-
-/// How often a delete that finds no room makes reclaim empty segments before it is refused.
-const MOST_RECLAIM_ROUNDS: usize = 8;
 
 /// Where the records of one write went.
 pub(crate) type PlacedList = SmallVec<[Placed; 4]>;
@@ -160,12 +156,13 @@ impl<D: Device> Engine<D> {
 
     /// Helps with background work that this write would make more of, where that has reached a bound.
     fn keep_bounded(&self, operations: &[Operation<'_>]) -> Result<()> {
-        // What goes to other tables has no part in the tail.
-        let is_ordered = |generation: &Arc<Generation>| generation.kind() == IndexKind::Lmdb;
-        if operations.iter().any(|operation| operation.generation.as_ref().is_some_and(is_ordered)) {
-            let lmdb = self.lmdb();
+        if let Some(lmdb) = self.lmdb.get().filter(|_| operations.iter().any(Operation::is_ordered)) {
             lmdb.pace.wait(|| lmdb.tail.active_keys());
-            self.keep_tail_bounded()?;
+            let claim = self.claim(operations);
+            self.keep_tail_bounded(claim)?;
+            if claim == Claim::Ordinary && lmdb.tail.is_short() {
+                self.find_index_room()?;
+            }
         }
         // Chunks are part of a larger write, maybe of background work itself.
         let is_part = operations.iter().any(|operation| operation.append.kind == Kind::Chunk);
@@ -177,37 +174,6 @@ impl<D: Device> Engine<D> {
         }
         let ranges = operations.iter().filter(|operation| operation.append.kind == Kind::RangeDelete).count();
         if ranges > 0 { self.keep_ranges_bounded(ranges) } else { Ok(()) }
-    }
-
-    /// [`Engine::room_for`]; what makes room is not refused for lack of it before reclaim has done what it can.
-    fn room_or_reclaim(
-        &self,
-        operations: &[Operation<'_>],
-        length: usize,
-        turn: Option<&Turn<'_>>,
-    ) -> Result<Guard<'_>> {
-        let claim = self.claim(operations);
-        // Reclaim needs a turn itself.
-        let rounds = if turn.is_some() { 0 } else { MOST_RECLAIM_ROUNDS };
-        for _ in 0..rounds {
-            match self.room_for(operations, length, claim, turn) {
-                Err(Error::DiskFull { .. }) if claim == Claim::Deletes => self.make_room()?,
-                found => return found,
-            }
-        }
-        self.room_for(operations, length, claim, turn)
-    }
-
-    /// How much of the last free segments these operations may take.
-    fn claim(&self, operations: &[Operation<'_>]) -> Claim {
-        let frees = |kind| matches!(kind, Kind::Delete | Kind::RangeDelete | Kind::TableDrop | Kind::TableTruncate);
-        if self.recovered.get().is_none() {
-            Claim::Recovery
-        } else if operations.iter().all(|operation| frees(operation.append.kind)) {
-            Claim::Deletes
-        } else {
-            Claim::Ordinary
-        }
     }
 
     /// The longest batch, and so the longest atomic group.
@@ -329,7 +295,7 @@ impl<D: Device> Engine<D> {
         let mut state = self.idle()?;
         while !self.has_segment_for(&state, length, Claim::Moves) {
             drop(state);
-            self.segments.make_for(Claim::Moves)?;
+            self.make_segment_for(Claim::Moves)?;
             state = self.idle()?;
         }
         if state.closed {
@@ -376,7 +342,7 @@ impl<D: Device> Engine<D> {
 
     /// An open batch in which the operations fit, which fill `length` bytes of a new one: the current one, or the next
     /// after this caller has written it.
-    fn room_for(
+    pub(crate) fn room_for(
         &self,
         operations: &[Operation<'_>],
         length: usize,
@@ -393,7 +359,7 @@ impl<D: Device> Engine<D> {
                 None if !self.has_segment_for(&state, length, claim) => {
                     // Others need the lock to end what they have written, and those who need less room go on.
                     drop(state);
-                    self.segments.make_for(claim)?;
+                    self.make_segment_for(claim)?;
                     state = self.commit.lock();
                 }
                 None => self.open_batch(&mut state, length, claim, 0)?,

@@ -42,7 +42,6 @@ fn assert_contents(table: &Table, numbers: impl Iterator<Item = u64>, length: us
 
 /// The index of records so small takes as much as the records, and needs room itself before it can forget any of them.
 #[test]
-#[ignore = "a full disk can stay full: not mended yet"]
 fn a_disk_full_of_small_records_can_be_emptied() {
     for kind in KINDS {
         for how in ["deletes", "a drop", "a truncate", "a truncate after it was closed"] {
@@ -101,7 +100,6 @@ fn fill_when_there_is_room(table: &Table, count: u64, what: &str) -> u64 {
 
 /// There is always garbage enough to be taken back: a put waits for that rather than being refused.
 #[test]
-#[ignore = "a full disk can stay full: not mended yet"]
 fn overwrites_of_little_data_are_never_refused() {
     for kind in KINDS {
         for durability in [Durability::None, Durability::Sync] {
@@ -126,7 +124,6 @@ fn overwrites_of_little_data_are_never_refused() {
 /// Any operations on a disk that is full most of the time: what was acknowledged is there, and after all is deleted the disk
 /// takes again what it took.
 #[test]
-#[ignore = "a full disk can stay full: not mended yet"]
 fn a_random_sequence_on_a_full_disk_ends_with_a_store_that_can_be_used() {
     for seed in 1..=4 {
         for kind in KINDS {

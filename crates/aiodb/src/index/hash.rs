@@ -185,6 +185,12 @@ impl HashIndex {
         shard.live().for_each(|slot| out.extend_from_slice(&slot.encode()));
     }
 
+    /// At least the bytes of all encoded shards, for as long as no more keys come.
+    pub fn encoded_bytes(&self) -> usize {
+        let entries: usize = (0..SHARDS).map(|shard| self.read(shard).len()).sum();
+        SHARDS * COUNT_BYTES + entries * SLOT_BYTES
+    }
+
     /// Fills an empty shard from the bytes of [`HashIndex::encode_shard`]. Any other bytes are an error that says what
     /// is wrong with them, and leave the shard empty.
     pub fn decode_shard(&self, shard: usize, bytes: &[u8]) -> Result<(), &'static str> {

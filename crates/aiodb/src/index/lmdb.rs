@@ -8,13 +8,15 @@ pub(crate) mod codec;
 mod copy;
 pub(crate) mod counters;
 mod ranges;
+mod room;
 
+use std::io::ErrorKind;
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use codec::{decode_stack, encode_key, range_key, table_of};
-use counters::{Accounting, COUNT_PREFIX, Counts};
+use counters::{Accounting, COUNT_PREFIX, Changes, Counts};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RwTxn};
 
@@ -30,7 +32,7 @@ use crate::log::Position;
 use crate::log::segment::{put, u32_at, u64_at};
 use crate::merge::Cover;
 use crate::snapshot::{Snapshots, View};
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{InOrder, Mutex, RwLock, RwLockReadGuard};
 use crate::{Error, Result};
 
@@ -42,7 +44,7 @@ const PURGED_KEY: [u8; 4] = 5u32.to_be_bytes();
 
 const POSITION_VALUE_BYTES: usize = 64;
 
-/// Keys in one transaction: bounds its dirty pages.
+/// The most keys in one transaction: bounds its dirty pages.
 const KEYS_PER_TRANSACTION: usize = 32 << 10;
 
 /// Keys of a dropped table in one transaction: so few that a commit of the tail, which has to wait for it, hardly notices.
@@ -79,6 +81,12 @@ pub(crate) struct LmdbIndex {
     covered: AtomicU64,
     /// Which range delete is being carried out, and how far.
     carried_to: Mutex<(u64, Vec<u8>)>,
+    /// Keys in the next transaction: fewer than usual where the disk has no room for more pages.
+    transaction_keys: AtomicUsize,
+    /// Bytes that the last transaction wrote at most: as many are not free yet for the next one.
+    last_written: AtomicU64,
+    /// Bytes of the disk that are kept free for the file to grow.
+    kept_free: AtomicU64,
 }
 
 impl LmdbIndex {
@@ -119,6 +127,9 @@ impl LmdbIndex {
             counts: Mutex::default(),
             covered: AtomicU64::new(0),
             carried_to: Mutex::default(),
+            transaction_keys: AtomicUsize::new(KEYS_PER_TRANSACTION),
+            last_written: AtomicU64::new(0),
+            kept_free: AtomicU64::new(0),
         };
         index.load_ranges()?;
         let counts = index.load_prefix(COUNT_PREFIX, |value| u64_at(value, 0) as i64)?;
@@ -193,26 +204,56 @@ impl LmdbIndex {
         let mut rest = stacks.iter().skip(frozen.committed).peekable();
         loop {
             let part: Vec<_> = rest.by_ref().take(KEYS_PER_TRANSACTION).collect();
-            let last = rest.peek().is_none();
-            let turn = self.transact(accounting, |txn, changes| {
-                for (number, &(key, stack)) in part.iter().enumerate() {
-                    if number.is_multiple_of(KEYS_PER_PACE) {
+            let is_last = rest.peek().is_none();
+            let mut left = &part[..];
+            loop {
+                let (committed, turn) = self.transact_some(accounting, |txn, changes, keys| {
+                    let (some, others) = left.split_at(keys.min(left.len()));
+                    self.commit_some(txn, changes, some, &|number| {
                         self.pace.proceed(frozen.committed + number, stacks.len());
+                    })?;
+                    if is_last && others.is_empty() {
+                        self.seal(txn, frozen)?;
                     }
-                    let (kept, displaced) = self.apply(txn, key, stack)?;
-                    self.store(txn, key, &kept, changes)?;
-                    changes.stored(key, &kept);
-                    changes.died(key, displaced.into_iter().map(|(entry, _)| entry));
+                    Ok(some.len())
+                })?;
+                drop(turn);
+                frozen.committed += committed;
+                left = &left[committed..];
+                if left.is_empty() {
+                    break;
                 }
-                if last { self.seal(txn, frozen) } else { Ok(()) }
-            })?;
-            drop(turn);
-            frozen.committed += part.len();
-            if last {
+            }
+            if is_last {
                 self.covered.store(frozen.next_sequence, Ordering::Release);
                 return Ok(());
             }
         }
+    }
+
+    /// Brings some keys of a frozen tail into a transaction; `reached` is told now and then how many.
+    fn commit_some(
+        &self,
+        txn: &mut RwTxn<'_>,
+        changes: &mut Changes<'_>,
+        keys: &[(&[u8], &Stack)],
+        reached: &dyn Fn(usize),
+    ) -> heed::Result<()> {
+        for (number, &(key, stack)) in keys.iter().enumerate() {
+            if number.is_multiple_of(KEYS_PER_PACE) {
+                reached(number);
+            }
+            if changes.is_gone(key) {
+                // What the index itself has of the key is purged with the rest of its table.
+                changes.died(key, stack.entries().iter().copied());
+                continue;
+            }
+            let (kept, displaced) = self.apply(txn, key, stack)?;
+            self.store(txn, key, &kept, changes)?;
+            changes.stored(key, &kept);
+            changes.died(key, displaced.into_iter().map(|(entry, _)| entry));
+        }
+        Ok(())
     }
 
     /// Everything before this sequence is in LMDB, as far as this process knows.
@@ -225,21 +266,21 @@ impl LmdbIndex {
     pub(crate) fn purge(&self, table: u32, durable: u64, died: &dyn Fn(u32, &Entry)) -> Result<bool> {
         let of_table = |range: &RangeDelete| table_of(&range.start) == table;
         let ranges: Vec<_> = self.ranges.all().into_iter().filter(of_table).collect();
-        let mut done = false;
         // What is counted of its chunks is forgotten as a whole.
-        let accounting = Accounting { chunks_of: &|_| Vec::new(), died, piled_up: &|_, _| () };
-        let turn = self.transact(&accounting, |txn, changes| {
+        let accounting = Accounting { died, ..Accounting::NONE };
+        let (done, turn) = self.transact_some(&accounting, |txn, changes, most| {
+            let most = most.min(PURGED_PER_TRANSACTION);
             let (mut keys, mut last) = (0, Vec::new());
-            for item in self.database.prefix_iter(txn, &table.to_be_bytes())?.take(PURGED_PER_TRANSACTION) {
+            for item in self.database.prefix_iter(txn, &table.to_be_bytes())?.take(most) {
                 let (key, value) = item?;
                 changes.purged(key, &decode_stack(value).unwrap_or_default());
                 keys += 1;
-                if keys == PURGED_PER_TRANSACTION {
+                if keys == most {
                     last.extend_from_slice(key);
                 }
             }
             // All of the table's, unless there may be more than these.
-            done = keys < PURGED_PER_TRANSACTION;
+            let done = keys < most;
             let next = (table + 1).to_be_bytes();
             let end = if done { Bound::Excluded(&next[..]) } else { Bound::Included(&last[..]) };
             self.database.delete_range(txn, &(Bound::Included(&table.to_be_bytes()[..]), end))?;
@@ -247,7 +288,10 @@ impl LmdbIndex {
                 self.database.delete(txn, &range_key(range))?;
             }
             self.database.put(txn, &PURGED_KEY, &durable.to_le_bytes())?;
-            if done { self.forget_chunks(txn, table) } else { Ok(()) }
+            if done {
+                self.forget_chunks(txn, table)?;
+            }
+            Ok(done)
         })?;
         self.ranges.forget(of_table);
         // A commit of the tail writes down those that are known.
@@ -539,20 +583,10 @@ fn index_error(path: &Path, error: &heed::Error) -> Error {
             return Error::io("open the index in", path, error);
         }
         // LMDB says EIO when only a part of a write found room.
-        let cut_short = error.raw_os_error() == Some(libc::EIO) && is_full(path);
-        if cut_short || error.kind() == std::io::ErrorKind::StorageFull {
+        let cut_short = error.raw_os_error() == Some(libc::EIO) && room::is_full(path);
+        if cut_short || matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
             return Error::DiskFull { path: path.to_path_buf() };
         }
     }
     Error::Index { path: path.to_path_buf(), reason: error.to_string() }
-}
-/// Whether next to nothing is free on the file system of a path.
-fn is_full(path: &Path) -> bool {
-    const NEXT_TO_NOTHING_BYTES: u64 = 1 << 20;
-    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()) else { return false };
-    // SAFETY: all zeros is a valid value of this plain structure.
-    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the path ends with a zero byte, and the structure is valid for writes.
-    let known = unsafe { libc::statvfs(path.as_ptr(), &mut stat) } == 0;
-    known && stat.f_bavail * stat.f_frsize < NEXT_TO_NOTHING_BYTES
 }

@@ -17,6 +17,9 @@ use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// Keys that the active generation may have before it must be frozen.
 pub(crate) const MAX_ACTIVE_KEYS: usize = 512 << 10;
 
+/// Keys that a tail takes between two attempts to commit it where there is no room.
+const MORE_KEYS: usize = 1024;
+
 /// A range of index keys.
 pub(crate) type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
@@ -55,6 +58,20 @@ pub(crate) struct Tail {
     /// after its commit is durable.
     occupied: AtomicBool,
     freezes: AtomicU64,
+    limit: Limit,
+}
+
+/// How many keys the active generation may have.
+struct Limit {
+    keys: AtomicUsize,
+    /// Whether there is no room on the disk for any but those of deletes.
+    is_short: AtomicBool,
+}
+
+impl Default for Limit {
+    fn default() -> Limit {
+        Limit { keys: AtomicUsize::new(MAX_ACTIVE_KEYS), is_short: AtomicBool::new(false) }
+    }
 }
 
 impl Tail {
@@ -202,7 +219,28 @@ impl Tail {
 
     /// Whether the active generation should be frozen before more is inserted.
     pub(crate) fn is_full(&self) -> bool {
-        self.active_keys() >= MAX_ACTIVE_KEYS
+        self.active_keys() >= self.limit.keys.load(Ordering::Relaxed)
+    }
+
+    /// Sets how many keys the active generation may have; `is_short` says that the disk has no room for those of puts.
+    pub(crate) fn limit(&self, keys: usize, is_short: bool) {
+        self.limit.keys.store(keys.min(MAX_ACTIVE_KEYS), Ordering::Relaxed);
+        self.limit.is_short.store(is_short, Ordering::Relaxed);
+    }
+
+    /// Whether a tail that could not be committed for lack of room may have more keys all the same.
+    pub(crate) fn may_grow(&self, without_bound: bool) -> bool {
+        without_bound || self.active_keys() < MAX_ACTIVE_KEYS
+    }
+
+    /// Lets the active generation have some more keys before its commit is tried again.
+    pub(crate) fn grow(&self) {
+        self.limit.keys.store(self.active_keys() + MORE_KEYS, Ordering::Relaxed);
+    }
+
+    /// Whether the disk has no room for what puts would add.
+    pub(crate) fn is_short(&self) -> bool {
+        self.limit.is_short.load(Ordering::Relaxed)
     }
 
     /// How many generations were frozen. What a look-up finds here goes with what is committed after it as long as this has not

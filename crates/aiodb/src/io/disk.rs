@@ -121,6 +121,10 @@ impl Device for Disk {
         Ok(file)
     }
 
+    fn free_bytes(&self, path: &Path) -> Option<u64> {
+        free_bytes(path).ok()
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (from, to) = (std::path::absolute(from)?, std::path::absolute(to)?);
         let mut rename = || std::fs::rename(&from, &to);
@@ -356,6 +360,18 @@ impl Queue for DiskQueue {
 fn open_file(path: &Path, access: Access, direct_block_bytes: Option<usize>) -> io::Result<DiskFile> {
     let file = open_options(Access { direct: direct_block_bytes.is_some(), ..access }).open(path)?;
     Ok(DiskFile::new(file, direct_block_bytes.unwrap_or(1)))
+}
+
+/// What the file system of a path has left for users without privileges, in bytes.
+pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
+    // SAFETY: all zeros is a valid value of this plain structure.
+    let mut stat: libc::statvfs64 = unsafe { std::mem::zeroed() };
+    // SAFETY: the path ends with a zero byte, and the structure is valid for writes.
+    match unsafe { libc::statvfs64(path.as_ptr(), &mut stat) } {
+        0 => Ok(stat.f_bavail * stat.f_frsize),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// The standard library adds `O_CLOEXEC`.

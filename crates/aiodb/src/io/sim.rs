@@ -375,6 +375,11 @@ impl Device for SimDevice {
         Ok(SimFile { device: self.clone(), inode, path: absolute(path).into(), access })
     }
 
+    fn free_bytes(&self, _path: &Path) -> Option<u64> {
+        let machine = self.machine.lock();
+        machine.capacity.map(|capacity| capacity.saturating_sub(machine.tree.used_bytes(UNIT_BYTES as u64)))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.call(|state| state.tree.rename(from, to))
     }

@@ -7,15 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use heed::{Env, MdbError, RwTxn};
 
-use super::LmdbIndex;
 use super::codec::{
     CHUNK_PREFIX, chunk_key, decode_chunk_count, encode_chunk_count, encode_stack, prefixed, table_and_segment_of,
     table_of,
 };
+use super::room::MIN_KEYS_PER_TRANSACTION;
+use super::{KEYS_PER_TRANSACTION, LmdbIndex};
 use crate::index::stack::{Entry, FOLD_AT, Stack};
 use crate::log::place::footprint;
 use crate::log::segment::{put, u64_at};
 use crate::sync::InOrderGuard;
+use crate::sync::atomic::Ordering;
 use crate::{Error, Result};
 
 const SEGMENT_PREFIX: [u8; 4] = 1u32.to_be_bytes();
@@ -43,6 +45,14 @@ pub(crate) struct Accounting<'a> {
     pub(crate) died: &'a dyn Fn(u32, &Entry),
     /// Told of each index key that has many operands, and how many, once that is committed.
     pub(crate) piled_up: &'a dyn Fn(&[u8], usize),
+    /// Whether nobody can look at a table any more: what the tail has of it takes no room in the index.
+    pub(crate) is_gone: &'a dyn Fn(u32) -> bool,
+}
+
+impl Accounting<'_> {
+    /// Tells nobody anything.
+    pub(crate) const NONE: Accounting<'static> =
+        Accounting { chunks_of: &|_| Vec::new(), died: &|_, _| (), piled_up: &|_, _| (), is_gone: &|_| false };
 }
 
 /// What a transaction changes besides keys.
@@ -78,6 +88,11 @@ impl Changes<'_> {
         self.dead.extend(entries.map(|entry| (table_of(key), entry)));
     }
 
+    /// Whether the table of a key is gone.
+    pub(super) fn is_gone(&self, key: &[u8]) -> bool {
+        (self.accounting.is_gone)(table_of(key))
+    }
+
     fn count(&mut self, table: u32, entry: &Entry, sign: i64) {
         let Entry { location, form, .. } = entry;
         let change = self.live.entry(location.segment).or_default();
@@ -111,8 +126,7 @@ impl LmdbIndex {
 
     /// Sets the counts of chunks, whatever was counted before.
     pub(crate) fn set_live_chunks(&self, chunks: &[(u32, ChunkBytes)]) -> Result<()> {
-        let accounting = Accounting { chunks_of: &|_| Vec::new(), died: &|_, _| (), piled_up: &|_, _| () };
-        self.transact(&accounting, |txn, _| {
+        self.transact(&Accounting::NONE, |txn, _| {
             self.forget_prefix(txn, &CHUNK_PREFIX)?;
             for (table, ChunkBytes { segment, life, bytes }) in chunks {
                 self.database.put(txn, &chunk_key(*table, *segment), &encode_chunk_count(*life, *bytes))?;
@@ -176,9 +190,54 @@ impl LmdbIndex {
     pub(super) fn transact(
         &self,
         accounting: &Accounting<'_>,
-        mut work: impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>) -> heed::Result<()>,
+        work: impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>) -> heed::Result<()>,
     ) -> Result<InOrderGuard<'_>> {
         let turn = self.transactions.lock();
+        self.transact_in_turn(accounting, work).map(|()| turn)
+    }
+
+    /// [`LmdbIndex::transact`] with at most so many keys as `work` is told: with ever fewer where the disk has no room for the
+    /// pages that they touch. Those that a small transaction frees are there for the one after the next.
+    pub(super) fn transact_some<T>(
+        &self,
+        accounting: &Accounting<'_>,
+        mut work: impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>, usize) -> heed::Result<T>,
+    ) -> Result<(T, InOrderGuard<'_>)> {
+        let turn = self.transactions.lock();
+        loop {
+            let (keys, written) = self.next_transaction()?;
+            let mut done = None;
+            let outcome = self.transact_in_turn(accounting, |txn, changes| {
+                done = Some(work(txn, changes, keys)?);
+                Ok(())
+            });
+            let next = match &outcome {
+                Ok(()) => KEYS_PER_TRANSACTION.min(keys + keys / 8 + 1),
+                Err(error) if error.is_full() => (keys / 4).max(MIN_KEYS_PER_TRANSACTION),
+                Err(_) => keys,
+            };
+            self.transaction_keys.store(next, Ordering::Relaxed);
+            match outcome {
+                Ok(()) => {
+                    self.last_written.store(written, Ordering::Relaxed);
+                    return Ok((done.expect("the transaction did it"), turn));
+                }
+                Err(error) if error.is_full() => {
+                    self.trim_file();
+                    if next == keys {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn transact_in_turn(
+        &self,
+        accounting: &Accounting<'_>,
+        mut work: impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>) -> heed::Result<()>,
+    ) -> Result<()> {
         loop {
             let counts = self.counts.lock().expect("no code panics while it holds the counts").clone();
             let (live, chunks, dead, piled_up) = Default::default();
@@ -189,7 +248,7 @@ impl LmdbIndex {
                     *self.counts.lock().expect("no code panics while it holds the counts") = changes.counts;
                     changes.dead.iter().for_each(|(table, entry)| (accounting.died)(*table, entry));
                     changes.piled_up.iter().for_each(|(key, operands)| (accounting.piled_up)(key, *operands));
-                    return Ok(turn);
+                    return Ok(());
                 }
                 Err(heed::Error::Mdb(MdbError::MapFull)) => self.grow()?,
                 Err(error) => return Err(self.failed(&error)),

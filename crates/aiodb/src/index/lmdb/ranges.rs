@@ -4,9 +4,9 @@ use std::ops::Bound;
 
 use heed::RwTxn;
 
+use super::LmdbIndex;
 use super::codec::{RANGE_PREFIX, decode_range, decode_stack, encode_range, prefix_key, range_key};
 use super::counters::{Accounting, Changes};
-use super::{KEYS_PER_TRANSACTION, LmdbIndex};
 use crate::Result;
 use crate::index::ranges::RangeDelete;
 use crate::index::stack::{Displaced, Stack};
@@ -41,11 +41,8 @@ impl LmdbIndex {
         if due.is_empty() {
             return Ok(false);
         }
-        let (mut done, mut reached) = (0, (0, Vec::new()));
-        let turn = self.transact(accounting, |txn, changes| {
-            let mut left = KEYS_PER_TRANSACTION;
-            // The transaction may be repeated, with more room.
-            (done, reached) = (0, (0, Vec::new()));
+        let ((done, reached), turn) = self.transact_some(accounting, |txn, changes, mut left| {
+            let (mut done, mut reached) = (0, (0, Vec::new()));
             for range in &due {
                 let from = if carried_to.0 == range.sequence { &carried_to.1[..] } else { &[] };
                 if let Some(key) = self.carry_out(txn, changes, range, from, &mut left)? {
@@ -55,7 +52,7 @@ impl LmdbIndex {
                 self.database.delete(txn, &range_key(range))?;
                 done = range.sequence;
             }
-            Ok(())
+            Ok((done, reached))
         })?;
         *carried_to = reached;
         self.ranges.forget(|known| known.sequence <= done);

@@ -1,0 +1,195 @@
+//! What room on the disk the index needs: the tail takes only as many keys as can be committed when nothing more is to be had.
+//!
+//! A transaction writes each page that it changes to another place, and the pages of before are free for the one after the
+//! next. So small transactions go on with the pages that are free in the file; they need more only where leaves are split.
+
+use std::os::unix::fs::MetadataExt;
+
+use super::{KEYS_PER_TRANSACTION, LmdbIndex, PAGE_BYTES, known_bytes};
+use crate::Result;
+use crate::index::tail::MAX_ACTIVE_KEYS;
+use crate::io::disk::free_bytes;
+use crate::sync::atomic::Ordering;
+
+/// The fewest keys in one transaction.
+pub(super) const MIN_KEYS_PER_TRANSACTION: usize = 16;
+
+/// The fewest keys that the tail takes; with no room for so many, ordered tables take deletes only.
+const MIN_TAIL_KEYS: u64 = 256;
+
+/// What is kept for deletes: the pages that three of the smallest transactions write, each key through a tree of five levels.
+const KEPT_FOR_DELETES_BYTES: u64 = 3 * MIN_KEYS_PER_TRANSACTION as u64 * 5 * PAGE_BYTES;
+
+/// What a transaction writes besides the paths to its keys: counters, and the list of free pages.
+const OTHER_PAGES: u64 = 24;
+
+/// A key splits a leaf at most, and every fifth a page above it.
+const SPLIT_BYTES: u64 = PAGE_BYTES + PAGE_BYTES / 4;
+/// Where every leaf there is has been split, a key takes what its entry does in a page that is half full.
+const ENTRY_BYTES: u64 = 1200;
+
+/// The tail takes at most one in so many of the free bytes of the disk.
+const SHARE_OF_FREE: u64 = 4;
+
+/// What the index takes and may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Room {
+    /// Bytes of pages in use.
+    used: u64,
+    /// Bytes of the file behind pages that are not.
+    spare: u64,
+    /// Bytes that the file system has left.
+    free: u64,
+    /// Pages from the root to a leaf.
+    depth: u64,
+}
+
+impl Room {
+    /// What so many keys can add at most.
+    fn need(&self, keys: u64) -> u64 {
+        (keys * SPLIT_BYTES).min(self.used + keys * ENTRY_BYTES)
+    }
+
+    /// How many keys each generation of the tail may have so that both find room.
+    fn tail_keys(&self) -> u64 {
+        let there_is = (self.spare + self.free / SHARE_OF_FREE).saturating_sub(KEPT_FOR_DELETES_BYTES) / 2;
+        let split = there_is / SPLIT_BYTES;
+        let entered = there_is.saturating_sub(self.used) / ENTRY_BYTES;
+        split.max(entered).clamp(MIN_TAIL_KEYS, MAX_ACTIVE_KEYS as u64)
+    }
+
+    /// The bytes of the disk that nothing else may take while the tail has so many keys: not less than an index of any size needs.
+    fn kept(&self, keys: u64) -> u64 {
+        let least = MIN_TAIL_KEYS * SPLIT_BYTES;
+        (2 * self.need(keys).max(least) + KEPT_FOR_DELETES_BYTES).saturating_sub(self.spare)
+    }
+
+    /// Whether the disk has too little for the fewest keys.
+    fn is_short(&self) -> bool {
+        2 * self.need(MIN_TAIL_KEYS) + KEPT_FOR_DELETES_BYTES > self.spare + self.free
+    }
+
+    /// Bytes of the pages that a transaction over so many keys writes at most.
+    fn written(&self, keys: usize) -> u64 {
+        let changed = keys as u64 * self.depth;
+        (changed.min(self.used / PAGE_BYTES + keys as u64) + OTHER_PAGES) * PAGE_BYTES
+    }
+
+    /// How many keys go into one transaction, where the file may grow by so many bytes. It takes half of what there is, so that
+    /// the next one finds room too: to that one the pages that this one leaves are not free yet.
+    fn transaction_keys(&self, kept: u64, last_written: u64) -> usize {
+        let half = (self.spare.saturating_sub(last_written) + kept.min(self.free)) / 2;
+        if self.written(KEYS_PER_TRANSACTION) <= half {
+            return KEYS_PER_TRANSACTION;
+        }
+        let pages = (half / PAGE_BYTES).saturating_sub(OTHER_PAGES);
+        ((pages / self.depth) as usize).clamp(MIN_KEYS_PER_TRANSACTION, KEYS_PER_TRANSACTION)
+    }
+}
+
+impl LmdbIndex {
+    /// Sets how many keys the tail may have by the room that there is. Returns how many bytes of the disk must stay free for
+    /// them.
+    pub(crate) fn fit_tail(&self) -> Result<u64> {
+        let room = self.room()?;
+        let keys = room.tail_keys();
+        let kept = room.kept(keys);
+        self.tail.limit(keys as usize, room.is_short());
+        self.kept_free.store(kept, Ordering::Relaxed);
+        Ok(kept)
+    }
+
+    /// How many keys the next transaction may change, and how many bytes it writes with so many.
+    pub(super) fn next_transaction(&self) -> Result<(usize, u64)> {
+        let (room, kept) = (self.room()?, self.kept_free.load(Ordering::Relaxed));
+        let fit = room.transaction_keys(kept, self.last_written.load(Ordering::Relaxed));
+        let keys = fit.min(self.transaction_keys.load(Ordering::Relaxed));
+        if keys < KEYS_PER_TRANSACTION {
+            self.wait_for_readers();
+        }
+        Ok((keys, room.written(keys)))
+    }
+
+    /// Returns when nobody reads any more what an earlier transaction has left, unless the index is being copied: a reader that
+    /// the system has stopped would keep those pages from all transactions meanwhile.
+    fn wait_for_readers(&self) {
+        if let Ok(_no_copy) = self.copying.try_lock() {
+            drop(self.env.write().expect("no code panics while it holds the environment"));
+        }
+    }
+
+    /// Gives the room back that a transaction took which was refused more: no page there is known.
+    pub(super) fn trim_file(&self) {
+        let env = self.env();
+        let Some(env) = env.as_ref() else { return };
+        // Nothing is written meanwhile.
+        let Ok(_txn) = env.write_txn() else { return };
+        let (path, known_bytes) = (self.path.join("data.mdb"), known_bytes(env));
+        if std::fs::metadata(&path).is_ok_and(|file| file.len() > known_bytes) {
+            // Without it the room only stays with the index.
+            let _ = std::fs::OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(known_bytes));
+        }
+    }
+
+    fn room(&self) -> Result<Room> {
+        let env = self.env();
+        let txn = env.as_ref().ok_or(crate::Error::Closed)?.read_txn().map_err(|e| self.failed(&e))?;
+        let stat = self.database.stat(&txn).map_err(|e| self.failed(&e))?;
+        let used = (stat.branch_pages + stat.leaf_pages + stat.overflow_pages) as u64 * PAGE_BYTES;
+        // Holes in the file are no room.
+        let has = std::fs::metadata(self.path.join("data.mdb")).map_or(0, |file| file.blocks() * 512);
+        let free = free_bytes(&self.path).unwrap_or(u64::MAX);
+        Ok(Room { used, spare: has.saturating_sub(used), free, depth: u64::from(stat.depth).max(1) })
+    }
+}
+
+/// Whether next to nothing is free on the file system of a path.
+pub(super) fn is_full(path: &std::path::Path) -> bool {
+    const NEXT_TO_NOTHING_BYTES: u64 = 1 << 20;
+    free_bytes(path).is_ok_and(|free| free < NEXT_TO_NOTHING_BYTES)
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::{KEPT_FOR_DELETES_BYTES, MAX_ACTIVE_KEYS, MIN_TAIL_KEYS, Room};
+
+    #[test]
+    fn both_generations_of_the_tail_find_room() {
+        for used in [0, 1 << 20, 100 << 20, 100 << 30] {
+            for spare in [0, 1 << 20, 50 << 20, 10 << 30] {
+                for free in [0, 1 << 20, 30 << 20, 1 << 30, 100 << 30, 10 << 40] {
+                    let room = Room { used, spare, free, depth: 3 };
+                    let keys = room.tail_keys();
+                    let needed = 2 * room.need(keys) + KEPT_FOR_DELETES_BYTES;
+                    let is_least = keys == MIN_TAIL_KEYS;
+                    assert!(is_least || needed <= spare + free / 4, "{room:?}: {keys} keys need {needed} bytes");
+                    assert!(needed <= spare + room.kept(keys), "{room:?}: what {keys} keys need is kept");
+                    assert!(is_least || room.kept(keys) <= free / 4, "{room:?}: the rest is for the log");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_disk_limits_nothing_and_a_full_one_all_but_deletes() {
+        let large = Room { used: 60 << 20, spare: 0, free: 50 << 30, depth: 3 };
+        assert_eq!(large.tail_keys(), MAX_ACTIVE_KEYS as u64);
+        let full = Room { used: 60 << 20, spare: KEPT_FOR_DELETES_BYTES, free: 0, depth: 3 };
+        assert!(full.is_short(), "puts are refused");
+    }
+
+    /// The pages that a transaction leaves are free to the one after the next.
+    #[test]
+    fn small_transactions_go_on_with_what_is_kept_for_deletes() {
+        for depth in 1..=5 {
+            let room = Room { used: 60 << 20, spare: KEPT_FOR_DELETES_BYTES, free: 0, depth };
+            let (mut usable, mut last_written) = (room.spare, 0);
+            for _ in 0..1000 {
+                let written = room.written(room.transaction_keys(0, last_written));
+                assert!(written <= usable, "depth {depth}: {written} bytes of {usable}");
+                usable = usable - written + last_written;
+                last_written = written;
+            }
+        }
+    }
+}

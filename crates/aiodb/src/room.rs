@@ -1,0 +1,230 @@
+//! Room on a disk that is full or nearly so: what is kept free for the files of the indexes, and what a write does that finds
+//! none.
+
+use std::time::Duration;
+
+use crate::catalog::TableIndex;
+use crate::commit::{Guard, Turn};
+use crate::engine::Engine;
+use crate::io::Device;
+use crate::log::Claim;
+use crate::log::record::Kind;
+use crate::operation::Operation;
+use crate::reclaim::DELETE_BYTES;
+use crate::sync::atomic::Ordering;
+use crate::{Error, Result};
+
+/// How often a write that finds no room makes some before it is refused.
+const MOST_ROUNDS: usize = 8;
+
+/// The checkpoint of a hash index grows at most by this share of what is written.
+const HASH_GROWTH_SHARE: u64 = 3;
+
+/// Segments are emptied before a checkpoint frees them until they have this share of the bytes that it writes...
+const CHECKPOINT_SHARE: u64 = 4;
+/// ...but at most so many: what is alive in them takes room of the reserve until then.
+const MOST_EMPTIED: usize = 16;
+
+/// So long after a write has found that no room can be made, other writes do not try.
+const IN_VAIN_FOR_MS: u64 = 100;
+
+/// How many tags a write settles each time that it makes room.
+const SETTLED_FOR_ROOM: usize = 8 << 10;
+
+/// Readers of an emptied segment end soon: how often, and how long, they are waited for.
+const READER_GLANCES: u32 = 50;
+const READER_GLANCE: Duration = Duration::from_millis(1);
+
+/// What is refused for lack of space must not keep other work from making some.
+pub(crate) fn unless_full<T: Default>(outcome: Result<T>) -> Result<T> {
+    match outcome {
+        Err(error) if error.is_full() => Ok(T::default()),
+        outcome => outcome,
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// How much of the last free segments these operations may take.
+    pub(crate) fn claim(&self, operations: &[Operation<'_>]) -> Claim {
+        let frees = |kind| matches!(kind, Kind::Delete | Kind::RangeDelete | Kind::TableDrop | Kind::TableTruncate);
+        if self.recovered.get().is_none() {
+            Claim::Recovery
+        } else if operations.iter().all(|operation| frees(operation.append.kind)) {
+            Claim::Deletes
+        } else {
+            Claim::Ordinary
+        }
+    }
+
+    /// [`Engine::room_for`]; a write is not refused for lack of room before reclaim has done what it can, in bounded time.
+    pub(crate) fn room_or_reclaim(
+        &self,
+        operations: &[Operation<'_>],
+        length: usize,
+        turn: Option<&Turn<'_>>,
+    ) -> Result<Guard<'_>> {
+        let claim = self.claim(operations);
+        // Reclaim needs a turn itself, and recovery must have come to its end.
+        let rounds = match claim {
+            _ if turn.is_some() => 0,
+            Claim::Recovery => 0,
+            // Before a delete of a record as small as itself gains anything, every segment may have to be emptied once.
+            Claim::Deletes => MOST_ROUNDS + self.segments.iter().count(),
+            _ => MOST_ROUNDS,
+        };
+        for _ in 0..rounds {
+            let released = self.segments.released();
+            match self.room_for(operations, length, claim, turn) {
+                Err(error) if error.is_full() => {
+                    let in_vain = claim == Claim::Ordinary && self.was_in_vain(released);
+                    if in_vain || !self.make_room(claim, released)? {
+                        break;
+                    }
+                }
+                found => return found,
+            }
+        }
+        // Moves may have begun a segment with room for more.
+        let claim = if rounds > 0 && claim == Claim::Deletes && self.is_end_garbage() { Claim::Moves } else { claim };
+        self.room_for(operations, length, claim, turn)
+    }
+
+    /// Whether the segment at the log's end is worth emptying, as soon as there is another: batches of few records leave much of
+    /// it unused.
+    fn is_end_garbage(&self) -> bool {
+        let Some(segment) = self.segments.find(self.commit.log_end().segment) else { return false };
+        segment.live() + segment.deletes.load(Ordering::Relaxed) * DELETE_BYTES <= self.segments.segment_bytes / 2
+    }
+
+    /// Whether another write has found a moment ago that no room can be made, and no segment was freed since.
+    fn was_in_vain(&self, released: u64) -> bool {
+        let in_vain = self.room_lock.lock().expect("no code panics while it makes room");
+        in_vain.is_some_and(|(at_ms, then)| released == then && self.device.clock_ms() < at_ms + IN_VAIN_FOR_MS)
+    }
+
+    /// Returns when the ordered index has room for what puts add, or refuses them.
+    pub(crate) fn find_index_room(&self) -> Result<()> {
+        let lmdb = self.lmdb();
+        for _ in 0..MOST_ROUNDS {
+            let released = self.segments.released();
+            self.keep_index_room()?;
+            if !lmdb.tail.is_short() {
+                return Ok(());
+            }
+            self.segments.give_back_spare()?;
+            let covered = unless_full(self.cover_tail())?;
+            let taken_out = unless_full(self.take_out_dead())?;
+            if !covered && !taken_out && !self.make_room(Claim::Ordinary, released)? {
+                break;
+            }
+        }
+        self.keep_index_room()?;
+        if lmdb.tail.is_short() { Err(Error::DiskFull { path: self.root.clone() }) } else { Ok(()) }
+    }
+
+    /// Sees to it that no segment takes the room that the next files of the indexes need, and that the tail of the ordered index
+    /// grows no more than there is room for.
+    pub(crate) fn keep_index_room(&self) -> Result<()> {
+        let mut kept = 0;
+        // What is written before this is asked again adds keys.
+        let growth = (self.segments.spare() + 1) * self.segments.segment_bytes / HASH_GROWTH_SHARE;
+        for generation in self.catalog.generations() {
+            if let TableIndex::Hash(index) = &generation.index {
+                // The next checkpoint is written beside the last one, and is longer than that where there are more keys.
+                let next = index.encoded_bytes() as u64;
+                let longer = next.saturating_sub(generation.checkpoint_bytes.load(Ordering::Relaxed));
+                kept = kept.max(2 * growth) + next + longer;
+            }
+        }
+        if let Some(lmdb) = self.lmdb.get().filter(|_| !self.options.read_only) {
+            let needed = lmdb.fit_tail()?;
+            // A simulated machine keeps this index on a disk of its own.
+            kept += if self.lmdb_lies_apart { 0 } else { needed };
+        }
+        self.segments.keep_free(kept);
+        Ok(())
+    }
+
+    /// Makes a segment for a write that has found none.
+    pub(crate) fn make_segment_for(&self, claim: Claim) -> Result<()> {
+        self.keep_index_room()?;
+        self.segments.make_for(claim)
+    }
+
+    /// Empties segments and frees what can be freed. True if it is worth trying again: there are segments free that were not yet
+    /// when `released` of them had been given back, or more is known to be dead.
+    fn make_room(&self, claim: Claim, released: u64) -> Result<bool> {
+        let mut in_vain = self.room_lock.lock().expect("no code panics while it makes room");
+        let is_freed = || self.segments.released() > released;
+        if is_freed() {
+            return Ok(true);
+        }
+        // Some may have been emptied and wait for a checkpoint.
+        self.free_emptied(claim)?;
+        if is_freed() {
+            return Ok(true);
+        }
+        // Until tags are settled, what was overwritten counts as alive.
+        let settled = self.settle_some(SETTLED_FOR_ROOM);
+        let held = self.checkpoint_state().0;
+        let wanted = held + self.emptied_before_checkpoint();
+        let empty = || {
+            while self.checkpoint_state().0 < wanted && unless_full(self.reclaim_some())? {}
+            Ok::<_, Error>(self.checkpoint_state().0 > held)
+        };
+        // What the tail displaces in the ordered index counts as alive until it is committed.
+        if empty()? || (unless_full(self.cover_tail())? && empty()?) {
+            self.free_emptied(claim)?;
+        }
+        let is_worth_it = is_freed() || settled;
+        *in_vain = (!is_worth_it).then(|| (self.device.clock_ms(), released));
+        Ok(is_worth_it)
+    }
+
+    /// How many segments are to be emptied for one checkpoint: one that writes a large index is made for several.
+    fn emptied_before_checkpoint(&self) -> usize {
+        let written: u64 = self.catalog.generations().iter().map(|generation| generation.memory_bytes() as u64).sum();
+        ((written / CHECKPOINT_SHARE / self.segments.segment_bytes) as usize).clamp(1, MOST_EMPTIED)
+    }
+
+    /// Frees segments that are emptied, if there are any: after a checkpoint, when nobody reads there any more.
+    fn free_emptied(&self, claim: Claim) -> Result<()> {
+        if self.checkpoint_state().0 == 0 {
+            return Ok(());
+        }
+        unless_full(self.checkpoint())?;
+        unless_full(self.take_out_dead())?;
+        self.release_retired()?;
+        for _ in 0..READER_GLANCES {
+            // Without threads nobody ends a read meanwhile.
+            if self.checkpoint_state().0 == 0 || !self.options.background || self.holds.is_any() {
+                break;
+            }
+            std::thread::sleep(READER_GLANCE);
+            self.release_retired()?;
+        }
+        if claim == Claim::Deletes { self.end_snapshot_in_the_way() } else { Ok(()) }
+    }
+
+    /// On a full disk, emptied segments that a snapshot holds are worth more than the snapshot.
+    pub(crate) fn end_snapshot_in_the_way(&self) -> Result<()> {
+        if self.checkpoint_state().0 > 0 && self.snapshots.end_oldest() {
+            unless_full(self.take_out_dead())?;
+            self.release_retired()?;
+        }
+        Ok(())
+    }
+
+    /// Takes out of the indexes what deleted ranges and dropped tables had: emptied segments wait for that. True if there was
+    /// something.
+    fn take_out_dead(&self) -> Result<bool> {
+        let mut progress = false;
+        while self.carry_out_ranges()? {
+            progress = true;
+        }
+        while !self.purge_some()? {
+            progress = true;
+        }
+        Ok(progress)
+    }
+}

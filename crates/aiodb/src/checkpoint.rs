@@ -333,6 +333,7 @@ impl<D: Device> Engine<D> {
             end: segment.written_end.load(Ordering::Acquire),
             live_chunks: chunks_in(segment),
             expiring: segment.expiring().iter().map(|(time_ms, bytes)| (*time_ms, *bytes)).collect(),
+            growth_bytes: segment.growth_bytes.load(Ordering::Relaxed),
         });
         // What is activated from now on is found by its header.
         let segments: Vec<_> = listed.filter(|segment| segment.life <= position.life).collect();

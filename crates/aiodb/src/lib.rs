@@ -47,6 +47,7 @@ pub mod fuzzing;
 mod holds;
 pub mod index;
 pub mod io;
+mod lead;
 mod log;
 mod manifest;
 pub mod merge;

@@ -6,44 +6,29 @@ mod pool;
 pub(crate) mod record;
 pub(crate) mod scan;
 pub(crate) mod segment;
+mod supply;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::index::Location;
-use crate::io::{Access, AlignedBuffer, Device, File, UNIT_BYTES, WriteSync};
-use crate::planted::{self, Bug};
+use crate::io::{Access, Device, File, UNIT_BYTES};
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 use crate::{Error, Result};
-use place::footprint;
+use place::{footprint, moved_growth};
 use pool::Pool;
-use segment::{Seed, SegmentHeader};
-
-/// Free segments that ordinary writes may not take: one for deletes, two for reclaim, and one whose space the files of a
-/// checkpoint can have, without which nothing that reclaim empties becomes free.
-pub(crate) const RESERVED_SEGMENTS: usize = 4;
-
-/// Free segments kept beyond the reserve; more are given back to the file system.
-const SPARE_SEGMENTS: usize = 4;
-
-/// Segments that are made ahead of need, at most: what is kept of those that were emptied, too.
-const MAX_AHEAD_SEGMENTS: usize = SPARE_SEGMENTS;
+use segment::Seed;
+use supply::WAITED_FLUSHES_PER_FILL;
+pub(crate) use supply::{Claim, RESERVED_SEGMENTS};
 
 /// What expires is counted in steps of this length...
 const EXPIRY_STEP_MS: u64 = 60_000;
 /// ...and at most this many of them by segment; the earliest are counted with the next.
 const MAX_EXPIRY_TIMES: usize = 256;
-
-/// How much of a new segment is written at a time.
-const PREWRITE_BYTES: usize = 1 << 20;
-
-/// A new segment is filled if so many batches were flushed while somebody waited since the one before was made: flushes that
-/// change the file's layout too take a third longer and more.
-const WAITED_FLUSHES_PER_FILL: u32 = 16;
 
 const GROUP: usize = 1024;
 const GROUPS: usize = 1024;
@@ -53,31 +38,6 @@ pub(crate) const MAX_SEGMENTS: usize = GROUP * GROUPS;
 
 /// The end of a segment whose file was being filled or emptied when the process died: not even a header is there.
 pub(crate) const UNFILLED_END: u64 = 0;
-
-/// How far down a write may use up the free segments when no more can be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Claim {
-    /// Not the reserve.
-    Ordinary,
-    /// Deletes and dropped tables make room, but only through reclaim: its segment is not for them.
-    Deletes,
-    /// What reclaim moves makes room, but only after a checkpoint.
-    Moves,
-    /// What must be written before anything else can be done.
-    Recovery,
-}
-
-impl Claim {
-    /// Free segments that are left to others.
-    fn left_free(self) -> usize {
-        match self {
-            Claim::Ordinary => RESERVED_SEGMENTS,
-            Claim::Deletes => RESERVED_SEGMENTS - 1,
-            Claim::Moves => 1,
-            Claim::Recovery => 0,
-        }
-    }
-}
 
 /// A place between two batches: the last batch before it, and where that one ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +112,8 @@ pub(crate) struct Segment<D: Device> {
     pub(crate) live_records: AtomicI64,
     /// Bytes that an index refers to.
     pub(crate) live_bytes: AtomicI64,
+    /// Bytes by which its records, dead ones too, grow when they are moved for the first time.
+    pub(crate) growth_bytes: AtomicU64,
     /// Deletes appended or moved here: they take space for as long as older segments hold what they delete.
     pub(crate) deletes: AtomicU64,
     /// Bytes of chunks that current records name, by table.
@@ -185,6 +147,20 @@ impl<D: Device> Segment<D> {
         u64::try_from(self.live_bytes.load(Ordering::Relaxed) + chunks).unwrap_or(0)
     }
 
+    /// Bytes that all which is referred to takes elsewhere.
+    pub(crate) fn bytes_to_move(&self) -> u64 {
+        self.live() + self.growth()
+    }
+
+    /// By about how many bytes what is referred to grows when it is moved.
+    pub(crate) fn growth(&self) -> u64 {
+        let records = self.records.load(Ordering::Relaxed).saturating_sub(self.deletes.load(Ordering::Relaxed));
+        let live = u64::try_from(self.live_records.load(Ordering::Relaxed)).unwrap_or(0).min(records);
+        let bytes =
+            u128::from(self.growth_bytes.load(Ordering::Relaxed)) * u128::from(live) / u128::from(records.max(1));
+        bytes as u64
+    }
+
     /// Bytes of chunks that current records name, by table.
     pub(crate) fn live_chunks(&self) -> MutexGuard<'_, BTreeMap<u32, i64>> {
         self.live_chunks.lock().expect("no code panics while it counts chunks")
@@ -214,20 +190,12 @@ impl<D: Device> Segment<D> {
         self.records.store(0, Ordering::Relaxed);
         self.live_records.store(0, Ordering::Relaxed);
         self.live_bytes.store(0, Ordering::Relaxed);
+        self.growth_bytes.store(0, Ordering::Relaxed);
         self.deletes.store(0, Ordering::Relaxed);
         self.live_chunks().clear();
         self.expiring().clear();
         self.life.store(life, Ordering::Release);
         self.set_state(state);
-    }
-}
-
-/// Space of the first directory that is kept from new segments while this lives.
-pub(crate) struct Lent<'a>(&'a AtomicU32);
-
-impl Drop for Lent<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -258,7 +226,11 @@ pub(crate) struct Segments<D: Device> {
     lent: AtomicU32,
     refused: AtomicBool,
     /// Bytes of the first directory's disk that no segment takes.
-    kept_free: AtomicU64,
+    kept_for_indexes: AtomicU64,
+    /// Bytes beyond the reserve that ordinary writes leave free.
+    kept_for_emptying: AtomicU64,
+    /// See [`Segments::is_reserve_whole`].
+    whole: AtomicBool,
     /// Segments given back since the store was opened.
     released: AtomicU64,
     /// Batches flushed while somebody waited, since a segment was made; many when none was yet.
@@ -293,7 +265,9 @@ impl<D: Device> Segments<D> {
             ahead: AtomicUsize::new(1),
             lent: AtomicU32::new(0),
             refused: AtomicBool::new(false),
-            kept_free: AtomicU64::new(0),
+            kept_for_indexes: AtomicU64::new(0),
+            kept_for_emptying: AtomicU64::new(0),
+            whole: AtomicBool::new(false),
             released: AtomicU64::new(0),
             waited_flushes: AtomicU32::new(WAITED_FLUSHES_PER_FILL),
             chunked: AtomicBool::new(false),
@@ -367,6 +341,12 @@ impl<D: Device> Segments<D> {
         segment.live_records.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts by how much a record that was not moved yet grows when it is.
+    pub(crate) fn add_growth(&self, location: Location, is_separate: bool) {
+        let bytes = moved_growth(location.length, is_separate);
+        self.get(location.segment).growth_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Counts what an index no longer refers to.
     pub(crate) fn remove_live(&self, location: Location) {
         let segment = self.get(location.segment);
@@ -413,131 +393,10 @@ impl<D: Device> Segments<D> {
         self.chunked.load(Ordering::Relaxed)
     }
 
-    /// Takes a free segment. What must leave the reserve alone makes a new segment or is refused.
-    pub(crate) fn take_free(&self, claim: Claim) -> Result<&Segment<D>> {
-        while !self.has_free(claim) {
-            self.create_below(claim.left_free() + 1)?;
-        }
-        let number = self.pool().take_free().ok_or_else(|| self.full())?;
-        self.asked_for.fetch_add(1, Ordering::Relaxed);
-        Ok(self.get(number))
-    }
-
-    /// Whether [`Segments::take_free`] need not make a segment, unless another caller is faster.
-    pub(crate) fn has_free(&self, claim: Claim) -> bool {
-        self.pool().free_count() > claim.left_free()
-    }
-
-    /// Makes a segment for a writer that has found none, unless one is there by now: it may just have been made.
-    pub(crate) fn make_for(&self, claim: Claim) -> Result<()> {
-        self.asked_for.fetch_add(1, Ordering::Relaxed);
-        self.create_below(claim.left_free() + 1).map(drop)
-    }
-
-    /// Keeps segments from being made until what is returned is dropped.
-    #[cfg(all(test, not(feature = "shuttle")))]
-    pub(crate) fn hold_making(&self) -> MutexGuard<'_, ()> {
-        self.making.lock().expect("no code panics while it makes a segment")
-    }
-
-    /// How many segments were taken or missed so far.
-    #[cfg(all(test, not(feature = "shuttle")))]
-    pub(crate) fn asked_for(&self) -> usize {
-        self.asked_for.load(Ordering::Relaxed)
-    }
-
     /// Keeps a segment's file open for what will be written to it: no write that was admitted must fail for want of a
     /// descriptor.
     pub(crate) fn keep_open(&self, segment: &Segment<D>) -> Result<()> {
         segment.file.keep_open().map_err(|e| Error::io("open", self.path(segment.number), &e))
-    }
-
-    /// Makes free segments until the reserve and one more are there.
-    pub(crate) fn replenish(&self) -> Result<()> {
-        while self.create_below(RESERVED_SEGMENTS + 1)? {}
-        Ok(())
-    }
-
-    /// Makes a segment ahead of need, if fewer are there than are asked for while one is made. True if it made one.
-    pub(crate) fn make_ahead(&self) -> Result<bool> {
-        let before = self.asked_for.load(Ordering::Relaxed);
-        let ahead = self.ahead.load(Ordering::Relaxed);
-        if !self.create_below(RESERVED_SEGMENTS + ahead)? {
-            return Ok(false);
-        }
-        let asked_for = self.asked_for.load(Ordering::Relaxed) - before;
-        self.ahead.store(wanted_ahead(ahead, asked_for), Ordering::Relaxed);
-        Ok(true)
-    }
-
-    /// Gives the space of a free segment back to the file system of the first directory, where the files of a
-    /// checkpoint need it. No segment is made from it until what is returned is dropped. `None` if there is none.
-    pub(crate) fn lend_one(&self) -> Result<Option<Lent<'_>>> {
-        let _making = self.making.lock().expect("no code panics while it makes a segment");
-        let Some(number) = self.pool().take_free_in(0) else { return Ok(None) };
-        self.lent.fetch_add(1, Ordering::Relaxed);
-        let lent = Lent(&self.lent);
-        let segment = self.get(number);
-        self.give_back(segment).inspect_err(|_| self.set_free(segment)).map(|()| Some(lent))
-    }
-
-    fn give_back(&self, segment: &Segment<D>) -> Result<()> {
-        segment.file.truncate(0).map_err(|e| Error::io("give back the space of", self.path(segment.number), &e))?;
-        self.set_absent(segment);
-        Ok(())
-    }
-
-    /// Gives a retired segment back, or its space to the file system when there are plenty or its file is not whole.
-    pub(crate) fn release(&self, segment: &Segment<D>) -> Result<()> {
-        let (plenty, wanted) = {
-            let pool = self.pool();
-            let for_checkpoints = self.ordinal(segment.number) == 0 && pool.free_in(0) == 0;
-            (pool.free_count() >= RESERVED_SEGMENTS + SPARE_SEGMENTS, for_checkpoints)
-        };
-        let unfilled = segment.end.load(Ordering::Relaxed) == UNFILLED_END;
-        if unfilled || plenty && !wanted {
-            self.give_back(segment)?;
-        } else {
-            self.set_free(segment);
-        }
-        self.released.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Gives free segments beyond the reserve back to the file system of the first directory.
-    pub(crate) fn give_back_spare(&self) -> Result<()> {
-        let _making = self.making.lock().expect("no code panics while it makes a segment");
-        while self.pool().free_count() > RESERVED_SEGMENTS {
-            let Some(number) = self.pool().take_free_in(0) else { break };
-            let segment = self.get(number);
-            self.give_back(segment).inspect_err(|_| self.set_free(segment))?;
-        }
-        Ok(())
-    }
-
-    /// Free segments that ordinary writes may take.
-    pub(crate) fn spare(&self) -> u64 {
-        self.pool().free_count().saturating_sub(RESERVED_SEGMENTS) as u64
-    }
-
-    /// How many segments were given back since the store was opened.
-    pub(crate) fn released(&self) -> u64 {
-        self.released.load(Ordering::Relaxed)
-    }
-
-    /// Keeps so many bytes of the first directory's disk free of segments that are made from now on.
-    pub(crate) fn keep_free(&self, bytes: u64) {
-        self.kept_free.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Takes note of a batch that somebody waited for until it was flushed.
-    pub(crate) fn note_waited_flush(&self) {
-        self.waited_flushes.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Whether the last attempt to make a segment was refused for lack of space.
-    pub(crate) fn is_refused(&self) -> bool {
-        self.refused.load(Ordering::Relaxed)
     }
 
     /// Opens an existing segment file at start-up, and returns it with its length. Recovery finds out what it holds.
@@ -546,130 +405,6 @@ impl<D: Device> Segments<D> {
         let file = self.device.open(&path, self.access).map_err(|e| Error::io("open", &path, &e))?;
         let length = file.length().map_err(|e| Error::io("look at", &path, &e))?;
         Ok((self.insert(number, file), length))
-    }
-
-    /// Declares an opened segment absent: its file was being filled or emptied when the process died. What is there
-    /// stays until the segment is filled again.
-    pub(crate) fn set_absent(&self, segment: &Segment<D>) {
-        segment.set_state(State::Absent);
-        self.pool().add_absent(segment.number);
-    }
-
-    /// Declares an opened segment free.
-    pub(crate) fn set_free(&self, segment: &Segment<D>) {
-        segment.set_state(State::Free);
-        self.pool().add_free(segment.number);
-    }
-
-    /// Makes a free segment in the directory that lacks one most and has room, unless so many are free. True if it made one.
-    fn create_below(&self, count: usize) -> Result<bool> {
-        let _making = self.making.lock().expect("no code panics while it makes a segment");
-        let free = self.pool().free_count();
-        if free >= count {
-            return Ok(false);
-        }
-        let made = self.create_where_there_is_room();
-        // While there is one for ordinary writes, the disk is not full for anyone.
-        let is_refused = made.as_ref().is_err_and(Error::is_full) && free <= RESERVED_SEGMENTS;
-        self.refused.store(is_refused, Ordering::Relaxed);
-        made.map(|()| true)
-    }
-
-    fn create_where_there_is_room(&self) -> Result<()> {
-        let mut refusal = None;
-        let by_need = self.pool().by_need();
-        for ordinal in by_need {
-            match self.create_in(ordinal) {
-                Err(error @ (Error::DiskFull { .. } | Error::StoreFull { .. })) => {
-                    // A full disk can be made empty again, the limit of the store stays.
-                    refusal = refusal.filter(Error::is_full).or(Some(error));
-                }
-                made => return made,
-            }
-        }
-        Err(refusal.expect("a store has a directory"))
-    }
-
-    /// Makes a new free segment in a directory, or fills an absent one again. Space is taken before the segment counts, so that
-    /// later writes do not fail for lack of it. Where writers wait for flushes every byte is written too, so that those do
-    /// not change the file's layout; elsewhere that would be each byte twice, see `docs/decisions/0020-segments-are-filled-for-flushes.md`.
-    /// The caller holds `making`.
-    fn create_in(&self, ordinal: usize) -> Result<()> {
-        // Refused rather than made to wait: the checkpoint may wait for whoever wants the segment.
-        if ordinal == 0 && (self.lent.load(Ordering::Relaxed) > 0 || !self.leaves_enough()) {
-            return Err(self.full());
-        }
-        let (number, absent) = self.pool().next_to_make(ordinal);
-        let most = MAX_SEGMENTS.min((MAX_LOG_BYTES / self.segment_bytes) as usize);
-        if number as usize >= most {
-            return Err(Error::StoreFull { path: self.root(), max_bytes: most as u64 * self.segment_bytes });
-        }
-        let path = self.path(number);
-        if absent {
-            let segment = self.get(number);
-            self.fill(&segment.file, number, &path).inspect_err(|_| {
-                // The space was not to be had; the file stays absent, whatever it grew to.
-                let _ = segment.file.truncate(0);
-            })?;
-            self.pool().remove_absent(number);
-            self.set_free(segment);
-            return Ok(());
-        }
-        let directory = self.log_directory(ordinal);
-        let new_path = directory.join(format!("{number:08}.seg.new"));
-        let file = self.device.open(&new_path, Access::NEW_SEGMENT).map_err(|e| Error::io("create", &new_path, &e))?;
-        let made = self.fill(&file, number, &new_path).and_then(|()| {
-            self.device.rename(&new_path, &path).map_err(|e| Error::io("name", &path, &e))?;
-            if planted::is_on(Bug::SegmentNameUnflushed) {
-                return Ok(());
-            }
-            self.device.sync_dir(&directory).map_err(|e| Error::io("flush", &directory, &e))
-        });
-        if let Err(error) = made {
-            // Half a file is of no use; if it cannot be removed either, the next open removes it.
-            let _ = self.device.remove(&new_path);
-            return Err(error);
-        }
-        let segment = self.insert(number, file);
-        self.set_free(segment);
-        Ok(())
-    }
-
-    /// Whether another segment in the first directory leaves its disk what the indexes need.
-    fn leaves_enough(&self) -> bool {
-        let kept = self.kept_free.load(Ordering::Relaxed);
-        // Where nobody can say how much is free, a segment is refused when it does not fit.
-        kept == 0 || self.device.free_bytes(&self.directories[0]).is_none_or(|free| free >= self.segment_bytes + kept)
-    }
-
-    fn fill(&self, file: &D::File, number: u32, path: &Path) -> Result<()> {
-        let refused = |e: std::io::Error| match e.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => self.full(),
-            _ => Error::io("write", path, &e),
-        };
-        let reserved = file.reserve(self.segment_bytes).map_err(refused)?;
-        let filled = !reserved || self.waited_flushes.swap(0, Ordering::Relaxed) >= WAITED_FLUSHES_PER_FILL;
-        let mut zeros = AlignedBuffer::new(PREWRITE_BYTES.min(self.segment_bytes as usize));
-        let header = SegmentHeader {
-            store: self.store,
-            segment: number,
-            directories: self.directory_count(),
-            segment_bytes: self.segment_bytes,
-            life: 0,
-            first_batch: 0,
-            previous_checksum: 0,
-            previous_segment: 0,
-            previous_end: 0,
-            durable_batch: 0,
-        };
-        let mut at = zeros.len() as u64;
-        while filled && at < self.segment_bytes {
-            file.write_at(&zeros, at, WriteSync::Later).map_err(refused)?;
-            at += zeros.len() as u64;
-        }
-        segment::put(&mut zeros, 0, &header.encode());
-        file.write_at(&zeros, 0, WriteSync::Later).map_err(refused)?;
-        file.sync().map_err(refused)
     }
 
     fn insert(&self, number: u32, file: D::File) -> &Segment<D> {
@@ -688,6 +423,7 @@ impl<D: Device> Segments<D> {
             records: AtomicU64::new(0),
             live_records: AtomicI64::new(0),
             live_bytes: AtomicI64::new(0),
+            growth_bytes: AtomicU64::new(0),
             deletes: AtomicU64::new(0),
             live_chunks: Mutex::default(),
             expiring: Mutex::default(),
@@ -708,10 +444,4 @@ impl<D: Device> Segments<D> {
     fn pool(&self) -> MutexGuard<'_, Pool> {
         self.pool.lock().expect("no code panics while it holds the pool")
     }
-}
-
-/// How many segments are to be there ahead of need, after one was made and `asked_for` were asked for meanwhile: as many and one.
-/// More at once, fewer one by one: writes come in bursts.
-fn wanted_ahead(ahead: usize, asked_for: usize) -> usize {
-    (asked_for + 1).max(ahead - 1).clamp(1, MAX_AHEAD_SEGMENTS)
 }

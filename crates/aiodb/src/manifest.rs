@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::catalog::Settings;
 use crate::checksum::crc32c;
 use crate::io::{Access, Device, File, UNIT_BYTES, WriteSync};
+use crate::log::record::RECORD_ALIGNMENT;
 use crate::log::segment::{
     Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, put, seal_header, u16_at, u32_at, u64_at,
 };
@@ -73,6 +74,8 @@ pub(crate) struct ManifestSegment {
     pub(crate) live_chunks: Vec<(u32, i64)>,
     /// Bytes of records that expire, by the time at which they have.
     pub(crate) expiring: Vec<(u64, i64)>,
+    /// Bytes by which its records grow when they are moved for the first time.
+    pub(crate) growth_bytes: u64,
 }
 
 /// A checkpoint: where replay starts, and what was there.
@@ -127,6 +130,10 @@ impl Manifest {
                 out.extend_from_slice(&bytes.to_le_bytes());
             }
         }
+        // Earlier programs read no further than this.
+        for segment in &self.segments {
+            out.extend_from_slice(&segment.growth_bytes.to_le_bytes());
+        }
         let length = out.len() as u64;
         put(&mut out, 0, MANIFEST_MAGIC);
         put(&mut out, 8, &FORMAT_VERSION.to_le_bytes());
@@ -179,7 +186,14 @@ impl Manifest {
             for _ in 0..rest.u32()? {
                 expiring.push((rest.u64()?, rest.u64()? as i64));
             }
-            segments.push(ManifestSegment { number, records, deletes, life, end, live_chunks, expiring });
+            // Earlier programs have not counted it; most records grow by the step on which they lie.
+            let growth_bytes = u64::from(records) * RECORD_ALIGNMENT as u64;
+            segments.push(ManifestSegment { number, records, deletes, life, end, live_chunks, expiring, growth_bytes });
+        }
+        if !rest.0.is_empty() {
+            for segment in &mut segments {
+                segment.growth_bytes = rest.u64()?;
+            }
         }
         let (checkpoint, closed) = (u64_at(bytes, 40), bytes[48] == 1);
         Some(Manifest { checkpoint, closed, position, next_sequence, next_life, next_table, time_ms, tables, segments })

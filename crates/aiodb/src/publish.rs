@@ -67,6 +67,7 @@ impl<D: Device> Engine<D> {
         }
         generation.count_change();
         self.count_kind(publication);
+        self.segments.add_growth(publication.placed.location, publication.placed.separate.is_some());
         self.count_expiring_chunks(publication);
         match &generation.index {
             TableIndex::Lmdb if publication.kind == Kind::RangeDelete => {

@@ -110,6 +110,12 @@ impl<D: Device> Engine<D> {
     /// Does a bounded part of the work: reads some of the current victim, and moves what has gathered once it is worth a
     /// batch. True if there may be more to do.
     pub(crate) fn reclaim_some(&self) -> Result<bool> {
+        self.squeeze_some(0)
+    }
+
+    /// [`Engine::reclaim_some`]; where nothing is worth it otherwise, a segment with a life before this one is emptied for any dead
+    /// record that it has.
+    pub(crate) fn squeeze_some(&self, until: u64) -> Result<bool> {
         let is_purged = self.purge_some()?;
         let mut reclaiming = self.reclaiming.lock().expect("no code panics while it reclaims");
         let Reclaiming { victim: current, damaged } = &mut *reclaiming;
@@ -118,7 +124,7 @@ impl<D: Device> Engine<D> {
             if !is_purged {
                 return Ok(true);
             }
-            let Some(segment) = self.choose_victim(damaged) else { return Ok(false) };
+            let Some(segment) = self.choose_victim(damaged, until) else { return Ok(false) };
             self.meters.victim_live_percent.record(segment.live() * 100 / self.segments.segment_bytes);
             let (number, life, offset) = (segment.number, segment.life(), UNIT_BYTES as u64);
             let scan = Scan::new(self.segments.segment_bytes);
@@ -166,8 +172,9 @@ impl<D: Device> Engine<D> {
         Ok(victim.offset >= end)
     }
 
-    /// The sealed segment with the smallest live share, if garbage has reached its threshold.
-    fn choose_victim(&self, damaged: &BTreeSet<u64>) -> Option<&Segment<D>> {
+    /// The sealed segment with the smallest live share, if garbage has reached its threshold. Else, of those with a life before
+    /// `squeezed_until`, the oldest with dead records.
+    fn choose_victim(&self, damaged: &BTreeSet<u64>, squeezed_until: u64) -> Option<&Segment<D>> {
         // The log's last batch is needed wherever it lies: after a recovery that is a sealed segment until the next batch is
         // there, and so it is where the next one has a fresh segment and nothing has been written to that.
         let end = if planted::is_on(Bug::LogEndFreed) { u64::MAX } else { self.commit.completed_end().0.life };
@@ -183,15 +190,16 @@ impl<D: Device> Engine<D> {
         let total = segments.len() as u64 * segment_bytes;
         let oldest_dead = self.oldest_life_with_dead_records(None);
         let now_ms = self.certain_ms();
+        // On a full disk every bit counts; otherwise garbage is cheaper than moving what lies beside it.
+        let full = self.segments.is_refused() || squeezed_until > 0;
         let kept = |segment: &Segment<D>| {
             let deletes = if oldest_dead <= segment.life() { segment.deletes.load(Ordering::Relaxed) } else { 0 };
-            let live = segment.live().saturating_sub(segment.expired(now_ms));
+            let live = if full { segment.bytes_to_move() } else { segment.live() };
+            let live = live.saturating_sub(segment.expired(now_ms));
             (live + deletes * DELETE_BYTES).min(segment_bytes)
         };
         let live: u64 = segments.iter().map(|segment| kept(segment)).sum();
         let garbage = total - live;
-        // On a full disk every bit counts; otherwise garbage is cheaper than moving what lies beside it.
-        let full = self.segments.is_refused();
         let tolerated = (TOLERATED_SEGMENTS * segment_bytes).max((total as f64 * GARBAGE_SHARE) as u64);
         if garbage <= tolerated && !full {
             return None;
@@ -204,7 +212,8 @@ impl<D: Device> Engine<D> {
         // Where deletes are what keeps the disk full, the segments are emptied from the oldest on whose dead records need them.
         let deletes: u64 = segments.iter().map(|segment| segment.deletes.load(Ordering::Relaxed)).sum();
         let are_many = full && deletes * DELETE_BYTES >= segment_bytes / 2;
-        segments.into_iter().find(|segment| are_many && segment.life() == oldest_dead)
+        let oldest = segments.into_iter().filter(|segment| holds_dead(segment)).min_by_key(|segment| segment.life())?;
+        (are_many && oldest.life() == oldest_dead || oldest.life() < squeezed_until).then_some(oldest)
     }
 
     /// Gathers what is alive of the victim's next batch.
@@ -434,9 +443,8 @@ impl<D: Device> Engine<D> {
     /// none.
     fn oldest_life_with_dead_records(&self, but: Option<&Segment<D>>) -> u64 {
         let holds_dead = |segment: &&Segment<D>| {
-            let records = segment.records.load(Ordering::Relaxed) as i64;
             matches!(segment.state(), State::Active | State::Sealed | State::Retiring)
-                && segment.live_records.load(Ordering::Relaxed) < records
+                && holds_dead(segment)
                 && but.is_none_or(|but| but.number != segment.number)
         };
         self.segments.iter().filter(holds_dead).map(|segment| segment.life()).min().unwrap_or(u64::MAX)
@@ -524,6 +532,11 @@ fn operation(record: &Alive) -> Operation<'_> {
     let origin = Origin { segment: record.location.segment, offset: record.location.offset };
     append.moved = Some((origin, record.sequence));
     Operation { generation: record.generation.clone(), append, hash: record.hash }
+}
+
+/// Whether a segment holds records that no index refers to.
+fn holds_dead<D: Device>(segment: &Segment<D>) -> bool {
+    segment.live_records.load(Ordering::Relaxed) < segment.records.load(Ordering::Relaxed) as i64
 }
 
 /// A delete must stay in the log while an older record of its key may lie in a segment that was in use when it was written, or

@@ -156,6 +156,7 @@ impl<D: Device> Engine<D> {
                 segment.begin(&self.segments.store, entry.life, State::Sealed, entry.end);
                 segment.records.store(u64::from(entry.records), std::sync::atomic::Ordering::Relaxed);
                 segment.deletes.store(u64::from(entry.deletes), std::sync::atomic::Ordering::Relaxed);
+                segment.growth_bytes.store(entry.growth_bytes, std::sync::atomic::Ordering::Relaxed);
                 // Of a table that is gone, or whose index is made again, nothing is known here.
                 let known = |(table, _): &&(u32, i64)| self.is_hash(*table) && !rebuild.contains(table);
                 self.segments.load_live_chunks(segment, entry.live_chunks.iter().filter(known).copied());

@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use crate::catalog::TableIndex;
-use crate::commit::{Guard, Turn};
+use crate::commit::{CommitState, Guard, Open, Turn};
 use crate::engine::Engine;
-use crate::io::Device;
-use crate::log::Claim;
+use crate::io::{Device, File, InPhase, Phase, UNIT_BYTES};
+use crate::log::batch::{BatchStart, OpenBatch};
 use crate::log::record::Kind;
+use crate::log::segment::SegmentHeader;
+use crate::log::{Claim, RESERVED_SEGMENTS, State};
 use crate::operation::Operation;
 use crate::reclaim::DELETE_BYTES;
 use crate::sync::atomic::Ordering;
@@ -27,6 +29,10 @@ const MOST_EMPTIED: usize = 16;
 
 /// So long after a write has found that no room can be made, other writes do not try.
 const IN_VAIN_FOR_MS: u64 = 100;
+
+/// Of a large log one in so many segments is kept free for what makes room: all that has garbage may have to be emptied before a
+/// segment is gained, and then it is to be more than one.
+const SEGMENTS_PER_RESERVED: u64 = 64;
 
 /// How many tags a write settles each time that it makes room.
 const SETTLED_FOR_ROOM: usize = 8 << 10;
@@ -76,24 +82,34 @@ impl<D: Device> Engine<D> {
             let released = self.segments.released();
             match self.room_for(operations, length, claim, turn) {
                 Err(error) if error.is_full() => {
-                    let in_vain = claim == Claim::Ordinary && self.was_in_vain(released);
-                    if in_vain || !self.make_room(claim, released)? {
+                    if claim == Claim::Ordinary && self.was_in_vain(released) {
                         break;
+                    }
+                    let is_made = self.make_room(claim, released)?;
+                    if !is_made && claim == Claim::Deletes && self.is_end_garbage() {
+                        return self.room_for(operations, length, Claim::Moves, turn);
+                    }
+                    if !is_made && (claim == Claim::Ordinary || !self.options.background) {
+                        break;
+                    }
+                    if !is_made {
+                        // Other threads hold what could be freed, or are about to.
+                        std::thread::sleep(READER_GLANCE);
                     }
                 }
                 found => return found,
             }
         }
-        // Moves may have begun a segment with room for more.
-        let claim = if rounds > 0 && claim == Claim::Deletes && self.is_end_garbage() { Claim::Moves } else { claim };
         self.room_for(operations, length, claim, turn)
     }
 
     /// Whether the segment at the log's end is worth emptying, as soon as there is another: batches of few records leave much of
-    /// it unused.
+    /// it unused. A delete may take one of the two of reclaim for that, never the last.
     fn is_end_garbage(&self) -> bool {
         let Some(segment) = self.segments.find(self.commit.log_end().segment) else { return false };
-        segment.live() + segment.deletes.load(Ordering::Relaxed) * DELETE_BYTES <= self.segments.segment_bytes / 2
+        self.segments.free_count() >= RESERVED_SEGMENTS - 1
+            && segment.bytes_to_move() + segment.deletes.load(Ordering::Relaxed) * DELETE_BYTES
+                <= self.segments.segment_bytes / 4 * 3
     }
 
     /// Whether another write has found a moment ago that no room can be made, and no segment was freed since.
@@ -141,8 +157,21 @@ impl<D: Device> Engine<D> {
             // A simulated machine keeps this index on a disk of its own.
             kept += if self.lmdb_lies_apart { 0 } else { needed };
         }
-        self.segments.keep_free(kept);
+        self.segments.keep_for_indexes(kept);
+        self.segments.keep_for_emptying(self.needed_for_emptying());
         Ok(())
+    }
+
+    /// Bytes that must be there beyond the reserve so that every segment can be emptied, whatever is deleted: moved records are longer.
+    fn needed_for_emptying(&self) -> u64 {
+        let segment_bytes = self.segments.segment_bytes;
+        // Where as much is free as is used, nothing need be counted.
+        if self.segments.unmade_bytes() >= self.segments.iter().count() as u64 * segment_bytes {
+            return 0;
+        }
+        let in_use = self.segments.iter().filter(|segment| matches!(segment.state(), State::Active | State::Sealed));
+        let (count, growth) = in_use.fold((0, 0), |(count, growth), segment| (count + 1, growth + segment.growth()));
+        growth + count / SEGMENTS_PER_RESERVED * segment_bytes
     }
 
     /// Makes a segment for a write that has found none.
@@ -176,9 +205,31 @@ impl<D: Device> Engine<D> {
         if empty()? || (unless_full(self.cover_tail())? && empty()?) {
             self.free_emptied(claim)?;
         }
+        if !is_freed() && claim == Claim::Deletes {
+            self.squeeze()?;
+        }
         let is_worth_it = is_freed() || settled;
         *in_vain = (!is_worth_it).then(|| (self.device.clock_ms(), released));
         Ok(is_worth_it)
+    }
+
+    /// Empties whatever holds any garbage, the oldest first, until deletes have a segment: little may be gained of each, and the deletes
+    /// themselves take room until what they delete is gone from all older ones. What was deleted is at least as much as the
+    /// deletes took, so that in the end the reserve is whole again.
+    fn squeeze(&self) -> Result<()> {
+        self.write_open_batch()?;
+        let (until, wanted) = (self.commit.next_life(), self.emptied_before_checkpoint());
+        loop {
+            while self.checkpoint_state().0 < wanted && unless_full(self.squeeze_some(until))? {}
+            if self.checkpoint_state().0 == 0 {
+                return Ok(());
+            }
+            let released = self.segments.released();
+            self.free_emptied(Claim::Deletes)?;
+            if self.segments.has_free(Claim::Deletes) || self.segments.released() == released {
+                return Ok(());
+            }
+        }
     }
 
     /// How many segments are to be emptied for one checkpoint: one that writes a large index is made for several.
@@ -226,5 +277,122 @@ impl<D: Device> Engine<D> {
             progress = true;
         }
         Ok(progress)
+    }
+
+    /// An open batch in which the operations fit, which fill `length` bytes of a new one: the current one, or the next
+    /// after this caller has written it.
+    pub(crate) fn room_for(
+        &self,
+        operations: &[Operation<'_>],
+        length: usize,
+        claim: Claim,
+        turn: Option<&Turn<'_>>,
+    ) -> Result<Guard<'_>> {
+        let appends = || operations.iter().map(|operation| &operation.append);
+        let mut state = self.commit.lock();
+        loop {
+            self.commit.check()?;
+            match &state.open {
+                _ if state.closed => return Err(Error::Closed),
+                _ if state.turn && turn.is_none() => state = self.wait_idle(state),
+                _ if claim == Claim::Ordinary && !self.segments.is_reserve_whole() => {
+                    drop(state);
+                    self.keep_index_room()?;
+                    self.segments.restore_reserve()?;
+                    state = self.commit.lock();
+                }
+                None if !self.has_segment_for(&state, length, claim) => {
+                    // Others need the lock to end what they have written, and those who need less room go on.
+                    drop(state);
+                    self.make_segment_for(claim)?;
+                    state = self.commit.lock();
+                }
+                None => self.open_batch(&mut state, length, claim, 0)?,
+                Some(open) if open.batch.fits(appends()) => return Ok(state),
+                Some(open) if open.batch.is_empty() => {
+                    let open = state.open.take().expect("just seen");
+                    self.put_back_empty(&mut state, open);
+                    state.leave_segment = true;
+                }
+                Some(_) if state.busy => state = self.wait_idle(state),
+                Some(_) => {
+                    self.lead(state)?;
+                    state = self.commit.lock();
+                }
+            }
+        }
+    }
+
+    /// Whether [`Engine::open_batch`] need not make a segment.
+    pub(crate) fn has_segment_for(&self, state: &CommitState, length: usize, claim: Claim) -> bool {
+        !self.needs_segment(state, length) || self.segments.has_free(claim)
+    }
+
+    /// Whether a batch of this length goes into a fresh segment.
+    fn needs_segment(&self, state: &CommitState, length: usize) -> bool {
+        state.leave_segment || state.end.offset + length as u64 > self.segments.segment_bytes
+    }
+
+    /// Undoes the opening of a batch that nothing was appended to.
+    pub(crate) fn put_back_empty(&self, state: &mut CommitState, open: Open) {
+        // If it was the first of its segment, the header is still to be written: by the next batch there, or by none.
+        state.unwritten_header = open.segment_header;
+        state.buffers.push(open.batch.into_buffer());
+    }
+
+    /// Opens the next batch, in a fresh segment when this one has too little room left.
+    pub(crate) fn open_batch(&self, state: &mut CommitState, length: usize, claim: Claim, flags: u16) -> Result<()> {
+        let segment_header;
+        if self.needs_segment(state, length) {
+            let _phase = InPhase::enter(&self.device, Phase::Cut);
+            let segment = self.segments.take_free(claim)?;
+            self.segments.keep_open(segment).inspect_err(|_| self.segments.set_free(segment))?;
+            self.background.wake_maker();
+            state.unwritten_header = None;
+            let life = state.next_life;
+            state.next_life += 1;
+            segment_header = Some(SegmentHeader {
+                store: self.segments.store,
+                segment: segment.number,
+                directories: self.segments.directory_count(),
+                segment_bytes: self.segments.segment_bytes,
+                life,
+                first_batch: state.end.batch + 1,
+                previous_checksum: state.end.checksum,
+                previous_segment: state.end.segment,
+                previous_end: state.end.offset,
+                durable_batch: self.commit.durable(),
+            });
+            segment.begin(&self.segments.store, life, State::Active, UNIT_BYTES as u64);
+            if let Some(previous) = self.segments.find(state.end.segment).filter(|s| s.life() == state.end.life) {
+                previous.end.store(state.end.offset, Ordering::Release);
+                previous.set_state(State::Sealed);
+                // Its last batch may be on its way; then the leader lets go.
+                if !state.busy {
+                    previous.file.let_go();
+                }
+            }
+            (state.end.segment, state.end.life, state.end.offset) = (segment.number, life, UNIT_BYTES as u64);
+            state.leave_segment = false;
+        } else {
+            self.segments.keep_open(self.segments.get(state.end.segment))?;
+            segment_header = state.unwritten_header.take();
+        }
+        let room = self.segments.segment_bytes - state.end.offset;
+        let start = BatchStart {
+            store: self.segments.store,
+            segment: state.end.segment,
+            life: state.end.life,
+            offset: u32::try_from(state.end.offset).expect("a segment is shorter than 4 GiB"),
+            number: state.end.batch + 1,
+            first_sequence: state.next_sequence,
+            previous_checksum: state.end.checksum,
+            flags,
+        };
+        let buffer = state.buffers.pop().expect("one buffer is free when no batch is open");
+        let batch = OpenBatch::open(buffer, start, crate::commit::MAX_BATCH_BYTES.min(room as usize));
+        state.open =
+            Some(Open { batch, deferred: Vec::new(), sync_wanted: false, waiters: 0, writers: 0, segment_header });
+        Ok(())
     }
 }

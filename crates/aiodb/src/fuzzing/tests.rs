@@ -137,6 +137,7 @@ fn manifest() -> Manifest {
             end: 8192,
             live_chunks,
             expiring,
+            growth_bytes: 144,
         }],
     }
 }

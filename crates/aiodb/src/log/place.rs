@@ -76,6 +76,13 @@ pub(crate) fn footprint(length: u32) -> i64 {
     bytes as i64
 }
 
+/// By how many bytes a record grows at most, with what it takes beside its value when that lies apart, when it is moved: it then says where it was.
+pub(crate) fn moved_growth(length: u32, is_separate: bool) -> u64 {
+    const ORIGIN_BYTES: u32 = 8;
+    const RECORD_BYTES: u64 = 64;
+    if is_separate { RECORD_BYTES } else { (footprint(length + ORIGIN_BYTES) - footprint(length)) as u64 }
+}
+
 /// Bytes of a batch that holds just these records.
 pub(crate) fn batch_bytes<'a>(appends: impl Iterator<Item = &'a Append<'a>>) -> usize {
     let mut cursor = Cursor::new();

@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
-use super::{MAX_AHEAD_SEGMENTS, PREWRITE_BYTES, RESERVED_SEGMENTS, Segments, WAITED_FLUSHES_PER_FILL, wanted_ahead};
+use super::supply::{MAX_AHEAD_SEGMENTS, PREWRITE_BYTES, WAITED_FLUSHES_PER_FILL, wanted_ahead};
+use super::{RESERVED_SEGMENTS, Segments};
 use crate::io::sim::SimDevice;
 use crate::io::{Access, Device, File, WriteSync};
 

@@ -1,0 +1,385 @@
+//! Where free segments come from: they are made, given back by reclaim, or returned to the file system; and who may take them.
+
+use std::path::Path;
+
+use super::segment::{self, SegmentHeader};
+use super::{MAX_LOG_BYTES, MAX_SEGMENTS, Segment, Segments, State, UNFILLED_END};
+use crate::io::{Access, AlignedBuffer, Device, File, WriteSync};
+use crate::planted::{self, Bug};
+#[cfg(all(test, not(feature = "shuttle")))]
+use crate::sync::MutexGuard;
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::{Error, Result};
+
+/// Free segments that ordinary writes may not take: one for deletes, two for reclaim, and one whose space the files of a
+/// checkpoint can have, without which nothing that reclaim empties becomes free.
+pub(crate) const RESERVED_SEGMENTS: usize = 4;
+
+/// Free segments kept beyond the reserve; more are given back to the file system.
+const SPARE_SEGMENTS: usize = 4;
+
+/// Segments that are made ahead of need, at most: what is kept of those that were emptied, too.
+pub(super) const MAX_AHEAD_SEGMENTS: usize = SPARE_SEGMENTS;
+
+/// How much of a new segment is written at a time.
+pub(super) const PREWRITE_BYTES: usize = 1 << 20;
+
+/// A new segment is filled if so many batches were flushed while somebody waited since the one before was made: flushes that
+/// change the file's layout too take a third longer and more.
+pub(super) const WAITED_FLUSHES_PER_FILL: u32 = 16;
+
+/// How far down a write may use up the free segments when no more can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// Not the reserve.
+    Ordinary,
+    /// Deletes and dropped tables make room, but only through reclaim: its segment is not for them.
+    Deletes,
+    /// What reclaim moves makes room, but only after a checkpoint.
+    Moves,
+    /// What must be written before anything else can be done.
+    Recovery,
+}
+
+impl Claim {
+    /// Free segments that are left to others.
+    fn left_free(self) -> usize {
+        match self {
+            Claim::Ordinary => RESERVED_SEGMENTS,
+            Claim::Deletes => RESERVED_SEGMENTS - 1,
+            Claim::Moves => 1,
+            Claim::Recovery => 0,
+        }
+    }
+}
+
+/// Space of the first directory that is kept from new segments while this lives.
+pub(crate) struct Lent<'a>(&'a AtomicU32);
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<D: Device> Segments<D> {
+    /// Takes a free segment. What must leave the reserve alone makes a new segment or is refused.
+    pub(crate) fn take_free(&self, claim: Claim) -> Result<&Segment<D>> {
+        while !self.has_free(claim) {
+            self.create_for(claim)?;
+        }
+        let number = self.pool().take_free().ok_or_else(|| self.full())?;
+        self.assess_reserve();
+        self.asked_for.fetch_add(1, Ordering::Relaxed);
+        Ok(self.get(number))
+    }
+
+    /// Whether [`Segments::take_free`] need not make a segment, unless another caller is faster.
+    pub(crate) fn has_free(&self, claim: Claim) -> bool {
+        self.pool().free_count() > claim.left_free() && (claim != Claim::Ordinary || self.leaves_for_emptying(1))
+    }
+
+    /// Free segments, that of checkpoints and those of reclaim among them.
+    pub(crate) fn free_count(&self) -> usize {
+        self.pool().free_count()
+    }
+
+    /// Whether all is free that ordinary writes must leave free. Only while it is may they append: what others have taken of it is
+    /// for what makes room.
+    pub(crate) fn is_reserve_whole(&self) -> bool {
+        self.whole.load(Ordering::Relaxed)
+    }
+
+    /// Makes the reserve whole, or says that there is no space for that.
+    pub(crate) fn restore_reserve(&self) -> Result<()> {
+        while self.create_below(RESERVED_SEGMENTS)? {}
+        self.assess_reserve();
+        if self.leaves_for_emptying(0) { Ok(()) } else { Err(self.refuse()) }
+    }
+
+    fn assess_reserve(&self) {
+        let is_whole = self.pool().free_count() >= RESERVED_SEGMENTS && self.leaves_for_emptying(0);
+        self.whole.store(is_whole, Ordering::Relaxed);
+    }
+
+    /// Whether enough is free for the log to be emptied after so many segments have been taken.
+    fn leaves_for_emptying(&self, taken: u64) -> bool {
+        let kept = self.kept_for_emptying.load(Ordering::Relaxed);
+        if kept == 0 {
+            return true;
+        }
+        let free = self.pool().free_count() as u64 * self.segment_bytes;
+        let wanted = (RESERVED_SEGMENTS as u64 + taken) * self.segment_bytes + kept;
+        free >= wanted || free.saturating_add(self.unmade_bytes()) >= wanted
+    }
+
+    /// Bytes of the segments that can still be made in one of the directories.
+    pub(crate) fn unmade_bytes(&self) -> u64 {
+        let kept = |ordinal| if ordinal == 0 { self.kept_for_indexes.load(Ordering::Relaxed) } else { 0 };
+        let free = |(ordinal, path): (usize, &std::path::PathBuf)| {
+            // Where nobody can say how much is free, a segment is refused when it does not fit.
+            self.device.free_bytes(path).map_or(u64::MAX, |free| free.saturating_sub(kept(ordinal)))
+        };
+        self.directories.iter().enumerate().map(free).max().unwrap_or(0)
+    }
+
+    /// Makes a segment for a writer that has found none, unless one is there by now: it may just have been made.
+    pub(crate) fn make_for(&self, claim: Claim) -> Result<()> {
+        self.asked_for.fetch_add(1, Ordering::Relaxed);
+        self.create_for(claim)
+    }
+
+    fn create_for(&self, claim: Claim) -> Result<()> {
+        if claim == Claim::Ordinary && !self.leaves_for_emptying(1) {
+            return Err(self.refuse());
+        }
+        self.create_below(claim.left_free() + 1).map(drop)
+    }
+
+    fn refuse(&self) -> Error {
+        self.refused.store(true, Ordering::Relaxed);
+        self.full()
+    }
+
+    /// Keeps segments from being made until what is returned is dropped.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub(crate) fn hold_making(&self) -> MutexGuard<'_, ()> {
+        self.making.lock().expect("no code panics while it makes a segment")
+    }
+
+    /// How many segments were taken or missed so far.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub(crate) fn asked_for(&self) -> usize {
+        self.asked_for.load(Ordering::Relaxed)
+    }
+
+    /// Makes free segments until the reserve and one more are there.
+    pub(crate) fn replenish(&self) -> Result<()> {
+        while self.create_below(RESERVED_SEGMENTS + 1)? {}
+        if self.leaves_for_emptying(1) { Ok(()) } else { Err(self.refuse()) }
+    }
+
+    /// Makes a segment ahead of need, if fewer are there than are asked for while one is made. True if it made one.
+    pub(crate) fn make_ahead(&self) -> Result<bool> {
+        let before = self.asked_for.load(Ordering::Relaxed);
+        let ahead = self.ahead.load(Ordering::Relaxed);
+        if !self.create_below(RESERVED_SEGMENTS + ahead)? {
+            return Ok(false);
+        }
+        let asked_for = self.asked_for.load(Ordering::Relaxed) - before;
+        self.ahead.store(wanted_ahead(ahead, asked_for), Ordering::Relaxed);
+        Ok(true)
+    }
+
+    /// Gives the space of a free segment back to the file system of the first directory, where the files of a
+    /// checkpoint need it. No segment is made from it until what is returned is dropped. `None` if there is none.
+    pub(crate) fn lend_one(&self) -> Result<Option<Lent<'_>>> {
+        let _making = self.making.lock().expect("no code panics while it makes a segment");
+        let Some(number) = self.pool().take_free_in(0) else { return Ok(None) };
+        self.lent.fetch_add(1, Ordering::Relaxed);
+        let lent = Lent(&self.lent);
+        let segment = self.get(number);
+        self.give_back(segment).inspect_err(|_| self.set_free(segment))?;
+        Ok(Some(lent))
+    }
+
+    fn give_back(&self, segment: &Segment<D>) -> Result<()> {
+        segment.file.truncate(0).map_err(|e| Error::io("give back the space of", self.path(segment.number), &e))?;
+        self.set_absent(segment);
+        self.assess_reserve();
+        Ok(())
+    }
+
+    /// Gives a retired segment back, or its space to the file system when there are plenty or its file is not whole.
+    pub(crate) fn release(&self, segment: &Segment<D>) -> Result<()> {
+        let (plenty, wanted) = {
+            let pool = self.pool();
+            let for_checkpoints = self.ordinal(segment.number) == 0 && pool.free_in(0) == 0;
+            (pool.free_count() >= RESERVED_SEGMENTS + SPARE_SEGMENTS, for_checkpoints)
+        };
+        let unfilled = segment.end.load(Ordering::Relaxed) == UNFILLED_END;
+        if unfilled || plenty && !wanted {
+            self.give_back(segment)?;
+        } else {
+            self.set_free(segment);
+        }
+        self.released.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Gives free segments beyond the reserve back to the file system of the first directory.
+    pub(crate) fn give_back_spare(&self) -> Result<()> {
+        let _making = self.making.lock().expect("no code panics while it makes a segment");
+        while self.pool().free_count() > RESERVED_SEGMENTS {
+            let Some(number) = self.pool().take_free_in(0) else { break };
+            let segment = self.get(number);
+            self.give_back(segment).inspect_err(|_| self.set_free(segment))?;
+        }
+        Ok(())
+    }
+
+    /// Free segments that ordinary writes may take.
+    pub(crate) fn spare(&self) -> u64 {
+        self.pool().free_count().saturating_sub(RESERVED_SEGMENTS) as u64
+    }
+
+    /// How many segments were given back since the store was opened.
+    pub(crate) fn released(&self) -> u64 {
+        self.released.load(Ordering::Relaxed)
+    }
+
+    /// Keeps so many bytes of the first directory's disk free of segments that are made from now on.
+    pub(crate) fn keep_for_indexes(&self, bytes: u64) {
+        self.kept_for_indexes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Keeps so many bytes, on the disk or in free segments, from ordinary writes.
+    pub(crate) fn keep_for_emptying(&self, bytes: u64) {
+        self.kept_for_emptying.store(bytes, Ordering::Relaxed);
+        self.assess_reserve();
+    }
+
+    /// Takes note of a batch that somebody waited for until it was flushed.
+    pub(crate) fn note_waited_flush(&self) {
+        self.waited_flushes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the last attempt to make a segment was refused for lack of space.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Declares an opened segment absent: its file was being filled or emptied when the process died. What is there
+    /// stays until the segment is filled again.
+    pub(crate) fn set_absent(&self, segment: &Segment<D>) {
+        segment.set_state(State::Absent);
+        self.pool().add_absent(segment.number);
+    }
+
+    /// Declares an opened segment free.
+    pub(crate) fn set_free(&self, segment: &Segment<D>) {
+        segment.set_state(State::Free);
+        self.pool().add_free(segment.number);
+        self.assess_reserve();
+    }
+
+    /// Makes a free segment in the directory that lacks one most and has room, unless so many are free. True if it made one.
+    pub(super) fn create_below(&self, count: usize) -> Result<bool> {
+        let _making = self.making.lock().expect("no code panics while it makes a segment");
+        let free = self.pool().free_count();
+        if free >= count {
+            if free > RESERVED_SEGMENTS && self.leaves_for_emptying(1) {
+                self.refused.store(false, Ordering::Relaxed);
+            }
+            return Ok(false);
+        }
+        let made = self.create_where_there_is_room();
+        // While there is one for ordinary writes, the disk is not full for anyone.
+        let is_refused = made.as_ref().is_err_and(Error::is_full) && free <= RESERVED_SEGMENTS;
+        self.refused.store(is_refused, Ordering::Relaxed);
+        made.map(|()| true)
+    }
+
+    fn create_where_there_is_room(&self) -> Result<()> {
+        let mut refusal = None;
+        let by_need = self.pool().by_need();
+        for ordinal in by_need {
+            match self.create_in(ordinal) {
+                Err(error @ (Error::DiskFull { .. } | Error::StoreFull { .. })) => {
+                    // A full disk can be made empty again, the limit of the store stays.
+                    refusal = refusal.filter(Error::is_full).or(Some(error));
+                }
+                made => return made,
+            }
+        }
+        Err(refusal.expect("a store has a directory"))
+    }
+
+    /// Makes a new free segment in a directory, or fills an absent one again. Space is taken before the segment counts, so that
+    /// later writes do not fail for lack of it. Where writers wait for flushes every byte is written too, so that those do
+    /// not change the file's layout; elsewhere that would be each byte twice, see `docs/decisions/0020-segments-are-filled-for-flushes.md`.
+    /// The caller holds `making`.
+    fn create_in(&self, ordinal: usize) -> Result<()> {
+        // Refused rather than made to wait: the checkpoint may wait for whoever wants the segment.
+        if ordinal == 0 && (self.lent.load(Ordering::Relaxed) > 0 || !self.leaves_enough()) {
+            return Err(self.full());
+        }
+        let (number, absent) = self.pool().next_to_make(ordinal);
+        let most = MAX_SEGMENTS.min((MAX_LOG_BYTES / self.segment_bytes) as usize);
+        if number as usize >= most {
+            return Err(Error::StoreFull { path: self.root(), max_bytes: most as u64 * self.segment_bytes });
+        }
+        let path = self.path(number);
+        if absent {
+            let segment = self.get(number);
+            self.fill(&segment.file, number, &path).inspect_err(|_| {
+                // The space was not to be had; the file stays absent, whatever it grew to.
+                let _ = segment.file.truncate(0);
+            })?;
+            self.pool().remove_absent(number);
+            self.set_free(segment);
+            return Ok(());
+        }
+        let directory = self.log_directory(ordinal);
+        let new_path = directory.join(format!("{number:08}.seg.new"));
+        let file = self.device.open(&new_path, Access::NEW_SEGMENT).map_err(|e| Error::io("create", &new_path, &e))?;
+        let made = self.fill(&file, number, &new_path).and_then(|()| {
+            self.device.rename(&new_path, &path).map_err(|e| Error::io("name", &path, &e))?;
+            if planted::is_on(Bug::SegmentNameUnflushed) {
+                return Ok(());
+            }
+            self.device.sync_dir(&directory).map_err(|e| Error::io("flush", &directory, &e))
+        });
+        if let Err(error) = made {
+            // Half a file is of no use; if it cannot be removed either, the next open removes it.
+            let _ = self.device.remove(&new_path);
+            return Err(error);
+        }
+        let segment = self.insert(number, file);
+        self.set_free(segment);
+        Ok(())
+    }
+
+    /// Whether another segment in the first directory leaves its disk what the indexes need.
+    fn leaves_enough(&self) -> bool {
+        let kept = self.kept_for_indexes.load(Ordering::Relaxed);
+        // Where nobody can say how much is free, a segment is refused when it does not fit.
+        kept == 0 || self.device.free_bytes(&self.directories[0]).is_none_or(|free| free >= self.segment_bytes + kept)
+    }
+
+    fn fill(&self, file: &D::File, number: u32, path: &Path) -> Result<()> {
+        let refused = |e: std::io::Error| match e.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => self.full(),
+            _ => Error::io("write", path, &e),
+        };
+        let reserved = file.reserve(self.segment_bytes).map_err(refused)?;
+        let filled = !reserved || self.waited_flushes.swap(0, Ordering::Relaxed) >= WAITED_FLUSHES_PER_FILL;
+        let mut zeros = AlignedBuffer::new(PREWRITE_BYTES.min(self.segment_bytes as usize));
+        let header = SegmentHeader {
+            store: self.store,
+            segment: number,
+            directories: self.directory_count(),
+            segment_bytes: self.segment_bytes,
+            life: 0,
+            first_batch: 0,
+            previous_checksum: 0,
+            previous_segment: 0,
+            previous_end: 0,
+            durable_batch: 0,
+        };
+        let mut at = zeros.len() as u64;
+        while filled && at < self.segment_bytes {
+            file.write_at(&zeros, at, WriteSync::Later).map_err(refused)?;
+            at += zeros.len() as u64;
+        }
+        segment::put(&mut zeros, 0, &header.encode());
+        file.write_at(&zeros, 0, WriteSync::Later).map_err(refused)?;
+        file.sync().map_err(refused)
+    }
+}
+
+/// How many segments are to be there ahead of need, after one was made and `asked_for` were asked for meanwhile: as many and one.
+/// More at once, fewer one by one: writes come in bursts.
+pub(super) fn wanted_ahead(ahead: usize, asked_for: usize) -> usize {
+    (asked_for + 1).max(ahead - 1).clamp(1, MAX_AHEAD_SEGMENTS)
+}

@@ -348,7 +348,8 @@ impl<D: Device> Engine<D> {
         }
         let (retired, lag_bytes) = self.checkpoint_state();
         let short = full && retired > 0;
-        if lag_bytes >= self.checkpoint_bytes() || self.are_many(retired) || short {
+        let stuck = !reclaimed && self.is_reclaim_stuck() && self.is_checkpoint_awaited();
+        if lag_bytes >= self.checkpoint_bytes() || self.are_many(retired) || short || stuck {
             some(self.checkpoint().map(|()| false))?;
         }
         if short {

@@ -449,6 +449,12 @@ impl<D: Device> Engine<D> {
         self.checkpoints.lock().expect("no code panics while it holds the checkpoints")
     }
 
+    /// Whether a checkpoint would bring emptied segments nearer to being free.
+    pub(crate) fn is_checkpoint_awaited(&self) -> bool {
+        let checkpoints = self.checkpoints();
+        checkpoints.retired.iter().any(|retired| retired.checkpoint >= checkpoints.durable)
+    }
+
     /// Segments waiting for a checkpoint or a reader, bytes of log since the last checkpoint.
     pub(crate) fn checkpoint_state(&self) -> (usize, u64) {
         let checkpoints = self.checkpoints();

@@ -147,9 +147,19 @@ impl<D: Device> Segment<D> {
         u64::try_from(self.live_bytes.load(Ordering::Relaxed) + chunks).unwrap_or(0)
     }
 
-    /// Bytes that all which is referred to takes elsewhere.
+    /// Bytes that all which is referred to takes elsewhere, deletes left out.
     pub(crate) fn bytes_to_move(&self) -> u64 {
-        self.live() + self.growth()
+        self.live_but_deletes() + self.growth()
+    }
+
+    /// [`Segment::live`] without the deletes to which a `hash` index refers until they are settled, as far as they must be some.
+    pub(crate) fn live_but_deletes(&self) -> u64 {
+        let records = self.records.load(Ordering::Relaxed).saturating_sub(self.deletes.load(Ordering::Relaxed));
+        let live_records = u64::try_from(self.live_records.load(Ordering::Relaxed)).unwrap_or(0);
+        let live_bytes = u64::try_from(self.live_bytes.load(Ordering::Relaxed)).unwrap_or(0);
+        let deletes = live_records.saturating_sub(records);
+        let deletes_bytes = u128::from(live_bytes) * u128::from(deletes) / u128::from(live_records.max(1));
+        self.live().saturating_sub(deletes_bytes as u64)
     }
 
     /// By about how many bytes what is referred to grows when it is moved.

@@ -56,6 +56,8 @@ pub(crate) struct Reclaiming {
     /// The lives of segments that could not be read, or in which damage was met. They stay as they are, so that others are
     /// emptied, until the store is opened again.
     damaged: BTreeSet<u64>,
+    /// There is garbage enough, but none that can be had before what was emptied is free.
+    is_stuck: bool,
 }
 
 /// A segment that is being emptied.
@@ -118,13 +120,15 @@ impl<D: Device> Engine<D> {
     pub(crate) fn squeeze_some(&self, until: u64) -> Result<bool> {
         let is_purged = self.purge_some()?;
         let mut reclaiming = self.reclaiming.lock().expect("no code panics while it reclaims");
-        let Reclaiming { victim: current, damaged } = &mut *reclaiming;
+        let Reclaiming { victim: current, damaged, is_stuck } = &mut *reclaiming;
         if current.is_none() {
             // What tables that are gone have would be taken for alive.
             if !is_purged {
                 return Ok(true);
             }
-            let Some(segment) = self.choose_victim(damaged, until) else { return Ok(false) };
+            let (is_wanted, chosen) = self.choose_victim(damaged, until);
+            *is_stuck = is_wanted && chosen.is_none();
+            let Some(segment) = chosen else { return Ok(false) };
             self.meters.victim_live_percent.record(segment.live() * 100 / self.segments.segment_bytes);
             let (number, life, offset) = (segment.number, segment.life(), UNIT_BYTES as u64);
             let scan = Scan::new(self.segments.segment_bytes);
@@ -154,6 +158,11 @@ impl<D: Device> Engine<D> {
         Ok(true)
     }
 
+    /// Whether nothing can be emptied before what was emptied is free.
+    pub(crate) fn is_reclaim_stuck(&self) -> bool {
+        self.reclaiming.lock().expect("no code panics while it reclaims").is_stuck
+    }
+
     /// Works on a victim; true once everything in it is dead.
     fn empty_some(&self, segment: &Segment<D>, victim: &mut Victim) -> Result<bool> {
         let end = segment.end.load(Ordering::Acquire);
@@ -173,8 +182,8 @@ impl<D: Device> Engine<D> {
     }
 
     /// The sealed segment with the smallest live share, if garbage has reached its threshold. Else, of those with a life before
-    /// `squeezed_until`, the oldest with dead records.
-    fn choose_victim(&self, damaged: &BTreeSet<u64>, squeezed_until: u64) -> Option<&Segment<D>> {
+    /// `squeezed_until`, the oldest with dead records. Says first whether any is wanted.
+    fn choose_victim(&self, damaged: &BTreeSet<u64>, squeezed_until: u64) -> (bool, Option<&Segment<D>>) {
         // The log's last batch is needed wherever it lies: after a recovery that is a sealed segment until the next batch is
         // there, and so it is where the next one has a fresh segment and nothing has been written to that.
         let end = if planted::is_on(Bug::LogEndFreed) { u64::MAX } else { self.commit.completed_end().0.life };
@@ -192,28 +201,33 @@ impl<D: Device> Engine<D> {
         let now_ms = self.certain_ms();
         // On a full disk every bit counts; otherwise garbage is cheaper than moving what lies beside it.
         let full = self.segments.is_refused() || squeezed_until > 0;
-        let kept = |segment: &Segment<D>| {
-            let deletes = if oldest_dead <= segment.life() { segment.deletes.load(Ordering::Relaxed) } else { 0 };
-            let live = if full { segment.bytes_to_move() } else { segment.live() };
-            let live = live.saturating_sub(segment.expired(now_ms));
-            (live + deletes * DELETE_BYTES).min(segment_bytes)
+        let live = |segment: &Segment<D>| {
+            let live = if full { segment.bytes_to_move() } else { segment.live_but_deletes() };
+            live.saturating_sub(segment.expired(now_ms)).min(segment_bytes)
         };
-        let live: u64 = segments.iter().map(|segment| kept(segment)).sum();
-        let garbage = total - live;
+        let kept = |segment: &Segment<D>| {
+            // Those of the oldest go with what they delete.
+            let deletes = if oldest_dead < segment.life() { segment.deletes.load(Ordering::Relaxed) } else { 0 };
+            (live(segment) + deletes * DELETE_BYTES).min(segment_bytes)
+        };
+        let garbage = total - segments.iter().map(|segment| live(segment)).sum::<u64>();
         let tolerated = (TOLERATED_SEGMENTS * segment_bytes).max((total as f64 * GARBAGE_SHARE) as u64);
         if garbage <= tolerated && !full {
-            return None;
+            return (false, None);
         }
-        let victim = segments.iter().min_by_key(|segment| (kept(segment), segment.life()))?;
         let most = if full { MAX_LIVE_SHARE_WHEN_FULL } else { MAX_LIVE_SHARE };
-        if kept(victim) as f64 <= segment_bytes as f64 * most {
-            return Some(victim);
+        let emptiest = segments.iter().min_by_key(|segment| (kept(segment), segment.life())).copied();
+        let victim = emptiest.filter(|segment| kept(segment) as f64 <= segment_bytes as f64 * most);
+        if victim.is_some() {
+            return (true, victim);
         }
-        // Where deletes are what keeps the disk full, the segments are emptied from the oldest on whose dead records need them.
+        // Where deletes are what takes the space, the segments are emptied from the oldest on whose dead records need them.
         let deletes: u64 = segments.iter().map(|segment| segment.deletes.load(Ordering::Relaxed)).sum();
-        let are_many = full && deletes * DELETE_BYTES >= segment_bytes / 2;
-        let oldest = segments.into_iter().filter(|segment| holds_dead(segment)).min_by_key(|segment| segment.life())?;
-        (are_many && oldest.life() == oldest_dead || oldest.life() < squeezed_until).then_some(oldest)
+        let are_many = deletes * DELETE_BYTES >= if full { segment_bytes / 2 } else { tolerated };
+        let oldest = segments.into_iter().filter(|segment| holds_dead(segment)).min_by_key(|segment| segment.life());
+        let is_worth_it =
+            |oldest: &&Segment<D>| are_many && oldest.life() == oldest_dead || oldest.life() < squeezed_until;
+        (true, oldest.filter(is_worth_it))
     }
 
     /// Gathers what is alive of the victim's next batch.
@@ -255,6 +269,9 @@ impl<D: Device> Engine<D> {
         let needed = match record.kind {
             Kind::Put | Kind::Merge => self.is_current(generation, record.key, found.location)?,
             Kind::Delete | Kind::RangeDelete => {
+                if record.kind == Kind::Delete {
+                    self.settle_delete(generation, self.hash(record.key));
+                }
                 let life = origin_life(segment, found);
                 // What was dead then is so now, unless its segment has gone since: nothing else need be asked.
                 if is_tombstone_needed(oldest_dead, life) {

@@ -78,26 +78,26 @@ impl<D: Device> Engine<D> {
             Claim::Deletes => MOST_ROUNDS + self.segments.iter().count(),
             _ => MOST_ROUNDS,
         };
+        let mut next_claim = claim;
         for _ in 0..rounds {
             let released = self.segments.released();
-            match self.room_for(operations, length, claim, turn) {
-                Err(error) if error.is_full() => {
-                    if claim == Claim::Ordinary && self.was_in_vain(released) {
-                        break;
-                    }
-                    let is_made = self.make_room(claim, released)?;
-                    if !is_made && claim == Claim::Deletes && self.is_end_garbage() {
-                        return self.room_for(operations, length, Claim::Moves, turn);
-                    }
-                    if !is_made && (claim == Claim::Ordinary || !self.options.background) {
-                        break;
-                    }
-                    if !is_made {
-                        // Other threads hold what could be freed, or are about to.
-                        std::thread::sleep(READER_GLANCE);
-                    }
-                }
+            match self.room_for(operations, length, std::mem::replace(&mut next_claim, claim), turn) {
+                Err(error) if error.is_full() => {}
                 found => return found,
+            }
+            if claim == Claim::Ordinary && self.was_in_vain(released) {
+                break;
+            }
+            if self.make_room(claim, released)? {
+                continue;
+            }
+            if claim == Claim::Deletes && self.is_end_garbage() {
+                next_claim = Claim::Moves;
+            } else if claim == Claim::Ordinary || !self.options.background {
+                break;
+            } else {
+                // Other threads hold what could be freed, or are about to free it.
+                std::thread::sleep(READER_GLANCE);
             }
         }
         self.room_for(operations, length, claim, turn)
@@ -116,6 +116,14 @@ impl<D: Device> Engine<D> {
     fn was_in_vain(&self, released: u64) -> bool {
         let in_vain = self.room_lock.lock().expect("no code panics while it makes room");
         in_vain.is_some_and(|(at_ms, then)| released == then && self.device.clock_ms() < at_ms + IN_VAIN_FOR_MS)
+    }
+
+    /// What is written frees much: other writes need not wait until they try again.
+    pub(crate) fn note_freeing(&self, operations: &[Operation<'_>]) {
+        let frees = |kind| matches!(kind, Kind::RangeDelete | Kind::TableDrop | Kind::TableTruncate);
+        if operations.iter().any(|operation| frees(operation.append.kind)) {
+            *self.room_lock.lock().expect("no code panics while it makes room") = None;
+        }
     }
 
     /// Returns when the ordered index has room for what puts add, or refuses them.

@@ -24,11 +24,13 @@ use crate::log::record::{Kind, Origin};
 use crate::operation::Operation;
 use crate::planted::{self, Bug};
 use crate::snapshot::View;
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Keys and tags waiting to be settled; a writer that finds the queue full settles its own.
 pub(crate) const MAX_UNSETTLED: usize = 64 << 10;
+/// Room in the queue for what writers add that have not seen yet that it is nearly full.
+const LEFT_FOR_WRITERS: usize = 8 << 10;
 
 /// A tag under which more older places lie is settled by the writer itself, or a key that is overwritten again and again
 /// would make its tag's run long.
@@ -85,6 +87,8 @@ pub(crate) struct Settling {
     /// Keys of the queue that the next writers fold, each once.
     urgent: Mutex<VecDeque<Unsettled>>,
     urgent_count: AtomicUsize,
+    /// Whether the queue is nearly full.
+    is_crowded: AtomicBool,
     /// Held by the writer that folds.
     folding: Mutex<()>,
 }
@@ -104,6 +108,7 @@ impl Settling {
             return Err(unsettled);
         }
         queue.waiting.push_back(unsettled);
+        self.is_crowded.store(queue.waiting.len() >= MAX_UNSETTLED - LEFT_FOR_WRITERS, Ordering::Relaxed);
         Ok(())
     }
 
@@ -141,12 +146,18 @@ impl Settling {
         if queue.popped == number {
             queue.waiting.pop_front().expect("what was in front stays until it is popped");
             queue.popped += 1;
+            self.is_crowded.store(queue.waiting.len() >= MAX_UNSETTLED - LEFT_FOR_WRITERS, Ordering::Relaxed);
         }
     }
 
     /// Whether a writer should fold something before it adds more.
     pub(crate) fn is_urgent(&self) -> bool {
         self.urgent_count.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether a writer should settle something before it adds more: what finds no room in the queue may never be settled.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.is_crowded.load(Ordering::Relaxed)
     }
 
     /// The hashes of a `hash` table's queued tags.
@@ -303,6 +314,16 @@ impl<D: Device> Engine<D> {
         let mut run = SmallVec::new();
         index.lookup(hash, &mut run);
         if run.len() > 1 {
+            self.settle(&Unsettled::tag(generation, hash));
+        }
+    }
+
+    /// Settles a tag under which there is a delete: one with nothing below it need not be in the index.
+    pub(crate) fn settle_delete(&self, generation: &Arc<Generation>, hash: u64) {
+        let TableIndex::Hash(index) = &generation.index else { return };
+        let mut run = SmallVec::new();
+        index.lookup(hash, &mut run);
+        if !run.is_empty() {
             self.settle(&Unsettled::tag(generation, hash));
         }
     }

@@ -23,6 +23,9 @@ use crate::{Durability, Error, Result, Sequence};
 /// Batches of the classes `interval` and `none` are written when they have this many bytes.
 pub(crate) const BATCH_TARGET_BYTES: usize = 1 << 20;
 
+/// How many tags a writer settles where too many wait.
+const SETTLED_WHEN_CROWDED: usize = 1 << 10;
+
 /// Where the records of one write went.
 pub(crate) type PlacedList = SmallVec<[Placed; 4]>;
 
@@ -67,6 +70,7 @@ impl<D: Device> Engine<D> {
         if let Some((state, number)) = unpublished {
             self.timed(&self.meters.acknowledge_wait, || self.wait_durable(state, number))?;
         }
+        self.note_freeing(operations);
         Ok(placed)
     }
 
@@ -149,6 +153,11 @@ impl<D: Device> Engine<D> {
         }
         if self.settling.is_urgent() {
             self.fold_urgent();
+        }
+        if self.settling.is_crowded() {
+            // What waits in the open batch cannot be settled.
+            self.write_open_batch()?;
+            self.settle_some(SETTLED_WHEN_CROWDED);
         }
         let ranges = operations.iter().filter(|operation| operation.append.kind == Kind::RangeDelete).count();
         if ranges > 0 { self.keep_ranges_bounded(ranges) } else { Ok(()) }

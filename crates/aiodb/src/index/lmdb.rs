@@ -11,7 +11,7 @@ mod ranges;
 
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use codec::{decode_stack, encode_key, range_key, table_of};
 use counters::{Accounting, COUNT_PREFIX, Counts};
@@ -66,6 +66,8 @@ pub(crate) struct LmdbIndex {
     pub(crate) pace: Pace,
     pub(crate) ranges: Ranges,
     snapshots: Arc<Snapshots>,
+    /// Whether a simulated disk has room for a commit.
+    has_room: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     /// Keys in LMDB, by table.
     counts: Mutex<Counts>,
     /// Everything before this sequence is in LMDB, as far as this process knows.
@@ -107,6 +109,7 @@ impl LmdbIndex {
             pace: Pace::default(),
             ranges: Ranges::default(),
             snapshots,
+            has_room: OnceLock::new(),
             counts: Mutex::default(),
             covered: AtomicU64::new(0),
             carried_to: Mutex::default(),
@@ -115,6 +118,11 @@ impl LmdbIndex {
         let counts = index.load_prefix(COUNT_PREFIX, |value| u64_at(value, 0) as i64)?;
         *index.counts.lock().expect("nobody else has it yet") = counts;
         Ok(index)
+    }
+
+    /// Asks this before each transaction that writes.
+    pub(crate) fn ask_for_room(&self, has_room: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.has_room.set(Box::new(has_room));
     }
 
     /// Makes the file as long as LMDB takes it to be: pages at its end that a transaction has used and freed again are never

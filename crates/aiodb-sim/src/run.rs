@@ -121,6 +121,7 @@ pub(crate) struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(script: &'a Script) -> Run<'a> {
         let device = SimDevice::with_block_bytes(script.seed, script.setup.block_bytes);
+        device.set_index_needs(script.setup.index_needs);
         let index = script.uses_lmdb().then(|| IndexFiles::new(&device));
         Run {
             script,

@@ -41,6 +41,8 @@ pub struct Setup {
     pub hash_mask: u64,
     /// Bytes of log between the checkpoints that upkeep makes.
     pub checkpoint_bytes: u64,
+    /// Bytes that must be free on the disk for LMDB to commit; without, it always finds room.
+    pub index_needs: Option<u64>,
 }
 
 /// A value: its bytes follow from these.

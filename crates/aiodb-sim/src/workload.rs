@@ -33,6 +33,13 @@ pub const FIRST_TIMED: u64 = 20_000_000_000;
 /// what they once found.
 pub const FIRST_WAITING: u64 = 30_000_000_000;
 
+/// From here on seeds have an ordered index that finds no room on a full disk, and half of them fill the disk and empty the
+/// store again. Those below keep their meaning for what they once found.
+pub const FIRST_BOUNDED: u64 = 40_000_000_000_000;
+
+/// Bytes that LMDB needs for a commit in such a run: some pages.
+const INDEX_NEEDS: u64 = 16 << 10;
+
 /// Of the seeds that aim, every so many empties all old segments now and then. The others keep their meaning.
 const CHURNING: u64 = 4;
 
@@ -93,6 +100,7 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         // Now and then keys share tags.
         hash_mask: if random.u8(..4) == 0 { !0 << 61 } else { u64::MAX },
         checkpoint_bytes: [64 << 10, 256 << 10, 1 << 20][random.usize(..3)],
+        index_needs: (seed >= FIRST_BOUNDED).then_some(INDEX_NEEDS),
         directories: if whole && random.u8(..4) == 0 { random.usize(2..=3) } else { 1 },
     };
     let mut trouble = match random.u8(..16) {
@@ -122,7 +130,8 @@ fn scene(seed: u64, tables: Tables) -> Option<Scene> {
     let scenes = match seed {
         ..FIRST_TIMED => Scene::FIRST,
         FIRST_TIMED..FIRST_WAITING => Scene::TIMED,
-        FIRST_WAITING.. => &Scene::ALL,
+        FIRST_WAITING..FIRST_BOUNDED => &Scene::ALL,
+        FIRST_BOUNDED.. => &[Scene::Filled],
     };
     let number = seed.checked_sub(FIRST_STAGED)? as usize % (2 * scenes.len());
     scenes.get(number).copied().filter(|scene| tables != Tables::Hash || !scene.is_of_lmdb())

@@ -270,6 +270,10 @@ impl Run<'_> {
             }
             Err(Error::NoSuchTable { .. }) if !tables_exist => Ok(()),
             Err(Error::BatchTooLarge { .. }) => Ok(()),
+            // What makes room must find some.
+            Err(error @ Error::DiskFull { .. }) if self.script.setup.index_needs.is_some() && is_freeing(&effects) => {
+                Err(format!("what makes room was refused: {error}"))
+            }
             Err(Error::Io { .. }) if self.allowed.errors => {
                 self.find_out(effects);
                 Ok(())
@@ -291,6 +295,16 @@ impl Run<'_> {
             self.failed = Some(0);
         }
     }
+}
+
+/// Whether nothing is written but deletes.
+fn is_freeing(effects: &[Effect]) -> bool {
+    let frees = |effect: &Effect| match effect {
+        Effect::Set(_, _, held) => *held == Held::default(),
+        Effect::Drop(_) | Effect::Truncate(_) => true,
+        Effect::Merge(..) | Effect::Create(_) => false,
+    };
+    !effects.is_empty() && effects.iter().all(frees)
 }
 
 /// Whether conditions may hold of these contents, and whether they do. All are judged at one moment, which may be any between

@@ -245,7 +245,10 @@ impl<D: Device> Engine<D> {
     }
 
     fn new_lmdb(&self, path: &Path) -> Result<LmdbIndex> {
-        LmdbIndex::open(path, self.segments.store, Arc::clone(&self.snapshots), self.options.read_only)
+        let index = LmdbIndex::open(path, self.segments.store, Arc::clone(&self.snapshots), self.options.read_only)?;
+        let device = self.device.clone();
+        index.ask_for_room(move || device.has_room_for_index());
+        Ok(index)
     }
 
     /// Opens what tables of this kind need.

@@ -69,6 +69,8 @@ pub(super) enum Scene {
     EmptyEnd,
     /// Writes wait while later ones of the same keys are taken up by the ordered index.
     Overlapped,
+    /// The disk is full, for the ordered index too, and the store is emptied.
+    Filled,
 }
 
 impl Scene {
@@ -98,7 +100,7 @@ impl Scene {
 
     /// Whether it is about the ordered index.
     pub(super) fn is_of_lmdb(self) -> bool {
-        matches!(self, Scene::Forgotten | Scene::Overtaken | Scene::Truncated | Scene::Overlapped)
+        matches!(self, Scene::Forgotten | Scene::Overtaken | Scene::Truncated | Scene::Overlapped | Scene::Filled)
     }
 
     /// The setup and the trouble that it needs.
@@ -119,6 +121,12 @@ impl Scene {
             Scene::Overlapped => {
                 setup.tables.resize(2, IndexKind::Lmdb);
                 setup.tables.fill(IndexKind::Lmdb);
+            }
+            Scene::Filled => {
+                setup.tables.resize(2, IndexKind::Lmdb);
+                setup.tables[0] = IndexKind::Lmdb;
+                setup.keys = setup.keys.max(SCATTERED);
+                *trouble = Trouble::FullDisk;
             }
             Scene::Forgotten | Scene::Overtaken | Scene::Truncated => {
                 setup.tables[0] = IndexKind::Lmdb;
@@ -207,6 +215,7 @@ impl Maker {
             Scene::Ended => self.end_snapshot(),
             Scene::EmptyEnd => self.empty_end(),
             Scene::Overlapped => self.overlap_commits(),
+            Scene::Filled => self.fill_and_empty(),
         }
     }
 

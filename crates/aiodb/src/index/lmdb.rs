@@ -13,7 +13,7 @@ mod room;
 use std::io::ErrorKind;
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use codec::{decode_stack, encode_key, range_key, table_of};
 use counters::{Accounting, COUNT_PREFIX, Changes, Counts};
@@ -75,6 +75,8 @@ pub(crate) struct LmdbIndex {
     /// Held for a transaction that writes, and what comes of it: commits of the tail, purges and range deletes take turns. Below it
     /// come `copying`, `env` and the locks of single fields.
     transactions: InOrder,
+    /// Whether a simulated disk has room for a commit.
+    has_room: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     /// Keys in LMDB, by table.
     counts: Mutex<Counts>,
     /// Everything before this sequence is in LMDB, as far as this process knows.
@@ -124,6 +126,7 @@ impl LmdbIndex {
             ranges: Ranges::default(),
             snapshots,
             transactions: InOrder::default(),
+            has_room: OnceLock::new(),
             counts: Mutex::default(),
             covered: AtomicU64::new(0),
             carried_to: Mutex::default(),
@@ -135,6 +138,11 @@ impl LmdbIndex {
         let counts = index.load_prefix(COUNT_PREFIX, |value| u64_at(value, 0) as i64)?;
         *index.counts.lock().expect("nobody else has it yet") = counts;
         Ok(index)
+    }
+
+    /// Asks this before each transaction that writes.
+    pub(crate) fn ask_for_room(&self, has_room: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.has_room.set(Box::new(has_room));
     }
 
     /// Makes the file as long as LMDB takes it to be: pages at its end that a transaction has used and freed again are never

@@ -170,6 +170,8 @@ struct State {
     phases: Vec<Phase>,
     observer: Option<Box<dyn FnMut(Event) + Send>>,
     real_directory: Option<PathBuf>,
+    /// Bytes that must be free for LMDB to commit.
+    index_needs: Option<u64>,
     capacity: Option<u64>,
     faults: Vec<Fault>,
     locks: BTreeSet<PathBuf>,
@@ -199,6 +201,7 @@ impl SimDevice {
             phases: Vec::new(),
             observer: None,
             real_directory: None,
+            index_needs: None,
             capacity: None,
             faults: Vec::new(),
             locks: BTreeSet::new(),
@@ -290,6 +293,11 @@ impl SimDevice {
     /// below what is in use only refuses growth.
     pub fn set_capacity(&self, capacity: Option<u64>) {
         self.machine.lock().capacity = capacity;
+    }
+
+    /// Has LMDB find no room while less than this is free, `None` for any time: its file does not lie on this disk.
+    pub fn set_index_needs(&self, bytes: Option<u64>) {
+        self.machine.lock().index_needs = bytes;
     }
 
     /// The space that files take on the disk, in bytes.
@@ -455,6 +463,14 @@ impl Device for SimDevice {
         let Some(directory) = self.machine.lock().real_directory.clone() else { return Ok(path.to_path_buf()) };
         let within = absolute(path);
         Ok(directory.join(within.strip_prefix("/").expect("the path is absolute")))
+    }
+
+    fn has_room_for_index(&self) -> bool {
+        let mut state = self.machine.lock();
+        let (Some(capacity), Some(bytes)) = (state.capacity, state.index_needs) else { return true };
+        let has_room = state.tree.used_bytes(UNIT_BYTES as u64) + bytes <= capacity;
+        state.counters.refused_for_space += u64::from(!has_room);
+        has_room
     }
 
     /// Both ends of a phase are steps: a crash can hit them where the engine only works in memory.

@@ -189,6 +189,34 @@ impl Maker {
         self.actions.push(Action::Capacity(None));
     }
 
+    /// Fills the disk, then deletes everything in one way or another, closes and opens the store now and then, and writes again.
+    pub(super) fn fill_and_empty(&mut self) {
+        self.scatter();
+        if self.random.bool() {
+            self.actions.push(Action::Checkpoint);
+        }
+        self.actions.push(Action::Capacity(Some(self.random.u64(..3))));
+        self.scatter();
+        self.fill();
+        match self.random.u8(..4) {
+            0 => self.actions.extend([Action::Truncate(0), Action::Truncate(1)]),
+            1 => self.actions.extend([Action::Drop(0), Action::Drop(1)]),
+            2 => self.actions.extend([Action::Reopen, Action::Truncate(1)]),
+            _ => {}
+        }
+        for key in 0..self.setup.keys {
+            let deletes = [0, 1].map(|table| Action::Delete(table, key, self.durability()));
+            self.actions.extend(deletes);
+        }
+        if self.random.bool() {
+            self.actions.push(Action::Reopen);
+        }
+        self.actions.push(Action::Steps(Step::Upkeep, UPKEEP));
+        self.actions.extend([Action::Create(0), Action::Create(1), Action::Checkpoint]);
+        self.scatter();
+        self.actions.extend([Action::Capacity(None), Action::Checkpoint, Action::Verify]);
+    }
+
     /// The log ends in a segment that holds nothing but garbage, and reclaim is the first to work after a crash.
     pub(super) fn empty_end(&mut self) {
         let table = self.table();

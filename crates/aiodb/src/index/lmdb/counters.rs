@@ -238,6 +238,9 @@ impl LmdbIndex {
         accounting: &Accounting<'_>,
         mut work: impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>) -> heed::Result<()>,
     ) -> Result<()> {
+        if self.has_room.get().is_some_and(|has_room| !has_room()) {
+            return Err(Error::DiskFull { path: self.path.clone() });
+        }
         loop {
             let counts = self.counts.lock().expect("no code panics while it holds the counts").clone();
             let (live, chunks, dead, piled_up) = Default::default();

@@ -4,8 +4,9 @@
 mod request;
 
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::options::StoreArgs;
-use crate::output::{Exit, Output};
+use crate::output::Output;
 use aiodb::{Batch, Db};
 use clap::Args;
 use request::{Request, answer};

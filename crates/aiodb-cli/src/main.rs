@@ -7,6 +7,7 @@ mod bench;
 mod describe;
 mod encoding;
 mod error;
+mod exit;
 mod export;
 mod inspect;
 mod keys;
@@ -19,9 +20,10 @@ mod sample;
 mod scan;
 mod tables;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use error::CliError;
-use output::{Exit, Output};
+use exit::Exit;
+use output::Output;
 use std::process::ExitCode;
 
 /// Keeps, loads, reads and checks key-value stores on SSD
@@ -119,8 +121,8 @@ fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
         Command::CreateTable(args) => tables::create(args, output),
         Command::Truncate(args) => tables::truncate(args, output),
         Command::Drop(args) => tables::drop(args, output),
-        Command::Completion(args) => describe::completion(&args, output),
-        Command::Man(args) => describe::man(&args, output),
+        Command::Completion(args) => describe::completion(&args, Cli::command(), output),
+        Command::Man(args) => describe::man(&args, Cli::command(), output),
         Command::Bench(args) => bench::run(args, output.is_json()).map(|()| Exit::Success),
     }
 }

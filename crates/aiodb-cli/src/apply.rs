@@ -1,5 +1,6 @@
 //! `aiodb apply`: changes from stdin, acknowledged one by one on stdout, so that another program can write to a store and
-//! know what is safe.
+//! know what is safe. `request` knows the lines in both directions; here they meet the store. An answer never comes before
+//! what it answers for is as durable as was asked.
 
 mod request;
 

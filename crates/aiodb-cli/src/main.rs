@@ -1,5 +1,6 @@
 //! The `aiodb` command. Each subcommand has its arguments and its code in the module named after it; what they share is
-//! in `options` (how a store is opened), `output` (people or programs), `progress` and `encoding`.
+//! in `options` (how a store is opened), `output` (people or programs), `exit`, `error`, `progress` and `encoding`. Results go
+//! to stdout, everything else to stderr. A subcommand knows the engine's public face and nothing of its files.
 
 mod apply;
 mod backup;

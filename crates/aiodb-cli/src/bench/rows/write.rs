@@ -75,7 +75,8 @@ pub(crate) struct DeviceSequential {
 }
 
 impl StoreWrites {
-    pub(super) fn in_words(&self) -> String {
+    /// The point with its rates, in one line.
+    pub(crate) fn in_words(&self) -> String {
         format!(
             "{} {} {} B + {} B, {} {}: {} puts/s, {} until caught up",
             self.index,

@@ -1,6 +1,7 @@
 //! One import.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 /// A line of one file that names something in another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,4 +14,17 @@ pub struct Edge {
     pub to: PathBuf,
     /// The path as the line has it: `super::input::Raw`; braces are taken apart.
     pub name: String,
+}
+
+impl Edge {
+    /// The two files.
+    pub(crate) fn files(&self) -> (&Path, &Path) {
+        (&self.from, &self.to)
+    }
+}
+
+impl fmt::Display for Edge {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{} names {} of {}", self.from.display(), self.line, self.name, self.to.display())
+    }
 }

@@ -1,6 +1,6 @@
 //! The edges between the files of a crate, and the circles that they close.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -62,9 +62,12 @@ impl Graph {
 
     fn circle(&self, files: &BTreeSet<&Path>) -> Circle {
         let within = |edge: &&Edge| files.contains(edge.from.as_path()) && files.contains(edge.to.as_path());
+        let edges: Vec<Edge> = self.edges.iter().filter(within).cloned().collect();
+        let shortest = files.iter().map(|file| way_round(&edges, file)).min_by_key(Vec::len);
         Circle {
             files: files.iter().map(|file| file.to_path_buf()).collect(),
-            edges: self.edges.iter().filter(within).cloned().collect(),
+            shortest: shortest.expect("a circle has files"),
+            edges,
         }
     }
 }
@@ -83,21 +86,49 @@ fn reachable<'a>(next: &BTreeMap<&'a Path, BTreeSet<&'a Path>>, start: &'a Path)
     found
 }
 
-/// Files that import each other. It displays itself with a line for each import that closes it.
+/// The fewest imports that lead from a file of a circle back to it.
+fn way_round(edges: &[Edge], file: &Path) -> Vec<Edge> {
+    let mut came_by: BTreeMap<&Path, &Edge> = BTreeMap::new();
+    let mut open = VecDeque::from([file]);
+    while let Some(at) = open.pop_front() {
+        for edge in edges.iter().filter(|edge| edge.from == at) {
+            if !came_by.contains_key(edge.to.as_path()) {
+                came_by.insert(&edge.to, edge);
+                open.push_back(&edge.to);
+            }
+        }
+    }
+    let mut way = vec![came_by[file].clone()];
+    while let Some(first) = way.last().filter(|edge| edge.from != file) {
+        way.push(came_by[first.from.as_path()].clone());
+    }
+    way.reverse();
+    way
+}
+
+/// Files that import each other. It displays itself as the shortest way round, and then the first import of each file from
+/// each.
 #[derive(Clone, Debug)]
 pub struct Circle {
     /// Its files, in the order of their names.
     pub files: Vec<PathBuf>,
-    /// The imports between them.
+    /// The imports between them, in the order of files and lines.
     pub edges: Vec<Edge>,
+    /// The fewest of these that lead from a file back to it.
+    pub shortest: Vec<Edge>,
 }
 
 impl fmt::Display for Circle {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(formatter, "{} files import each other in a circle:", self.files.len())?;
-        for Edge { from, line, to, name } in &self.edges {
-            writeln!(formatter, "  {}:{line} names {name} of {}", from.display(), to.display())?;
+        writeln!(formatter, "{} files import each other in a circle; the shortest way round:", self.files.len())?;
+        for edge in &self.shortest {
+            writeln!(formatter, "  {edge}")?;
         }
-        Ok(())
+        let mut told: BTreeSet<(&Path, &Path)> = self.shortest.iter().map(Edge::files).collect();
+        let others: Vec<&Edge> = self.edges.iter().filter(|edge| told.insert(edge.files())).collect();
+        if !others.is_empty() {
+            writeln!(formatter, "and between its files besides:")?;
+        }
+        others.into_iter().try_for_each(|edge| writeln!(formatter, "  {edge}"))
     }
 }

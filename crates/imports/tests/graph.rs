@@ -141,7 +141,7 @@ fn a_circle_is_whole_and_names_files_and_lines() {
         ("lib.rs", "mod a;\nmod b;\nmod c;\nmod d;\nuse a::A;"),
         ("a.rs", "use crate::b::B;\npub struct A;"),
         ("b.rs", "\nuse crate::c::C;\npub struct B;"),
-        ("c.rs", "use crate::a::A;\nuse crate::d::D;\npub struct C;"),
+        ("c.rs", "use crate::a::A;\nuse crate::d::D;\nuse crate::a;\npub struct C;"),
         ("d.rs", "pub struct D;"),
     ])
     .expect("the crate can be read");
@@ -149,7 +149,7 @@ fn a_circle_is_whole_and_names_files_and_lines() {
     assert_eq!(circles.len(), 1);
     assert_eq!(
         circles[0].to_string(),
-        "3 files import each other in a circle:\n  src/a.rs:1 names crate::b::B of src/b.rs\n  \
+        "3 files import each other in a circle; the shortest way round:\n  src/a.rs:1 names crate::b::B of src/b.rs\n  \
          src/b.rs:2 names crate::c::C of src/c.rs\n  src/c.rs:1 names crate::a::A of src/a.rs\n"
     );
 }
@@ -161,6 +161,23 @@ fn a_child_that_names_its_parent_closes_a_circle_only_if_the_parent_names_it() {
     assert!(apart.expect("the crate can be read").circles().is_empty());
     let both = graph(&[("lib.rs", "mod a;"), ("a.rs", "mod child;\npub struct A;\nfn f() { child::run() }"), child]);
     assert_eq!(both.expect("the crate can be read").circles().len(), 1);
+}
+
+#[test]
+fn the_shortest_way_round_a_large_circle_comes_first() {
+    let found = graph(&[
+        ("lib.rs", "mod a;\nmod b;\nmod c;"),
+        ("a.rs", "use crate::b;"),
+        ("b.rs", "use crate::c;"),
+        ("c.rs", "use crate::a;\n\nuse crate::b;\nuse crate::b::B;"),
+    ]);
+    let circles = found.expect("the crate can be read").circles();
+    assert_eq!(
+        circles[0].to_string(),
+        "3 files import each other in a circle; the shortest way round:\n  src/b.rs:1 names crate::c of src/c.rs\n  \
+         src/c.rs:3 names crate::b of src/b.rs\nand between its files besides:\n  src/a.rs:1 names crate::b of src/b.rs\n  \
+         src/c.rs:1 names crate::a of src/a.rs\n"
+    );
 }
 
 #[test]

@@ -72,12 +72,12 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
     @Override
     public synchronized Collection<AbstractCompactionTask> getMaximalTask(long gcBefore, boolean splitOutput) {
         reportSpace();
-        Generation generation = AiodbMemtable.generationOf(cfs);
-        if (generation == null) {
+        StoredTable storedTable = AiodbMemtable.storedTableOf(cfs);
+        if (storedTable == null) {
             return super.getMaximalTask(gcBefore, splitOutput);
         }
         List<AbstractCompactionTask> tasks = new ArrayList<>();
-        AbstractCompactionTask move = MoveTask.of(cfs, generation, filterSuspectSSTables(getSSTables()));
+        AbstractCompactionTask move = MoveTask.of(cfs, storedTable, filterSuspectSSTables(getSSTables()));
         if (move != null) {
             tasks.add(move);
         }
@@ -124,6 +124,6 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
                 header,
                 indexGroups,
                 temporary ? own : tracker);
-        return temporary ? new TemporaryWriter(writer, own) : writer;
+        return temporary ? new TemporarySSTableWriter(writer, own) : writer;
     }
 }

@@ -14,7 +14,7 @@ import org.apache.cassandra.utils.FBUtilities;
  *
  * @param configuration of all of them; factories are equal if theirs are
  */
-record AiodbFactory(Configuration configuration) implements Memtable.Factory {
+record AiodbFactory(StoreConfiguration configuration) implements Memtable.Factory {
     private static final String VERSION = "5.0.9";
 
     /** Far longer than a write waits before it is given up. */
@@ -29,7 +29,7 @@ record AiodbFactory(Configuration configuration) implements Memtable.Factory {
             AtomicReference<CommitLogPosition> commitLogLowerBound, TableMetadataRef metadata, Memtable.Owner owner) {
         SystemTables.refuse(metadata.get());
         OpenStore open = OpenStore.of(configuration);
-        return new AiodbMemtable(this, Generation.attach(open, metadata.id), commitLogLowerBound, metadata, owner);
+        return new AiodbMemtable(this, StoredTable.attach(open, metadata.id), commitLogLowerBound, metadata, owner);
     }
 
     /**
@@ -95,7 +95,7 @@ record AiodbFactory(Configuration configuration) implements Memtable.Factory {
 
     @Override
     public TableMetrics.ReleasableMetric createMemtableMetrics(TableMetadataRef metadata) {
-        return new AiodbMetrics(OpenStore.of(configuration), metadata);
+        return new StoreMetrics(OpenStore.of(configuration), metadata);
     }
 
     @Override

@@ -36,9 +36,9 @@ import org.apache.cassandra.utils.concurrent.OpOrder;
 
 /**
  * The rows of a table in a store of this node. It is never full and never flushed: Cassandra writes a memtable to SSTables for
- * many reasons, of which only a change of the table's memtable remains. Truncates and drops let go of its generation.
+ * many reasons, of which only a change of the table's memtable remains. Truncates and drops let go of its stored table.
  *
- * <p>In {@code cassandra.yaml}, with the parameters of {@link Configuration}:
+ * <p>In {@code cassandra.yaml}, with the parameters of {@link StoreConfiguration}:
  *
  * <pre>{@code
  * memtable:
@@ -52,7 +52,7 @@ import org.apache.cassandra.utils.concurrent.OpOrder;
 public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     private final AiodbFactory factory;
     private final Owner owner;
-    private final Generation generation;
+    private final StoredTable storedTable;
     private final SpaceUsed spaceUsed = new SpaceUsed();
 
     /** Why it will be switched out, as far as anybody asked. */
@@ -68,14 +68,14 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
 
     AiodbMemtable(
             AiodbFactory factory,
-            Generation generation,
+            StoredTable storedTable,
             AtomicReference<CommitLogPosition> commitLogLowerBound,
             TableMetadataRef metadata,
             Owner owner) {
         super(metadata, commitLogLowerBound);
         this.owner = owner;
         this.factory = factory;
-        this.generation = generation;
+        this.storedTable = storedTable;
     }
 
     /**
@@ -88,17 +88,17 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
             SystemTables.requireOtherDefault(DatabaseDescriptor.getMemtableConfigurations());
             AiodbFactory.requireNode();
         }
-        return new AiodbFactory(Configuration.parse(parameters));
+        return new AiodbFactory(StoreConfiguration.parse(parameters));
     }
 
-    Generation generation() {
-        return generation;
+    StoredTable storedTable() {
+        return storedTable;
     }
 
     /** That of a table's memtable now; null if it is none of this class. */
-    static Generation generationOf(ColumnFamilyStore cfs) {
+    static StoredTable storedTableOf(ColumnFamilyStore cfs) {
         Memtable current = cfs.getTracker().getView().getCurrentMemtable();
-        return current instanceof AiodbMemtable memtable ? memtable.generation : null;
+        return current instanceof AiodbMemtable memtable ? memtable.storedTable : null;
     }
 
     @Override
@@ -109,9 +109,9 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
         }
         Durability durability = factory.configuration().durability();
         try {
-            UpdateWriter.write(update, generation, durability);
+            UpdateWriter.write(update, storedTable, durability);
         } catch (StoreException failure) {
-            throw DiskErrors.ofWrite(failure, generation.open());
+            throw DiskErrors.ofWrite(failure, storedTable.open());
         }
         currentOperations.addAndGet(update.operationCount());
         // How much newer the update is than what it meets is not known: nothing was read.
@@ -121,13 +121,13 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     @Override
     public UnfilteredRowIterator rowIterator(
             DecoratedKey key, Slices slices, ColumnFilter columns, boolean reversed, SSTableReadsListener listener) {
-        return PartitionReader.read(generation, metadata(), key, slices, columns, reversed);
+        return PartitionReader.read(storedTable, metadata(), key, slices, columns, reversed);
     }
 
     /** Opens nothing before the first row is asked for: some callers only look whether it is null, and never close it. */
     @Override
     public UnfilteredRowIterator rowIterator(DecoratedKey key) {
-        if (!PartitionReader.exists(generation, key)) {
+        if (!PartitionReader.exists(storedTable, key)) {
             return null;
         }
         TableMetadata metadata = metadata();
@@ -135,7 +135,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
             @Override
             protected UnfilteredRowIterator initializeIterator() {
                 UnfilteredRowIterator read = PartitionReader.read(
-                        generation, metadata, key, Slices.ALL, ColumnFilter.all(metadata), false);
+                        storedTable, metadata, key, Slices.ALL, ColumnFilter.all(metadata), false);
                 return read != null ? read : EmptyIterators.unfilteredRow(metadata, key, false);
             }
         };
@@ -144,7 +144,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     @Override
     public UnfilteredPartitionIterator partitionIterator(
             ColumnFilter columns, DataRange range, SSTableReadsListener listener) {
-        return PartitionScan.ofQuery(generation, metadata(), columns, range);
+        return PartitionScan.ofQuery(storedTable, metadata(), columns, range);
     }
 
     @Override
@@ -152,7 +152,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
         // What is streamed while the table lives covers no positions of the commit log.
         CommitLogPosition lower = switchedOut ? getCommitLogLowerBound() : CommitLogPosition.NONE;
         CommitLogPosition upper = switchedOut ? getFinalCommitLogUpperBound() : CommitLogPosition.NONE;
-        return new FlushSet(this, metadata(), generation, from, to, lower, upper);
+        return new FlushSet(this, metadata(), storedTable, from, to, lower, upper);
     }
 
     @Override
@@ -177,7 +177,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
      */
     private void sync() {
         CommitLogPosition before = CommitLog.instance.getCurrentPosition();
-        generation.sync();
+        storedTable.sync();
         CommitLog.instance.discardCompletedSegments(metadata().id, getCommitLogLowerBound(), before);
     }
 
@@ -192,11 +192,11 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
         if (reason == FlushReason.TRUNCATE
                 && owner instanceof ColumnFamilyStore cfs
                 && cfs.isAutoSnapshotEnabled()
-                && generation.tableOrNull() != null) {
+                && storedTable.tableOrNull() != null) {
             keep(cfs, ColumnFamilyStore.SNAPSHOT_TRUNCATE_PREFIX);
         }
         if (!kept) {
-            generation.mark(cleared ? Catalog.State.CLEARED : Catalog.State.FLUSHING);
+            storedTable.mark(cleared ? Catalog.State.CLEARED : Catalog.State.FLUSHING);
         }
         if (!cleared && owner instanceof ColumnFamilyStore cfs) {
             clearWhenFlushed(cfs.getTracker());
@@ -214,7 +214,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
             public void handleNotification(INotification notification, Object sender) {
                 if (notification instanceof MemtableDiscardedNotification flushed && flushed.memtable == AiodbMemtable.this) {
                     tracker.unsubscribe(this);
-                    generation.mark(Catalog.State.CLEARED);
+                    storedTable.mark(Catalog.State.CLEARED);
                 }
             }
         });
@@ -222,7 +222,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
 
     /** Has the rows written to a snapshot later. */
     private void keep(ColumnFamilyStore cfs, String prefix) {
-        generation.keep(KeptTable.of(cfs, prefix));
+        storedTable.keep(AutoSnapshot.of(cfs, prefix));
         kept = true;
     }
 
@@ -233,9 +233,9 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
             spaceUsed.end(cfs);
         }
         if (kept) {
-            KeptRows.write(generation);
+            AutoSnapshotWriter.write(storedTable);
         } else {
-            generation.remove();
+            storedTable.remove();
         }
     }
 
@@ -249,7 +249,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     /** Also clean is what was truncated or dropped: nobody shall write it to SSTables. */
     @Override
     public boolean isClean() {
-        return cleared || generation.summary().isEmpty();
+        return cleared || storedTable.stats().isEmpty();
     }
 
     /** Not 0 after a restart either, since then snapshots and streams would leave the table out. */
@@ -260,22 +260,22 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
 
     @Override
     public long partitionCount() {
-        return Sizes.sample(generation, null, null, metadata().partitioner).partitions();
+        return SizeSample.sample(storedTable, null, null, metadata().partitioner).partitions();
     }
 
     @Override
     public long getLiveDataSize() {
-        return Sizes.sample(generation, null, null, metadata().partitioner).bytes();
+        return SizeSample.sample(storedTable, null, null, metadata().partitioner).bytes();
     }
 
     @Override
     public long getMinTimestamp() {
-        return generation.summary().isEmpty() ? NO_MIN_TIMESTAMP : generation.summary().minTimestamp();
+        return storedTable.stats().isEmpty() ? NO_MIN_TIMESTAMP : storedTable.stats().minTimestamp();
     }
 
     @Override
     public long getMinLocalDeletionTime() {
-        return generation.summary().minLocalDeletionTime();
+        return storedTable.stats().minLocalDeletionTime();
     }
 
     /** Nothing of Cassandra's memory: the store has a budget of its own. */
@@ -303,7 +303,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
             keep(cfs, ColumnFamilyStore.SNAPSHOT_DROP_PREFIX);
         } else {
             FlushSet all = new FlushSet(
-                    this, metadata(), generation, null, null, CommitLogPosition.NONE, CommitLogPosition.NONE);
+                    this, metadata(), storedTable, null, null, CommitLogPosition.NONE, CommitLogPosition.NONE);
             File directory = Directories.getSnapshotDirectory(
                     cfs.getDirectories().getDirectoryForNewSSTables(), snapshotName);
             SnapshotWriter.write(cfs.metadata, cfs.newSSTableDescriptor(directory), all, cfs);

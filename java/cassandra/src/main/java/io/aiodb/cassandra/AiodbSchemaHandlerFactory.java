@@ -19,12 +19,12 @@ import org.apache.cassandra.schema.TableMetadata;
  * by {@code -Dcassandra.schema.update_handler_factory.class=io.aiodb.cassandra.AiodbSchemaHandlerFactory}.
  */
 public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFactory {
-    private final SizeEstimates estimates;
+    private final StoreSizeEstimates estimates;
 
     /** Cassandra makes one through this, before it reads or writes anything. */
     public AiodbSchemaHandlerFactory() {
         AiodbQueryHandler.install();
-        estimates = SizeEstimates.replace();
+        estimates = StoreSizeEstimates.replace();
     }
 
     @Override
@@ -71,9 +71,9 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
     }
 
     private static final class Handler extends DefaultSchemaUpdateHandler {
-        private final SizeEstimates estimates;
+        private final StoreSizeEstimates estimates;
 
-        Handler(BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback, SizeEstimates estimates) {
+        Handler(BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback, StoreSizeEstimates estimates) {
             super(updateSchemaCallback);
             this.estimates = estimates;
         }
@@ -81,9 +81,9 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
         /** Called when the tables and what the commit log has of them are there, and nobody is served yet. */
         @Override
         public synchronized void start() {
-            Leftovers.takeOver();
-            Cleanup.install();
-            PowerCuts.warn();
+            MemtableMigration.takeOver();
+            StorageServiceCleanup.install();
+            DurabilityWarning.warn();
             estimates.schedule();
             super.start();
         }
@@ -94,7 +94,7 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
                     new SchemaTransformation() {
                         @Override
                         public Keyspaces apply(Keyspaces schema) {
-                            return Refusals.check(schema, transformation.apply(schema));
+                            return SchemaValidator.check(schema, transformation.apply(schema));
                         }
 
                         @Override

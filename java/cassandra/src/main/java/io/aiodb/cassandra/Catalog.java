@@ -14,7 +14,7 @@ import java.util.UUID;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.cassandra.schema.TableId;
 
-/** The table of a store that says what its other tables are: which generations there are, their summaries, and headers. */
+/** The table of a store that says what its other tables are: which stored tables there are, their statistics, and headers. */
 final class Catalog {
     /** No table of rows has this name: theirs have a dot. */
     private static final String TABLE = "catalog";
@@ -32,7 +32,7 @@ final class Catalog {
 
     private static final int KEY_BYTES = 1 + 2 * Long.BYTES + Integer.BYTES;
 
-    /** What becomes of a generation when the node stops now. The numbers are stored. */
+    /** What becomes of a stored table when the node stops now. The numbers are stored. */
     enum State {
         /** It is the table's. */
         LIVE,
@@ -44,7 +44,7 @@ final class Catalog {
         KEPT
     }
 
-    /** A stored generation of a table. */
+    /** A stored stored table of a table. */
     record Entry(TableId id, int number, State state) {}
 
     private final Table table;
@@ -71,12 +71,12 @@ final class Catalog {
         table.put(NODE, node.toString().getBytes(StandardCharsets.US_ASCII), Durability.SYNC);
     }
 
-    /** The generations of one table, in the order of their numbers. */
+    /** The stored tables of one table, in the order of their numbers. */
     List<Entry> generations(TableId id) {
         return entries(key(STATE, id, 0), key(STATE, id, -1));
     }
 
-    /** The generations of all tables. */
+    /** The stored tables of all tables. */
     List<Entry> generations() {
         return entries(new byte[] {STATE}, new byte[] {STATE + 1});
     }
@@ -94,24 +94,24 @@ final class Catalog {
         return entries;
     }
 
-    /** Says, durably, what a generation is now. */
+    /** Says, durably, what a stored table is now. */
     void put(TableId id, int number, State state) {
         table.put(key(STATE, id, number), new byte[] {(byte) state.ordinal()}, Durability.SYNC);
     }
 
-    /** Says, durably, that a generation is to be written to a snapshot. */
-    void keep(int number, KeptTable kept) {
+    /** Says, durably, that a stored table is to be written to a snapshot. */
+    void keep(int number, AutoSnapshot kept) {
         TableId id = kept.metadata().id;
         table.put(key(KEPT, id, number), kept.encode(), Durability.INTERVAL);
         put(id, number, State.KEPT);
     }
 
     /** What its table was when it was decided to write it to a snapshot. */
-    KeptTable kept(TableId id, int number) {
-        return KeptTable.decode(id, table.get(key(KEPT, id, number)));
+    AutoSnapshot kept(TableId id, int number) {
+        return AutoSnapshot.decode(id, table.get(key(KEPT, id, number)));
     }
 
-    /** Forgets a generation, durably. */
+    /** Forgets a stored table, durably. */
     void remove(TableId id, int number) {
         table.delete(key(KEPT, id, number), Durability.INTERVAL);
         table.delete(key(SUMMARY, id, number), Durability.INTERVAL);
@@ -119,20 +119,20 @@ final class Catalog {
         table.delete(key(STATE, id, number), Durability.SYNC);
     }
 
-    /** A generation's summary; empty if there is none. */
-    byte[] summary(TableId id, int number) {
+    /** A stored table's statistics; empty if there is none. */
+    byte[] stats(TableId id, int number) {
         byte[] found = table.get(key(SUMMARY, id, number));
         return found == null ? new byte[0] : found;
     }
 
-    /** Keeps a generation's summary. What is written later survives a power cut only with it. */
-    void putSummary(TableId id, int number, ByteBuffer summary) {
-        table.put(key(SUMMARY, id, number), bytes(summary), Durability.INTERVAL);
+    /** Keeps a stored table's statistics. What is written later survives a power cut only with it. */
+    void putSummary(TableId id, int number, ByteBuffer stats) {
+        table.put(key(SUMMARY, id, number), bytes(stats), Durability.INTERVAL);
     }
 
     /** Where the headers of a table's rows are. */
-    Headers.Storage headers(TableId id) {
-        return new Headers.Storage() {
+    SerializationHeaders.Storage headers(TableId id) {
+        return new SerializationHeaders.Storage() {
             @Override
             public List<byte[]> load() {
                 List<byte[]> headers = new ArrayList<>();

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicLongArray;
  * what was written, so a deletion that hides any of it must not be removed.
  */
 final class EarliestTimestamps {
-    private final AtomicLongArray earliest = new AtomicLongArray(Stripes.STRIPES);
+    private final AtomicLongArray earliest = new AtomicLongArray(PartitionLocks.STRIPES);
 
     EarliestTimestamps() {
         for (int stripe = 0; stripe < earliest.length(); stripe++) {

@@ -25,7 +25,7 @@ import org.apache.cassandra.schema.TableMetadata;
  */
 final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.Streamed> {
     private final Memtable memtable;
-    private final Generation generation;
+    private final StoredTable storedTable;
     private final PartitionPosition from;
     private final PartitionPosition to;
     private final CommitLogPosition lower;
@@ -34,7 +34,7 @@ final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.Streamed
     /** As it is now: columns that are added later are not in what is written. */
     private final TableMetadata metadata;
 
-    private final Sizes sizes;
+    private final SizeSample sizes;
 
     /**
      * @param memtable what Cassandra is told that it is of; null if nobody asks
@@ -44,19 +44,19 @@ final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.Streamed
     FlushSet(
             Memtable memtable,
             TableMetadata metadata,
-            Generation generation,
+            StoredTable storedTable,
             PartitionPosition from,
             PartitionPosition to,
             CommitLogPosition lower,
             CommitLogPosition upper) {
         this.memtable = memtable;
-        this.generation = generation;
+        this.storedTable = storedTable;
         this.from = from;
         this.to = to;
         this.lower = lower;
         this.upper = upper;
         this.metadata = metadata;
-        this.sizes = Sizes.sample(generation, from, to, metadata.partitioner);
+        this.sizes = SizeSample.sample(storedTable, from, to, metadata.partitioner);
     }
 
     @Override
@@ -64,7 +64,7 @@ final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.Streamed
         if (ValidationReader.isWanted()) {
             return Collections.emptyIterator();
         }
-        PartitionScan scan = PartitionScan.of(generation, metadata, from, to);
+        PartitionScan scan = PartitionScan.of(storedTable, metadata, from, to);
         return new Iterator<>() {
             @Override
             public boolean hasNext() {
@@ -118,7 +118,7 @@ final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.Streamed
 
     @Override
     public EncodingStats encodingStats() {
-        return generation.summary().encodingStats();
+        return storedTable.stats().encodingStats();
     }
 
     @Override

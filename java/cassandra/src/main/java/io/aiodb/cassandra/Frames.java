@@ -25,8 +25,8 @@ import org.apache.cassandra.schema.TableMetadata;
  * The values of the store: one frame for each update of the entry, in the order of their arrival. An update appends its
  * frame without reading; whoever reads merges the frames as Cassandra merges rows, for which the order does not matter.
  *
- * <p>Frames are those of {@link ValueKind#FRAMES}. A row's has a {@link Cover}, whose meaning is the number of its
- * {@link Headers header}, or it stands alone and has that number only. Behind that is the row as Cassandra serializes it
+ * <p>Frames are those of {@link ValueKind#FRAMES}. A row's has a {@link RowCover}, whose meaning is the number of its
+ * {@link SerializationHeaders header}, or it stands alone and has that number only. Behind that is the row as Cassandra serializes it
  * between nodes, and a mark of the end. The frame of a partition's deletion has its two times, that of a range tombstone its
  * bounds and its two times.
  */
@@ -42,7 +42,7 @@ final class Frames {
         private final DataOutputBuffer frame = new DataOutputBuffer();
 
         /** The frame of a row, static or not; without a cover it stands alone. The buffer is valid until the next frame. */
-        ByteBuffer row(Row row, Cover cover, Headers.Numbered header, SerializationHelper helper) {
+        ByteBuffer row(Row row, RowCover cover, SerializationHeaders.Numbered header, SerializationHelper helper) {
             try {
                 body.clear();
                 body.writeByte(cover == null ? ValueKind.ALONE : ValueKind.WITH_COVER);
@@ -105,7 +105,7 @@ final class Frames {
         boolean hasCover = in.readByte() == ValueKind.WITH_COVER;
         int number = in.readUnsignedVInt32();
         if (hasCover) {
-            Cover.skip(in);
+            RowCover.skip(in);
         }
         return number;
     }
@@ -119,13 +119,13 @@ final class Frames {
     /** Reads the rows of values, static or not. Belongs to one thread at a time. */
     static final class Reader {
         private final boolean isStatic;
-        private final Headers headers;
+        private final SerializationHeaders headers;
         private final TableMetadata metadata;
         private final DeserializationHelper helper;
         private final Row.Builder builder = BTreeRow.sortedBuilder();
         private int updates;
 
-        Reader(boolean isStatic, Headers headers, TableMetadata metadata) {
+        Reader(boolean isStatic, SerializationHeaders headers, TableMetadata metadata) {
             this.isStatic = isStatic;
             this.headers = headers;
             this.metadata = metadata;
@@ -181,7 +181,7 @@ final class Frames {
     }
 
     /** The only row to be read, as {@link Reader#row} gives it. */
-    static Row row(ByteBuffer value, boolean isStatic, Headers headers, TableMetadata metadata) {
+    static Row row(ByteBuffer value, boolean isStatic, SerializationHeaders headers, TableMetadata metadata) {
         return new Reader(isStatic, headers, metadata).row(value);
     }
 
@@ -201,7 +201,7 @@ final class Frames {
     }
 
     /** Whether a row's value has columns that this version of the table does not know yet, so that it must not replace it. */
-    static boolean isYounger(ByteBuffer value, Headers headers, TableMetadata metadata) {
+    static boolean isYounger(ByteBuffer value, SerializationHeaders headers, TableMetadata metadata) {
         try (DataInputBuffer in = input(value)) {
             while (in.available() > 0) {
                 int length = in.readUnsignedVInt32();

@@ -29,19 +29,19 @@ final class LargeUpdate {
      * @param minTimestamp not later than any timestamp in it
      */
     static void write(
-            Batch appends, Generation generation, DecoratedKey partition, long minTimestamp, Durability durability) {
+            Batch appends, StoredTable storedTable, DecoratedKey partition, long minTimestamp, Durability durability) {
         byte[] kept = encode(appends);
-        OpenStore open = generation.open();
-        byte[] place = open.catalog().keepUpdate(generation.id(), generation.number(), kept, durability);
+        OpenStore open = storedTable.open();
+        byte[] place = open.catalog().keepUpdate(storedTable.id(), storedTable.number(), kept, durability);
         boolean written = false;
         try {
-            write(kept, generation);
+            write(kept, storedTable);
             open.catalog().forgetUpdate(place);
             written = true;
         } finally {
             if (!written) {
-                generation.unfinished().add(new UnfinishedUpdates.Update(place, partition, minTimestamp));
-                finishLater(generation);
+                storedTable.unfinished().add(new UnfinishedUpdates.Update(place, partition, minTimestamp));
+                finishLater(storedTable);
             }
         }
         if (durability == Durability.SYNC) {
@@ -49,49 +49,49 @@ final class LargeUpdate {
         }
     }
 
-    private static void finishLater(Generation generation) {
-        ScheduledExecutors.optionalTasks.schedule(() -> finishOrLater(generation), RETRY_SECONDS, TimeUnit.SECONDS);
+    private static void finishLater(StoredTable storedTable) {
+        ScheduledExecutors.optionalTasks.schedule(() -> finishOrLater(storedTable), RETRY_SECONDS, TimeUnit.SECONDS);
     }
 
-    private static void finishOrLater(Generation generation) {
+    private static void finishOrLater(StoredTable storedTable) {
         try {
-            finish(generation);
+            finish(storedTable);
         } catch (StoreException.NoSuchTable | StoreException.Closed over) {
             // The table was dropped or truncated, or the node ends.
         } catch (StoreException failure) {
-            LOGGER.warn("An update of the table {} is there in part: {}", generation.id(), failure.getMessage());
-            finishLater(generation);
+            LOGGER.warn("An update of the table {} is there in part: {}", storedTable.id(), failure.getMessage());
+            finishLater(storedTable);
         }
     }
 
     /** Writes what is unfinished, unless that fails again. */
-    static void finish(Generation generation) {
-        OpenStore open = generation.open();
-        for (UnfinishedUpdates.Update update : generation.unfinished().all()) {
-            open.stripes().writeInParts(update.stripe(), () -> {
+    static void finish(StoredTable storedTable) {
+        OpenStore open = storedTable.open();
+        for (UnfinishedUpdates.Update update : storedTable.unfinished().all()) {
+            open.locks().writeInParts(update.stripe(), () -> {
                 // A purge that is under way may be past the rows that come now, and must leave the deletions that hide them.
-                generation.purges().writes(update.stripe(), update.minTimestamp());
+                storedTable.purges().writes(update.stripe(), update.minTimestamp());
                 byte[] kept = open.catalog().keptUpdate(update.place());
                 if (kept != null) {
-                    write(kept, generation);
+                    write(kept, storedTable);
                     open.catalog().forgetUpdate(update.place());
                 }
-                generation.unfinished().remove(update);
+                storedTable.unfinished().remove(update);
             });
         }
     }
 
     /** Writes what was kept of updates when the node ended. */
-    static void recover(Generation generation) {
-        Catalog catalog = generation.open().catalog();
-        for (byte[] place : catalog.keptUpdates(generation.id(), generation.number())) {
-            write(catalog.keptUpdate(place), generation);
+    static void recover(StoredTable storedTable) {
+        Catalog catalog = storedTable.open().catalog();
+        for (byte[] place : catalog.keptUpdates(storedTable.id(), storedTable.number())) {
+            write(catalog.keptUpdate(place), storedTable);
             catalog.forgetUpdate(place);
         }
     }
 
-    private static void write(byte[] kept, Generation generation) {
-        BulkWriter writer = new BulkWriter(generation.open().store(), generation.table());
+    private static void write(byte[] kept, StoredTable storedTable) {
+        BulkWriter writer = new BulkWriter(storedTable.open().store(), storedTable.table());
         ByteBuffer rest = ByteBuffer.wrap(kept);
         while (rest.hasRemaining()) {
             ByteBuffer key = take(rest);

@@ -3,11 +3,11 @@ package io.aiodb.cassandra;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
- * The latest timestamp that any partition of a stripe has in a generation, or one that is later. A row that is all newer, and
+ * The latest timestamp that any partition of a stripe has in a stored table, or one that is later. A row that is all newer, and
  * has all that a row can have, need not be merged with what is stored: it can take its place without that being read.
  */
 final class LatestTimestamps {
-    private final AtomicLongArray latest = new AtomicLongArray(Stripes.STRIPES);
+    private final AtomicLongArray latest = new AtomicLongArray(PartitionLocks.STRIPES);
 
     /** @param bound no timestamp that is stored is later */
     LatestTimestamps(long bound) {

@@ -25,12 +25,12 @@ final class MoveTask extends StoreTask {
 
     private final AtomicLong movedBytes = new AtomicLong();
 
-    private MoveTask(ColumnFamilyStore cfs, LifecycleTransaction transaction, Generation generation) {
-        super(cfs, transaction, generation);
+    private MoveTask(ColumnFamilyStore cfs, LifecycleTransaction transaction, StoredTable storedTable) {
+        super(cfs, transaction, storedTable);
     }
 
     /** Moves those of these SSTables that no repair is about; null if there are none, or others have them. */
-    static AbstractCompactionTask of(ColumnFamilyStore cfs, Generation generation, Iterable<SSTableReader> sstables) {
+    static AbstractCompactionTask of(ColumnFamilyStore cfs, StoredTable storedTable, Iterable<SSTableReader> sstables) {
         List<SSTableReader> moved = new ArrayList<>();
         for (SSTableReader sstable : sstables) {
             if (!sstable.isPendingRepair()) {
@@ -39,7 +39,7 @@ final class MoveTask extends StoreTask {
         }
         LifecycleTransaction transaction =
                 moved.isEmpty() ? null : cfs.getTracker().tryModify(moved, OperationType.COMPACTION);
-        return transaction == null ? null : new MoveTask(cfs, transaction, generation);
+        return transaction == null ? null : new MoveTask(cfs, transaction, storedTable);
     }
 
     @Override
@@ -48,9 +48,9 @@ final class MoveTask extends StoreTask {
         for (SSTableReader sstable : transaction.originals()) {
             whole = whole && move(sstable, stopped);
         }
-        generation.sync();
+        storedTable.sync();
         // A truncate or another memtable since then has taken its own decision about these rows.
-        if (whole && AiodbMemtable.generationOf(cfs) == generation) {
+        if (whole && AiodbMemtable.storedTableOf(cfs) == storedTable) {
             LOGGER.info("Moved {} into the store", transaction.originals());
             transaction.obsoleteOriginals();
             transaction.finish();
@@ -66,7 +66,7 @@ final class MoveTask extends StoreTask {
                 if (stopped.getAsBoolean()) {
                     return false;
                 }
-                UpdateWriter.write(updates.next(), generation, Durability.INTERVAL);
+                UpdateWriter.write(updates.next(), storedTable, Durability.INTERVAL);
                 movedBytes.set(before + partitions.getCurrentPosition());
             }
         }

@@ -31,23 +31,23 @@ final class OpenStore {
     /** The open stores of this process by their directories. Whoever changes it holds it. */
     private static final Map<Path, OpenStore> OPEN = new ConcurrentHashMap<>();
 
-    private final Configuration configuration;
+    private final StoreConfiguration configuration;
     private final Store store;
     private final Catalog catalog;
-    private final Stripes stripes = new Stripes();
-    private final Folder folder = new Folder();
+    private final PartitionLocks locks = new PartitionLocks();
+    private final UpdateMerger merger = new UpdateMerger();
 
     /** The headers of each table, made once; guarded by itself. */
-    private final Map<TableId, Headers> headers = new HashMap<>();
+    private final Map<TableId, SerializationHeaders> headers = new HashMap<>();
 
     /** What was counted last, and when; null before the first time. Guarded by this. */
     private Counted counted;
 
-    /** Which generations memtables of this process have, stored or not; guarded by itself. */
+    /** Which stored tables memtables of this process have, stored or not; guarded by itself. */
     private final Map<TableId, Set<Integer>> attached = new HashMap<>();
 
     /** What uses one store together. {@link #of} is for all but tests. */
-    OpenStore(Configuration configuration, Store store) {
+    OpenStore(StoreConfiguration configuration, Store store) {
         this.configuration = configuration;
         this.store = store;
         this.catalog = new Catalog(store);
@@ -58,7 +58,7 @@ final class OpenStore {
      *
      * @throws ConfigurationException if it cannot be opened, or is open with other parameters
      */
-    static OpenStore of(Configuration configuration) {
+    static OpenStore of(StoreConfiguration configuration) {
         OpenStore open = OPEN.get(configuration.directory());
         if (open == null) {
             open = openOnce(configuration);
@@ -67,7 +67,7 @@ final class OpenStore {
         return open;
     }
 
-    private static OpenStore openOnce(Configuration configuration) {
+    private static OpenStore openOnce(StoreConfiguration configuration) {
         synchronized (OPEN) {
             OpenStore open = OPEN.get(configuration.directory());
             if (open == null) {
@@ -81,7 +81,7 @@ final class OpenStore {
         }
     }
 
-    private static OpenStore open(Configuration configuration) {
+    private static OpenStore open(StoreConfiguration configuration) {
         LOGGER.info("Opening the {} store in {}", configuration.store(), configuration.directory());
         try {
             Store store =
@@ -117,12 +117,12 @@ final class OpenStore {
     }
 
     /** Whether the store of a configuration is open, and of a kind whose every write waits for the disk. */
-    static boolean alwaysSyncs(Configuration configuration) {
+    static boolean alwaysSyncs(StoreConfiguration configuration) {
         OpenStore open = OPEN.get(configuration.directory());
         return open != null && !open.store.capabilities().durabilities().contains(Durability.INTERVAL);
     }
 
-    private void checkSame(Configuration other) {
+    private void checkSame(StoreConfiguration other) {
         if (!configuration.store().equals(other.store())
                 || !configuration.storeParameters().equals(other.storeParameters())) {
             throw new ConfigurationException("memtable configurations with the same directory "
@@ -147,7 +147,7 @@ final class OpenStore {
         synchronized (OPEN) {
             for (OpenStore open : OPEN.values()) {
                 LOGGER.info("Closing the {} store in {}", open.configuration.store(), open.configuration.directory());
-                open.folder.close();
+                open.merger.close();
                 open.store.close();
             }
         }
@@ -166,12 +166,12 @@ final class OpenStore {
         return catalog;
     }
 
-    Folder folder() {
-        return folder;
+    UpdateMerger merger() {
+        return merger;
     }
 
-    Stripes stripes() {
-        return stripes;
+    PartitionLocks locks() {
+        return locks;
     }
 
     /**
@@ -190,31 +190,31 @@ final class OpenStore {
     }
 
     /** The headers of a table's rows. */
-    Headers headers(TableId id) {
+    SerializationHeaders headers(TableId id) {
         synchronized (headers) {
-            return headers.computeIfAbsent(id, table -> new Headers(catalog.headers(table)));
+            return headers.computeIfAbsent(id, table -> new SerializationHeaders(catalog.headers(table)));
         }
     }
 
-    /** How many entries the live generation of a table has, about. */
+    /** How many entries the live stored table of a table has, about. */
     long estimatedRows(TableId id) {
         long rows = 0;
         for (Catalog.Entry entry : catalog.generations(id)) {
             if (entry.state() == Catalog.State.LIVE) {
-                rows += store.table(Generation.name(id, entry.number())).estimatedRows();
+                rows += store.table(StoredTable.name(id, entry.number())).estimatedRows();
             }
         }
         return rows;
     }
 
-    /** Takes a stored generation for a memtable. False if another one has it. */
+    /** Takes a stored stored table for a memtable. False if another one has it. */
     boolean attach(TableId id, int number) {
         synchronized (attached) {
             return attached.computeIfAbsent(id, table -> new HashSet<>()).add(number);
         }
     }
 
-    /** Whether a memtable of this process has a generation. */
+    /** Whether a memtable of this process has a stored table. */
     boolean isAttached(TableId id, int number) {
         synchronized (attached) {
             return attached.getOrDefault(id, Set.of()).contains(number);
@@ -234,7 +234,7 @@ final class OpenStore {
         }
     }
 
-    /** Gives a generation up. */
+    /** Gives a stored table up. */
     void detach(TableId id, int number) {
         synchronized (attached) {
             attached.get(id).remove(number);

@@ -31,7 +31,7 @@ final class PartitionReader {
 
     private static final int ATTEMPTS = 3;
 
-    private final Generation generation;
+    private final StoredTable storedTable;
     private final Table table;
     private final TableMetadata metadata;
     private final DecoratedKey partition;
@@ -39,41 +39,41 @@ final class PartitionReader {
     private final ColumnFilter columns;
     private final boolean reversed;
     private final StoredKey key;
-    private final Folder.Notes notes;
+    private final UpdateMerger.Notes notes;
 
     private PartitionReader(
-            Generation generation,
+            StoredTable storedTable,
             TableMetadata metadata,
             DecoratedKey partition,
             Slices slices,
             ColumnFilter columns,
             boolean reversed) {
-        this.generation = generation;
-        this.table = generation.tableOrNull();
+        this.storedTable = storedTable;
+        this.table = storedTable.tableOrNull();
         this.metadata = metadata;
         this.partition = partition;
         this.slices = slices;
         this.columns = columns;
         this.reversed = reversed;
         this.key = new StoredKey().partition(partition);
-        this.notes = generation.open().folder().notes(generation, metadata, partition);
+        this.notes = storedTable.open().merger().notes(storedTable, metadata, partition);
     }
 
     /** What the slices of a partition hold; null if there is nothing of it. */
     static UnfilteredRowIterator read(
-            Generation generation,
+            StoredTable storedTable,
             TableMetadata metadata,
             DecoratedKey partition,
             Slices slices,
             ColumnFilter columns,
             boolean reversed) {
-        if (generation.tableOrNull() == null) {
+        if (storedTable.tableOrNull() == null) {
             return null;
         }
         try {
-            return new PartitionReader(generation, metadata, partition, slices, columns, reversed).read();
+            return new PartitionReader(storedTable, metadata, partition, slices, columns, reversed).read();
         } catch (StoreException failure) {
-            throw DiskErrors.ofRead(failure, generation.open());
+            throw DiskErrors.ofRead(failure, storedTable.open());
         }
     }
 
@@ -81,12 +81,12 @@ final class PartitionReader {
      * Whether there is anything of a partition, or may be soon: the rest of an update that is there in part comes later, and
      * deletions elsewhere that hide it must stay until then.
      */
-    static boolean exists(Generation generation, DecoratedKey partition) {
-        Table table = generation.tableOrNull();
+    static boolean exists(StoredTable storedTable, DecoratedKey partition) {
+        Table table = storedTable.tableOrNull();
         if (table == null) {
             return false;
         }
-        if (generation.unfinished().isIn(Stripes.of(partition))) {
+        if (storedTable.unfinished().isIn(PartitionLocks.of(partition))) {
             return true;
         }
         StoredKey key = new StoredKey().partition(partition);
@@ -102,25 +102,25 @@ final class PartitionReader {
                 "Reading {} slices of a partition in the {} store",
                 slices.size(),
                 table.store().capabilities().name());
-        boolean headNeeded = Head.isNeeded(generation.summary(), columns);
+        boolean headerNeeded = PartitionHeader.isNeeded(storedTable.stats(), columns);
         boolean points = slices.size() <= MAX_POINTS && allPoints();
         // What belongs to the whole partition are up to three entries.
-        boolean one = slices.size() <= 1 && !headNeeded;
+        boolean one = slices.size() <= 1 && !headerNeeded;
         if (points) {
             return one ? readOne(this::readPoints) : readConsistently(this::readPoints);
         }
         if (slices.size() == 1) {
             return one
-                    ? readOne(source -> stripes().open(() -> readSlice(source)))
+                    ? readOne(source -> locks().open(() -> readSlice(source)))
                     : readConsistently(this::readSlice);
         }
-        return stripes().open(() -> readSlices(Source.snapshot(table)));
+        return locks().open(() -> readSlices(EntrySource.snapshot(table)));
     }
 
     /** What is one get or one scan, unless meanwhile the first update came of which there is more to be read. */
-    private UnfilteredRowIterator readOne(Function<Source, UnfilteredRowIterator> read) {
-        UnfilteredRowIterator result = read.apply(Source.latest(table));
-        if (!Head.isNeeded(generation.summary(), columns)) {
+    private UnfilteredRowIterator readOne(Function<EntrySource, UnfilteredRowIterator> read) {
+        UnfilteredRowIterator result = read.apply(EntrySource.latest(table));
+        if (!PartitionHeader.isNeeded(storedTable.stats(), columns)) {
             return result;
         }
         if (result != null) {
@@ -129,23 +129,23 @@ final class PartitionReader {
         return readConsistently(read);
     }
 
-    private UnfilteredRowIterator readConsistently(Function<Source, UnfilteredRowIterator> read) {
-        Stripes stripes = stripes();
-        int stripe = Stripes.of(partition);
+    private UnfilteredRowIterator readConsistently(Function<EntrySource, UnfilteredRowIterator> read) {
+        PartitionLocks locks = locks();
+        int stripe = PartitionLocks.of(partition);
         for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-            long began = stripes.readBegins(stripe);
-            if (began == Stripes.BUSY) {
+            long began = locks.readBegins(stripe);
+            if (began == PartitionLocks.BUSY) {
                 continue;
             }
-            UnfilteredRowIterator result = read.apply(Source.latest(table));
-            if (stripes.isUnchanged(stripe, began)) {
+            UnfilteredRowIterator result = read.apply(EntrySource.latest(table));
+            if (locks.isUnchanged(stripe, began)) {
                 return result;
             }
             if (result != null) {
                 result.close();
             }
         }
-        return stripes.open(() -> read.apply(Source.snapshot(table)));
+        return locks.open(() -> read.apply(EntrySource.snapshot(table)));
     }
 
     /** Whether each slice is one row. */
@@ -177,22 +177,22 @@ final class PartitionReader {
         return point.accessor().factory().clustering(point.getRawValues());
     }
 
-    private Stripes stripes() {
-        return generation.open().stripes();
+    private PartitionLocks locks() {
+        return storedTable.open().locks();
     }
 
-    private Head head(Source source) {
-        Head head = Head.read(source, key, generation, metadata, columns);
-        notes.head(head);
-        return head;
+    private PartitionHeader header(EntrySource source) {
+        PartitionHeader header = PartitionHeader.read(source, key, storedTable, metadata, columns);
+        notes.header(header);
+        return header;
     }
 
     /** Single rows, all of them now. Closes the source. */
-    private UnfilteredRowIterator readPoints(Source source) {
+    private UnfilteredRowIterator readPoints(EntrySource source) {
         Map<Slice, Row> rows = new HashMap<>();
-        Head head;
+        PartitionHeader header;
         try (source) {
-            head = head(source);
+            header = header(source);
             for (Slice slice : slices) {
                 byte[] place = key.entry(StoredKey.ROW, metadata.comparator.asByteComparable(clustering(slice.start())))
                         .copy();
@@ -204,11 +204,11 @@ final class PartitionReader {
             }
         }
         notes.fold();
-        if (rows.isEmpty() && head.isEmpty()) {
+        if (rows.isEmpty() && header.isEmpty()) {
             return null;
         }
         return result(
-                head,
+                header,
                 slice -> {
                     Row row = rows.get(slice);
                     return row == null ? Collections.emptyIterator() : Collections.singleton(row).iterator();
@@ -217,24 +217,24 @@ final class PartitionReader {
     }
 
     private Row row(byte[] place, byte[] found) {
-        Frames.Reader reader = new Frames.Reader(false, generation.headers(), metadata);
+        Frames.Reader reader = new Frames.Reader(false, storedTable.headers(), metadata);
         Row row = reader.row(ByteBuffer.wrap(found));
-        if (Folder.isLong(reader.updates())) {
+        if (UpdateMerger.isLong(reader.updates())) {
             notes.row(ByteBuffer.wrap(place));
         }
         return row;
     }
 
     /** The only slice. The source is closed with the result, or now if there is none. */
-    private UnfilteredRowIterator readSlice(Source source) {
+    private UnfilteredRowIterator readSlice(EntrySource source) {
         StoredRows rows = null;
         boolean found = false;
         try {
-            Head head = head(source);
+            PartitionHeader header = header(source);
             rows = scan(source, slices.get(0));
-            found = rows.hasNext() || !head.isEmpty();
+            found = rows.hasNext() || !header.isEmpty();
             StoredRows opened = rows;
-            return found ? result(head, slice -> opened, () -> {
+            return found ? result(header, slice -> opened, () -> {
                 opened.close();
                 source.close();
             }) : null;
@@ -249,12 +249,12 @@ final class PartitionReader {
     }
 
     /** Several slices, each when it is asked for. The source is closed with the result. */
-    private UnfilteredRowIterator readSlices(Source source) {
+    private UnfilteredRowIterator readSlices(EntrySource source) {
         boolean read = false;
         try {
-            Head head = head(source);
+            PartitionHeader header = header(source);
             read = true;
-            return result(head, slice -> scan(source, slice), source);
+            return result(header, slice -> scan(source, slice), source);
         } finally {
             if (!read) {
                 source.close();
@@ -262,9 +262,9 @@ final class PartitionReader {
         }
     }
 
-    private StoredRows scan(Source source, Slice slice) {
+    private StoredRows scan(EntrySource source, Slice slice) {
         Range range = Range.all().from(bound(slice.start())).before(bound(slice.end()));
-        return new StoredRows(source.scan(reversed ? range.backward() : range), generation, metadata, notes);
+        return new StoredRows(source.scan(reversed ? range.backward() : range), storedTable, metadata, notes);
     }
 
     /** Bounds lie between the rows; the greatest has the place where the next kind of entries would begin. */
@@ -278,15 +278,15 @@ final class PartitionReader {
         return key.entry(StoredKey.ROW, metadata.comparator.asByteComparable(bound)).copy();
     }
 
-    private UnfilteredRowIterator result(Head head, Function<Slice, Iterator<Row>> rows, AutoCloseable resource) {
+    private UnfilteredRowIterator result(PartitionHeader header, Function<Slice, Iterator<Row>> rows, AutoCloseable resource) {
         return new StoredPartition(
                 metadata,
                 partition,
-                head,
+                header,
                 slices,
                 columns,
                 reversed,
-                generation.summary().encodingStats(),
+                storedTable.stats().encodingStats(),
                 rows,
                 resource);
     }

@@ -31,7 +31,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     /** When the rest of a partition that nobody wants is longer than this, the scan begins anew behind it. */
     private static final int MAX_SKIPPED = 100;
 
-    private final Generation generation;
+    private final StoredTable storedTable;
     private final TableMetadata metadata;
     private final ColumnFilter columns;
     private final DataRange range;
@@ -41,7 +41,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     private final boolean renews;
 
     /** What the scan belongs to; null if it stands alone. */
-    private Source source;
+    private EntrySource source;
 
     /** Null before the first partition, and at the end. */
     private Rows rows;
@@ -67,13 +67,13 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     private final LastKey last = new LastKey();
 
     /** All of a range, for who takes long. */
-    PartitionScan(Generation generation, TableMetadata metadata, ColumnFilter columns, DataRange range) {
-        this(generation, metadata, columns, range, true);
+    PartitionScan(StoredTable storedTable, TableMetadata metadata, ColumnFilter columns, DataRange range) {
+        this(storedTable, metadata, columns, range, true);
     }
 
     private PartitionScan(
-            Generation generation, TableMetadata metadata, ColumnFilter columns, DataRange range, boolean renews) {
-        this.generation = generation;
+            StoredTable storedTable, TableMetadata metadata, ColumnFilter columns, DataRange range, boolean renews) {
+        this.storedTable = storedTable;
         this.metadata = metadata;
         this.columns = columns;
         this.range = range;
@@ -82,13 +82,13 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
         ByteComparable stop = range.stopAsByteComparable();
         this.begin = start == null ? null : StoredKey.bound(start);
         this.end = stop == null ? null : StoredKey.bound(stop);
-        this.ended = generation.tableOrNull() == null;
+        this.ended = storedTable.tableOrNull() == null;
     }
 
     /** For a query: of each partition it sees every update whole or not at all, and fails where the store ends that. */
     static PartitionScan ofQuery(
-            Generation generation, TableMetadata metadata, ColumnFilter columns, DataRange range) {
-        return new PartitionScan(generation, metadata, columns, range, false);
+            StoredTable storedTable, TableMetadata metadata, ColumnFilter columns, DataRange range) {
+        return new PartitionScan(storedTable, metadata, columns, range, false);
     }
 
     /**
@@ -97,12 +97,12 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
      * @param from the first, and {@code to} the one behind the last; null or the minimum where there is none
      */
     static PartitionScan of(
-            Generation generation, TableMetadata metadata, PartitionPosition from, PartitionPosition to) {
+            StoredTable storedTable, TableMetadata metadata, PartitionPosition from, PartitionPosition to) {
         PartitionPosition least = metadata.partitioner.getMinimumToken().minKeyBound();
         var bounds = new IncludingExcludingBounds<>(from == null ? least : from, to == null ? least : to);
         ColumnFilter columns = ColumnFilter.selection(metadata.regularAndStaticColumns());
         ClusteringIndexFilter all = DataRange.allData(metadata.partitioner).clusteringIndexFilter(null);
-        return new PartitionScan(generation, metadata, columns, new DataRange(bounds, all));
+        return new PartitionScan(storedTable, metadata, columns, new DataRange(bounds, all));
     }
 
     @Override
@@ -137,7 +137,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
         }
         Slices slices = filter.getSlices(metadata);
         UnfilteredRowIterator read =
-                PartitionReader.read(generation, metadata, key, slices, columns, filter.isReversed());
+                PartitionReader.read(storedTable, metadata, key, slices, columns, filter.isReversed());
         return read != null
                 ? read
                 : EmptyIterators.unfilteredRow(metadata, key, filter.isReversed());
@@ -170,35 +170,35 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
             advance();
             begin = partition.entry(StoredKey.END);
         }
-        Head head = new Head();
+        PartitionHeader header = new PartitionHeader();
         while (pending && partition.has(rows.key()) && partition.kind(rows.key()) != StoredKey.ROW) {
-            head.add(partition.kind(rows.key()), rows.value(), generation, metadata);
+            header.add(partition.kind(rows.key()), rows.value(), storedTable, metadata);
             pending = false;
             advance();
         }
-        Folder.Notes notes = generation.open().folder().notes(generation, metadata, partition.key());
-        notes.head(head);
+        UpdateMerger.Notes notes = storedTable.open().merger().notes(storedTable, metadata, partition.key());
+        notes.header(header);
         Rest rest = new Rest(partition, notes);
         rest.first = rest.read();
-        EncodingStats stats = generation.summary().encodingStats();
+        EncodingStats stats = storedTable.stats().encodingStats();
         if (renews) {
-            return new RenewedPartition(metadata, partition.key(), head, columns, stats, rest);
+            return new RenewedPartition(metadata, partition.key(), header, columns, stats, rest);
         }
         return new StoredPartition(
-                metadata, partition.key(), head, Slices.ALL, columns, false, stats, slice -> rest.iterator(), rest);
+                metadata, partition.key(), header, Slices.ALL, columns, false, stats, slice -> rest.iterator(), rest);
     }
 
     /** The rows of a partition that are left of this scan. */
     private final class Rest implements RenewedPartition.Stored {
         private final StoredKey.Partition partition;
-        private final Folder.Notes notes;
+        private final UpdateMerger.Notes notes;
 
         /** Null if it was given, or there is none. */
         private Row first;
 
         private boolean over;
 
-        Rest(StoredKey.Partition partition, Folder.Notes notes) {
+        Rest(StoredKey.Partition partition, UpdateMerger.Notes notes) {
             this.partition = partition;
             this.notes = notes;
         }
@@ -218,7 +218,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
                     last.set(rows.key());
                 }
                 Row row = reader.row(rows.value());
-                if (Folder.isLong(reader.updates())) {
+                if (UpdateMerger.isLong(reader.updates())) {
                     notes.row(rows.key());
                 }
                 if (row != null) {
@@ -229,22 +229,22 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
             return null;
         }
 
-        /** The head and the rows are of one moment: a purge that came between would take what hides rows. */
+        /** The header and the rows are of one moment: a purge that came between would take what hides rows. */
         @Override
-        public Head renew() {
+        public PartitionHeader renew() {
             try {
                 closeRows();
-                source = generation.open().stripes().open(() -> Source.snapshot(generation.tableOrNull()));
+                source = storedTable.open().locks().open(() -> EntrySource.snapshot(storedTable.tableOrNull()));
                 StoredKey key = new StoredKey().partition(partition.key());
-                Head head = Head.read(source, key, generation, metadata, columns);
+                PartitionHeader header = PartitionHeader.read(source, key, storedTable, metadata, columns);
                 rows = source.scan(bounded(Range.all().after(last.copy())));
-                reader = new Frames.Reader(false, generation.headers(), metadata);
-                return head;
+                reader = new Frames.Reader(false, storedTable.headers(), metadata);
+                return header;
             } catch (StoreException.SnapshotEnded ended) {
                 closeRows();
                 throw ended;
             } catch (StoreException failure) {
-                throw DiskErrors.ofRead(failure, generation.open());
+                throw DiskErrors.ofRead(failure, storedTable.open());
             }
         }
 
@@ -289,8 +289,8 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
             try {
                 if (rows == null) {
                     Range wanted = bounded(begin == null ? Range.all() : Range.all().from(begin));
-                    rows = generation.open().stripes().open(() -> generation.tableOrNull().scan(wanted));
-                    reader = new Frames.Reader(false, generation.headers(), metadata);
+                    rows = storedTable.open().locks().open(() -> storedTable.tableOrNull().scan(wanted));
+                    reader = new Frames.Reader(false, storedTable.headers(), metadata);
                 }
                 pending = rows.next();
                 return pending;
@@ -300,7 +300,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
                     throw ended;
                 }
             } catch (StoreException failure) {
-                throw DiskErrors.ofRead(failure, generation.open());
+                throw DiskErrors.ofRead(failure, storedTable.open());
             }
         }
     }

@@ -16,18 +16,18 @@ import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * One pass over a generation that removes what no reader can see any more: what is deleted, overwritten, expired, or of
+ * One pass over a stored table that removes what no reader can see any more: what is deleted, overwritten, expired, or of
  * dropped columns, and the tombstones that are old enough. What is as it should be is only read.
  */
 final class Purge {
     /** Rows that are rewritten together, while the partition's writers wait. */
     private static final int BATCH_ROWS = 32;
 
-    private final Generation generation;
+    private final StoredTable storedTable;
     private final TableMetadata metadata;
     private final Supplier<DeletionPurger> purgers;
     private final long nowSeconds;
-    private final Rewriter rewriter;
+    private final EntryRewriter rewriter;
     private final Frames.Reader reader;
     private final List<byte[]> candidates = new ArrayList<>();
 
@@ -38,7 +38,7 @@ final class Purge {
     private DeletionPurger purger;
 
     private StoredKey.Partition partition;
-    private Head head;
+    private PartitionHeader header;
 
     /** Whether a row of the partition had to stay as it is. */
     private boolean leftOut;
@@ -52,28 +52,28 @@ final class Purge {
      * @param purgers asked once, after the pass has begun to watch what is written, which tombstones need not be kept.
      *     The answer need not be right for later writes
      */
-    Purge(Generation generation, TableMetadata metadata, Supplier<DeletionPurger> purgers, long nowSeconds) {
-        this.generation = generation;
+    Purge(StoredTable storedTable, TableMetadata metadata, Supplier<DeletionPurger> purgers, long nowSeconds) {
+        this.storedTable = storedTable;
         this.metadata = metadata;
         this.purgers = purgers;
         this.nowSeconds = nowSeconds;
-        this.rewriter = new Rewriter(generation, metadata);
-        this.reader = new Frames.Reader(false, generation.headers(), metadata);
+        this.rewriter = new EntryRewriter(storedTable, metadata);
+        this.reader = new Frames.Reader(false, storedTable.headers(), metadata);
     }
 
     /** Goes through all rows, until {@code stopped}. */
     void run(BooleanSupplier stopped) {
-        written = generation.purges().watch(generation.open().stripes());
+        written = storedTable.purges().watch(storedTable.open().locks());
         try {
             purger = purgers.get();
             goThrough(stopped);
         } finally {
-            generation.purges().unwatch();
+            storedTable.purges().unwatch();
         }
     }
 
     private void goThrough(BooleanSupplier stopped) {
-        try (Rows rows = new RenewedRows(generation.table(), Range.all())) {
+        try (Rows rows = new RenewedRows(storedTable.table(), Range.all())) {
             while (rows.next()) {
                 if (stopped.getAsBoolean()) {
                     // The partition's deletions hide rows that were not looked at.
@@ -83,7 +83,7 @@ final class Purge {
                 if (partition == null || !partition.has(key)) {
                     leave();
                     partition = StoredKey.parse(key, metadata.partitioner);
-                    head = new Head();
+                    header = new PartitionHeader();
                     leftOut = false;
                 }
                 look(key, rows.value());
@@ -106,11 +106,11 @@ final class Purge {
         bytes += key.remaining() + value.remaining();
         byte kind = partition.kind(key);
         if (kind != StoredKey.ROW) {
-            head.add(kind, value, generation, metadata);
+            header.add(kind, value, storedTable, metadata);
             return;
         }
         Row row = reader.row(value);
-        if (row == null || reader.updates() > 1 || !row.equals(kept(row, head))) {
+        if (row == null || reader.updates() > 1 || !row.equals(kept(row, header))) {
             byte[] copy = new byte[key.remaining()];
             key.get(key.position(), copy);
             candidates.add(copy);
@@ -121,7 +121,7 @@ final class Purge {
     }
 
     /** What is left of a row; null if nothing is. */
-    private Row kept(Row row, Head deletions) {
+    private Row kept(Row row, PartitionHeader deletions) {
         DeletionTime active = deletions.partitionDeletion();
         if (!row.isStatic()) {
             Clustering<?> clustering = row.clustering();
@@ -138,7 +138,7 @@ final class Purge {
         if (candidates.isEmpty()) {
             return;
         }
-        Head deletions = head;
+        PartitionHeader deletions = header;
         leftOut |= !rewriter.rows(partition.key(), candidates, false, row -> kept(row, deletions));
         rewritten += candidates.size();
         candidates.clear();
@@ -150,10 +150,10 @@ final class Purge {
             return;
         }
         rewriteCandidates();
-        Head deletions = head;
-        boolean several = head.isOfSeveralUpdates();
-        Row staticRow = head.storedStaticRow();
-        if (!staticRow.isEmpty() && (several || !staticRow.equals(kept(staticRow, head)))) {
+        PartitionHeader deletions = header;
+        boolean several = header.isOfSeveralUpdates();
+        Row staticRow = header.storedStaticRow();
+        if (!staticRow.isEmpty() && (several || !staticRow.equals(kept(staticRow, header)))) {
             List<byte[]> key = List.of(partition.entry(StoredKey.STATIC));
             leftOut |= !rewriter.rows(partition.key(), key, true, row -> kept(row, deletions));
             rewritten++;
@@ -163,12 +163,12 @@ final class Purge {
             return;
         }
         DeletionPurger settled = this::hidesNothing;
-        if (head.deletions().hasRanges() && (several || anyRange())) {
-            DeletionTime all = head.partitionDeletion();
+        if (header.deletions().hasRanges() && (several || anyRange())) {
+            DeletionTime all = header.partitionDeletion();
             rewriter.rangeTombstones(partition, time -> time.supersedes(all) && !settled.shouldPurge(time));
             rewritten++;
         }
-        if (!head.partitionDeletion().isLive() && (several || purger.shouldPurge(head.partitionDeletion()))) {
+        if (!header.partitionDeletion().isLive() && (several || purger.shouldPurge(header.partitionDeletion()))) {
             rewriter.deletion(partition, time -> !settled.shouldPurge(time));
             rewritten++;
         }
@@ -181,14 +181,14 @@ final class Purge {
      */
     private boolean hidesNothing(long timestamp, long localDeletionTime) {
         return purger.shouldPurge(timestamp, localDeletionTime)
-                && written.areAfter(Stripes.of(partition.key()), timestamp);
+                && written.areAfter(PartitionLocks.of(partition.key()), timestamp);
     }
 
     private boolean anyRange() {
-        var ranges = head.deletions().rangeIterator(false);
+        var ranges = header.deletions().rangeIterator(false);
         while (ranges.hasNext()) {
             DeletionTime time = ranges.next().deletionTime();
-            if (purger.shouldPurge(time) || !time.supersedes(head.partitionDeletion())) {
+            if (purger.shouldPurge(time) || !time.supersedes(header.partitionDeletion())) {
                 return true;
             }
         }

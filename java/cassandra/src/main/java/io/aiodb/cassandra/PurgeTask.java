@@ -27,40 +27,40 @@ final class PurgeTask extends StoreTask {
     /** How many there were when it began, about. */
     private volatile long allBytes;
 
-    private PurgeTask(ColumnFamilyStore cfs, Generation generation, long gcBefore) {
-        super(cfs, LifecycleTransaction.offline(OperationType.COMPACTION), generation);
+    private PurgeTask(ColumnFamilyStore cfs, StoredTable storedTable, long gcBefore) {
+        super(cfs, LifecycleTransaction.offline(OperationType.COMPACTION), storedTable);
         this.gcBefore = gcBefore;
     }
 
     /** A pass, if enough was written since the last one, or much may have expired; otherwise null. */
     static AbstractCompactionTask ifDue(ColumnFamilyStore cfs, long gcBefore) {
-        Generation generation = generation(cfs);
-        boolean due = generation != null
-                && generation.purges().begin(generation.summary(), gcBefore, () -> size(cfs, generation));
-        return due ? new PurgeTask(cfs, generation, gcBefore) : null;
+        StoredTable storedTable = storedTable(cfs);
+        boolean due = storedTable != null
+                && storedTable.purges().begin(storedTable.stats(), gcBefore, () -> size(cfs, storedTable));
+        return due ? new PurgeTask(cfs, storedTable, gcBefore) : null;
     }
 
     /** A pass; null if there is nothing to go through, or one is under way. */
     static AbstractCompactionTask now(ColumnFamilyStore cfs, long gcBefore) {
-        Generation generation = generation(cfs);
-        boolean free = generation != null && generation.purges().beginNow();
-        return free ? new PurgeTask(cfs, generation, gcBefore) : null;
+        StoredTable storedTable = storedTable(cfs);
+        boolean free = storedTable != null && storedTable.purges().beginNow();
+        return free ? new PurgeTask(cfs, storedTable, gcBefore) : null;
     }
 
-    private static long size(ColumnFamilyStore cfs, Generation generation) {
-        return Sizes.sample(generation, null, null, cfs.metadata().partitioner).bytes();
+    private static long size(ColumnFamilyStore cfs, StoredTable storedTable) {
+        return SizeSample.sample(storedTable, null, null, cfs.metadata().partitioner).bytes();
     }
 
-    private static Generation generation(ColumnFamilyStore cfs) {
+    private static StoredTable storedTable(ColumnFamilyStore cfs) {
         Memtable current = cfs.getTracker().getView().getCurrentMemtable();
-        return current instanceof AiodbMemtable memtable && !memtable.isClean() ? memtable.generation() : null;
+        return current instanceof AiodbMemtable memtable && !memtable.isClean() ? memtable.storedTable() : null;
     }
 
     @Override
     void work(BooleanSupplier stopped) {
         long began = System.nanoTime();
-        allBytes = size(cfs, generation);
-        purge = new Purge(generation, cfs.metadata(), this::purger, FBUtilities.nowInSeconds());
+        allBytes = size(cfs, storedTable);
+        purge = new Purge(storedTable, cfs.metadata(), this::purger, FBUtilities.nowInSeconds());
         purge.run(stopped);
         LOGGER.info(
                 "Purged {}: read {}, rewrote {} entries, in {} ms",
@@ -72,14 +72,14 @@ final class PurgeTask extends StoreTask {
 
     @Override
     void end() {
-        generation.purges().end(bytes());
+        storedTable.purges().end(bytes());
     }
 
     /** As compaction decides: old enough, and nothing older lies anywhere else that it would have to hide. */
     private DeletionPurger purger() {
         boolean none = cfs.getNeverPurgeTombstones()
                 || cfs.getCompactionStrategyManager().onlyPurgeRepairedTombstones()
-                || !generation.purges().replayBound().raise(cfs, generation);
+                || !storedTable.purges().replayBound().raise(cfs, storedTable);
         return (timestamp, localDeletionTime) ->
                 !none && localDeletionTime < gcBefore && timestamp < oldestElsewhere();
     }
@@ -95,7 +95,7 @@ final class PurgeTask extends StoreTask {
             oldest = Math.min(oldest, sstable.getMinTimestamp());
         }
         for (Memtable memtable : view.getAllMemtables()) {
-            boolean own = memtable instanceof AiodbMemtable other && other.generation() == generation;
+            boolean own = memtable instanceof AiodbMemtable other && other.storedTable() == storedTable;
             if (!own && !memtable.isClean()) {
                 oldest = Math.min(oldest, memtable.getMinTimestamp());
             }

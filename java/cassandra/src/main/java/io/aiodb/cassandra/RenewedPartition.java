@@ -37,15 +37,15 @@ final class RenewedPartition extends AbstractUnfilteredRowIterator {
          */
         Row next();
 
-        /** Goes on behind the row that was given last, as the store is now. Returns the head of the same moment. */
-        Head renew();
+        /** Goes on behind the row that was given last, as the store is now. Returns the header of the same moment. */
+        PartitionHeader renew();
 
         @Override
         void close();
     }
 
     /** Of all moments together. */
-    private final Head head;
+    private final PartitionHeader header;
 
     private final ColumnFilter columns;
     private final Stored stored;
@@ -75,16 +75,16 @@ final class RenewedPartition extends AbstractUnfilteredRowIterator {
 
     /** @param stored before its first row, for which it must not end: a renewal goes on behind a row */
     RenewedPartition(
-            TableMetadata metadata, DecoratedKey key, Head head, ColumnFilter columns, EncodingStats stats, Stored stored) {
+            TableMetadata metadata, DecoratedKey key, PartitionHeader header, ColumnFilter columns, EncodingStats stats, Stored stored) {
         super(
                 metadata,
                 key,
-                head.partitionDeletion(),
+                header.partitionDeletion(),
                 columns.fetchedColumns(),
-                head.staticRow(columns, metadata),
+                header.staticRow(columns, metadata),
                 false,
                 stats);
-        this.head = head;
+        this.header = header;
         this.columns = columns;
         this.stored = stored;
         this.merged = merge(Slice.ALL);
@@ -118,7 +118,7 @@ final class RenewedPartition extends AbstractUnfilteredRowIterator {
     }
 
     private void renew() {
-        head.addLater(stored.renew(), metadata);
+        header.addLater(stored.renew(), metadata);
         // Where nothing was given since the last renewal, no range was ended either: rows were taken that a deletion hides.
         cut = joined ? last : cut;
         joined = false;
@@ -177,13 +177,13 @@ final class RenewedPartition extends AbstractUnfilteredRowIterator {
         return new RowAndDeletionMergeIterator(
                 metadata,
                 partitionKey,
-                head.partitionDeletion(),
+                header.partitionDeletion(),
                 columns,
                 Rows.EMPTY_STATIC_ROW,
                 false,
                 stats(),
                 rows,
-                head.deletions().rangeIterator(rest, false),
+                header.deletions().rangeIterator(rest, false),
                 true);
     }
 

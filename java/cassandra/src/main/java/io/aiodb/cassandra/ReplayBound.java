@@ -17,10 +17,10 @@ final class ReplayBound {
     private int periods;
 
     /**
-     * Says, durably, that all that was logged until now is in a generation. False if it may not be: then nothing that hides
+     * Says, durably, that all that was logged until now is in a stored table. False if it may not be: then nothing that hides
      * rows may be removed.
      */
-    synchronized boolean raise(ColumnFamilyStore cfs, Generation generation) {
+    synchronized boolean raise(ColumnFamilyStore cfs, StoredTable storedTable) {
         int begun = AiodbFactory.loggedPeriods();
         if (periods == begun) {
             return true;
@@ -31,11 +31,11 @@ final class ReplayBound {
         CommitLogPosition position = CommitLog.instance.getCurrentPosition();
         awaitWrites();
         for (var memtable : cfs.getTracker().getView().getAllMemtables()) {
-            if (!(memtable instanceof AiodbMemtable other) || other.generation() != generation) {
+            if (!(memtable instanceof AiodbMemtable other) || other.storedTable() != storedTable) {
                 return false;
             }
         }
-        generation.sync();
+        storedTable.sync();
         record(cfs, position);
         if (over) {
             periods = begun;

@@ -9,7 +9,7 @@ import org.apache.cassandra.schema.TableMetadataRef;
 import org.apache.cassandra.service.ActiveRepairService;
 
 /**
- * Writes the rows of a generation into a snapshot of its table: as SSTables, which any Cassandra can be given back, with this
+ * Writes the rows of a stored table into a snapshot of its table: as SSTables, which any Cassandra can be given back, with this
  * memtable or another. It takes a time in proportion to the rows.
  */
 final class SnapshotWriter {

@@ -23,11 +23,11 @@ import org.slf4j.LoggerFactory;
 abstract class StoreTask extends AbstractCompactionTask {
     private static final Logger LOGGER = LoggerFactory.getLogger(StoreTask.class);
 
-    final Generation generation;
+    final StoredTable storedTable;
 
-    StoreTask(ColumnFamilyStore cfs, LifecycleTransaction transaction, Generation generation) {
+    StoreTask(ColumnFamilyStore cfs, LifecycleTransaction transaction, StoredTable storedTable) {
         super(cfs, transaction);
-        this.generation = generation;
+        this.storedTable = storedTable;
     }
 
     /** Does it, unless it is stopped before. */

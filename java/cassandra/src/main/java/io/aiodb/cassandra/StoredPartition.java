@@ -17,7 +17,7 @@ import org.apache.cassandra.schema.TableMetadata;
 
 /** Slices of a partition in their order: its rows, which are fetched as they are asked for, between its deletions. */
 final class StoredPartition extends AbstractUnfilteredRowIterator {
-    private final Head head;
+    private final PartitionHeader header;
     private final Slices slices;
     private final ColumnFilter columns;
     private final Function<Slice, Iterator<Row>> rows;
@@ -34,7 +34,7 @@ final class StoredPartition extends AbstractUnfilteredRowIterator {
     StoredPartition(
             TableMetadata metadata,
             DecoratedKey key,
-            Head head,
+            PartitionHeader header,
             Slices slices,
             ColumnFilter columns,
             boolean reversed,
@@ -44,12 +44,12 @@ final class StoredPartition extends AbstractUnfilteredRowIterator {
         super(
                 metadata,
                 key,
-                head.partitionDeletion(),
+                header.partitionDeletion(),
                 columns.fetchedColumns(),
-                head.staticRow(columns, metadata),
+                header.staticRow(columns, metadata),
                 reversed,
                 stats);
-        this.head = head;
+        this.header = header;
         this.slices = slices;
         this.columns = columns;
         this.rows = rows;
@@ -73,11 +73,11 @@ final class StoredPartition extends AbstractUnfilteredRowIterator {
     }
 
     private Iterator<Unfiltered> merge(Slice of) {
-        Iterator<RangeTombstone> deletions = head.deletions().rangeIterator(of, isReverseOrder);
+        Iterator<RangeTombstone> deletions = header.deletions().rangeIterator(of, isReverseOrder);
         return new RowAndDeletionMergeIterator(
                 metadata,
                 partitionKey,
-                head.partitionDeletion(),
+                header.partitionDeletion(),
                 columns,
                 Rows.EMPTY_STATIC_ROW,
                 isReverseOrder,

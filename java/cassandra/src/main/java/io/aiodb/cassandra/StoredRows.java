@@ -10,16 +10,16 @@ import org.apache.cassandra.utils.CloseableIterator;
 /** The rows that a scan of row entries finds, merged one by one. */
 final class StoredRows implements CloseableIterator<Row> {
     private final Rows rows;
-    private final Generation generation;
+    private final StoredTable storedTable;
     private final Frames.Reader reader;
-    private final Folder.Notes notes;
+    private final UpdateMerger.Notes notes;
     private Row next;
     private boolean closed;
 
-    StoredRows(Rows rows, Generation generation, TableMetadata metadata, Folder.Notes notes) {
+    StoredRows(Rows rows, StoredTable storedTable, TableMetadata metadata, UpdateMerger.Notes notes) {
         this.rows = rows;
-        this.generation = generation;
-        this.reader = new Frames.Reader(false, generation.headers(), metadata);
+        this.storedTable = storedTable;
+        this.reader = new Frames.Reader(false, storedTable.headers(), metadata);
         this.notes = notes;
     }
 
@@ -28,7 +28,7 @@ final class StoredRows implements CloseableIterator<Row> {
         try {
             return advance();
         } catch (StoreException failure) {
-            throw DiskErrors.ofRead(failure, generation.open());
+            throw DiskErrors.ofRead(failure, storedTable.open());
         }
     }
 
@@ -36,7 +36,7 @@ final class StoredRows implements CloseableIterator<Row> {
         while (next == null && !closed) {
             if (rows.next()) {
                 next = reader.row(rows.value());
-                if (Folder.isLong(reader.updates())) {
+                if (UpdateMerger.isLong(reader.updates())) {
                     notes.row(rows.key());
                 }
             } else {

@@ -37,7 +37,7 @@ final class SystemTables {
             throw new ConfigurationException("cassandra.yaml: memtable: configurations: default: " + is + ", so the system tables"
                     + " would be in a store, which cannot open without them: write default: inherits: skiplist (or trie), give the"
                     + " store a configuration of its own, and name that one in each table: ALTER TABLE ... WITH memtable = '"
-                    + (name.equals(DEFAULT) ? Configuration.AIODB : name) + "'");
+                    + (name.equals(DEFAULT) ? StoreConfiguration.AIODB : name) + "'");
         }
     }
 

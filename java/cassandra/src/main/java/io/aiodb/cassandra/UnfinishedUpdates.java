@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.cassandra.db.DecoratedKey;
 
-/** The large updates of a generation of which, since the store was full, only some parts are there. */
+/** The large updates of a stored table of which, since the store was full, only some parts are there. */
 final class UnfinishedUpdates {
     /**
      * One of them.
@@ -15,7 +15,7 @@ final class UnfinishedUpdates {
      */
     record Update(byte[] place, DecoratedKey partition, long minTimestamp) {
         int stripe() {
-            return Stripes.of(partition);
+            return PartitionLocks.of(partition);
         }
     }
 

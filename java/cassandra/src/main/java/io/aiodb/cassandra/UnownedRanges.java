@@ -9,7 +9,7 @@ import org.apache.cassandra.dht.IPartitioner;
 import org.apache.cassandra.dht.Range;
 import org.apache.cassandra.dht.Token;
 
-/** Removes rows that are other nodes' from a generation, at once for any number of them. */
+/** Removes rows that are other nodes' from a stored table, at once for any number of them. */
 final class UnownedRanges {
     /** What the node knows of the ring at the moment of the question, for one keyspace. */
     interface Ring {
@@ -28,15 +28,15 @@ final class UnownedRanges {
      * <p>Cassandra's own cleanup takes rows of the SSTables that there were when it looked at the ring. A store has rows that came
      * later, too: so nobody writes while the ring is asked and the rows of a range go. Rows that are written after that stay.
      */
-    static boolean remove(Generation generation, IPartitioner partitioner, Ring ring) {
+    static boolean remove(StoredTable storedTable, IPartitioner partitioner, Ring ring) {
         Token least = partitioner.getMinimumToken();
-        Stripes stripes = generation.open().stripes();
+        PartitionLocks locks = storedTable.open().locks();
         for (Range<Token> range : new Range<>(least, least).subtractAll(ring.owned())) {
             AtomicBoolean removed = new AtomicBoolean();
-            stripes.replaceAll(() -> {
+            locks.replaceAll(() -> {
                 // In this order: a range that is not pending any more is owned.
                 if (!ring.isPending() && !range.intersects(ring.owned())) {
-                    remove(range, generation);
+                    remove(range, storedTable);
                     removed.set(true);
                 }
             });
@@ -47,16 +47,16 @@ final class UnownedRanges {
         return true;
     }
 
-    private static void remove(Range<Token> range, Generation generation) {
-        UnfinishedUpdates unfinished = generation.unfinished();
+    private static void remove(Range<Token> range, StoredTable storedTable) {
+        UnfinishedUpdates unfinished = storedTable.unfinished();
         for (UnfinishedUpdates.Update update : unfinished.all()) {
             if (range.contains(update.partition().getToken())) {
                 // Completed later, it would be there without the deletions that hide it.
-                generation.open().catalog().forgetUpdate(update.place());
+                storedTable.open().catalog().forgetUpdate(update.place());
                 unfinished.remove(update);
             }
         }
-        range.unwrap().forEach(part -> remove(part, generation.tableOrNull()));
+        range.unwrap().forEach(part -> remove(part, storedTable.tableOrNull()));
     }
 
     private static void remove(Range<Token> range, Table table) {

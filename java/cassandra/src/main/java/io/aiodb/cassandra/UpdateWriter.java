@@ -31,7 +31,7 @@ final class UpdateWriter {
     private final Batch batch = new Batch();
 
     /** Of the update's rows, in their order; null for one that stands alone. */
-    private final List<Cover> covers = new ArrayList<>();
+    private final List<RowCover> covers = new ArrayList<>();
 
     /** Whether the batch is more than is written at once. */
     private boolean isLarge;
@@ -41,11 +41,11 @@ final class UpdateWriter {
 
     private UpdateWriter() {}
 
-    /** Writes an update into a generation. It is there as a whole, or not at all. */
-    static void write(PartitionUpdate update, Generation generation, Durability durability) {
+    /** Writes an update into a stored table. It is there as a whole, or not at all. */
+    static void write(PartitionUpdate update, StoredTable storedTable, Durability durability) {
         UpdateWriter writer = WRITERS.get();
         try {
-            writer.encodeAndWrite(update, generation, durability);
+            writer.encodeAndWrite(update, storedTable, durability);
         } finally {
             if (writer.batch.encoded().limit() > MAX_KEPT_BYTES) {
                 WRITERS.remove();
@@ -55,57 +55,57 @@ final class UpdateWriter {
         }
     }
 
-    private void encodeAndWrite(PartitionUpdate update, Generation generation, Durability durability) {
-        OpenStore open = generation.open();
+    private void encodeAndWrite(PartitionUpdate update, StoredTable storedTable, Durability durability) {
+        OpenStore open = storedTable.open();
         // Asked for before the update is covered: they are of what is stored already.
-        LatestTimestamps latest = generation.latestTimestamps();
-        Headers.Numbered header = generation.headers().forWriting(update.metadata(), update.columns());
-        int stripe = Stripes.of(update.partitionKey());
+        LatestTimestamps latest = storedTable.latestTimestamps();
+        SerializationHeaders.Numbered header = storedTable.headers().forWriting(update.metadata(), update.columns());
+        int stripe = PartitionLocks.of(update.partitionKey());
         long maxTimestamp = update.maxTimestamp();
         // Nobody else may be writing to the stripe while rows are put: who waits for the disk meanwhile only appends.
         long complete = completeSince(update, header.header().columns(false));
         long since = durability == Durability.SYNC ? Long.MIN_VALUE : complete;
-        boolean put = isNewest(since, update, latest, generation);
-        encode(update, generation, header, put);
-        generation.cover(update, maxTimestamp);
+        boolean put = isNewest(since, update, latest, storedTable);
+        encode(update, storedTable, header, put);
+        storedTable.cover(update, maxTimestamp);
         Runnable note = () -> {
             latest.raise(stripe, maxTimestamp);
-            generation.purges().writes(stripe, update);
+            storedTable.purges().writes(stripe, update);
         };
         Runnable write = () -> {
             note.run();
             open.store().write(batch, durability);
         };
         if (isLarge) {
-            encode(update, generation, header, false);
-            open.stripes().writeInParts(stripe, () -> {
+            encode(update, storedTable, header, false);
+            open.locks().writeInParts(stripe, () -> {
                 note.run();
-                long minTimestamp = Summary.stats(update).minTimestamp;
-                LargeUpdate.write(batch, generation, update.partitionKey(), minTimestamp, durability);
+                long minTimestamp = StoredTableStats.stats(update).minTimestamp;
+                LargeUpdate.write(batch, storedTable, update.partitionKey(), minTimestamp, durability);
             });
         } else if (put) {
-            open.stripes().replace(stripe, () -> {
-                if (!isNewest(since, update, latest, generation)) {
-                    encode(update, generation, header, false);
+            open.locks().replace(stripe, () -> {
+                if (!isNewest(since, update, latest, storedTable)) {
+                    encode(update, storedTable, header, false);
                 }
                 write.run();
             });
         } else {
-            open.stripes().write(stripe, write);
+            open.locks().write(stripe, write);
         }
         Tracing.trace("Wrote {} entries to the {} store", batch.size(), open.store().capabilities().name());
-        boolean mayHide = Summary.hasDeletionTimes(update) || !update.metadata().droppedColumns.isEmpty();
-        generation.purges().wrote(batch.encoded().limit(), isPut, mayHide);
-        open.folder().wrote(update, generation);
+        boolean mayHide = StoredTableStats.hasDeletionTimes(update) || !update.metadata().droppedColumns.isEmpty();
+        storedTable.purges().wrote(batch.encoded().limit(), isPut, mayHide);
+        open.merger().wrote(update, storedTable);
     }
 
     /** Whether rows that are complete since a time are newer than all that is stored of their stripe, so may take its place. */
     private static boolean isNewest(
-            long since, PartitionUpdate update, LatestTimestamps latest, Generation generation) {
-        return latest.areBefore(Stripes.of(update.partitionKey()), since)
+            long since, PartitionUpdate update, LatestTimestamps latest, StoredTable storedTable) {
+        return latest.areBefore(PartitionLocks.of(update.partitionKey()), since)
                 // Other replicas know of a deletion too, and repair would bring it back.
-                && !generation.summary().mayHaveRowDeletions()
-                && !generation.headers().hasLater(update.metadata());
+                && !storedTable.stats().mayHaveRowDeletions()
+                && !storedTable.headers().hasLater(update.metadata());
     }
 
     /**
@@ -116,7 +116,7 @@ final class UpdateWriter {
         boolean only = update.deletionInfo().isLive() && update.staticRow().isEmpty();
         long since = only ? Long.MAX_VALUE : Long.MIN_VALUE;
         for (Row row : update) {
-            Cover cover = Cover.of(row, columns);
+            RowCover cover = RowCover.of(row, columns);
             covers.add(cover);
             since = Math.min(since, cover == null || !cover.isComplete(columns) ? Long.MIN_VALUE : cover.earliest());
         }
@@ -124,9 +124,9 @@ final class UpdateWriter {
     }
 
     /** @param put whether rows take the place of what there is */
-    private void encode(PartitionUpdate update, Generation generation, Headers.Numbered header, boolean put) {
+    private void encode(PartitionUpdate update, StoredTable storedTable, SerializationHeaders.Numbered header, boolean put) {
         TableMetadata metadata = update.metadata();
-        Table table = generation.table();
+        Table table = storedTable.table();
         batch.clear();
         isLarge = false;
         isPut = put;
@@ -148,10 +148,10 @@ final class UpdateWriter {
         SerializationHelper helper = new SerializationHelper(header.header());
         if (!update.staticRow().isEmpty()) {
             key.entry(StoredKey.STATIC);
-            Cover cover = Cover.of(update.staticRow(), header.header().columns(true));
+            RowCover cover = RowCover.of(update.staticRow(), header.header().columns(true));
             add(table, metadata, frames.row(update.staticRow(), cover, header, helper), false);
         }
-        Iterator<Cover> cover = covers.iterator();
+        Iterator<RowCover> cover = covers.iterator();
         for (Row row : update) {
             key.entry(StoredKey.ROW, metadata.comparator.asByteComparable(row.clustering()));
             add(table, metadata, frames.row(row, cover.next(), header, helper), put);

@@ -41,18 +41,18 @@ final class ValidationReader extends SSTableReader {
     /** How far up the stack a validation is when it asks for a memtable's rows. */
     private static final int MAX_CALLERS = 12;
 
-    private final Generation generation;
+    private final StoredTable storedTable;
     private final long partitions;
 
     /** Of each range that was asked for. */
-    private final Map<Range<Token>, Sizes> sizes = new HashMap<>();
+    private final Map<Range<Token>, SizeSample> sizes = new HashMap<>();
 
     /** Cassandra logs its length. */
     private final ChannelProxy nothing = new ChannelProxy("/dev/null");
 
     private ValidationReader(Builder builder, Owner owner) {
         super(builder, owner);
-        this.generation = builder.generation;
+        this.storedTable = builder.storedTable;
         this.partitions = builder.partitions;
     }
 
@@ -71,14 +71,14 @@ final class ValidationReader extends SSTableReader {
      */
     static ValidationReader open(
             ColumnFamilyStore cfs, Descriptor descriptor, SerializationHeader header, long partitions) {
-        Generation generation = AiodbMemtable.generationOf(cfs);
-        if (generation == null) {
+        StoredTable storedTable = AiodbMemtable.storedTableOf(cfs);
+        if (storedTable == null) {
             throw new IllegalStateException(
                     cfs.metadata() + " has got another memtable while it was about to be validated: repair it again");
         }
         DecoratedKey any = new BufferDecoratedKey(
                 cfs.getPartitioner().getMinimumToken(), ByteBufferUtil.EMPTY_BYTE_BUFFER);
-        return new Builder(descriptor, generation, partitions)
+        return new Builder(descriptor, storedTable, partitions)
                 .setComponents(Set.of())
                 .setTableMetadataRef(cfs.metadata)
                 .setStatsMetadata(MetadataCollector.defaultStatsMetadata())
@@ -101,13 +101,13 @@ final class ValidationReader extends SSTableReader {
 
     @Override
     public ISSTableScanner getScanner(Collection<Range<Token>> ranges) {
-        return new ValidationScanner(this, generation, Range.normalize(ranges));
+        return new ValidationScanner(this, storedTable, Range.normalize(ranges));
     }
 
-    private synchronized Sizes sizes(Range<Token> range) {
+    private synchronized SizeSample sizes(Range<Token> range) {
         return sizes.computeIfAbsent(range, asked -> {
             Range<PartitionPosition> rows = Range.makeRowRange(asked);
-            return Sizes.sample(generation, rows.left, rows.right, getPartitioner());
+            return SizeSample.sample(storedTable, rows.left, rows.right, getPartitioner());
         });
     }
 
@@ -210,12 +210,12 @@ final class ValidationReader extends SSTableReader {
     }
 
     private static final class Builder extends SSTableReader.Builder<ValidationReader, Builder> {
-        private final Generation generation;
+        private final StoredTable storedTable;
         private final long partitions;
 
-        private Builder(Descriptor descriptor, Generation generation, long partitions) {
+        private Builder(Descriptor descriptor, StoredTable storedTable, long partitions) {
             super(descriptor);
-            this.generation = generation;
+            this.storedTable = storedTable;
             this.partitions = partitions;
         }
 

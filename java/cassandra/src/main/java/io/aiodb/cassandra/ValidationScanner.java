@@ -18,7 +18,7 @@ import org.apache.cassandra.schema.TableMetadata;
 /** The partitions of ranges of the ring, one after the other, out of a store. Its lengths are estimates. */
 final class ValidationScanner extends AbstractUnfilteredPartitionIterator implements ISSTableScanner {
     private final ValidationReader reader;
-    private final Generation generation;
+    private final StoredTable storedTable;
     private final Iterator<Range<Token>> ranges;
     private final long bytes;
     private final double meanBytes;
@@ -29,9 +29,9 @@ final class ValidationScanner extends AbstractUnfilteredPartitionIterator implem
     private long passed;
 
     /** @param ranges in their order, none over another */
-    ValidationScanner(ValidationReader reader, Generation generation, List<Range<Token>> ranges) {
+    ValidationScanner(ValidationReader reader, StoredTable storedTable, List<Range<Token>> ranges) {
         this.reader = reader;
-        this.generation = generation;
+        this.storedTable = storedTable;
         this.ranges = ranges.iterator();
         this.bytes = reader.getPositionsForRanges(ranges).stream()
                 .mapToLong(range -> range.upperPosition)
@@ -51,7 +51,7 @@ final class ValidationScanner extends AbstractUnfilteredPartitionIterator implem
                 return false;
             }
             Range<PartitionPosition> rows = Range.makeRowRange(ranges.next());
-            scan = PartitionScan.of(generation, metadata(), rows.left, rows.right);
+            scan = PartitionScan.of(storedTable, metadata(), rows.left, rows.right);
         }
         return true;
     }

@@ -11,7 +11,7 @@ import org.apache.cassandra.io.sstable.CorruptSSTableException;
 import org.junit.jupiter.api.Test;
 
 /** {@code disk_failure_policy} acts on these classes of Cassandra's. */
-class DiskErrorsTest extends OneGeneration {
+class DiskErrorsTest extends OneStoredTable {
     @Test
     void whatFailsOnTheDiskIsCassandrasError() {
         StoreException failure = new StoreException.Failed("pread: Input/output error");

@@ -63,7 +63,7 @@ class EndedScansTest {
 
     private Store real;
     private EndingStore ending;
-    private Generation generation;
+    private StoredTable storedTable;
 
     @BeforeEach
     void open() {
@@ -73,9 +73,9 @@ class EndedScansTest {
     }
 
     private void attach(Store store) {
-        Configuration configuration =
-                new Configuration("aiodb", directory.resolve("store"), Durability.INTERVAL, Map.of());
-        generation = Generation.attach(new OpenStore(configuration, store), table.id);
+        StoreConfiguration configuration =
+                new StoreConfiguration("aiodb", directory.resolve("store"), Durability.INTERVAL, Map.of());
+        storedTable = StoredTable.attach(new OpenStore(configuration, store), table.id);
     }
 
     @AfterEach
@@ -84,7 +84,7 @@ class EndedScansTest {
     }
 
     private void write(PartitionUpdate update) {
-        UpdateWriter.write(update, generation, Durability.INTERVAL);
+        UpdateWriter.write(update, storedTable, Durability.INTERVAL);
     }
 
     private void writeRows(int key, int rows, String value) {
@@ -96,7 +96,7 @@ class EndedScansTest {
     }
 
     private PartitionScan scan() {
-        return new PartitionScan(generation, table, ColumnFilter.all(table), allData());
+        return new PartitionScan(storedTable, table, ColumnFilter.all(table), allData());
     }
 
     private static DataRange allData() {
@@ -141,7 +141,7 @@ class EndedScansTest {
         Table other = real.createTable("other");
         overwrite(other, 1);
         int[] looks = new int[1];
-        new Purge(generation, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> {
+        new Purge(storedTable, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> {
             if (looks[0]++ == 1) {
                 endByOverwriting(other);
             }
@@ -189,7 +189,7 @@ class EndedScansTest {
             long seed = seeds.nextLong();
             TableMetadata columns = round % 2 == 0 ? Schema.table() : Schema.withoutMap();
             table = columns.unbuild().id(TableId.generate()).build();
-            generation = Generation.attach(generation.open(), table.id);
+            storedTable = StoredTable.attach(storedTable.open(), table.id);
             try {
                 round(new Random(seed));
             } catch (AssertionError failure) {
@@ -209,7 +209,7 @@ class EndedScansTest {
         ending.endWhere(() -> false);
         assertBetween(before, found, all);
         ending.endWhere(() -> random.nextInt(3) == 0);
-        new Purge(generation, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
+        new Purge(storedTable, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
         ending.endWhere(() -> false);
         assertEveryEntryIsOfOneUpdate();
         assertBetween(all, readAll(), all);
@@ -225,7 +225,7 @@ class EndedScansTest {
             write(random, TIMESTAMPS / 2, List.of(all));
         }
         if (random.nextInt(3) == 0) {
-            new Purge(generation, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
+            new Purge(storedTable, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
         }
         return true;
     }
@@ -377,11 +377,11 @@ class EndedScansTest {
     }
 
     private PartitionScan query() {
-        return PartitionScan.ofQuery(generation, table, ColumnFilter.all(table), allData());
+        return PartitionScan.ofQuery(storedTable, table, ColumnFilter.all(table), allData());
     }
 
     private void assertEveryEntryIsOfOneUpdate() {
-        try (Rows rows = generation.tableOrNull().scan(Range.all())) {
+        try (Rows rows = storedTable.tableOrNull().scan(Range.all())) {
             while (rows.next()) {
                 assertEquals(1, Frames.count(rows.value()));
             }

@@ -14,19 +14,19 @@ import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.db.rows.Row;
 import org.junit.jupiter.api.Test;
 
-class FramesTest extends OneGeneration {
+class FramesTest extends OneStoredTable {
     /** Stores give buffers of all three kinds. */
     @Test
     void rowsAreReadFromEveryKindOfBuffer() {
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, Schema.key(1));
         update.row("a", 7).add("v", "first");
-        UpdateWriter.write(update.build(), generation, Durability.NONE);
+        UpdateWriter.write(update.build(), storedTable, Durability.NONE);
         byte[] stored = onlyValue();
         ByteBuffer direct = ByteBuffer.allocateDirect(stored.length).put(stored).flip();
         ByteBuffer heap = ByteBuffer.wrap(stored);
         List<String> rows = new ArrayList<>();
         for (ByteBuffer value : List.of(heap, heap.asReadOnlyBuffer(), direct, direct.asReadOnlyBuffer())) {
-            Row row = Frames.row(value, false, generation.headers(), table);
+            Row row = Frames.row(value, false, storedTable.headers(), table);
             rows.add(row.toString(table, true));
             assertEquals(stored.length, value.remaining());
         }
@@ -76,11 +76,11 @@ class FramesTest extends OneGeneration {
     private void write(long time, Consumer<Row.SimpleBuilder> fill) {
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, Schema.key(1));
         fill.accept(update.timestamp(time).row("a", 7));
-        UpdateWriter.write(update.build(), generation, Durability.NONE);
+        UpdateWriter.write(update.build(), storedTable, Durability.NONE);
     }
 
     private Row row() {
-        return Frames.row(ByteBuffer.wrap(onlyValue()), false, generation.headers(), table);
+        return Frames.row(ByteBuffer.wrap(onlyValue()), false, storedTable.headers(), table);
     }
 
     private String text() {
@@ -88,7 +88,7 @@ class FramesTest extends OneGeneration {
     }
 
     private byte[] onlyValue() {
-        try (Rows rows = generation.table().scan(Range.all())) {
+        try (Rows rows = storedTable.table().scan(Range.all())) {
             rows.next();
             byte[] value = new byte[rows.value().remaining()];
             rows.value().get(value);

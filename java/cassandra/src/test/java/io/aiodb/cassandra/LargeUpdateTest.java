@@ -19,7 +19,7 @@ import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.junit.jupiter.api.Test;
 
-class LargeUpdateTest extends OneGeneration {
+class LargeUpdateTest extends OneStoredTable {
     @Test
     void aValueMayBeAsLargeAsCassandraAllows() {
         String large = "v".repeat(6_000_000);
@@ -29,7 +29,7 @@ class LargeUpdateTest extends OneGeneration {
         assertEquals(large + 2, value(read(1)));
         restart();
         assertEquals(large + 2, value(read(1)));
-        new Purge(generation, table, () -> (timestamp, time) -> false, 0).run(() -> false);
+        new Purge(storedTable, table, () -> (timestamp, time) -> false, 0).run(() -> false);
         assertEquals(large + 2, value(read(1)));
     }
 
@@ -71,58 +71,58 @@ class LargeUpdateTest extends OneGeneration {
         ByteBuffer operand = new Frames.Writer().deletion(DeletionTime.build(0, 0));
         ByteBuffer kept = ByteBuffer.allocate(2 * Integer.BYTES + row.length + operand.remaining());
         kept.putInt(row.length).put(row).putInt(operand.remaining()).put(operand);
-        store.open().catalog().keepUpdate(table.id, generation.number(), kept.array(), Durability.INTERVAL);
-        assertFalse(PartitionReader.exists(generation, Schema.key(1)));
+        store.open().catalog().keepUpdate(table.id, storedTable.number(), kept.array(), Durability.INTERVAL);
+        assertFalse(PartitionReader.exists(storedTable, Schema.key(1)));
         restart();
-        assertTrue(PartitionReader.exists(generation, Schema.key(1)));
-        assertTrue(store.open().catalog().keptUpdates(table.id, generation.number()).isEmpty());
+        assertTrue(PartitionReader.exists(storedTable, Schema.key(1)));
+        assertTrue(store.open().catalog().keptUpdates(table.id, storedTable.number()).isEmpty());
     }
 
     @Test
     void whatThereWasNoRoomForIsThereOnceThereIs() {
         store.refuseBatchesAfter(2);
         assertThrows(StoreException.Full.class, () -> writeRows(5, 40, "v".repeat(60_000)));
-        assertThrows(StoreException.Full.class, () -> LargeUpdate.finish(generation));
+        assertThrows(StoreException.Full.class, () -> LargeUpdate.finish(storedTable));
         store.refuseBatchesAfter(Integer.MAX_VALUE);
-        LargeUpdate.finish(generation);
+        LargeUpdate.finish(storedTable);
         assertEquals(40, rows());
-        assertTrue(store.open().catalog().keptUpdates(table.id, generation.number()).isEmpty());
-        assertTrue(generation.unfinished().all().isEmpty());
+        assertTrue(store.open().catalog().keptUpdates(table.id, storedTable.number()).isEmpty());
+        assertTrue(storedTable.unfinished().all().isEmpty());
     }
 
     @Test
     void whatHidesAnUpdateStaysUntilThatIsWhole() {
         PartitionUpdate.SimpleBuilder deletion = PartitionUpdate.simpleBuilder(table, 1);
-        UpdateWriter.write(deletion.timestamp(10).delete().build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(deletion.timestamp(10).delete().build(), storedTable, Durability.INTERVAL);
         store.refuseBatchesAfter(2);
         assertThrows(StoreException.Full.class, () -> writeRows(5, 40, "v".repeat(60_000)));
         store.refuseBatchesAfter(Integer.MAX_VALUE);
-        Purge purge = new Purge(generation, table, () -> (timestamp, time) -> true, 0);
+        Purge purge = new Purge(storedTable, table, () -> (timestamp, time) -> true, 0);
         purge.run(() -> false);
-        LargeUpdate.finish(generation);
+        LargeUpdate.finish(storedTable);
         assertEquals(0, rows());
-        purge = new Purge(generation, table, () -> (timestamp, time) -> true, 0);
+        purge = new Purge(storedTable, table, () -> (timestamp, time) -> true, 0);
         purge.run(() -> false);
-        assertFalse(PartitionReader.exists(generation, Schema.key(1)));
+        assertFalse(PartitionReader.exists(storedTable, Schema.key(1)));
     }
 
     /** The pass has been where the update goes on, so it must not take what hides that. */
     @Test
     void whatHidesAnUpdateThatIsMadeWholeDuringAPurgeStays() {
         PartitionUpdate.SimpleBuilder deletion = PartitionUpdate.simpleBuilder(table, 1);
-        UpdateWriter.write(deletion.timestamp(10).delete().build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(deletion.timestamp(10).delete().build(), storedTable, Durability.INTERVAL);
         deletion = PartitionUpdate.simpleBuilder(table, 2).timestamp(10);
         deletion.addRangeTombstone().start("a").end("b");
-        UpdateWriter.write(deletion.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(deletion.build(), storedTable, Durability.INTERVAL);
         store.refuseBatchesAfter(0);
         assertThrows(StoreException.Full.class, () -> writeRows(5, 40, "v".repeat(60_000)));
         assertThrows(StoreException.Full.class, () -> writeRows(2, 5, 40, "v".repeat(60_000)));
         store.refuseBatchesAfter(Integer.MAX_VALUE);
-        new Purge(generation, table, () -> (timestamp, time) -> true, 0).run(() -> {
-            LargeUpdate.finish(generation);
+        new Purge(storedTable, table, () -> (timestamp, time) -> true, 0).run(() -> {
+            LargeUpdate.finish(storedTable);
             return false;
         });
-        assertTrue(generation.unfinished().all().isEmpty());
+        assertTrue(storedTable.unfinished().all().isEmpty());
         assertEquals(0, rows(1));
         assertEquals(0, rows(2));
     }
@@ -133,7 +133,7 @@ class LargeUpdateTest extends OneGeneration {
         write(2, 1, "x");
         store.refuseBatchesAfter(0);
         assertThrows(StoreException.Full.class, () -> writeRows(5, 40, "v".repeat(60_000)));
-        assertTrue(PartitionReader.exists(generation, Schema.key(1)));
+        assertTrue(PartitionReader.exists(storedTable, Schema.key(1)));
     }
 
     private int rows() {
@@ -153,7 +153,7 @@ class LargeUpdateTest extends OneGeneration {
     private void write(int key, long time, String value) {
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, key);
         update.timestamp(time).row("a", 1).add("v", value);
-        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
     }
 
     private void writeRows(long time, int rows, String value) {
@@ -166,12 +166,12 @@ class LargeUpdateTest extends OneGeneration {
         for (int i = 0; i < rows; i++) {
             update.row("a", i).add("v", value);
         }
-        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
     }
 
     private UnfilteredRowIterator read(int key) {
         return PartitionReader.read(
-                generation, table, Schema.key(key), Slices.ALL, ColumnFilter.all(table), false);
+                storedTable, table, Schema.key(key), Slices.ALL, ColumnFilter.all(table), false);
     }
 
     private String value(UnfilteredRowIterator read) {

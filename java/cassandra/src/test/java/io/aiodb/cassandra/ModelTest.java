@@ -62,16 +62,16 @@ class ModelTest {
     }
 
     private void round(TemporaryStore store, Random random) {
-        Generation generation = Generation.attach(store.open(), table.id);
+        StoredTable storedTable = StoredTable.attach(store.open(), table.id);
         Map<DecoratedKey, List<PartitionUpdate>> written = new TreeMap<>();
         int kinds = 1 + random.nextInt(6);
         boolean inOrder = random.nextBoolean();
         for (int i = 0; i < UPDATES; i++) {
             PartitionUpdate update = update(table, random, kinds, 1 + (inOrder ? i / 3 : random.nextInt(UPDATES / 3)));
-            UpdateWriter.write(update, generation, Durability.INTERVAL);
+            UpdateWriter.write(update, storedTable, Durability.INTERVAL);
             written.computeIfAbsent(update.partitionKey(), key -> new ArrayList<>()).add(update);
             if (i == UPDATES / 2) {
-                generation = Generation.attach(store.restart(), table.id);
+                storedTable = StoredTable.attach(store.restart(), table.id);
             }
         }
         Map<DecoratedKey, PartitionUpdate> expected = new HashMap<>();
@@ -82,18 +82,18 @@ class ModelTest {
             boolean reversed = random.nextBoolean();
             assertEquals(
                     expectedRead(expected.get(key), slices, reversed),
-                    text(read(generation, key, slices, reversed), read(generation, key, slices, reversed)),
+                    text(read(storedTable, key, slices, reversed), read(storedTable, key, slices, reversed)),
                     () -> key + " " + slices + (reversed ? " reversed" : ""));
         }
-        assertScan(generation, written, expected);
+        assertScan(storedTable, written, expected);
         // What hides nothing any more may go, and nothing else may change.
-        new Purge(generation, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
-        assertScan(generation, written, expected);
-        assertEveryEntryIsOfOneUpdate(generation);
+        new Purge(storedTable, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
+        assertScan(storedTable, written, expected);
+        assertEveryEntryIsOfOneUpdate(storedTable);
     }
 
-    private static void assertEveryEntryIsOfOneUpdate(Generation generation) {
-        try (Rows rows = generation.tableOrNull().scan(Range.all())) {
+    private static void assertEveryEntryIsOfOneUpdate(StoredTable storedTable) {
+        try (Rows rows = storedTable.tableOrNull().scan(Range.all())) {
             while (rows.next()) {
                 assertEquals(1, Frames.count(rows.value()));
             }
@@ -101,15 +101,15 @@ class ModelTest {
     }
 
     private void assertScan(
-            Generation generation,
+            StoredTable storedTable,
             Map<DecoratedKey, List<PartitionUpdate>> written,
             Map<DecoratedKey, PartitionUpdate> expected) {
         List<String> found = new ArrayList<>();
         DataRange range = DataRange.allData(Murmur3Partitioner.instance);
-        try (PartitionScan scan = new PartitionScan(generation, table, ColumnFilter.all(table), range)) {
+        try (PartitionScan scan = new PartitionScan(storedTable, table, ColumnFilter.all(table), range)) {
             while (scan.hasNext()) {
                 UnfilteredRowIterator partition = scan.next();
-                UnfilteredRowIterator same = read(generation, partition.partitionKey(), Slices.ALL, false);
+                UnfilteredRowIterator same = read(storedTable, partition.partitionKey(), Slices.ALL, false);
                 found.add(text(partition, same));
             }
         }
@@ -127,8 +127,8 @@ class ModelTest {
                 all.unfilteredIterator(columns, slices, reversed), all.unfilteredIterator(columns, slices, reversed));
     }
 
-    private UnfilteredRowIterator read(Generation generation, DecoratedKey key, Slices slices, boolean reversed) {
-        return PartitionReader.read(generation, table, key, slices, ColumnFilter.all(table), reversed);
+    private UnfilteredRowIterator read(StoredTable storedTable, DecoratedKey key, Slices slices, boolean reversed) {
+        return PartitionReader.read(storedTable, table, key, slices, ColumnFilter.all(table), reversed);
     }
 
     /**

@@ -20,7 +20,7 @@ import org.apache.cassandra.dht.Murmur3Partitioner;
 import org.apache.cassandra.schema.TableMetadata;
 import org.junit.jupiter.api.Test;
 
-class PartitionScanTest extends OneGeneration {
+class PartitionScanTest extends OneStoredTable {
     private static final TableMetadata KEYS = TableMetadata.builder("k", "keys", Schema.ID)
             .partitioner(Murmur3Partitioner.instance)
             .addPartitionKeyColumn("p", Int32Type.instance)
@@ -34,14 +34,14 @@ class PartitionScanTest extends OneGeneration {
     private void write(TableMetadata metadata, int key, Object... clustering) {
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(metadata, key).timestamp(1);
         update.row(clustering).add("v", "x");
-        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
     }
 
     private List<String> scan(TableMetadata metadata, NavigableSet<Clustering<?>> names) {
         DataRange range = new DataRange(
                 DataRange.allData(Murmur3Partitioner.instance).keyRange(), new ClusteringIndexNamesFilter(names, false));
         List<String> found = new ArrayList<>();
-        try (PartitionScan scan = new PartitionScan(generation, metadata, ColumnFilter.all(metadata), range)) {
+        try (PartitionScan scan = new PartitionScan(storedTable, metadata, ColumnFilter.all(metadata), range)) {
             while (scan.hasNext()) {
                 try (UnfilteredRowIterator rows = scan.next()) {
                     while (rows.hasNext()) {

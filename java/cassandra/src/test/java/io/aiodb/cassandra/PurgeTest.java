@@ -23,7 +23,7 @@ import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.schema.TableMetadata;
 import org.junit.jupiter.api.Test;
 
-class PurgeTest extends OneGeneration {
+class PurgeTest extends OneStoredTable {
     private static final long NOW_SECONDS = 1_700_000_000;
     private static final DeletionPurger OLD = (timestamp, time) -> time < NOW_SECONDS;
     private static final DeletionPurger NONE = (timestamp, time) -> false;
@@ -73,7 +73,7 @@ class PurgeTest extends OneGeneration {
                 .removeRegularOrStaticColumn(table.getColumn(Schema.text("v")).name)
                 .recordColumnDrop(table.getColumn(Schema.text("v")), 100)
                 .build();
-        new Purge(generation, without, () -> NONE, NOW_SECONDS).run(() -> false);
+        new Purge(storedTable, without, () -> NONE, NOW_SECONDS).run(() -> false);
         TableMetadata again = table.unbuild()
                 .recordColumnDrop(table.getColumn(Schema.text("v")), 100)
                 .build();
@@ -87,7 +87,7 @@ class PurgeTest extends OneGeneration {
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(later, 1).timestamp(1);
         update.row("a", 1).add("v", "x").add("later", "y");
         update.row("b", 1).delete();
-        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
         assertEquals("Row[info=[ts=1] ]: a=a, b=1 | [v=x ts=1]", first(table));
         purge(OLD);
         assertEquals("Row[info=[ts=1] ]: a=a, b=1 | [later=y ts=1], [v=x ts=1]", first(later));
@@ -102,7 +102,7 @@ class PurgeTest extends OneGeneration {
         });
         write(1, update -> update.timestamp(2).nowInSec(NOW_SECONDS - 1000).delete());
         AtomicInteger looks = new AtomicInteger();
-        new Purge(generation, table, () -> OLD, NOW_SECONDS).run(() -> looks.incrementAndGet() > 5);
+        new Purge(storedTable, table, () -> OLD, NOW_SECONDS).run(() -> looks.incrementAndGet() > 5);
         assertEquals(0, rows(1));
         purge(OLD);
         assertEquals(0, entries());
@@ -121,7 +121,7 @@ class PurgeTest extends OneGeneration {
                 .end("c"));
         write(3, update -> update.timestamp(10).nowInSec(NOW_SECONDS - 1000).delete());
         AtomicInteger looks = new AtomicInteger();
-        new Purge(generation, table, () -> OLD, NOW_SECONDS).run(() -> {
+        new Purge(storedTable, table, () -> OLD, NOW_SECONDS).run(() -> {
             if (looks.getAndIncrement() == 0) {
                 write(1, update -> update.timestamp(4).row("b", 1).add("v", "late"));
                 write(2, update -> update.timestamp(10).row("b", 1).add("v", "late"));
@@ -154,7 +154,7 @@ class PurgeTest extends OneGeneration {
                 4, update -> update.timestamp(5).row("a", 1).add("v", "late"),
                 5, update -> update.timestamp(5).row().add("s", "late"));
         AtomicInteger looks = new AtomicInteger();
-        new Purge(generation, table, () -> OLD, NOW_SECONDS).run(() -> {
+        new Purge(storedTable, table, () -> OLD, NOW_SECONDS).run(() -> {
             if (looks.getAndIncrement() == 0) {
                 hidden.forEach(this::write);
                 write(6, update -> update.timestamp(11).row("a", 1).add("v", "new"));
@@ -176,7 +176,7 @@ class PurgeTest extends OneGeneration {
         write(1, update -> old(update).delete());
         write(2, update -> old(update).row("a", 1).delete());
         new Purge(
-                        generation,
+                        storedTable,
                         table,
                         () -> {
                             write(1, late);
@@ -217,8 +217,8 @@ class PurgeTest extends OneGeneration {
                 .build();
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(again, 1).timestamp(200);
         update.row("a", 1).add("v", "x");
-        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
-        new Purge(generation, without, () -> NONE, NOW_SECONDS).run(() -> false);
+        UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
+        new Purge(storedTable, without, () -> NONE, NOW_SECONDS).run(() -> false);
         assertEquals("Row[info=[ts=200] ]: a=a, b=1 | [v=x ts=200]", first(again));
     }
 
@@ -229,7 +229,7 @@ class PurgeTest extends OneGeneration {
         write(1, update -> update.timestamp(2).nowInSec(NOW_SECONDS - 1000).delete());
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(later, 1).timestamp(3);
         update.row("a", 1).add("later", "y");
-        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
         purge(OLD);
         assertEquals("Row[info=[ts=3] ]: a=a, b=1 | [later=y ts=3]", first(later));
     }
@@ -247,15 +247,15 @@ class PurgeTest extends OneGeneration {
         for (int row = 0; row < 200; row++) {
             update.addRangeTombstone().start(2 * row).end(2 * row + 1);
         }
-        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
         assertEquals(200, entries());
-        new Purge(generation, named, () -> OLD, NOW_SECONDS).run(() -> false);
+        new Purge(storedTable, named, () -> OLD, NOW_SECONDS).run(() -> false);
         assertEquals(0, entries());
     }
 
     private String first(TableMetadata version) {
         UnfilteredRowIterator read = PartitionReader.read(
-                generation, version, Schema.key(1), Slices.ALL, ColumnFilter.all(version), false);
+                storedTable, version, Schema.key(1), Slices.ALL, ColumnFilter.all(version), false);
         try (read) {
             return read.next().toString(version, true);
         }
@@ -268,7 +268,7 @@ class PurgeTest extends OneGeneration {
             write(1, update -> update.timestamp(time).row("a", 1).add("v", "x" + time));
         }
         purge(NONE);
-        try (Rows rows = generation.table().scan(Range.all())) {
+        try (Rows rows = storedTable.table().scan(Range.all())) {
             assertTrue(rows.next());
             assertEquals(1, Frames.count(rows.value()));
         }
@@ -304,16 +304,16 @@ class PurgeTest extends OneGeneration {
     private void write(int key, Consumer<PartitionUpdate.SimpleBuilder> fill) {
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, key);
         fill.accept(update);
-        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
     }
 
     private void purge(DeletionPurger purger) {
-        new Purge(generation, table, () -> purger, NOW_SECONDS).run(() -> false);
+        new Purge(storedTable, table, () -> purger, NOW_SECONDS).run(() -> false);
     }
 
     private int entries() {
         int entries = 0;
-        try (Rows rows = generation.table().scan(Range.all())) {
+        try (Rows rows = storedTable.table().scan(Range.all())) {
             while (rows.next()) {
                 entries++;
             }
@@ -323,7 +323,7 @@ class PurgeTest extends OneGeneration {
 
     private UnfilteredRowIterator read(int key) {
         return PartitionReader.read(
-                generation, table, Schema.key(key), Slices.ALL, ColumnFilter.all(table), false);
+                storedTable, table, Schema.key(key), Slices.ALL, ColumnFilter.all(table), false);
     }
 
     private int rows(int key) {

@@ -41,7 +41,7 @@ class SystemTablesTest {
     void noSystemTableGetsAMemtableHere() {
         Schema.table();
         Map<String, String> parameters = new HashMap<>(Map.of("directory", "/nowhere/rows"));
-        AiodbFactory factory = new AiodbFactory(Configuration.parse(parameters));
+        AiodbFactory factory = new AiodbFactory(StoreConfiguration.parse(parameters));
         for (String keyspace : new String[] {"system", "system_schema", "system_auth", "system_traces", "system_distributed"}) {
             TableMetadata table = TableMetadata.builder(keyspace, "rows")
                     .partitioner(Murmur3Partitioner.instance)

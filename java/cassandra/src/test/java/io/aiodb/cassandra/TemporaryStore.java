@@ -34,7 +34,7 @@ final class TemporaryStore implements AutoCloseable {
     }
 
     private OpenStore openAgain() {
-        Configuration configuration = new Configuration("aiodb", directory, Durability.INTERVAL, Map.of());
+        StoreConfiguration configuration = new StoreConfiguration("aiodb", directory, Durability.INTERVAL, Map.of());
         return new OpenStore(configuration, refusing(Stores.open("aiodb", directory, Map.of("segment_bytes", "1048576"))));
     }
 

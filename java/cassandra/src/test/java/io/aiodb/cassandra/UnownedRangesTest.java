@@ -14,7 +14,7 @@ import org.apache.cassandra.dht.Range;
 import org.apache.cassandra.dht.Token;
 import org.junit.jupiter.api.Test;
 
-class UnownedRangesTest extends OneGeneration {
+class UnownedRangesTest extends OneStoredTable {
     private static final int PARTITIONS = 100;
     private static final Murmur3Partitioner PARTITIONER = Murmur3Partitioner.instance;
     private static final Token LEAST = PARTITIONER.getMinimumToken();
@@ -136,10 +136,10 @@ class UnownedRangesTest extends OneGeneration {
         write(2, 1);
         store.refuseBatchesAfter(0);
         assertThrows(
-                StoreException.Full.class, () -> UpdateWriter.write(large.build(), generation, Durability.INTERVAL));
+                StoreException.Full.class, () -> UpdateWriter.write(large.build(), storedTable, Durability.INTERVAL));
         store.refuseBatchesAfter(Integer.MAX_VALUE);
         assertTrue(remove(new FixedRing(Set.of())));
-        LargeUpdate.finish(generation);
+        LargeUpdate.finish(storedTable);
         assertFalse(exists(1));
         restart();
         assertFalse(exists(1));
@@ -150,7 +150,7 @@ class UnownedRangesTest extends OneGeneration {
     }
 
     private boolean remove(UnownedRanges.Ring ring) {
-        return UnownedRanges.remove(generation, PARTITIONER, ring);
+        return UnownedRanges.remove(storedTable, PARTITIONER, ring);
     }
 
     private void fill() {
@@ -162,11 +162,11 @@ class UnownedRangesTest extends OneGeneration {
     private void write(int key, long time) {
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, key);
         update.timestamp(time).row("a", 1).add("v", "x");
-        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
     }
 
     private boolean exists(int key) {
-        return PartitionReader.exists(generation, Schema.key(key));
+        return PartitionReader.exists(storedTable, Schema.key(key));
     }
 
     private int partitions() {

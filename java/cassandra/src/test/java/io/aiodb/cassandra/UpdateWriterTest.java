@@ -23,7 +23,7 @@ import org.apache.cassandra.schema.TableMetadata;
 import org.junit.jupiter.api.Test;
 
 /** Rows that take the place of what is stored, and those that must not. */
-class UpdateWriterTest extends OneGeneration {
+class UpdateWriterTest extends OneStoredTable {
     /** How far ahead of what was written the bound lies that a restart knows. */
     private static final long AHEAD_MICROS = 10_000_000;
 
@@ -100,14 +100,14 @@ class UpdateWriterTest extends OneGeneration {
         assertFalse(isPurgeDue());
         // However little it takes itself, it may hide all of that.
         PartitionUpdate.SimpleBuilder deletion = PartitionUpdate.simpleBuilder(table, Schema.key(2));
-        UpdateWriter.write(deletion.timestamp(timestamp).delete().build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(deletion.timestamp(timestamp).delete().build(), storedTable, Durability.INTERVAL);
         assertTrue(isPurgeDue());
         assertFalse(isPurgeDue());
     }
 
     /** As if so much had been appended that a purge is nearly due. */
     private void appendedBefore() {
-        generation.purges().wrote(200L << 20, false, false);
+        storedTable.purges().wrote(200L << 20, false, false);
     }
 
     /** Writes what a purge then still takes to be due; returns a later timestamp than any of it. */
@@ -119,9 +119,9 @@ class UpdateWriterTest extends OneGeneration {
     }
 
     private boolean isPurgeDue() {
-        boolean due = generation.purges().begin(generation.summary(), 0, () -> 0);
+        boolean due = storedTable.purges().begin(storedTable.stats(), 0, () -> 0);
         if (due) {
-            generation.purges().end(0);
+            storedTable.purges().end(0);
         }
         return due;
     }
@@ -146,10 +146,10 @@ class UpdateWriterTest extends OneGeneration {
             PartitionUpdate.SimpleBuilder third = PartitionUpdate.simpleBuilder(wide, partition);
             third.timestamp(3).row("a");
             for (PartitionUpdate.SimpleBuilder update : List.of(first, second, third)) {
-                UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+                UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
             }
             try (UnfilteredRowIterator rows = PartitionReader.read(
-                    generation, wide, Schema.key(partition), Slices.ALL, ColumnFilter.all(wide), false)) {
+                    storedTable, wide, Schema.key(partition), Slices.ALL, ColumnFilter.all(wide), false)) {
                 Row row = (Row) rows.next();
                 assertEquals(columns, row.columnCount());
                 assertEquals("second", Schema.string(row.getCell(wide.getColumn(Schema.text("v"))).buffer()));
@@ -165,10 +165,10 @@ class UpdateWriterTest extends OneGeneration {
         TableMetadata wider = Schema.flat().addRegularColumn("x", UTF8Type.instance).build();
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(wider, Schema.key(1));
         update.timestamp(2).row("a").noPrimaryKeyLivenessInfo().add("x", "new");
-        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
         writeBoth(3, "third");
         try (UnfilteredRowIterator rows = PartitionReader.read(
-                generation, wider, Schema.key(1), Slices.ALL, ColumnFilter.all(wider), false)) {
+                storedTable, wider, Schema.key(1), Slices.ALL, ColumnFilter.all(wider), false)) {
             Row row = (Row) rows.next();
             assertEquals("new", Schema.string(row.getCell(wider.getColumn(Schema.text("x"))).buffer()));
             assertEquals("third", Schema.string(row.getCell(wider.getColumn(Schema.text("v"))).buffer()));
@@ -211,12 +211,12 @@ class UpdateWriterTest extends OneGeneration {
     private void write(long time, Consumer<Row.SimpleBuilder> fill) {
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, Schema.key(1));
         fill.accept(update.timestamp(time).row("a"));
-        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
     }
 
     private Row onlyRow() {
         try (UnfilteredRowIterator rows = PartitionReader.read(
-                generation, table, Schema.key(1), Slices.ALL, ColumnFilter.all(table), false)) {
+                storedTable, table, Schema.key(1), Slices.ALL, ColumnFilter.all(table), false)) {
             return (Row) rows.next();
         }
     }
@@ -231,7 +231,7 @@ class UpdateWriterTest extends OneGeneration {
     }
 
     private int frames() {
-        try (Rows rows = generation.table().scan(Range.all())) {
+        try (Rows rows = storedTable.table().scan(Range.all())) {
             rows.next();
             return Frames.count(rows.value());
         }
@@ -253,7 +253,7 @@ class UpdateWriterTest extends OneGeneration {
         PartitionUpdate.Builder arrived =
                 new PartitionUpdate.Builder(without, full.partitionKey(), full.columns(), full.rowCount());
         full.forEach(arrived::add);
-        UpdateWriter.write(arrived.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(arrived.build(), storedTable, Durability.INTERVAL);
         assertEquals("Row[info=[ts=200] ]: a=a | [w=y ts=200]", only(without));
         assertEquals("Row[info=[ts=200] ]: a=a | [v=x ts=200], [w=y ts=200]", only(again));
     }
@@ -271,16 +271,16 @@ class UpdateWriterTest extends OneGeneration {
         writeBoth(1, "before");
         PartitionUpdate.SimpleBuilder both = PartitionUpdate.simpleBuilder(again, Schema.key(1)).timestamp(200);
         both.row("a").add("v", "x").add("w", "y");
-        UpdateWriter.write(both.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(both.build(), storedTable, Durability.INTERVAL);
         PartitionUpdate.SimpleBuilder one = PartitionUpdate.simpleBuilder(without, Schema.key(1)).timestamp(201);
         one.row("a").add("w", "z");
-        UpdateWriter.write(one.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(one.build(), storedTable, Durability.INTERVAL);
         assertEquals("Row[info=[ts=201] ]: a=a | [v=x ts=200], [w=z ts=201]", only(again));
     }
 
     private String only(TableMetadata version) {
         UnfilteredRowIterator read = PartitionReader.read(
-                generation, version, Schema.key(1), Slices.ALL, ColumnFilter.all(version), false);
+                storedTable, version, Schema.key(1), Slices.ALL, ColumnFilter.all(version), false);
         try (read) {
             return read.next().toString(version, true);
         }

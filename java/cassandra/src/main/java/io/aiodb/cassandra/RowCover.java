@@ -18,7 +18,7 @@ import org.apache.cassandra.schema.ColumnMetadata;
  * @param earliest the earliest timestamp of a part
  * @param latest the latest one
  */
-record Cover(long parts, long earliest, long latest) {
+record RowCover(long parts, long earliest, long latest) {
     /** The columns that have a bit: a set is a number that must not be negative. */
     private static final int MAX_COLUMNS = 62;
 
@@ -26,7 +26,7 @@ record Cover(long parts, long earliest, long latest) {
      * The cover of a row; null if it must stand alone: it deletes or counts, has a column of several cells, has too many
      * columns, or nothing at all.
      */
-    static Cover of(Row row, Columns columns) {
+    static RowCover of(Row row, Columns columns) {
         if (!row.deletion().isLive()) {
             return null;
         }
@@ -54,7 +54,7 @@ record Cover(long parts, long earliest, long latest) {
             latest = Math.max(latest, timestamp);
         }
         // Times that lie so far apart that their difference is no number say nothing.
-        return parts == 0 || latest - earliest < 0 ? null : new Cover(parts, earliest, latest);
+        return parts == 0 || latest - earliest < 0 ? null : new RowCover(parts, earliest, latest);
     }
 
     /** Whether it has every part that a row of these columns can have. */

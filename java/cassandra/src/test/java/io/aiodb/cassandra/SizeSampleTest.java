@@ -11,7 +11,7 @@ import org.apache.cassandra.dht.Range;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-class SizesTest extends OneGeneration {
+class SizeSampleTest extends OneStoredTable {
     /** Of which a quarter is more than what is looked at. */
     private static final int PARTITIONS = 12_000;
 
@@ -20,13 +20,13 @@ class SizesTest extends OneGeneration {
         for (int key = 0; key < PARTITIONS; key++) {
             PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, key).timestamp(1);
             update.row("a", 1).add("v", "x");
-            UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+            UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
         }
     }
 
     private long partitions(long from, long to) {
         Range<PartitionPosition> rows = Range.makeRowRange(new Range<>(new LongToken(from), new LongToken(to)));
-        return Sizes.sample(generation, rows.left, rows.right, Murmur3Partitioner.instance).partitions();
+        return SizeSample.sample(storedTable, rows.left, rows.right, Murmur3Partitioner.instance).partitions();
     }
 
     @Test

@@ -18,11 +18,11 @@ import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.junit.jupiter.api.Test;
 
-class FolderTest extends OneGeneration {
+class UpdateMergerTest extends OneStoredTable {
     private static final int UPDATES = 6000;
 
     /** So many are left with a chance of one in millions, since each could be the one that is looked at. */
-    private static final int FEW = 16 * Folder.UPDATES_PER_LOOK;
+    private static final int FEW = 16 * UpdateMerger.UPDATES_PER_LOOK;
 
     private static final int WAIT_SECONDS = 120;
 
@@ -32,7 +32,7 @@ class FolderTest extends OneGeneration {
             deleteRange(time, "a", "b");
         }
         await(() -> updates(StoredKey.RANGE_TOMBSTONE) < FEW);
-        readUntil(Folder.MAX_UPDATES);
+        readUntil(UpdateMerger.MAX_UPDATES);
     }
 
     @Test
@@ -43,7 +43,7 @@ class FolderTest extends OneGeneration {
             write(update -> update.timestamp(time).row("a", 1).add("v", "x" + time).add("m", Map.of(time % 3, "y")));
         }
         await(() -> updates(StoredKey.ROW) < FEW);
-        readUntil(Folder.MAX_UPDATES);
+        readUntil(UpdateMerger.MAX_UPDATES);
         try (UnfilteredRowIterator read = read()) {
             Row row = (Row) read.next();
             assertEquals("x" + UPDATES, Schema.string(row.getCell(table.getColumn(Schema.text("v"))).buffer()));
@@ -52,13 +52,13 @@ class FolderTest extends OneGeneration {
 
     @Test
     void whatBelongsToAPartitionIsFoldedOnceItIsRead() throws InterruptedException {
-        int several = 10 * Folder.MAX_UPDATES;
+        int several = 10 * UpdateMerger.MAX_UPDATES;
         for (int i = 1; i <= several; i++) {
             int time = i;
             write(update -> update.timestamp(time).nowInSec(time).delete());
             write(update -> update.timestamp(time).row().add("s", "x" + time));
         }
-        readUntil(Folder.MAX_UPDATES);
+        readUntil(UpdateMerger.MAX_UPDATES);
         try (UnfilteredRowIterator read = read()) {
             assertEquals(several, read.partitionLevelDeletion().markedForDeleteAt());
             assertEquals(several, read.partitionLevelDeletion().localDeletionTime());
@@ -129,11 +129,11 @@ class FolderTest extends OneGeneration {
     private void write(Consumer<PartitionUpdate.SimpleBuilder> fill) {
         PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, 1);
         fill.accept(update);
-        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
     }
 
     private UnfilteredRowIterator read() {
-        return PartitionReader.read(generation, table, Schema.key(1), Slices.ALL, ColumnFilter.all(table), false);
+        return PartitionReader.read(storedTable, table, Schema.key(1), Slices.ALL, ColumnFilter.all(table), false);
     }
 
     /** Reads, until what belongs to the partition, or else its only row, is of so few updates. */
@@ -142,8 +142,8 @@ class FolderTest extends OneGeneration {
             try (UnfilteredRowIterator read = read()) {
                 read.forEachRemaining(row -> {});
             }
-            int head = updates(StoredKey.DELETION) + updates(StoredKey.STATIC) + updates(StoredKey.RANGE_TOMBSTONE);
-            return (head > 0 ? head : updates(StoredKey.ROW)) <= updates;
+            int header = updates(StoredKey.DELETION) + updates(StoredKey.STATIC) + updates(StoredKey.RANGE_TOMBSTONE);
+            return (header > 0 ? header : updates(StoredKey.ROW)) <= updates;
         });
     }
 
@@ -151,7 +151,7 @@ class FolderTest extends OneGeneration {
     private int updates(byte wanted) {
         int updates = 0;
         StoredKey.Partition partition = StoredKey.Partition.of(Schema.key(1));
-        try (Rows rows = generation.table().scan(Range.all())) {
+        try (Rows rows = storedTable.table().scan(Range.all())) {
             while (rows.next()) {
                 byte kind = partition.kind(rows.key());
                 if (kind == wanted) {

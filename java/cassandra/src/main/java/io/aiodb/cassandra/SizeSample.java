@@ -9,22 +9,22 @@ import org.apache.cassandra.dht.IPartitioner;
 import org.apache.cassandra.dht.Token;
 
 /**
- * How much a range of a generation holds, about: exact where it is little, projected from its beginning where it is much.
+ * How much a range of a stored table holds, about: exact where it is little, projected from its beginning where it is much.
  *
  * @param partitions at least 1 unless there is nothing
  * @param partitionKeyBytes of the names of all of them
  * @param bytes of all rows
  */
-record Sizes(long partitions, long partitionKeyBytes, long bytes) {
+record SizeSample(long partitions, long partitionKeyBytes, long bytes) {
     /** How many entries are looked at. */
     private static final int SAMPLE = 1000;
 
     /** Looks at the beginning of a range, from a position to before another; null or the minimum where there is none. */
-    static Sizes sample(
-            Generation generation, PartitionPosition from, PartitionPosition to, IPartitioner partitioner) {
-        Table table = generation.tableOrNull();
+    static SizeSample sample(
+            StoredTable storedTable, PartitionPosition from, PartitionPosition to, IPartitioner partitioner) {
+        Table table = storedTable.tableOrNull();
         if (table == null) {
-            return new Sizes(0, 0, 0);
+            return new SizeSample(0, 0, 0);
         }
         Range range = isBound(from) ? Range.all().from(bound(from)) : Range.all();
         range = isBound(to) ? range.before(bound(to)) : range;
@@ -46,7 +46,7 @@ record Sizes(long partitions, long partitionKeyBytes, long bytes) {
             }
         }
         if (entries < SAMPLE) {
-            return new Sizes(partitions, nameBytes, bytes);
+            return new SizeSample(partitions, nameBytes, bytes);
         }
         double times = (double) table.estimatedRows() / entries;
         if ((isBound(from) || isBound(to)) && partitions > 1 && partitioner.splitter().isPresent()) {
@@ -57,7 +57,7 @@ record Sizes(long partitions, long partitionKeyBytes, long bytes) {
             times = begin.size(end) / begin.size(current.key().getToken());
         }
         times = Math.max(1.0, times);
-        return new Sizes((long) (partitions * times), (long) (nameBytes * times), (long) (bytes * times));
+        return new SizeSample((long) (partitions * times), (long) (nameBytes * times), (long) (bytes * times));
     }
 
     private static boolean isBound(PartitionPosition position) {

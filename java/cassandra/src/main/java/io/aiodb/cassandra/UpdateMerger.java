@@ -28,13 +28,13 @@ import org.slf4j.LoggerFactory;
  * times and never read is not long for its first reader. It works in the background; but who writes what has been waiting
  * since it was written before does it himself, or else fast writers would be ahead of it for ever.
  */
-final class Folder {
-    private static final Logger LOGGER = LoggerFactory.getLogger(Folder.class);
+final class UpdateMerger {
+    private static final Logger LOGGER = LoggerFactory.getLogger(UpdateMerger.class);
 
     /** Updates that a row, or what belongs to a whole partition, may be of. */
     static final int MAX_UPDATES = 16;
 
-    /** One of so many updates is looked at when it is written. An entry is of some times as many before it is folded. */
+    /** One of so many updates is looked at when it is written. An entry is of some times as many before it is merged. */
     static final int UPDATES_PER_LOOK = 64;
 
     /** Rows that are looked at together, while writers of their partition wait. */
@@ -47,30 +47,30 @@ final class Folder {
     private static final long IDLE_SECONDS = 10;
 
     /** An entry; of what belongs to a whole partition, the first. */
-    private record Entry(Generation generation, ByteBuffer key) {}
+    private record Entry(StoredTable storedTable, ByteBuffer key) {}
 
     /**
      * Entries of a partition.
      *
      * @param rows the keys of some of its rows
-     * @param withHead whether what belongs to the whole partition is among them
+     * @param withHeader whether what belongs to the whole partition is among them
      * @param known whether they are long for sure
      */
     private record Look(
-            Generation generation,
+            StoredTable storedTable,
             TableMetadata metadata,
             DecoratedKey key,
             List<byte[]> rows,
-            boolean withHead,
+            boolean withHeader,
             boolean known) {
         List<Entry> entries() {
             List<Entry> entries = new ArrayList<>();
             for (byte[] row : rows) {
-                entries.add(new Entry(generation, ByteBuffer.wrap(row)));
+                entries.add(new Entry(storedTable, ByteBuffer.wrap(row)));
             }
-            if (withHead) {
+            if (withHeader) {
                 byte[] first = StoredKey.Partition.of(key).entry(StoredKey.DELETION);
-                entries.add(new Entry(generation, ByteBuffer.wrap(first)));
+                entries.add(new Entry(storedTable, ByteBuffer.wrap(first)));
             }
             return entries;
         }
@@ -86,24 +86,24 @@ final class Folder {
             new NamedThreadFactory("aiodb-folder"),
             new ThreadPoolExecutor.AbortPolicy());
 
-    Folder() {
+    UpdateMerger() {
         thread.allowCoreThreadTimeOut(true);
     }
 
     /** Gathers those rows of a partition that a reader finds to be long. */
     final class Notes {
-        private final Generation generation;
+        private final StoredTable storedTable;
         private final TableMetadata metadata;
         private final DecoratedKey partition;
         private List<byte[]> rows = List.of();
 
-        private Notes(Generation generation, TableMetadata metadata, DecoratedKey partition) {
-            this.generation = generation;
+        private Notes(StoredTable storedTable, TableMetadata metadata, DecoratedKey partition) {
+            this.storedTable = storedTable;
             this.metadata = metadata;
             this.partition = partition;
         }
 
-        /** Takes note of a row that {@link Folder#isLong is long}. */
+        /** Takes note of a row that {@link UpdateMerger#isLong is long}. */
         void row(ByteBuffer key) {
             byte[] copy = new byte[key.remaining()];
             key.get(key.position(), copy);
@@ -115,28 +115,28 @@ final class Folder {
         }
 
         /** Takes note of what was read of the whole partition. */
-        void head(Head head) {
-            if (isLong(head)) {
-                later(new Look(generation, metadata, partition, List.of(), true, true));
+        void header(PartitionHeader header) {
+            if (isLong(header)) {
+                later(new Look(storedTable, metadata, partition, List.of(), true, true));
             }
         }
 
-        /** Has the rows folded. */
+        /** Has the rows merged. */
         void fold() {
             if (!rows.isEmpty()) {
-                later(new Look(generation, metadata, partition, rows, false, true));
+                later(new Look(storedTable, metadata, partition, rows, false, true));
                 rows = List.of();
             }
         }
     }
 
     /** For what a reader finds in a partition. */
-    Notes notes(Generation generation, TableMetadata metadata, DecoratedKey partition) {
-        return new Notes(generation, metadata, partition);
+    Notes notes(StoredTable storedTable, TableMetadata metadata, DecoratedKey partition) {
+        return new Notes(storedTable, metadata, partition);
     }
 
     /** Takes note of what was written. */
-    void wrote(PartitionUpdate update, Generation generation) {
+    void wrote(PartitionUpdate update, StoredTable storedTable) {
         if (ThreadLocalRandom.current().nextInt(UPDATES_PER_LOOK) != 0) {
             return;
         }
@@ -150,21 +150,21 @@ final class Folder {
             }
             rows.add(key.entry(StoredKey.ROW, metadata.comparator.asByteComparable(row.clustering())).copy());
         }
-        boolean withHead = !update.deletionInfo().isLive() || !update.staticRow().isEmpty();
-        Look look = new Look(generation, metadata, update.partitionKey(), rows, withHead, false);
+        boolean withHeader = !update.deletionInfo().isLive() || !update.staticRow().isEmpty();
+        Look look = new Look(storedTable, metadata, update.partitionKey(), rows, withHeader, false);
         if (!later(look)) {
             run(look);
         }
     }
 
-    /** Whether a row of so many updates should be folded. */
+    /** Whether a row of so many updates should be merged. */
     static boolean isLong(int updates) {
         return updates > MAX_UPDATES;
     }
 
-    /** Whether folding makes it much shorter, which it cannot where there are many ranges. */
-    private static boolean isLong(Head head) {
-        return head.updates() > MAX_UPDATES && head.updates() > 2 * head.folded();
+    /** Whether merging makes it much shorter, which it cannot where there are many ranges. */
+    private static boolean isLong(PartitionHeader header) {
+        return header.updates() > MAX_UPDATES && header.updates() > 2 * header.folded();
     }
 
     /** Does it in the background, unless there is too much. False if one of the entries is waiting already. */
@@ -194,13 +194,13 @@ final class Folder {
 
     private void run(Look look) {
         try {
-            Rewriter rewriter = new Rewriter(look.generation, look.metadata);
+            EntryRewriter rewriter = new EntryRewriter(look.storedTable, look.metadata);
             List<byte[]> rows = look.known ? look.rows : longRows(look);
             if (!rows.isEmpty()) {
                 rewriter.rows(look.key, rows, false, UnaryOperator.identity());
             }
-            if (look.withHead) {
-                foldHead(look, rewriter);
+            if (look.withHeader) {
+                mergeHeader(look, rewriter);
             }
         } catch (StoreException.NoSuchTable | StoreException.Closed over) {
             // The table was dropped or truncated, or the node ends.
@@ -210,7 +210,7 @@ final class Folder {
     }
 
     private static List<byte[]> longRows(Look look) {
-        Table table = look.generation.table();
+        Table table = look.storedTable.table();
         List<byte[]> rows = new ArrayList<>();
         for (byte[] key : look.rows) {
             byte[] found = table.get(key);
@@ -221,22 +221,22 @@ final class Folder {
         return rows;
     }
 
-    private static void foldHead(Look look, Rewriter rewriter) {
+    private static void mergeHeader(Look look, EntryRewriter rewriter) {
         StoredKey.Partition partition = StoredKey.Partition.of(look.key);
         StoredKey key = new StoredKey().partition(look.key);
-        Source source = Source.latest(look.generation.table());
-        Head head = Head.read(source, key, look.generation, look.metadata, ColumnFilter.all(look.metadata));
-        if (!isLong(head)) {
+        EntrySource source = EntrySource.latest(look.storedTable.table());
+        PartitionHeader header = PartitionHeader.read(source, key, look.storedTable, look.metadata, ColumnFilter.all(look.metadata));
+        if (!isLong(header)) {
             return;
         }
-        if (head.updates(StoredKey.DELETION) > 1) {
+        if (header.updates(StoredKey.DELETION) > 1) {
             rewriter.deletion(partition, time -> true);
         }
-        if (head.updates(StoredKey.STATIC) > 1) {
+        if (header.updates(StoredKey.STATIC) > 1) {
             List<byte[]> row = List.of(partition.entry(StoredKey.STATIC));
             rewriter.rows(look.key, row, true, UnaryOperator.identity());
         }
-        if (head.updates(StoredKey.RANGE_TOMBSTONE) > 1) {
+        if (header.updates(StoredKey.RANGE_TOMBSTONE) > 1) {
             rewriter.rangeTombstones(partition, time -> true);
         }
     }

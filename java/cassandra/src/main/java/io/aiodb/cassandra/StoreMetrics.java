@@ -15,7 +15,7 @@ import org.apache.cassandra.schema.TableMetadataRef;
  * Metrics of a table's store, as MBeans of the type {@code AiodbMemtable} beside those that Cassandra has for each table: its
  * rows, and what the store counts for all of its tables together.
  */
-final class AiodbMetrics implements TableMetrics.ReleasableMetric {
+final class StoreMetrics implements TableMetrics.ReleasableMetric {
     private static final String GROUP = TableMetrics.class.getPackage().getName();
     private static final String TYPE = "AiodbMemtable";
 
@@ -24,7 +24,7 @@ final class AiodbMetrics implements TableMetrics.ReleasableMetric {
     private final String table;
     private final List<MetricName> names = new ArrayList<>();
 
-    AiodbMetrics(OpenStore open, TableMetadataRef metadata) {
+    StoreMetrics(OpenStore open, TableMetadataRef metadata) {
         this.open = open;
         this.keyspace = metadata.keyspace;
         this.table = metadata.name;

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What a power cut may take, beside a commit log that promises more. */
-class PowerCutsTest {
+class DurabilityWarningTest {
     private static final int LARGE = 1 << 20;
 
     private final TableMetadata table = Schema.flat().build();
@@ -35,7 +35,7 @@ class PowerCutsTest {
     @Test
     void whatCanBeLostBesideASyncedCommitLogIsWarnedOf() {
         for (CommitLogSync sync : List.of(CommitLogSync.batch, CommitLogSync.group)) {
-            String warning = PowerCuts.warning("mine", configuration(Durability.INTERVAL), sync);
+            String warning = DurabilityWarning.warning("mine", configuration(Durability.INTERVAL), sync);
             for (String word : List.of(
                     "commitlog_sync: " + sync,
                     "mine with durability: interval",
@@ -43,34 +43,34 @@ class PowerCutsTest {
                     "give mine the parameter durability: sync")) {
                 assertTrue(warning.contains(word), warning);
             }
-            assertNull(PowerCuts.warning("mine", configuration(Durability.SYNC), sync));
+            assertNull(DurabilityWarning.warning("mine", configuration(Durability.SYNC), sync));
         }
-        assertNull(PowerCuts.warning("mine", configuration(Durability.INTERVAL), CommitLogSync.periodic));
+        assertNull(DurabilityWarning.warning("mine", configuration(Durability.INTERVAL), CommitLogSync.periodic));
     }
 
-    private Configuration configuration(Durability durability) {
-        return new Configuration("aiodb", directory, durability, Map.of());
+    private StoreConfiguration configuration(Durability durability) {
+        return new StoreConfiguration("aiodb", directory, durability, Map.of());
     }
 
     /** A lightweight transaction is noted as committed after its update has returned, so then it must be on the disk. */
     @Test
     void atSyncAnUpdateIsOnTheDiskWhenItReturns() {
         try (Store store = recording(Stores.open("aiodb", directory, Map.of("segment_bytes", "1048576")))) {
-            Generation generation =
-                    Generation.attach(new OpenStore(configuration(Durability.SYNC), store), table.id);
+            StoredTable storedTable =
+                    StoredTable.attach(new OpenStore(configuration(Durability.SYNC), store), table.id);
             for (String value : List.of("x", "y", "z".repeat(LARGE))) {
                 for (int row = 0; row < 2; row++) {
                     PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, 1).timestamp(calls.size() + 1);
                     update.row("a" + row).add("v", value).add("w", value);
                     calls.clear();
-                    UpdateWriter.write(update.build(), generation, Durability.SYNC);
+                    UpdateWriter.write(update.build(), storedTable, Durability.SYNC);
                     assertTrue(List.of("write SYNC", "sync").contains(calls.get(calls.size() - 1)), calls.toString());
                 }
             }
             calls.clear();
             PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, 1);
             update.row("a").add("v", "x");
-            UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+            UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
             assertEquals(List.of("write INTERVAL"), calls);
             assertFalse(calls.contains("sync"));
         }

@@ -15,14 +15,14 @@ import org.slf4j.LoggerFactory;
  * first write, so that tables which stay empty cost nothing, and what becomes of it is in the {@link Catalog}, so that a
  * truncate, a drop or a change of the schema is over or has not happened when the node starts again.
  */
-final class Generation {
-    private static final Logger LOGGER = LoggerFactory.getLogger(Generation.class);
+final class StoredTable {
+    private static final Logger LOGGER = LoggerFactory.getLogger(StoredTable.class);
 
     private final OpenStore open;
     private final TableId id;
     private final int number;
-    private final Summary summary;
-    private final Purges purges = new Purges();
+    private final StoredTableStats stats;
+    private final PurgeSchedule purges = new PurgeSchedule();
     private final UnfinishedUpdates unfinished = new UnfinishedUpdates();
 
     /** Null until the first write. */
@@ -33,27 +33,27 @@ final class Generation {
 
     private Catalog.State state;
 
-    private Generation(
-            OpenStore open, TableId id, int number, Catalog.State state, Table table, Summary summary) {
+    private StoredTable(
+            OpenStore open, TableId id, int number, Catalog.State state, Table table, StoredTableStats stats) {
         this.open = open;
         this.id = id;
         this.number = number;
         this.state = state;
         this.table = table;
-        this.summary = summary;
+        this.stats = stats;
     }
 
     /**
-     * The generation for a new memtable of a table: the stored one that no memtable has, which there is when the node
+     * The stored table for a new memtable of a table: the stored one that no memtable has, which there is when the node
      * starts, or a new one.
      */
-    static Generation attach(OpenStore open, TableId id) {
-        Generation attached = null;
+    static StoredTable attach(OpenStore open, TableId id) {
+        StoredTable attached = null;
         for (Catalog.Entry entry : open.catalog().generations(id)) {
             if (entry.state() == Catalog.State.KEPT || !open.attach(id, entry.number())) {
                 continue;
             }
-            Generation found = stored(open, entry);
+            StoredTable found = stored(open, entry);
             if (found == null) {
                 open.detach(id, entry.number());
             } else if (attached == null) {
@@ -67,16 +67,16 @@ final class Generation {
         if (attached != null) {
             LargeUpdate.recover(attached);
         } else {
-            return new Generation(open, id, open.attachNew(id), Catalog.State.LIVE, null, new Summary(new byte[0]));
+            return new StoredTable(open, id, open.attachNew(id), Catalog.State.LIVE, null, new StoredTableStats(new byte[0]));
         }
         attached.mark(Catalog.State.LIVE);
         return attached;
     }
 
-    /** A generation that was to be written to a snapshot when the node ended; null if nothing is left of it. */
-    static Generation attachKept(OpenStore open, Catalog.Entry entry) {
+    /** A stored table that was to be written to a snapshot when the node ended; null if nothing is left of it. */
+    static StoredTable attachKept(OpenStore open, Catalog.Entry entry) {
         open.attach(entry.id(), entry.number());
-        Generation found = stored(open, entry);
+        StoredTable found = stored(open, entry);
         if (found == null) {
             open.detach(entry.id(), entry.number());
         } else {
@@ -86,7 +86,7 @@ final class Generation {
     }
 
     /** What the catalog says that there is. Null if it was to be removed, or never was there; then its traces are gone. */
-    private static Generation stored(OpenStore open, Catalog.Entry entry) {
+    private static StoredTable stored(OpenStore open, Catalog.Entry entry) {
         Table table = null;
         try {
             table = open.store().table(name(entry.id(), entry.number()));
@@ -100,8 +100,8 @@ final class Generation {
             open.catalog().remove(entry.id(), entry.number());
             return null;
         }
-        Summary summary = new Summary(open.catalog().summary(entry.id(), entry.number()));
-        return new Generation(open, entry.id(), entry.number(), entry.state(), table, summary);
+        StoredTableStats stats = new StoredTableStats(open.catalog().stats(entry.id(), entry.number()));
+        return new StoredTable(open, entry.id(), entry.number(), entry.state(), table, stats);
     }
 
     static String name(TableId id, int number) {
@@ -120,12 +120,12 @@ final class Generation {
         return open;
     }
 
-    Summary summary() {
-        return summary;
+    StoredTableStats stats() {
+        return stats;
     }
 
     /** When it was, and is to be, purged. */
-    Purges purges() {
+    PurgeSchedule purges() {
         return purges;
     }
 
@@ -142,12 +142,12 @@ final class Generation {
 
     private synchronized LatestTimestamps boundTimestamps() {
         if (latestTimestamps == null) {
-            latestTimestamps = new LatestTimestamps(summary.maxTimestamp());
+            latestTimestamps = new LatestTimestamps(stats.maxTimestamp());
         }
         return latestTimestamps;
     }
 
-    Headers headers() {
+    SerializationHeaders headers() {
         return open.headers(id);
     }
 
@@ -164,7 +164,7 @@ final class Generation {
 
     private synchronized Table make() {
         if (table == null) {
-            // In this order: a generation in the catalog that has no table is nothing.
+            // In this order: a stored table in the catalog that has no table is nothing.
             open.catalog().put(id, number, state);
             table = open.store().tableOrCreate(name(id, number), ValueKind.FRAMES);
         }
@@ -182,13 +182,13 @@ final class Generation {
     }
 
     /** Says that it is to be written to a snapshot, also if the node stops now. Durable when it returns. */
-    synchronized void keep(KeptTable kept) {
+    synchronized void keep(AutoSnapshot kept) {
         state = Catalog.State.KEPT;
         open.catalog().keep(number, kept);
     }
 
     /** What was said of the snapshot that it is to be written to. */
-    KeptTable kept() {
+    AutoSnapshot kept() {
         return open.catalog().kept(id, number);
     }
 
@@ -201,9 +201,9 @@ final class Generation {
         open.detach(id, number);
     }
 
-    /** Takes an update, whose latest timestamp is given, into the summary, as must be done before it is written. */
+    /** Takes an update, whose latest timestamp is given, into the statistics, as must be done before it is written. */
     void cover(PartitionUpdate update, long maxTimestamp) {
-        summary.cover(update, maxTimestamp, wider -> open.catalog().putSummary(id, number, wider));
+        stats.cover(update, maxTimestamp, wider -> open.catalog().putSummary(id, number, wider));
     }
 
     /** Everything written before survives a power cut when this returns. */
@@ -211,9 +211,9 @@ final class Generation {
         open.store().sync();
     }
 
-    /** Adds all rows to those of another generation. Doing it twice, or in part, changes nothing. */
-    private void moveInto(Generation other) {
-        other.summary.cover(summary, wider -> open.catalog().putSummary(id, other.number, wider));
+    /** Adds all rows to those of another stored table. Doing it twice, or in part, changes nothing. */
+    private void moveInto(StoredTable other) {
+        other.stats.cover(stats, wider -> open.catalog().putSummary(id, other.number, wider));
         LargeUpdate.recover(this);
         BulkWriter writer = new BulkWriter(open.store(), other.table());
         try (Rows rows = new RenewedRows(table, Range.all())) {

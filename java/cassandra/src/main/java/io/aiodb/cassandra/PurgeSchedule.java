@@ -5,8 +5,8 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 
-/** When a generation is to be purged: not always, since a pass reads everything. */
-final class Purges {
+/** When a stored table is to be purged: not always, since a pass reads everything. */
+final class PurgeSchedule {
     /** So much was written since the last pass, and half of what one reads: about what Cassandra's own memtables merge in memory. */
     private static final long LEAST_BYTES = 256 << 20;
 
@@ -47,7 +47,7 @@ final class Purges {
     /** Takes note of an update that is about to be written. The caller holds its stripe. */
     void writes(int stripe, PartitionUpdate update) {
         if (sincePass != null) {
-            writes(stripe, Summary.stats(update).minTimestamp);
+            writes(stripe, StoredTableStats.stats(update).minTimestamp);
         }
     }
 
@@ -60,10 +60,10 @@ final class Purges {
     }
 
     /** Gives what is written from now on, until {@link #unwatch}; writes of before have ended when this returns. */
-    EarliestTimestamps watch(Stripes stripes) {
+    EarliestTimestamps watch(PartitionLocks locks) {
         EarliestTimestamps watched = new EarliestTimestamps();
         sincePass = watched;
-        stripes.awaitWriters();
+        locks.awaitWriters();
         return watched;
     }
 
@@ -72,7 +72,7 @@ final class Purges {
         sincePass = null;
     }
 
-    /** Of the generation. */
+    /** Of the stored table. */
     ReplayBound replayBound() {
         return replayBound;
     }
@@ -82,13 +82,13 @@ final class Purges {
      *
      * @param size asked how much there is, about, where no pass has read it yet
      */
-    boolean begin(Summary summary, long gcBefore, LongSupplier size) {
+    boolean begin(StoredTableStats stats, long gcBefore, LongSupplier size) {
         if (passBytes == 0 && isMuch(LEAST_BYTES)) {
             passBytes = size.getAsLong();
         }
         boolean worthIt = isMuch(Math.max(LEAST_BYTES, passBytes / 2));
         boolean old = System.nanoTime() - lastNanos > INTERVAL_NANOS;
-        return (worthIt || old && summary.minLocalDeletionTime() < gcBefore) && beginNow();
+        return (worthIt || old && stats.minLocalDeletionTime() < gcBefore) && beginNow();
     }
 
     private boolean isMuch(long bytes) {

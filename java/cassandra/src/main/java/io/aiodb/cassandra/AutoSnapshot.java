@@ -29,16 +29,16 @@ import org.apache.cassandra.utils.ByteBufferUtil;
  * @param schema the statements that make the table again
  * @param metadata how to read its rows: its columns, those that it had before, and how its SSTables are compressed
  */
-record KeptTable(String snapshot, String schema, TableMetadata metadata) {
+record AutoSnapshot(String snapshot, String schema, TableMetadata metadata) {
     /** Another name than Cassandra's for its own snapshot of the same moment, which is not to be begun anew. */
-    private static final String SUFFIX = "-" + Configuration.AIODB;
+    private static final String SUFFIX = "-" + StoreConfiguration.AIODB;
 
     /** A table of this node as it is now; the prefix says of its snapshot, as Cassandra does, why it is taken. */
-    static KeptTable of(ColumnFamilyStore cfs, String prefix) {
+    static AutoSnapshot of(ColumnFamilyStore cfs, String prefix) {
         TableMetadata metadata = cfs.metadata();
         String schema = SchemaCQLHelper.reCreateStatementsForSchemaCql(metadata, cfs.keyspace.getMetadata())
                 .collect(Collectors.joining("\n", "", "\n"));
-        return new KeptTable(
+        return new AutoSnapshot(
                 Keyspace.getTimestampedSnapshotNameWithPrefix(metadata.name + SUFFIX, prefix), schema, metadata);
     }
 
@@ -70,7 +70,7 @@ record KeptTable(String snapshot, String schema, TableMetadata metadata) {
         }
     }
 
-    static KeptTable decode(TableId id, byte[] encoded) {
+    static AutoSnapshot decode(TableId id, byte[] encoded) {
         try (DataInputBuffer in = new DataInputBuffer(encoded)) {
             String snapshot = readString(in);
             String schema = readString(in);
@@ -89,7 +89,7 @@ record KeptTable(String snapshot, String schema, TableMetadata metadata) {
             for (int columns = in.readUnsignedVInt32(); columns > 0; columns--) {
                 table.recordColumnDrop(readColumn(keyspace, name, in), in.readLong());
             }
-            return new KeptTable(snapshot, schema, table.build());
+            return new AutoSnapshot(snapshot, schema, table.build());
         } catch (IOException failure) {
             throw new IllegalStateException("what is stored of the table " + id + " does not parse", failure);
         }

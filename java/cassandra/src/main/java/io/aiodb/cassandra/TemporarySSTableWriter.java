@@ -13,14 +13,14 @@ import org.apache.cassandra.schema.TableId;
  * Writes the SSTable that repair and streaming want of a memtable that goes on. Cassandra leaves it behind; this one belongs
  * to a transaction that is never committed: it is removed when its last reader is done, or when the node starts again.
  */
-final class TemporaryWriter implements SSTableMultiWriter {
+final class TemporarySSTableWriter implements SSTableMultiWriter {
     private final SSTableMultiWriter writer;
     private final LifecycleTransaction transaction;
 
     /** Whether readers decide when it ends. */
     private boolean handedOut;
 
-    TemporaryWriter(SSTableMultiWriter writer, LifecycleTransaction transaction) {
+    TemporarySSTableWriter(SSTableMultiWriter writer, LifecycleTransaction transaction) {
         this.writer = writer;
         this.transaction = transaction;
     }

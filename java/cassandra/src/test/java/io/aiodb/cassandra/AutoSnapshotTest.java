@@ -16,7 +16,7 @@ import org.apache.cassandra.schema.TableMetadata;
 import org.junit.jupiter.api.Test;
 
 /** A table that is dropped is known well enough from what is stored of it. */
-class KeptTableTest {
+class AutoSnapshotTest {
     private static final UserType PLACE = new UserType(
             "k",
             UTF8Type.instance.decompose("place"),
@@ -55,15 +55,15 @@ class KeptTableTest {
 
     @Test
     void whatWasCutShortDoesNotParse() {
-        byte[] encoded = new KeptTable("s", "CREATE TABLE", Schema.table()).encode();
+        byte[] encoded = new AutoSnapshot("s", "CREATE TABLE", Schema.table()).encode();
         for (int length = 0; length < encoded.length; length++) {
             byte[] cut = Arrays.copyOf(encoded, length);
-            assertThrows(IllegalStateException.class, () -> KeptTable.decode(Schema.ID, cut), "of " + length + " bytes");
+            assertThrows(IllegalStateException.class, () -> AutoSnapshot.decode(Schema.ID, cut), "of " + length + " bytes");
         }
     }
 
     private static TableMetadata again(TableMetadata table) {
-        KeptTable kept = KeptTable.decode(Schema.ID, new KeptTable("snapshot", "CREATE TABLE", table).encode());
+        AutoSnapshot kept = AutoSnapshot.decode(Schema.ID, new AutoSnapshot("snapshot", "CREATE TABLE", table).encode());
         assertEquals("snapshot", kept.snapshot());
         assertEquals("CREATE TABLE", kept.schema());
         return kept.metadata();

@@ -21,28 +21,28 @@ import org.slf4j.LoggerFactory;
  * Rows in the stores of this node whose table has another memtable by now: the node ended while they were being written to
  * SSTables, or its {@code cassandra.yaml} was changed. They are written again, as updates, before the node serves anybody.
  */
-final class Leftovers {
-    private static final Logger LOGGER = LoggerFactory.getLogger(Leftovers.class);
+final class MemtableMigration {
+    private static final Logger LOGGER = LoggerFactory.getLogger(MemtableMigration.class);
 
-    private Leftovers() {}
+    private MemtableMigration() {}
 
     /** Takes all of them to where their tables are now. Safe to be done again if it ends half-way. */
     static void takeOver() {
-        Map<Path, Configuration> stores = new LinkedHashMap<>();
+        Map<Path, StoreConfiguration> stores = new LinkedHashMap<>();
         for (String name : MemtableParams.knownDefinitions()) {
             if (factory(name) instanceof AiodbFactory aiodb) {
                 stores.put(aiodb.configuration().directory(), aiodb.configuration());
             }
         }
         // What is left where a store lies by default, though no configuration names it any more.
-        for (String kind : Configuration.kindsInDefaultDirectories()) {
-            Configuration configuration = Configuration.ofDefaultDirectories(kind);
+        for (String kind : StoreConfiguration.kindsInDefaultDirectories()) {
+            StoreConfiguration configuration = StoreConfiguration.ofDefaultDirectories(kind);
             stores.putIfAbsent(configuration.directory(), configuration);
         }
         stores.values().stream()
                 .filter(configuration -> Files.isDirectory(configuration.directory()))
                 .map(OpenStore::of)
-                .forEach(Leftovers::takeOver);
+                .forEach(MemtableMigration::takeOver);
     }
 
     static void takeOver(OpenStore open) {
@@ -68,16 +68,16 @@ final class Leftovers {
             return;
         }
         TableMetadata table = Schema.instance.getTableMetadata(entry.id());
-        if (table == null && open.catalog().generations(entry.id()).stream().anyMatch(Leftovers::hasRows)) {
+        if (table == null && open.catalog().generations(entry.id()).stream().anyMatch(MemtableMigration::hasRows)) {
             LOGGER.warn("There are rows of a table {} that the schema does not know; they are left as they are", entry.id());
             return;
         }
-        Generation generation = Generation.attach(open, entry.id());
-        if (generation.tableOrNull() != null) {
+        StoredTable storedTable = StoredTable.attach(open, entry.id());
+        if (storedTable.tableOrNull() != null) {
             LOGGER.info("Moving the rows of {} to where its memtable keeps them now", table);
-            move(generation, table);
+            move(storedTable, table);
         }
-        generation.remove();
+        storedTable.remove();
     }
 
     private static boolean hasRows(Catalog.Entry entry) {
@@ -86,9 +86,9 @@ final class Leftovers {
 
     /** Goes on with the snapshot of what was truncated or dropped. */
     private static void keep(OpenStore open, Catalog.Entry entry) {
-        Generation generation = Generation.attachKept(open, entry);
-        if (generation != null) {
-            KeptRows.write(generation);
+        StoredTable storedTable = StoredTable.attachKept(open, entry);
+        if (storedTable != null) {
+            AutoSnapshotWriter.write(storedTable);
         }
     }
 
@@ -96,10 +96,10 @@ final class Leftovers {
      * Writes the rows again. The commit log need not have them, since they stay here until they are in SSTables, or in
      * another store; and it takes no row that is larger than a mutation may be, which many updates can have made.
      */
-    private static void move(Generation generation, TableMetadata table) {
+    private static void move(StoredTable storedTable, TableMetadata table) {
         Keyspace keyspace = Keyspace.open(table.keyspace);
         DataRange all = DataRange.allData(table.partitioner);
-        PartitionScan partitions = new PartitionScan(generation, table, ColumnFilter.all(table), all);
+        PartitionScan partitions = new PartitionScan(storedTable, table, ColumnFilter.all(table), all);
         try (BoundedUpdates updates = new BoundedUpdates(partitions)) {
             while (updates.hasNext()) {
                 keyspace.apply(new Mutation(updates.next()), false, false);

@@ -8,10 +8,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
 /** When a pass is due: it reads everything, so of a large table only after much was written. */
-class PurgesTest {
+class PurgeScheduleTest {
     private static final long MIB = 1 << 20;
 
-    private final Purges purges = new Purges();
+    private final PurgeSchedule purges = new PurgeSchedule();
     private final AtomicInteger asked = new AtomicInteger();
 
     @Test

@@ -10,12 +10,12 @@ import org.apache.cassandra.db.rows.EncodingStats;
 import org.apache.cassandra.db.rows.Row;
 
 /**
- * What is known of all rows of a generation together, also right after a restart: bounds of their times, and which kinds of
+ * What is known of all rows of a stored table together, also right after a restart: bounds of their times, and which kinds of
  * entries there may be. It only ever widens. What widens it is stored before the update that needs it, and the bounds go
  * further than needed, so that almost no update has to: back by an hour, and ahead by some seconds, since rows that are
  * written soon after a restart are compared with them.
  */
-final class Summary {
+final class StoredTableStats {
     private static final byte DELETIONS = 1;
     private static final byte STATICS = 2;
     private static final byte RANGE_TOMBSTONES = 4;
@@ -52,8 +52,8 @@ final class Summary {
     private volatile boolean empty;
     private volatile Bounds bounds;
 
-    /** @param stored what was stored of it last; empty for a new generation */
-    Summary(byte[] stored) {
+    /** @param stored what was stored of it last; empty for a new stored table */
+    StoredTableStats(byte[] stored) {
         ByteBuffer in = ByteBuffer.wrap(stored);
         empty = stored.length == 0;
         bounds = empty ? NOTHING : new Bounds(in.getLong(), in.getLong(), in.getLong(), in.get());
@@ -90,8 +90,8 @@ final class Summary {
         return stats(update).minLocalDeletionTime != NONE.minLocalDeletionTime;
     }
 
-    /** Takes in all that another generation's covers. */
-    void cover(Summary other, Consumer<ByteBuffer> store) {
+    /** Takes in all that another stored table's covers. */
+    void cover(StoredTableStats other, Consumer<ByteBuffer> store) {
         widen(other.bounds, store);
     }
 
@@ -171,7 +171,7 @@ final class Summary {
         return bounds.localDeletionTime;
     }
 
-    /** For serializing rows of the generation. */
+    /** For serializing rows of the stored table. */
     EncodingStats encodingStats() {
         Bounds now = bounds;
         return new EncodingStats(

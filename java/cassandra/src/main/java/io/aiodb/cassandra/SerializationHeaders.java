@@ -24,7 +24,7 @@ import org.apache.cassandra.utils.ByteBufferUtil;
  * were added, dropped or added again later are told apart by it. Headers are never changed, and few: one for each change of
  * a table's columns.
  */
-final class Headers {
+final class SerializationHeaders {
     /** Where the headers of one table are kept. */
     interface Storage {
         /** All of them, in the order of their numbers. */
@@ -64,7 +64,7 @@ final class Headers {
     private final Set<ColumnIdentifier> addedAgain = new HashSet<>();
     private volatile Resolved resolved;
 
-    Headers(Storage storage) {
+    SerializationHeaders(Storage storage) {
         this.storage = storage;
         storage.load().forEach(header -> stored.add(decode(header)));
     }

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What is left of a table after a restart at each step of a truncate, drop, or change of the memtable. */
-class GenerationTest {
+class StoredTableTest {
     private final TableMetadata table = Schema.table();
 
     @TempDir
@@ -64,31 +64,31 @@ class GenerationTest {
 
     @Test
     void anUntouchedTableIsNotStored() {
-        Generation generation = attach();
-        assertNull(generation.tableOrNull());
-        assertTrue(generation.summary().isEmpty());
-        generation.remove();
+        StoredTable storedTable = attach();
+        assertNull(storedTable.tableOrNull());
+        assertTrue(storedTable.stats().isEmpty());
+        storedTable.remove();
         assertEquals(List.of("catalog"), store.open().store().tableNames());
     }
 
     @Test
     void rowsAndWhatIsKnownOfThemSurviveARestart() {
-        Generation generation = attach();
-        write(generation, 1, 5_000_000_000_000_000L);
-        long bound = generation.summary().minTimestamp();
+        StoredTable storedTable = attach();
+        write(storedTable, 1, 5_000_000_000_000_000L);
+        long bound = storedTable.stats().minTimestamp();
         store.restart();
-        Generation again = attach();
+        StoredTable again = attach();
         assertTrue(PartitionReader.exists(again, Schema.key(1)));
-        assertFalse(again.summary().isEmpty());
-        assertEquals(bound, again.summary().minTimestamp());
+        assertFalse(again.stats().isEmpty());
+        assertEquals(bound, again.stats().minTimestamp());
         assertTrue(bound <= 5_000_000_000_000_000L);
     }
 
     @Test
     void aSecondMemtableGetsAGenerationOfItsOwn() {
-        Generation old = attach();
+        StoredTable old = attach();
         write(old, 1, 1);
-        Generation next = attach();
+        StoredTable next = attach();
         assertNull(next.tableOrNull());
         write(next, 2, 2);
         assertFalse(PartitionReader.exists(next, Schema.key(1)));
@@ -97,9 +97,9 @@ class GenerationTest {
 
     /** Of two partitions the second is there since the table was truncated. */
     private void truncateBetweenWrites() {
-        Generation old = attach();
+        StoredTable old = attach();
         write(old, 1, 1);
-        Generation next = attach();
+        StoredTable next = attach();
         old.mark(Catalog.State.CLEARED);
         write(next, 2, 2);
     }
@@ -108,7 +108,7 @@ class GenerationTest {
     @Test
     void rowsOfATableThatTheSchemaDoesNotKnowStay() {
         truncateBetweenWrites();
-        Leftovers.takeOver(store.restart());
+        MemtableMigration.takeOver(store.restart());
         store.restart();
         assertTrue(PartitionReader.exists(attach(), Schema.key(2)));
     }
@@ -117,7 +117,7 @@ class GenerationTest {
     void whatWasClearedIsGoneAfterARestart() {
         truncateBetweenWrites();
         store.restart();
-        Generation again = attach();
+        StoredTable again = attach();
         assertFalse(PartitionReader.exists(again, Schema.key(1)));
         assertTrue(PartitionReader.exists(again, Schema.key(2)));
         assertEquals(2, store.open().store().tableNames().size());
@@ -125,28 +125,28 @@ class GenerationTest {
 
     @Test
     void whatWasClearedAndNeverFollowedIsGoneAfterARestart() {
-        Generation old = attach();
+        StoredTable old = attach();
         write(old, 1, 1);
         old.mark(Catalog.State.CLEARED);
         store.restart();
-        assertTrue(attach().summary().isEmpty());
+        assertTrue(attach().stats().isEmpty());
         assertEquals(List.of("catalog"), store.open().store().tableNames());
     }
 
     @Test
     void whatIsKeptForASnapshotIsNotTheTablesAndStillThereAfterARestart() {
-        Generation old = attach();
+        StoredTable old = attach();
         write(old, 1, 1);
-        Generation next = attach();
-        old.keep(new KeptTable("truncated-1-t", "CREATE TABLE", table));
+        StoredTable next = attach();
+        old.keep(new AutoSnapshot("truncated-1-t", "CREATE TABLE", table));
         write(next, 2, 2);
         OpenStore open = store.restart();
-        Generation again = attach();
+        StoredTable again = attach();
         assertFalse(PartitionReader.exists(again, Schema.key(1)));
         assertTrue(PartitionReader.exists(again, Schema.key(2)));
         Catalog.Entry entry = open.catalog().generations(table.id).get(0);
         assertEquals(Catalog.State.KEPT, entry.state());
-        Generation kept = Generation.attachKept(open, entry);
+        StoredTable kept = StoredTable.attachKept(open, entry);
         assertEquals("truncated-1-t", kept.kept().snapshot());
         assertTrue(PartitionReader.exists(kept, Schema.key(1)));
         kept.remove();
@@ -156,11 +156,11 @@ class GenerationTest {
 
     @Test
     void whatWasBeingFlushedIsTheTablesAgainAfterARestart() {
-        Generation old = attach();
+        StoredTable old = attach();
         write(old, 1, 1);
         old.mark(Catalog.State.FLUSHING);
         store.restart();
-        Generation again = attach();
+        StoredTable again = attach();
         assertTrue(PartitionReader.exists(again, Schema.key(1)));
         assertEquals(
                 List.of(Catalog.State.LIVE),
@@ -169,16 +169,16 @@ class GenerationTest {
 
     @Test
     void whatWasBeingFlushedAndWhatFollowedAreOneAfterARestart() {
-        Generation old = attach();
+        StoredTable old = attach();
         for (int i = 0; i < 2500; i++) {
             write(old, i, 100 + i);
         }
-        Generation next = attach();
+        StoredTable next = attach();
         old.mark(Catalog.State.FLUSHING);
         write(next, 2000, 5000);
         write(next, 9999, 5000);
         store.restart();
-        Generation again = attach();
+        StoredTable again = attach();
         for (int i = 0; i < 2500; i++) {
             assertTrue(PartitionReader.exists(again, Schema.key(i)));
         }
@@ -189,31 +189,31 @@ class GenerationTest {
 
     @Test
     void whatIsRemovedLeavesNothing() {
-        Generation generation = attach();
-        write(generation, 1, 1);
-        generation.mark(Catalog.State.CLEARED);
-        generation.remove();
+        StoredTable storedTable = attach();
+        write(storedTable, 1, 1);
+        storedTable.mark(Catalog.State.CLEARED);
+        storedTable.remove();
         assertEquals(List.of("catalog"), store.open().store().tableNames());
         assertTrue(store.open().catalog().generations().isEmpty());
     }
 
     @Test
     void aWriteThatComesAfterTheSwitchHasTheStateOfIts() {
-        Generation old = attach();
+        StoredTable old = attach();
         old.mark(Catalog.State.CLEARED);
         write(old, 1, 1);
         store.restart();
-        assertTrue(attach().summary().isEmpty());
+        assertTrue(attach().stats().isEmpty());
     }
 
-    private Generation attach() {
-        return Generation.attach(store.open(), table.id);
+    private StoredTable attach() {
+        return StoredTable.attach(store.open(), table.id);
     }
 
-    private void write(Generation generation, int key, long timestamp) {
+    private void write(StoredTable storedTable, int key, long timestamp) {
         PartitionUpdate.SimpleBuilder update =
                 PartitionUpdate.simpleBuilder(table, Int32Type.instance.compose(Schema.key(key).getKey()));
         update.timestamp(timestamp).row("a", 1).add("v", "value");
-        UpdateWriter.write(update.build(), generation, Durability.INTERVAL);
+        UpdateWriter.write(update.build(), storedTable, Durability.INTERVAL);
     }
 }

@@ -9,7 +9,7 @@ import java.util.function.Supplier;
  * its batch, a reader compares. Writers do not exclude each other, since they only append; whoever replaces what is stored
  * excludes them. Partitions share stripes, which at worst makes one wait or read twice.
  */
-final class Stripes {
+final class PartitionLocks {
     /** No reading can be judged: writers are at work. */
     static final long BUSY = -1;
 
@@ -26,7 +26,7 @@ final class Stripes {
 
     private final StampedLock[] locks = new StampedLock[STRIPES];
 
-    Stripes() {
+    PartitionLocks() {
         for (int i = 0; i < STRIPES; i++) {
             locks[i] = new StampedLock();
         }

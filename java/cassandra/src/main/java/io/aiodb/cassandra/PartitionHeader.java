@@ -14,7 +14,7 @@ import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.schema.TableMetadata;
 
 /** What every slice of a partition needs beside its rows: the deletions, and the static row as it is stored. */
-final class Head {
+final class PartitionHeader {
     private MutableDeletionInfo deletions = MutableDeletionInfo.live();
     private Row staticRow = org.apache.cassandra.db.rows.Rows.EMPTY_STATIC_ROW;
 
@@ -24,48 +24,48 @@ final class Head {
     private int entries;
 
     /** Whether a read of these columns needs anything but rows. */
-    static boolean isNeeded(Summary summary, ColumnFilter columns) {
-        return summary.mayHaveDeletions()
-                || summary.mayHaveRangeTombstones()
-                || summary.mayHaveStatics() && !columns.fetchedColumns().statics.isEmpty();
+    static boolean isNeeded(StoredTableStats stats, ColumnFilter columns) {
+        return stats.mayHaveDeletions()
+                || stats.mayHaveRangeTombstones()
+                || stats.mayHaveStatics() && !columns.fetchedColumns().statics.isEmpty();
     }
 
-    /** Reads what the summary says that there may be. */
-    static Head read(Source source, StoredKey key, Generation generation, TableMetadata metadata, ColumnFilter columns) {
-        Head head = new Head();
-        Summary summary = generation.summary();
-        if (summary.mayHaveDeletions()) {
-            head.add(StoredKey.DELETION, source.get(key.entry(StoredKey.DELETION).copy()), generation, metadata);
+    /** Reads what the statistics says that there may be. */
+    static PartitionHeader read(EntrySource source, StoredKey key, StoredTable storedTable, TableMetadata metadata, ColumnFilter columns) {
+        PartitionHeader header = new PartitionHeader();
+        StoredTableStats stats = storedTable.stats();
+        if (stats.mayHaveDeletions()) {
+            header.add(StoredKey.DELETION, source.get(key.entry(StoredKey.DELETION).copy()), storedTable, metadata);
         }
-        if (summary.mayHaveStatics() && !columns.fetchedColumns().statics.isEmpty()) {
-            head.add(StoredKey.STATIC, source.get(key.entry(StoredKey.STATIC).copy()), generation, metadata);
+        if (stats.mayHaveStatics() && !columns.fetchedColumns().statics.isEmpty()) {
+            header.add(StoredKey.STATIC, source.get(key.entry(StoredKey.STATIC).copy()), storedTable, metadata);
         }
-        if (summary.mayHaveRangeTombstones()) {
+        if (stats.mayHaveRangeTombstones()) {
             byte[] from = key.entry(StoredKey.RANGE_TOMBSTONE).copy();
             byte[] to = key.entry(StoredKey.ROW).copy();
             try (Rows tombstones = source.scan(Range.all().from(from).before(to))) {
                 while (tombstones.next()) {
-                    head.add(StoredKey.RANGE_TOMBSTONE, tombstones.value(), generation, metadata);
+                    header.add(StoredKey.RANGE_TOMBSTONE, tombstones.value(), storedTable, metadata);
                 }
             }
         }
-        return head;
+        return header;
     }
 
-    private void add(byte kind, byte[] value, Generation generation, TableMetadata metadata) {
+    private void add(byte kind, byte[] value, StoredTable storedTable, TableMetadata metadata) {
         if (value != null) {
-            add(kind, ByteBuffer.wrap(value), generation, metadata);
+            add(kind, ByteBuffer.wrap(value), storedTable, metadata);
         }
     }
 
     /** Takes in the value of an entry that is no row. */
-    void add(byte kind, ByteBuffer value, Generation generation, TableMetadata metadata) {
+    void add(byte kind, ByteBuffer value, StoredTable storedTable, TableMetadata metadata) {
         entries++;
         updates[kind] += Frames.count(value);
         switch (kind) {
             case StoredKey.DELETION -> Frames.addDeletions(value, deletions);
             case StoredKey.STATIC -> {
-                Row row = Frames.row(value, true, generation.headers(), metadata);
+                Row row = Frames.row(value, true, storedTable.headers(), metadata);
                 staticRow = row == null ? staticRow : row;
             }
             case StoredKey.RANGE_TOMBSTONE -> Frames.addRangeTombstones(value, deletions, metadata);
@@ -77,7 +77,7 @@ final class Head {
      * Takes in the deletions of the same partition at a later moment. What has deleted the whole partition since does so as a
      * range: this one's own deletion of it was given to somebody already, and so was the static row.
      */
-    void addLater(Head later, TableMetadata metadata) {
+    void addLater(PartitionHeader later, TableMetadata metadata) {
         MutableDeletionInfo both = new MutableDeletionInfo(partitionDeletion());
         addRanges(deletions, both, metadata);
         addRanges(later.deletions, both, metadata);
@@ -119,7 +119,7 @@ final class Head {
         return updates() > entries;
     }
 
-    /** How many updates would be left if it were folded: range tombstones that do not overlap, and one of each other kind. */
+    /** How many updates would be left if it were merged: range tombstones that do not overlap, and one of each other kind. */
     int folded() {
         return (deletions.getPartitionDeletion().isLive() ? 0 : 1) + (staticRow.isEmpty() ? 0 : 1) + deletions.rangeCount();
     }

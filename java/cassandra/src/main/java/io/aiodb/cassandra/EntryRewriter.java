@@ -25,20 +25,20 @@ import org.apache.cassandra.schema.TableMetadata;
  * Replaces what updates have appended by what is left of it. Each call reads again, merges and writes one batch while the
  * partition's writers wait, so nothing that they append is lost.
  */
-final class Rewriter {
+final class EntryRewriter {
     /** A range delete costs the store more than a delete, until it has carried it out. */
     private static final int MAX_SINGLE_DELETES = 100;
 
-    private final Generation generation;
+    private final StoredTable storedTable;
     private final TableMetadata metadata;
     private final Table table;
     private final Frames.Writer frames = new Frames.Writer();
     private final Batch batch = new Batch();
 
-    Rewriter(Generation generation, TableMetadata metadata) {
-        this.generation = generation;
+    EntryRewriter(StoredTable storedTable, TableMetadata metadata) {
+        this.storedTable = storedTable;
         this.metadata = metadata;
-        this.table = generation.table();
+        this.table = storedTable.table();
     }
 
     /**
@@ -47,7 +47,7 @@ final class Rewriter {
      * they were written after that. False if any stayed.
      */
     boolean rows(Object partition, List<byte[]> keys, boolean isStatic, UnaryOperator<Row> keep) {
-        Headers.Numbered header = generation.headers().forWriting(metadata);
+        SerializationHeaders.Numbered header = storedTable.headers().forWriting(metadata);
         SerializationHelper helper = new SerializationHelper(header.header());
         AtomicBoolean all = new AtomicBoolean(true);
         boolean replaced = replace(partition, () -> {
@@ -56,11 +56,11 @@ final class Rewriter {
                 if (found == null) {
                     continue;
                 }
-                if (Frames.isYounger(ByteBuffer.wrap(found), generation.headers(), metadata)) {
+                if (Frames.isYounger(ByteBuffer.wrap(found), storedTable.headers(), metadata)) {
                     all.set(false);
                     continue;
                 }
-                Row row = Frames.row(ByteBuffer.wrap(found), isStatic, generation.headers(), metadata);
+                Row row = Frames.row(ByteBuffer.wrap(found), isStatic, storedTable.headers(), metadata);
                 if (row != null && !knowsAll(row.columns())) {
                     all.set(false);
                     continue;
@@ -69,7 +69,7 @@ final class Rewriter {
                 if (kept == null || kept.isEmpty()) {
                     batch.delete(table, ByteBuffer.wrap(key));
                 } else {
-                    Cover cover = Cover.of(kept, header.header().columns(isStatic));
+                    RowCover cover = RowCover.of(kept, header.header().columns(isStatic));
                     ByteBuffer frame = frames.row(kept, cover, header, helper);
                     writeFull(frame.remaining());
                     batch.put(table, ByteBuffer.wrap(key), frame);
@@ -149,7 +149,7 @@ final class Rewriter {
     private void writeFull(int nextBytes) {
         boolean full = batch.encoded().limit() + nextBytes > BulkWriter.MAX_OPERAND_BYTES;
         if (full && batch.size() > 0) {
-            generation.open().store().write(batch, Durability.INTERVAL);
+            storedTable.open().store().write(batch, Durability.INTERVAL);
             batch.clear();
         }
     }
@@ -159,11 +159,11 @@ final class Rewriter {
      * may be hidden by what would go.
      */
     private boolean replace(Object partition, Runnable fill) {
-        OpenStore open = generation.open();
-        int stripe = Stripes.of(partition);
+        OpenStore open = storedTable.open();
+        int stripe = PartitionLocks.of(partition);
         AtomicBoolean replaced = new AtomicBoolean();
-        open.stripes().replace(stripe, () -> {
-            if (generation.unfinished().isIn(stripe)) {
+        open.locks().replace(stripe, () -> {
+            if (storedTable.unfinished().isIn(stripe)) {
                 return;
             }
             replaced.set(true);

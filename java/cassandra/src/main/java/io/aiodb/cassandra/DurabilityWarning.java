@@ -14,10 +14,10 @@ import org.slf4j.LoggerFactory;
  * first written to its table, then noted as committed in {@code system.paxos} ({@code PaxosState.applyCommit}); a logged batch is
  * first written, then removed from {@code system.batches}. The second has the commit log, the first has the store's own.
  */
-final class PowerCuts {
-    private static final Logger LOGGER = LoggerFactory.getLogger(PowerCuts.class);
+final class DurabilityWarning {
+    private static final Logger LOGGER = LoggerFactory.getLogger(DurabilityWarning.class);
 
-    private PowerCuts() {}
+    private DurabilityWarning() {}
 
     /** Warns of each memtable configuration for which this is so. */
     static void warn() {
@@ -42,7 +42,7 @@ final class PowerCuts {
     }
 
     /** What to say of a configuration; null if it keeps what the commit log promises. */
-    static String warning(String name, Configuration configuration, CommitLogSync sync) {
+    static String warning(String name, StoreConfiguration configuration, CommitLogSync sync) {
         if (sync == CommitLogSync.periodic || configuration.durability() == Durability.SYNC) {
             return null;
         }

@@ -6,28 +6,28 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests of one table whose rows are one generation. */
-abstract class OneGeneration {
+/** Tests of one table whose rows are one stored table. */
+abstract class OneStoredTable {
     final TableMetadata table;
 
     @TempDir
     Path directory;
 
     TemporaryStore store;
-    Generation generation;
+    StoredTable storedTable;
 
-    OneGeneration() {
+    OneStoredTable() {
         this(Schema.table());
     }
 
-    OneGeneration(TableMetadata table) {
+    OneStoredTable(TableMetadata table) {
         this.table = table;
     }
 
     @BeforeEach
     void open() {
         store = new TemporaryStore(directory.resolve("store"));
-        generation = Generation.attach(store.open(), table.id);
+        storedTable = StoredTable.attach(store.open(), table.id);
     }
 
     @AfterEach
@@ -38,6 +38,6 @@ abstract class OneGeneration {
     /** Goes on as after a restart of the node. */
     final void restart() {
         store.restart();
-        generation = Generation.attach(store.open(), table.id);
+        storedTable = StoredTable.attach(store.open(), table.id);
     }
 }

@@ -10,8 +10,8 @@ import org.apache.cassandra.schema.ViewMetadata;
 import org.apache.cassandra.service.ClientWarn;
 
 /** What a change of the schema may not make of tables whose memtable is aiodb, and what it must make of them. */
-final class Refusals {
-    private Refusals() {}
+final class SchemaValidator {
+    private SchemaValidator() {}
 
     /**
      * The schema that a change leads to, with the compaction class that these tables need.

@@ -37,7 +37,7 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  * @param durability of each write
  * @param storeParameters what the store is opened with
  */
-record Configuration(String store, Path directory, Durability durability, Map<String, String> storeParameters) {
+record StoreConfiguration(String store, Path directory, Durability durability, Map<String, String> storeParameters) {
     private static final String STORE = "store";
     private static final String DURABILITY = "durability";
     private static final String INTERVAL = "interval";
@@ -53,7 +53,7 @@ record Configuration(String store, Path directory, Durability durability, Map<St
     /** A file in every directory of a store of this kind. */
     private static final String MADE = "STORE";
 
-    Configuration {
+    StoreConfiguration {
         storeParameters = Map.copyOf(storeParameters);
     }
 
@@ -62,7 +62,7 @@ record Configuration(String store, Path directory, Durability durability, Map<St
      *
      * @throws ConfigurationException if one is not known or makes no sense
      */
-    static Configuration parse(Map<String, String> parameters) {
+    static StoreConfiguration parse(Map<String, String> parameters) {
         String store = taken(parameters, STORE, AIODB);
         Durability durability = durability(taken(parameters, DURABILITY, "interval"));
         String directory = parameters.remove(DIRECTORY);
@@ -90,11 +90,11 @@ record Configuration(String store, Path directory, Durability durability, Map<St
             }
             forStore.put("also", join(directories.subList(1, directories.size())));
         }
-        return new Configuration(store, directories.get(0), durability, forStore);
+        return new StoreConfiguration(store, directories.get(0), durability, forStore);
     }
 
     /** What a store is like whose configuration is not known any more: one in the default directories. */
-    static Configuration ofDefaultDirectories(String store) {
+    static StoreConfiguration ofDefaultDirectories(String store) {
         return parse(new HashMap<>(Map.of(STORE, store)));
     }
 

@@ -23,18 +23,18 @@ import org.slf4j.LoggerFactory;
  * What nodetool sees as Cassandra's {@code StorageService}: that service, whose cleanup goes through stores as well. Its own
  * goes through SSTables only ({@code CompactionManager.performCleanup}), and tells nobody of it.
  */
-final class Cleanup implements InvocationHandler {
-    private static final Logger LOGGER = LoggerFactory.getLogger(Cleanup.class);
+final class StorageServiceCleanup implements InvocationHandler {
+    private static final Logger LOGGER = LoggerFactory.getLogger(StorageServiceCleanup.class);
 
     private static final String NAME = "org.apache.cassandra.db:type=StorageService";
     private static final String CLEANUP = "forceKeyspaceCleanup";
 
-    private Cleanup() {}
+    private StorageServiceCleanup() {}
 
     /** Takes the place of the service in JMX, when it is there and nobody is served yet. */
     static void install() {
         StorageServiceMBean seen = (StorageServiceMBean) Proxy.newProxyInstance(
-                Cleanup.class.getClassLoader(), new Class<?>[] {StorageServiceMBean.class}, new Cleanup());
+                StorageServiceCleanup.class.getClassLoader(), new Class<?>[] {StorageServiceMBean.class}, new StorageServiceCleanup());
         MBeanWrapper.instance.unregisterMBean(NAME);
         MBeanWrapper.instance.registerMBean(
                 new StandardEmitterMBean(seen, StorageServiceMBean.class, StorageService.instance), NAME);
@@ -62,21 +62,21 @@ final class Cleanup implements InvocationHandler {
     private static boolean clean(String keyspace, String[] tables) throws Exception {
         boolean whole = true;
         for (ColumnFamilyStore cfs : StorageService.instance.getValidColumnFamilies(false, false, keyspace, tables)) {
-            Generation generation = AiodbMemtable.generationOf(cfs);
-            if (generation != null && generation.tableOrNull() != null) {
-                whole &= clean(cfs, generation);
+            StoredTable storedTable = AiodbMemtable.storedTableOf(cfs);
+            if (storedTable != null && storedTable.tableOrNull() != null) {
+                whole &= clean(cfs, storedTable);
             }
         }
         return whole;
     }
 
-    private static boolean clean(ColumnFamilyStore cfs, Generation generation) {
+    private static boolean clean(ColumnFamilyStore cfs, StoredTable storedTable) {
         // A deletion that goes now may hide rows that the commit log has.
-        boolean whole = generation.purges().replayBound().raise(cfs, generation);
+        boolean whole = storedTable.purges().replayBound().raise(cfs, storedTable);
         try {
             PendingRangeCalculatorService.instance.blockUntilFinished();
-            whole = whole && UnownedRanges.remove(generation, cfs.getPartitioner(), ring(cfs.getKeyspaceName()));
-            generation.sync();
+            whole = whole && UnownedRanges.remove(storedTable, cfs.getPartitioner(), ring(cfs.getKeyspaceName()));
+            storedTable.sync();
         } catch (StoreException.NoSuchTable truncated) {
             LOGGER.info("The cleanup of {} ended with its rows", cfs.metadata());
         }

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-class ConfigurationTest {
+class StoreConfigurationTest {
     @BeforeAll
     static void thereIsAConfiguration() {
         DatabaseDescriptor.clientInitialization();
@@ -34,7 +34,7 @@ class ConfigurationTest {
                 "interval", "500ms",
                 "directory", "/disk/rows",
                 "cache", "64MiB"));
-        Configuration parsed = Configuration.parse(parameters);
+        StoreConfiguration parsed = StoreConfiguration.parse(parameters);
         assertTrue(parameters.isEmpty());
         assertEquals(Durability.SYNC, parsed.durability());
         assertEquals(Path.of("/disk/rows"), parsed.directory());
@@ -45,12 +45,12 @@ class ConfigurationTest {
 
     @Test
     void aStoreMayLieInSeveralDirectories() {
-        Configuration parsed =
-                Configuration.parse(new HashMap<>(Map.of("directory", "/disk1/rows, /disk2/rows", "interval", "1s")));
+        StoreConfiguration parsed =
+                StoreConfiguration.parse(new HashMap<>(Map.of("directory", "/disk1/rows, /disk2/rows", "interval", "1s")));
         assertEquals(Path.of("/disk1/rows"), parsed.directory());
         assertEquals(Map.of("interval_millis", "1000", "also", "/disk2/rows"), parsed.storeParameters());
         Map<String, String> other = new HashMap<>(Map.of("store", "rocksdb", "directory", "/a,/b"));
-        String message = assertThrows(ConfigurationException.class, () -> Configuration.parse(other))
+        String message = assertThrows(ConfigurationException.class, () -> StoreConfiguration.parse(other))
                 .getMessage();
         assertTrue(message.contains("/a,/b: give one"), message);
     }
@@ -65,8 +65,8 @@ class ConfigurationTest {
             Files.createDirectories(data.resolve("2/aiodb-stores/aiodb"));
             Files.createFile(data.resolve("2/aiodb-stores/aiodb/STORE"));
             assertDefault(data.resolve("2/aiodb-stores/aiodb"), null);
-            assertEquals(Set.of("aiodb"), Configuration.kindsInDefaultDirectories());
-            Configuration other = Configuration.parse(new HashMap<>(Map.of("store", "lmdb")));
+            assertEquals(Set.of("aiodb"), StoreConfiguration.kindsInDefaultDirectories());
+            StoreConfiguration other = StoreConfiguration.parse(new HashMap<>(Map.of("store", "lmdb")));
             assertEquals(data.resolve("1/aiodb-stores/lmdb"), other.directory());
         } finally {
             config.data_file_directories = before;
@@ -74,7 +74,7 @@ class ConfigurationTest {
     }
 
     private static void assertDefault(Path first, Path also) {
-        Configuration parsed = Configuration.ofDefaultDirectories("aiodb");
+        StoreConfiguration parsed = StoreConfiguration.ofDefaultDirectories("aiodb");
         assertEquals(first, parsed.directory());
         assertEquals(also == null ? Map.of() : Map.of("also", also.toString()), parsed.storeParameters());
     }
@@ -106,7 +106,7 @@ class ConfigurationTest {
     private static void assertRefused(Map<String, String> parameters, String... words) {
         Map<String, String> all = new HashMap<>(parameters);
         all.put("directory", "/disk/rows");
-        String message = assertThrows(ConfigurationException.class, () -> Configuration.parse(all))
+        String message = assertThrows(ConfigurationException.class, () -> StoreConfiguration.parse(all))
                 .getMessage();
         for (String word : words) {
             assertTrue(message.contains(word), message);

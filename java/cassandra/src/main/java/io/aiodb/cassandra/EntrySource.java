@@ -6,7 +6,7 @@ import io.aiodb.store.Snapshot;
 import io.aiodb.store.Table;
 
 /** Where a read takes its entries from: a table as it is at each call, or as it was at one moment. */
-interface Source extends AutoCloseable {
+interface EntrySource extends AutoCloseable {
     /** The value of a key, or null. */
     byte[] get(byte[] key);
 
@@ -17,8 +17,8 @@ interface Source extends AutoCloseable {
     void close();
 
     /** A table as it is at each call. */
-    static Source latest(Table table) {
-        return new Source() {
+    static EntrySource latest(Table table) {
+        return new EntrySource() {
             @Override
             public byte[] get(byte[] key) {
                 return table.get(key);
@@ -35,9 +35,9 @@ interface Source extends AutoCloseable {
     }
 
     /** A table as it is now. */
-    static Source snapshot(Table table) {
+    static EntrySource snapshot(Table table) {
         Snapshot snapshot = table.store().snapshot();
-        return new Source() {
+        return new EntrySource() {
             @Override
             public byte[] get(byte[] key) {
                 return snapshot.get(table, key);

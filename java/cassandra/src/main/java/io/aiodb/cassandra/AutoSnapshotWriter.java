@@ -30,11 +30,11 @@ import org.slf4j.LoggerFactory;
  * kept, which takes the same time for any number of them; then they are written to SSTables in the background, and leave the
  * store. A node that ends meanwhile begins anew when it starts.
  */
-final class KeptRows {
-    private static final Logger LOGGER = LoggerFactory.getLogger(KeptRows.class);
+final class AutoSnapshotWriter {
+    private static final Logger LOGGER = LoggerFactory.getLogger(AutoSnapshotWriter.class);
     private static final int IDLE_SECONDS = 10;
 
-    /** One after the other. The queue is as long as there are generations to be kept. */
+    /** One after the other. The queue is as long as there are stored tables to be kept. */
     private static final ThreadPoolExecutor THREAD = new ThreadPoolExecutor(
             1,
             1,
@@ -47,28 +47,28 @@ final class KeptRows {
         THREAD.allowCoreThreadTimeOut(true);
     }
 
-    private KeptRows() {}
+    private AutoSnapshotWriter() {}
 
-    /** Writes a generation that is marked as kept to its snapshot, and removes it, when those before are done. */
-    static void write(Generation generation) {
+    /** Writes a stored table that is marked as kept to its snapshot, and removes it, when those before are done. */
+    static void write(StoredTable storedTable) {
         THREAD.execute(() -> {
             try {
-                writeNow(generation);
+                writeNow(storedTable);
             } catch (StoreException.Closed over) {
-                LOGGER.info("The snapshot of the table {} is written when the node starts again", generation.id());
+                LOGGER.info("The snapshot of the table {} is written when the node starts again", storedTable.id());
             } catch (Throwable failure) {
                 LOGGER.error(
                         "The snapshot of what was truncated or dropped of the table {} is not written; it is tried again when"
                                 + " the node starts",
-                        generation.id(),
+                        storedTable.id(),
                         failure);
             }
         });
     }
 
-    private static void writeNow(Generation generation) throws IOException {
+    private static void writeNow(StoredTable storedTable) throws IOException {
         long began = System.nanoTime();
-        KeptTable kept = generation.kept();
+        AutoSnapshot kept = storedTable.kept();
         Directories directories = new Directories(kept.metadata());
         // Of an attempt before, which may have ended anywhere.
         Directories.clearSnapshot(
@@ -76,9 +76,9 @@ final class KeptRows {
         File directory =
                 Directories.getSnapshotDirectory(directories.getDirectoryForNewSSTables(), kept.snapshot());
         Files.writeString(Directories.getSnapshotSchemaFile(directory).toPath(), kept.schema());
-        List<String> files = writeRows(kept, generation, directories, directory);
+        List<String> files = writeRows(kept, storedTable, directories, directory);
         describe(kept, files, directory);
-        generation.remove();
+        storedTable.remove();
         LOGGER.info(
                 "Wrote what there was of {} to the snapshot {} in {} ms",
                 kept.metadata(),
@@ -88,7 +88,7 @@ final class KeptRows {
 
     /** The names of the files that the manifest of the snapshot is to list. */
     private static List<String> writeRows(
-            KeptTable kept, Generation generation, Directories directories, File directory) {
+            AutoSnapshot kept, StoredTable storedTable, Directories directories, File directory) {
         TableMetadata table = kept.metadata();
         Descriptor descriptor = new Descriptor(
                 DatabaseDescriptor.getSelectedSSTableFormat().getLatestVersion(),
@@ -97,13 +97,13 @@ final class KeptRows {
                 table.name,
                 directories.getUIDGenerator(SSTableIdFactory.instance.defaultBuilder()).get());
         FlushSet rows = new FlushSet(
-                null, table, generation, null, null, CommitLogPosition.NONE, CommitLogPosition.NONE);
+                null, table, storedTable, null, null, CommitLogPosition.NONE, CommitLogPosition.NONE);
         boolean any = SnapshotWriter.write(TableMetadataRef.forOfflineTools(table), descriptor, rows, null);
         return any ? List.of(descriptor.relativeFilenameFor(SSTableFormat.Components.DATA)) : List.of();
     }
 
     /** Says that the snapshot is whole, and has Cassandra delete it when its time is over, if it has one. */
-    private static void describe(KeptTable kept, List<String> files, File directory) throws IOException {
+    private static void describe(AutoSnapshot kept, List<String> files, File directory) throws IOException {
         SnapshotManifest manifest =
                 new SnapshotManifest(files, DatabaseDescriptor.getAutoSnapshotTtl(), FBUtilities.now(), false);
         manifest.serializeToJsonFile(Directories.getSnapshotManifestFile(directory));

@@ -23,23 +23,23 @@ import org.slf4j.LoggerFactory;
  * What {@code system.size_estimates} and {@code system.table_estimates} say of tables in stores, from a sample of their rows.
  * Cassandra's own recorder looks at SSTables only, so it runs as a part of this one, which then corrects what it has written.
  */
-final class SizeEstimates implements Runnable {
-    private static final Logger LOGGER = LoggerFactory.getLogger(SizeEstimates.class);
+final class StoreSizeEstimates implements Runnable {
+    private static final Logger LOGGER = LoggerFactory.getLogger(StoreSizeEstimates.class);
 
     private static final int FIRST_SECONDS = 30;
 
     /** Of Cassandra's recorder, which is 0 now. */
     private final int seconds;
 
-    private SizeEstimates(int seconds) {
+    private StoreSizeEstimates(int seconds) {
         this.seconds = seconds;
     }
 
     /** Takes the place of Cassandra's recorder, before the node starts it. */
-    static SizeEstimates replace() {
+    static StoreSizeEstimates replace() {
         int seconds = CassandraRelevantProperties.SIZE_RECORDER_INTERVAL.getInt();
         CassandraRelevantProperties.SIZE_RECORDER_INTERVAL.setInt(0);
-        return new SizeEstimates(seconds);
+        return new StoreSizeEstimates(seconds);
     }
 
     /** Records as often as Cassandra would have. */
@@ -57,28 +57,28 @@ final class SizeEstimates implements Runnable {
         }
         for (Keyspace keyspace : Keyspace.nonLocalStrategy()) {
             for (ColumnFamilyStore cfs : keyspace.getColumnFamilyStores()) {
-                Generation generation = AiodbMemtable.generationOf(cfs);
+                StoredTable storedTable = AiodbMemtable.storedTableOf(cfs);
                 // Without a splitter nobody knows how large a part of the ring is.
-                if (generation != null && cfs.getPartitioner().splitter().isPresent()) {
-                    record(cfs, generation);
+                if (storedTable != null && cfs.getPartitioner().splitter().isPresent()) {
+                    record(cfs, storedTable);
                 }
             }
         }
     }
 
-    private static void record(ColumnFamilyStore cfs, Generation generation) {
+    private static void record(ColumnFamilyStore cfs, StoredTable storedTable) {
         try {
-            record(cfs, Sizes.sample(generation, null, null, cfs.getPartitioner()));
+            record(cfs, SizeSample.sample(storedTable, null, null, cfs.getPartitioner()));
         } catch (StoreException failure) {
             LOGGER.warn("The sizes of {} are not estimated: {}", cfs.metadata(), failure.getMessage());
         }
     }
 
-    private static void record(ColumnFamilyStore cfs, Sizes sizes) {
+    private static void record(ColumnFamilyStore cfs, SizeSample sizes) {
         String keyspace = cfs.getKeyspaceName();
         String table = cfs.getTableName();
         double held = StorageService.instance.getLocalReplicas(keyspace).ranges().stream()
-                .mapToDouble(SizeEstimates::part)
+                .mapToDouble(StoreSizeEstimates::part)
                 .sum();
         Map<Range<Token>, Pair<Long, Long>> primary =
                 estimates(StorageService.instance.getPrimaryRanges(keyspace), sizes, held);
@@ -93,7 +93,7 @@ final class SizeEstimates implements Runnable {
 
     /** Partitions and their mean size, as if they lay evenly in the parts of the ring that the node holds. */
     private static Map<Range<Token>, Pair<Long, Long>> estimates(
-            Collection<Range<Token>> ranges, Sizes sizes, double held) {
+            Collection<Range<Token>> ranges, SizeSample sizes, double held) {
         long meanBytes = sizes.partitions() == 0 ? 0 : sizes.bytes() / sizes.partitions();
         Map<Range<Token>, Pair<Long, Long>> estimates = new HashMap<>();
         for (Range<Token> range : ranges) {

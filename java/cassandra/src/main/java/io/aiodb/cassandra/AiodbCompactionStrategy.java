@@ -18,7 +18,6 @@ import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.index.Index;
 import org.apache.cassandra.io.sstable.Descriptor;
 import org.apache.cassandra.io.sstable.SSTableMultiWriter;
-import org.apache.cassandra.schema.CompactionParams;
 import org.apache.cassandra.schema.MemtableParams;
 import org.apache.cassandra.utils.TimeUUID;
 
@@ -38,11 +37,6 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
     public AiodbCompactionStrategy(ColumnFamilyStore cfs, Map<String, String> options) {
         super(cfs, options);
         requireConfiguration(cfs);
-    }
-
-    /** As tables get it. */
-    static CompactionParams params() {
-        return CompactionParams.create(AiodbCompactionStrategy.class, Map.of());
     }
 
     /**
@@ -72,7 +66,7 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
     @Override
     public synchronized Collection<AbstractCompactionTask> getMaximalTask(long gcBefore, boolean splitOutput) {
         reportSpace();
-        StoredTable storedTable = AiodbMemtable.storedTableOf(cfs);
+        StoredTable storedTable = StoredMemtable.storedTableOf(cfs);
         if (storedTable == null) {
             return super.getMaximalTask(gcBefore, splitOutput);
         }

@@ -1,6 +1,5 @@
 package io.aiodb.cassandra;
 
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.db.memtable.Memtable;
@@ -14,22 +13,15 @@ import org.apache.cassandra.utils.FBUtilities;
  *
  * @param configuration of all of them; factories are equal if theirs are
  */
-record AiodbFactory(StoreConfiguration configuration) implements Memtable.Factory {
+record AiodbFactory(StoreConfiguration configuration) implements StoredMemtable.Factory {
     private static final String VERSION = "5.0.9";
-
-    /** Far longer than a write waits before it is given up. */
-    private static final long DEPARTURE_NANOS = 120_000_000_000L;
-
-    private static final AtomicInteger SCHEMA_CHANGES = new AtomicInteger();
-    private static final AtomicInteger LOGGED_PERIODS = new AtomicInteger();
-    private static volatile long lastDeparture = System.nanoTime() - DEPARTURE_NANOS;
 
     @Override
     public Memtable create(
             AtomicReference<CommitLogPosition> commitLogLowerBound, TableMetadataRef metadata, Memtable.Owner owner) {
         SystemTables.refuse(metadata.get());
-        OpenStore open = OpenStore.of(configuration);
-        return new AiodbMemtable(this, StoredTable.attach(open, metadata.id), commitLogLowerBound, metadata, owner);
+        OpenStore open = OpenStores.of(configuration);
+        return new AiodbMemtable(this, StoredTables.attach(open, metadata.id), commitLogLowerBound, metadata, owner);
     }
 
     /**
@@ -47,41 +39,10 @@ record AiodbFactory(StoreConfiguration configuration) implements Memtable.Factor
         }
     }
 
-    /**
-     * The store has a log of its own. But Cassandra asks the memtable that the table had when the statement was prepared. So
-     * while a table comes here, and for some time after it has gone, what skipped the commit log could be in another
-     * memtable, and be lost if the node ended.
-     */
+    /** The store has a log of its own, but see {@link WriteLogging}. */
     @Override
     public boolean writesShouldSkipCommitLog() {
-        return !areWritesLogged();
-    }
-
-    /** Whether the commit log has what is written now. */
-    static boolean areWritesLogged() {
-        return SCHEMA_CHANGES.get() > 0 || System.nanoTime() - lastDeparture <= DEPARTURE_NANOS;
-    }
-
-    /** How many periods have begun, since the node started and its commit log was empty, in which writes are logged. */
-    static int loggedPeriods() {
-        return LOGGED_PERIODS.get();
-    }
-
-    /** Says that a table goes to another memtable. */
-    static void tableDeparts() {
-        LOGGED_PERIODS.incrementAndGet();
-        lastDeparture = System.nanoTime();
-    }
-
-    /** Makes a change of the schema. */
-    static void changeSchema(Runnable change) {
-        LOGGED_PERIODS.incrementAndGet();
-        SCHEMA_CHANGES.incrementAndGet();
-        try {
-            change.run();
-        } finally {
-            SCHEMA_CHANGES.decrementAndGet();
-        }
+        return !WriteLogging.isOn();
     }
 
     /**
@@ -95,7 +56,7 @@ record AiodbFactory(StoreConfiguration configuration) implements Memtable.Factor
 
     @Override
     public TableMetrics.ReleasableMetric createMemtableMetrics(TableMetadataRef metadata) {
-        return new StoreMetrics(OpenStore.of(configuration), metadata);
+        return new StoreMetrics(OpenStores.of(configuration), metadata);
     }
 
     @Override

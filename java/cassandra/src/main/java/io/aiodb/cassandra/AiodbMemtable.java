@@ -49,7 +49,7 @@ import org.apache.cassandra.utils.concurrent.OpOrder;
  *         durability: interval
  * }</pre>
  */
-public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
+public final class AiodbMemtable extends AbstractMemtableWithCommitlog implements StoredMemtable {
     private final AiodbFactory factory;
     private final Owner owner;
     private final StoredTable storedTable;
@@ -85,20 +85,15 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
      */
     public static Memtable.Factory factory(Map<String, String> parameters) {
         if (DatabaseDescriptor.isDaemonInitialized()) {
-            SystemTables.requireOtherDefault(DatabaseDescriptor.getMemtableConfigurations());
+            SystemTables.requireOtherDefault(DatabaseDescriptor.getMemtableConfigurations(), AiodbMemtable.class);
             AiodbFactory.requireNode();
         }
         return new AiodbFactory(StoreConfiguration.parse(parameters));
     }
 
-    StoredTable storedTable() {
+    @Override
+    public StoredTable storedTable() {
         return storedTable;
-    }
-
-    /** That of a table's memtable now; null if it is none of this class. */
-    static StoredTable storedTableOf(ColumnFamilyStore cfs) {
-        Memtable current = cfs.getTracker().getView().getCurrentMemtable();
-        return current instanceof AiodbMemtable memtable ? memtable.storedTable : null;
     }
 
     @Override
@@ -185,7 +180,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     public void switchOut(OpOrder.Barrier writeBarrier, AtomicReference<CommitLogPosition> commitLogUpperBound) {
         super.switchOut(writeBarrier, commitLogUpperBound);
         if (reason == FlushReason.SCHEMA_CHANGE) {
-            AiodbFactory.tableDeparts();
+            WriteLogging.tableDeparts();
         }
         // Nobody is asked where Cassandra lets go of rows that its commit log has nothing of.
         cleared = reason == null || reason == FlushReason.TRUNCATE || reason == FlushReason.DROP;

@@ -109,7 +109,7 @@ public final class AiodbQueryHandler implements QueryHandler {
         if (!(table.params.memtable.factory() instanceof AiodbFactory factory)) {
             return;
         }
-        Capabilities capabilities = OpenStore.of(factory.configuration()).store().capabilities();
+        Capabilities capabilities = OpenStores.of(factory.configuration()).store().capabilities();
         if (!hasText && bytes(options) * STORED_BYTES_PER_BYTE + REST_BYTES <= capabilities.maxKeyBytes()) {
             return;
         }
@@ -120,21 +120,7 @@ public final class AiodbQueryHandler implements QueryHandler {
             // Whoever executes the statement says so, after looking at more important things.
             return;
         }
-        refuseLonger(longest, table, capabilities);
-    }
-
-    /**
-     * Refuses a key that the store cannot hold.
-     *
-     * @param length of the key as it is stored, in bytes
-     */
-    static void refuseLonger(int length, TableMetadata table, Capabilities capabilities) {
-        if (length > capabilities.maxKeyBytes()) {
-            throw new InvalidRequestException(String.format(
-                    "%s: a primary key of %d bytes as it is stored; tables in a store of kind %s take at most %d: make it"
-                            + " shorter, or use another memtable",
-                    table, length, capabilities.name(), capabilities.maxKeyBytes()));
-        }
+        KeyLimit.check(longest, table, capabilities);
     }
 
     private static long bytes(QueryOptions options) {

@@ -40,7 +40,7 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
      * write would go on to skip the commit log; so their clients must prepare them again.
      */
     private static void change(SchemaTransformationResult result, Runnable change) {
-        AiodbFactory.changeSchema(change);
+        WriteLogging.changeSchema(change);
         boolean departs = result.diff.altered.stream()
                 .flatMap(keyspace -> keyspace.tables.altered.stream())
                 .anyMatch(table -> departs(table.before, table.after));
@@ -71,6 +71,7 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
     }
 
     private static final class Handler extends DefaultSchemaUpdateHandler {
+        private final SchemaValidator validator = new SchemaValidator(AiodbCompactionStrategy.class);
         private final StoreSizeEstimates estimates;
 
         Handler(BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback, StoreSizeEstimates estimates) {
@@ -94,7 +95,7 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
                     new SchemaTransformation() {
                         @Override
                         public Keyspaces apply(Keyspaces schema) {
-                            return SchemaValidator.check(schema, transformation.apply(schema));
+                            return validator.check(schema, transformation.apply(schema));
                         }
 
                         @Override

@@ -31,7 +31,7 @@ import org.apache.cassandra.utils.ByteBufferUtil;
  */
 record AutoSnapshot(String snapshot, String schema, TableMetadata metadata) {
     /** Another name than Cassandra's for its own snapshot of the same moment, which is not to be begun anew. */
-    private static final String SUFFIX = "-" + StoreConfiguration.AIODB;
+    private static final String SUFFIX = "-aiodb";
 
     /** A table of this node as it is now; the prefix says of its snapshot, as Cassandra does, why it is taken. */
     static AutoSnapshot of(ColumnFamilyStore cfs, String prefix) {

@@ -31,10 +31,11 @@ final class DurabilityWarning {
 
     private static String warning(String name) {
         try {
-            return MemtableParams.get(name).factory() instanceof AiodbFactory aiodb
-                            && !OpenStore.alwaysSyncs(aiodb.configuration())
-                    ? warning(name, aiodb.configuration(), DatabaseDescriptor.getCommitLogSync())
-                    : null;
+            StoreConfiguration configuration =
+                    StoredMemtable.Factory.configurationOf(MemtableParams.get(name).factory());
+            return configuration == null || OpenStores.alwaysSyncs(configuration)
+                    ? null
+                    : warning(name, configuration, DatabaseDescriptor.getCommitLogSync());
         } catch (ConfigurationException broken) {
             // Whoever uses it is told.
             return null;

@@ -32,7 +32,7 @@ final class EntryRewriter {
     private final StoredTable storedTable;
     private final TableMetadata metadata;
     private final Table table;
-    private final Frames.Writer frames = new Frames.Writer();
+    private final FrameWriter frames = new FrameWriter();
     private final Batch batch = new Batch();
 
     EntryRewriter(StoredTable storedTable, TableMetadata metadata) {
@@ -56,11 +56,11 @@ final class EntryRewriter {
                 if (found == null) {
                     continue;
                 }
-                if (Frames.isYounger(ByteBuffer.wrap(found), storedTable.headers(), metadata)) {
+                if (FrameReader.isYounger(ByteBuffer.wrap(found), storedTable.headers(), metadata)) {
                     all.set(false);
                     continue;
                 }
-                Row row = Frames.row(ByteBuffer.wrap(found), isStatic, storedTable.headers(), metadata);
+                Row row = FrameReader.row(ByteBuffer.wrap(found), isStatic, storedTable.headers(), metadata);
                 if (row != null && !knowsAll(row.columns())) {
                     all.set(false);
                     continue;
@@ -92,7 +92,7 @@ final class EntryRewriter {
                 return;
             }
             MutableDeletionInfo deletions = MutableDeletionInfo.live();
-            Frames.addDeletions(ByteBuffer.wrap(found), deletions);
+            FrameReader.addDeletions(ByteBuffer.wrap(found), deletions);
             DeletionTime time = deletions.getPartitionDeletion();
             if (keep.test(time)) {
                 batch.put(table, ByteBuffer.wrap(key), frames.deletion(time));
@@ -132,7 +132,7 @@ final class EntryRewriter {
         boolean asRange = to.length <= table.store().capabilities().maxRangeBoundBytes();
         try (Rows stored = new RenewedRows(table, Range.all().from(from).before(to))) {
             while (stored.next()) {
-                Frames.addRangeTombstones(stored.value(), deletions, metadata);
+                FrameReader.addRangeTombstones(stored.value(), deletions, metadata);
                 if (batch.size() < MAX_SINGLE_DELETES || !asRange) {
                     batch.delete(table, stored.key());
                 }

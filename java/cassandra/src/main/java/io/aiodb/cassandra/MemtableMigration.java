@@ -30,8 +30,9 @@ final class MemtableMigration {
     static void takeOver() {
         Map<Path, StoreConfiguration> stores = new LinkedHashMap<>();
         for (String name : MemtableParams.knownDefinitions()) {
-            if (factory(name) instanceof AiodbFactory aiodb) {
-                stores.put(aiodb.configuration().directory(), aiodb.configuration());
+            StoreConfiguration configuration = configuration(name);
+            if (configuration != null) {
+                stores.put(configuration.directory(), configuration);
             }
         }
         // What is left where a store lies by default, though no configuration names it any more.
@@ -41,7 +42,7 @@ final class MemtableMigration {
         }
         stores.values().stream()
                 .filter(configuration -> Files.isDirectory(configuration.directory()))
-                .map(OpenStore::of)
+                .map(OpenStores::of)
                 .forEach(MemtableMigration::takeOver);
     }
 
@@ -49,10 +50,10 @@ final class MemtableMigration {
         open.catalog().generations().forEach(entry -> takeOver(open, entry));
     }
 
-    /** Null if nobody can use the configuration, which whoever wants to is told. */
-    private static Memtable.Factory factory(String name) {
+    /** Null if the rows are not in a store, or nobody can use the configuration, which a statement that names it is told. */
+    private static StoreConfiguration configuration(String name) {
         try {
-            return MemtableParams.get(name).factory();
+            return StoredMemtable.Factory.configurationOf(MemtableParams.get(name).factory());
         } catch (ConfigurationException broken) {
             LOGGER.warn("The memtable configuration {} cannot be used: {}", name, broken.getMessage());
             return null;
@@ -72,7 +73,7 @@ final class MemtableMigration {
             LOGGER.warn("There are rows of a table {} that the schema does not know; they are left as they are", entry.id());
             return;
         }
-        StoredTable storedTable = StoredTable.attach(open, entry.id());
+        StoredTable storedTable = StoredTables.attach(open, entry.id());
         if (storedTable.tableOrNull() != null) {
             LOGGER.info("Moving the rows of {} to where its memtable keeps them now", table);
             move(storedTable, table);
@@ -86,7 +87,7 @@ final class MemtableMigration {
 
     /** Goes on with the snapshot of what was truncated or dropped. */
     private static void keep(OpenStore open, Catalog.Entry entry) {
-        StoredTable storedTable = StoredTable.attachKept(open, entry);
+        StoredTable storedTable = StoredTables.attachKept(open, entry);
         if (storedTable != null) {
             AutoSnapshotWriter.write(storedTable);
         }

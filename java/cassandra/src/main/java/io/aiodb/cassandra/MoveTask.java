@@ -50,7 +50,7 @@ final class MoveTask extends StoreTask {
         }
         storedTable.sync();
         // A truncate or another memtable since then has taken its own decision about these rows.
-        if (whole && AiodbMemtable.storedTableOf(cfs) == storedTable) {
+        if (whole && StoredMemtable.storedTableOf(cfs) == storedTable) {
             LOGGER.info("Moved {} into the store", transaction.originals());
             transaction.obsoleteOriginals();
             transaction.finish();

@@ -1,21 +1,16 @@
 package io.aiodb.cassandra;
 
-import io.aiodb.store.Durability;
 import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
-import io.aiodb.store.StoreException;
-import io.aiodb.store.Stores;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
-import java.util.concurrent.ConcurrentHashMap;
-import org.apache.cassandra.db.SystemKeyspace;
+import java.util.function.Consumer;
 import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.schema.TableId;
-import org.apache.cassandra.service.StorageService;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -28,14 +23,11 @@ final class OpenStore {
 
     private record Counted(Statistics statistics, long atNanos) {}
 
-    /** The open stores of this process by their directories. Whoever changes it holds it. */
-    private static final Map<Path, OpenStore> OPEN = new ConcurrentHashMap<>();
-
     private final StoreConfiguration configuration;
     private final Store store;
     private final Catalog catalog;
     private final PartitionLocks locks = new PartitionLocks();
-    private final UpdateMerger merger = new UpdateMerger();
+    private final MergeQueue mergeQueue;
 
     /** The headers of each table, made once; guarded by itself. */
     private final Map<TableId, SerializationHeaders> headers = new HashMap<>();
@@ -46,53 +38,17 @@ final class OpenStore {
     /** Which stored tables memtables of this process have, stored or not; guarded by itself. */
     private final Map<TableId, Set<Integer>> attached = new HashMap<>();
 
-    /** What uses one store together. {@link #of} is for all but tests. */
-    OpenStore(StoreConfiguration configuration, Store store) {
+    /**
+     * What the tables of one store use together.
+     *
+     * @param store closed with this
+     * @param merger what its {@link MergeQueue} calls
+     */
+    OpenStore(StoreConfiguration configuration, Store store, Consumer<MergeQueue.Request> merger) {
         this.configuration = configuration;
         this.store = store;
         this.catalog = new Catalog(store);
-    }
-
-    /**
-     * The store of a configuration, opened at its first use. Configurations that name the same directory share it.
-     *
-     * @throws ConfigurationException if it cannot be opened, or is open with other parameters
-     */
-    static OpenStore of(StoreConfiguration configuration) {
-        OpenStore open = OPEN.get(configuration.directory());
-        if (open == null) {
-            open = openOnce(configuration);
-        }
-        open.checkSame(configuration);
-        return open;
-    }
-
-    private static OpenStore openOnce(StoreConfiguration configuration) {
-        synchronized (OPEN) {
-            OpenStore open = OPEN.get(configuration.directory());
-            if (open == null) {
-                open = open(configuration);
-                if (OPEN.isEmpty()) {
-                    closeWithNode();
-                }
-                OPEN.put(configuration.directory(), open);
-            }
-            return open;
-        }
-    }
-
-    private static OpenStore open(StoreConfiguration configuration) {
-        LOGGER.info("Opening the {} store in {}", configuration.store(), configuration.directory());
-        try {
-            Store store =
-                    Stores.open(configuration.store(), configuration.directory(), configuration.storeParameters());
-            OpenStore open = new OpenStore(configuration, store);
-            open.belongTo(SystemKeyspace.getLocalHostId());
-            return open;
-        } catch (StoreException failure) {
-            throw new ConfigurationException(
-                    "the memtable's store in " + configuration.directory() + ": " + failure.getMessage(), failure);
-        }
+        this.mergeQueue = new MergeQueue(merger);
     }
 
     /**
@@ -116,41 +72,8 @@ final class OpenStore {
         }
     }
 
-    /** Whether the store of a configuration is open, and of a kind whose every write waits for the disk. */
-    static boolean alwaysSyncs(StoreConfiguration configuration) {
-        OpenStore open = OPEN.get(configuration.directory());
-        return open != null && !open.store.capabilities().durabilities().contains(Durability.INTERVAL);
-    }
-
-    private void checkSame(StoreConfiguration other) {
-        if (!configuration.store().equals(other.store())
-                || !configuration.storeParameters().equals(other.storeParameters())) {
-            throw new ConfigurationException("memtable configurations with the same directory "
-                    + configuration.directory() + " must agree on their store and its parameters: "
-                    + configuration.store() + " " + configuration.storeParameters() + " and "
-                    + other.store() + " " + other.storeParameters());
-        }
-    }
-
-    /**
-     * In a thread of its own: a node that joins waits, with what this locks, for the change of the schema that opens the
-     * store.
-     */
-    private static void closeWithNode() {
-        Thread registering =
-                new Thread(() -> StorageService.instance.addPostShutdownHook(OpenStore::closeAll), "aiodb-shutdown-hook");
-        registering.setDaemon(true);
-        registering.start();
-    }
-
-    private static void closeAll() {
-        synchronized (OPEN) {
-            for (OpenStore open : OPEN.values()) {
-                LOGGER.info("Closing the {} store in {}", open.configuration.store(), open.configuration.directory());
-                open.merger.close();
-                open.store.close();
-            }
-        }
+    StoreConfiguration configuration() {
+        return configuration;
     }
 
     Store store() {
@@ -166,8 +89,8 @@ final class OpenStore {
         return catalog;
     }
 
-    UpdateMerger merger() {
-        return merger;
+    MergeQueue mergeQueue() {
+        return mergeQueue;
     }
 
     PartitionLocks locks() {
@@ -239,5 +162,11 @@ final class OpenStore {
         synchronized (attached) {
             attached.get(id).remove(number);
         }
+    }
+
+    /** Closes the store, and ends what works on it in the background. */
+    void close() {
+        mergeQueue.close();
+        store.close();
     }
 }

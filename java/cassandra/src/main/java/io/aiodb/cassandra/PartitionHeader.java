@@ -61,14 +61,14 @@ final class PartitionHeader {
     /** Takes in the value of an entry that is no row. */
     void add(byte kind, ByteBuffer value, StoredTable storedTable, TableMetadata metadata) {
         entries++;
-        updates[kind] += Frames.count(value);
+        updates[kind] += FrameReader.count(value);
         switch (kind) {
-            case StoredKey.DELETION -> Frames.addDeletions(value, deletions);
+            case StoredKey.DELETION -> FrameReader.addDeletions(value, deletions);
             case StoredKey.STATIC -> {
-                Row row = Frames.row(value, true, storedTable.headers(), metadata);
+                Row row = FrameReader.row(value, true, storedTable.headers(), metadata);
                 staticRow = row == null ? staticRow : row;
             }
-            case StoredKey.RANGE_TOMBSTONE -> Frames.addRangeTombstones(value, deletions, metadata);
+            case StoredKey.RANGE_TOMBSTONE -> FrameReader.addRangeTombstones(value, deletions, metadata);
             default -> throw new IllegalStateException(metadata + ": a stored entry of kind " + kind);
         }
     }
@@ -119,8 +119,13 @@ final class PartitionHeader {
         return updates() > entries;
     }
 
-    /** How many updates would be left if it were merged: range tombstones that do not overlap, and one of each other kind. */
-    int folded() {
+    /** Whether merging makes it much shorter, which it cannot where there are many ranges. */
+    boolean isLong() {
+        return MergeQueue.isLong(updates()) && updates() > 2 * merged();
+    }
+
+    /** How many updates would be left of it: range tombstones that do not overlap, and one of each other kind. */
+    private int merged() {
         return (deletions.getPartitionDeletion().isLive() ? 0 : 1) + (staticRow.isEmpty() ? 0 : 1) + deletions.rangeCount();
     }
 

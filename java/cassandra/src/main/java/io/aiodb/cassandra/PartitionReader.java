@@ -39,7 +39,7 @@ final class PartitionReader {
     private final ColumnFilter columns;
     private final boolean reversed;
     private final StoredKey key;
-    private final UpdateMerger.Notes notes;
+    private final MergeQueue.Notes notes;
 
     private PartitionReader(
             StoredTable storedTable,
@@ -56,7 +56,7 @@ final class PartitionReader {
         this.columns = columns;
         this.reversed = reversed;
         this.key = new StoredKey().partition(partition);
-        this.notes = storedTable.open().merger().notes(storedTable, metadata, partition);
+        this.notes = storedTable.open().mergeQueue().notes(storedTable, metadata, partition);
     }
 
     /** What the slices of a partition hold; null if there is nothing of it. */
@@ -183,7 +183,9 @@ final class PartitionReader {
 
     private PartitionHeader header(EntrySource source) {
         PartitionHeader header = PartitionHeader.read(source, key, storedTable, metadata, columns);
-        notes.header(header);
+        if (header.isLong()) {
+            notes.header();
+        }
         return header;
     }
 
@@ -203,7 +205,7 @@ final class PartitionReader {
                 }
             }
         }
-        notes.fold();
+        notes.submit();
         if (rows.isEmpty() && header.isEmpty()) {
             return null;
         }
@@ -217,9 +219,9 @@ final class PartitionReader {
     }
 
     private Row row(byte[] place, byte[] found) {
-        Frames.Reader reader = new Frames.Reader(false, storedTable.headers(), metadata);
+        FrameReader reader = new FrameReader(false, storedTable.headers(), metadata);
         Row row = reader.row(ByteBuffer.wrap(found));
-        if (UpdateMerger.isLong(reader.updates())) {
+        if (MergeQueue.isLong(reader.updates())) {
             notes.row(ByteBuffer.wrap(place));
         }
         return row;

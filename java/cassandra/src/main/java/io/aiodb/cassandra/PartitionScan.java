@@ -47,7 +47,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     private Rows rows;
 
     /** Null before the first partition. */
-    private Frames.Reader reader;
+    private FrameReader reader;
 
     /** Whether the scan is at an entry that was not used yet. */
     private boolean pending;
@@ -176,8 +176,10 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
             pending = false;
             advance();
         }
-        UpdateMerger.Notes notes = storedTable.open().merger().notes(storedTable, metadata, partition.key());
-        notes.header(header);
+        MergeQueue.Notes notes = storedTable.open().mergeQueue().notes(storedTable, metadata, partition.key());
+        if (header.isLong()) {
+            notes.header();
+        }
         Rest rest = new Rest(partition, notes);
         rest.first = rest.read();
         EncodingStats stats = storedTable.stats().encodingStats();
@@ -191,14 +193,14 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     /** The rows of a partition that are left of this scan. */
     private final class Rest implements RenewedPartition.Stored {
         private final StoredKey.Partition partition;
-        private final UpdateMerger.Notes notes;
+        private final MergeQueue.Notes notes;
 
         /** Null if it was given, or there is none. */
         private Row first;
 
         private boolean over;
 
-        Rest(StoredKey.Partition partition, UpdateMerger.Notes notes) {
+        Rest(StoredKey.Partition partition, MergeQueue.Notes notes) {
             this.partition = partition;
             this.notes = notes;
         }
@@ -218,7 +220,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
                     last.set(rows.key());
                 }
                 Row row = reader.row(rows.value());
-                if (UpdateMerger.isLong(reader.updates())) {
+                if (MergeQueue.isLong(reader.updates())) {
                     notes.row(rows.key());
                 }
                 if (row != null) {
@@ -238,7 +240,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
                 StoredKey key = new StoredKey().partition(partition.key());
                 PartitionHeader header = PartitionHeader.read(source, key, storedTable, metadata, columns);
                 rows = source.scan(bounded(Range.all().after(last.copy())));
-                reader = new Frames.Reader(false, storedTable.headers(), metadata);
+                reader = new FrameReader(false, storedTable.headers(), metadata);
                 return header;
             } catch (StoreException.SnapshotEnded ended) {
                 closeRows();
@@ -260,7 +262,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
 
         @Override
         public void close() {
-            notes.fold();
+            notes.submit();
         }
     }
 
@@ -290,7 +292,7 @@ final class PartitionScan extends AbstractUnfilteredPartitionIterator {
                 if (rows == null) {
                     Range wanted = bounded(begin == null ? Range.all() : Range.all().from(begin));
                     rows = storedTable.open().locks().open(() -> storedTable.tableOrNull().scan(wanted));
-                    reader = new Frames.Reader(false, storedTable.headers(), metadata);
+                    reader = new FrameReader(false, storedTable.headers(), metadata);
                 }
                 pending = rows.next();
                 return pending;

@@ -28,7 +28,7 @@ final class Purge {
     private final Supplier<DeletionPurger> purgers;
     private final long nowSeconds;
     private final EntryRewriter rewriter;
-    private final Frames.Reader reader;
+    private final FrameReader reader;
     private final List<byte[]> candidates = new ArrayList<>();
 
     /** What it does not see: what was written since it began. */
@@ -58,7 +58,7 @@ final class Purge {
         this.purgers = purgers;
         this.nowSeconds = nowSeconds;
         this.rewriter = new EntryRewriter(storedTable, metadata);
-        this.reader = new Frames.Reader(false, storedTable.headers(), metadata);
+        this.reader = new FrameReader(false, storedTable.headers(), metadata);
     }
 
     /** Goes through all rows, until {@code stopped}. */

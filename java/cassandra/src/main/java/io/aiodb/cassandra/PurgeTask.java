@@ -53,7 +53,7 @@ final class PurgeTask extends StoreTask {
 
     private static StoredTable storedTable(ColumnFamilyStore cfs) {
         Memtable current = cfs.getTracker().getView().getCurrentMemtable();
-        return current instanceof AiodbMemtable memtable && !memtable.isClean() ? memtable.storedTable() : null;
+        return current.isClean() ? null : StoredMemtable.storedTableOf(current);
     }
 
     @Override
@@ -95,8 +95,7 @@ final class PurgeTask extends StoreTask {
             oldest = Math.min(oldest, sstable.getMinTimestamp());
         }
         for (Memtable memtable : view.getAllMemtables()) {
-            boolean own = memtable instanceof AiodbMemtable other && other.storedTable() == storedTable;
-            if (!own && !memtable.isClean()) {
+            if (StoredMemtable.storedTableOf(memtable) != storedTable && !memtable.isClean()) {
                 oldest = Math.min(oldest, memtable.getMinTimestamp());
             }
         }

@@ -21,17 +21,17 @@ final class ReplayBound {
      * rows may be removed.
      */
     synchronized boolean raise(ColumnFamilyStore cfs, StoredTable storedTable) {
-        int begun = AiodbFactory.loggedPeriods();
+        int begun = WriteLogging.periods();
         if (periods == begun) {
             return true;
         }
-        boolean over = !AiodbFactory.areWritesLogged();
+        boolean over = !WriteLogging.isOn();
         // A write that has asked the same just before may not be logged yet.
         awaitWrites();
         CommitLogPosition position = CommitLog.instance.getCurrentPosition();
         awaitWrites();
         for (var memtable : cfs.getTracker().getView().getAllMemtables()) {
-            if (!(memtable instanceof AiodbMemtable other) || other.storedTable() != storedTable) {
+            if (StoredMemtable.storedTableOf(memtable) != storedTable) {
                 return false;
             }
         }

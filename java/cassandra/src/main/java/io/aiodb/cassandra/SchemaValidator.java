@@ -1,5 +1,7 @@
 package io.aiodb.cassandra;
 
+import java.util.Map;
+import org.apache.cassandra.db.compaction.AbstractCompactionStrategy;
 import org.apache.cassandra.exceptions.InvalidRequestException;
 import org.apache.cassandra.schema.CompactionParams;
 import org.apache.cassandra.schema.KeyspaceMetadata;
@@ -11,7 +13,12 @@ import org.apache.cassandra.service.ClientWarn;
 
 /** What a change of the schema may not make of tables whose memtable is aiodb, and what it must make of them. */
 final class SchemaValidator {
-    private SchemaValidator() {}
+    private final Class<? extends AbstractCompactionStrategy> compaction;
+
+    /** @param compaction the class that these tables need; it has no options */
+    SchemaValidator(Class<? extends AbstractCompactionStrategy> compaction) {
+        this.compaction = compaction;
+    }
 
     /**
      * The schema that a change leads to, with the compaction class that these tables need.
@@ -19,7 +26,7 @@ final class SchemaValidator {
      * @throws InvalidRequestException if there would be something that they do not support
      * @throws org.apache.cassandra.exceptions.ConfigurationException if the store of one cannot be opened
      */
-    static Keyspaces check(Keyspaces before, Keyspaces after) {
+    Keyspaces check(Keyspaces before, Keyspaces after) {
         Keyspaces checked = after;
         for (KeyspaceMetadata keyspace : after) {
             if (keyspace == before.getNullable(keyspace.name)) {
@@ -33,16 +40,18 @@ final class SchemaValidator {
         return checked;
     }
 
-    private static KeyspaceMetadata check(KeyspaceMetadata keyspace) {
+    private KeyspaceMetadata check(KeyspaceMetadata keyspace) {
         KeyspaceMetadata checked = keyspace;
         for (TableMetadata table : keyspace.tables) {
-            if (!(table.params.memtable.factory() instanceof AiodbFactory aiodb)) {
+            StoreConfiguration configuration =
+                    StoredMemtable.Factory.configurationOf(table.params.memtable.factory());
+            if (configuration == null) {
                 continue;
             }
             refuse(table, keyspace);
             // What is wrong with the store is said now, and not when the table is half there.
-            OpenStore.of(aiodb.configuration());
-            if (table.params.compaction.klass() != AiodbCompactionStrategy.class) {
+            OpenStores.of(configuration);
+            if (table.params.compaction.klass() != compaction) {
                 checked = checked.withSwapped(checked.tables.withSwapped(withCompaction(table)));
             }
         }
@@ -73,16 +82,16 @@ final class SchemaValidator {
                 table, memtable, what, which));
     }
 
-    private static TableMetadata withCompaction(TableMetadata table) {
+    private TableMetadata withCompaction(TableMetadata table) {
         CompactionParams given = table.params.compaction;
         if (!given.equals(CompactionParams.DEFAULT)) {
             ClientWarn.instance.warn(String.format(
                     "%s: its compaction was %s and is now %s, as its memtable needs",
-                    table, given.klass().getSimpleName(), AiodbCompactionStrategy.class.getSimpleName()));
+                    table, given.klass().getSimpleName(), compaction.getSimpleName()));
         }
         TableParams params = table.params
                 .unbuild()
-                .compaction(AiodbCompactionStrategy.params())
+                .compaction(CompactionParams.create(compaction, Map.of()))
                 .build();
         return table.unbuild().params(params).build();
     }

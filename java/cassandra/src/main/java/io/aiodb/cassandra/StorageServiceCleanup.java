@@ -62,7 +62,7 @@ final class StorageServiceCleanup implements InvocationHandler {
     private static boolean clean(String keyspace, String[] tables) throws Exception {
         boolean whole = true;
         for (ColumnFamilyStore cfs : StorageService.instance.getValidColumnFamilies(false, false, keyspace, tables)) {
-            StoredTable storedTable = AiodbMemtable.storedTableOf(cfs);
+            StoredTable storedTable = StoredMemtable.storedTableOf(cfs);
             if (storedTable != null && storedTable.tableOrNull() != null) {
                 whole &= clean(cfs, storedTable);
             }

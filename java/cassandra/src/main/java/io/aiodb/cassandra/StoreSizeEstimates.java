@@ -57,7 +57,7 @@ final class StoreSizeEstimates implements Runnable {
         }
         for (Keyspace keyspace : Keyspace.nonLocalStrategy()) {
             for (ColumnFamilyStore cfs : keyspace.getColumnFamilyStores()) {
-                StoredTable storedTable = AiodbMemtable.storedTableOf(cfs);
+                StoredTable storedTable = StoredMemtable.storedTableOf(cfs);
                 // Without a splitter nobody knows how large a part of the ring is.
                 if (storedTable != null && cfs.getPartitioner().splitter().isPresent()) {
                     record(cfs, storedTable);

@@ -11,15 +11,15 @@ import org.apache.cassandra.utils.CloseableIterator;
 final class StoredRows implements CloseableIterator<Row> {
     private final Rows rows;
     private final StoredTable storedTable;
-    private final Frames.Reader reader;
-    private final UpdateMerger.Notes notes;
+    private final FrameReader reader;
+    private final MergeQueue.Notes notes;
     private Row next;
     private boolean closed;
 
-    StoredRows(Rows rows, StoredTable storedTable, TableMetadata metadata, UpdateMerger.Notes notes) {
+    StoredRows(Rows rows, StoredTable storedTable, TableMetadata metadata, MergeQueue.Notes notes) {
         this.rows = rows;
         this.storedTable = storedTable;
-        this.reader = new Frames.Reader(false, storedTable.headers(), metadata);
+        this.reader = new FrameReader(false, storedTable.headers(), metadata);
         this.notes = notes;
     }
 
@@ -36,7 +36,7 @@ final class StoredRows implements CloseableIterator<Row> {
         while (next == null && !closed) {
             if (rows.next()) {
                 next = reader.row(rows.value());
-                if (UpdateMerger.isLong(reader.updates())) {
+                if (MergeQueue.isLong(reader.updates())) {
                     notes.row(rows.key());
                 }
             } else {
@@ -60,6 +60,6 @@ final class StoredRows implements CloseableIterator<Row> {
     public void close() {
         closed = true;
         rows.close();
-        notes.fold();
+        notes.submit();
     }
 }

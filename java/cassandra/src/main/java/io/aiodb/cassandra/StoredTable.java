@@ -1,14 +1,10 @@
 package io.aiodb.cassandra;
 
-import io.aiodb.store.Range;
-import io.aiodb.store.Rows;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
 import io.aiodb.store.ValueKind;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.schema.TableId;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * The rows that a table has between two of its truncates: a table of the store. Each memtable has one. It is made at the
@@ -16,8 +12,6 @@ import org.slf4j.LoggerFactory;
  * truncate, a drop or a change of the schema is over or has not happened when the node starts again.
  */
 final class StoredTable {
-    private static final Logger LOGGER = LoggerFactory.getLogger(StoredTable.class);
-
     private final OpenStore open;
     private final TableId id;
     private final int number;
@@ -43,50 +37,14 @@ final class StoredTable {
         this.stats = stats;
     }
 
-    /**
-     * The stored table for a new memtable of a table: the stored one that no memtable has, which there is when the node
-     * starts, or a new one.
-     */
-    static StoredTable attach(OpenStore open, TableId id) {
-        StoredTable attached = null;
-        for (Catalog.Entry entry : open.catalog().generations(id)) {
-            if (entry.state() == Catalog.State.KEPT || !open.attach(id, entry.number())) {
-                continue;
-            }
-            StoredTable found = stored(open, entry);
-            if (found == null) {
-                open.detach(id, entry.number());
-            } else if (attached == null) {
-                attached = found;
-            } else {
-                LOGGER.info("Moving generation {} of table {} into {}", entry.number(), id, attached.number);
-                found.moveInto(attached);
-                found.remove();
-            }
-        }
-        if (attached != null) {
-            LargeUpdate.recover(attached);
-        } else {
-            return new StoredTable(open, id, open.attachNew(id), Catalog.State.LIVE, null, new StoredTableStats(new byte[0]));
-        }
-        attached.mark(Catalog.State.LIVE);
-        return attached;
+    /** A new one, of which nothing is stored yet. */
+    static StoredTable create(OpenStore open, TableId id) {
+        StoredTableStats nothing = new StoredTableStats(new byte[0]);
+        return new StoredTable(open, id, open.attachNew(id), Catalog.State.LIVE, null, nothing);
     }
 
-    /** A stored table that was to be written to a snapshot when the node ended; null if nothing is left of it. */
-    static StoredTable attachKept(OpenStore open, Catalog.Entry entry) {
-        open.attach(entry.id(), entry.number());
-        StoredTable found = stored(open, entry);
-        if (found == null) {
-            open.detach(entry.id(), entry.number());
-        } else {
-            LargeUpdate.recover(found);
-        }
-        return found;
-    }
-
-    /** What the catalog says that there is. Null if it was to be removed, or never was there; then its traces are gone. */
-    private static StoredTable stored(OpenStore open, Catalog.Entry entry) {
+    /** The stored table of an entry of the catalog. Null if it was to be removed, or never was there; then its traces are gone. */
+    static StoredTable load(OpenStore open, Catalog.Entry entry) {
         Table table = null;
         try {
             table = open.store().table(name(entry.id(), entry.number()));
@@ -104,6 +62,7 @@ final class StoredTable {
         return new StoredTable(open, entry.id(), entry.number(), entry.state(), table, stats);
     }
 
+    /** The name of a table in the store. */
     static String name(TableId id, int number) {
         return id.toHexString() + "." + number;
     }
@@ -206,22 +165,13 @@ final class StoredTable {
         stats.cover(update, maxTimestamp, wider -> open.catalog().putSummary(id, number, wider));
     }
 
-    /** Everything written before survives a power cut when this returns. */
-    void sync() {
-        open.store().sync();
+    /** Takes all that the statistics of another stored table cover into those of this one, before its rows are written here. */
+    void coverAllOf(StoredTable other) {
+        stats.cover(other.stats, wider -> open.catalog().putSummary(id, number, wider));
     }
 
-    /** Adds all rows to those of another stored table. Doing it twice, or in part, changes nothing. */
-    private void moveInto(StoredTable other) {
-        other.stats.cover(stats, wider -> open.catalog().putSummary(id, other.number, wider));
-        LargeUpdate.recover(this);
-        BulkWriter writer = new BulkWriter(open.store(), other.table());
-        try (Rows rows = new RenewedRows(table, Range.all())) {
-            while (rows.next()) {
-                writer.append(rows.key(), rows.value());
-            }
-        }
-        writer.flush();
+    /** Everything written before survives a power cut when this returns. */
+    void sync() {
         open.store().sync();
     }
 }

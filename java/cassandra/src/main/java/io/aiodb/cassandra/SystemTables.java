@@ -2,6 +2,7 @@ package io.aiodb.cassandra;
 
 import java.util.Map;
 import org.apache.cassandra.config.InheritingClass;
+import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.schema.SchemaConstants;
 import org.apache.cassandra.schema.TableMetadata;
@@ -19,9 +20,10 @@ final class SystemTables {
      * Refuses what puts every table into a store that names no memtable, as none of Cassandra's own does.
      *
      * @param configurations those of {@code cassandra.yaml}; null if there are none
+     * @param memtable the class of those whose rows are in a store
      * @throws ConfigurationException that says what to write instead
      */
-    static void requireOtherDefault(Map<String, InheritingClass> configurations) {
+    static void requireOtherDefault(Map<String, InheritingClass> configurations, Class<? extends Memtable> memtable) {
         if (configurations == null) {
             return;
         }
@@ -32,7 +34,7 @@ final class SystemTables {
             name = found.inherits;
             found = configurations.get(name);
         }
-        if (found != null && AiodbMemtable.class.getName().equals(found.class_name)) {
+        if (found != null && memtable.getName().equals(found.class_name)) {
             String is = name.equals(DEFAULT) ? "is of class " + found.class_name : "inherits " + name;
             throw new ConfigurationException("cassandra.yaml: memtable: configurations: default: " + is + ", so the system tables"
                     + " would be in a store, which cannot open without them: write default: inherits: skiplist (or trie), give the"

@@ -27,7 +27,7 @@ final class UpdateWriter {
     private static final int MAX_KEPT_BYTES = 1 << 20;
 
     private final StoredKey key = new StoredKey();
-    private final Frames.Writer frames = new Frames.Writer();
+    private final FrameWriter frames = new FrameWriter();
     private final Batch batch = new Batch();
 
     /** Of the update's rows, in their order; null for one that stands alone. */
@@ -96,7 +96,7 @@ final class UpdateWriter {
         Tracing.trace("Wrote {} entries to the {} store", batch.size(), open.store().capabilities().name());
         boolean mayHide = StoredTableStats.hasDeletionTimes(update) || !update.metadata().droppedColumns.isEmpty();
         storedTable.purges().wrote(batch.encoded().limit(), isPut, mayHide);
-        open.merger().wrote(update, storedTable);
+        open.mergeQueue().wrote(update, storedTable);
     }
 
     /** Whether rows that are complete since a time are newer than all that is stored of their stripe, so may take its place. */
@@ -159,7 +159,7 @@ final class UpdateWriter {
     }
 
     private void add(Table table, TableMetadata metadata, ByteBuffer frame, boolean put) {
-        AiodbQueryHandler.refuseLonger(key.length(), metadata, table.store().capabilities());
+        KeyLimit.check(key.length(), metadata, table.store().capabilities());
         if (put) {
             batch.put(table, key.buffer(), frame);
         } else {

@@ -71,7 +71,7 @@ final class ValidationReader extends SSTableReader {
      */
     static ValidationReader open(
             ColumnFamilyStore cfs, Descriptor descriptor, SerializationHeader header, long partitions) {
-        StoredTable storedTable = AiodbMemtable.storedTableOf(cfs);
+        StoredTable storedTable = StoredMemtable.storedTableOf(cfs);
         if (storedTable == null) {
             throw new IllegalStateException(
                     cfs.metadata() + " has got another memtable while it was about to be validated: repair it again");

@@ -1,7 +1,6 @@
 package io.aiodb.cassandra;
 
 import com.google.common.collect.ImmutableSet;
-import java.util.Collection;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;

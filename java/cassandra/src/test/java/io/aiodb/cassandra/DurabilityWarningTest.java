@@ -57,7 +57,7 @@ class DurabilityWarningTest {
     void atSyncAnUpdateIsOnTheDiskWhenItReturns() {
         try (Store store = recording(Stores.open("aiodb", directory, Map.of("segment_bytes", "1048576")))) {
             StoredTable storedTable =
-                    StoredTable.attach(new OpenStore(configuration(Durability.SYNC), store), table.id);
+                    StoredTables.attach(new OpenStore(configuration(Durability.SYNC), store, UpdateMerger::merge), table.id);
             for (String value : List.of("x", "y", "z".repeat(LARGE))) {
                 for (int row = 0; row < 2; row++) {
                     PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, 1).timestamp(calls.size() + 1);

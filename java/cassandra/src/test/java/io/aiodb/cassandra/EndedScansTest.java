@@ -75,7 +75,7 @@ class EndedScansTest {
     private void attach(Store store) {
         StoreConfiguration configuration =
                 new StoreConfiguration("aiodb", directory.resolve("store"), Durability.INTERVAL, Map.of());
-        storedTable = StoredTable.attach(new OpenStore(configuration, store), table.id);
+        storedTable = StoredTables.attach(new OpenStore(configuration, store, UpdateMerger::merge), table.id);
     }
 
     @AfterEach
@@ -189,7 +189,7 @@ class EndedScansTest {
             long seed = seeds.nextLong();
             TableMetadata columns = round % 2 == 0 ? Schema.table() : Schema.withoutMap();
             table = columns.unbuild().id(TableId.generate()).build();
-            storedTable = StoredTable.attach(storedTable.open(), table.id);
+            storedTable = StoredTables.attach(storedTable.open(), table.id);
             try {
                 round(new Random(seed));
             } catch (AssertionError failure) {
@@ -383,7 +383,7 @@ class EndedScansTest {
     private void assertEveryEntryIsOfOneUpdate() {
         try (Rows rows = storedTable.tableOrNull().scan(Range.all())) {
             while (rows.next()) {
-                assertEquals(1, Frames.count(rows.value()));
+                assertEquals(1, FrameReader.count(rows.value()));
             }
         }
     }

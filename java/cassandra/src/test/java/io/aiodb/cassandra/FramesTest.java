@@ -26,7 +26,7 @@ class FramesTest extends OneStoredTable {
         ByteBuffer heap = ByteBuffer.wrap(stored);
         List<String> rows = new ArrayList<>();
         for (ByteBuffer value : List.of(heap, heap.asReadOnlyBuffer(), direct, direct.asReadOnlyBuffer())) {
-            Row row = Frames.row(value, false, storedTable.headers(), table);
+            Row row = FrameReader.row(value, false, storedTable.headers(), table);
             rows.add(row.toString(table, true));
             assertEquals(stored.length, value.remaining());
         }
@@ -38,9 +38,9 @@ class FramesTest extends OneStoredTable {
         for (int time = 1; time <= 10; time++) {
             write(time, row -> row.add("v", "newer"));
         }
-        assertEquals(1, Frames.count(ByteBuffer.wrap(onlyValue())));
+        assertEquals(1, FrameReader.count(ByteBuffer.wrap(onlyValue())));
         write(5, row -> row.add("v", "older"));
-        assertEquals(1, Frames.count(ByteBuffer.wrap(onlyValue())));
+        assertEquals(1, FrameReader.count(ByteBuffer.wrap(onlyValue())));
         assertEquals("newer", text());
     }
 
@@ -48,10 +48,10 @@ class FramesTest extends OneStoredTable {
     void whatAnUpdateDoesNotSetIsKept() {
         write(1, row -> row.add("v", "first"));
         write(2, row -> {});
-        assertEquals(2, Frames.count(ByteBuffer.wrap(onlyValue())));
+        assertEquals(2, FrameReader.count(ByteBuffer.wrap(onlyValue())));
         assertEquals("first", text());
         write(3, row -> row.noPrimaryKeyLivenessInfo().add("v", "third"));
-        assertEquals(2, Frames.count(ByteBuffer.wrap(onlyValue())), "of the second and the third");
+        assertEquals(2, FrameReader.count(ByteBuffer.wrap(onlyValue())), "of the second and the third");
         assertEquals("third", text());
         assertEquals(2, row().primaryKeyLivenessInfo().timestamp());
     }
@@ -60,7 +60,7 @@ class FramesTest extends OneStoredTable {
     void updatesOfOneTimeAreComparedAsCassandraDoes() {
         write(1, row -> row.add("v", "b"));
         write(1, row -> row.add("v", "a"));
-        assertEquals(2, Frames.count(ByteBuffer.wrap(onlyValue())));
+        assertEquals(2, FrameReader.count(ByteBuffer.wrap(onlyValue())));
         assertEquals("b", text());
     }
 
@@ -70,7 +70,7 @@ class FramesTest extends OneStoredTable {
         write(2, row -> row.delete());
         write(3, row -> row.add("m", Map.of(2, "two")));
         write(4, row -> row.add("m", Map.of(3, "three")).add("v", "x"));
-        assertEquals(4, Frames.count(ByteBuffer.wrap(onlyValue())));
+        assertEquals(4, FrameReader.count(ByteBuffer.wrap(onlyValue())));
     }
 
     private void write(long time, Consumer<Row.SimpleBuilder> fill) {
@@ -80,7 +80,7 @@ class FramesTest extends OneStoredTable {
     }
 
     private Row row() {
-        return Frames.row(ByteBuffer.wrap(onlyValue()), false, storedTable.headers(), table);
+        return FrameReader.row(ByteBuffer.wrap(onlyValue()), false, storedTable.headers(), table);
     }
 
     private String text() {

@@ -68,7 +68,7 @@ class LargeUpdateTest extends OneStoredTable {
     void whatWasKeptAndNotWrittenIsWrittenAfterARestart() {
         write(2, 1, "x");
         byte[] row = new StoredKey().partition(Schema.key(1)).entry(StoredKey.DELETION).copy();
-        ByteBuffer operand = new Frames.Writer().deletion(DeletionTime.build(0, 0));
+        ByteBuffer operand = new FrameWriter().deletion(DeletionTime.build(0, 0));
         ByteBuffer kept = ByteBuffer.allocate(2 * Integer.BYTES + row.length + operand.remaining());
         kept.putInt(row.length).put(row).putInt(operand.remaining()).put(operand);
         store.open().catalog().keepUpdate(table.id, storedTable.number(), kept.array(), Durability.INTERVAL);

@@ -62,7 +62,7 @@ class ModelTest {
     }
 
     private void round(TemporaryStore store, Random random) {
-        StoredTable storedTable = StoredTable.attach(store.open(), table.id);
+        StoredTable storedTable = StoredTables.attach(store.open(), table.id);
         Map<DecoratedKey, List<PartitionUpdate>> written = new TreeMap<>();
         int kinds = 1 + random.nextInt(6);
         boolean inOrder = random.nextBoolean();
@@ -71,7 +71,7 @@ class ModelTest {
             UpdateWriter.write(update, storedTable, Durability.INTERVAL);
             written.computeIfAbsent(update.partitionKey(), key -> new ArrayList<>()).add(update);
             if (i == UPDATES / 2) {
-                storedTable = StoredTable.attach(store.restart(), table.id);
+                storedTable = StoredTables.attach(store.restart(), table.id);
             }
         }
         Map<DecoratedKey, PartitionUpdate> expected = new HashMap<>();
@@ -95,7 +95,7 @@ class ModelTest {
     private static void assertEveryEntryIsOfOneUpdate(StoredTable storedTable) {
         try (Rows rows = storedTable.tableOrNull().scan(Range.all())) {
             while (rows.next()) {
-                assertEquals(1, Frames.count(rows.value()));
+                assertEquals(1, FrameReader.count(rows.value()));
             }
         }
     }

@@ -27,7 +27,7 @@ abstract class OneStoredTable {
     @BeforeEach
     void open() {
         store = new TemporaryStore(directory.resolve("store"));
-        storedTable = StoredTable.attach(store.open(), table.id);
+        storedTable = StoredTables.attach(store.open(), table.id);
     }
 
     @AfterEach
@@ -38,6 +38,6 @@ abstract class OneStoredTable {
     /** Goes on as after a restart of the node. */
     final void restart() {
         store.restart();
-        storedTable = StoredTable.attach(store.open(), table.id);
+        storedTable = StoredTables.attach(store.open(), table.id);
     }
 }

@@ -24,7 +24,7 @@ class OpenStoreTest {
     void gaugesThatAreReadTogetherCountOnce() {
         try (Store store = counting(Stores.open("aiodb", directory, Map.of("segment_bytes", "65536")))) {
             OpenStore open =
-                    new OpenStore(new StoreConfiguration("aiodb", directory, Durability.INTERVAL, Map.of()), store);
+                    new OpenStore(new StoreConfiguration("aiodb", directory, Durability.INTERVAL, Map.of()), store, request -> {});
             for (int gauge = 0; gauge < 1000; gauge++) {
                 open.statistics(gauge);
             }

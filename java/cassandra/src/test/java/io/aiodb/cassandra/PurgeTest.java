@@ -270,7 +270,7 @@ class PurgeTest extends OneStoredTable {
         purge(NONE);
         try (Rows rows = storedTable.table().scan(Range.all())) {
             assertTrue(rows.next());
-            assertEquals(1, Frames.count(rows.value()));
+            assertEquals(1, FrameReader.count(rows.value()));
         }
         assertEquals(1, rows(1));
     }

@@ -146,7 +146,7 @@ class StoredTableTest {
         assertTrue(PartitionReader.exists(again, Schema.key(2)));
         Catalog.Entry entry = open.catalog().generations(table.id).get(0);
         assertEquals(Catalog.State.KEPT, entry.state());
-        StoredTable kept = StoredTable.attachKept(open, entry);
+        StoredTable kept = StoredTables.attachKept(open, entry);
         assertEquals("truncated-1-t", kept.kept().snapshot());
         assertTrue(PartitionReader.exists(kept, Schema.key(1)));
         kept.remove();
@@ -207,7 +207,7 @@ class StoredTableTest {
     }
 
     private StoredTable attach() {
-        return StoredTable.attach(store.open(), table.id);
+        return StoredTables.attach(store.open(), table.id);
     }
 
     private void write(StoredTable storedTable, int key, long timestamp) {

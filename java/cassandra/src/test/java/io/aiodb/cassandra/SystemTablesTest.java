@@ -31,10 +31,10 @@ class SystemTablesTest {
 
     @Test
     void anyOtherDefaultWill() {
-        SystemTables.requireOtherDefault(null);
-        SystemTables.requireOtherDefault(Map.of("aiodb", AIODB));
-        SystemTables.requireOtherDefault(Map.of("default", inherits("skiplist"), "skiplist", SKIPLIST, "aiodb", AIODB));
-        SystemTables.requireOtherDefault(Map.of("default", inherits("default"), "aiodb", AIODB));
+        SystemTables.requireOtherDefault(null, AiodbMemtable.class);
+        SystemTables.requireOtherDefault(Map.of("aiodb", AIODB), AiodbMemtable.class);
+        SystemTables.requireOtherDefault(Map.of("default", inherits("skiplist"), "skiplist", SKIPLIST, "aiodb", AIODB), AiodbMemtable.class);
+        SystemTables.requireOtherDefault(Map.of("default", inherits("default"), "aiodb", AIODB), AiodbMemtable.class);
     }
 
     @Test
@@ -63,7 +63,7 @@ class SystemTablesTest {
     private static void assertRefused(Map<String, InheritingClass> configurations, String... words) {
         String message = assertThrows(
                         ConfigurationException.class,
-                        () -> SystemTables.requireOtherDefault(new LinkedHashMap<>(configurations)))
+                        () -> SystemTables.requireOtherDefault(new LinkedHashMap<>(configurations), AiodbMemtable.class))
                 .getMessage();
         for (String word : words) {
             assertTrue(message.contains(word), message);

@@ -35,7 +35,8 @@ final class TemporaryStore implements AutoCloseable {
 
     private OpenStore openAgain() {
         StoreConfiguration configuration = new StoreConfiguration("aiodb", directory, Durability.INTERVAL, Map.of());
-        return new OpenStore(configuration, refusing(Stores.open("aiodb", directory, Map.of("segment_bytes", "1048576"))));
+        Store store = Stores.open("aiodb", directory, Map.of("segment_bytes", "1048576"));
+        return new OpenStore(configuration, refusing(store), UpdateMerger::merge);
     }
 
     /** Has all batches refused after so many, as a full store does. */

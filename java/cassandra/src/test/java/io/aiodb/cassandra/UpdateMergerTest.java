@@ -22,7 +22,7 @@ class UpdateMergerTest extends OneStoredTable {
     private static final int UPDATES = 6000;
 
     /** So many are left with a chance of one in millions, since each could be the one that is looked at. */
-    private static final int FEW = 16 * UpdateMerger.UPDATES_PER_LOOK;
+    private static final int FEW = 16 * MergeQueue.UPDATES_PER_REQUEST;
 
     private static final int WAIT_SECONDS = 120;
 
@@ -32,7 +32,7 @@ class UpdateMergerTest extends OneStoredTable {
             deleteRange(time, "a", "b");
         }
         await(() -> updates(StoredKey.RANGE_TOMBSTONE) < FEW);
-        readUntil(UpdateMerger.MAX_UPDATES);
+        readUntil(MergeQueue.MAX_UPDATES);
     }
 
     @Test
@@ -43,7 +43,7 @@ class UpdateMergerTest extends OneStoredTable {
             write(update -> update.timestamp(time).row("a", 1).add("v", "x" + time).add("m", Map.of(time % 3, "y")));
         }
         await(() -> updates(StoredKey.ROW) < FEW);
-        readUntil(UpdateMerger.MAX_UPDATES);
+        readUntil(MergeQueue.MAX_UPDATES);
         try (UnfilteredRowIterator read = read()) {
             Row row = (Row) read.next();
             assertEquals("x" + UPDATES, Schema.string(row.getCell(table.getColumn(Schema.text("v"))).buffer()));
@@ -52,13 +52,13 @@ class UpdateMergerTest extends OneStoredTable {
 
     @Test
     void whatBelongsToAPartitionIsFoldedOnceItIsRead() throws InterruptedException {
-        int several = 10 * UpdateMerger.MAX_UPDATES;
+        int several = 10 * MergeQueue.MAX_UPDATES;
         for (int i = 1; i <= several; i++) {
             int time = i;
             write(update -> update.timestamp(time).nowInSec(time).delete());
             write(update -> update.timestamp(time).row().add("s", "x" + time));
         }
-        readUntil(UpdateMerger.MAX_UPDATES);
+        readUntil(MergeQueue.MAX_UPDATES);
         try (UnfilteredRowIterator read = read()) {
             assertEquals(several, read.partitionLevelDeletion().markedForDeleteAt());
             assertEquals(several, read.partitionLevelDeletion().localDeletionTime());
@@ -155,7 +155,7 @@ class UpdateMergerTest extends OneStoredTable {
             while (rows.next()) {
                 byte kind = partition.kind(rows.key());
                 if (kind == wanted) {
-                    updates += Frames.count(rows.value());
+                    updates += FrameReader.count(rows.value());
                 }
             }
         }

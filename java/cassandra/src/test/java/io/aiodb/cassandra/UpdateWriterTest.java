@@ -233,7 +233,7 @@ class UpdateWriterTest extends OneStoredTable {
     private int frames() {
         try (Rows rows = storedTable.table().scan(Range.all())) {
             rows.next();
-            return Frames.count(rows.value());
+            return FrameReader.count(rows.value());
         }
     }
 

@@ -1,5 +1,13 @@
 package io.aiodb.cassandra;
 
+import io.aiodb.cassandra.compaction.MoveTask;
+import io.aiodb.cassandra.compaction.PurgeTask;
+import io.aiodb.cassandra.integration.TemporarySSTableWriter;
+import io.aiodb.cassandra.integration.ValidationReader;
+import io.aiodb.cassandra.integration.ValidationWriter;
+import io.aiodb.cassandra.lifecycle.FlushSet;
+import io.aiodb.cassandra.table.StoredMemtable;
+import io.aiodb.cassandra.table.StoredTable;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -102,7 +110,7 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
             SerializationHeader header,
             Collection<Index.Group> indexGroups,
             LifecycleNewTracker tracker) {
-        if (ValidationReader.isWanted()) {
+        if (FlushSet.isToBeValidated()) {
             return new ValidationWriter(ValidationReader.open(cfs, descriptor, header, keyCount));
         }
         boolean temporary = tracker.opType() == OperationType.FLUSH && !(tracker instanceof ILifecycleTransaction);

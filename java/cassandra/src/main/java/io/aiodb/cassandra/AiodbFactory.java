@@ -1,5 +1,13 @@
 package io.aiodb.cassandra;
 
+import io.aiodb.cassandra.integration.StoreMetrics;
+import io.aiodb.cassandra.integration.SystemTables;
+import io.aiodb.cassandra.lifecycle.OpenStores;
+import io.aiodb.cassandra.lifecycle.StoredTables;
+import io.aiodb.cassandra.table.OpenStore;
+import io.aiodb.cassandra.table.StoreConfiguration;
+import io.aiodb.cassandra.table.StoredMemtable;
+import io.aiodb.cassandra.table.WriteLogging;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.db.memtable.Memtable;
@@ -13,7 +21,7 @@ import org.apache.cassandra.utils.FBUtilities;
  *
  * @param configuration of all of them; factories are equal if theirs are
  */
-record AiodbFactory(StoreConfiguration configuration) implements StoredMemtable.Factory {
+public record AiodbFactory(StoreConfiguration configuration) implements StoredMemtable.Factory {
     private static final String VERSION = "5.0.9";
 
     @Override

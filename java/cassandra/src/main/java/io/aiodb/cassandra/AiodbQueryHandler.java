@@ -1,5 +1,8 @@
 package io.aiodb.cassandra;
 
+import io.aiodb.cassandra.format.StoredKey;
+import io.aiodb.cassandra.lifecycle.OpenStores;
+import io.aiodb.cassandra.write.KeyLimit;
 import io.aiodb.store.Capabilities;
 import java.nio.ByteBuffer;
 import java.util.Map;

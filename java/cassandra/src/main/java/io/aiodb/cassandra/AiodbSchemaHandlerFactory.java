@@ -1,5 +1,11 @@
 package io.aiodb.cassandra;
 
+import io.aiodb.cassandra.integration.DurabilityWarning;
+import io.aiodb.cassandra.integration.SchemaValidator;
+import io.aiodb.cassandra.integration.StorageServiceCleanup;
+import io.aiodb.cassandra.integration.StoreSizeEstimates;
+import io.aiodb.cassandra.lifecycle.MemtableMigration;
+import io.aiodb.cassandra.table.WriteLogging;
 import java.util.Optional;
 import java.util.function.BiConsumer;
 import org.apache.cassandra.config.CassandraRelevantProperties;
@@ -8,8 +14,8 @@ import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.schema.DefaultSchemaUpdateHandler;
 import org.apache.cassandra.schema.Keyspaces;
 import org.apache.cassandra.schema.OfflineSchemaUpdateHandler;
-import org.apache.cassandra.schema.SchemaTransformation;
 import org.apache.cassandra.schema.SchemaTransformation.SchemaTransformationResult;
+import org.apache.cassandra.schema.SchemaTransformation;
 import org.apache.cassandra.schema.SchemaUpdateHandler;
 import org.apache.cassandra.schema.SchemaUpdateHandlerFactory;
 import org.apache.cassandra.schema.TableMetadata;

@@ -2,7 +2,6 @@ package io.aiodb.cassandra.compaction;
 
 import io.aiodb.cassandra.format.FrameReader;
 import io.aiodb.cassandra.format.StoredKey;
-import io.aiodb.cassandra.read.EntrySource;
 import io.aiodb.cassandra.read.PartitionHeader;
 import io.aiodb.cassandra.table.MergeQueue;
 import io.aiodb.store.StoreException;
@@ -11,7 +10,6 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.UnaryOperator;
-import org.apache.cassandra.db.filter.ColumnFilter;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -56,10 +54,8 @@ public final class UpdateMerger {
 
     private static void mergeHeader(MergeQueue.Request request, EntryRewriter rewriter) {
         StoredKey.Partition partition = StoredKey.Partition.of(request.key());
-        StoredKey key = new StoredKey().partition(request.key());
-        EntrySource source = EntrySource.latest(request.storedTable().table());
-        PartitionHeader header = PartitionHeader.read(
-                source, key, request.storedTable(), request.metadata(), ColumnFilter.all(request.metadata()));
+        PartitionHeader header =
+                PartitionHeader.latest(request.storedTable(), request.metadata(), request.key());
         if (!header.isLong()) {
             return;
         }

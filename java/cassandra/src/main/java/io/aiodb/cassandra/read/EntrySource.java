@@ -6,7 +6,7 @@ import io.aiodb.store.Snapshot;
 import io.aiodb.store.Table;
 
 /** Where a read takes its entries from: a table as it is at each call, or as it was at one moment. */
-public interface EntrySource extends AutoCloseable {
+interface EntrySource extends AutoCloseable {
     /** The value of a key, or null. */
     byte[] get(byte[] key);
 

@@ -10,6 +10,7 @@ import io.aiodb.store.Rows;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Iterator;
+import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.DeletionTime;
 import org.apache.cassandra.db.MutableDeletionInfo;
 import org.apache.cassandra.db.RangeTombstone;
@@ -35,8 +36,20 @@ public final class PartitionHeader {
                 || stats.mayHaveStatics() && !columns.fetchedColumns().statics.isEmpty();
     }
 
-    /** Reads what the statistics says that there may be. */
-    public static PartitionHeader read(EntrySource source, StoredKey key, StoredTable storedTable, TableMetadata metadata, ColumnFilter columns) {
+    /** All of a partition's, as it is now. */
+    public static PartitionHeader latest(StoredTable storedTable, TableMetadata metadata, DecoratedKey partition) {
+        StoredKey key = new StoredKey().partition(partition);
+        EntrySource source = EntrySource.latest(storedTable.table());
+        return read(source, key, storedTable, metadata, ColumnFilter.all(metadata));
+    }
+
+    /** Reads the kinds of entries that there may be as the statistics say. */
+    static PartitionHeader read(
+            EntrySource source,
+            StoredKey key,
+            StoredTable storedTable,
+            TableMetadata metadata,
+            ColumnFilter columns) {
         PartitionHeader header = new PartitionHeader();
         StoredTableStats stats = storedTable.stats();
         if (stats.mayHaveDeletions()) {

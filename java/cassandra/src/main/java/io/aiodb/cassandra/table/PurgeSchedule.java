@@ -29,6 +29,8 @@ public final class PurgeSchedule {
     /** What was written since the pass that is under way began; null if none is. */
     private volatile EarliestTimestamps sincePass;
 
+    PurgeSchedule() {}
+
     /**
      * Takes note of what an update has written.
      *

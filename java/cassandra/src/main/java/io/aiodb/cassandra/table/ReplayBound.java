@@ -16,6 +16,8 @@ public final class ReplayBound {
     /** How many periods in which writes are logged it covers; none have begun when the node has started. */
     private int periods;
 
+    ReplayBound() {}
+
     /**
      * Says, durably, that all that was logged until now is in a stored table. False if it may not be: then nothing that hides
      * rows may be removed.

@@ -21,6 +21,8 @@ public final class UnfinishedUpdates {
 
     private final List<Update> updates = new CopyOnWriteArrayList<>();
 
+    UnfinishedUpdates() {}
+
     /** Takes note of one. The caller holds its stripe alone. */
     public void add(Update update) {
         updates.add(update);

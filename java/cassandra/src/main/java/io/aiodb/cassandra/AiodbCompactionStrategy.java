@@ -32,8 +32,8 @@ import org.apache.cassandra.utils.TimeUUID;
 /**
  * What tables whose memtable is aiodb need of compaction; {@link AiodbSchemaHandlerFactory} gives it to them. SSTables that
  * lie beside the store are compacted by size, as usual, until a user's compaction moves them into it. In addition it sees to
- * it that the store gives up what is expired or deleted for good, that the SSTables which repair and streaming write for
- * themselves go away, and that a node does not start without what the table needs.
+ * it that the store gives up rows that are expired or deleted for good, that the SSTables which repair and streaming write
+ * for themselves go away, and that a node does not start without the configuration that the table needs.
  */
 public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy {
     /**
@@ -48,8 +48,8 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
     }
 
     /**
-     * Cassandra would take a memtable of its own where the configuration of the table's is missing or wrong, and its rows
-     * would seem to be gone.
+     * Cassandra would take a memtable of its own ({@code MemtableParams.getWithFallback}) where the configuration of the
+     * table's is missing or wrong, and its rows would seem to be gone.
      */
     private static void requireConfiguration(ColumnFamilyStore cfs) {
         String name = cfs.metadata().params.memtable.configurationKey();
@@ -70,7 +70,7 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
         return task != null ? task : PurgeTask.ifDue(cfs, gcBefore);
     }
 
-    /** What {@code nodetool compact} does: SSTables are moved into the store, and what nobody can see leaves it. */
+    /** {@code nodetool compact}: SSTables are moved into the store, and rows that nobody can see leave it. */
     @Override
     public synchronized Collection<AbstractCompactionTask> getMaximalTask(long gcBefore, boolean splitOutput) {
         reportSpace();
@@ -90,14 +90,17 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
         return tasks.isEmpty() ? null : tasks;
     }
 
-    /** Cassandra asks each minute for tasks, so what is said of the table's space is about as old. */
+    /** Cassandra asks each minute for tasks, so the space that it shows for the table is at most about as old. */
     private void reportSpace() {
         if (cfs.getTracker().getView().getCurrentMemtable() instanceof AiodbMemtable memtable) {
             memtable.reportSpace();
         }
     }
 
-    /** An SSTable that is not for a transaction is one that Cassandra forgets to remove. */
+    /**
+     * Cassandra writes a memtable's rows for streams without a transaction
+     * ({@code ColumnFamilyStore.writeAndAddMemtableRanges}), and forgets to remove that SSTable.
+     */
     @Override
     public SSTableMultiWriter createSSTableMultiWriter(
             Descriptor descriptor,

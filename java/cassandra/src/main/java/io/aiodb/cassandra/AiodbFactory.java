@@ -21,7 +21,7 @@ import org.apache.cassandra.utils.FBUtilities;
  *
  * @param configuration of all of them; factories are equal if theirs are
  */
-public record AiodbFactory(StoreConfiguration configuration) implements StoredMemtable.Factory {
+record AiodbFactory(StoreConfiguration configuration) implements StoredMemtable.Factory {
     private static final String VERSION = "5.0.9";
 
     @Override
@@ -33,8 +33,8 @@ public record AiodbFactory(StoreConfiguration configuration) implements StoredMe
     }
 
     /**
-     * Refuses to go on in a node that it is not made for. Another version of Cassandra may call a memtable in other ways, and
-     * lose rows.
+     * Refuses to go on in a node that it is not made for. Another version of Cassandra may call a memtable in other ways,
+     * and lose rows.
      *
      * @throws ConfigurationException that says what is missing
      */
@@ -54,8 +54,8 @@ public record AiodbFactory(StoreConfiguration configuration) implements StoredMe
     }
 
     /**
-     * False, though they are: otherwise Cassandra would not replay what the commit log has from before the table came here,
-     * and forget it.
+     * False, though they are: otherwise Cassandra would not replay the table's records in the commit log from before it came
+     * here ({@code CommitLogReplayer.construct}), and forget them ({@code AbstractCommitLogSegmentManager.flushDataFrom}).
      */
     @Override
     public boolean writesAreDurable() {

@@ -79,7 +79,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
     /** Nothing of it is wanted any more. */
     private volatile boolean cleared;
 
-    /** What there is of it is wanted in a snapshot before. */
+    /** Its rows are wanted in a snapshot before they go. */
     private volatile boolean kept;
 
     AiodbMemtable(
@@ -125,7 +125,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
             throw DiskErrors.ofWrite(failure, storedTable.open());
         }
         currentOperations.addAndGet(update.operationCount());
-        // How much newer the update is than what it meets is not known: nothing was read.
+        // How much newer the update is than the rows that it meets is not known: nothing was read.
         return Long.MAX_VALUE;
     }
 
@@ -183,8 +183,8 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
     }
 
     /**
-     * Whoever wants a flush wants what was written to survive a power cut. Then the commit log need not keep what it has of
-     * this memtable, which there is around changes of the schema; what came before it belongs to another one.
+     * A caller that wants a flush wants all writes before it to survive a power cut. Then the commit log need not keep its
+     * records of this memtable, which there are around changes of the schema; earlier ones belong to another memtable.
      */
     private void sync() {
         CommitLogPosition before = CommitLog.instance.getCurrentPosition();
@@ -198,7 +198,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
         if (reason == FlushReason.SCHEMA_CHANGE) {
             WriteLogging.tableDeparts();
         }
-        // Nobody is asked where Cassandra lets go of rows that its commit log has nothing of.
+        // ColumnFamilyStore.dumpMemtable does not ask shouldSwitch: it lets go of rows that the commit log has nothing of.
         cleared = reason == null || reason == FlushReason.TRUNCATE || reason == FlushReason.DROP;
         if (reason == FlushReason.TRUNCATE
                 && owner instanceof ColumnFamilyStore cfs
@@ -216,8 +216,8 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
     }
 
     /**
-     * Cassandra discards a memtable when the queries have ended that read it. Until then its SSTables may have been truncated,
-     * and a node that ended would find the rows here.
+     * Cassandra discards a memtable when the queries have ended that read it ({@code Tracker.notifyDiscarded}). Until then
+     * its SSTables may have been truncated, and a node that ended would find the rows here.
      */
     private void clearWhenFlushed(Tracker tracker) {
         tracker.subscribe(new INotificationConsumer() {
@@ -257,7 +257,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
         }
     }
 
-    /** Also clean is what was truncated or dropped: nobody shall write it to SSTables. */
+    /** Also clean is a memtable that was truncated or dropped: Cassandra shall not write it to SSTables. */
     @Override
     public boolean isClean() {
         return cleared || storedTable.stats().isEmpty();
@@ -321,7 +321,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
         }
     }
 
-    /** Cassandra takes the table out of its keyspace before it takes the snapshot of a drop. */
+    /** Cassandra takes the table out of its keyspace before it takes the snapshot of a drop ({@code Keyspace.dropCf}). */
     private static boolean isDropSnapshot(ColumnFamilyStore cfs, String snapshotName) {
         return snapshotName.startsWith(ColumnFamilyStore.SNAPSHOT_DROP_PREFIX)
                 && !cfs.keyspace.hasColumnFamilyStore(cfs.metadata.id);

@@ -25,8 +25,8 @@ import org.apache.cassandra.utils.FBUtilities;
 import org.apache.cassandra.utils.MD5Digest;
 
 /**
- * Cassandra's handler of statements, which in addition refuses a primary key that is too long for the store. A memtable meets
- * it too late: the statement has been taken, and its client would learn only that a write failed.
+ * Cassandra's handler of statements, which in addition refuses a primary key that is too long for the store. A memtable
+ * meets it too late: the statement has been taken, and its client would learn only that a write failed.
  */
 public final class AiodbQueryHandler implements QueryHandler {
     /** A stored key has each of a value's bytes at most twice, and a few more for each column. */
@@ -120,7 +120,7 @@ public final class AiodbQueryHandler implements QueryHandler {
         try {
             longest = longestKey(statement, table, state, options);
         } catch (InvalidRequestException wrong) {
-            // Whoever executes the statement says so, after looking at more important things.
+            // Cassandra says so when it executes the statement, after more important things.
             return;
         }
         KeyLimit.check(longest, table, capabilities);

@@ -21,8 +21,8 @@ import org.apache.cassandra.schema.SchemaUpdateHandlerFactory;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * Cassandra's handler of schema changes, which in addition refuses what tables with this memtable do not support. It is named
- * by {@code -Dcassandra.schema.update_handler_factory.class=io.aiodb.cassandra.AiodbSchemaHandlerFactory}.
+ * Cassandra's handler of schema changes, which in addition refuses properties that tables with this memtable do not support.
+ * It is named by {@code -Dcassandra.schema.update_handler_factory.class=io.aiodb.cassandra.AiodbSchemaHandlerFactory}.
  */
 public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFactory {
     private final StoreSizeEstimates estimates;
@@ -42,8 +42,9 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
     }
 
     /**
-     * Makes a change. Cassandra keeps prepared statements as they are when the memtable of their table changes, and what they
-     * write would go on to skip the commit log; so their clients must prepare them again.
+     * Makes a change. Cassandra keeps prepared statements as they are when the memtable of their table changes
+     * ({@code TableMetadata.changeAffectsPreparedStatements}), and their writes would go on to skip the commit log; so their clients
+     * must prepare them again.
      */
     private static void change(SchemaTransformationResult result, Runnable change) {
         WriteLogging.changeSchema(change);
@@ -85,7 +86,7 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
             this.estimates = estimates;
         }
 
-        /** Called when the tables and what the commit log has of them are there, and nobody is served yet. */
+        /** Called when the tables are there, the commit log is replayed, and nobody is served yet. */
         @Override
         public synchronized void start() {
             MemtableMigration.takeOver();

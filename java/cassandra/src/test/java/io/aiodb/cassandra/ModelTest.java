@@ -74,7 +74,8 @@ class ModelTest {
         int kinds = 1 + random.nextInt(6);
         boolean inOrder = random.nextBoolean();
         for (int i = 0; i < UPDATES; i++) {
-            PartitionUpdate update = RandomUpdates.update(table, random, kinds, 1 + (inOrder ? i / 3 : random.nextInt(UPDATES / 3)));
+            int timestamp = 1 + (inOrder ? i / 3 : random.nextInt(UPDATES / 3));
+            PartitionUpdate update = RandomUpdates.update(table, random, kinds, timestamp);
             UpdateWriter.write(update, storedTable, Durability.INTERVAL);
             written.computeIfAbsent(update.partitionKey(), key -> new ArrayList<>()).add(update);
             if (i == UPDATES / 2) {
@@ -192,6 +193,7 @@ class ModelTest {
     }
 
     private Clustering<?> clustering(Random random) {
-        return Clustering.make(Schema.text(RandomUpdates.name(random)), Int32Type.instance.decompose(RandomUpdates.number(random)));
+        ByteBuffer name = Schema.text(RandomUpdates.name(random));
+        return Clustering.make(name, Int32Type.instance.decompose(RandomUpdates.number(random)));
     }
 }

@@ -32,8 +32,8 @@ import org.apache.cassandra.schema.ColumnMetadata;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * Replaces what updates have appended by what is left of it. Each call reads again, merges and writes one batch while the
- * partition's writers wait, so nothing that they append is lost.
+ * Replaces the frames that updates have appended by the one that is left of them. Each call reads again, merges and writes
+ * one batch while the partition's writers wait, so no frame that they append is lost.
  */
 final class EntryRewriter {
     /** A range delete costs the store more than a delete, until it has carried it out. */
@@ -52,9 +52,9 @@ final class EntryRewriter {
     }
 
     /**
-     * Replaces rows of a partition, or its static row, by what {@code keep} makes of them; null removes. Rows stay as they are
-     * that have columns which this version of the table does not know: it has not got them yet, or it has dropped them, and
-     * they were written after that. False if any stayed.
+     * Replaces rows of a partition, or its static row, by what {@code keep} makes of them; null removes. Rows stay as they
+     * are that have columns which this version of the table does not know: it has not got them yet, or it has dropped them,
+     * and they were written after that. False if any stayed.
      */
     boolean rows(Object partition, List<byte[]> keys, boolean isStatic, UnaryOperator<Row> keep) {
         SerializationHeaders.Numbered header = storedTable.headers().forWriting(metadata);
@@ -165,8 +165,8 @@ final class EntryRewriter {
     }
 
     /**
-     * Writes the batch that {@code fill} makes. Does not, and says so, while an update is there in part: what it still brings
-     * may be hidden by what would go.
+     * Writes the batch that {@code fill} makes. Does not, and returns false, while an update is there in part: rows that it
+     * still brings may be hidden by a deletion that would go.
      */
     private boolean replace(Object partition, Runnable fill) {
         OpenStore open = storedTable.open();

@@ -21,7 +21,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Moves SSTables that lie beside the store into it, as what Cassandra calls a compaction. They go when all that they have is
+ * Moves SSTables that lie beside the store into it, as what Cassandra calls a compaction. They go when all their rows are
  * in the store for good, and stay if anything comes between: rows that are in both are the same rows.
  */
 public final class MoveTask extends StoreTask {
@@ -34,7 +34,8 @@ public final class MoveTask extends StoreTask {
     }
 
     /** Moves those of these SSTables that no repair is about; null if there are none, or others have them. */
-    public static AbstractCompactionTask of(ColumnFamilyStore cfs, StoredTable storedTable, Iterable<SSTableReader> sstables) {
+    public static AbstractCompactionTask of(
+            ColumnFamilyStore cfs, StoredTable storedTable, Iterable<SSTableReader> sstables) {
         List<SSTableReader> moved = new ArrayList<>();
         for (SSTableReader sstable : sstables) {
             if (!sstable.isPendingRepair()) {
@@ -61,7 +62,7 @@ public final class MoveTask extends StoreTask {
         }
     }
 
-    /** Writes what an SSTable has; false if that was stopped. */
+    /** Writes all rows of an SSTable; false if that was stopped. */
     private boolean move(SSTableReader sstable, BooleanSupplier stopped) {
         ISSTableScanner partitions = sstable.getScanner();
         try (BoundedUpdates updates = new BoundedUpdates(partitions)) {

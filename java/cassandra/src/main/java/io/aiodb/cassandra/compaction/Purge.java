@@ -23,8 +23,9 @@ import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * One pass over a stored table that removes what no reader can see any more: what is deleted, overwritten, expired, or of
- * dropped columns, and the tombstones that are old enough. What is as it should be is only read.
+ * One pass over a stored table that removes entries that no reader can see any more: rows and cells that are deleted,
+ * overwritten, expired, or of dropped columns, and tombstones that are old enough. An entry that is as it should be is only
+ * read.
  */
 public final class Purge {
     /** Rows that are rewritten together, while the partition's writers wait. */
@@ -38,7 +39,7 @@ public final class Purge {
     private final FrameReader reader;
     private final List<byte[]> candidates = new ArrayList<>();
 
-    /** What it does not see: what was written since it began. */
+    /** The writes that it does not see, since it began before them. */
     private EarliestTimestamps written;
 
     /** Which tombstones are old enough. */
@@ -56,7 +57,7 @@ public final class Purge {
     /**
      * Makes a pass.
      *
-     * @param purgers asked once, after the pass has begun to watch what is written, which tombstones need not be kept.
+     * @param purgers asked once, after the pass has begun to watch writes, which tombstones need not be kept.
      *     The answer need not be right for later writes
      */
     public Purge(StoredTable storedTable, TableMetadata metadata, Supplier<DeletionPurger> purgers, long nowSeconds) {
@@ -127,7 +128,7 @@ public final class Purge {
         }
     }
 
-    /** What is left of a row; null if nothing is. */
+    /** The part of a row that a reader sees; null if there is none. */
     private Row kept(Row row, PartitionHeader deletions) {
         DeletionTime active = deletions.partitionDeletion();
         if (!row.isStatic()) {
@@ -151,7 +152,10 @@ public final class Purge {
         candidates.clear();
     }
 
-    /** The deletions of a partition come last: until then they hide what they have deleted, and go on doing so if that stays. */
+    /**
+     * The deletions of a partition come last: until then they hide the rows that they have deleted, and go on doing so where
+     * those stay.
+     */
     private void leave() {
         if (partition == null) {
             return;
@@ -183,8 +187,8 @@ public final class Purge {
     }
 
     /**
-     * Whether a deletion or an expired cell is old enough, and no write came that it hides: the pass may not have seen such a
-     * write, and the commit log may have it without the deletion. Nobody writes to the partition meanwhile.
+     * Whether a deletion or an expired cell is old enough, and no write came that it hides: the pass may not have seen such
+     * a write, and the commit log may have it without the deletion. Nobody writes to the partition meanwhile.
      */
     private boolean hidesNothing(long timestamp, long localDeletionTime) {
         return purger.shouldPurge(timestamp, localDeletionTime)

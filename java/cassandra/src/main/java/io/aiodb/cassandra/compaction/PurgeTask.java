@@ -78,7 +78,10 @@ public final class PurgeTask extends StoreTask {
         storedTable.purges().end(bytes());
     }
 
-    /** As compaction decides: old enough, and nothing older lies anywhere else that it would have to hide. */
+    /**
+     * As {@code CompactionController.getPurgeEvaluator} decides: old enough, and nothing older lies anywhere else that it
+     * would have to hide.
+     */
     private DeletionPurger purger() {
         boolean none = cfs.getNeverPurgeTombstones()
                 || cfs.getCompactionStrategyManager().onlyPurgeRepairedTombstones()
@@ -88,8 +91,8 @@ public final class PurgeTask extends StoreTask {
     }
 
     /**
-     * Asked for each tombstone: what streams bring is there from one moment to the next. Memtables and SSTables are those of
-     * one moment: a memtable that is flushed between two would be in neither.
+     * Asked for each tombstone: rows that streams bring are there from one moment to the next. Memtables and SSTables are
+     * those of one moment: a memtable that is flushed between two would be in neither.
      */
     private long oldestElsewhere() {
         long oldest = Long.MAX_VALUE;

@@ -18,8 +18,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Work on the rows of a table as what Cassandra calls a compaction: it runs on its threads, is listed by nodetool, and can be
- * stopped. But it writes no SSTables.
+ * Work on the rows of a table that Cassandra takes for a compaction: it runs on Cassandra's threads, is listed by nodetool,
+ * and can be stopped ({@code CompactionInfo.Holder}). But it writes no SSTables.
  */
 abstract class StoreTask extends AbstractCompactionTask {
     private static final Logger LOGGER = LoggerFactory.getLogger(StoreTask.class);

@@ -15,7 +15,7 @@ import org.apache.cassandra.dht.Token;
 
 /** Removes rows that are other nodes' from a stored table, at once for any number of them. */
 public final class UnownedRanges {
-    /** What the node knows of the ring at the moment of the question, for one keyspace. */
+    /** The node's view of the ring at the moment of the question, for one keyspace. */
     public interface Ring {
         /** Whether ranges are about to become the node's: rows of theirs are streamed and written to it already. */
         boolean isPending();
@@ -29,8 +29,9 @@ public final class UnownedRanges {
     /**
      * Removes all of them. Stops, and returns false, where ranges are about to become the node's, or have become so since.
      *
-     * <p>Cassandra's own cleanup takes rows of the SSTables that there were when it looked at the ring. A store has rows that came
-     * later, too: so nobody writes while the ring is asked and the rows of a range go. Rows that are written after that stay.
+     * <p>Cassandra's own cleanup ({@code CompactionManager.performCleanup}) takes rows of the SSTables that there were when
+     * it looked at the ring. A store has rows that came later, too: so nobody writes while the ring is asked and the rows of
+     * a range go. Rows that are written after that stay.
      */
     public static boolean remove(StoredTable storedTable, IPartitioner partitioner, Ring ring) {
         Token least = partitioner.getMinimumToken();
@@ -68,7 +69,7 @@ public final class UnownedRanges {
         table.deleteRange(bound(rows.left), bound(rows.right), Durability.INTERVAL);
     }
 
-    /** The first of all is also what stands for the end. */
+    /** The first position of all also stands for the end. */
     private static byte[] bound(PartitionPosition position) {
         return position.isMinimum() ? new byte[0] : StoredKey.bound(position.asComparableBound(true));
     }

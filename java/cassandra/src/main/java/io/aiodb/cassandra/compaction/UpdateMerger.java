@@ -22,7 +22,9 @@ public final class UpdateMerger {
 
     private UpdateMerger() {}
 
-    /** Merges the entries of a request that are long. A failure is logged: they stay what they are, and are found again. */
+    /**
+     * Merges the entries of a request that are long. A failure is logged: the entries stay as they are, and are found again.
+     */
     public static void merge(MergeQueue.Request request) {
         try {
             EntryRewriter rewriter = new EntryRewriter(request.storedTable(), request.metadata());

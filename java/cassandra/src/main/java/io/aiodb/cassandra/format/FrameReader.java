@@ -18,8 +18,8 @@ import org.apache.cassandra.io.util.DataInputPlus;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * Reads what a {@link FrameWriter} has written: rows, static or not, merged out of their frames. A reader belongs to one thread at a
- * time.
+ * Reads the frames that a {@link FrameWriter} has written: rows, static or not, merged out of their frames. A reader belongs
+ * to one thread at a time.
  */
 public final class FrameReader {
     private static final int VERSION = FrameWriter.VERSION;
@@ -86,7 +86,7 @@ public final class FrameReader {
         return row.isEmpty() ? null : row;
     }
 
-    /** Reads what a row's frame begins with, behind its length; returns the number of its header. */
+    /** Reads the beginning of a row's frame, behind its length; returns the number of its header. */
     private static int readHeader(DataInputPlus in) throws IOException {
         boolean hasCover = in.readByte() == ValueKind.WITH_COVER;
         int number = in.readUnsignedVInt32();
@@ -96,7 +96,7 @@ public final class FrameReader {
         return number;
     }
 
-    /** Reads what the frame of something that is no row begins with. */
+    /** Reads the beginning of a frame that is of no row. */
     private static void skipStart(DataInputPlus in) throws IOException {
         in.readUnsignedVInt32();
         in.readByte();
@@ -108,8 +108,9 @@ public final class FrameReader {
     }
 
     /**
-     * To read a value by. Cassandra takes a buffer that does not give its array for one outside of the heap, and would read at
-     * an address that is none; so it gets a copy of one that lies in the heap and is only to be read.
+     * To read a value by. Cassandra's {@code FastByteOperations} takes a buffer that does not give its array for one outside
+     * of the heap, and would read at an address that is none; so it gets a copy of one that lies in the heap and is only to
+     * be read.
      */
     private static DataInputBuffer input(ByteBuffer value) {
         if (value.hasArray() || value.isDirect()) {
@@ -122,7 +123,9 @@ public final class FrameReader {
         return row.transformAndFilter(data -> metadata.getColumn(data.column().name) == null ? null : data);
     }
 
-    /** Whether a row's value has columns that this version of the table does not know yet, so that it must not replace it. */
+    /**
+     * Whether a row's value has columns that this version of the table does not know yet, so that it must not replace it.
+     */
     public static boolean isYounger(ByteBuffer value, SerializationHeaders headers, TableMetadata metadata) {
         try (DataInputBuffer in = input(value)) {
             while (in.available() > 0) {
@@ -153,7 +156,7 @@ public final class FrameReader {
         }
     }
 
-    /** Adds what a value says of the whole partition. */
+    /** Adds the deletions of the whole partition that a value has. */
     public static void addDeletions(ByteBuffer value, MutableDeletionInfo deletions) {
         try (DataInputBuffer in = input(value)) {
             while (in.available() > 0) {

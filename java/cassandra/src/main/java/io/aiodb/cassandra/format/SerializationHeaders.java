@@ -79,8 +79,8 @@ public final class SerializationHeaders {
     }
 
     /**
-     * The header for an update with these columns. Some may be ones that the table has dropped: who wrote them may not have
-     * known that yet, or may know that they were added again.
+     * The header for an update with these columns. Some may be ones that the table has dropped: the coordinator of the
+     * update may not have known that yet, or may know that they were added again.
      */
     public Numbered forWriting(TableMetadata metadata, RegularAndStaticColumns columns) {
         RegularAndStaticColumns own = metadata.regularAndStaticColumns();
@@ -99,8 +99,8 @@ public final class SerializationHeaders {
     }
 
     /**
-     * Whether a header has columns that this version of the table does not know yet. So it is for whoever began to read or
-     * rewrite before a column was added, and meets rows that were written since.
+     * Whether a header has columns that this version of the table does not know yet. So it is for a reader or a purge that
+     * began before a column was added, and meets rows that were written since.
      */
     boolean isYounger(int number, TableMetadata metadata) {
         return resolve(metadata).younger.get(number);
@@ -163,8 +163,8 @@ public final class SerializationHeaders {
         for (Column column : columns) {
             builder.add(resolve(column, metadata));
         }
-        // Not for an SSTable: that form has lengths for skipping, and a scratch buffer that cannot be used twice at once.
-        // The statistics are only what numbers are relative to, so they are always the same.
+        // Not for an SSTable: UnfilteredSerializer then writes lengths for skipping, by a scratch buffer of the thread
+        // that cannot be used twice at once. Numbers are stored relative to the statistics, so these never differ.
         return new SerializationHeader(false, metadata, builder.build(), EncodingStats.NO_STATS);
     }
 

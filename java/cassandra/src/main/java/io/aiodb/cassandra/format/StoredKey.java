@@ -12,9 +12,9 @@ import org.apache.cassandra.utils.bytecomparable.ByteSource;
 import org.apache.cassandra.utils.bytecomparable.ByteSourceInverse;
 
 /**
- * The keys of the store: the partition, one byte that says what the entry is, and the clustering, each as Cassandra makes
- * them comparable byte by byte. The partition begins with its token, so token ranges are key ranges, and what belongs to a
- * partition lies together: first what the readers of every slice need.
+ * The keys of the store: the partition, one byte for the kind of the entry, and the clustering, each as Cassandra makes them
+ * comparable byte by byte (CASSANDRA-6936, {@code ByteComparable.md}). The partition begins with its token, so token ranges
+ * are key ranges, and the entries of a partition lie together: first those that the readers of every slice need.
  */
 public final class StoredKey {
     /** Deletions of the whole partition; no clustering. */
@@ -100,7 +100,7 @@ public final class StoredKey {
             return entry;
         }
 
-        /** What the entry of a stored key of this partition is. */
+        /** The kind of the entry of a stored key of this partition. */
         public byte kind(ByteBuffer key) {
             return key.get(key.position() + prefix.length);
         }

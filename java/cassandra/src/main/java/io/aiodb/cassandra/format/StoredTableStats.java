@@ -10,8 +10,8 @@ import org.apache.cassandra.db.rows.EncodingStats;
 import org.apache.cassandra.db.rows.Row;
 
 /**
- * What is known of all rows of a stored table together, also right after a restart: bounds of their times, and which kinds of
- * entries there may be. It only ever widens. What widens it is stored before the update that needs it, and the bounds go
+ * What is known of all rows of a stored table together, also right after a restart: bounds of their times, and which kinds
+ * of entries there may be. It only ever widens. A wider bound is stored before the update that needs it, and the bounds go
  * further than needed, so that almost no update has to: back by an hour, and ahead by some seconds, since rows that are
  * written soon after a restart are compared with them.
  */
@@ -52,17 +52,17 @@ public final class StoredTableStats {
     private volatile boolean empty;
     private volatile Bounds bounds;
 
-    /** @param stored what was stored of it last; empty for a new stored table */
+    /** @param stored the bytes that were stored last; empty for a new stored table */
     public StoredTableStats(byte[] stored) {
         ByteBuffer in = ByteBuffer.wrap(stored);
         empty = stored.length == 0;
         bounds = empty ? NOTHING : new Bounds(in.getLong(), in.getLong(), in.getLong(), in.get());
     }
 
-    /** Takes an update with its latest timestamp in; what must be kept for it first is given to {@code store}. */
+    /** Takes an update with its latest timestamp in; the bytes that must be stored before it are given to {@code store}. */
     public void cover(PartitionUpdate update, long latest, Consumer<ByteBuffer> store) {
         EncodingStats stats = stats(update);
-        // Cassandra says with these numbers that there is no time.
+        // EncodingStats says with the numbers of NO_STATS that there is no time.
         long timestamp = stats.minTimestamp == NONE.minTimestamp ? Long.MAX_VALUE : stats.minTimestamp;
         long deletionTime = hasDeletionTimes(update) ? stats.minLocalDeletionTime : Cell.NO_DELETION_TIME;
         byte kinds = kinds(update);

@@ -1,10 +1,13 @@
 /**
- * The bytes that a store has of tables: keys, the frames of values, and what is stored about rows beside them.
+ * The bytes that a store has of tables: keys, the frames of values, and the headers and statistics that are stored beside
+ * them.
  *
- * <p><b>Owns</b> the layout: every byte of a table's rows, headers and statistics is written and read here.
+ * <p><b>Owns</b> the layout: every byte of a table's rows, headers, statistics and snapshots is written and read here. (The
+ * keys of {@code Catalog} are its own.)
  *
- * <p><b>Promises</b> that what an older version of the same format has written is read, that keys compare byte by byte as
- * Cassandra compares what they stand for, and that what does not parse is an error that says so, never absence.
+ * <p><b>Promises</b> that bytes which an older version of the same format has written are read, that keys compare byte by
+ * byte as Cassandra compares partitions and clusterings, and that bytes which do not parse are an error that says so, never
+ * absence.
  *
  * <p><b>Never</b> reads or writes a store, takes a lock, or knows a node.
  */

@@ -13,9 +13,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Says where a power cut can take rows of which Cassandra's commit log says that they are there. A lightweight transaction is
- * first written to its table, then noted as committed in {@code system.paxos} ({@code PaxosState.applyCommit}); a logged batch is
- * first written, then removed from {@code system.batches}. The second has the commit log, the first has the store's own.
+ * Says where a power cut can take rows of which Cassandra's commit log says that they are there. A lightweight transaction
+ * is first written to its table, then noted as committed in {@code system.paxos} ({@code PaxosState.applyCommit}); a logged
+ * batch is first written, then removed from {@code system.batches}. The second has the commit log, the first has the store's
+ * own.
  */
 public final class DurabilityWarning {
     private static final Logger LOGGER = LoggerFactory.getLogger(DurabilityWarning.class);
@@ -40,12 +41,12 @@ public final class DurabilityWarning {
                     ? null
                     : warning(name, configuration, DatabaseDescriptor.getCommitLogSync());
         } catch (ConfigurationException broken) {
-            // Whoever uses it is told.
+            // A statement that uses it is told.
             return null;
         }
     }
 
-    /** What to say of a configuration; null if it keeps what the commit log promises. */
+    /** The warning about a configuration; null if it keeps the promises of the commit log. */
     static String warning(String name, StoreConfiguration configuration, CommitLogSync sync) {
         if (sync == CommitLogSync.periodic || configuration.durability() == Durability.SYNC) {
             return null;

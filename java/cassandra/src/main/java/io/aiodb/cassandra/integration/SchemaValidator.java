@@ -14,7 +14,10 @@ import org.apache.cassandra.schema.TableParams;
 import org.apache.cassandra.schema.ViewMetadata;
 import org.apache.cassandra.service.ClientWarn;
 
-/** What a change of the schema may not make of tables whose memtable is aiodb, and what it must make of them. */
+/**
+ * Checks changes of the schema: refuses those that tables in stores do not support, and gives such tables their compaction
+ * class.
+ */
 public final class SchemaValidator {
     private final Class<? extends AbstractCompactionStrategy> compaction;
 

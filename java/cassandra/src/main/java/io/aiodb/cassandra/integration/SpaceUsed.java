@@ -3,7 +3,10 @@ package io.aiodb.cassandra.integration;
 import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.metrics.StorageMetrics;
 
-/** What a memtable adds to what Cassandra says that its table, and the node, have on disk: that would be SSTables only. */
+/**
+ * The part of a memtable in the space that Cassandra says its table, and the node, take on disk: that would be SSTables
+ * only.
+ */
 public final class SpaceUsed {
     private long reported;
     private boolean ended;

@@ -23,7 +23,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What nodetool sees as Cassandra's {@code StorageService}: that service, whose cleanup goes through stores as well. Its own
+ * Cassandra's {@code StorageService} as nodetool sees it: that service, whose cleanup goes through stores as well. Its own
  * goes through SSTables only ({@code CompactionManager.performCleanup}), and tells nobody of it.
  */
 public final class StorageServiceCleanup implements InvocationHandler {
@@ -37,7 +37,9 @@ public final class StorageServiceCleanup implements InvocationHandler {
     /** Takes the place of the service in JMX, when it is there and nobody is served yet. */
     public static void install() {
         StorageServiceMBean seen = (StorageServiceMBean) Proxy.newProxyInstance(
-                StorageServiceCleanup.class.getClassLoader(), new Class<?>[] {StorageServiceMBean.class}, new StorageServiceCleanup());
+                StorageServiceCleanup.class.getClassLoader(),
+                new Class<?>[] {StorageServiceMBean.class},
+                new StorageServiceCleanup());
         MBeanWrapper.instance.unregisterMBean(NAME);
         MBeanWrapper.instance.registerMBean(
                 new StandardEmitterMBean(seen, StorageServiceMBean.class, StorageService.instance), NAME);

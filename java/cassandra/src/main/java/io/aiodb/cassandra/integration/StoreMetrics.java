@@ -13,8 +13,8 @@ import org.apache.cassandra.metrics.TableMetrics;
 import org.apache.cassandra.schema.TableMetadataRef;
 
 /**
- * Metrics of a table's store, as MBeans of the type {@code AiodbMemtable} beside those that Cassandra has for each table: its
- * rows, and what the store counts for all of its tables together.
+ * Metrics of a table's store, as MBeans of the type {@code AiodbMemtable} beside those that Cassandra has for each table:
+ * its rows, and what the store counts for all of its tables together.
  */
 public final class StoreMetrics implements TableMetrics.ReleasableMetric {
     private static final String GROUP = TableMetrics.class.getPackage().getName();

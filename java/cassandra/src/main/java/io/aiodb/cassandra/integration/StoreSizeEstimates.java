@@ -23,8 +23,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What {@code system.size_estimates} and {@code system.table_estimates} say of tables in stores, from a sample of their rows.
- * Cassandra's own recorder looks at SSTables only, so it runs as a part of this one, which then corrects what it has written.
+ * Writes {@code system.size_estimates} and {@code system.table_estimates} for tables in stores, from a sample of their rows.
+ * Cassandra's own {@code SizeEstimatesRecorder} looks at SSTables only, so it runs as a part of this one, which then
+ * corrects the rows that it has written.
  */
 public final class StoreSizeEstimates implements Runnable {
     private static final Logger LOGGER = LoggerFactory.getLogger(StoreSizeEstimates.class);

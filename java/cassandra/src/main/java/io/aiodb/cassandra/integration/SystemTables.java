@@ -10,7 +10,7 @@ import org.apache.cassandra.schema.TableMetadata;
 
 /**
  * Keeps the tables of Cassandra's own keyspaces out of stores. Before a store opens it asks them which node this is, and
- * whoever is to mend a node whose store does not open needs them.
+ * an operator needs them to mend a node whose store does not open.
  */
 public final class SystemTables {
     private static final String DEFAULT = "default";
@@ -18,7 +18,7 @@ public final class SystemTables {
     private SystemTables() {}
 
     /**
-     * Refuses what puts every table into a store that names no memtable, as none of Cassandra's own does.
+     * Refuses a default that puts tables into a store which name no memtable, as all of Cassandra's own.
      *
      * @param configurations those of {@code cassandra.yaml}; null if there are none
      * @param memtable the class of those whose rows are in a store
@@ -30,7 +30,7 @@ public final class SystemTables {
         }
         String name = DEFAULT;
         InheritingClass found = configurations.get(name);
-        // Cassandra has refused those that inherit each other in a circle, or will.
+        // Cassandra has refused configurations that inherit each other in a circle, or will (MemtableParams).
         for (int inherited = 0; found != null && found.class_name == null && inherited < configurations.size(); inherited++) {
             name = found.inherits;
             found = configurations.get(name);

@@ -10,7 +10,8 @@ import org.apache.cassandra.io.sstable.format.SSTableReader;
 import org.apache.cassandra.schema.TableId;
 
 /**
- * Writes the SSTable that repair and streaming want of a memtable that goes on. Cassandra leaves it behind; this one belongs
+ * Writes the SSTable that streaming wants of a memtable that goes on. Cassandra leaves it behind
+ * ({@code ColumnFamilyStore.writeAndAddMemtableRanges}, whose tracker is {@code DO_NOT_TRACK}); this one belongs
  * to a transaction that is never committed: it is removed when its last reader is done, or when the node starts again.
  */
 public final class TemporarySSTableWriter implements SSTableMultiWriter {

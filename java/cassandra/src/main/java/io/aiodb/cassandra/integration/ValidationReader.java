@@ -35,8 +35,9 @@ import org.apache.cassandra.utils.ByteBufferUtil;
 import org.apache.cassandra.utils.OutputHandler;
 
 /**
- * What a repair's validation gets for the SSTable that Cassandra would have a memtable written to: it reads the store, and
- * has no files. All that a validation asks for is how much there is, and a scanner.
+ * A repair's validation gets this for the SSTable that Cassandra would have a memtable written to
+ * ({@code ColumnFamilyStore.writeAndAddMemtableRanges}): it reads the store, and has no files. A validation asks only for
+ * sizes and a scanner.
  *
  * @see CassandraValidationIterator
  */
@@ -57,7 +58,7 @@ public final class ValidationReader extends SSTableReader {
     }
 
     /**
-     * Of what a table has now.
+     * Of the rows that a table has now.
      *
      * @param descriptor of the SSTable that is not written
      * @param partitions how many are to be validated, about

@@ -73,6 +73,6 @@ public final class ValidationWriter implements SSTableMultiWriter {
 
     @Override
     public void close() {
-        // Who has the reader ends it.
+        // The validation that has the reader ends it.
     }
 }

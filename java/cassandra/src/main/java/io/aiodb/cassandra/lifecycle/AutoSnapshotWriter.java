@@ -28,9 +28,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The automatic snapshots of what is truncated or dropped. A truncate or drop only says in the catalog that the rows are to be
- * kept, which takes the same time for any number of them; then they are written to SSTables in the background, and leave the
- * store. A node that ends meanwhile begins anew when it starts.
+ * The automatic snapshots of tables that are truncated or dropped. A truncate or drop only says in the catalog that the rows
+ * are to be kept, which takes the same time for any number of them; then they are written to SSTables in the background, and
+ * leave the store. A node that ends meanwhile begins anew when it starts.
  */
 public final class AutoSnapshotWriter {
     private static final Logger LOGGER = LoggerFactory.getLogger(AutoSnapshotWriter.class);

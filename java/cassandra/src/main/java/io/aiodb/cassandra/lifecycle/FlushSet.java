@@ -24,8 +24,8 @@ import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * What repair, streaming and a change of the memtable write to SSTables: the partitions of a range as they come, none of them
- * in memory as a whole.
+ * The rows that streaming and a change of the memtable write to SSTables: the partitions of a range as they come, none of
+ * them in memory as a whole.
  */
 public final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.Streamed> {
     /** How far up the stack a validation is when it asks for a memtable's rows. */
@@ -38,13 +38,13 @@ public final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.S
     private final CommitLogPosition lower;
     private final CommitLogPosition upper;
 
-    /** As it is now: columns that are added later are not in what is written. */
+    /** As it is now: columns that are added later are not written. */
     private final TableMetadata metadata;
 
     private final SizeSample sizes;
 
     /**
-     * @param memtable what Cassandra is told that it is of; null if nobody asks
+     * @param memtable that Cassandra is told it is of; null if nobody asks
      * @param from where it begins, and {@code to} where it ends; null if it does not
      * @param lower from where in the commit log it has all writes, and {@code upper} up to where
      */
@@ -67,8 +67,8 @@ public final class FlushSet implements Memtable.FlushablePartitionSet<FlushSet.S
     }
 
     /**
-     * Whether this thread asks for a memtable's rows in order to validate them, and not to write them to an SSTable: Cassandra
-     * does not say what it wants them for.
+     * Whether this thread asks for a memtable's rows in order to validate them, and not to write them to an SSTable:
+     * Cassandra asks in the same way for both ({@code ColumnFamilyStore.writeAndAddMemtableRanges}).
      */
     public static boolean isToBeValidated() {
         String validation = CassandraValidationIterator.class.getName();

@@ -92,7 +92,7 @@ public final class MemtableMigration {
         return entry.state() == Catalog.State.LIVE || entry.state() == Catalog.State.FLUSHING;
     }
 
-    /** Goes on with the snapshot of what was truncated or dropped. */
+    /** Goes on with the snapshot of a table that was truncated or dropped. */
     private static void keep(OpenStore open, Catalog.Entry entry) {
         StoredTable storedTable = StoredTables.attachKept(open, entry);
         if (storedTable != null) {

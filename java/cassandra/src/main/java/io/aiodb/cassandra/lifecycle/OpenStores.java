@@ -84,8 +84,8 @@ public final class OpenStores {
     }
 
     /**
-     * In a thread of its own: a node that joins waits, with what this locks, for the change of the schema that opens the
-     * store.
+     * In a thread of its own: a node that joins waits, with the lock that this needs, for the change of the schema that
+     * opens the store.
      */
     private static void closeWithNode() {
         Thread registering =

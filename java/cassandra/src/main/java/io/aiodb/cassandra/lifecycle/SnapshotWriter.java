@@ -9,14 +9,14 @@ import org.apache.cassandra.schema.TableMetadataRef;
 import org.apache.cassandra.service.ActiveRepairService;
 
 /**
- * Writes the rows of a stored table into a snapshot of its table: as SSTables, which any Cassandra can be given back, with this
- * memtable or another. It takes a time in proportion to the rows.
+ * Writes the rows of a stored table into a snapshot of its table: as SSTables, which any Cassandra can be given back, with
+ * this memtable or another. It takes a time in proportion to the rows.
  */
 public final class SnapshotWriter {
     private SnapshotWriter() {}
 
     /**
-     * Writes what there is now, whole or not at all.
+     * Writes the rows of now, whole or not at all.
      *
      * @param descriptor of an SSTable in the directory of the snapshot
      * @param owner the table; null if it is not there any more

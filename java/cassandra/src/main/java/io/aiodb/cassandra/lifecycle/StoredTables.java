@@ -13,8 +13,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The stored tables that memtables of this process have: each is attached to one memtable at a time. What a node left half done
- * when it ended is completed here.
+ * The stored tables that memtables of this process have: each is attached to one memtable at a time. Work that a node left
+ * half done when it ended is completed here.
  */
 public final class StoredTables {
     private static final Logger LOGGER = LoggerFactory.getLogger(StoredTables.class);

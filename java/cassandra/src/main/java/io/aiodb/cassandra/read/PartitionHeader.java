@@ -19,12 +19,12 @@ import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.schema.TableMetadata;
 
-/** What every slice of a partition needs beside its rows: the deletions, and the static row as it is stored. */
+/** The part of a partition that every slice needs beside its rows: the deletions, and the static row as it is stored. */
 public final class PartitionHeader {
     private MutableDeletionInfo deletions = MutableDeletionInfo.live();
     private Row staticRow = org.apache.cassandra.db.rows.Rows.EMPTY_STATIC_ROW;
 
-    /** By kind of entry: how many updates those that were taken in are made of. */
+    /** By kind of entry: how many updates the entries that were taken in are made of. */
     private final int[] updates = new int[StoredKey.ROW];
 
     private int entries;
@@ -92,8 +92,8 @@ public final class PartitionHeader {
     }
 
     /**
-     * Takes in the deletions of the same partition at a later moment. What has deleted the whole partition since does so as a
-     * range: this one's own deletion of it was given to somebody already, and so was the static row.
+     * Takes in the deletions of the same partition at a later moment. A deletion of the whole partition since then becomes a
+     * range: this header's own deletion was given to the reader already, and so was the static row.
      */
     void addLater(PartitionHeader later, TableMetadata metadata) {
         MutableDeletionInfo both = new MutableDeletionInfo(partitionDeletion());
@@ -106,7 +106,7 @@ public final class PartitionHeader {
         deletions = both;
     }
 
-    /** Without ranges of nothing, which a list of ranges can have but not merge with others. */
+    /** Without empty ranges, which a {@code RangeTombstoneList} can have but not merge with others. */
     private static void addRanges(MutableDeletionInfo from, MutableDeletionInfo to, TableMetadata metadata) {
         Iterator<RangeTombstone> ranges = from.rangeIterator(false);
         while (ranges.hasNext()) {

@@ -65,7 +65,7 @@ public final class PartitionReader {
         this.notes = storedTable.open().mergeQueue().notes(storedTable, metadata, partition);
     }
 
-    /** What the slices of a partition hold; null if there is nothing of it. */
+    /** The slices of a partition; null if there is nothing of it. */
     public static UnfilteredRowIterator read(
             StoredTable storedTable,
             TableMetadata metadata,
@@ -123,7 +123,7 @@ public final class PartitionReader {
         return locks().open(() -> readSlices(EntrySource.snapshot(table)));
     }
 
-    /** What is one get or one scan, unless meanwhile the first update came of which there is more to be read. */
+    /** Reads by one get or one scan, unless meanwhile the first update came that needs more than one. */
     private UnfilteredRowIterator readOne(Function<EntrySource, UnfilteredRowIterator> read) {
         UnfilteredRowIterator result = read.apply(EntrySource.latest(table));
         if (!PartitionHeader.isNeeded(storedTable.stats(), columns)) {
@@ -286,7 +286,8 @@ public final class PartitionReader {
         return key.entry(StoredKey.ROW, metadata.comparator.asByteComparable(bound)).copy();
     }
 
-    private UnfilteredRowIterator result(PartitionHeader header, Function<Slice, Iterator<Row>> rows, AutoCloseable resource) {
+    private UnfilteredRowIterator result(
+            PartitionHeader header, Function<Slice, Iterator<Row>> rows, AutoCloseable resource) {
         return new StoredPartition(
                 metadata,
                 partition,

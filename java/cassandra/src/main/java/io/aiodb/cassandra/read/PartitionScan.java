@@ -29,8 +29,8 @@ import org.apache.cassandra.utils.bytecomparable.ByteComparable;
 
 /**
  * The partitions of a range, one after the other. Where whole partitions are wanted, they come out of one scan of the store;
- * otherwise the scan finds the partitions, and each is read by itself. A store ends a scan for which it would have to keep too
- * much, since rows are overwritten meanwhile or the disk is full; then another one goes on.
+ * otherwise the scan finds the partitions, and each is read by itself. A store ends a scan for which it would have to keep
+ * too much, since rows are overwritten meanwhile or the disk is full; then another one goes on.
  */
 public final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     /** When the rest of a partition that nobody wants is longer than this, the scan begins anew behind it. */
@@ -42,10 +42,12 @@ public final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     private final DataRange range;
     private final byte[] end;
 
-    /** Whether another scan may go on within a partition, see {@link RenewedPartition}; a query sees each update of it whole. */
+    /**
+     * Whether another scan may go on within a partition, see {@link RenewedPartition}; a query sees each update of it whole.
+     */
     private final boolean renews;
 
-    /** What the scan belongs to; null if it stands alone. */
+    /** The snapshot that the scan belongs to; null if it stands alone. */
     private EntrySource source;
 
     /** Null before the first partition, and at the end. */
@@ -71,7 +73,7 @@ public final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     /** The row that was read last. */
     private final LastKey last = new LastKey();
 
-    /** All of a range, for who takes long. */
+    /** All of a range, for a caller that takes long. */
     public PartitionScan(StoredTable storedTable, TableMetadata metadata, ColumnFilter columns, DataRange range) {
         this(storedTable, metadata, columns, range, true);
     }
@@ -97,7 +99,7 @@ public final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     }
 
     /**
-     * All that lies between two positions, for who takes long.
+     * All that lies between two positions, for a caller that takes long.
      *
      * @param from the first, and {@code to} the one behind the last; null or the minimum where there is none
      */
@@ -148,7 +150,10 @@ public final class PartitionScan extends AbstractUnfilteredPartitionIterator {
                 : EmptyIterators.unfilteredRow(metadata, key, filter.isReversed());
     }
 
-    /** What {@link ClusteringIndexFilter#selectsAllPartition} says also of a filter by names that selects no row. */
+    /**
+     * Unlike {@link ClusteringIndexFilter#selectsAllPartition}, which is also true for a filter by names that selects no
+     * row.
+     */
     private boolean selectsAll(ClusteringIndexFilter filter) {
         if (filter instanceof ClusteringIndexNamesFilter names) {
             return metadata.comparator.size() == 0 && !names.requestedRows().isEmpty();
@@ -236,7 +241,7 @@ public final class PartitionScan extends AbstractUnfilteredPartitionIterator {
             return null;
         }
 
-        /** The header and the rows are of one moment: a purge that came between would take what hides rows. */
+        /** The header and the rows are of one moment: a purge that came between would take deletions that hide rows. */
         @Override
         public PartitionHeader renew() {
             try {
@@ -288,8 +293,8 @@ public final class PartitionScan extends AbstractUnfilteredPartitionIterator {
     }
 
     /**
-     * Goes to the next entry. Where the store has ended the scan, another goes on behind the last partition; within one, who
-     * reads it decides.
+     * Goes to the next entry. Where the store has ended the scan, another goes on behind the last partition; within one, its
+     * reader decides.
      */
     private boolean advance() {
         for (int scans = 1; ; scans++) {

@@ -21,14 +21,14 @@ import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.utils.AbstractIterator;
 
 /**
- * A whole partition for who takes long and must have it all: streams, repairs, snapshots, changes of the memtable. A store
- * ends a scan for which it would have to keep too much; here another one goes on behind the last row. So rows up to some
- * position are as they were at one moment, and those behind it as they were later, under the deletions of both moments: what
- * has been deleted meanwhile, also with the whole partition, is so for the rest. Nothing that was there when the partition
- * began is missing unless what has deleted it is there, or was purged, and nothing comes back.
+ * A whole partition for a caller that takes long and must have it all: streams, repairs, snapshots, changes of the memtable.
+ * A store ends a scan for which it would have to keep too much; here another one goes on behind the last row. So rows up to
+ * some position are as they were at one moment, and those behind it as they were later, under the deletions of both moments:
+ * a deletion that came meanwhile, also one of the whole partition, holds for the rest. No row that was there when the
+ * partition began is missing unless its deletion is there, or was purged, and none comes back.
  */
 final class RenewedPartition extends AbstractUnfilteredRowIterator {
-    /** What there is of the partition, in the order of its rows. */
+    /** The stored rows of the partition, in their order. */
     interface Stored extends AutoCloseable {
         /**
          * The next row; null at the end.
@@ -50,19 +50,19 @@ final class RenewedPartition extends AbstractUnfilteredRowIterator {
     private final ColumnFilter columns;
     private final Stored stored;
 
-    /** What comes next; null where the partition must be renewed first. */
+    /** The rows and markers to come; null where the partition must be renewed first. */
     private Iterator<Unfiltered> merged;
 
-    /** Whether what comes next fits to what was given, so that it need not be joined to it. */
+    /** Whether the next of them fits to the one that was given last, so that it need not be joined to it. */
     private boolean joined = true;
 
-    /** What is given before what comes next; null if nothing is. */
+    /** A row or marker that is given before them; null if none is. */
     private Unfiltered held;
 
     /** The row that was taken last; null before the first. */
     private Clustering<?> last;
 
-    /** The row behind which what comes next is to be joined to what was given; null before the first renewal. */
+    /** The row behind which the last renewal goes on; null before the first one. */
     private Clustering<?> cut;
 
     /** Of the range tombstone that was begun and not ended; null if there is none. */
@@ -75,7 +75,12 @@ final class RenewedPartition extends AbstractUnfilteredRowIterator {
 
     /** @param stored before its first row, for which it must not end: a renewal goes on behind a row */
     RenewedPartition(
-            TableMetadata metadata, DecoratedKey key, PartitionHeader header, ColumnFilter columns, EncodingStats stats, Stored stored) {
+            TableMetadata metadata,
+            DecoratedKey key,
+            PartitionHeader header,
+            ColumnFilter columns,
+            EncodingStats stats,
+            Stored stored) {
         super(
                 metadata,
                 key,

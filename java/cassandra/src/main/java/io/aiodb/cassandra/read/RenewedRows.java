@@ -7,9 +7,9 @@ import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
 
 /**
- * The entries of a range, forward, for who takes long. A store ends a scan for which it would have to keep too much; here
- * another one goes on behind the last entry. So each entry is as it was at some moment since the first scan began, and none
- * is left out that was there all the time.
+ * The entries of a range, forward, for a caller that takes long. A store ends a scan for which it would have to keep too
+ * much; here another one goes on behind the last entry. So each entry is as it was at some moment since the first scan
+ * began, and none is left out that was there all the time.
  */
 public final class RenewedRows implements Rows {
     /** So many scans in a row may end before they have given anything. */

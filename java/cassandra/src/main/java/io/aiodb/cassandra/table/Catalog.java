@@ -16,7 +16,7 @@ import java.util.UUID;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.cassandra.schema.TableId;
 
-/** The table of a store that says what its other tables are: which stored tables there are, their statistics, and headers. */
+/** The table of a store that describes the others: which stored tables there are, their states, statistics and headers. */
 public final class Catalog {
     /** No table of rows has this name: theirs have a dot. */
     private static final String TABLE = "catalog";
@@ -34,7 +34,7 @@ public final class Catalog {
 
     private static final int KEY_BYTES = 1 + 2 * Long.BYTES + Integer.BYTES;
 
-    /** What becomes of a stored table when the node stops now. The numbers are stored. */
+    /** The fate of a stored table when the node stops now. The ordinals are stored. */
     public enum State {
         /** It is the table's. */
         LIVE,
@@ -96,7 +96,7 @@ public final class Catalog {
         return entries;
     }
 
-    /** Says, durably, what a stored table is now. */
+    /** Keeps the state of a stored table, durably. */
     void put(TableId id, int number, State state) {
         table.put(key(STATE, id, number), new byte[] {(byte) state.ordinal()}, Durability.SYNC);
     }
@@ -108,7 +108,7 @@ public final class Catalog {
         put(id, number, State.KEPT);
     }
 
-    /** What its table was when it was decided to write it to a snapshot. */
+    /** The snapshot that a stored table is to be written to. */
     AutoSnapshot kept(TableId id, int number) {
         return AutoSnapshot.decode(id, table.get(key(KEPT, id, number)));
     }
@@ -127,7 +127,7 @@ public final class Catalog {
         return found == null ? new byte[0] : found;
     }
 
-    /** Keeps a stored table's statistics. What is written later survives a power cut only with it. */
+    /** Keeps a stored table's statistics. Writes that come later survive a power cut only with them. */
     void putSummary(TableId id, int number, ByteBuffer stats) {
         table.put(key(SUMMARY, id, number), bytes(stats), Durability.INTERVAL);
     }
@@ -154,7 +154,7 @@ public final class Catalog {
     }
 
     /**
-     * Keeps an update that is written in parts. It survives what its class says when this returns.
+     * Keeps an update that is written in parts. It is as durable as its class says when this returns.
      *
      * @return its place
      */
@@ -185,7 +185,7 @@ public final class Catalog {
         return places;
     }
 
-    /** What was kept there. */
+    /** The update that was kept there; null if it was forgotten. */
     public byte[] keptUpdate(byte[] place) {
         return table.get(place);
     }

@@ -6,13 +6,13 @@ import org.apache.cassandra.io.FSWriteError;
 import org.apache.cassandra.io.sstable.CorruptSSTableException;
 
 /**
- * Failures of the disk under a store, in the words of Cassandra: whoever catches them there does what {@code
- * disk_failure_policy} says. A full store is none: it goes on reading, and writing once there is space.
+ * Failures of the disk under a store as errors of Cassandra's, which does as {@code disk_failure_policy} says where it
+ * catches them ({@code JVMStabilityInspector}). A full store is none: it goes on reading, and writing once there is space.
  */
 public final class DiskErrors {
     private DiskErrors() {}
 
-    /** What to throw for a failed read. */
+    /** The error of a failed read. */
     public static RuntimeException ofRead(StoreException failure, OpenStore open) {
         if (failure instanceof StoreException.Failed) {
             throw new FSReadError(failure, open.directory());
@@ -20,7 +20,7 @@ public final class DiskErrors {
         return corruptionOr(failure, open);
     }
 
-    /** What to throw for a failed write. */
+    /** The error of a failed write. */
     public static RuntimeException ofWrite(StoreException failure, OpenStore open) {
         if (failure instanceof StoreException.Failed) {
             throw new FSWriteError(failure, open.directory());

@@ -4,7 +4,7 @@ import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
  * The earliest timestamp that was written to any partition of a stripe since a moment. A pass that began then has not seen
- * what was written, so a deletion that hides any of it must not be removed.
+ * these writes, so a deletion that hides any of them must not be removed.
  */
 public final class EarliestTimestamps {
     private final AtomicLongArray earliest = new AtomicLongArray(PartitionLocks.STRIPES);
@@ -15,7 +15,7 @@ public final class EarliestTimestamps {
         }
     }
 
-    /** Takes note of what is about to be written. The caller holds the stripe. */
+    /** Takes note of a write to come. The caller holds the stripe. */
     void lower(int stripe, long timestamp) {
         earliest.accumulateAndGet(stripe, timestamp, Math::min);
     }

@@ -3,8 +3,8 @@ package io.aiodb.cassandra.table;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
- * The latest timestamp that any partition of a stripe has in a stored table, or one that is later. A row that is all newer, and
- * has all that a row can have, need not be merged with what is stored: it can take its place without that being read.
+ * The latest timestamp that any partition of a stripe has in a stored table, or one that is later. A row that is all newer,
+ * and has all that a row can have, need not be merged with the stored one: it can take its place without a read.
  */
 public final class LatestTimestamps {
     private final AtomicLongArray latest = new AtomicLongArray(PartitionLocks.STRIPES);
@@ -16,12 +16,15 @@ public final class LatestTimestamps {
         }
     }
 
-    /** Whether all that is stored of a stripe is from before a time. Who does not hold the stripe alone asks again then. */
+    /**
+     * Whether all that is stored of a stripe is from before a time. A caller that does not hold the stripe alone asks again
+     * when it does.
+     */
     public boolean areBefore(int stripe, long timestamp) {
         return latest.get(stripe) < timestamp;
     }
 
-    /** Takes note of what is about to be written. The caller holds the stripe. */
+    /** Takes note of a write to come. The caller holds the stripe. */
     public void raise(int stripe, long timestamp) {
         latest.accumulateAndGet(stripe, timestamp, Math::max);
     }

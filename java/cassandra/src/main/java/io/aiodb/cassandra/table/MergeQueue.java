@@ -19,13 +19,13 @@ import org.apache.cassandra.db.rows.Row;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * Entries that are of many updates, waiting to be made into entries of one. It is told what readers found to be long, and some
- * of what is written, so that a row that is written ten thousand times and never read is not long for its first reader. The
+ * Entries that are of many updates, waiting to be made into entries of one. Readers tell it of long ones, and it is
+ * told of some writes, so that a row that is written ten thousand times and never read is not long for its first reader. The
  * merging is done in the background; but a thread that writes an entry which has been waiting since it was written before
  * does it itself, or else fast writers would be ahead of the queue for ever.
  */
 public final class MergeQueue {
-    /** Updates that a row, or what belongs to a whole partition, may be of. */
+    /** Updates that a row, or the header of a partition, may be of. */
     public static final int MAX_UPDATES = 16;
 
     /** One of so many updates is looked at when it is written. An entry is of some times as many before it is merged. */
@@ -40,14 +40,14 @@ public final class MergeQueue {
     private static final int MAX_REQUESTS = 1000;
     private static final long IDLE_SECONDS = 10;
 
-    /** An entry; of what belongs to a whole partition, the first. */
+    /** An entry; of a partition's header, the first. */
     private record Entry(StoredTable storedTable, ByteBuffer key) {}
 
     /**
      * Entries of a partition that are to be merged.
      *
      * @param rows the keys of some of its rows
-     * @param withHeader whether what belongs to the whole partition is among them
+     * @param withHeader whether the header of the partition is among them
      * @param known whether they are long for sure
      */
     public record Request(
@@ -111,7 +111,7 @@ public final class MergeQueue {
             }
         }
 
-        /** Has what belongs to the whole partition merged, which is long. */
+        /** Has the header of the partition merged, which is long. */
         public void header() {
             later(new Request(storedTable, metadata, partition, List.of(), true, true));
         }
@@ -125,12 +125,12 @@ public final class MergeQueue {
         }
     }
 
-    /** For what a reader finds in a partition. */
+    /** For the rows that a reader finds in a partition. */
     public Notes notes(StoredTable storedTable, TableMetadata metadata, DecoratedKey partition) {
         return new Notes(storedTable, metadata, partition);
     }
 
-    /** Takes note of what was written. */
+    /** Takes note of an update that was written. */
     public void wrote(PartitionUpdate update, StoredTable storedTable) {
         if (ThreadLocalRandom.current().nextInt(UPDATES_PER_REQUEST) != 0) {
             return;
@@ -172,7 +172,7 @@ public final class MergeQueue {
         }
         try {
             thread.execute(() -> {
-                // What is written from here on may not be seen, and is noted again.
+                // A write from here on may not be seen, and is noted again.
                 added.forEach(waiting::remove);
                 merger.accept(request);
             });

@@ -15,11 +15,11 @@ import org.apache.cassandra.schema.TableId;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** A store of this node, open until the node ends, with what all of its tables share. */
+/** A store of this node, open until the node ends, with the state that all of its tables share. */
 public final class OpenStore {
     private static final Logger LOGGER = LoggerFactory.getLogger(OpenStore.class);
 
-    /** How old what gauges say may be. */
+    /** How old the figures of gauges may be. */
     static final long STATISTICS_NANOS = 1_000_000_000L;
 
     private record Counted(Statistics statistics, long atNanos) {}
@@ -33,17 +33,17 @@ public final class OpenStore {
     /** The headers of each table, made once; guarded by itself. */
     private final Map<TableId, SerializationHeaders> headers = new HashMap<>();
 
-    /** What was counted last, and when; null before the first time. Guarded by this. */
+    /** The figures that were counted last, and when; null before the first time. Guarded by this. */
     private Counted counted;
 
     /** Which stored tables memtables of this process have, stored or not; guarded by itself. */
     private final Map<TableId, Set<Integer>> attached = new HashMap<>();
 
     /**
-     * What the tables of one store use together.
+     * The state that the tables of one store share.
      *
      * @param store closed with this
-     * @param merger what its {@link MergeQueue} calls
+     * @param merger called by its {@link MergeQueue}
      */
     public OpenStore(StoreConfiguration configuration, Store store, Consumer<MergeQueue.Request> merger) {
         this.configuration = configuration;
@@ -99,8 +99,8 @@ public final class OpenStore {
     }
 
     /**
-     * Sizes and counters of the whole store, at most {@link #STATISTICS_NANOS} old. Gauges are read many at a time, some for each
-     * table, and counting goes through all tables.
+     * Sizes and counters of the whole store, at most {@link #STATISTICS_NANOS} old. Gauges are read many at a time, some for
+     * each table, and counting goes through all tables.
      */
     public Statistics statistics() {
         return statistics(System.nanoTime());
@@ -165,7 +165,7 @@ public final class OpenStore {
         }
     }
 
-    /** Closes the store, and ends what works on it in the background. */
+    /** Closes the store, and ends the thread that works on it in the background. */
     public void close() {
         mergeQueue.close();
         store.close();

@@ -6,7 +6,7 @@ import java.util.function.Supplier;
 
 /**
  * Tells readers of several keys of a partition whether its writers were at work meanwhile: a writer counts before and after
- * its batch, a reader compares. Writers do not exclude each other, since they only append; whoever replaces what is stored
+ * its batch, a reader compares. Writers do not exclude each other, since they only append; a thread that replaces entries
  * excludes them. Partitions share stripes, which at worst makes one wait or read twice.
  */
 public final class PartitionLocks {
@@ -38,7 +38,7 @@ public final class PartitionLocks {
         return (hash ^ hash >>> 16) & STRIPES - 1;
     }
 
-    /** Writes what only appends. */
+    /** Runs a write that only appends. */
     public void write(int stripe, Runnable write) {
         long stamp = locks[stripe].readLock();
         try {
@@ -58,7 +58,7 @@ public final class PartitionLocks {
         }
     }
 
-    /** Opens what reads a scan, at a moment when no update is there in part. What is opened in vain is closed. */
+    /** Opens a scan or snapshot at a moment when no update is there in part. One that is opened in vain is closed. */
     public <T extends AutoCloseable> T open(Supplier<T> open) {
         long stamp = parts.tryOptimisticRead();
         if (stamp != 0) {
@@ -88,7 +88,7 @@ public final class PartitionLocks {
         }
     }
 
-    /** Reads what is stored and replaces it, while nobody writes. */
+    /** Reads entries of a stripe and replaces them, while nobody writes to it. */
     public void replace(int stripe, Runnable replace) {
         long stamp = locks[stripe].writeLock();
         try {
@@ -98,7 +98,7 @@ public final class PartitionLocks {
         }
     }
 
-    /** Replaces what is stored of any stripes, while nobody writes to any of them. The caller holds none. */
+    /** Replaces entries of any stripes, while nobody writes to any of them. The caller holds none. */
     public void replaceAll(Runnable replace) {
         long[] stamps = new long[STRIPES];
         for (int stripe = 0; stripe < STRIPES; stripe++) {
@@ -115,7 +115,7 @@ public final class PartitionLocks {
         }
     }
 
-    /** Waits until every write that is under way, of whatever stripe, has ended. */
+    /** Waits until every write that is under way, of any stripe, has ended. */
     void awaitWriters() {
         for (StampedLock lock : locks) {
             lock.unlockWrite(lock.writeLock());
@@ -131,7 +131,7 @@ public final class PartitionLocks {
         }
     }
 
-    /** What {@link #isUnchanged} wants to know, or {@link #BUSY}. */
+    /** A count for {@link #isUnchanged}, or {@link #BUSY}. */
     public long readBegins(int stripe) {
         // In this order: a writer that begins in between is then seen as at work.
         long writesEnded = ended.get(stripe * SPREAD);

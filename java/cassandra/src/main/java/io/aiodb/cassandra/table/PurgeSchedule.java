@@ -8,7 +8,10 @@ import org.apache.cassandra.db.partitions.PartitionUpdate;
 
 /** When a stored table is to be purged: not always, since a pass reads everything. */
 public final class PurgeSchedule {
-    /** So much was written since the last pass, and half of what one reads: about what Cassandra's own memtables merge in memory. */
+    /**
+     * A pass is due after so many bytes, and half as many as it reads: about as many as Cassandra's own memtables merge in
+     * memory.
+     */
     private static final long LEAST_BYTES = 256 << 20;
 
     /** Or so long ago it was, and something may have expired. As often as Cassandra looks at SSTables for that. */
@@ -20,21 +23,21 @@ public final class PurgeSchedule {
     private final AtomicBoolean running = new AtomicBoolean();
     private volatile long lastNanos = System.nanoTime();
 
-    /** What a pass reads, about; nothing as long as nobody has asked. */
+    /** The bytes that a pass reads, about; 0 as long as nobody has asked. */
     private volatile long passBytes;
 
-    /** Whether something was written since the last pass began that may hide what a pass would remove. */
+    /** Whether something was written since the last pass began that may hide rows which a pass would remove. */
     private volatile boolean hides;
 
-    /** What was written since the pass that is under way began; null if none is. */
+    /** The writes since the pass began that is under way; null if none is. */
     private volatile EarliestTimestamps sincePass;
 
     PurgeSchedule() {}
 
     /**
-     * Takes note of what an update has written.
+     * Takes note of an update that was written.
      *
-     * @param put whether it took the place of what there was, so that nothing of that is left for a pass
+     * @param put whether it took the place of older rows, so that nothing of them is left for a pass
      * @param mayHide whether it deletes or expires, or is of a table with dropped columns
      */
     public void wrote(long bytes, boolean put, boolean mayHide) {
@@ -62,7 +65,7 @@ public final class PurgeSchedule {
         }
     }
 
-    /** Gives what is written from now on, until {@link #unwatch}; writes of before have ended when this returns. */
+    /** Watches the writes from now on, until {@link #unwatch}; earlier writes have ended when this returns. */
     public EarliestTimestamps watch(PartitionLocks locks) {
         EarliestTimestamps watched = new EarliestTimestamps();
         sincePass = watched;
@@ -70,7 +73,7 @@ public final class PurgeSchedule {
         return watched;
     }
 
-    /** Stops watching what is written. */
+    /** Stops watching writes. */
     public void unwatch() {
         sincePass = null;
     }

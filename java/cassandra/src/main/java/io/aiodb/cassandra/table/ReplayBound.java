@@ -8,9 +8,10 @@ import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.utils.concurrent.OpOrder;
 
 /**
- * Up to where a node that starts need not replay what its commit log has of a table. There is some from before the table came
- * to this memtable, and from around changes of the schema, and the log keeps it as long as other tables need what lies beside
- * it. Replayed after a purge it would bring back what was deleted.
+ * Up to where a node that starts need not replay the records of a table in its commit log. There are some from before the
+ * table came to this memtable, and from around changes of the schema, and the log keeps them as long as other tables need
+ * their segments. Replayed after a purge they would bring back deleted rows. {@code CommitLogReplayer.construct} begins
+ * behind the position of the last truncate.
  */
 public final class ReplayBound {
     /** How many periods in which writes are logged it covers; none have begun when the node has started. */
@@ -19,8 +20,8 @@ public final class ReplayBound {
     ReplayBound() {}
 
     /**
-     * Says, durably, that all that was logged until now is in a stored table. False if it may not be: then nothing that hides
-     * rows may be removed.
+     * Says, durably, that all that was logged until now is in a stored table. False if it may not be: then nothing that
+     * hides rows may be removed.
      */
     public synchronized boolean raise(ColumnFamilyStore cfs, StoredTable storedTable) {
         int begun = WriteLogging.periods();
@@ -52,7 +53,7 @@ public final class ReplayBound {
         begun.await();
     }
 
-    /** Where Cassandra notes that of a truncate, with the time of the last one, which stays what it is. */
+    /** Notes it where Cassandra notes the position of a truncate, with the time of the last one, which does not change. */
     private static void record(ColumnFamilyStore cfs, CommitLogPosition position) {
         // Held by truncates while they do the same.
         synchronized (SystemKeyspace.class) {

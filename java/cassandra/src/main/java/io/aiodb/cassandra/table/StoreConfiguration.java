@@ -22,20 +22,20 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  *
  * <ul>
  *   <li>{@code store}: {@code aiodb} (default), or another whose jars are in {@code lib/}: {@code rocksdb}, {@code lmdb}
- *   <li>{@code durability}: {@code interval} (default), which is for the rows what {@code commitlog_sync: periodic} is for
- *       others, or {@code sync}, which is as {@code batch}
+ *   <li>{@code durability}: {@code interval} (default), as {@code commitlog_sync: periodic} is for other
+ *       tables, or {@code sync}, which is as {@code batch}
  *   <li>{@code interval}: how much a power cut may take; a duration as elsewhere in {@code cassandra.yaml}, default 10s
  *   <li>{@code directory}: where the store lies; for {@code aiodb} it may be several, separated by commas. By default the
  *       directory {@code aiodb-stores} in each of the {@code data_file_directories} that there were when the store was made;
  *       for other stores in the first of them
- *   <li>{@code cache}: memory for values written or read lately, for all tables together, as {@code 256MiB}; default none. Only for
- *       {@code aiodb}
+ *   <li>{@code cache}: memory for values written or read lately, for all tables together, as {@code 256MiB}; default none.
+ *       Only for {@code aiodb}
  * </ul>
  *
  * @param store the kind of store
  * @param directory where it lies; the first, if it lies in several
  * @param durability of each write
- * @param storeParameters what the store is opened with
+ * @param storeParameters of the store, as its provider names them
  */
 public record StoreConfiguration(String store, Path directory, Durability durability, Map<String, String> storeParameters) {
     private static final String STORE = "store";
@@ -93,7 +93,7 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         return new StoreConfiguration(store, directories.get(0), durability, forStore);
     }
 
-    /** What a store is like whose configuration is not known any more: one in the default directories. */
+    /** For a store whose configuration is not known any more: it lies in the default directories. */
     public static StoreConfiguration ofDefaultDirectories(String store) {
         return parse(new HashMap<>(Map.of(STORE, store)));
     }

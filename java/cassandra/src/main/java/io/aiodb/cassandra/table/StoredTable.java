@@ -11,7 +11,7 @@ import org.apache.cassandra.schema.TableId;
 
 /**
  * The rows that a table has between two of its truncates: a table of the store. Each memtable has one. It is made at the
- * first write, so that tables which stay empty cost nothing, and what becomes of it is in the {@link Catalog}, so that a
+ * first write, so that tables which stay empty cost nothing, and its state is in the {@link Catalog}, so that a
  * truncate, a drop or a change of the schema is over or has not happened when the node starts again.
  */
 public final class StoredTable {
@@ -46,7 +46,10 @@ public final class StoredTable {
         return new StoredTable(open, id, open.attachNew(id), Catalog.State.LIVE, null, nothing);
     }
 
-    /** The stored table of an entry of the catalog. Null if it was to be removed, or never was there; then its traces are gone. */
+    /**
+     * The stored table of an entry of the catalog. Null if it was to be removed, or never was there; then its traces are
+     * gone.
+     */
     public static StoredTable load(OpenStore open, Catalog.Entry entry) {
         Table table = null;
         try {
@@ -133,7 +136,7 @@ public final class StoredTable {
         return table;
     }
 
-    /** Says what becomes of it when the node stops now. Durable when it returns. */
+    /** Sets its state, by which a node decides about it when it starts. Durable when this returns. */
     public synchronized void mark(Catalog.State next) {
         if (state != next) {
             state = next;
@@ -149,7 +152,7 @@ public final class StoredTable {
         open.catalog().keep(number, kept);
     }
 
-    /** What was said of the snapshot that it is to be written to. */
+    /** The snapshot that it is to be written to. */
     public AutoSnapshot kept() {
         return open.catalog().kept(id, number);
     }
@@ -168,7 +171,9 @@ public final class StoredTable {
         stats.cover(update, maxTimestamp, wider -> open.catalog().putSummary(id, number, wider));
     }
 
-    /** Takes all that the statistics of another stored table cover into those of this one, before its rows are written here. */
+    /**
+     * Takes all that the statistics of another stored table cover into those of this one, before its rows are written here.
+     */
     public void coverAllOf(StoredTable other) {
         stats.cover(other.stats, wider -> open.catalog().putSummary(id, number, wider));
     }

@@ -3,9 +3,10 @@ package io.aiodb.cassandra.table;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * When the commit log has what is written to tables in stores. A store has a log of its own. But Cassandra asks the memtable
- * that the table had when the statement was prepared. So while a table comes to a store, and for some time after it has gone,
- * what skipped the commit log could be in another memtable, and be lost if the node ended.
+ * When writes to tables in stores are in the commit log, too. A store has a log of its own. But Cassandra asks the memtable
+ * that the table had when the statement was prepared ({@code CassandraKeyspaceWriteHandler.addToCommitLog}). So while a
+ * table comes to a store, and for some time after it has gone, a write that skipped the commit log could be in another
+ * memtable, and be lost if the node ended.
  */
 public final class WriteLogging {
     /** Far longer than a write waits before it is given up. */
@@ -17,7 +18,7 @@ public final class WriteLogging {
 
     private WriteLogging() {}
 
-    /** Whether the commit log has what is written now. */
+    /** Whether writes of now are in the commit log. */
     public static boolean isOn() {
         return SCHEMA_CHANGES.get() > 0 || System.nanoTime() - lastDeparture <= DEPARTURE_NANOS;
     }

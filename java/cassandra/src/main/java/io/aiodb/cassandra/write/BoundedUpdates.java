@@ -14,8 +14,8 @@ import org.apache.cassandra.db.rows.Unfiltered;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 
 /**
- * Partitions as updates of few rows and few bytes, to be written one after the other: a partition may have more than memory or
- * a store takes at once. Only a row that is larger by itself makes a larger update.
+ * Partitions as updates of few rows and few bytes, to be written one after the other: a partition may have more than memory
+ * or a store takes at once. Only a row that is larger by itself makes a larger update.
  */
 public final class BoundedUpdates implements Iterator<PartitionUpdate>, AutoCloseable {
     /** Rows and range tombstones of an update. */

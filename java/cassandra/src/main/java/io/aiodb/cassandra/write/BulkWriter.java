@@ -7,14 +7,14 @@ import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
 
 /**
- * Appends as much as there is, in batches that every store takes; what one update appends to a row can be larger than what a
- * store appends without reading. The appends are not there all together, and each at least once.
+ * Appends as much as it is given, in batches that every store takes; one update can append more to a row than a store
+ * appends without reading. The appends are not there all together, and each is there at least once.
  */
 public final class BulkWriter {
-    /** What is longer is put with what there was before. */
+    /** A longer value, in bytes, is put together with the one that there was before. */
     public static final int MAX_OPERAND_BYTES = 128 << 10;
 
-    /** Stores write at least this much at once. */
+    /** Every store writes at least so many bytes at once. */
     public static final int MAX_BATCH_BYTES = 512 << 10;
 
     private final Store store;
@@ -48,7 +48,7 @@ public final class BulkWriter {
         flush();
     }
 
-    /** Writes what has gathered. */
+    /** Writes the appends that have gathered, with durability {@code INTERVAL}. */
     public void flush() {
         if (batch.size() > 0) {
             store.write(batch, Durability.INTERVAL);

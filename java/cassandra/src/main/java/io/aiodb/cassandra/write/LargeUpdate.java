@@ -16,9 +16,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * An update that is more than stores write at once. It is kept as a whole first, then written in parts, then forgotten. Where
- * the store has no room for all parts they are written again once it has, and when a node starts that ended meanwhile; that
- * changes nothing where they are there already.
+ * An update that is more than stores write at once. It is kept as a whole first, then written in parts, then forgotten.
+ * Where the store has no room for all parts they are written again once it has, and when a node starts that ended meanwhile;
+ * that changes nothing where they are there already.
  */
 public final class LargeUpdate {
     private static final Logger LOGGER = LoggerFactory.getLogger(LargeUpdate.class);
@@ -68,7 +68,7 @@ public final class LargeUpdate {
         }
     }
 
-    /** Writes what is unfinished, unless that fails again. */
+    /** Writes all unfinished updates of a stored table, unless that fails again. */
     public static void finish(StoredTable storedTable) {
         OpenStore open = storedTable.open();
         for (UnfinishedUpdates.Update update : storedTable.unfinished().all()) {
@@ -85,7 +85,7 @@ public final class LargeUpdate {
         }
     }
 
-    /** Writes what was kept of updates when the node ended. */
+    /** Writes the updates that were kept, and not finished, when the node ended. */
     public static void recover(StoredTable storedTable) {
         Catalog catalog = storedTable.open().catalog();
         for (byte[] place : catalog.keptUpdates(storedTable.id(), storedTable.number())) {

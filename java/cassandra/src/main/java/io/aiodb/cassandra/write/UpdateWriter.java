@@ -27,12 +27,12 @@ import org.apache.cassandra.tracing.Tracing;
 
 /**
  * Writes updates: one batch for each, of one append for each row and deletion, without reading. Rows that are newer than all
- * there is, and have all that a row can have, are put in the place of what there is. One for each thread.
+ * there is, and have all that a row can have, are put in the place of older ones. There is one writer for each thread.
  */
 public final class UpdateWriter {
     private static final ThreadLocal<UpdateWriter> WRITERS = ThreadLocal.withInitial(UpdateWriter::new);
 
-    /** A thread does not hold on to what wrote a larger update. */
+    /** A thread does not hold on to the buffers of a larger update. */
     private static final int MAX_KEPT_BYTES = 1 << 20;
 
     private final StoredKey key = new StoredKey();
@@ -45,7 +45,7 @@ public final class UpdateWriter {
     /** Whether the batch is more than is written at once. */
     private boolean isLarge;
 
-    /** Whether its rows take the place of what there is. */
+    /** Whether its rows take the place of older ones. */
     private boolean isPut;
 
     private UpdateWriter() {}
@@ -66,12 +66,13 @@ public final class UpdateWriter {
 
     private void encodeAndWrite(PartitionUpdate update, StoredTable storedTable, Durability durability) {
         OpenStore open = storedTable.open();
-        // Asked for before the update is covered: they are of what is stored already.
+        // Asked for before the update is covered: they are of the rows that are stored already.
         LatestTimestamps latest = storedTable.latestTimestamps();
         SerializationHeaders.Numbered header = storedTable.headers().forWriting(update.metadata(), update.columns());
         int stripe = PartitionLocks.of(update.partitionKey());
         long maxTimestamp = update.maxTimestamp();
-        // Nobody else may be writing to the stripe while rows are put: who waits for the disk meanwhile only appends.
+        // No other thread may write to the stripe while rows are put: so a writer that waits for the disk meanwhile only
+        // appends.
         long complete = completeSince(update, header.header().columns(false));
         long since = durability == Durability.SYNC ? Long.MIN_VALUE : complete;
         boolean put = isNewest(since, update, latest, storedTable);
@@ -108,7 +109,9 @@ public final class UpdateWriter {
         open.mergeQueue().wrote(update, storedTable);
     }
 
-    /** Whether rows that are complete since a time are newer than all that is stored of their stripe, so may take its place. */
+    /**
+     * Whether rows that are complete since a time are newer than all that is stored of their stripe, so may take its place.
+     */
     private static boolean isNewest(
             long since, PartitionUpdate update, LatestTimestamps latest, StoredTable storedTable) {
         return latest.areBefore(PartitionLocks.of(update.partitionKey()), since)
@@ -132,7 +135,7 @@ public final class UpdateWriter {
         return since;
     }
 
-    /** @param put whether rows take the place of what there is */
+    /** @param put whether rows take the place of older ones */
     private void encode(PartitionUpdate update, StoredTable storedTable, SerializationHeaders.Numbered header, boolean put) {
         TableMetadata metadata = update.metadata();
         Table table = storedTable.table();

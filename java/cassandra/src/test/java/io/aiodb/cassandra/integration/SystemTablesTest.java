@@ -3,20 +3,11 @@ package io.aiodb.cassandra.integration;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.aiodb.cassandra.AiodbFactory;
 import io.aiodb.cassandra.AiodbMemtable;
-import io.aiodb.cassandra.fixture.Schema;
-import io.aiodb.cassandra.table.StoreConfiguration;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.config.InheritingClass;
-import org.apache.cassandra.db.marshal.Int32Type;
-import org.apache.cassandra.dht.Murmur3Partitioner;
 import org.apache.cassandra.exceptions.ConfigurationException;
-import org.apache.cassandra.schema.TableMetadata;
-import org.apache.cassandra.schema.TableMetadataRef;
 import org.junit.jupiter.api.Test;
 
 class SystemTablesTest {
@@ -35,29 +26,14 @@ class SystemTablesTest {
 
     @Test
     void anyOtherDefaultWill() {
-        SystemTables.requireOtherDefault(null, AiodbMemtable.class);
-        SystemTables.requireOtherDefault(Map.of("aiodb", AIODB), AiodbMemtable.class);
-        SystemTables.requireOtherDefault(Map.of("default", inherits("skiplist"), "skiplist", SKIPLIST, "aiodb", AIODB), AiodbMemtable.class);
-        SystemTables.requireOtherDefault(Map.of("default", inherits("default"), "aiodb", AIODB), AiodbMemtable.class);
+        requireOtherDefault(null);
+        requireOtherDefault(Map.of("aiodb", AIODB));
+        requireOtherDefault(Map.of("default", inherits("skiplist"), "skiplist", SKIPLIST, "aiodb", AIODB));
+        requireOtherDefault(Map.of("default", inherits("default"), "aiodb", AIODB));
     }
 
-    @Test
-    void noSystemTableGetsAMemtableHere() {
-        Schema.table();
-        Map<String, String> parameters = new HashMap<>(Map.of("directory", "/nowhere/rows"));
-        AiodbFactory factory = new AiodbFactory(StoreConfiguration.parse(parameters));
-        for (String keyspace : new String[] {"system", "system_schema", "system_auth", "system_traces", "system_distributed"}) {
-            TableMetadata table = TableMetadata.builder(keyspace, "rows")
-                    .partitioner(Murmur3Partitioner.instance)
-                    .addPartitionKeyColumn("p", Int32Type.instance)
-                    .build();
-            TableMetadataRef reference = TableMetadataRef.forOfflineTools(table);
-            String message = assertThrows(
-                            ConfigurationException.class,
-                            () -> factory.create(new AtomicReference<>(), reference, null))
-                    .getMessage();
-            assertTrue(message.contains("the system table " + keyspace + ".rows"), message);
-        }
+    private static void requireOtherDefault(Map<String, InheritingClass> configurations) {
+        SystemTables.requireOtherDefault(configurations, AiodbMemtable.class);
     }
 
     private static InheritingClass inherits(String name) {
@@ -67,7 +43,7 @@ class SystemTablesTest {
     private static void assertRefused(Map<String, InheritingClass> configurations, String... words) {
         String message = assertThrows(
                         ConfigurationException.class,
-                        () -> SystemTables.requireOtherDefault(new LinkedHashMap<>(configurations), AiodbMemtable.class))
+                        () -> requireOtherDefault(new LinkedHashMap<>(configurations)))
                 .getMessage();
         for (String word : words) {
             assertTrue(message.contains(word), message);

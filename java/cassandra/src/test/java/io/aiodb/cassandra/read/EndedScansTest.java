@@ -191,8 +191,8 @@ class EndedScansTest {
     }
 
     /**
-     * Whatever is written, deleted and purged while a scan is ended again and again: what it gives has all that was there when it
-     * began, and nothing that was not written.
+     * Whatever is written, deleted and purged while a scan is ended again and again: what it gives has all that was there
+     * when it began, and nothing that was not written.
      */
     @Test
     void nothingIsMissingAndNothingComesBack() {
@@ -245,7 +245,9 @@ class EndedScansTest {
     private void write(Random random, int since, List<Map<DecoratedKey, List<PartitionUpdate>>> written) {
         int timestamp = since + 1 + random.nextInt(TIMESTAMPS);
         PartitionUpdate update =
-                random.nextInt(4) == 0 ? rangeTombstone(random, timestamp) : RandomUpdates.update(table, random, 6, timestamp);
+                random.nextInt(4) == 0
+                        ? rangeTombstone(random, timestamp)
+                        : RandomUpdates.update(table, random, 6, timestamp);
         write(update);
         written.forEach(
                 map -> map.computeIfAbsent(update.partitionKey(), key -> new ArrayList<>()).add(update));

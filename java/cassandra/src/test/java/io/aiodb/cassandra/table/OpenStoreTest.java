@@ -23,8 +23,9 @@ class OpenStoreTest {
     @Test
     void gaugesThatAreReadTogetherCountOnce() {
         try (Store store = counting(Stores.open("aiodb", directory, Map.of("segment_bytes", "65536")))) {
-            OpenStore open =
-                    new OpenStore(new StoreConfiguration("aiodb", directory, Durability.INTERVAL, Map.of()), store, request -> {});
+            StoreConfiguration configuration =
+                    new StoreConfiguration("aiodb", directory, Durability.INTERVAL, Map.of());
+            OpenStore open = new OpenStore(configuration, store, request -> {});
             for (int gauge = 0; gauge < 1000; gauge++) {
                 open.statistics(gauge);
             }

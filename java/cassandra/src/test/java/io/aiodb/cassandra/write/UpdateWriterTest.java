@@ -130,7 +130,9 @@ class UpdateWriterTest extends OneStoredTable {
         return due;
     }
 
-    /** Columns that have no bit in a cover must not be taken for set: with 64 of them a row's own timestamp alone would do. */
+    /**
+     * Columns that have no bit in a cover must not be taken for set: with 64 of them a row's own timestamp alone would do.
+     */
     @Test
     void aRowOfMoreColumnsThanACoverHasIsMerged() {
         for (int columns : new int[] {61, 62, 63, 64, 65, 127, 128}) {

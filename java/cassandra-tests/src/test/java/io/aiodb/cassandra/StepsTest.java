@@ -45,7 +45,7 @@ final class StepsTest {
                     Set.of("reload", "discardSSTables", "createSnapshot", "onTableDropped", "unloadCf"),
             "org.apache.cassandra.db.SystemKeyspace", Set.of("saveTruncationRecord"));
 
-    /** What is changed, and a step that only its end has. */
+    /** A change, and a step that only its end has. */
     private enum Change {
         TRUNCATE("aiodb", "TRUNCATE rows", "Catalog.remove"),
         DROP("aiodb", "DROP TABLE rows", "Catalog.remove"),

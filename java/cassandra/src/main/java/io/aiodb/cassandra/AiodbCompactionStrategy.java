@@ -30,7 +30,7 @@ import org.apache.cassandra.schema.MemtableParams;
 import org.apache.cassandra.utils.TimeUUID;
 
 /**
- * What tables whose memtable is aiodb need of compaction; {@link AiodbSchemaHandlerFactory} gives it to them. SSTables that
+ * The compaction of tables whose memtable is aiodb; {@link AiodbSchemaHandlerFactory} gives it to them. SSTables that
  * lie beside the store are compacted by size, as usual, until a user's compaction moves them into it. In addition it sees to
  * it that the store gives up rows that are expired or deleted for good, that the SSTables which repair and streaming write
  * for themselves go away, and that a node does not start without the configuration that the table needs.

@@ -95,7 +95,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
     }
 
     /**
-     * What Cassandra calls for a configuration of {@code cassandra.yaml}.
+     * Cassandra calls this for a configuration of {@code cassandra.yaml} ({@code MemtableParams}, by reflection).
      *
      * @param parameters those of the configuration; they are taken out
      */
@@ -160,7 +160,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
 
     @Override
     public FlushablePartitionSet<?> getFlushSet(PartitionPosition from, PartitionPosition to) {
-        // What is streamed while the table lives covers no positions of the commit log.
+        // Rows that are streamed while the table lives cover no positions of the commit log.
         CommitLogPosition lower = switchedOut ? getCommitLogLowerBound() : CommitLogPosition.NONE;
         CommitLogPosition upper = switchedOut ? getFinalCommitLogUpperBound() : CommitLogPosition.NONE;
         return new FlushSet(this, metadata(), storedTable, from, to, lower, upper);

@@ -43,8 +43,8 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
 
     /**
      * Makes a change. Cassandra keeps prepared statements as they are when the memtable of their table changes
-     * ({@code TableMetadata.changeAffectsPreparedStatements}), and their writes would go on to skip the commit log; so their clients
-     * must prepare them again.
+     * ({@code TableMetadata.changeAffectsPreparedStatements}), and their writes would go on to skip the commit log; so their
+     * clients must prepare them again.
      */
     private static void change(SchemaTransformationResult result, Runnable change) {
         WriteLogging.changeSchema(change);

@@ -94,7 +94,7 @@ class ModelTest {
                     () -> key + " " + slices + (reversed ? " reversed" : ""));
         }
         assertScan(storedTable, written, expected);
-        // What hides nothing any more may go, and nothing else may change.
+        // Tombstones that hide nothing any more may go, and nothing else may change.
         new Purge(storedTable, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
         assertScan(storedTable, written, expected);
         assertEveryEntryIsOfOneUpdate(storedTable);
@@ -140,7 +140,7 @@ class ModelTest {
     }
 
     /**
-     * What two sources of the same say together: merging takes out what says nothing, as every read of Cassandra does.
+     * Two sources of the same as one text: merging takes out markers that say nothing, as every read of Cassandra does.
      * Nothing and no partition are the same to a reader.
      */
     private String text(UnfilteredRowIterator one, UnfilteredRowIterator other) {

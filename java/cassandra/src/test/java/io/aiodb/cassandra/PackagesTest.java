@@ -23,7 +23,7 @@ class PackagesTest {
     private static final String ROOT = "io.aiodb.cassandra";
     private static final Path SOURCES = Path.of("src/main/java", ROOT.split("\\."));
 
-    /** What is built on what: each package with those that it may name. The root, which Cassandra calls, may name all. */
+    /** Each package with the packages that it may name. The root, which Cassandra calls, may name all. */
     private static final Map<String, Set<String>> BELOW = Map.of(
             "format", Set.of(),
             "table", Set.of("format"),

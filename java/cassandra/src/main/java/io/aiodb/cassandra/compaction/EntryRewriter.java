@@ -112,7 +112,7 @@ final class EntryRewriter {
         });
     }
 
-    /** Replaces a partition's range tombstones by others that do not overlap, without those that need not be kept. */
+    /** Replaces a partition's range tombstones by others that do not overlap, without the ones that need not be kept. */
     void rangeTombstones(StoredKey.Partition partition, Predicate<DeletionTime> keep) {
         replace(partition.key(), () -> {
             MutableDeletionInfo deletions = takeRangeTombstones(partition);

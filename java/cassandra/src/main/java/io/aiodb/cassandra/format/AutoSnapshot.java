@@ -22,7 +22,7 @@ import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.utils.ByteBufferUtil;
 
 /**
- * What a table was when its rows were set aside for a snapshot. It may be dropped before they are written, so nothing is
+ * A table as it was when its rows were set aside for a snapshot. It may be dropped before they are written, so nothing is
  * asked of the schema then.
  *
  * @param snapshot the name of the snapshot

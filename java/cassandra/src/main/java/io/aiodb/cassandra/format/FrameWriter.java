@@ -19,9 +19,9 @@ import org.apache.cassandra.schema.TableMetadata;
  * not matter.
  *
  * <p>Frames are those of {@link ValueKind#FRAMES}. A row's has a {@link RowCover}, whose meaning is the number of its
- * {@link SerializationHeaders header}, or it stands alone and has that number only. Behind that is the row as Cassandra serializes
- * it between nodes, and a mark of the end. The frame of a partition's deletion has its two times, that of a range tombstone
- * its bounds and its two times.
+ * {@link SerializationHeaders header}, or it stands alone and has that number only. Behind that is the row as Cassandra
+ * serializes it between nodes, and a mark of the end. The frame of a partition's deletion has its two times, that of a range
+ * tombstone its bounds and its two times.
  *
  * <p>A writer belongs to one thread at a time.
  */

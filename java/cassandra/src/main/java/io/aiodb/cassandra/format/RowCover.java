@@ -11,8 +11,8 @@ import org.apache.cassandra.io.util.DataOutputPlus;
 import org.apache.cassandra.schema.ColumnMetadata;
 
 /**
- * What an update of a row sets, and from when that is, so that a store can tell which updates others stand for, see
- * {@link io.aiodb.store.ValueKind#FRAMES}.
+ * The parts of a row that an update sets, and from when they are, so that a store can tell which updates others stand for,
+ * see {@link io.aiodb.store.ValueKind#FRAMES}.
  *
  * @param parts bit 0 is the row's own timestamp, bit 1 and those after it are the columns of its header
  * @param earliest the earliest timestamp of a part

@@ -10,7 +10,7 @@ import org.apache.cassandra.db.rows.EncodingStats;
 import org.apache.cassandra.db.rows.Row;
 
 /**
- * What is known of all rows of a stored table together, also right after a restart: bounds of their times, and which kinds
+ * Bounds of all rows of a stored table together, known also right after a restart: of their times, and which kinds
  * of entries there may be. It only ever widens. A wider bound is stored before the update that needs it, and the bounds go
  * further than needed, so that almost no update has to: back by an hour, and ahead by some seconds, since rows that are
  * written soon after a restart are compared with them.

@@ -55,7 +55,7 @@ public final class SchemaValidator {
                 continue;
             }
             refuse(table, keyspace);
-            // What is wrong with the store is said now, and not when the table is half there.
+            // An error of the store is thrown now, and not when the table is half there.
             OpenStores.of(configuration);
             if (table.params.compaction.klass() != compaction) {
                 checked = checked.withSwapped(checked.tables.withSwapped(withCompaction(table)));

@@ -42,7 +42,7 @@ public final class MemtableMigration {
                 stores.put(configuration.directory(), configuration);
             }
         }
-        // What is left where a store lies by default, though no configuration names it any more.
+        // Stores that are left where they lie by default, though no configuration names them any more.
         for (String kind : StoreConfiguration.kindsInDefaultDirectories()) {
             StoreConfiguration configuration = StoreConfiguration.ofDefaultDirectories(kind);
             stores.putIfAbsent(configuration.directory(), configuration);

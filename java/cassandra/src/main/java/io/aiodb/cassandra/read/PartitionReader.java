@@ -110,7 +110,7 @@ public final class PartitionReader {
                 table.store().capabilities().name());
         boolean headerNeeded = PartitionHeader.isNeeded(storedTable.stats(), columns);
         boolean points = slices.size() <= MAX_POINTS && allPoints();
-        // What belongs to the whole partition are up to three entries.
+        // The header of a partition is of up to three kinds of entries.
         boolean one = slices.size() <= 1 && !headerNeeded;
         if (points) {
             return one ? readOne(this::readPoints) : readConsistently(this::readPoints);

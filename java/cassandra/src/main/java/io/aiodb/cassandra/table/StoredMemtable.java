@@ -23,7 +23,7 @@ public interface StoredMemtable extends Memtable {
         /** Of the store, and of how it is written to. */
         StoreConfiguration configuration();
 
-        /** That of a factory; null if its memtables keep their rows elsewhere. */
+        /** The configuration of a factory; null if its memtables keep their rows elsewhere. */
         static StoreConfiguration configurationOf(Memtable.Factory factory) {
             return factory instanceof Factory stored ? stored.configuration() : null;
         }

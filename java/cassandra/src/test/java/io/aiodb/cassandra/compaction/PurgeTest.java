@@ -210,7 +210,7 @@ class PurgeTest extends OneStoredTable {
         return text.toString();
     }
 
-    /** Of a version of the table that was dropped from, by somebody who knows a later one. */
+    /** Of a version of the table that has dropped a column, by a coordinator that knows a later one. */
     @Test
     void whatIsWrittenToADroppedColumnAfterThatStays() {
         TableMetadata without = table.unbuild()

@@ -30,7 +30,7 @@ class UnownedRangesTest extends OneStoredTable {
     /** A quarter of the ring, with the place where it closes in the rest. */
     private static final Set<Range<Token>> QUARTER = Set.of(new Range<>(token(0), token(Long.MAX_VALUE / 2)));
 
-    /** What a test says of the ring. */
+    /** The ring as a test has it. */
     private static class FixedRing implements UnownedRanges.Ring {
         boolean pending;
         Set<Range<Token>> owned;

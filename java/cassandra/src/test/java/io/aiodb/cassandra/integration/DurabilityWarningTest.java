@@ -27,13 +27,13 @@ import org.apache.cassandra.schema.TableMetadata;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What a power cut may take, beside a commit log that promises more. */
+/** Rows that a power cut may take, beside a commit log that promises more. */
 class DurabilityWarningTest {
     private static final int LARGE = 1 << 20;
 
     private final TableMetadata table = Schema.flat().build();
 
-    /** What has reached the disk when it returned, and what has not. */
+    /** The calls of the store, by which rows have reached the disk, or not. */
     private final List<String> calls = new ArrayList<>();
 
     @TempDir

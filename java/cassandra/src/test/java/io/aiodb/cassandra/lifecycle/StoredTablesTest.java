@@ -27,7 +27,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What is left of a table after a restart at each step of a truncate, drop, or change of the memtable. */
+/** The rows of a table after a restart at each step of a truncate, drop, or change of the memtable. */
 class StoredTablesTest {
     private final TableMetadata table = Schema.table();
 
@@ -56,7 +56,7 @@ class StoredTablesTest {
         String message = assertThrows(ConfigurationException.class, () -> elsewhere.belongTo(other))
                 .getMessage();
         assertTrue(message.contains("belongs to the node " + node + ", and this is the node " + other), message);
-        // It was closed, so that whoever puts it right can open it.
+        // It was closed, so that an operator who puts it right can open it.
         store.restart().belongTo(node);
     }
 

@@ -51,7 +51,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Stores end scans that take long; who needs all rows of a partition gets them nevertheless. */
+/** Stores end scans that take long; a caller that needs all rows of a partition gets them nevertheless. */
 class EndedScansTest {
     private static final long SEED = 0xE4DED;
     private static final int ROUNDS = 100;
@@ -228,7 +228,7 @@ class EndedScansTest {
     }
 
     private boolean isEnding(Random random, Map<DecoratedKey, List<PartitionUpdate>> all) {
-        // What belongs to a whole partition is read within one scan, or not at all.
+        // The header of a partition is read within one scan, or not at all.
         if (random.nextInt(12) > 0) {
             return false;
         }
@@ -279,7 +279,7 @@ class EndedScansTest {
         return found;
     }
 
-    /** What comes in its order, each range tombstone with its end. */
+    /** Rows and markers in their order, each range tombstone with its end. */
     private UnfilteredRowIterator checked(UnfilteredRowIterator partition) {
         return new AbstractUnfilteredRowIterator(
                 table,

@@ -52,7 +52,7 @@ class BoundedUpdatesTest {
         assertSame(List.of(partition), updates);
     }
 
-    /** Those that lie between rows begin in one update and end in another. */
+    /** Range tombstones between rows begin in one update and end in another. */
     @Test
     void deletionsAndTheStaticRowComeAlong() {
         int rows = 3 * BoundedUpdates.MAX_ENTRIES;

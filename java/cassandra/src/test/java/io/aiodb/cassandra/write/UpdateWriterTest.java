@@ -26,7 +26,7 @@ import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.schema.TableMetadata;
 import org.junit.jupiter.api.Test;
 
-/** Rows that take the place of what is stored, and those that must not. */
+/** Rows that take the place of stored ones, and rows that must not. */
 class UpdateWriterTest extends OneStoredTable {
     /** How far ahead of what was written the bound lies that a restart knows. */
     private static final long AHEAD_MICROS = 10_000_000;
@@ -243,7 +243,7 @@ class UpdateWriterTest extends OneStoredTable {
         }
     }
 
-    /** As whoever wrote it may not have known yet that the column was dropped, or know that it was added again. */
+    /** As its coordinator may not have known yet that the column was dropped, or know that it was added again. */
     @Test
     void aColumnThatWasDroppedIsWrittenToAllTheSame() {
         TableMetadata without = table.unbuild()
@@ -264,7 +264,7 @@ class UpdateWriterTest extends OneStoredTable {
         assertEquals("Row[info=[ts=200] ]: a=a | [v=x ts=200], [w=y ts=200]", only(again));
     }
 
-    /** Whoever takes it for dropped must not put his row in the place of one that has it. */
+    /** A coordinator that takes it for dropped must not put its row in the place of one that has it. */
     @Test
     void whoDoesNotKnowThatAColumnWasAddedAgainMerges() {
         TableMetadata without = table.unbuild()

@@ -71,12 +71,12 @@ public final class Purge {
 
     /** Goes through all rows, until {@code stopped}. */
     public void run(BooleanSupplier stopped) {
-        written = storedTable.purges().watch(storedTable.open().locks());
+        written = storedTable.purgeSchedule().watch(storedTable.open().locks());
         try {
             purger = purgers.get();
             goThrough(stopped);
         } finally {
-            storedTable.purges().unwatch();
+            storedTable.purgeSchedule().unwatch();
         }
     }
 

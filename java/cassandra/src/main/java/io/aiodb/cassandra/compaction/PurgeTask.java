@@ -39,14 +39,14 @@ public final class PurgeTask extends StoreTask {
     public static AbstractCompactionTask ifDue(ColumnFamilyStore cfs, long gcBefore) {
         StoredTable storedTable = storedTable(cfs);
         boolean due = storedTable != null
-                && storedTable.purges().begin(storedTable.stats(), gcBefore, () -> size(cfs, storedTable));
+                && storedTable.purgeSchedule().begin(storedTable.stats(), gcBefore, () -> size(cfs, storedTable));
         return due ? new PurgeTask(cfs, storedTable, gcBefore) : null;
     }
 
     /** A pass; null if there is nothing to go through, or one is under way. */
     public static AbstractCompactionTask now(ColumnFamilyStore cfs, long gcBefore) {
         StoredTable storedTable = storedTable(cfs);
-        boolean free = storedTable != null && storedTable.purges().beginNow();
+        boolean free = storedTable != null && storedTable.purgeSchedule().beginNow();
         return free ? new PurgeTask(cfs, storedTable, gcBefore) : null;
     }
 
@@ -75,7 +75,7 @@ public final class PurgeTask extends StoreTask {
 
     @Override
     void end() {
-        storedTable.purges().end(bytes());
+        storedTable.purgeSchedule().end(bytes());
     }
 
     /**
@@ -85,7 +85,7 @@ public final class PurgeTask extends StoreTask {
     private DeletionPurger purger() {
         boolean none = cfs.getNeverPurgeTombstones()
                 || cfs.getCompactionStrategyManager().onlyPurgeRepairedTombstones()
-                || !storedTable.purges().replayBound().raise(cfs, storedTable);
+                || !storedTable.purgeSchedule().replayBound().raise(cfs, storedTable);
         return (timestamp, localDeletionTime) ->
                 !none && localDeletionTime < gcBefore && timestamp < oldestElsewhere();
     }

@@ -42,6 +42,7 @@ public record AutoSnapshot(String snapshot, String schema, TableMetadata metadat
                 Keyspace.getTimestampedSnapshotNameWithPrefix(metadata.name + SUFFIX, prefix), schema, metadata);
     }
 
+    /** As it is stored. */
     public byte[] encode() {
         try (DataOutputBuffer out = new DataOutputBuffer()) {
             write(snapshot, out);
@@ -70,6 +71,12 @@ public record AutoSnapshot(String snapshot, String schema, TableMetadata metadat
         }
     }
 
+    /**
+     * Reads what {@link #encode} has given.
+     *
+     * @param id of the table, which is not among the bytes
+     * @throws IllegalStateException if the bytes do not parse
+     */
     public static AutoSnapshot decode(TableId id, byte[] encoded) {
         try (DataInputBuffer in = new DataInputBuffer(encoded)) {
             String snapshot = readString(in);

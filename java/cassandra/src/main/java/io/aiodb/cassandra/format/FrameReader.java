@@ -32,6 +32,11 @@ public final class FrameReader {
     private final Row.Builder builder = BTreeRow.sortedBuilder();
     private int updates;
 
+    /**
+     * @param isStatic whether the rows are static ones
+     * @param headers of the table; they may grow while rows are read
+     * @param metadata the version of the table that the rows are for
+     */
     public FrameReader(boolean isStatic, SerializationHeaders headers, TableMetadata metadata) {
         this.isStatic = isStatic;
         this.headers = headers;
@@ -42,6 +47,8 @@ public final class FrameReader {
     /**
      * The row that the frames of a value are together, in the columns that this version of the table knows; null if
      * nothing is left of it, since its columns were dropped.
+     *
+     * @throws IllegalStateException if the value does not parse
      */
     public Row row(ByteBuffer value) {
         Row merged = null;

@@ -64,6 +64,11 @@ public final class SerializationHeaders {
     private final Set<ColumnIdentifier> addedAgain = new HashSet<>();
     private volatile Resolved resolved;
 
+    /**
+     * Loads the headers of a table.
+     *
+     * @throws IllegalStateException if one does not parse
+     */
     public SerializationHeaders(Storage storage) {
         this.storage = storage;
         storage.load().forEach(header -> stored.add(decode(header)));

@@ -68,10 +68,12 @@ public final class StoredKey {
         return ByteBuffer.wrap(bytes, 0, length);
     }
 
+    /** The length of the key, in bytes. */
     public int length() {
         return length;
     }
 
+    /** The key, in an array of its own. */
     public byte[] copy() {
         return Arrays.copyOf(bytes, length);
     }
@@ -83,6 +85,7 @@ public final class StoredKey {
 
     /** The partition of a stored key, and how long its part of the key is. */
     public record Partition(DecoratedKey key, byte[] prefix) {
+        /** The partition of a key of Cassandra's. */
         public static Partition of(DecoratedKey key) {
             return new Partition(key, new StoredKey().partition(key).copy());
         }

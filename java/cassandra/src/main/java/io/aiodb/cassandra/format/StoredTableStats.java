@@ -140,18 +140,22 @@ public final class StoredTableStats {
         return empty;
     }
 
+    /** Whether there may be deletions of whole partitions. */
     public boolean mayHaveDeletions() {
         return (bounds.kinds & DELETIONS) != 0;
     }
 
+    /** Whether there may be static rows. */
     public boolean mayHaveStatics() {
         return (bounds.kinds & STATICS) != 0;
     }
 
+    /** Whether there may be range tombstones. */
     public boolean mayHaveRangeTombstones() {
         return (bounds.kinds & RANGE_TOMBSTONES) != 0;
     }
 
+    /** Whether there may be deletions of single rows. */
     public boolean mayHaveRowDeletions() {
         return (bounds.kinds & ROW_DELETIONS) != 0;
     }

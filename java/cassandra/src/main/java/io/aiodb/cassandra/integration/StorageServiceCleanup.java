@@ -77,7 +77,7 @@ public final class StorageServiceCleanup implements InvocationHandler {
 
     private static boolean clean(ColumnFamilyStore cfs, StoredTable storedTable) {
         // A deletion that goes now may hide rows that the commit log has.
-        boolean whole = storedTable.purges().replayBound().raise(cfs, storedTable);
+        boolean whole = storedTable.purgeSchedule().replayBound().raise(cfs, storedTable);
         try {
             PendingRangeCalculatorService.instance.blockUntilFinished();
             whole = whole && UnownedRanges.remove(storedTable, cfs.getPartitioner(), ring(cfs.getKeyspaceName()));

@@ -25,6 +25,7 @@ public final class StoreMetrics implements TableMetrics.ReleasableMetric {
     private final String table;
     private final List<MetricName> names = new ArrayList<>();
 
+    /** Registers the MBeans of a table, until they are released. */
     public StoreMetrics(OpenStore open, TableMetadataRef metadata) {
         this.open = open;
         this.keyspace = metadata.keyspace;

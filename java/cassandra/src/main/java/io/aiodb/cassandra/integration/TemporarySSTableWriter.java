@@ -21,6 +21,7 @@ public final class TemporarySSTableWriter implements SSTableMultiWriter {
     /** Whether readers decide when it ends. */
     private boolean handedOut;
 
+    /** @param transaction of its own, which nobody commits */
     public TemporarySSTableWriter(SSTableMultiWriter writer, LifecycleTransaction transaction) {
         this.writer = writer;
         this.transaction = transaction;

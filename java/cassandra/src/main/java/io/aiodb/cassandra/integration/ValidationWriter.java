@@ -11,6 +11,7 @@ import org.apache.cassandra.schema.TableId;
 public final class ValidationWriter implements SSTableMultiWriter {
     private final ValidationReader reader;
 
+    /** @param reader given as the SSTable that was written */
     public ValidationWriter(ValidationReader reader) {
         this.reader = reader;
     }

@@ -54,7 +54,7 @@ public final class MemtableMigration {
     }
 
     static void takeOver(OpenStore open) {
-        open.catalog().generations().forEach(entry -> takeOver(open, entry));
+        open.catalog().storedTables().forEach(entry -> takeOver(open, entry));
     }
 
     /** Null if the rows are not in a store, or nobody can use the configuration, which a statement that names it is told. */
@@ -76,7 +76,7 @@ public final class MemtableMigration {
             return;
         }
         TableMetadata table = Schema.instance.getTableMetadata(entry.id());
-        if (table == null && open.catalog().generations(entry.id()).stream().anyMatch(MemtableMigration::hasRows)) {
+        if (table == null && open.catalog().storedTables(entry.id()).stream().anyMatch(MemtableMigration::hasRows)) {
             LOGGER.warn("There are rows of a table {} that the schema does not know; they are left as they are", entry.id());
             return;
         }

@@ -27,7 +27,7 @@ public final class StoredTables {
      */
     public static StoredTable attach(OpenStore open, TableId id) {
         StoredTable attached = null;
-        for (Catalog.Entry entry : open.catalog().generations(id)) {
+        for (Catalog.Entry entry : open.catalog().storedTables(id)) {
             if (entry.state() == Catalog.State.KEPT || !open.attach(id, entry.number())) {
                 continue;
             }
@@ -37,7 +37,7 @@ public final class StoredTables {
             } else if (attached == null) {
                 attached = found;
             } else {
-                LOGGER.info("Moving generation {} of table {} into {}", entry.number(), id, attached.number());
+                LOGGER.info("Moving the stored table {} of table {} into {}", entry.number(), id, attached.number());
                 move(found, attached);
                 found.remove();
             }

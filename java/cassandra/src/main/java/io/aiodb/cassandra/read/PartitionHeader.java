@@ -147,10 +147,12 @@ public final class PartitionHeader {
         return (deletions.getPartitionDeletion().isLive() ? 0 : 1) + (staticRow.isEmpty() ? 0 : 1) + deletions.rangeCount();
     }
 
+    /** All deletions; not to be changed. */
     public MutableDeletionInfo deletions() {
         return deletions;
     }
 
+    /** The deletion of the whole partition; live if there is none. */
     public DeletionTime partitionDeletion() {
         return deletions.getPartitionDeletion();
     }

@@ -65,7 +65,11 @@ public final class PartitionReader {
         this.notes = storedTable.open().mergeQueue().notes(storedTable, metadata, partition);
     }
 
-    /** The slices of a partition; null if there is nothing of it. */
+    /**
+     * The slices of a partition; null if there is nothing of it. To be closed. Each update is in it whole or not at all.
+     *
+     * @throws RuntimeException one of {@link DiskErrors#ofRead} where the store fails, here or in the iterator
+     */
     public static UnfilteredRowIterator read(
             StoredTable storedTable,
             TableMetadata metadata,

@@ -20,6 +20,7 @@ public final class RenewedRows implements Rows {
     private final LastKey last = new LastKey();
     private Rows rows;
 
+    /** @param range forward */
     public RenewedRows(Table table, Range range) {
         this.table = table;
         this.range = range;

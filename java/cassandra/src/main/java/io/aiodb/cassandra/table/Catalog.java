@@ -22,7 +22,7 @@ public final class Catalog {
     private static final String TABLE = "catalog";
 
     private static final byte STATE = 'g';
-    private static final byte SUMMARY = 's';
+    private static final byte STATS = 's';
     private static final byte HEADER = 'h';
     private static final byte UPDATE = 'u';
     private static final byte KEPT = 't';
@@ -74,12 +74,12 @@ public final class Catalog {
     }
 
     /** The stored tables of one table, in the order of their numbers. */
-    public List<Entry> generations(TableId id) {
+    public List<Entry> storedTables(TableId id) {
         return entries(key(STATE, id, 0), key(STATE, id, -1));
     }
 
     /** The stored tables of all tables. */
-    public List<Entry> generations() {
+    public List<Entry> storedTables() {
         return entries(new byte[] {STATE}, new byte[] {STATE + 1});
     }
 
@@ -116,20 +116,20 @@ public final class Catalog {
     /** Forgets a stored table, durably. */
     void remove(TableId id, int number) {
         table.delete(key(KEPT, id, number), Durability.INTERVAL);
-        table.delete(key(SUMMARY, id, number), Durability.INTERVAL);
+        table.delete(key(STATS, id, number), Durability.INTERVAL);
         keptUpdates(id, number).forEach(this::forgetUpdate);
         table.delete(key(STATE, id, number), Durability.SYNC);
     }
 
     /** A stored table's statistics; empty if there is none. */
     byte[] stats(TableId id, int number) {
-        byte[] found = table.get(key(SUMMARY, id, number));
+        byte[] found = table.get(key(STATS, id, number));
         return found == null ? new byte[0] : found;
     }
 
     /** Keeps a stored table's statistics. Writes that come later survive a power cut only with them. */
-    void putSummary(TableId id, int number, ByteBuffer stats) {
-        table.put(key(SUMMARY, id, number), bytes(stats), Durability.INTERVAL);
+    void putStats(TableId id, int number, ByteBuffer stats) {
+        table.put(key(STATS, id, number), bytes(stats), Durability.INTERVAL);
     }
 
     /** Where the headers of a table's rows are. */

@@ -73,10 +73,12 @@ public final class OpenStore {
         }
     }
 
+    /** The configuration that it was opened with. */
     public StoreConfiguration configuration() {
         return configuration;
     }
 
+    /** The store itself; closed when the node ends. */
     public Store store() {
         return store;
     }
@@ -86,14 +88,17 @@ public final class OpenStore {
         return configuration.directory();
     }
 
+    /** The catalog of its stored tables. */
     public Catalog catalog() {
         return catalog;
     }
 
+    /** The entries of its tables that wait to be merged. */
     public MergeQueue mergeQueue() {
         return mergeQueue;
     }
 
+    /** The locks of the partitions of all its tables. */
     public PartitionLocks locks() {
         return locks;
     }
@@ -123,7 +128,7 @@ public final class OpenStore {
     /** How many entries the live stored table of a table has, about. */
     public long estimatedRows(TableId id) {
         long rows = 0;
-        for (Catalog.Entry entry : catalog.generations(id)) {
+        for (Catalog.Entry entry : catalog.storedTables(id)) {
             if (entry.state() == Catalog.State.LIVE) {
                 rows += store.table(StoredTable.name(id, entry.number())).estimatedRows();
             }
@@ -150,7 +155,7 @@ public final class OpenStore {
         synchronized (attached) {
             Set<Integer> taken = attached.computeIfAbsent(id, table -> new HashSet<>());
             int number = taken.stream().mapToInt(Integer::intValue).max().orElse(0);
-            for (Catalog.Entry stored : catalog.generations(id)) {
+            for (Catalog.Entry stored : catalog.storedTables(id)) {
                 number = Math.max(number, stored.number());
             }
             taken.add(number + 1);

@@ -53,6 +53,7 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
     /** A file in every directory of a store of this kind. */
     private static final String MADE = "STORE";
 
+    /** Takes a copy of the parameters. */
     public StoreConfiguration {
         storeParameters = Map.copyOf(storeParameters);
     }

@@ -73,24 +73,28 @@ public final class StoredTable {
         return id.toHexString() + "." + number;
     }
 
+    /** The id of its table in Cassandra's schema. */
     public TableId id() {
         return id;
     }
 
+    /** Its number among the stored tables of its table: later ones are greater. */
     public int number() {
         return number;
     }
 
+    /** The store that it lies in. */
     public OpenStore open() {
         return open;
     }
 
+    /** Bounds of all of its rows. */
     public StoredTableStats stats() {
         return stats;
     }
 
     /** When it was, and is to be, purged. */
-    public PurgeSchedule purges() {
+    public PurgeSchedule purgeSchedule() {
         return purges;
     }
 
@@ -112,6 +116,7 @@ public final class StoredTable {
         return latestTimestamps;
     }
 
+    /** The headers of its rows, which all stored tables of the table share. */
     public SerializationHeaders headers() {
         return open.headers(id);
     }
@@ -168,14 +173,14 @@ public final class StoredTable {
 
     /** Takes an update, whose latest timestamp is given, into the statistics, as must be done before it is written. */
     public void cover(PartitionUpdate update, long maxTimestamp) {
-        stats.cover(update, maxTimestamp, wider -> open.catalog().putSummary(id, number, wider));
+        stats.cover(update, maxTimestamp, wider -> open.catalog().putStats(id, number, wider));
     }
 
     /**
      * Takes all that the statistics of another stored table cover into those of this one, before its rows are written here.
      */
     public void coverAllOf(StoredTable other) {
-        stats.cover(other.stats, wider -> open.catalog().putSummary(id, number, wider));
+        stats.cover(other.stats, wider -> open.catalog().putStats(id, number, wider));
     }
 
     /** Everything written before survives a power cut when this returns. */

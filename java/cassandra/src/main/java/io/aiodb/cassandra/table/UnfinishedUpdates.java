@@ -14,6 +14,7 @@ public final class UnfinishedUpdates {
      * @param minTimestamp not later than any of its timestamps
      */
     public record Update(byte[] place, DecoratedKey partition, long minTimestamp) {
+        /** The stripe of its partition. */
         public int stripe() {
             return PartitionLocks.of(partition);
         }

@@ -21,6 +21,7 @@ public final class BulkWriter {
     private final Table table;
     private final Batch batch = new Batch();
 
+    /** For one table of a store. Belongs to one thread. */
     public BulkWriter(Store store, Table table) {
         this.store = store;
         this.table = table;

@@ -68,13 +68,17 @@ public final class LargeUpdate {
         }
     }
 
-    /** Writes all unfinished updates of a stored table, unless that fails again. */
+    /**
+     * Writes all unfinished updates of a stored table, with durability {@code INTERVAL}.
+     *
+     * @throws StoreException if that fails again; the rest stays unfinished
+     */
     public static void finish(StoredTable storedTable) {
         OpenStore open = storedTable.open();
         for (UnfinishedUpdates.Update update : storedTable.unfinished().all()) {
             open.locks().writeInParts(update.stripe(), () -> {
                 // A purge that is under way may be past the rows that come now, and must leave the deletions that hide them.
-                storedTable.purges().writes(update.stripe(), update.minTimestamp());
+                storedTable.purgeSchedule().writes(update.stripe(), update.minTimestamp());
                 byte[] kept = open.catalog().keptUpdate(update.place());
                 if (kept != null) {
                     write(kept, storedTable);

@@ -50,7 +50,14 @@ public final class UpdateWriter {
 
     private UpdateWriter() {}
 
-    /** Writes an update into a stored table. It is there as a whole, or not at all. */
+    /**
+     * Writes an update into a stored table. It is there as a whole, or not at all, and as durable as {@code durability} says
+     * when this returns.
+     *
+     * @throws io.aiodb.store.StoreException if it is not there, or, of an update that is larger than a batch, not yet: it is
+     *     there when the store has room again
+     * @throws org.apache.cassandra.exceptions.InvalidRequestException if a key is longer than the store takes
+     */
     public static void write(PartitionUpdate update, StoredTable storedTable, Durability durability) {
         UpdateWriter writer = WRITERS.get();
         try {
@@ -80,7 +87,7 @@ public final class UpdateWriter {
         storedTable.cover(update, maxTimestamp);
         Runnable note = () -> {
             latest.raise(stripe, maxTimestamp);
-            storedTable.purges().writes(stripe, update);
+            storedTable.purgeSchedule().writes(stripe, update);
         };
         Runnable write = () -> {
             note.run();
@@ -105,7 +112,7 @@ public final class UpdateWriter {
         }
         Tracing.trace("Wrote {} entries to the {} store", batch.size(), open.store().capabilities().name());
         boolean mayHide = StoredTableStats.hasDeletionTimes(update) || !update.metadata().droppedColumns.isEmpty();
-        storedTable.purges().wrote(batch.encoded().limit(), isPut, mayHide);
+        storedTable.purgeSchedule().wrote(batch.encoded().limit(), isPut, mayHide);
         open.mergeQueue().wrote(update, storedTable);
     }
 

@@ -58,7 +58,7 @@ class UpdateMergerTest extends OneStoredTable {
     }
 
     @Test
-    void whatBelongsToAPartitionIsFoldedOnceItIsRead() throws InterruptedException {
+    void theHeaderOfAPartitionIsMergedOnceItIsRead() throws InterruptedException {
         int several = 10 * MergeQueue.MAX_UPDATES;
         for (int i = 1; i <= several; i++) {
             int time = i;
@@ -73,7 +73,7 @@ class UpdateMergerTest extends OneStoredTable {
     }
 
     @Test
-    void overlappingRangesHideTheSameRowsFoldedOrNot() throws InterruptedException {
+    void overlappingRangesHideTheSameRowsMergedOrNot() throws InterruptedException {
         long seed = new Random().nextLong();
         Random random = new Random(seed);
         int names = 300;
@@ -171,7 +171,7 @@ class UpdateMergerTest extends OneStoredTable {
 
     private static void await(BooleanSupplier condition) throws InterruptedException {
         for (int tries = 0; !condition.getAsBoolean(); tries++) {
-            assertTrue(tries < WAIT_SECONDS * 100, "the folder has not folded");
+            assertTrue(tries < WAIT_SECONDS * 100, "the entries were not merged");
             Thread.sleep(10);
         }
     }

@@ -152,13 +152,13 @@ class StoredTablesTest {
         StoredTable again = attach();
         assertFalse(PartitionReader.exists(again, Schema.key(1)));
         assertTrue(PartitionReader.exists(again, Schema.key(2)));
-        Catalog.Entry entry = open.catalog().generations(table.id).get(0);
+        Catalog.Entry entry = open.catalog().storedTables(table.id).get(0);
         assertEquals(Catalog.State.KEPT, entry.state());
         StoredTable kept = StoredTables.attachKept(open, entry);
         assertEquals("truncated-1-t", kept.kept().snapshot());
         assertTrue(PartitionReader.exists(kept, Schema.key(1)));
         kept.remove();
-        assertEquals(1, open.catalog().generations(table.id).size());
+        assertEquals(1, open.catalog().storedTables(table.id).size());
         assertEquals(2, open.store().tableNames().size());
     }
 
@@ -172,7 +172,7 @@ class StoredTablesTest {
         assertTrue(PartitionReader.exists(again, Schema.key(1)));
         assertEquals(
                 List.of(Catalog.State.LIVE),
-                store.open().catalog().generations(table.id).stream().map(Catalog.Entry::state).toList());
+                store.open().catalog().storedTables(table.id).stream().map(Catalog.Entry::state).toList());
     }
 
     @Test
@@ -191,7 +191,7 @@ class StoredTablesTest {
             assertTrue(PartitionReader.exists(again, Schema.key(i)));
         }
         assertTrue(PartitionReader.exists(again, Schema.key(9999)));
-        assertEquals(1, store.open().catalog().generations(table.id).size());
+        assertEquals(1, store.open().catalog().storedTables(table.id).size());
         assertEquals(2, store.open().store().tableNames().size());
     }
 
@@ -202,7 +202,7 @@ class StoredTablesTest {
         storedTable.mark(Catalog.State.CLEARED);
         storedTable.remove();
         assertEquals(List.of("catalog"), store.open().store().tableNames());
-        assertTrue(store.open().catalog().generations().isEmpty());
+        assertTrue(store.open().catalog().storedTables().isEmpty());
     }
 
     @Test

@@ -111,7 +111,7 @@ class UpdateWriterTest extends OneStoredTable {
 
     /** As if so much had been appended that a purge is nearly due. */
     private void appendedBefore() {
-        storedTable.purges().wrote(200L << 20, false, false);
+        storedTable.purgeSchedule().wrote(200L << 20, false, false);
     }
 
     /** Writes what a purge then still takes to be due; returns a later timestamp than any of it. */
@@ -123,9 +123,9 @@ class UpdateWriterTest extends OneStoredTable {
     }
 
     private boolean isPurgeDue() {
-        boolean due = storedTable.purges().begin(storedTable.stats(), 0, () -> 0);
+        boolean due = storedTable.purgeSchedule().begin(storedTable.stats(), 0, () -> 0);
         if (due) {
-            storedTable.purges().end(0);
+            storedTable.purgeSchedule().end(0);
         }
         return due;
     }

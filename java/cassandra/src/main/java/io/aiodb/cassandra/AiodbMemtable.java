@@ -1,6 +1,5 @@
 package io.aiodb.cassandra;
 
-import io.aiodb.cassandra.format.AutoSnapshot;
 import io.aiodb.cassandra.integration.SpaceUsed;
 import io.aiodb.cassandra.integration.SystemTables;
 import io.aiodb.cassandra.lifecycle.AutoSnapshotWriter;
@@ -233,7 +232,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog implement
 
     /** Has the rows written to a snapshot later. */
     private void keep(ColumnFamilyStore cfs, String prefix) {
-        storedTable.keep(AutoSnapshot.of(cfs, prefix));
+        storedTable.keep(AutoSnapshotWriter.plan(cfs, prefix));
         kept = true;
     }
 

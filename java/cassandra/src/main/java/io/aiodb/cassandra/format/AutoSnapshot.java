@@ -3,11 +3,7 @@ package io.aiodb.cassandra.format;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.stream.Collectors;
 import org.apache.cassandra.cql3.ColumnIdentifier;
-import org.apache.cassandra.db.ColumnFamilyStore;
-import org.apache.cassandra.db.Keyspace;
-import org.apache.cassandra.db.SchemaCQLHelper;
 import org.apache.cassandra.db.marshal.TypeParser;
 import org.apache.cassandra.db.marshal.UTF8Type;
 import org.apache.cassandra.io.util.DataInputBuffer;
@@ -30,18 +26,6 @@ import org.apache.cassandra.utils.ByteBufferUtil;
  * @param metadata how to read its rows: its columns, those that it had before, and how its SSTables are compressed
  */
 public record AutoSnapshot(String snapshot, String schema, TableMetadata metadata) {
-    /** Another name than Cassandra's for its own snapshot of the same moment, which is not to be begun anew. */
-    private static final String SUFFIX = "-aiodb";
-
-    /** A table of this node as it is now; the prefix says of its snapshot, as Cassandra does, why it is taken. */
-    public static AutoSnapshot of(ColumnFamilyStore cfs, String prefix) {
-        TableMetadata metadata = cfs.metadata();
-        String schema = SchemaCQLHelper.reCreateStatementsForSchemaCql(metadata, cfs.keyspace.getMetadata())
-                .collect(Collectors.joining("\n", "", "\n"));
-        return new AutoSnapshot(
-                Keyspace.getTimestampedSnapshotNameWithPrefix(metadata.name + SUFFIX, prefix), schema, metadata);
-    }
-
     /** As it is stored. */
     public byte[] encode() {
         try (DataOutputBuffer out = new DataOutputBuffer()) {

@@ -10,9 +10,13 @@ import java.util.Set;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.apache.cassandra.concurrent.NamedThreadFactory;
 import org.apache.cassandra.config.DatabaseDescriptor;
+import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.Directories;
+import org.apache.cassandra.db.Keyspace;
+import org.apache.cassandra.db.SchemaCQLHelper;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.io.sstable.Descriptor;
 import org.apache.cassandra.io.sstable.SSTableIdFactory;
@@ -36,6 +40,9 @@ public final class AutoSnapshotWriter {
     private static final Logger LOGGER = LoggerFactory.getLogger(AutoSnapshotWriter.class);
     private static final int IDLE_SECONDS = 10;
 
+    /** Another name than Cassandra's for its own snapshot of the same moment, which is not to be begun anew. */
+    private static final String SUFFIX = "-aiodb";
+
     /** One after the other. The queue is as long as there are stored tables to be kept. */
     private static final ThreadPoolExecutor THREAD = new ThreadPoolExecutor(
             1,
@@ -51,7 +58,16 @@ public final class AutoSnapshotWriter {
 
     private AutoSnapshotWriter() {}
 
-    /** Writes a stored table that is marked as kept to its snapshot, and removes it, when those before are done. */
+    /** The snapshot of a table as it is now; the prefix says, as Cassandra's does, why it is taken. */
+    public static AutoSnapshot plan(ColumnFamilyStore cfs, String prefix) {
+        TableMetadata metadata = cfs.metadata();
+        String schema = SchemaCQLHelper.reCreateStatementsForSchemaCql(metadata, cfs.keyspace.getMetadata())
+                .collect(Collectors.joining("\n", "", "\n"));
+        return new AutoSnapshot(
+                Keyspace.getTimestampedSnapshotNameWithPrefix(metadata.name + SUFFIX, prefix), schema, metadata);
+    }
+
+    /** Writes a stored table that is marked as kept to its snapshot, and removes it, when the snapshots before it are done. */
     public static void write(StoredTable storedTable) {
         THREAD.execute(() -> {
             try {

@@ -1,5 +1,6 @@
 //! The paper's thesis in money: what a requirement costs with all data in memory and with values on SSD, from measured
-//! rates and given prices, and where the two cross.
+//! rates and given prices, and where the two cross. `model` is the arithmetic and measures nothing; here the rates are found
+//! among results, or measured by the benchmarks whose rows they are.
 
 mod model;
 

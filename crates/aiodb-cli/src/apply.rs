@@ -1,11 +1,13 @@
 //! `aiodb apply`: changes from stdin, acknowledged one by one on stdout, so that another program can write to a store and
-//! know what is safe.
+//! know what is safe. `request` knows the lines in both directions; here they meet the store. An answer never comes before
+//! what it answers for is as durable as was asked.
 
 mod request;
 
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::options::StoreArgs;
-use crate::output::{Exit, Output};
+use crate::output::Output;
 use aiodb::{Batch, Db};
 use clap::Args;
 use request::{Request, answer};

@@ -1,8 +1,9 @@
 //! `backup` and `restore`: copies of a store in a repository, and stores from them.
 
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::options::{BackendChoice, StoreArgs};
-use crate::output::{Exit, Output};
+use crate::output::Output;
 use crate::progress::{Progress, rate};
 use aiodb::{BackupOptions, Repository, RepositoryReport, RestorePoint};
 use clap::Args;

@@ -3,7 +3,13 @@
 //! Each subcommand measures the store next to the ceiling it is held against, in alternating rounds of one run, and
 //! leaves rows that name their units, with the command, the commit and the machine. The paper: T. Endo, H. Al-Edaily,
 //! L. Hashem, K. Hiwada, "Development and Evaluation of NoSQL DB AIODB for SSDs with Asynchronous IO Library".
+//!
+//! From the ground up: `rows` and `outcome` are what a benchmark leaves; `dataset`, `round`, `stats` and `counters` are how
+//! anything is measured; `raw`, `fio`, `flush` and `memory` are the ceilings, `gets` is the store; one file for each
+//! subcommand puts them together; `report` draws what was left. A benchmark works in a directory of its own, which it
+//! removes if not told to keep it, and never touches a store that it has not made.
 
+mod arguments;
 mod cache;
 mod ceiling;
 mod copy_size;
@@ -20,20 +26,21 @@ mod queue_depth;
 mod raw;
 mod report;
 mod round;
+mod rows;
 mod scan;
 mod stats;
 mod table;
+mod terminal;
 mod write;
 
 use std::io::Write;
 use std::path::PathBuf;
 
-use aiodb::{Backend, IndexKind};
 use clap::{Args, Subcommand};
 
 use crate::CliError;
-use outcome::{Outcome, Rows};
-use table::Table;
+use arguments::OutputArgs;
+use outcome::Outcome;
 
 /// Measure stores beside the limits of the device
 #[derive(Args)]
@@ -58,17 +65,6 @@ enum BenchCommand {
     Scan(scan::ScanArgs),
     /// Draws the report again from the results beside it
     Report(ReportArgs),
-}
-
-/// Where results go, besides the table on the terminal.
-#[derive(Args)]
-struct OutputArgs {
-    /// Write the result as one JSON object to this file (`--json` alone prints it)
-    #[arg(long, value_name = "FILE")]
-    json_file: Option<PathBuf>,
-    /// Add the result to those beside this report (in results/) and draw all of them into it
-    #[arg(long, value_name = "DIR/report.html")]
-    report: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -108,45 +104,7 @@ fn deliver(outcome: &Outcome, output: &OutputArgs, json: bool) -> Result<(), Cli
 
 /// The tables and notes for the terminal.
 fn in_words(outcome: &Outcome) -> String {
-    let tables = tables(&outcome.rows);
+    let tables = outcome.rows.tables();
     let notes = outcome.notes.iter().map(|note| format!("{note}\n"));
     tables.iter().map(|table| table.to_terminal() + "\n").chain(notes).collect()
-}
-
-fn tables(rows: &Rows) -> Vec<Table> {
-    match rows {
-        Rows::QueueDepth(rows) => vec![queue_depth::table(rows)],
-        Rows::CopySize(rows) => vec![copy_size::table(rows)],
-        Rows::Write(rows) => write::tables(rows),
-        Rows::Cost(rows) => vec![cost::table(rows)],
-        Rows::Cache(rows) => vec![cache::table(rows)],
-        Rows::Scan(rows) => vec![scan::table(rows)],
-    }
-}
-
-/// Says on the standard error output what is going on; the standard output is for results.
-fn progress(message: &str) {
-    eprintln!("bench: {message}");
-}
-
-fn parse_index(name: &str) -> Result<IndexKind, String> {
-    [IndexKind::Lmdb, IndexKind::Hash]
-        .into_iter()
-        .find(|kind| kind.name() == name)
-        .ok_or_else(|| "lmdb or hash".to_owned())
-}
-
-/// A size that [`dataset::Dataset`] can fill.
-fn parse_value_bytes(text: &str) -> Result<usize, String> {
-    let bytes = text.parse().ok().filter(|bytes: &usize| bytes.is_multiple_of(8) && (16..=1 << 20).contains(bytes));
-    bytes.ok_or_else(|| "a multiple of 8 from 16 to 1048576".to_owned())
-}
-
-fn parse_backend(name: &str) -> Result<Backend, String> {
-    match name {
-        "uring" => Ok(Backend::Uring),
-        "libaio" => Ok(Backend::Libaio),
-        "threads" => Ok(Backend::Threads),
-        _ => Err("uring, libaio or threads".to_owned()),
-    }
 }

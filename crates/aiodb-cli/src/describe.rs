@@ -1,10 +1,10 @@
 //! `aiodb completion` and `aiodb man`: what shells and manuals need to know about the command, made from its own
 //! description.
 
-use crate::Cli;
 use crate::error::CliError;
-use crate::output::{Exit, Output};
-use clap::{Args, CommandFactory};
+use crate::exit::Exit;
+use crate::output::Output;
+use clap::{Args, Command};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
@@ -30,23 +30,23 @@ pub struct ManArgs {
     dir: Option<PathBuf>,
 }
 
-/// Runs `completion`.
-pub fn completion(args: &CompletionArgs, output: &Output) -> Result<Exit, CliError> {
+/// Runs `completion`; `command` is the one described.
+pub fn completion(args: &CompletionArgs, mut command: Command, output: &Output) -> Result<Exit, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "aiodb", &mut script);
+    clap_complete::generate(args.shell, &mut command, "aiodb", &mut script);
     output.bytes(&script)?;
     Ok(Exit::Success)
 }
 
-/// Runs `man`.
-pub fn man(args: &ManArgs, output: &Output) -> Result<Exit, CliError> {
+/// Runs `man`; `command` is the one described.
+pub fn man(args: &ManArgs, command: Command, output: &Output) -> Result<Exit, CliError> {
     if let Some(dir) = &args.dir {
         std::fs::create_dir_all(dir).map_err(CliError::Output)?;
-        clap_mangen::generate_to(Cli::command(), dir).map_err(CliError::Output)?;
+        clap_mangen::generate_to(command, dir).map_err(CliError::Output)?;
         return Ok(Exit::Success);
     }
     let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(CliError::Output)?;
+    clap_mangen::Man::new(command).render(&mut page).map_err(CliError::Output)?;
     output.bytes(&page)?;
     Ok(Exit::Success)
 }

@@ -1,6 +1,6 @@
 //! Why a command failed, with a word for programs and the exit code.
 
-use crate::output::Exit;
+use crate::exit::Exit;
 use std::{fmt, io};
 
 /// A command that did not do what it was asked to.

@@ -2,9 +2,10 @@
 
 use crate::encoding::Encoding;
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::load::input::Format;
 use crate::options::{ReadArgs, TableArgs};
-use crate::output::{Exit, Output};
+use crate::output::Output;
 use crate::progress::{Progress, rate};
 use aiodb::Table;
 use clap::Args;

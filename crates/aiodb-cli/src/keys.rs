@@ -2,8 +2,9 @@
 
 use crate::encoding::Encoding;
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::options::{IndexArgs, ReadArgs, StoreArgs, TableArgs, parse_durability};
-use crate::output::{Exit, Output};
+use crate::output::Output;
 use aiodb::{Durability, MAX_VALUE_BYTES};
 use clap::Args;
 use serde_json::json;

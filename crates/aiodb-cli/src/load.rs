@@ -1,16 +1,22 @@
 //! `aiodb load`: a file of lines becomes records. A line counts as loaded only once its record is durable: the numbers in
 //! the report are given after a sync, also when the load was interrupted or failed.
+//!
+//! From the bytes up: `lines` splits them, `csv` reads records that go over several lines, `input` finds key and value in
+//! a record of any format, `source` opens a file or stdin; `report` says what was done. Only this file writes to a store.
+//! An input is read once, from its beginning to its end, and never held whole.
 
 mod csv;
 pub mod input;
 pub mod interrupt;
 mod lines;
+mod raw;
 mod report;
 pub mod source;
 
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::options::{IndexArgs, StoreArgs, TableArgs, parse_durability};
-use crate::output::{Exit, Output};
+use crate::output::Output;
 use crate::progress::{Progress, rate};
 use aiodb::{Db, Durability, Error, Table};
 use clap::{Args, ValueEnum};

@@ -1,5 +1,6 @@
 //! The `aiodb` command. Each subcommand has its arguments and its code in the module named after it; what they share is
-//! in `options` (how a store is opened), `output` (people or programs), `progress` and `encoding`.
+//! in `options` (how a store is opened), `output` (people or programs), `exit`, `error`, `progress` and `encoding`. Results go
+//! to stdout, everything else to stderr. A subcommand knows the engine's public face and nothing of its files.
 
 mod apply;
 mod backup;
@@ -7,6 +8,7 @@ mod bench;
 mod describe;
 mod encoding;
 mod error;
+mod exit;
 mod export;
 mod inspect;
 mod keys;
@@ -19,9 +21,10 @@ mod sample;
 mod scan;
 mod tables;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use error::CliError;
-use output::{Exit, Output};
+use exit::Exit;
+use output::Output;
 use std::process::ExitCode;
 
 /// Keeps, loads, reads and checks key-value stores on SSD
@@ -119,8 +122,8 @@ fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
         Command::CreateTable(args) => tables::create(args, output),
         Command::Truncate(args) => tables::truncate(args, output),
         Command::Drop(args) => tables::drop(args, output),
-        Command::Completion(args) => describe::completion(&args, output),
-        Command::Man(args) => describe::man(&args, output),
+        Command::Completion(args) => describe::completion(&args, Cli::command(), output),
+        Command::Man(args) => describe::man(&args, Cli::command(), output),
         Command::Bench(args) => bench::run(args, output.is_json()).map(|()| Exit::Success),
     }
 }

@@ -3,7 +3,8 @@
 use crate::backup::in_bytes;
 use crate::encoding::Encoding;
 use crate::error::CliError;
-use crate::output::{Exit, Output};
+use crate::exit::Exit;
+use crate::output::Output;
 use crate::progress::Progress;
 use aiodb::SalvageReport;
 use clap::Args;

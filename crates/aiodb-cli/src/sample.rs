@@ -1,11 +1,12 @@
 //! `aiodb sample`: reads random keys of a file of lines back from a store and compares the values.
 
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::load::input::{Entry, Item};
 use crate::load::interrupt::Interrupt;
 use crate::load::source::{Source, SourceArgs};
 use crate::options::{ReadArgs, TableArgs};
-use crate::output::{Exit, Output};
+use crate::output::Output;
 use crate::progress::{Progress, rate};
 use aiodb::Table;
 use clap::Args;

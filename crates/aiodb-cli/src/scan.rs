@@ -2,8 +2,9 @@
 
 use crate::encoding::Encoding;
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::options::{ReadArgs, TableArgs};
-use crate::output::{Exit, Output};
+use crate::output::Output;
 use aiodb::{IndexKind, ScanOptions, Table};
 use clap::Args;
 use serde_json::json;

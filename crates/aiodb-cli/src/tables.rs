@@ -1,8 +1,9 @@
 //! `tables`, `create-table`, `truncate` and `drop`.
 
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::options::{IndexChoice, ReadArgs, StoreArgs};
-use crate::output::{Exit, Output};
+use crate::output::Output;
 use aiodb::{Db, Durability, TableStats};
 use clap::Args;
 use indicatif::HumanCount;

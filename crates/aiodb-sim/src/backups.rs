@@ -6,22 +6,15 @@ use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
 use aiodb::{BackupOptions, Db, Error, Repository};
 
-use crate::model::{Cell, Contents, Found, Moments};
-use crate::run::{ROOT, Run, Violation, cell, table_name};
-use crate::workload::key_bytes;
+use crate::model::{Cell, Found};
+use crate::script::{key_bytes, table_name};
+use crate::state::{Point, ROOT, Run, Violation};
 
 /// Where backups go.
 const REPOSITORY: &str = "/backup";
 
 /// Restore points that are remembered.
 const MOST_POINTS: usize = 3;
-
-/// A restore point, and what a store made from it must hold.
-pub(crate) struct Point {
-    number: u64,
-    contents: Contents,
-    moments: Moments,
-}
 
 impl Run<'_> {
     /// Makes a restore point.
@@ -105,7 +98,7 @@ impl Run<'_> {
             .map(|table| {
                 let Ok(table) = db.table(&table_name(table)) else { return Ok(None) };
                 let keys = 0..self.script.setup.keys;
-                let cells = keys.map(|key| table.get(&key_bytes(key)).map(|value| cell(value.as_deref())));
+                let cells = keys.map(|key| table.get(&key_bytes(key)).map(|value| Cell::of(value.as_deref())));
                 cells.collect::<aiodb::Result<Vec<Cell>>>().map(Some)
             })
             .collect()

@@ -1,34 +1,9 @@
 //! Clients that keep gets in flight while others write.
 
-use std::collections::BTreeMap;
-
-use aiodb::Reader;
-use aiodb::io::sim::SimDevice;
-
-use crate::model::{Cell, Effect, Held, Moments};
-use crate::run::{Run, Violation, cell};
-use crate::workload::key_bytes;
-
-/// Gets that a client keeps in flight.
-pub(crate) const DEPTH: usize = 4;
-
-/// One logical client with a reader of its own.
-#[derive(Default)]
-pub(crate) struct Client {
-    reader: Option<Reader<SimDevice>>,
-    /// The reader's table, and which of its creations.
-    table: (usize, u64),
-    in_flight: BTreeMap<u64, Get>,
-    next_token: u64,
-}
-
-/// A get in flight, and every value that its key has had since it was submitted.
-struct Get {
-    key: usize,
-    accepted: Vec<Held>,
-    /// When it was submitted.
-    from: Moments,
-}
+use crate::model::{Cell, Effect, Held};
+use crate::process::{Client, Get};
+use crate::script::{DEPTH, key_bytes};
+use crate::state::{Run, Violation};
 
 impl Run<'_> {
     /// A client starts a get.
@@ -79,7 +54,7 @@ impl Run<'_> {
     pub(crate) fn poll(&mut self, client: usize) -> Result<(), Violation> {
         let client = self.client(client);
         let Some(reader) = &mut client.reader else { return Ok(()) };
-        let polled = reader.poll().map(|got| got.map(|got| (got.token, got.value.map(cell))));
+        let polled = reader.poll().map(|got| got.map(|got| (got.token, got.value.map(Cell::of))));
         match polled {
             Ok(Some((token, found))) => {
                 let get = client.in_flight.remove(&token).expect("a token comes back once");

@@ -1,10 +1,12 @@
-//! Damage of the medium: what it changes, and that it was damaged.
+//! Calls that fail or go wrong, a disk that is full, damage of the medium: what each does, and what may be answered since.
 
 use std::path::Path;
 
 use aiodb::io::Device;
+use aiodb::io::sim::{Call, Effect};
 
-use crate::run::{Run, Violation, is_segment};
+use crate::script::Files;
+use crate::state::{Run, Violation};
 
 /// Bytes before a value that say what it is: changed as often as so many of its own.
 const BYTES_BEFORE: usize = 32;
@@ -21,6 +23,24 @@ impl Run<'_> {
         self.allowed.damage = true;
     }
 
+    /// Disturbs so many calls that concern some files, after some that it does not.
+    pub(crate) fn disturb(&mut self, call: Call, effect: Effect, skip: u64, times: u64, files: Files) {
+        match effect {
+            Effect::Fail => self.allowed.errors = true,
+            Effect::Lose | Effect::Misdirect(_) => self.medium_fault(),
+            Effect::Delay(_) => {}
+        }
+        self.device.disturb(call, effect, skip, times, move |path| files.contain(path));
+    }
+
+    /// Leaves the disk room for so many more segments, or for any number.
+    pub(crate) fn limit_room(&mut self, segments: Option<u64>) {
+        self.allowed.full |= segments.is_some();
+        let more = segments.map(|segments| segments * self.script.setup.segment_bytes);
+        self.device.set_capacity(more.map(|more| self.device.used_bytes() + more));
+    }
+
+    /// Changes a byte of a file.
     pub(crate) fn rot(&mut self, file: usize, offset: u64, mask: u8) -> Result<(), Violation> {
         self.medium_fault();
         // The open batches lie in mapped memory, the lock's text counts for nothing.
@@ -42,7 +62,7 @@ impl Run<'_> {
             return Ok(());
         }
         self.medium_fault();
-        let segments: Vec<_> = self.device.file_names().into_iter().filter(|name| is_segment(name)).collect();
+        let segments: Vec<_> = self.device.file_names().into_iter().filter(|name| Files::Log.contain(name)).collect();
         for name in segments {
             let bytes = self.device.file_bytes(&name).unwrap_or_default();
             let starts = bytes.windows(value.len()).enumerate().filter(|(_, found)| found == &value);

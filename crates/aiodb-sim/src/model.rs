@@ -23,6 +23,22 @@ pub enum Cell {
     Damaged,
 }
 
+impl Cell {
+    /// What a value, or its absence, is to the model.
+    pub fn of(value: Option<&[u8]>) -> Cell {
+        value.map_or(Cell::Absent, |bytes| Cell::Value(fingerprint(bytes)))
+    }
+
+    /// Taken into the hash of a run.
+    pub fn hash(self) -> u64 {
+        match self {
+            Cell::Absent => 1,
+            Cell::Damaged => 2,
+            Cell::Value(fingerprint) => fingerprint,
+        }
+    }
+}
+
 /// What was found in all tables; `None` for a table that does not exist.
 pub type Found = Vec<Option<Vec<Cell>>>;
 

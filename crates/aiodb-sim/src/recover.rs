@@ -1,14 +1,13 @@
 //! Crashes and recoveries, and what must be there afterwards.
 
+use aiodb::Error;
 use aiodb::io::Device;
-use aiodb::io::sim::SimDevice;
-use aiodb::{Db, Error};
+use aiodb::io::Phase;
 
-use crate::client::Client;
 use crate::model::{Cell, Found};
-use crate::run::{Life, Run, Violation, between_calls, cell, hash_of, table_name};
-use crate::script::{Crash, IndexState};
-use crate::workload::{CLIENTS, key_bytes};
+use crate::process::Life;
+use crate::script::{Crash, IndexState, key_bytes, table_name};
+use crate::state::{Run, Violation};
 
 /// Openings that may fail for reasons that the script has made and that are taken away then.
 const MOST_ATTEMPTS: usize = 4;
@@ -37,13 +36,25 @@ impl Run<'_> {
             let opened = self.open(crash.rebuild);
             self.report.crashes_in_recovery += u64::from(self.device.has_crashed());
             self.report.crashed(&self.device.phases(), 0);
-            self.life = opened.ok().map(without_clients);
+            self.life = opened.ok().map(Life::new);
             self.end_process(*power_cut, IndexState::Newest);
             like_power_cut |= power_cut;
         }
         // So may one that fails during a recovery.
         like_power_cut |= self.allowed.errors && (!crash.again.is_empty() || crash.error.is_some());
         self.recover(if like_power_cut { required.power_cut } else { required.death }, crash)
+    }
+
+    /// The process will crash in so many steps.
+    pub(crate) fn crash_in(&mut self, steps: u64, crash: &Crash) {
+        self.device.crash_after(steps);
+        self.armed = Some(crash.clone());
+    }
+
+    /// The process will crash inside a phase: after so many that pass, in so many steps or at its end.
+    pub(crate) fn crash_inside(&mut self, phase: Phase, skip: u64, steps: u64, crash: &Crash) {
+        self.device.crash_inside(phase, skip, steps);
+        self.armed = Some(crash.clone());
     }
 
     /// Writes and flushes that were made to fail.
@@ -92,7 +103,7 @@ impl Run<'_> {
         self.life = None;
         self.report.reopened += 1;
         let required = if self.failed.is_some() { required.power_cut } else { required.death };
-        self.recover(required, &between_calls(false))
+        self.recover(required, &Crash::between_calls(false))
     }
 
     /// Opens the store and compares what is there with what must be.
@@ -129,7 +140,7 @@ impl Run<'_> {
             opened = self.open(crash.rebuild);
         }
         let db = opened.map_err(|error| format!("recovery: {error}"))?;
-        self.life = Some(without_clients(db));
+        self.life = Some(Life::new(db));
         self.time.opened(self.read_clocks());
         self.check_contents(required)?;
         self.restart_clock();
@@ -153,7 +164,7 @@ impl Run<'_> {
             return Ok(());
         }
         for found in found.iter().flatten().flatten() {
-            self.see(hash_of(*found));
+            self.see(found.hash());
         }
         let least = if self.allowed.damage { self.floor.min(required) } else { required };
         let Some(kept) = self.model.matching(&found, least, moments) else {
@@ -207,7 +218,7 @@ impl Run<'_> {
                 }
                 self.report.answers += 1;
                 cells.push(match found {
-                    Ok(value) => cell(value.as_deref()),
+                    Ok(value) => Cell::of(value.as_deref()),
                     Err(_) if self.device.has_crashed() => return Ok(contents),
                     Err(Error::Corruption { .. }) if self.allowed.damage => Cell::Damaged,
                     Err(error) => return Err(format!("a get after recovery: {error}")),
@@ -276,9 +287,4 @@ impl Run<'_> {
 
 fn is_io(error: &Error) -> bool {
     matches!(error, Error::Io { .. })
-}
-
-fn without_clients(db: Db<SimDevice>) -> Life {
-    let clients = (0..CLIENTS).map(|_| Client::default()).collect();
-    Life { clients, snapshots: Vec::new(), writing: Vec::new(), reading: Vec::new(), waiting: Vec::new(), db }
 }

@@ -1,6 +1,7 @@
 //! What happens in a run: everything that a seed decides, written out before anything is run, so that parts can be left
 //! out and the rest still means the same.
 
+use std::path::Path;
 use std::time::Duration;
 
 use aiodb::io::Phase;
@@ -92,6 +93,13 @@ pub struct Crash {
     pub rebuild: bool,
 }
 
+impl Crash {
+    /// One between two calls, without anything else.
+    pub fn between_calls(power_cut: bool) -> Crash {
+        Crash { power_cut, index: IndexState::Newest, again: Vec::new(), error: None, verify: false, rebuild: false }
+    }
+}
+
 /// A state of LMDB's file.
 #[derive(Clone, Copy, Debug)]
 pub enum IndexState {
@@ -112,6 +120,18 @@ pub enum Files {
     Other,
     /// All.
     Any,
+}
+
+impl Files {
+    /// Whether a file is one of them.
+    pub fn contain(self, path: &Path) -> bool {
+        let is_segment = path.extension().is_some_and(|extension| extension == "seg");
+        match self {
+            Files::Log => is_segment,
+            Files::Other => !is_segment,
+            Files::Any => true,
+        }
+    }
 }
 
 /// One write of a group.
@@ -269,6 +289,18 @@ impl Script {
     }
 }
 
+/// Readers with gets in flight.
+pub const CLIENTS: usize = 3;
+
+/// Gets that a reader keeps in flight.
+pub const DEPTH: usize = 4;
+
+/// Snapshots that a process holds at most.
+pub const MOST_SNAPSHOTS: usize = 4;
+
+/// Values that a process writes piece by piece at most, and as many that it reads.
+pub const MOST_STREAMS: usize = 2;
+
 /// The interval of the class `interval` in all scripts.
 pub const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -281,4 +313,16 @@ impl std::fmt::Display for Script {
         }
         Ok(())
     }
+}
+
+/// The name of a table by its number.
+pub fn table_name(table: usize) -> String {
+    format!("table-{table}")
+}
+
+/// The bytes of a key by its number. Every eighth is long, and differs from the others only at its end.
+pub fn key_bytes(number: usize) -> Vec<u8> {
+    let mut key = if number % 8 == 7 { vec![b'x'; 600] } else { b"key".to_vec() };
+    key.extend_from_slice(number.to_string().as_bytes());
+    key
 }

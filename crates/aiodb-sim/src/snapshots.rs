@@ -3,26 +3,12 @@
 use std::collections::BTreeMap;
 
 use aiodb::io::sim::SimDevice;
-use aiodb::{Error, IndexKind, Scan, ScanOptions, Snapshot, Table};
+use aiodb::{Error, IndexKind, Scan, ScanOptions};
 
 use crate::model::{Cell, Contents, Held, Moments};
-use crate::run::{Run, Violation, cell, table_name};
-use crate::script::Part;
-use crate::workload::key_bytes;
-
-/// Snapshots that a process holds at most.
-pub(crate) const MOST_SNAPSHOTS: usize = 4;
-
-/// A snapshot that is held, and what it must show.
-pub(crate) struct Kept {
-    snapshot: Snapshot<SimDevice>,
-    /// Handles from that time: the tables may be gone by now.
-    tables: Vec<Option<Table<SimDevice>>>,
-    /// What a write that came to be seen just then leaves open.
-    contents: Vec<Contents>,
-    /// When it was taken.
-    moments: Moments,
-}
+use crate::process::Kept;
+use crate::script::{MOST_SNAPSHOTS, Part, key_bytes, table_name};
+use crate::state::{Run, Violation};
 
 impl Run<'_> {
     /// Compares all records of a table with the model.
@@ -92,7 +78,7 @@ impl Run<'_> {
         let Kept { snapshot, tables, contents, moments } = &self.life().snapshots[number % count];
         let Some(handle) = tables[table].as_ref().filter(|_| contents[0][table].is_some()) else { return Ok(()) };
         let (possible, moments) = (contents.clone(), *moments);
-        let found = snapshot.get(handle, &key_bytes(key)).map(|value| cell(value.as_deref()));
+        let found = snapshot.get(handle, &key_bytes(key)).map(|value| Cell::of(value.as_deref()));
         let scanned = match kind {
             IndexKind::Lmdb => snapshot.scan(handle, options(backward)).and_then(collect),
             IndexKind::Hash => snapshot.iterate(handle).and_then(collect),
@@ -211,7 +197,7 @@ fn check_part(found: &[(Vec<u8>, Cell)], held: &[Held], moments: Moments, part: 
         }
         there.truncate(part.limit);
         if part.keys_only {
-            there.iter_mut().for_each(|(_, found)| *found = cell(Some(&[])));
+            there.iter_mut().for_each(|(_, found)| *found = Cell::of(Some(&[])));
         }
         there
     };
@@ -228,5 +214,5 @@ fn options(backward: bool) -> ScanOptions {
 }
 
 fn collect(scan: Scan<SimDevice>) -> aiodb::Result<Vec<(Vec<u8>, Cell)>> {
-    scan.map(|record| record.map(|(key, value)| (key, cell(Some(&value))))).collect()
+    scan.map(|record| record.map(|(key, value)| (key, Cell::of(Some(&value))))).collect()
 }

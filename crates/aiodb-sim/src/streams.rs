@@ -2,34 +2,12 @@
 
 use std::io::{Read, Write};
 
-use aiodb::io::sim::SimDevice;
-use aiodb::{Durability, Error, ValueReader, ValueWriter};
+use aiodb::{Durability, Error};
 
 use crate::model::{Cell, Effect, Held, Moments};
-use crate::run::{Run, Violation};
-use crate::script::Value;
-use crate::workload::key_bytes;
-
-/// Writers and readers that a process holds at most, of each.
-pub(crate) const MOST_STREAMS: usize = 2;
-
-/// A value that is being written.
-pub(crate) struct Writing {
-    writer: ValueWriter<SimDevice>,
-    table: usize,
-    key: usize,
-    /// How often the table had been emptied.
-    emptied: u64,
-    value: Vec<u8>,
-    pushed: usize,
-}
-
-/// A value that is being read, and what it may be.
-pub(crate) struct Reading {
-    reader: ValueReader<SimDevice>,
-    accepted: Vec<Vec<u8>>,
-    read: usize,
-}
+use crate::process::{Reading, Writing};
+use crate::script::{MOST_STREAMS, Value, key_bytes};
+use crate::state::{Run, Violation};
 
 impl Run<'_> {
     /// Puts a value from a source of bytes.
@@ -187,8 +165,8 @@ impl Run<'_> {
             value[start..value.len().min(start.saturating_add(length))].to_vec()
         };
         let accepted = self.accepted_bytes(table, key, from);
-        let cells: Vec<Cell> = accepted.into_iter().map(|value| crate::run::cell(value.map(part).as_deref())).collect();
-        self.check_answer(found.map(|bytes| crate::run::cell(bytes.as_deref())), &cells, "a get of a part")
+        let cells: Vec<Cell> = accepted.into_iter().map(|value| Cell::of(value.map(part).as_deref())).collect();
+        self.check_answer(found.map(|bytes| Cell::of(bytes.as_deref())), &cells, "a get of a part")
     }
 
     /// The bytes that a key may be found to hold; nothing if its table does not exist.

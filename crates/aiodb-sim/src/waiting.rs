@@ -3,31 +3,16 @@
 //! Until then nobody sees them, and a crash may take them or not. Any call of the first client that writes the batch ends the
 //! waiting; what that call itself has read may be from before or from after.
 
+use aiodb::Durability;
 use aiodb::io::Device;
-use aiodb::io::sim::SimDevice;
-use aiodb::{Durability, WaitingWrite};
 
 use crate::model::Contents;
-use crate::run::{Run, Violation};
+use crate::process::Written;
 use crate::script::{Require, Write};
+use crate::state::{Run, Violation};
 
 /// Writes of the second client that wait at a time.
 const MOST_WAITING: usize = 3;
-
-/// A write that waits, and the number of its change.
-pub(crate) struct Waiting {
-    pub(crate) write: WaitingWrite<SimDevice>,
-    pub(crate) change: usize,
-}
-
-/// How a write ended that has met no error.
-pub(crate) enum Written {
-    Acknowledged,
-    /// It is in the log.
-    Appended(WaitingWrite<SimDevice>),
-    /// What it requires is not there.
-    Refused,
-}
 
 impl Run<'_> {
     /// The second client writes a group, if what it requires is there, and waits.

@@ -8,10 +8,9 @@ use aiodb::{Batch, Condition, Durability, Error, WriteOptions};
 
 use crate::model::{Contents, Effect, Held, Moments};
 use crate::operands;
-use crate::run::{Run, Violation};
-use crate::script::{Require, Value, Write};
-use crate::waiting::{Waiting, Written};
-use crate::workload::key_bytes;
+use crate::process::{Waiting, Written};
+use crate::script::{Require, Value, Write, key_bytes};
+use crate::state::{Run, Violation};
 
 /// Bounds of a range delete are at most this long.
 const MAX_BOUND_BYTES: usize = 440;
@@ -68,25 +67,27 @@ impl Run<'_> {
         self.conditional(&tables, effects, durability, judged, outcome)
     }
 
-    /// What comes of a conditional write, of whose conditions it is known whether they may have held, and whether they did:
-    /// first by what the log has before it, then by what could be seen when it began. It may be refused by either: a write that
-    /// waits is under way as well, and nobody has been told which was first.
+    /// What comes of a conditional write, whose conditions are judged first by what the log has before it, then by what could be
+    /// seen when it began. It may be refused by either: a write that waits is under way as well, and nobody has been told which
+    /// was first.
     fn conditional(
         &mut self,
         tables: &[usize],
         effects: Vec<Effect>,
         durability: Durability,
-        [(may, must), (_, must_seen)]: [(bool, bool); 2],
+        [logged, seen]: [Judgement; 2],
         outcome: aiodb::Result<Written>,
     ) -> Result<(), Violation> {
         let exist = tables.iter().all(|table| self.model.exists(*table));
         match outcome {
             Ok(Written::Refused) if self.device.has_crashed() => Ok(()),
-            Ok(Written::Refused) if exist && !(must && must_seen) => Ok(()),
+            Ok(Written::Refused) if exist && !(logged.must && seen.must) => Ok(()),
             Ok(Written::Refused) => Err("a write was refused whose conditions hold".into()),
-            Ok(_) if !may && !self.device.has_crashed() => Err("a write was made whose conditions do not hold".into()),
+            Ok(_) if !logged.may && !self.device.has_crashed() => {
+                Err("a write was made whose conditions do not hold".into())
+            }
             other => {
-                let effects = if may { effects } else { Vec::new() };
+                let effects = if logged.may { effects } else { Vec::new() };
                 self.written(tables, effects, durability, other)
             }
         }
@@ -95,7 +96,8 @@ impl Run<'_> {
     /// Stores a value, or deletes, if a key holds what is required.
     pub(crate) fn set_if(
         &mut self,
-        (table, key): (usize, usize),
+        table: usize,
+        key: usize,
         require: Require,
         new: Option<Value>,
         durability: Durability,
@@ -116,7 +118,7 @@ impl Run<'_> {
         let judged = [&logged, &seen].map(|contents| {
             let held = contents[table].as_ref().map(|held| held[key].clone()).unwrap_or_default();
             let [at_first, at_last] = held.bytes(moments).map(|bytes| bytes == expected);
-            (at_first || at_last, at_first && at_last)
+            Judgement { may: at_first || at_last, must: at_first && at_last }
         });
         let outcome = outcome.map(|made| if made { Written::Acknowledged } else { Written::Refused });
         self.conditional(&[table], vec![Effect::Set(table, key, effect)], durability, judged, outcome)
@@ -170,6 +172,43 @@ impl Run<'_> {
             };
         }
         Ok(batch)
+    }
+
+    /// Puts a value.
+    pub(crate) fn put(
+        &mut self,
+        table: usize,
+        key: usize,
+        value: Value,
+        durability: Durability,
+    ) -> Result<(), Violation> {
+        let bytes = value.bytes();
+        let effects = vec![Effect::Set(table, key, Held::put(bytes.as_slice().into(), None))];
+        let key = key_bytes(key);
+        self.write(effects, durability, |run| run.table(table)?.put_with(&key, &bytes, durability).map(drop))
+    }
+
+    /// Appends an operand to what a key holds.
+    pub(crate) fn merge(
+        &mut self,
+        table: usize,
+        key: usize,
+        operand: Value,
+        durability: Durability,
+    ) -> Result<(), Violation> {
+        self.estimated[table] = true;
+        let bytes = operands::operand(operand);
+        let effects = vec![Effect::Merge(table, key, bytes.as_slice().into())];
+        let key = key_bytes(key);
+        let merge = |run: &mut Self| run.table(table)?.merge_with(&key, &bytes, durability).map(drop);
+        self.write(effects, durability, merge)
+    }
+
+    /// Deletes what a key holds.
+    pub(crate) fn delete(&mut self, table: usize, key: usize, durability: Durability) -> Result<(), Violation> {
+        let effects = vec![Effect::Set(table, key, Held::default())];
+        let key = key_bytes(key);
+        self.write(effects, durability, |run| run.table(table)?.delete_with(&key, durability).map(drop))
     }
 
     /// Puts a value that expires.
@@ -307,9 +346,17 @@ fn is_freeing(effects: &[Effect]) -> bool {
     !effects.is_empty() && effects.iter().all(frees)
 }
 
+/// What can be said of conditions.
+struct Judgement {
+    /// They may have held.
+    may: bool,
+    /// They did.
+    must: bool,
+}
+
 /// Whether conditions may hold of these contents, and whether they do. All are judged at one moment, which may be any between
 /// the two: one record may have expired by then, and another not yet.
-fn judge(contents: &Contents, conditions: &[(usize, usize, Condition<'_>)], (from_ms, to_ms): Moments) -> (bool, bool) {
+fn judge(contents: &Contents, conditions: &[(usize, usize, Condition<'_>)], (from_ms, to_ms): Moments) -> Judgement {
     let held = |table: usize, key: usize| contents[table].as_ref().map(|held| &held[key]);
     // Whether conditions may hold at a moment, and whether they do.
     let holds = |now_ms: u64| {
@@ -321,11 +368,17 @@ fn judge(contents: &Contents, conditions: &[(usize, usize, Condition<'_>)], (fro
                 Condition::Equals(value) => bytes.as_deref() == Some(*value),
             })
         });
-        each.fold((true, true), |(may, must), [one, other]| (may && (one || other), must && one && other))
+        each.fold(Judgement { may: true, must: true }, |all, [one, other]| Judgement {
+            may: all.may && (one || other),
+            must: all.must && one && other,
+        })
     };
     let ends = conditions.iter().filter_map(|(table, key, _)| held(*table, *key)?.until_ms());
     let moments = ends.filter(|end_ms| (from_ms..=to_ms).contains(end_ms)).chain([from_ms, to_ms]);
-    moments.map(holds).fold((false, true), |(may, must), at| (may || at.0, must && at.1))
+    moments.map(holds).fold(Judgement { may: false, must: true }, |all, at| Judgement {
+        may: all.may || at.may,
+        must: all.must && at.must,
+    })
 }
 
 /// The bounds of a range delete from one key to another, whichever is first.

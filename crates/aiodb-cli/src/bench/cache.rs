@@ -7,16 +7,18 @@ use std::time::{Duration, Instant};
 
 use aiodb::{Backend, IndexKind, Table as AiodbTable};
 use clap::Args;
-use serde::{Deserialize, Serialize};
 
+use super::arguments::{OutputArgs, parse_value_bytes};
 use super::dataset::{Dataset, LoadedStore, Order, Scratch};
 use super::gets::MAX_PAIRS;
 use super::memory::MemoryStore;
-use super::outcome::{Outcome, Rows};
+use super::outcome::Outcome;
 use super::round::{self, Round, Tally};
+use super::rows::Rows;
+use super::rows::cache::CacheRow;
 use super::stats::Summary;
-use super::table::{NONE, Table, bytes, decimal, whole};
-use super::{OutputArgs, progress};
+use super::table::{bytes, whole};
+use super::terminal::progress;
 use crate::CliError;
 
 /// The clock is read, and a value checked, once in this many gets: LMDB's values are not checked in its loop either.
@@ -37,7 +39,7 @@ pub(super) struct CacheArgs {
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=MAX_PAIRS))]
     pairs: u64,
     /// Bytes of a value, a multiple of 8
-    #[arg(long, value_delimiter = ',', default_value = "24,4096", value_parser = super::parse_value_bytes)]
+    #[arg(long, value_delimiter = ',', default_value = "24,4096", value_parser = parse_value_bytes)]
     value_bytes: Vec<usize>,
     /// Gets in flight of a reader
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4096))]
@@ -50,35 +52,6 @@ pub(super) struct CacheArgs {
     rounds: u64,
     #[command(flatten)]
     pub(super) output: OutputArgs,
-}
-
-/// One point; rates are medians over rounds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct CacheRow {
-    /// `lmdb in memory`, `aiodb get` (blocking) or `aiodb reader`.
-    pub series: String,
-    /// The index of our store.
-    pub index: Option<String>,
-    pub value_bytes: usize,
-    pub pairs: u64,
-    /// The budget of our store's cache.
-    pub cache_bytes: u64,
-    pub gets_per_s: f64,
-    pub gets_per_s_min: f64,
-    pub gets_per_s_max: f64,
-    pub gets_per_s_rounds: Vec<f64>,
-    pub rounds: usize,
-    pub cpu_us_per_get: f64,
-    /// Against LMDB in the same round.
-    pub ratio_to_lmdb: Option<f64>,
-}
-
-impl CacheRow {
-    /// The point without its figures.
-    pub(crate) fn in_words(&self) -> String {
-        let index = self.index.as_ref().map_or(String::new(), |index| format!(", index {index}"));
-        format!("{}{index}, {} B values", self.series, self.value_bytes)
-    }
 }
 
 /// Who answers the gets of a point.
@@ -251,24 +224,4 @@ fn check(data: Dataset, number: u64, value: Option<&[u8]>) -> Result<(), CliErro
         true => Ok(()),
         false => Err(CliError::failed(format!("pair {number} came back with another value"))),
     }
-}
-
-/// The rows for people.
-pub(crate) fn table(rows: &[CacheRow]) -> Table {
-    let mut table =
-        Table::new(&["store", "index", "value bytes", "gets/s", "min", "max", "rounds", "CPU µs/get", "to LMDB"]);
-    for row in rows {
-        table.push(vec![
-            row.series.clone(),
-            row.index.clone().unwrap_or_else(|| NONE.to_owned()),
-            row.value_bytes.to_string(),
-            whole(row.gets_per_s),
-            whole(row.gets_per_s_min),
-            whole(row.gets_per_s_max),
-            row.rounds.to_string(),
-            decimal(row.cpu_us_per_get, 2),
-            row.ratio_to_lmdb.map_or_else(|| NONE.to_owned(), |ratio| decimal(ratio, 2)),
-        ]);
-    }
-    table
 }

@@ -6,25 +6,20 @@ use std::time::Duration;
 
 use aiodb::IndexKind;
 use clap::Args;
-use serde::{Deserialize, Serialize};
 
-use super::dataset::{Dataset, LoadedStore, Order, Scratch};
+use super::arguments::{OutputArgs, parse_index};
+use super::dataset::{Dataset, LoadedStore, Order, Scratch, VALUE_BYTES};
 use super::gets::{Gets, MAX_PAIRS};
 use super::memory::MemoryStore;
-use super::outcome::{Outcome, Rows};
-use super::queue_depth::VALUE_BYTES;
+use super::outcome::Outcome;
 use super::raw::ReadArea;
 use super::round::Round;
+use super::rows::Rows;
+use super::rows::copy_size::{AIODB, CopySizeRow, LMDB};
 use super::stats::Summary;
-use super::table::{NONE, Table, decimal, whole};
-use super::{OutputArgs, parse_index, progress};
+use super::table::whole;
+use super::terminal::progress;
 use crate::CliError;
-
-/// The series of LMDB alone.
-pub(crate) const LMDB: &str = "lmdb in memory";
-
-/// The series of our store.
-pub(crate) const AIODB: &str = "aiodb";
 
 #[derive(Args)]
 pub(super) struct CopySizeArgs {
@@ -55,23 +50,6 @@ pub(super) struct CopySizeArgs {
     keep: bool,
     #[command(flatten)]
     pub(super) output: OutputArgs,
-}
-
-/// One point; rates are medians over rounds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct CopySizeRow {
-    /// `lmdb in memory` or `aiodb`.
-    pub series: String,
-    pub copy_bytes: usize,
-    /// Gets in flight; LMDB has one at a time.
-    pub depth: Option<usize>,
-    pub pairs: u64,
-    pub gets_per_s: f64,
-    pub gets_per_s_min: f64,
-    pub gets_per_s_max: f64,
-    pub gets_per_s_rounds: Vec<f64>,
-    pub rounds: usize,
-    pub cpu_us_per_get: f64,
 }
 
 /// A point and its rounds so far.
@@ -177,24 +155,6 @@ fn conclusion(rows: &[CopySizeRow]) -> Option<String> {
         whole(slowest.gets_per_s),
         slowest.gets_per_s / ours.gets_per_s
     ))
-}
-
-/// The rows for people.
-pub(crate) fn table(rows: &[CopySizeRow]) -> Table {
-    let mut table = Table::new(&["store", "depth", "bytes copied", "gets/s", "min", "max", "rounds", "CPU µs/get"]);
-    for row in rows {
-        table.push(vec![
-            row.series.clone(),
-            row.depth.map_or_else(|| NONE.to_owned(), |depth| depth.to_string()),
-            row.copy_bytes.to_string(),
-            whole(row.gets_per_s),
-            whole(row.gets_per_s_min),
-            whole(row.gets_per_s_max),
-            row.rounds.to_string(),
-            decimal(row.cpu_us_per_get, 2),
-        ]);
-    }
-    table
 }
 
 #[cfg(test)]

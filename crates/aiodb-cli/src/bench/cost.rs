@@ -1,21 +1,27 @@
 //! The paper's thesis in money: what a requirement costs with all data in memory and with values on SSD, from measured
-//! rates and given prices, and where the two cross.
+//! rates and given prices, and where the two cross. `model` is the arithmetic and measures nothing; here the rates are found
+//! among results, or measured by the benchmarks whose rows they are.
 
 mod model;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
 
-use super::copy_size::{self, CopySizeArgs, CopySizeRow, LMDB};
-use super::outcome::{Outcome, Rows};
-use super::queue_depth::{self, QueueDepthArgs, QueueDepthRow, VALUE_BYTES};
-use super::table::{NONE, Table, decimal, whole};
-use super::{OutputArgs, parse_index, progress};
+use super::arguments::{OutputArgs, parse_index};
+use super::copy_size::{self, CopySizeArgs};
+use super::dataset::VALUE_BYTES;
+use super::outcome::Outcome;
+use super::queue_depth::{self, QueueDepthArgs};
+use super::rows::Rows;
+use super::rows::copy_size::{CopySizeRow, LMDB};
+use super::rows::cost::{CostRow, GB};
+use super::rows::queue_depth::QueueDepthRow;
+use super::table::whole;
+use super::terminal::progress;
 use crate::CliError;
 use aiodb::IndexKind;
-use model::{Bound, GB, Prices, Rates, Requirement};
+use model::{Prices, Rates, Requirement};
 
 /// The prices' date and kind, for whoever reads the result later.
 const DEFAULT_PRICES: &str = "default prices are assumptions of 2025-06: server DDR5 4.00 USD/GB, data-centre NVMe 0.10 \
@@ -82,32 +88,6 @@ pub(super) struct CostArgs {
     ssd_space_factor: f64,
     #[command(flatten)]
     pub(super) output: OutputArgs,
-}
-
-/// One requirement and its two costs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct CostRow {
-    pub value_bytes: u64,
-    pub data_bytes: f64,
-    pub gets_per_s: f64,
-    /// What one core does with values of this size in memory, measured or drawn from measured sizes.
-    pub memory_gets_per_s_per_core: f64,
-    pub memory_nodes: f64,
-    pub memory_bytes: f64,
-    /// What decides the number of nodes.
-    pub memory_bound: Bound,
-    pub memory_usd: f64,
-    /// What one device does with values of this size.
-    pub ssd_gets_per_s_per_device: f64,
-    pub ssd_nodes: f64,
-    pub ssd_devices: f64,
-    /// Memory for the index.
-    pub ssd_memory_bytes: f64,
-    pub ssd_bound: Bound,
-    pub ssd_usd: f64,
-    pub ssd_to_memory_usd: f64,
-    /// The lowest rate at which memory is not dearer for this data; None if SSD is cheaper at every rate.
-    pub crossing_gets_per_s: Option<f64>,
 }
 
 pub(super) fn run(args: &CostArgs) -> Result<Outcome, CliError> {
@@ -341,41 +321,6 @@ fn parsed<'a, A: Args>(arguments: impl Iterator<Item = &'a std::ffi::OsStr>) -> 
     let command = A::augment_args(clap::Command::new("bench").no_binary_name(true));
     let matches = command.try_get_matches_from(arguments);
     matches.and_then(|matches| A::from_arg_matches(&matches)).map_err(|error| CliError::failed(error.to_string()))
-}
-
-/// The rows for people.
-pub(crate) fn table(rows: &[CostRow]) -> Table {
-    let mut table = Table::new(&[
-        "value bytes",
-        "gets/s",
-        "data GB",
-        "memory USD",
-        "nodes",
-        "bound by",
-        "SSD USD",
-        "nodes",
-        "SSDs",
-        "bound by",
-        "SSD/memory",
-        "memory not dearer from gets/s",
-    ]);
-    for row in rows {
-        table.push(vec![
-            row.value_bytes.to_string(),
-            whole(row.gets_per_s),
-            decimal(row.data_bytes / GB, 1),
-            whole(row.memory_usd),
-            whole(row.memory_nodes),
-            row.memory_bound.name().to_owned(),
-            whole(row.ssd_usd),
-            whole(row.ssd_nodes),
-            whole(row.ssd_devices),
-            row.ssd_bound.name().to_owned(),
-            decimal(row.ssd_to_memory_usd, 3),
-            row.crossing_gets_per_s.map_or_else(|| NONE.to_owned(), whole),
-        ]);
-    }
-    table
 }
 
 /// The most that an amount on the command line can be: more is a slip.

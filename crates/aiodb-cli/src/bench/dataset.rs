@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use aiodb::{Backend, Batch, Db, IndexKind, Options, Table};
 use tempfile::TempDir;
 
-use super::progress;
+use super::terminal::progress;
 use crate::CliError;
+
+/// The paper's size of a value in bytes.
+pub(crate) const VALUE_BYTES: usize = 4096;
 
 /// The name of the table that is measured.
 const TABLE: &str = "bench";

@@ -6,13 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::cache::CacheRow;
-use super::copy_size::CopySizeRow;
-use super::cost::CostRow;
 use super::environment::Environment;
-use super::queue_depth::QueueDepthRow;
-use super::scan::ScanRow;
-use super::write::WriteRow;
+use super::rows::Rows;
 use crate::CliError;
 
 /// The result of one run of one benchmark.
@@ -27,32 +22,6 @@ pub(crate) struct Outcome {
     pub notes: Vec<String>,
     #[serde(flatten)]
     pub rows: Rows,
-}
-
-/// One row per measured point; every name carries its unit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "bench", content = "rows", rename_all = "kebab-case")]
-pub(crate) enum Rows {
-    QueueDepth(Vec<QueueDepthRow>),
-    CopySize(Vec<CopySizeRow>),
-    Write(Vec<WriteRow>),
-    Cost(Vec<CostRow>),
-    Cache(Vec<CacheRow>),
-    Scan(Vec<ScanRow>),
-}
-
-impl Rows {
-    /// The name of the subcommand.
-    pub(crate) fn bench(&self) -> &'static str {
-        match self {
-            Rows::QueueDepth(_) => "queue-depth",
-            Rows::CopySize(_) => "copy-size",
-            Rows::Write(_) => "write",
-            Rows::Cost(_) => "cost",
-            Rows::Cache(_) => "cache",
-            Rows::Scan(_) => "scan",
-        }
-    }
 }
 
 impl Outcome {

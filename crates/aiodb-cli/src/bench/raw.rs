@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use aiodb::io::AlignedBuffer;
 use io_uring::{IoUring, opcode, types};
 
-use super::progress;
 use super::round::{self, Tally};
+use super::terminal::progress;
 use crate::CliError;
 
 /// The unit that the warm-up reads at once.

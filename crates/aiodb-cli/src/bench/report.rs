@@ -1,4 +1,6 @@
-//! One HTML page, without scripts or anything from elsewhere, of all results in the directory beside it.
+//! One HTML page, without scripts or anything from elsewhere, of all results in the directory beside it. `figures` chooses
+//! what is drawn, `chart` and `axis` draw it, `paper` has the paper's own figures. It is made of results alone and can be
+//! made again from them; it measures nothing, and never changes a result.
 
 mod axis;
 mod chart;
@@ -7,12 +9,15 @@ mod paper;
 
 use std::path::{Path, PathBuf};
 
-use super::cost::CostRow;
 use super::environment::Environment;
-use super::outcome::{Outcome, Rows, write_file};
-use super::scan::ScanRow;
+use super::outcome::{Outcome, write_file};
+use super::rows::Rows;
+use super::rows::copy_size::{AIODB, LMDB};
+use super::rows::cost::CostRow;
+use super::rows::scan::ScanRow;
+use super::rows::write::WriteRow;
 use super::table::{Table, bytes, whole};
-use super::write::WriteRow;
+use super::terminal::progress;
 use crate::CliError;
 use chart::escaped;
 
@@ -27,7 +32,7 @@ pub(crate) fn results_beside(report: &Path) -> PathBuf {
 pub(crate) fn render(report: &Path) -> Result<(), CliError> {
     let outcomes = Outcome::load_all(&results_beside(report))?;
     write_file(report, &page(&outcomes))?;
-    super::progress(&format!("{} results drawn into {}", outcomes.len(), report.display()));
+    progress(&format!("{} results drawn into {}", outcomes.len(), report.display()));
     Ok(())
 }
 
@@ -71,7 +76,7 @@ fn day(environment: &Environment) -> &str {
 fn section(index: usize, outcome: &Outcome) -> String {
     let notes: String = outcome.notes.iter().map(|note| format!("<li>{}</li>", escaped(note))).collect();
     let charts: String = figures::charts(&outcome.rows).iter().map(chart::Chart::to_html).collect();
-    let tables: String = super::tables(&outcome.rows).iter().map(table_html).collect();
+    let tables: String = outcome.rows.tables().iter().map(table_html).collect();
     format!(
         "<section id='result-{index}'>\n<h2>{}</h2>\n<p class='origin'>{} · commit <code>{}</code></p>\n\
          <pre><code>{}</code></pre>\n{}<div class='charts'>\n{charts}</div>\n<ul class='notes'>{notes}</ul>\n\
@@ -112,9 +117,9 @@ fn key_figures(rows: &Rows) -> String {
             };
             let figure = |value: Option<String>, words: &str| Some((value?, words.to_owned()));
             [
-                figure(fastest(super::copy_size::LMDB, 0), "gets/s: LMDB in memory, nothing copied"),
-                figure(fastest(super::copy_size::LMDB, 4096), "gets/s: LMDB in memory, 4 KiB copied"),
-                figure(fastest(super::copy_size::AIODB, 0), "gets/s: aiodb from the device"),
+                figure(fastest(LMDB, 0), "gets/s: LMDB in memory, nothing copied"),
+                figure(fastest(LMDB, 4096), "gets/s: LMDB in memory, 4 KiB copied"),
+                figure(fastest(AIODB, 0), "gets/s: aiodb from the device"),
             ]
             .into_iter()
             .flatten()

@@ -1,6 +1,7 @@
 //! What reading everything costs: whole scans with values, and backups, beside what the disk gives to plain loops that
 //! read the same bytes. In the log the values of a table lie in the order of its writes; a scan goes in the order of
-//! keys, so it can be sequential or all but random, and both are measured.
+//! keys, so it can be sequential or all but random, and both are measured. `passes` reads everything once, in one way each; here
+//! they take turns and are compared. No pass is timed beside another, but for gets beside a backup.
 
 mod passes;
 
@@ -9,16 +10,18 @@ use std::time::Duration;
 
 use aiodb::{IndexKind, ScanOptions};
 use clap::Args;
-use serde::{Deserialize, Serialize};
 
+use super::arguments::{OutputArgs, parse_value_bytes};
 use super::ceiling::{Ceiling, Sources};
 use super::dataset::{Dataset, LoadedStore, Order, Scratch};
-use super::gets::Gets;
-use super::outcome::{Outcome, Rows};
+use super::gets::{Gets, MAX_PAIRS};
+use super::outcome::Outcome;
 use super::raw::{RawReads, ReadArea};
+use super::rows::Rows;
+use super::rows::scan::ScanRow;
 use super::stats::Summary;
-use super::table::{NONE, Table, decimal, whole};
-use super::{OutputArgs, progress};
+use super::table::whole;
+use super::terminal::progress;
 use crate::CliError;
 use passes::{Pass, Way};
 
@@ -34,10 +37,10 @@ pub(super) struct ScanArgs {
     #[arg(long)]
     backup_dir: Option<PathBuf>,
     /// Pairs, each with an 8-byte key
-    #[arg(long, default_value_t = 250_000, value_parser = clap::value_parser!(u64).range(1_000..=super::gets::MAX_PAIRS))]
+    #[arg(long, default_value_t = 250_000, value_parser = clap::value_parser!(u64).range(1_000..=MAX_PAIRS))]
     pairs: u64,
     /// Bytes of a value, a multiple of 8
-    #[arg(long, default_value_t = 4096, value_parser = super::parse_value_bytes)]
+    #[arg(long, default_value_t = 4096, value_parser = parse_value_bytes)]
     value_bytes: usize,
     /// Length of a round in milliseconds, of what has no end of its own
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=60_000))]
@@ -50,24 +53,6 @@ pub(super) struct ScanArgs {
     pace: u64,
     #[command(flatten)]
     pub(super) output: OutputArgs,
-}
-
-/// One series; rates are medians over rounds, of bytes of values.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ScanRow {
-    /// Such as `scan, values in key order`.
-    pub series: String,
-    pub index: Option<String>,
-    pub value_bytes: usize,
-    pub bytes_per_s: f64,
-    pub bytes_per_s_rounds: Vec<f64>,
-    /// Processor time of the whole process for each value, in microseconds.
-    pub cpu_us_per_value: f64,
-    /// What the series is held against, and the median of the ratios within a round.
-    pub against: Option<String>,
-    pub ratio: Option<f64>,
-    pub ratio_min: Option<f64>,
-    pub ratio_max: Option<f64>,
 }
 
 /// What is measured.
@@ -285,36 +270,4 @@ impl Bench {
 /// Reads of the size of a value, in no order.
 fn random_reads(area: &ReadArea, data: Dataset) -> RawReads<'_> {
     RawReads { area, read_bytes: data.value_bytes.next_multiple_of(4096) as u32, threads: 1, depth: DEPTH }
-}
-
-/// The rows for people.
-pub(crate) fn table(rows: &[ScanRow]) -> Table {
-    let mut table = Table::new(&[
-        "series",
-        "index",
-        "value bytes",
-        "MiB/s",
-        "values/s",
-        "CPU µs/value",
-        "against",
-        "ratio",
-        "min",
-        "max",
-    ]);
-    let ratio = |ratio: Option<f64>| ratio.map_or_else(|| NONE.to_owned(), |ratio| decimal(ratio, 2));
-    for row in rows {
-        table.push(vec![
-            row.series.clone(),
-            row.index.clone().unwrap_or_else(|| NONE.to_owned()),
-            row.value_bytes.to_string(),
-            whole(row.bytes_per_s / f64::from(1 << 20)),
-            whole(row.bytes_per_s / row.value_bytes as f64),
-            decimal(row.cpu_us_per_value, 2),
-            row.against.clone().unwrap_or_else(|| NONE.to_owned()),
-            ratio(row.ratio),
-            ratio(row.ratio_min),
-            ratio(row.ratio_max),
-        ]);
-    }
-    table
 }

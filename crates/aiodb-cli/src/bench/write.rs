@@ -11,18 +11,17 @@ use futures::executor::block_on;
 use futures::stream::FuturesUnordered;
 use hdrhistogram::Histogram;
 
+use super::arguments::{OutputArgs, parse_index};
 use super::counters::BlockDevice;
 use super::dataset::{Scratch, mix};
 use super::flush::{self, WriteTarget};
-use super::outcome::{Outcome, Rows};
+use super::outcome::Outcome;
 use super::round::{self, LATENCY_SAMPLE_EVERY, Round, Tally, empty_latencies, latency_us};
+use super::rows::Rows;
+use super::rows::write::{DeviceFlushes, DeviceSequential, StoreWrites, WriteRow};
 use super::stats::Summary;
-use super::{OutputArgs, parse_index, progress};
+use super::terminal::progress;
 use crate::CliError;
-
-mod rows;
-
-pub(crate) use rows::{DeviceFlushes, DeviceSequential, StoreWrites, WriteRow, tables};
 
 /// Bytes of a key.
 const KEY_BYTES: usize = 25;

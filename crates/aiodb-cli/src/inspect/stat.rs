@@ -2,8 +2,9 @@
 
 use super::watch::watch;
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::options::{ReadArgs, durability_name};
-use crate::output::{Exit, Output};
+use crate::output::Output;
 use crate::tables::keys;
 use aiodb::{Stats, TableStats};
 use clap::Args;

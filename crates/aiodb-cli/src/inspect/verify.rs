@@ -1,8 +1,9 @@
 //! `aiodb verify`: reads everything back and lists what is damaged.
 
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::options::ReadArgs;
-use crate::output::{Exit, Output};
+use crate::output::Output;
 use crate::progress::{Progress, rate};
 use aiodb::{Error, Options, VerifyReport};
 use clap::Args;

@@ -1,8 +1,8 @@
 //! CSV records (RFC 4180), which may go over several lines. The parser is `csv_core`, fed line by line, so that line
 //! numbers and length limits are those of the other formats.
 
-use super::input::Raw;
 use super::lines::{Found, Lines};
+use super::raw::{Raw, too_long};
 use csv_core::ReadRecordResult;
 use std::io::{self, Read};
 
@@ -52,10 +52,9 @@ impl CsvRecords {
                 Found::Line => {}
                 Found::End if first => return Ok(Raw::End),
                 Found::End => return Ok(self.bad("a quoted column is still open where the input ends".into())),
-                Found::TooLong if first => return Ok(self.bad(super::input::too_long(max_bytes))),
+                Found::TooLong if first => return Ok(self.bad(too_long(max_bytes))),
                 Found::TooLong => {
-                    let reason =
-                        format!("{} (it goes on to line {})", super::input::too_long(max_bytes), lines.number());
+                    let reason = format!("{} (it goes on to line {})", too_long(max_bytes), lines.number());
                     return Ok(self.bad(format!("{reason}: is a quote missing?")));
                 }
             }

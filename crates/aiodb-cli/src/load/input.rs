@@ -1,7 +1,10 @@
-//! The formats of a load: where in a line the key and the value are.
+//! The formats of a load: where in a line the key and the value are. Here is what the formats have in common, from the
+//! header to the decoded entry; `columns` and `json` each know where one kind of record has its parts, and nothing of
+//! lines. A record without key or value is an item of its own, never an error that ends the input.
 
 use super::csv::CsvRecords;
 use super::lines::{Found, Lines, without_carriage_return};
+use super::raw::{Raw, too_long};
 use crate::encoding::Encoding;
 use aiodb::{Error, MAX_KEY_BYTES};
 use clap::ValueEnum;
@@ -81,18 +84,6 @@ pub enum Item {
     /// The entry is filled.
     Entry,
     /// A line that holds no record, and why.
-    Bad(String),
-    /// The end of the input.
-    End,
-}
-
-/// One record's bytes, before anything is looked for in them.
-pub enum Raw {
-    /// A record.
-    Record,
-    /// An empty line.
-    Blank,
-    /// No record, and why.
     Bad(String),
     /// The end of the input.
     End,
@@ -234,11 +225,6 @@ impl<R: Read> Input<R> {
         options.key_encoding.decode_to(key, &mut entry.key).map_err(|reason| format!("the key is {reason}"))?;
         options.value_encoding.decode_to(value, &mut entry.value).map_err(|reason| format!("the value is {reason}"))
     }
-}
-
-/// Why a line is bad that is longer than allowed.
-pub fn too_long(max_bytes: u64) -> String {
-    format!("longer than {max_bytes} bytes (--max-line-bytes allows more)")
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use aiodb::{Durability, IndexKind, Step};
 
-use super::Maker;
-use crate::script::{Action, Require, Write};
+use super::maker::Maker;
+use crate::script::{Action, INTERVAL, Require, Write};
 
 /// Keys that both clients write to while one of them waits.
 const SHARED: usize = 6;
@@ -71,7 +71,7 @@ impl Maker {
 
     /// A class that does not write the batch.
     fn unhurried(&mut self) -> Durability {
-        if self.random.bool() { Durability::None } else { Durability::Interval(crate::script::INTERVAL) }
+        if self.random.bool() { Durability::None } else { Durability::Interval(INTERVAL) }
     }
 
     /// Writes wait; later ones of their keys go to the ordered index on disk with what a truncated table makes it do; then the

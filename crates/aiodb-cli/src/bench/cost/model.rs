@@ -3,10 +3,7 @@
 //! Both sides are built of the same nodes, and whatever the measurements do not say is decided for memory: it scales
 //! with the cores, keeps no copy on SSD, and is bought by the gigabyte, while SSDs are bought whole.
 
-use serde::{Deserialize, Serialize};
-
-/// Bytes of the gigabyte in which prices are given.
-pub(crate) const GB: f64 = 1e9;
+use crate::bench::rows::cost::{Bound, GB};
 
 /// What somebody needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,31 +76,6 @@ pub(crate) struct Prices {
     pub index_bytes: f64,
     /// Bytes on SSD by bytes of data: what is dead and not yet reclaimed, and headers.
     pub ssd_space_factor: f64,
-}
-
-/// What decides how many nodes are needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Bound {
-    /// Bytes of memory.
-    Memory,
-    /// Processor time.
-    Cores,
-    /// Bytes on SSDs.
-    DeviceSpace,
-    /// Reads of SSDs.
-    DeviceReads,
-}
-
-impl Bound {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Bound::Memory => "memory",
-            Bound::Cores => "cores",
-            Bound::DeviceSpace => "space",
-            Bound::DeviceReads => "reads",
-        }
-    }
 }
 
 /// All data in memory.

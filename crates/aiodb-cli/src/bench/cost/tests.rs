@@ -134,7 +134,7 @@ fn results_become_costs_with_their_assumptions() {
     for wanted in ["2025-06", "375,000 gets/s", "no copy on SSD", "one core of a processor"] {
         assert!(notes.contains(wanted), "{wanted} is not in {notes}");
     }
-    assert!(table(rows).to_terminal().contains("SSD/memory"));
+    assert!(crate::bench::rows::cost::table(rows).to_terminal().contains("SSD/memory"));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 use serde_json::Value;
 
 use super::*;
-use crate::bench::write::DeviceFlushes;
+use crate::bench::rows::copy_size::CopySizeRow;
+use crate::bench::rows::write::{DeviceFlushes, WriteRow};
 
 fn environment() -> Environment {
     Environment {

@@ -3,11 +3,11 @@
 use super::axis::{Axis, compact, compact_bytes};
 use super::chart::{Chart, Look, Point, Reference, Series};
 use super::paper;
-use crate::bench::copy_size::CopySizeRow;
-use crate::bench::cost::CostRow;
-use crate::bench::outcome::Rows;
-use crate::bench::queue_depth::QueueDepthRow;
-use crate::bench::write::{StoreWrites, WriteRow};
+use crate::bench::rows::Rows;
+use crate::bench::rows::copy_size::CopySizeRow;
+use crate::bench::rows::cost::CostRow;
+use crate::bench::rows::queue_depth::QueueDepthRow;
+use crate::bench::rows::write::{StoreWrites, WriteRow};
 
 /// The charts of one result, in reading order.
 pub(crate) fn charts(rows: &Rows) -> Vec<Chart> {

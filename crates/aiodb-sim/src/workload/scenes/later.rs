@@ -2,11 +2,11 @@
 
 use aiodb::{Durability, Step};
 
-use super::{Maker, SCATTERED, THIRD};
-use crate::clock::CERTAIN_AFTER_MS;
-use crate::script::{Action, Crash, IndexState, Require, Write};
-use crate::snapshots::MOST_SNAPSHOTS;
-use crate::workload::CLIENTS;
+use super::THIRD;
+use crate::script::{Action, CLIENTS, Crash, INTERVAL, IndexState, MOST_SNAPSHOTS, Require, Write};
+use crate::store_time::CERTAIN_AFTER_MS;
+use crate::workload::maker::Maker;
+use crate::workload::scene::SCATTERED;
 
 /// A wrong clock is off by years.
 const YEAR_MS: i64 = 365 * 24 * 60 * 60 * 1000;
@@ -146,7 +146,7 @@ impl Maker {
     pub(super) fn lapse(&mut self) {
         let (table, key, value) = (self.table(), self.key(), self.value_of(1..300));
         self.actions.push(Action::Sync);
-        self.actions.push(Action::Put(table, key, value, Durability::Interval(crate::script::INTERVAL)));
+        self.actions.push(Action::Put(table, key, value, Durability::Interval(INTERVAL)));
         self.actions.push(Action::Wait(self.random.u64(105..180)));
         let crash = Crash { power_cut: true, ..self.plain_crash(IndexState::Newest) };
         self.actions.push(Action::CrashNow(crash));

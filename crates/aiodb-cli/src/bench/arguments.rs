@@ -1,0 +1,39 @@
+//! Arguments that several benchmarks take.
+
+use std::path::PathBuf;
+
+use aiodb::{Backend, IndexKind};
+use clap::Args;
+
+/// Where results go, besides the table on the terminal.
+#[derive(Args)]
+pub(crate) struct OutputArgs {
+    /// Write the result as one JSON object to this file (`--json` alone prints it)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json_file: Option<PathBuf>,
+    /// Add the result to those beside this report (in results/) and draw all of them into it
+    #[arg(long, value_name = "DIR/report.html")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+pub(crate) fn parse_index(name: &str) -> Result<IndexKind, String> {
+    [IndexKind::Lmdb, IndexKind::Hash]
+        .into_iter()
+        .find(|kind| kind.name() == name)
+        .ok_or_else(|| "lmdb or hash".to_owned())
+}
+
+/// A size that [`super::dataset::Dataset`] can fill.
+pub(crate) fn parse_value_bytes(text: &str) -> Result<usize, String> {
+    let bytes = text.parse().ok().filter(|bytes: &usize| bytes.is_multiple_of(8) && (16..=1 << 20).contains(bytes));
+    bytes.ok_or_else(|| "a multiple of 8 from 16 to 1048576".to_owned())
+}
+
+pub(crate) fn parse_backend(name: &str) -> Result<Backend, String> {
+    match name {
+        "uring" => Ok(Backend::Uring),
+        "libaio" => Ok(Backend::Libaio),
+        "threads" => Ok(Backend::Threads),
+        _ => Err("uring, libaio or threads".to_owned()),
+    }
+}

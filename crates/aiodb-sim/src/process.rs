@@ -1,0 +1,93 @@
+//! What a process holds: an open store, and what its clients have begun and not finished. Nothing of it outlives a crash.
+
+use std::collections::BTreeMap;
+
+use aiodb::io::sim::SimDevice;
+use aiodb::{Db, Reader, Snapshot, Table, ValueReader, ValueWriter, WaitingWrite};
+
+use crate::model::{Contents, Held, Moments};
+use crate::script::CLIENTS;
+
+/// A process: an open store and what its clients hold.
+pub(crate) struct Life {
+    pub(crate) clients: Vec<Client>,
+    /// Snapshots that are held, and what they must show.
+    pub(crate) snapshots: Vec<Kept>,
+    /// Values that are being written and read piece by piece.
+    pub(crate) writing: Vec<Writing>,
+    /// See `writing`.
+    pub(crate) reading: Vec<Reading>,
+    /// Writes of the second client.
+    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) db: Db<SimDevice>,
+}
+
+impl Life {
+    /// A store that has just been opened.
+    pub(crate) fn new(db: Db<SimDevice>) -> Life {
+        let clients = (0..CLIENTS).map(|_| Client::default()).collect();
+        Life { clients, snapshots: Vec::new(), writing: Vec::new(), reading: Vec::new(), waiting: Vec::new(), db }
+    }
+}
+
+/// One logical client with a reader of its own.
+#[derive(Default)]
+pub(crate) struct Client {
+    pub(crate) reader: Option<Reader<SimDevice>>,
+    /// The reader's table, and which of its creations.
+    pub(crate) table: (usize, u64),
+    pub(crate) in_flight: BTreeMap<u64, Get>,
+    pub(crate) next_token: u64,
+}
+
+/// A get in flight, and every value that its key has had since it was submitted.
+pub(crate) struct Get {
+    pub(crate) key: usize,
+    pub(crate) accepted: Vec<Held>,
+    /// When it was submitted.
+    pub(crate) from: Moments,
+}
+
+/// A snapshot that is held, and what it must show.
+pub(crate) struct Kept {
+    pub(crate) snapshot: Snapshot<SimDevice>,
+    /// Handles from that time: the tables may be gone by now.
+    pub(crate) tables: Vec<Option<Table<SimDevice>>>,
+    /// What a write that came to be seen just then leaves open.
+    pub(crate) contents: Vec<Contents>,
+    /// When it was taken.
+    pub(crate) moments: Moments,
+}
+
+/// A value that is being written.
+pub(crate) struct Writing {
+    pub(crate) writer: ValueWriter<SimDevice>,
+    pub(crate) table: usize,
+    pub(crate) key: usize,
+    /// How often the table had been emptied.
+    pub(crate) emptied: u64,
+    pub(crate) value: Vec<u8>,
+    pub(crate) pushed: usize,
+}
+
+/// A value that is being read, and what it may be.
+pub(crate) struct Reading {
+    pub(crate) reader: ValueReader<SimDevice>,
+    pub(crate) accepted: Vec<Vec<u8>>,
+    pub(crate) read: usize,
+}
+
+/// A write that waits, and the number of its change.
+pub(crate) struct Waiting {
+    pub(crate) write: WaitingWrite<SimDevice>,
+    pub(crate) change: usize,
+}
+
+/// How a write ended that has met no error.
+pub(crate) enum Written {
+    Acknowledged,
+    /// It is in the log.
+    Appended(WaitingWrite<SimDevice>),
+    /// What it requires is not there.
+    Refused,
+}

@@ -1,0 +1,34 @@
+//! Tables that come and go.
+
+use aiodb::{Durability, Error};
+
+use crate::model::Effect;
+use crate::script::table_name;
+use crate::state::{Run, Violation};
+
+impl Run<'_> {
+    /// Makes a table, or is told that it is there.
+    pub(crate) fn create(&mut self, table: usize) -> Result<(), Violation> {
+        let options = self.table_options(table);
+        if self.model.exists(table) {
+            return match self.db().create_table_with(&table_name(table), options) {
+                Err(Error::TableExists { .. }) => Ok(()),
+                outcome => self.unexpected("creating a table that exists", outcome.map(drop)),
+            };
+        }
+        let create = |run: &mut Self| run.db().create_table_with(&table_name(table), options).map(drop);
+        self.write(vec![Effect::Create(table)], Durability::Sync, create)
+    }
+
+    /// Drops a table.
+    pub(crate) fn drop_table(&mut self, table: usize) -> Result<(), Violation> {
+        let drop = |run: &mut Self| run.db().drop_table(&table_name(table));
+        self.write(vec![Effect::Drop(table)], Durability::Sync, drop)
+    }
+
+    /// Empties a table.
+    pub(crate) fn truncate(&mut self, table: usize) -> Result<(), Violation> {
+        let truncate = |run: &mut Self| run.db().truncate_table(&table_name(table));
+        self.write(vec![Effect::Truncate(table)], Durability::Sync, truncate)
+    }
+}

@@ -1,0 +1,58 @@
+//! What makes things durable or works in the background, called when the script says so.
+
+use aiodb::Step;
+
+use crate::model::Model;
+use crate::state::{Run, Violation};
+
+impl Run<'_> {
+    /// Makes everything durable.
+    pub(crate) fn sync(&mut self) -> Result<(), Violation> {
+        let outcome = self.db().sync();
+        self.done("a sync", outcome, Model::everything_is_durable)
+    }
+
+    /// Makes a checkpoint.
+    pub(crate) fn checkpoint(&mut self) -> Result<(), Violation> {
+        let outcome = self.db().checkpoint();
+        self.checkpointed("a checkpoint", outcome)
+    }
+
+    /// Remembers how far the log has come.
+    pub(crate) fn mark(&mut self) {
+        self.mark = Some((self.db().sequence(), self.model.acknowledged()));
+    }
+
+    /// The same bit of background work, until a crash falls into it.
+    pub(crate) fn steps(&mut self, step: Step, times: usize) -> Result<(), Violation> {
+        (0..times).try_for_each(|_| match self.device.has_crashed() {
+            true => Ok(()),
+            false => self.step(step),
+        })
+    }
+
+    /// A bit of background work.
+    pub(crate) fn step(&mut self, step: Step) -> Result<(), Violation> {
+        let outcome = self.db().step(step);
+        if step == Step::Checkpoint {
+            self.checkpointed("a step", outcome)
+        } else {
+            self.done("a step", outcome, |_| {})
+        }
+    }
+
+    /// What is learned of a checkpoint.
+    fn checkpointed(&mut self, what: &str, outcome: aiodb::Result<()>) -> Result<(), Violation> {
+        if outcome.is_ok() && !self.device.has_crashed() {
+            self.time_is_written();
+        }
+        self.done(what, outcome, Model::checkpoint)
+    }
+
+    /// Waits until what was written up to the mark is durable.
+    pub(crate) fn wait_durable(&mut self) -> Result<(), Violation> {
+        let Some((sequence, changes)) = self.mark else { return Ok(()) };
+        let outcome = self.db().wait_durable(sequence);
+        self.done("waiting for a sequence", outcome, |model| model.durable_up_to(changes))
+    }
+}

@@ -159,7 +159,7 @@ fn a_store_of_many_segments_works_with_few_open_files() {
         let fewer = run("stat", &["--json", "--max-open-files", "9"]).json();
         assert_eq!(fewer["max_open_files"], 9);
         let refused = Ran::of(place.command("stat").args(["--max-open-files", "7"]).stdin(Stdio::null())).exits(2);
-        assert!(String::from_utf8_lossy(&refused.stderr).contains("--max-open-files"), "it names the argument");
+        assert!(refused.stderr.contains("--max-open-files"), "{}", refused.stderr);
         run("verify", &["--max-open-files", "8"]);
         assert_eq!(run("scan", &["--table", "t", "--keys-only"]).text().lines().count(), 6000);
         let (repository, restored) = (place.dir.path().join("repository"), place.dir.path().join("restored"));

@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use aiodb::merge::{Add, Append, Frames};
 use aiodb::{Backend, Db, Durability, IndexKind, MergeOperators, Options, Table};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +25,9 @@ pub struct StoreArgs {
     /// How reads reach the device; anything but auto fails where it does not work
     #[arg(long, value_enum, default_value = "auto")]
     pub backend: BackendChoice,
+    /// At most so many of the store's files are open at a time, 8 or more [default: most of what this process may have]
+    #[arg(long, value_name = "FILES", value_parser = value_parser!(u32).range(8..))]
+    pub max_open_files: Option<u32>,
 }
 
 impl StoreArgs {
@@ -33,7 +36,14 @@ impl StoreArgs {
         let metrics_file = Some(self.metrics_file());
         // Tables that merge with one of the library's own operators can be read.
         let merge_operators = MergeOperators::default().with(Add).with(Append).with(Frames);
-        Options { create: false, backend: self.backend.into(), metrics_file, merge_operators, ..Options::default() }
+        Options {
+            create: false,
+            backend: self.backend.into(),
+            max_open_files: self.max_open_files.unwrap_or(0) as usize,
+            metrics_file,
+            merge_operators,
+            ..Options::default()
+        }
     }
 
     /// Where a command that works for long tells others what it is doing: `stat --watch` looks there.

@@ -27,7 +27,7 @@ use store::Store;
 static STORES: LazyLock<Handles<Store>> = LazyLock::new(|| Handles::new("store"));
 
 /// What the Java classes must find here, or they belong to another version.
-const INTERFACE_VERSION: jint = 4;
+const INTERFACE_VERSION: jint = 5;
 
 /// A key that is absent, where lengths are answered.
 const ABSENT: jint = -1;
@@ -68,7 +68,7 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_interfaceVersion(_: JNIE
 }
 
 /// `static native long open(String[] paths, int durability, long intervalMillis, long cacheBytes, boolean cacheWrites,
-/// long segmentBytes, String compression)`
+/// long segmentBytes, long maxOpenFiles, String compression)`
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
     mut env: JNIEnv<'_>,
@@ -79,6 +79,7 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
     cache_bytes: jlong,
     cache_writes: jboolean,
     segment_bytes: jlong,
+    max_open_files: jlong,
     compression: JString<'_>,
 ) -> jlong {
     guard(&mut env, |env| {
@@ -90,6 +91,8 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
             cache_bytes: bytes(cache_bytes)?,
             cache_writes: cache_writes != JNI_FALSE,
             segment_bytes: bytes(segment_bytes)?,
+            max_open_files: usize::try_from(max_open_files)
+                .map_err(|_| Failure::Argument("a number of files is negative"))?,
             // Where `aiodb stat --watch` looks.
             metrics_file: paths.first().map(|path| Path::new(path).join("metrics.prom")),
             ..Options::default()

@@ -2,8 +2,10 @@
 //!
 //! The flow that uses it is in `write.rs`; here are only the state and what can be asked of it.
 
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
+use std::thread::panicking;
 
 use crate::catalog::Generation;
 use crate::conditional::Stripes;
@@ -152,8 +154,46 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The commit lock, held.
-pub(crate) type Guard<'a> = MutexGuard<'a, CommitState>;
+/// The commit lock, held. Whoever panics with it may have left anything half done: the store accepts no more writes, and all
+/// who wait are told.
+pub(crate) struct Guard<'a> {
+    /// `None` only while this is given up.
+    state: Option<MutexGuard<'a, CommitState>>,
+    commit: &'a Commit,
+    /// Taken by what a panic drops.
+    in_panic: bool,
+}
+
+impl Deref for Guard<'_> {
+    type Target = CommitState;
+
+    #[inline]
+    fn deref(&self) -> &CommitState {
+        self.state.as_ref().expect(HELD)
+    }
+}
+
+impl DerefMut for Guard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut CommitState {
+        self.state.as_mut().expect(HELD)
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.in_panic
+            && panicking()
+            && let Some(state) = self.state.take()
+        {
+            self.commit.fail_because("a thread panicked while it held the commit lock".to_string());
+            self.commit.wake_all(state);
+        }
+    }
+}
+
+const HELD: &str = "a guard holds its lock";
 
 /// Bytes of a batch's memory: a unit of header and the longest batch.
 pub(crate) fn buffer_bytes(segment_bytes: u64) -> usize {
@@ -195,8 +235,29 @@ impl Commit {
         }
     }
 
+    /// After a panic of who held it too: see [`Guard`].
+    #[inline]
     pub(crate) fn lock(&self) -> Guard<'_> {
-        self.state.lock().expect("no code panics while it holds the commit lock")
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Guard { state: Some(state), commit: self, in_panic: panicking() }
+    }
+
+    /// Sleeps until nobody writes, or there is another reason to look again.
+    pub(crate) fn wait_idle<'a>(&'a self, mut guard: Guard<'a>) -> Guard<'a> {
+        guard.idle_waiters += 1;
+        let state = guard.state.take().expect(HELD);
+        let state = self.idle.wait(state).unwrap_or_else(PoisonError::into_inner);
+        let mut guard = Guard { state: Some(state), ..guard };
+        guard.idle_waiters -= 1;
+        guard
+    }
+
+    /// Wakes all who wait for a batch or for nobody to write.
+    pub(crate) fn wake_all<'a>(&self, state: impl DerefMut<Target = CommitState> + 'a) {
+        self.idle.notify_all();
+        self.words.iter().for_each(Word::change);
+        drop(state);
+        self.words.iter().for_each(Word::wake_all);
     }
 
     pub(crate) fn completed(&self) -> u64 {

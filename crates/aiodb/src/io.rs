@@ -196,7 +196,7 @@ pub trait Device: Clone + Send + Sync + 'static {
     fn open_files(&self) -> OpenFiles {
         OpenFiles { open: 0, most: usize::MAX }
     }
-    /// Milliseconds of a clock that never goes back.
+    /// Milliseconds of a clock that never goes back, and goes on while the machine is suspended.
     fn clock_ms(&self) -> u64;
     /// Nanoseconds of the same clock, for measuring how long things take.
     fn clock_ns(&self) -> u64 {

@@ -11,7 +11,7 @@ use crate::pins::Pin;
 use crate::planted::{self, Bug};
 use crate::publish::Publication;
 use crate::sync::atomic::Ordering;
-use crate::sync::{Word, yield_now};
+use crate::sync::yield_now;
 use crate::{Error, Result, Sequence};
 
 /// The work of whoever writes a batch or flushes for others. They must not wait for ever should it panic.
@@ -103,11 +103,8 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    pub(crate) fn wait_idle<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
-        state.idle_waiters += 1;
-        let mut state = self.commit.idle.wait(state).expect("no code panics while it holds the commit lock");
-        state.idle_waiters -= 1;
-        state
+    pub(crate) fn wait_idle<'a>(&'a self, state: Guard<'a>) -> Guard<'a> {
+        self.commit.wait_idle(state)
     }
 
     fn become_idle(&self, state: &mut CommitState) {
@@ -239,24 +236,14 @@ impl<D: Device> Engine<D> {
         self.commit.fail(&error);
         let mut state = self.commit.lock();
         state.busy = false;
-        self.wake_all(state);
+        self.commit.wake_all(state);
         error
     }
 
     /// Refuses all writes from now on, because a thread of the store's own has panicked, and tells who waits.
     pub(crate) fn fail_because(&self, cause: String) {
         self.commit.fail_because(cause);
-        self.wake_all(self.commit.lock());
-    }
-
-    /// Wakes all who wait for a batch or for nobody to write.
-    fn wake_all(&self, state: Guard<'_>) {
-        self.commit.idle.notify_all();
-        for word in &self.commit.words {
-            word.change();
-        }
-        drop(state);
-        self.commit.words.iter().for_each(Word::wake_all);
+        self.commit.wake_all(self.commit.lock());
     }
 
     fn write_sealed(&self, sealed: &Sealed, flush_first: Vec<u32>) -> Result<()> {

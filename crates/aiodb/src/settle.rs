@@ -8,7 +8,7 @@
 //! make is put as a later copy of the newest one, which displaces them all.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, TryLockError};
 
 use smallvec::SmallVec;
 
@@ -150,6 +150,15 @@ impl Settling {
         }
     }
 
+    /// The right to fold; `None` while a writer does. One that panicked has left nothing half done: what it took is still queued.
+    fn begin_folding(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.folding.try_lock() {
+            Ok(folding) => Some(folding),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Whether a writer should fold something before it adds more.
     pub(crate) fn is_urgent(&self) -> bool {
         self.urgent_count.load(Ordering::Acquire) > 0
@@ -211,7 +220,7 @@ impl<D: Device> Engine<D> {
     /// to be read back one by one once the open batch is written for the first.
     pub(crate) fn fold_urgent(&self) {
         // Two would make the same of the same operands.
-        let Ok(_folding) = self.settling.folding.try_lock() else { return };
+        let Some(_folding) = self.settling.begin_folding() else { return };
         let Some(first) = self.settling.take_urgent() else { return };
         let urgent = std::iter::once(first).chain(std::iter::from_fn(|| self.settling.take_urgent()));
         let mut waiting: Vec<Unsettled> = urgent.take(FOLDED_AT_ONCE).collect();
@@ -284,7 +293,7 @@ impl<D: Device> Engine<D> {
     /// Whether the newest of a tag's many operands waits to be written, so that they cannot be folded yet and would be read in
     /// vain, or a writer may be folding them.
     fn is_for_writers(&self, unsettled: &Unsettled) -> bool {
-        if unsettled.folds && self.settling.folding.try_lock().is_err() {
+        if unsettled.folds && self.settling.begin_folding().is_none() {
             return true;
         }
         let TableIndex::Hash(index) = &unsettled.generation.index else { return false };
@@ -615,3 +624,6 @@ impl KeyRecords {
         self.records.iter().take_while(|(entry, _)| !entry.is_base()).count()
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

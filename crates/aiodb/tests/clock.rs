@@ -48,9 +48,20 @@ impl Store {
     }
 
     fn reopen(&mut self) {
+        self.close();
+        self.opened();
+    }
+
+    /// Opens the store again, with the system's clock so many milliseconds behind.
+    fn reopen_behind(&mut self, behind_ms: u64) {
+        self.close();
+        self.device.set_wall_clock(-(behind_ms as i64));
+        self.opened();
+    }
+
+    fn close(&mut self) {
         self.open.as_ref().expect("the store is open").0.close().expect("the store closes");
         self.open = None;
-        self.opened();
     }
 
     fn die(&mut self) {
@@ -172,5 +183,30 @@ fn a_clock_that_is_set_back_brings_nothing_back_for_a_while() {
         assert!(!store.has(b"soon"), "{}: the clock may be put right yet", kind.name());
         store.set_clock(0);
         assert!(!store.has(b"soon") && store.clock_ahead_ms() == 0, "{}", kind.name());
+    }
+}
+
+/// A doubt ends with the next opening: a clock that is years behind at the second one, too, is believed there, and brings back what
+/// was over. Put right, it hides that again, and nothing was given up that lives.
+#[test]
+fn a_clock_that_is_behind_at_two_openings_is_believed_at_the_second() {
+    for kind in KINDS {
+        let mut store = Store::new(kind);
+        store.put(b"over", MINUTE_MS);
+        store.put(b"lives", 60 * MINUTE_MS);
+        store.pass(2);
+        let sees = |store: &Store| (store.has(b"over"), store.has(b"lives"));
+        assert_eq!(sees(&store), (false, true), "{}", kind.name());
+        store.reopen_behind(TEN_YEARS_MS);
+        assert_eq!(sees(&store), (false, true), "{}: it is doubted", kind.name());
+        assert!(store.clock_ahead_ms() < 0);
+        store.reopen_behind(TEN_YEARS_MS);
+        assert_eq!(sees(&store), (true, true), "{}: it is believed", kind.name());
+        for step in [Step::Settle, Step::Reclaim, Step::Checkpoint, Step::Prepare, Step::Reclaim] {
+            store.step(step);
+        }
+        store.reopen_behind(0);
+        assert_eq!(sees(&store), (false, true), "{}: it was put right", kind.name());
+        assert_eq!(store.clock_ahead_ms(), 0);
     }
 }

@@ -156,7 +156,11 @@ fn a_store_of_many_segments_works_with_few_open_files() {
         let stat = run("stat", &["--json"]).json();
         let (open, bound) = (stat["open_files"].as_u64().unwrap(), stat["max_open_files"].as_u64().unwrap());
         assert!(0 < open && open <= bound && bound < most, "{open} of {bound}");
-        run("verify", &[]);
+        let fewer = run("stat", &["--json", "--max-open-files", "9"]).json();
+        assert_eq!(fewer["max_open_files"], 9);
+        let refused = Ran::of(place.command("stat").args(["--max-open-files", "7"]).stdin(Stdio::null())).exits(2);
+        assert!(refused.stderr.contains("--max-open-files"), "{}", refused.stderr);
+        run("verify", &["--max-open-files", "8"]);
         assert_eq!(run("scan", &["--table", "t", "--keys-only"]).text().lines().count(), 6000);
         let (repository, restored) = (place.dir.path().join("repository"), place.dir.path().join("restored"));
         run("backup", &[repository.to_str().unwrap()]);

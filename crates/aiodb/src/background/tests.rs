@@ -63,3 +63,42 @@ fn a_thread_that_panics_stops_writes_with_its_reason() {
     assert_eq!(table.get(b"key").expect("gets go on").as_deref(), Some(&b"value"[..]));
     assert!(matches!(db.close(), Err(Error::Failed { .. })));
 }
+
+/// A thread that panics while it holds the commit lock leaves nobody waiting: neither for a batch nor for nobody to write.
+#[test]
+fn a_panic_under_the_commit_lock_ends_all_waits_with_an_error() {
+    let device = SimDevice::new(1);
+    device.create_dir("/store".as_ref()).expect("the machine runs");
+    let options = Options { background: false, ..Options::default() };
+    let db = Db::open_on(device, "/store", options).expect("the store can be made");
+    let table = db.create_table("t", IndexKind::Hash).expect("the table can be made");
+    table.put_with(b"key", b"value", Durability::None).expect("a put works");
+    let engine: &Arc<Engine<SimDevice>> = &db.engine.0;
+    // As if a batch were on its way.
+    engine.commit.lock().busy = true;
+    std::thread::scope(|scope| {
+        let for_batch = scope.spawn(|| table.put_with(b"key", b"other", Durability::Sync).map(drop));
+        let for_idleness = scope.spawn(|| engine.flush());
+        let all_wait = || {
+            let state = engine.commit.lock();
+            state.idle_waiters == 1 && state.open.as_ref().is_some_and(|open| open.waiters == 1)
+        };
+        while !all_wait() {
+            std::thread::yield_now();
+        }
+        let panics = || {
+            let _state = engine.commit.lock();
+            panic!("a bug");
+        };
+        // In a thread of the store's own, or in anybody's.
+        scope.spawn(panics).join().expect_err("it panics");
+        for waiting in [for_batch, for_idleness] {
+            let refused = waiting.join().expect("who waits does not panic");
+            assert!(matches!(refused, Err(Error::Failed { .. })), "{refused:?}");
+        }
+    });
+    assert!(!survive(engine, "aiodb-upkeep", || panic!("a second bug")));
+    assert!(db.stats().trouble.expect("it is shown").contains("panicked"));
+    assert_eq!(table.get(b"key").expect("gets go on").as_deref(), Some(&b"value"[..]));
+    assert!(matches!(db.close(), Err(Error::Failed { .. })));
+}

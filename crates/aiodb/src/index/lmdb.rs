@@ -9,6 +9,7 @@ mod copy;
 pub(crate) mod counters;
 mod ranges;
 mod room;
+mod unwritten;
 
 use std::io::ErrorKind;
 use std::ops::{Bound, RangeBounds};
@@ -110,7 +111,7 @@ impl LmdbIndex {
         let env = with_descriptors(open, cause).map_err(failed)?;
         // A page that the file no longer has would end the process (`SIGBUS`).
         let known_bytes = known_bytes(&env);
-        if file_bytes > 0 && known_bytes > file_bytes {
+        if file_bytes > 0 && known_bytes > file_bytes && !lacks_only_free_pages(path)? {
             let reason = format!("its file has {file_bytes} bytes and should have {known_bytes}");
             return Err(Error::Index { path: path.to_path_buf(), reason });
         }
@@ -143,18 +144,6 @@ impl LmdbIndex {
     /// Asks this before each transaction that writes.
     pub(crate) fn ask_for_room(&self, has_room: impl Fn() -> bool + Send + Sync + 'static) {
         let _ = self.has_room.set(Box::new(has_room));
-    }
-
-    /// Makes the file as long as LMDB takes it to be: pages at its end that a transaction has used and freed again are never
-    /// written, and a file that lacks them could not be told from one that was cut off.
-    fn complete_file(&self, env: &Env) -> std::io::Result<()> {
-        let (path, known_bytes) = (self.path.join("data.mdb"), known_bytes(env));
-        if std::fs::metadata(&path)?.len() >= known_bytes {
-            return Ok(());
-        }
-        let file = with_descriptors(|| std::fs::OpenOptions::new().write(true).open(&path), |error| Some(error))?;
-        file.set_len(known_bytes)?;
-        file.sync_all()
     }
 
     /// The records of a key that a view sees.
@@ -571,6 +560,13 @@ fn known_bytes(env: &Env) -> u64 {
     (env.info().last_page_number as u64 + 1) * PAGE_BYTES
 }
 
+/// See [`unwritten::are_free`].
+fn lacks_only_free_pages(path: &Path) -> Result<bool> {
+    let path = path.join("data.mdb");
+    let file = with_descriptors(|| std::fs::File::open(&path), |error| Some(error));
+    file.and_then(|file| unwritten::are_free(&file)).map_err(|e| Error::io("read", &path, &e))
+}
+
 fn existing_bytes(path: &Path) -> usize {
     let bytes = std::fs::metadata(path.join("data.mdb")).map_or(0, |metadata| metadata.len() as usize);
     // Room to grow, in whole pages.
@@ -598,3 +594,6 @@ fn index_error(path: &Path, error: &heed::Error) -> Error {
     }
     Error::Index { path: path.to_path_buf(), reason: error.to_string() }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

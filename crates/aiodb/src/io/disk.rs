@@ -10,7 +10,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Instant;
 
 use descriptors::{Descriptors, for_system};
 pub(crate) use descriptors::{LEAST_OPEN_FILES, descriptor_limit, is_shortage, with_descriptors};
@@ -31,7 +30,8 @@ pub struct Disk(Arc<Opened>);
 struct Opened {
     kind: QueueKind,
     report: Report,
-    start: Instant,
+    /// [`boot_ns`] at opening.
+    start_ns: u64,
     /// Of segments.
     descriptors: Arc<Descriptors>,
     /// Segments made here that were not renamed yet.
@@ -40,7 +40,7 @@ struct Opened {
 
 impl Opened {
     fn new(kind: QueueKind, report: Report) -> Opened {
-        Opened { kind, report, start: Instant::now(), descriptors: Descriptors::new(0), unnamed: Mutex::default() }
+        Opened { kind, report, start_ns: boot_ns(), descriptors: Descriptors::new(0), unnamed: Mutex::default() }
     }
 }
 
@@ -75,7 +75,7 @@ impl Disk {
     /// time, at least 8; 0 for what the process's limit leaves, as it is by default.
     pub fn with_max_open_files(self, most: usize) -> Disk {
         let opened = Opened::new(self.0.kind, self.0.report.clone());
-        Disk(Arc::new(Opened { start: self.0.start, descriptors: Descriptors::new(most), ..opened }))
+        Disk(Arc::new(Opened { start_ns: self.0.start_ns, descriptors: Descriptors::new(most), ..opened }))
     }
 
     /// Files through the page cache, with nothing tried out: for directories that are only read.
@@ -170,9 +170,9 @@ impl Device for Disk {
             let only_read = flock(&mut file, libc::LOCK_SH)?.is_none();
             return Ok(Err(if only_read { "others that only read it".to_owned() } else { holder }));
         }
-        file.set_len(0)?;
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(own_name().as_bytes())?;
+        // The name is for people. A full disk may have no room for it, and must be opened to be emptied.
+        let _ = file.set_len(0);
+        let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(own_name().as_bytes()));
         Ok(Ok(DiskLock { file: Some(file) }))
     }
 
@@ -208,11 +208,11 @@ impl Device for Disk {
     }
 
     fn clock_ms(&self) -> u64 {
-        self.0.start.elapsed().as_millis() as u64
+        self.clock_ns() / 1_000_000
     }
 
     fn clock_ns(&self) -> u64 {
-        self.0.start.elapsed().as_nanos() as u64
+        boot_ns() - self.0.start_ns
     }
 
     fn wall_ms(&self) -> u64 {
@@ -382,6 +382,16 @@ fn open_options(access: Access) -> OpenOptions {
         options.custom_flags(libc::O_DIRECT);
     }
     options
+}
+
+/// Nanoseconds since the machine was started. They pass while it is suspended, too, unlike those of [`std::time::Instant`]: what
+/// was to be done by now is not put off by that, and a system's clock that went on has not been set.
+fn boot_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call takes a pointer to a valid structure.
+    let outcome = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
+    assert_eq!(outcome, 0, "the kernel has no clock that goes on while the machine is suspended");
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// What the holder of a lock is called: `process 4242 (cassandra)`.

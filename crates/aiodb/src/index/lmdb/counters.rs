@@ -287,8 +287,8 @@ impl LmdbIndex {
         for (table, count) in &changes.counts {
             self.database.put(&mut txn, &prefixed(COUNT_PREFIX, *table), &count.to_le_bytes())?;
         }
-        txn.commit()?;
-        Ok(self.complete_file(env)?)
+        // Nothing that could fail comes after it: what is committed and said not to be would be counted again.
+        txn.commit()
     }
 
     pub(super) fn load_prefix<T>(&self, prefix: [u8; 4], decode: impl Fn(&[u8]) -> T) -> Result<BTreeMap<u32, T>> {

@@ -154,3 +154,11 @@ fn a_store_that_is_only_read_gets_no_trial_file() {
     let names = |path: &Path| std::fs::read_dir(path).unwrap().count();
     assert_eq!((names(dir.path()), names(&log)), (1, 1), "no file was made");
 }
+
+/// Who may write needs no room for that.
+#[test]
+fn a_lock_is_had_where_the_holders_name_cannot_be_written() {
+    let held = Disk::plain().lock("/dev/full".as_ref()).unwrap();
+    assert!(held.is_ok());
+    assert!(Disk::plain().lock("/dev/full".as_ref()).unwrap().is_err(), "it is held");
+}

@@ -35,7 +35,7 @@ final class ClusterTest {
     private static final Ledger LEDGER = new Ledger();
 
     @BeforeAll
-    static void create() {
+    static void create() throws InterruptedException {
         nodes = new Nodes(NETWORK, 3);
         try (CqlSession session = nodes.session(1)) {
             session.execute("CREATE KEYSPACE " + KEYSPACE
@@ -43,6 +43,7 @@ final class ClusterTest {
             session.execute("CREATE TABLE " + KEYSPACE + ".rows (id int, c int, v text, PRIMARY KEY (id, c)) "
                     + "WITH memtable = '" + Sides.MEMTABLES.get(1) + "'");
         }
+        new Members(nodes, 3).awaitSchema();
     }
 
     @AfterAll

@@ -31,7 +31,7 @@ final class MixedStoresTest {
     private static Nodes nodes;
 
     @BeforeAll
-    static void create() {
+    static void create() throws InterruptedException {
         nodes = new Nodes(NETWORK, STORES.size());
         for (int node = 1; node <= STORES.size(); node++) {
             nodes.stop(node);
@@ -44,6 +44,7 @@ final class MixedStoresTest {
             session.execute("CREATE TABLE " + KEYSPACE
                     + ".rows (id int, c int, v text, PRIMARY KEY (id, c)) WITH memtable = 'aiodb'");
         }
+        new Members(nodes, STORES.size()).awaitSchema();
     }
 
     @AfterAll

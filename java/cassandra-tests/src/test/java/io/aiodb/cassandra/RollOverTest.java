@@ -30,6 +30,8 @@ final class RollOverTest {
                 session.execute("CREATE TABLE " + KEYSPACE
                         + ".rows (id int, c int, v text, PRIMARY KEY (id, c)) WITH memtable = 'aiodb'");
             }
+            // A node that does not know the table yet refuses its rows.
+            new Members(nodes, MEMBERS).awaitSchema();
             write(nodes, 1, () -> {});
             for (int node = 1; node <= MEMBERS; node++) {
                 int changing = node;

@@ -4,7 +4,9 @@ import io.aiodb.cassandra.format.AutoSnapshot;
 import io.aiodb.cassandra.table.StoredTable;
 import io.aiodb.store.StoreException;
 import java.io.IOException;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -96,6 +98,8 @@ public final class AutoSnapshotWriter {
         Files.writeString(Directories.getSnapshotSchemaFile(directory).toPath(), kept.schema());
         List<String> files = writeRows(kept, storedTable, directories, directory);
         describe(kept, files, directory);
+        // The rows leave the store now: from here on a power cut must not take the snapshot.
+        flush(directory);
         storedTable.remove();
         LOGGER.info(
                 "Wrote what there was of {} to the snapshot {} in {} ms",
@@ -118,6 +122,23 @@ public final class AutoSnapshotWriter {
                 null, table, storedTable, null, null, CommitLogPosition.NONE, CommitLogPosition.NONE);
         boolean any = SnapshotWriter.write(TableMetadataRef.forOfflineTools(table), descriptor, rows, null);
         return any ? List.of(descriptor.relativeFilenameFor(SSTableFormat.Components.DATA)) : List.of();
+    }
+
+    /** Makes the files of a snapshot durable, with the names of all that may have been made for it: Cassandra leaves some to the system. */
+    private static void flush(File directory) throws IOException {
+        for (File file : directory.tryList(File::isFile)) {
+            force(file.toPath());
+        }
+        Path snapshots = directory.toPath().getParent();
+        for (Path made : List.of(directory.toPath(), snapshots, snapshots.getParent())) {
+            force(made);
+        }
+    }
+
+    private static void force(Path path) throws IOException {
+        try (FileChannel channel = FileChannel.open(path)) {
+            channel.force(true);
+        }
     }
 
     /** Says that the snapshot is whole, and has Cassandra delete it when its time is over, if it has one. */

@@ -28,8 +28,10 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  *   <li>{@code directory}: where the store lies; for {@code aiodb} it may be several, separated by commas. By default the
  *       directory {@code aiodb-stores} in each of the {@code data_file_directories} that there were when the store was made;
  *       for other stores in the first of them
- *   <li>{@code cache}: memory for values written or read lately, for all tables together, as {@code 256MiB}; default none.
- *       Only for {@code aiodb}
+ *   <li>{@code cache}: memory for values written or read lately, for all tables together, as {@code 256MiB}; default none. Only for
+ *       {@code aiodb}
+ *   <li>{@code max_open_files}: how many files of the store are open at a time, 8 or more; default what the node's limit of open
+ *       files leaves after a quarter of it, 32 to 1,024, for everything else. Only for {@code aiodb}
  * </ul>
  *
  * @param store the kind of store
@@ -43,6 +45,9 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
     private static final String INTERVAL = "interval";
     private static final String DIRECTORY = "directory";
     private static final String CACHE = "cache";
+    private static final String MAX_OPEN_FILES = "max_open_files";
+
+    private static final int LEAST_OPEN_FILES = 8;
 
     /** The store of this project. */
     public static final String AIODB = "aiodb";
@@ -80,9 +85,16 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
             forStore.put("cache_bytes", Long.toString(bytes(cache)));
             forStore.put("cache_writes", "yes");
         }
+        String maxOpenFiles = parameters.remove(MAX_OPEN_FILES);
+        if (maxOpenFiles != null) {
+            if (!store.equals(AIODB)) {
+                throw refused(MAX_OPEN_FILES, maxOpenFiles, "leave it out: the store " + store + " has no such bound");
+            }
+            forStore.put("max_open_files", Integer.toString(files(maxOpenFiles)));
+        }
         if (!parameters.isEmpty()) {
             throw new ConfigurationException("memtable: there is no parameter " + parameters.keySet() + ": known are "
-                    + Arrays.asList(STORE, DURABILITY, INTERVAL, DIRECTORY, CACHE));
+                    + Arrays.asList(STORE, DURABILITY, INTERVAL, DIRECTORY, CACHE, MAX_OPEN_FILES));
         }
         List<Path> directories = directory == null ? defaultDirectories(store) : directories(directory);
         if (directories.size() > 1) {
@@ -142,6 +154,18 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         } catch (RuntimeException notOne) {
             throw refused(CACHE, value, "give an amount, as 256MiB");
         }
+    }
+
+    private static int files(String value) {
+        try {
+            int files = Integer.parseInt(value.strip());
+            if (files >= LEAST_OPEN_FILES) {
+                return files;
+            }
+        } catch (NumberFormatException notOne) {
+            // Reported below, in the same words.
+        }
+        throw refused(MAX_OPEN_FILES, value, "give a number, " + LEAST_OPEN_FILES + " or more");
     }
 
     private static List<Path> directories(String given) {

@@ -34,13 +34,18 @@ class StoreConfigurationTest {
                 "durability", "sync",
                 "interval", "500ms",
                 "directory", "/disk/rows",
-                "cache", "64MiB"));
+                "cache", "64MiB",
+                "max_open_files", "4096"));
         StoreConfiguration parsed = StoreConfiguration.parse(parameters);
         assertTrue(parameters.isEmpty());
         assertEquals(Durability.SYNC, parsed.durability());
         assertEquals(Path.of("/disk/rows"), parsed.directory());
         assertEquals(
-                Map.of("interval_millis", "500", "cache_bytes", "67108864", "cache_writes", "yes"),
+                Map.of(
+                        "interval_millis", "500",
+                        "cache_bytes", "67108864",
+                        "cache_writes", "yes",
+                        "max_open_files", "4096"),
                 parsed.storeParameters());
     }
 
@@ -98,6 +103,9 @@ class StoreConfigurationTest {
         assertRefused(Map.of("interval", "0s"), "interval = 0s", "10s");
         assertRefused(Map.of("cache", "many"), "cache = many", "256MiB");
         assertRefused(Map.of("store", "lmdb", "cache", "1MiB"), "cache", "lmdb has none");
+        assertRefused(Map.of("max_open_files", "7"), "max_open_files = 7", "8 or more");
+        assertRefused(Map.of("max_open_files", "many"), "max_open_files = many", "8 or more");
+        assertRefused(Map.of("store", "rocksdb", "max_open_files", "64"), "max_open_files", "rocksdb has no such bound");
     }
 
     private static Memtable.Factory factory(Map<String, String> parameters) {

@@ -21,6 +21,8 @@ import java.util.Locale;
  *   <li>{@code cache_writes}: whether values written lately are kept there too: {@code yes} or {@code no} (default)
  *   <li>{@code segment_bytes}: bytes of a segment file, a power of two from 65536 to 1073741824, fixed when the store is
  *       made; default 33554432
+ *   <li>{@code max_open_files}: how many segment files are open at a time, 8 to 1000000000; default 0, most of what the
+ *       process may have
  *   <li>{@code compression}: of the values of tables made from now on: {@code none} (default), {@code lz4}, {@code zstd}
  *   <li>{@code also}: further directories, each on a disk of its own, separated by commas; default none. How many there are
  *       is fixed when the store is made. The first, {@code directory}, has the indexes too
@@ -42,6 +44,8 @@ public final class AiodbProvider implements StoreProvider {
 
     private static final long MAX_INTERVAL_MILLIS = 3_600_000;
     private static final long MAX_CACHE_BYTES = 1L << 44;
+    private static final long LEAST_OPEN_FILES = 8;
+    private static final long MOST_OPEN_FILES = 1_000_000_000;
 
     @Override
     public String name() {
@@ -54,6 +58,7 @@ public final class AiodbProvider implements StoreProvider {
         long cacheBytes = parameters.number("cache_bytes", 0, 0, MAX_CACHE_BYTES);
         boolean cacheWrites = parameters.choice("cache_writes", Answer.NO) == Answer.YES;
         long segmentBytes = parameters.number("segment_bytes", 32 << 20, 64 << 10, 1 << 30);
+        long maxOpenFiles = parameters.number("max_open_files", 0, LEAST_OPEN_FILES, MOST_OPEN_FILES);
         Compression compression = parameters.choice("compression", Compression.NONE);
         List<Path> directories = directories(directory, parameters.text("also", ""));
         parameters.refuseOthers();
@@ -66,6 +71,7 @@ public final class AiodbProvider implements StoreProvider {
                 cacheBytes,
                 cacheWrites,
                 segmentBytes,
+                maxOpenFiles,
                 compression.name().toLowerCase(Locale.ROOT));
         return new AiodbStore(store, intervalMillis);
     }

@@ -28,6 +28,7 @@ final class Native {
             long cacheBytes,
             boolean cacheWrites,
             long segmentBytes,
+            long maxOpenFiles,
             String compression);
 
     static native void close(long store);

@@ -1,0 +1,122 @@
+use std::cell::RefCell;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::counters::Accounting;
+use super::{FIRST_TABLE_ID, LmdbIndex, PAGE_BYTES};
+use crate::Result;
+use crate::holds::Holds;
+use crate::index::Location;
+use crate::index::stack::{Displaced, Entry};
+use crate::index::tail::Frozen;
+use crate::log::Position;
+use crate::log::record::{Form, Kind};
+use crate::snapshot::Snapshots;
+
+const STORE: [u8; 16] = [3; 16];
+
+fn open(path: &Path) -> Result<LmdbIndex> {
+    LmdbIndex::open(path, STORE, Arc::new(Snapshots::new(Arc::new(Holds::default()))), false)
+}
+
+fn entry(kind: Kind, sequence: u64) -> Entry {
+    let location = Location { segment: 1, offset: sequence as u32 * 16, length: 40 };
+    Entry { kind, sequence, location, separate: None, form: Form::default() }
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("{number:0100}").into_bytes()
+}
+
+fn insert(index: &LmdbIndex, number: u64, entry: Entry) {
+    index.insert(FIRST_TABLE_ID, &key(number), (entry, None), &mut Displaced::new());
+}
+
+fn freeze(index: &LmdbIndex, next_sequence: u64) -> Frozen {
+    index.tail.freeze(Position { batch: next_sequence, checksum: 0, segment: 1, life: 1, offset: 4096 }, next_sequence)
+}
+
+/// Commits what is in the tail; returns the sequences of entries that died.
+fn commit(index: &LmdbIndex, frozen: &mut Frozen) -> Result<Vec<u64>> {
+    let dead = RefCell::new(Vec::new());
+    let died = |_, entry: &Entry| dead.borrow_mut().push(entry.sequence);
+    let accounting = Accounting { chunks_of: &|_| Vec::new(), died: &died, piled_up: &|_, _| (), is_gone: &|_| false };
+    index.commit(frozen, &accounting)?;
+    index.tail.forget_frozen();
+    Ok(dead.into_inner())
+}
+
+/// What is committed counts once, whatever becomes of the file afterwards: a commit that is said to have failed is made again.
+#[test]
+fn what_fails_after_a_commit_is_not_counted_again() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let (path, away) = (directory.path().join("lmdb"), directory.path().join("away"));
+    let index = open(&path).expect("the index opens");
+    for number in 0..100 {
+        insert(&index, number, entry(Kind::Put, number + 1));
+    }
+    let mut frozen = freeze(&index, 101);
+    fs::rename(&path, &away).expect("the directory can be renamed");
+    let first = commit(&index, &mut frozen);
+    fs::rename(&away, &path).expect("the directory can be renamed");
+    let died = first.or_else(|_| commit(&index, &mut frozen)).expect("the index can be committed");
+    assert_eq!(died, [0u64; 0], "every entry is alive");
+    assert_eq!(index.count(FIRST_TABLE_ID), 100);
+}
+
+/// Bytes of a file without the pages at its end that nobody has written.
+fn written_bytes(file: &Path) -> usize {
+    let bytes = fs::read(file).expect("the file can be read");
+    let is_written = |page: &&[u8]| page.iter().any(|byte| *byte != 0);
+    let unwritten = bytes.rchunks(PAGE_BYTES as usize).take_while(|page| !is_written(page)).count();
+    bytes.len() - unwritten * PAGE_BYTES as usize
+}
+
+/// Puts keys of a range in one commit.
+fn put(index: &LmdbIndex, numbers: std::ops::Range<u64>, sequence: &mut u64) {
+    for number in numbers {
+        insert(index, number, entry(Kind::Put, *sequence));
+        *sequence += 1;
+    }
+    commit(index, &mut freeze(index, *sequence)).expect("the index can be committed");
+}
+
+/// LMDB never writes pages at its file's end that a transaction has used and freed again, and a process may die at any moment
+/// after the commit.
+#[test]
+fn a_file_that_lacks_only_free_pages_is_whole() {
+    let mut found = 0;
+    for round in 0..40 {
+        let directory = tempfile::tempdir().expect("a directory can be made");
+        let (path, copy) = (directory.path().join("lmdb"), directory.path().join("copy"));
+        fs::create_dir(&copy).expect("a directory can be made");
+        let index = open(&path).expect("the index opens");
+        let mut sequence = 1;
+        for part in 0..3 {
+            let first = (round * 7919 + part * 104_729) % 2_000;
+            put(&index, first..first + 200 + (round * 337 + part * 811) % 1_500, &mut sequence);
+        }
+        index.purge(FIRST_TABLE_ID, 1, &|_, _| ()).expect("a table can be purged");
+        let known_bytes = super::known_bytes(index.env().as_ref().expect("it is open"));
+        let written_bytes = written_bytes(&path.join("data.mdb"));
+        if written_bytes as u64 == known_bytes {
+            continue;
+        }
+        found += 1;
+        let bytes = fs::read(path.join("data.mdb")).expect("the file can be read");
+        fs::write(copy.join("data.mdb"), &bytes[..written_bytes]).expect("a copy can be made");
+        let copied = open(&copy).expect("a file that lacks free pages is whole");
+        assert_eq!(copied.count(FIRST_TABLE_ID), 0);
+        put(&copied, 0..10_000, &mut sequence);
+        assert_eq!(copied.count(FIRST_TABLE_ID), 10_000);
+        copied.close();
+        drop(copied);
+        // Now the pages at the end are in use.
+        let length = fs::metadata(copy.join("data.mdb")).expect("the file is there").len();
+        let file = fs::OpenOptions::new().write(true).open(copy.join("data.mdb")).expect("the file can be opened");
+        file.set_len(length / 2).expect("the file can be cut off");
+        assert!(open(&copy).is_err(), "round {round}: a file that lacks pages in use was opened");
+    }
+    assert!(found > 0, "no transaction has freed the last page");
+}

@@ -172,8 +172,8 @@ impl<D: Device> Engine<D> {
         if self.recovered.get().is_none() || is_part {
             return Ok(());
         }
-        if self.settling.is_urgent() {
-            self.fold_urgent();
+        if self.settling.urgent.is_any() {
+            self.fold_urgent(operations.iter().any(|operation| operation.append.kind == Kind::Merge));
         }
         let ranges = operations.iter().filter(|operation| operation.append.kind == Kind::RangeDelete).count();
         if ranges > 0 { self.keep_ranges_bounded(ranges) } else { Ok(()) }

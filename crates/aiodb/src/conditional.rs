@@ -69,6 +69,8 @@ enum Wanted {
 struct Stripe {
     /// The last sequence appended; changed under the commit lock.
     last: AtomicU64,
+    /// That of the last one that is no operand.
+    last_base: AtomicU64,
     /// Records that are appended and not yet published; grows under the commit lock.
     unpublished: AtomicU32,
 }
@@ -106,6 +108,9 @@ impl Stripes {
             let Some(generation) = operation.generation.as_ref().filter(|_| kind.is_indexed()) else { continue };
             let stripe = &self.stripes[Stripes::of(generation.id, operation.hash, kind)];
             stripe.last.store(placed.sequence, Ordering::Relaxed);
+            if kind != Kind::Merge {
+                stripe.last_base.store(placed.sequence, Ordering::Relaxed);
+            }
             stripe.unpublished.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -114,6 +119,11 @@ impl Stripes {
     pub(crate) fn published(&self, table: u32, hash: u64, kind: Kind) {
         let before = self.stripes[Stripes::of(table, hash, kind)].unpublished.fetch_sub(1, Ordering::Release);
         assert!(before > 0, "what is published was appended");
+    }
+
+    /// No put or delete of a key came to the log after this sequence since the store was opened. Asked while nobody appends.
+    pub(crate) fn last_base(&self, table: u32, hash: u64) -> u64 {
+        self.stripes[Stripes::number(table, hash)].last_base.load(Ordering::Relaxed)
     }
 
     fn are_published(&self, stripes: &[usize]) -> bool {

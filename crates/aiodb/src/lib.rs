@@ -40,6 +40,7 @@ mod db;
 mod directories;
 mod engine;
 mod error;
+mod fold;
 mod futures;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]

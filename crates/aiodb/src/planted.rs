@@ -82,6 +82,10 @@ pub enum Bug {
     MovedBaseHidesOperands,
     /// A base that comes to the tail late hides newer operands that were frozen before it came.
     LateBaseHidesOperands,
+    /// An operand in a layer below hides from snapshots what was made of it and others, when that has been superseded.
+    OperandHidesWhatWasMade,
+    /// A fold leaves out an operand that came to the index after the look-up, and stands for it.
+    MissedOperandOverlooked,
     /// Conditions are judged while a write that comes before them in the log waits to be published.
     WaitingWriteOverlooked,
     /// Of two copies of a record that were displaced, snapshots keep the earlier.
@@ -181,12 +185,14 @@ mod switch {
             Bug::TimeGoesBack,
         ];
 
-        /// Bugs that several threads run into: `tests/interleavings.rs` and that of the pins find them. The simulator sees
+        /// Bugs that several threads run into: `tests/interleavings/` and that of the pins find them. The simulator sees
         /// those that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 5] = [
+        pub const OF_THREADS: [Bug; 7] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
+            Bug::OperandHidesWhatWasMade,
+            Bug::MissedOperandOverlooked,
             Bug::PublishedAskedLate,
             Bug::WakeLost,
         ];

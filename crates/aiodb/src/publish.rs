@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::catalog::{Generation, TableIndex};
 use crate::engine::Engine;
+use crate::fold::is_fold_due;
 use crate::index::Location;
 use crate::index::hash::{Published, class_bound};
 use crate::index::lmdb::LmdbIndex;
@@ -17,7 +18,7 @@ use crate::log::place::footprint;
 use crate::log::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
 use crate::merge::Cover;
 use crate::planted::{self, Bug};
-use crate::settle::{Unsettled, is_fold_due};
+use crate::settle::Unsettled;
 
 /// What a record says to an index.
 pub(crate) struct Publication<'a> {
@@ -80,8 +81,10 @@ impl<D: Device> Engine<D> {
                     self.segments.add_live(location);
                     self.count_chunks(generation.id, location, publication.chunks(), 1);
                     match publication.kind {
-                        Kind::Merge if is_fold_due(older + 1) => {
-                            self.must_fold_operands(Unsettled::tag(generation, publication.hash), older + 1);
+                        // One that was overtaken makes them as many as the one that overtook it would have.
+                        Kind::Merge if is_fold_due(older + newer + 1) => {
+                            let operands = older + newer + 1;
+                            self.must_fold_operands(Unsettled::tag(generation, publication.hash), operands);
                         }
                         // What is newer may have overwritten this one before it came.
                         Kind::Merge if newer == 0 => {}

@@ -34,6 +34,9 @@ pub(crate) enum Outcome<'a> {
     Unseen,
 }
 
+/// What a base holds, and the operands after it, newest first.
+pub(crate) type Parts = (Option<Vec<u8>>, Vec<Vec<u8>>);
+
 impl<D: Device> Engine<D> {
     /// A blocking get: the caller's thread, one read for a value up to a quarter of a segment.
     pub(crate) fn get(&self, generation: &Arc<Generation>, key: &[u8], view: &View) -> Result<Option<Vec<u8>>> {
@@ -51,8 +54,23 @@ impl<D: Device> Engine<D> {
         candidates: &[Candidate],
         view: &View,
     ) -> Result<Option<Vec<u8>>> {
-        let mut operands: Vec<Vec<u8>> = Vec::new();
-        let mut base = None;
+        let (base, mut operands) = self.read_parts(generation, key, candidates, view)?;
+        if operands.is_empty() {
+            return Ok(base);
+        }
+        self.merged(generation, key, base.as_deref(), &mut operands).map(Some)
+    }
+
+    /// Reads candidates, newest first, down to a base: what that holds, and the operands after it, newest first. The caller holds
+    /// a pin.
+    pub(crate) fn read_parts(
+        &self,
+        generation: &Generation,
+        key: &[u8],
+        candidates: &[Candidate],
+        view: &View,
+    ) -> Result<Parts> {
+        let (mut base, mut operands) = (None, Vec::new());
         for candidate in candidates {
             if let Some(cached) = self.cached(candidate, generation.id, key, view) {
                 base = Some(cached.value().to_vec());
@@ -81,10 +99,7 @@ impl<D: Device> Engine<D> {
             }
             break;
         }
-        if operands.is_empty() {
-            return Ok(base);
-        }
-        self.merged(generation, key, base.as_deref(), &mut operands).map(Some)
+        Ok((base, operands))
     }
 
     /// The places where the records of the key's value may be, newest first.

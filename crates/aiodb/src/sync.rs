@@ -1,5 +1,5 @@
 //! Locks and atomics of what threads share: the standard library's, or those of `shuttle`, which runs the real code in
-//! orders of its own choosing (`tests/interleavings.rs`, feature `shuttle`).
+//! orders of its own choosing (`tests/interleavings/`, feature `shuttle`).
 
 #[cfg(not(feature = "shuttle"))]
 pub(crate) use std::{

@@ -151,8 +151,8 @@ impl<D: Device> Engine<D> {
         if self.recovered.get().is_none() || is_part {
             return Ok(());
         }
-        if self.settling.is_urgent() {
-            self.fold_urgent();
+        if self.settling.urgent.is_any() {
+            self.fold_urgent(operations.iter().any(|operation| operation.append.kind == Kind::Merge));
         }
         if self.settling.is_crowded() {
             // What waits in the open batch cannot be settled.

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::{Candidate, Location};
 use crate::log::record::{Form, Kind};
 use crate::merge::Cover;
+use crate::planted::{self, Bug};
 
 /// Operands of one key that are worth folding.
 pub(crate) const FOLD_AT: usize = 8;
@@ -147,9 +148,13 @@ impl Stack {
         self.partial |= other.partial;
     }
 
-    /// Adds an entry from a layer below: of two copies of one record, the one that is there counts.
+    /// Adds an entry from a layer below, or one that was superseded: of two copies of one record, the one that is there counts,
+    /// unless it is an operand and the other what was made of it and those below it. A superseded one comes so, while a layer
+    /// that its successor has not reached yet has the operand still, and perhaps not all of those below it.
     pub(crate) fn insert_below(&mut self, entry: Entry) {
-        if !self.entries.iter().any(|other| other.sequence == entry.sequence) {
+        let is_made_of =
+            |other: &Entry| entry.is_base() && !other.is_base() && !planted::is_on(Bug::OperandHidesWhatWasMade);
+        if !self.entries.iter().any(|other| other.sequence == entry.sequence && !is_made_of(other)) {
             self.insert(entry, &mut Displaced::new());
         }
     }

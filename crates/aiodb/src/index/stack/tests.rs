@@ -135,3 +135,17 @@ fn a_delete_is_never_read() {
     };
     assert_eq!((sequences(0), sequences(1)), (vec![7, 6], vec![6]));
 }
+
+#[test]
+fn what_was_made_of_an_operand_counts_before_the_operand_in_whichever_layer() {
+    let layers = |upper: &[Entry], lower: &[Entry]| {
+        let mut stack = Stack::default();
+        upper.iter().chain(lower).for_each(|entry| stack.insert_below(*entry));
+        stack.entries().to_vec()
+    };
+    let (operand, older, made) = (entry(Kind::Merge, 7), entry(Kind::Merge, 5), entry(Kind::Put, 7));
+    assert_eq!(layers(&[operand, older], &[made]), [made]);
+    assert_eq!(layers(&[made], &[operand, older]), [made]);
+    let moved = Entry { location: Location { segment: 9, ..operand.location }, ..operand };
+    assert_eq!(layers(&[moved], &[operand, older]), [moved, older], "of equal ones the upper layer's counts");
+}

@@ -30,7 +30,7 @@ fn writers_fold_after_one_that_panicked() {
     let table = db.create_table_with("t", merged).expect("the table can be made");
     let engine: &Arc<Engine<SimDevice>> = &db.engine.0;
     let panics = || {
-        let _folding = engine.settling.begin_folding().expect("nobody folds");
+        let _folding = engine.settling.urgent.begin(false).expect("nobody folds");
         panic!("a bug");
     };
     std::thread::scope(|scope| scope.spawn(panics).join().expect_err("it panics"));

@@ -124,7 +124,10 @@ public final class AutoSnapshotWriter {
         return any ? List.of(descriptor.relativeFilenameFor(SSTableFormat.Components.DATA)) : List.of();
     }
 
-    /** Makes the files of a snapshot durable, with the names of all that may have been made for it: Cassandra leaves some to the system. */
+    /**
+     * Makes the files of a snapshot durable, with the names of all that may have been made for it: Cassandra leaves some to the
+     * system.
+     */
     private static void flush(File directory) throws IOException {
         for (File file : directory.tryList(File::isFile)) {
             force(file.toPath());

@@ -28,8 +28,8 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  *   <li>{@code directory}: where the store lies; for {@code aiodb} it may be several, separated by commas. By default the
  *       directory {@code aiodb-stores} in each of the {@code data_file_directories} that there were when the store was made;
  *       for other stores in the first of them
- *   <li>{@code cache}: memory for values written or read lately, for all tables together, as {@code 256MiB}; default none. Only for
- *       {@code aiodb}
+ *   <li>{@code cache}: memory for values written or read lately, for all tables together, as {@code 256MiB}; default none.
+ *       Only for {@code aiodb}
  *   <li>{@code max_open_files}: how many files of the store are open at a time, 8 or more; default what the node's limit of open
  *       files leaves after a quarter of it, 32 to 1,024, for everything else. Only for {@code aiodb}
  * </ul>

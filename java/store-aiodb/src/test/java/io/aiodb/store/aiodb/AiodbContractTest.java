@@ -28,7 +28,14 @@ class AiodbContractTest {
     @Nested
     class Compressed extends StoreModelContract {
         Compressed() {
-            super(KIND, Map.of("segment_bytes", "4194304", "compression", "zstd", "cache_bytes", "1000000", "cache_writes", "yes"));
+            super(
+                    KIND,
+                    Map.of(
+                            "segment_bytes", "4194304",
+                            "compression", "zstd",
+                            "cache_bytes", "1000000",
+                            "cache_writes", "yes",
+                            "max_open_files", "8"));
         }
     }
 

@@ -297,8 +297,7 @@ impl<D: Device> Engine<D> {
         turn: Option<&Turn<'_>>,
     ) -> Result<Guard<'_>> {
         let appends = || operations.iter().map(|operation| &operation.append);
-        // What makes room takes of the reserve only where no more can be made.
-        let mut is_made = self.segments.has_free(Claim::Ordinary);
+        let mut is_made = false;
         let mut state = self.commit.lock();
         loop {
             self.commit.check()?;
@@ -311,7 +310,7 @@ impl<D: Device> Engine<D> {
                     self.segments.restore_reserve()?;
                     state = self.commit.lock();
                 }
-                None if self.needs_segment(&state, length) && !(is_made && self.segments.has_free(claim)) => {
+                None if self.needs_segment(&state, length) && !self.may_take(claim, is_made) => {
                     // Others need the lock to end what they have written, and those who need less room go on.
                     drop(state);
                     self.make_segment_for(claim)?;
@@ -332,6 +331,11 @@ impl<D: Device> Engine<D> {
                 }
             }
         }
+    }
+
+    /// Whether a segment may be taken: what makes room takes of the reserve only where no more could be made.
+    pub(crate) fn may_take(&self, claim: Claim, is_made: bool) -> bool {
+        self.segments.has_free(claim) && (is_made || self.segments.free_count() > RESERVED_SEGMENTS)
     }
 
     /// Whether a batch of this length goes into a fresh segment.

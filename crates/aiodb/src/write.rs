@@ -221,8 +221,8 @@ impl<D: Device> Engine<D> {
         }
         let length = batch_bytes(kept().map(|operation| &operation.append));
         let mut state = self.idle()?;
-        let mut is_made = self.segments.has_free(Claim::Ordinary);
-        while self.needs_segment(&state, length) && !(is_made && self.segments.has_free(Claim::Moves)) {
+        let mut is_made = false;
+        while self.needs_segment(&state, length) && !self.may_take(Claim::Moves, is_made) {
             drop(state);
             self.make_segment_for(Claim::Moves)?;
             is_made = true;

@@ -186,7 +186,7 @@ final class ClusterTest {
                 .sum();
     }
 
-    /** What a validation compares is read where it is, and not written to SSTables first. */
+    /** Rows that a validation compares are read where they are, and not written to SSTables first. */
     private static void assertValidatedInStore(int node) {
         if (!Sides.MEMTABLES.get(1).equals("aiodb")) {
             return;

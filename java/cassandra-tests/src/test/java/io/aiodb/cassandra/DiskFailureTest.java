@@ -54,7 +54,7 @@ final class DiskFailureTest {
             fill(nodes);
             fail(nodes, disk, policy);
             nodes.kill(1);
-            // What an operator does with a disk that works again.
+            // As an operator does with a disk that works again.
             unmount(disk);
             run("mount", "-o", "loop", image.toString(), disk.toString());
             nodes.start(1);

@@ -24,7 +24,7 @@ final class IsolationTest {
     private static final int ROWS = 30;
     private static final int READS = Integer.getInteger("aiodb.reads", 150);
 
-    /** Each must find the rows of one version only, and all those that it asks for. */
+    /** Each must find the rows of one version only, and all rows that it asks for. */
     private record Shape(String query, int rows) {}
 
     private static final List<Shape> SHAPES = List.of(

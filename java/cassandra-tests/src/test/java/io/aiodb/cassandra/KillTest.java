@@ -37,7 +37,7 @@ final class KillTest {
         System.out.println("KillTest: " + ledger.count() + " acknowledged rows are there after " + ROUNDS + " kills");
     }
 
-    /** What a round changes, under load, while the node may be killed. */
+    /** The change of a round, under load, while the node may be killed. */
     private enum Change {
         TRUNCATE,
         DROP,

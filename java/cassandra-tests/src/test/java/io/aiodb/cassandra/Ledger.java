@@ -67,7 +67,7 @@ final class Ledger {
         return lost;
     }
 
-    /** Fails if the rows that were found are not those that may be there. */
+    /** Fails if rows were found that may not be there, or others are missing. */
     synchronized void check(BitSet found, String when) {
         BitSet lost = lost(found);
         if (!lost.isEmpty()) {

@@ -11,7 +11,7 @@ import javax.management.remote.JMXConnector;
 import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
 
-/** What nodetool does, without the seconds that its virtual machine takes to start. */
+/** The commands of nodetool, without the seconds that its virtual machine takes to start. */
 final class Management implements AutoCloseable {
     private static final String STORAGE = "org.apache.cassandra.db:type=StorageService";
 
@@ -60,7 +60,7 @@ final class Management implements AutoCloseable {
         }
     }
 
-    /** What a counter of Cassandra has counted; those that were never needed are not there. */
+    /** The value of a counter of Cassandra; counters that were never needed are not there. */
     long count(String bean) {
         return names(bean).isEmpty() ? 0 : (Long) attribute(bean, "Count");
     }

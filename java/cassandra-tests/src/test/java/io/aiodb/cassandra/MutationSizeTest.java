@@ -35,7 +35,7 @@ final class MutationSizeTest {
 
     private static final int ROW_BYTES = 64 << 10;
 
-    /** What one row is grown by, with an update each: to more than a mutation may be. */
+    /** The values by which one row grows, with an update each: to more than a mutation may be. */
     private static final int PARTS = 4;
 
     private static final int PART_BYTES = 400 << 10;

@@ -8,7 +8,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/** What a table in a store does not support is refused at the statement, and the table goes on. */
+/** Properties that a table in a store does not support are refused at the statement, and the table goes on. */
 @ExtendWith(SharedNode.class)
 final class RefusalsTest {
     private record Refused(String statement, String part) {}

@@ -58,7 +58,7 @@ final class SnapshotTest {
         assertFalse(nodes.nodetool(1, "listsnapshots").contains("monday"));
     }
 
-    /** What is imported lies beside the store, and goes into it when a user compacts the table. */
+    /** Imported SSTables lie beside the store, and go into it when a user compacts the table. */
     private static void assertCompactionMovesThem(Nodes nodes) {
         try (Management management = nodes.management(1)) {
             assertTrue((int) management.attribute(SSTABLES, "Value") > 0, "nothing was imported");
@@ -67,7 +67,7 @@ final class SnapshotTest {
         }
     }
 
-    /** What Cassandra keeps of a table before it truncates it, also if the node is killed right after. */
+    /** The snapshot that Cassandra takes of a table before it truncates it, also if the node is killed right after. */
     @Test
     void whatWasTruncatedIsKept(Nodes nodes) throws IOException, InterruptedException {
         for (boolean killed : new boolean[] {false, true}) {

@@ -39,7 +39,7 @@ final class TracingTest {
         }
     }
 
-    /** What is noted as committed is in the store, and at {@code durability: sync} on its disk. */
+    /** A transaction that is noted as committed is in the store, and at {@code durability: sync} on its disk. */
     @Test
     void aLightweightTransactionIsInTheStoreBeforeItIsNoted(Nodes nodes) {
         try (CqlSession session = nodes.session(1)) {

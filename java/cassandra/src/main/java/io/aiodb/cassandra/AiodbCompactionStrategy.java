@@ -1,5 +1,13 @@
 package io.aiodb.cassandra;
 
+import io.aiodb.cassandra.compaction.MoveTask;
+import io.aiodb.cassandra.compaction.PurgeTask;
+import io.aiodb.cassandra.integration.TemporarySSTableWriter;
+import io.aiodb.cassandra.integration.ValidationReader;
+import io.aiodb.cassandra.integration.ValidationWriter;
+import io.aiodb.cassandra.lifecycle.FlushSet;
+import io.aiodb.cassandra.table.StoredMemtable;
+import io.aiodb.cassandra.table.StoredTable;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -18,15 +26,14 @@ import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.index.Index;
 import org.apache.cassandra.io.sstable.Descriptor;
 import org.apache.cassandra.io.sstable.SSTableMultiWriter;
-import org.apache.cassandra.schema.CompactionParams;
 import org.apache.cassandra.schema.MemtableParams;
 import org.apache.cassandra.utils.TimeUUID;
 
 /**
- * What tables whose memtable is aiodb need of compaction; {@link AiodbSchemaHandlerFactory} gives it to them. SSTables that
+ * The compaction of tables whose memtable is aiodb; {@link AiodbSchemaHandlerFactory} gives it to them. SSTables that
  * lie beside the store are compacted by size, as usual, until a user's compaction moves them into it. In addition it sees to
- * it that the store gives up what is expired or deleted for good, that the SSTables which repair and streaming write for
- * themselves go away, and that a node does not start without what the table needs.
+ * it that the store gives up rows that are expired or deleted for good, that the SSTables which repair and streaming write
+ * for themselves go away, and that a node does not start without the configuration that the table needs.
  */
 public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy {
     /**
@@ -40,14 +47,9 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
         requireConfiguration(cfs);
     }
 
-    /** As tables get it. */
-    static CompactionParams params() {
-        return CompactionParams.create(AiodbCompactionStrategy.class, Map.of());
-    }
-
     /**
-     * Cassandra would take a memtable of its own where the configuration of the table's is missing or wrong, and its rows
-     * would seem to be gone.
+     * Cassandra would take a memtable of its own ({@code MemtableParams.getWithFallback}) where the configuration of the
+     * table's is missing or wrong, and its rows would seem to be gone.
      */
     private static void requireConfiguration(ColumnFamilyStore cfs) {
         String name = cfs.metadata().params.memtable.configurationKey();
@@ -68,16 +70,16 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
         return task != null ? task : PurgeTask.ifDue(cfs, gcBefore);
     }
 
-    /** What {@code nodetool compact} does: SSTables are moved into the store, and what nobody can see leaves it. */
+    /** {@code nodetool compact}: SSTables are moved into the store, and rows that nobody can see leave it. */
     @Override
     public synchronized Collection<AbstractCompactionTask> getMaximalTask(long gcBefore, boolean splitOutput) {
         reportSpace();
-        Generation generation = AiodbMemtable.generationOf(cfs);
-        if (generation == null) {
+        StoredTable storedTable = StoredMemtable.storedTableOf(cfs);
+        if (storedTable == null) {
             return super.getMaximalTask(gcBefore, splitOutput);
         }
         List<AbstractCompactionTask> tasks = new ArrayList<>();
-        AbstractCompactionTask move = MoveTask.of(cfs, generation, filterSuspectSSTables(getSSTables()));
+        AbstractCompactionTask move = MoveTask.of(cfs, storedTable, filterSuspectSSTables(getSSTables()));
         if (move != null) {
             tasks.add(move);
         }
@@ -88,14 +90,17 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
         return tasks.isEmpty() ? null : tasks;
     }
 
-    /** Cassandra asks each minute for tasks, so what is said of the table's space is about as old. */
+    /** Cassandra asks each minute for tasks, so the space that it shows for the table is at most about as old. */
     private void reportSpace() {
         if (cfs.getTracker().getView().getCurrentMemtable() instanceof AiodbMemtable memtable) {
             memtable.reportSpace();
         }
     }
 
-    /** An SSTable that is not for a transaction is one that Cassandra forgets to remove. */
+    /**
+     * Cassandra writes a memtable's rows for streams without a transaction
+     * ({@code ColumnFamilyStore.writeAndAddMemtableRanges}), and forgets to remove that SSTable.
+     */
     @Override
     public SSTableMultiWriter createSSTableMultiWriter(
             Descriptor descriptor,
@@ -108,7 +113,7 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
             SerializationHeader header,
             Collection<Index.Group> indexGroups,
             LifecycleNewTracker tracker) {
-        if (ValidationReader.isWanted()) {
+        if (FlushSet.isToBeValidated()) {
             return new ValidationWriter(ValidationReader.open(cfs, descriptor, header, keyCount));
         }
         boolean temporary = tracker.opType() == OperationType.FLUSH && !(tracker instanceof ILifecycleTransaction);
@@ -124,6 +129,6 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
                 header,
                 indexGroups,
                 temporary ? own : tracker);
-        return temporary ? new TemporaryWriter(writer, own) : writer;
+        return temporary ? new TemporarySSTableWriter(writer, own) : writer;
     }
 }

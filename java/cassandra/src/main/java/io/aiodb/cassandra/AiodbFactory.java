@@ -1,6 +1,13 @@
 package io.aiodb.cassandra;
 
-import java.util.concurrent.atomic.AtomicInteger;
+import io.aiodb.cassandra.integration.StoreMetrics;
+import io.aiodb.cassandra.integration.SystemTables;
+import io.aiodb.cassandra.lifecycle.OpenStores;
+import io.aiodb.cassandra.lifecycle.StoredTables;
+import io.aiodb.cassandra.table.OpenStore;
+import io.aiodb.cassandra.table.StoreConfiguration;
+import io.aiodb.cassandra.table.StoredMemtable;
+import io.aiodb.cassandra.table.WriteLogging;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.db.memtable.Memtable;
@@ -14,27 +21,20 @@ import org.apache.cassandra.utils.FBUtilities;
  *
  * @param configuration of all of them; factories are equal if theirs are
  */
-record AiodbFactory(Configuration configuration) implements Memtable.Factory {
+record AiodbFactory(StoreConfiguration configuration) implements StoredMemtable.Factory {
     private static final String VERSION = "5.0.9";
-
-    /** Far longer than a write waits before it is given up. */
-    private static final long DEPARTURE_NANOS = 120_000_000_000L;
-
-    private static final AtomicInteger SCHEMA_CHANGES = new AtomicInteger();
-    private static final AtomicInteger LOGGED_PERIODS = new AtomicInteger();
-    private static volatile long lastDeparture = System.nanoTime() - DEPARTURE_NANOS;
 
     @Override
     public Memtable create(
             AtomicReference<CommitLogPosition> commitLogLowerBound, TableMetadataRef metadata, Memtable.Owner owner) {
         SystemTables.refuse(metadata.get());
-        OpenStore open = OpenStore.of(configuration);
-        return new AiodbMemtable(this, Generation.attach(open, metadata.id), commitLogLowerBound, metadata, owner);
+        OpenStore open = OpenStores.of(configuration);
+        return new AiodbMemtable(this, StoredTables.attach(open, metadata.id), commitLogLowerBound, metadata, owner);
     }
 
     /**
-     * Refuses to go on in a node that it is not made for. Another version of Cassandra may call a memtable in other ways, and
-     * lose rows.
+     * Refuses to go on in a node that it is not made for. Another version of Cassandra may call a memtable in other ways,
+     * and lose rows.
      *
      * @throws ConfigurationException that says what is missing
      */
@@ -47,46 +47,15 @@ record AiodbFactory(Configuration configuration) implements Memtable.Factory {
         }
     }
 
-    /**
-     * The store has a log of its own. But Cassandra asks the memtable that the table had when the statement was prepared. So
-     * while a table comes here, and for some time after it has gone, what skipped the commit log could be in another
-     * memtable, and be lost if the node ended.
-     */
+    /** The store has a log of its own, but see {@link WriteLogging}. */
     @Override
     public boolean writesShouldSkipCommitLog() {
-        return !areWritesLogged();
-    }
-
-    /** Whether the commit log has what is written now. */
-    static boolean areWritesLogged() {
-        return SCHEMA_CHANGES.get() > 0 || System.nanoTime() - lastDeparture <= DEPARTURE_NANOS;
-    }
-
-    /** How many periods have begun, since the node started and its commit log was empty, in which writes are logged. */
-    static int loggedPeriods() {
-        return LOGGED_PERIODS.get();
-    }
-
-    /** Says that a table goes to another memtable. */
-    static void tableDeparts() {
-        LOGGED_PERIODS.incrementAndGet();
-        lastDeparture = System.nanoTime();
-    }
-
-    /** Makes a change of the schema. */
-    static void changeSchema(Runnable change) {
-        LOGGED_PERIODS.incrementAndGet();
-        SCHEMA_CHANGES.incrementAndGet();
-        try {
-            change.run();
-        } finally {
-            SCHEMA_CHANGES.decrementAndGet();
-        }
+        return !WriteLogging.isOn();
     }
 
     /**
-     * False, though they are: otherwise Cassandra would not replay what the commit log has from before the table came here,
-     * and forget it.
+     * False, though they are: otherwise Cassandra would not replay the table's records in the commit log from before it came
+     * here ({@code CommitLogReplayer.construct}), and forget them ({@code AbstractCommitLogSegmentManager.flushDataFrom}).
      */
     @Override
     public boolean writesAreDurable() {
@@ -95,7 +64,7 @@ record AiodbFactory(Configuration configuration) implements Memtable.Factory {
 
     @Override
     public TableMetrics.ReleasableMetric createMemtableMetrics(TableMetadataRef metadata) {
-        return new AiodbMetrics(OpenStore.of(configuration), metadata);
+        return new StoreMetrics(OpenStores.of(configuration), metadata);
     }
 
     @Override

@@ -1,12 +1,27 @@
 package io.aiodb.cassandra;
 
+import io.aiodb.cassandra.integration.SpaceUsed;
+import io.aiodb.cassandra.integration.SystemTables;
+import io.aiodb.cassandra.lifecycle.AutoSnapshotWriter;
+import io.aiodb.cassandra.lifecycle.FlushSet;
+import io.aiodb.cassandra.lifecycle.SnapshotWriter;
+import io.aiodb.cassandra.read.PartitionReader;
+import io.aiodb.cassandra.read.PartitionScan;
+import io.aiodb.cassandra.read.SizeSample;
+import io.aiodb.cassandra.table.Catalog;
+import io.aiodb.cassandra.table.DiskErrors;
+import io.aiodb.cassandra.table.StoreConfiguration;
+import io.aiodb.cassandra.table.StoredMemtable;
+import io.aiodb.cassandra.table.StoredTable;
+import io.aiodb.cassandra.table.WriteLogging;
+import io.aiodb.cassandra.write.UpdateWriter;
 import io.aiodb.store.Durability;
 import io.aiodb.store.StoreException;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.config.DatabaseDescriptor;
-import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.ColumnFamilyStore.FlushReason;
+import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.DataRange;
 import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.Directories;
@@ -36,9 +51,9 @@ import org.apache.cassandra.utils.concurrent.OpOrder;
 
 /**
  * The rows of a table in a store of this node. It is never full and never flushed: Cassandra writes a memtable to SSTables for
- * many reasons, of which only a change of the table's memtable remains. Truncates and drops let go of its generation.
+ * many reasons, of which only a change of the table's memtable remains. Truncates and drops let go of its stored table.
  *
- * <p>In {@code cassandra.yaml}, with the parameters of {@link Configuration}:
+ * <p>In {@code cassandra.yaml}, with the parameters of {@link StoreConfiguration}:
  *
  * <pre>{@code
  * memtable:
@@ -49,10 +64,10 @@ import org.apache.cassandra.utils.concurrent.OpOrder;
  *         durability: interval
  * }</pre>
  */
-public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
+public final class AiodbMemtable extends AbstractMemtableWithCommitlog implements StoredMemtable {
     private final AiodbFactory factory;
     private final Owner owner;
-    private final Generation generation;
+    private final StoredTable storedTable;
     private final SpaceUsed spaceUsed = new SpaceUsed();
 
     /** Why it will be switched out, as far as anybody asked. */
@@ -63,42 +78,37 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     /** Nothing of it is wanted any more. */
     private volatile boolean cleared;
 
-    /** What there is of it is wanted in a snapshot before. */
+    /** Its rows are wanted in a snapshot before they go. */
     private volatile boolean kept;
 
     AiodbMemtable(
             AiodbFactory factory,
-            Generation generation,
+            StoredTable storedTable,
             AtomicReference<CommitLogPosition> commitLogLowerBound,
             TableMetadataRef metadata,
             Owner owner) {
         super(metadata, commitLogLowerBound);
         this.owner = owner;
         this.factory = factory;
-        this.generation = generation;
+        this.storedTable = storedTable;
     }
 
     /**
-     * What Cassandra calls for a configuration of {@code cassandra.yaml}.
+     * Cassandra calls this for a configuration of {@code cassandra.yaml} ({@code MemtableParams}, by reflection).
      *
      * @param parameters those of the configuration; they are taken out
      */
     public static Memtable.Factory factory(Map<String, String> parameters) {
         if (DatabaseDescriptor.isDaemonInitialized()) {
-            SystemTables.requireOtherDefault(DatabaseDescriptor.getMemtableConfigurations());
+            SystemTables.requireOtherDefault(DatabaseDescriptor.getMemtableConfigurations(), AiodbMemtable.class);
             AiodbFactory.requireNode();
         }
-        return new AiodbFactory(Configuration.parse(parameters));
+        return new AiodbFactory(StoreConfiguration.parse(parameters));
     }
 
-    Generation generation() {
-        return generation;
-    }
-
-    /** That of a table's memtable now; null if it is none of this class. */
-    static Generation generationOf(ColumnFamilyStore cfs) {
-        Memtable current = cfs.getTracker().getView().getCurrentMemtable();
-        return current instanceof AiodbMemtable memtable ? memtable.generation : null;
+    @Override
+    public StoredTable storedTable() {
+        return storedTable;
     }
 
     @Override
@@ -109,25 +119,25 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
         }
         Durability durability = factory.configuration().durability();
         try {
-            UpdateWriter.write(update, generation, durability);
+            UpdateWriter.write(update, storedTable, durability);
         } catch (StoreException failure) {
-            throw DiskErrors.ofWrite(failure, generation.open());
+            throw DiskErrors.ofWrite(failure, storedTable.open());
         }
         currentOperations.addAndGet(update.operationCount());
-        // How much newer the update is than what it meets is not known: nothing was read.
+        // How much newer the update is than the rows that it meets is not known: nothing was read.
         return Long.MAX_VALUE;
     }
 
     @Override
     public UnfilteredRowIterator rowIterator(
             DecoratedKey key, Slices slices, ColumnFilter columns, boolean reversed, SSTableReadsListener listener) {
-        return PartitionReader.read(generation, metadata(), key, slices, columns, reversed);
+        return PartitionReader.read(storedTable, metadata(), key, slices, columns, reversed);
     }
 
     /** Opens nothing before the first row is asked for: some callers only look whether it is null, and never close it. */
     @Override
     public UnfilteredRowIterator rowIterator(DecoratedKey key) {
-        if (!PartitionReader.exists(generation, key)) {
+        if (!PartitionReader.exists(storedTable, key)) {
             return null;
         }
         TableMetadata metadata = metadata();
@@ -135,7 +145,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
             @Override
             protected UnfilteredRowIterator initializeIterator() {
                 UnfilteredRowIterator read = PartitionReader.read(
-                        generation, metadata, key, Slices.ALL, ColumnFilter.all(metadata), false);
+                        storedTable, metadata, key, Slices.ALL, ColumnFilter.all(metadata), false);
                 return read != null ? read : EmptyIterators.unfilteredRow(metadata, key, false);
             }
         };
@@ -144,15 +154,15 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     @Override
     public UnfilteredPartitionIterator partitionIterator(
             ColumnFilter columns, DataRange range, SSTableReadsListener listener) {
-        return PartitionScan.ofQuery(generation, metadata(), columns, range);
+        return PartitionScan.ofQuery(storedTable, metadata(), columns, range);
     }
 
     @Override
     public FlushablePartitionSet<?> getFlushSet(PartitionPosition from, PartitionPosition to) {
-        // What is streamed while the table lives covers no positions of the commit log.
+        // Rows that are streamed while the table lives cover no positions of the commit log.
         CommitLogPosition lower = switchedOut ? getCommitLogLowerBound() : CommitLogPosition.NONE;
         CommitLogPosition upper = switchedOut ? getFinalCommitLogUpperBound() : CommitLogPosition.NONE;
-        return new FlushSet(this, metadata(), generation, from, to, lower, upper);
+        return new FlushSet(this, metadata(), storedTable, from, to, lower, upper);
     }
 
     @Override
@@ -172,12 +182,12 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     }
 
     /**
-     * Whoever wants a flush wants what was written to survive a power cut. Then the commit log need not keep what it has of
-     * this memtable, which there is around changes of the schema; what came before it belongs to another one.
+     * A caller that wants a flush wants all writes before it to survive a power cut. Then the commit log need not keep its
+     * records of this memtable, which there are around changes of the schema; earlier ones belong to another memtable.
      */
     private void sync() {
         CommitLogPosition before = CommitLog.instance.getCurrentPosition();
-        generation.sync();
+        storedTable.sync();
         CommitLog.instance.discardCompletedSegments(metadata().id, getCommitLogLowerBound(), before);
     }
 
@@ -185,18 +195,18 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     public void switchOut(OpOrder.Barrier writeBarrier, AtomicReference<CommitLogPosition> commitLogUpperBound) {
         super.switchOut(writeBarrier, commitLogUpperBound);
         if (reason == FlushReason.SCHEMA_CHANGE) {
-            AiodbFactory.tableDeparts();
+            WriteLogging.tableDeparts();
         }
-        // Nobody is asked where Cassandra lets go of rows that its commit log has nothing of.
+        // ColumnFamilyStore.dumpMemtable does not ask shouldSwitch: it lets go of rows that the commit log has nothing of.
         cleared = reason == null || reason == FlushReason.TRUNCATE || reason == FlushReason.DROP;
         if (reason == FlushReason.TRUNCATE
                 && owner instanceof ColumnFamilyStore cfs
                 && cfs.isAutoSnapshotEnabled()
-                && generation.tableOrNull() != null) {
+                && storedTable.tableOrNull() != null) {
             keep(cfs, ColumnFamilyStore.SNAPSHOT_TRUNCATE_PREFIX);
         }
         if (!kept) {
-            generation.mark(cleared ? Catalog.State.CLEARED : Catalog.State.FLUSHING);
+            storedTable.mark(cleared ? Catalog.State.CLEARED : Catalog.State.FLUSHING);
         }
         if (!cleared && owner instanceof ColumnFamilyStore cfs) {
             clearWhenFlushed(cfs.getTracker());
@@ -205,8 +215,8 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
     }
 
     /**
-     * Cassandra discards a memtable when the queries have ended that read it. Until then its SSTables may have been truncated,
-     * and a node that ended would find the rows here.
+     * Cassandra discards a memtable when the queries have ended that read it ({@code Tracker.notifyDiscarded}). Until then
+     * its SSTables may have been truncated, and a node that ended would find the rows here.
      */
     private void clearWhenFlushed(Tracker tracker) {
         tracker.subscribe(new INotificationConsumer() {
@@ -214,7 +224,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
             public void handleNotification(INotification notification, Object sender) {
                 if (notification instanceof MemtableDiscardedNotification flushed && flushed.memtable == AiodbMemtable.this) {
                     tracker.unsubscribe(this);
-                    generation.mark(Catalog.State.CLEARED);
+                    storedTable.mark(Catalog.State.CLEARED);
                 }
             }
         });
@@ -222,7 +232,7 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
 
     /** Has the rows written to a snapshot later. */
     private void keep(ColumnFamilyStore cfs, String prefix) {
-        generation.keep(KeptTable.of(cfs, prefix));
+        storedTable.keep(AutoSnapshotWriter.plan(cfs, prefix));
         kept = true;
     }
 
@@ -233,9 +243,9 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
             spaceUsed.end(cfs);
         }
         if (kept) {
-            KeptRows.write(generation);
+            AutoSnapshotWriter.write(storedTable);
         } else {
-            generation.remove();
+            storedTable.remove();
         }
     }
 
@@ -246,10 +256,10 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
         }
     }
 
-    /** Also clean is what was truncated or dropped: nobody shall write it to SSTables. */
+    /** Also clean is a memtable that was truncated or dropped: Cassandra shall not write it to SSTables. */
     @Override
     public boolean isClean() {
-        return cleared || generation.summary().isEmpty();
+        return cleared || storedTable.stats().isEmpty();
     }
 
     /** Not 0 after a restart either, since then snapshots and streams would leave the table out. */
@@ -260,22 +270,22 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
 
     @Override
     public long partitionCount() {
-        return Sizes.sample(generation, null, null, metadata().partitioner).partitions();
+        return SizeSample.sample(storedTable, null, null, metadata().partitioner).partitions();
     }
 
     @Override
     public long getLiveDataSize() {
-        return Sizes.sample(generation, null, null, metadata().partitioner).bytes();
+        return SizeSample.sample(storedTable, null, null, metadata().partitioner).bytes();
     }
 
     @Override
     public long getMinTimestamp() {
-        return generation.summary().isEmpty() ? NO_MIN_TIMESTAMP : generation.summary().minTimestamp();
+        return storedTable.stats().isEmpty() ? NO_MIN_TIMESTAMP : storedTable.stats().minTimestamp();
     }
 
     @Override
     public long getMinLocalDeletionTime() {
-        return generation.summary().minLocalDeletionTime();
+        return storedTable.stats().minLocalDeletionTime();
     }
 
     /** Nothing of Cassandra's memory: the store has a budget of its own. */
@@ -303,14 +313,14 @@ public final class AiodbMemtable extends AbstractMemtableWithCommitlog {
             keep(cfs, ColumnFamilyStore.SNAPSHOT_DROP_PREFIX);
         } else {
             FlushSet all = new FlushSet(
-                    this, metadata(), generation, null, null, CommitLogPosition.NONE, CommitLogPosition.NONE);
+                    this, metadata(), storedTable, null, null, CommitLogPosition.NONE, CommitLogPosition.NONE);
             File directory = Directories.getSnapshotDirectory(
                     cfs.getDirectories().getDirectoryForNewSSTables(), snapshotName);
             SnapshotWriter.write(cfs.metadata, cfs.newSSTableDescriptor(directory), all, cfs);
         }
     }
 
-    /** Cassandra takes the table out of its keyspace before it takes the snapshot of a drop. */
+    /** Cassandra takes the table out of its keyspace before it takes the snapshot of a drop ({@code Keyspace.dropCf}). */
     private static boolean isDropSnapshot(ColumnFamilyStore cfs, String snapshotName) {
         return snapshotName.startsWith(ColumnFamilyStore.SNAPSHOT_DROP_PREFIX)
                 && !cfs.keyspace.hasColumnFamilyStore(cfs.metadata.id);

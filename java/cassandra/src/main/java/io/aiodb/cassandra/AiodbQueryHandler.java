@@ -1,5 +1,8 @@
 package io.aiodb.cassandra;
 
+import io.aiodb.cassandra.format.StoredKey;
+import io.aiodb.cassandra.lifecycle.OpenStores;
+import io.aiodb.cassandra.write.KeyLimit;
 import io.aiodb.store.Capabilities;
 import java.nio.ByteBuffer;
 import java.util.Map;
@@ -22,8 +25,8 @@ import org.apache.cassandra.utils.FBUtilities;
 import org.apache.cassandra.utils.MD5Digest;
 
 /**
- * Cassandra's handler of statements, which in addition refuses a primary key that is too long for the store. A memtable meets
- * it too late: the statement has been taken, and its client would learn only that a write failed.
+ * Cassandra's handler of statements, which in addition refuses a primary key that is too long for the store. A memtable
+ * meets it too late: the statement has been taken, and its client would learn only that a write failed.
  */
 public final class AiodbQueryHandler implements QueryHandler {
     /** A stored key has each of a value's bytes at most twice, and a few more for each column. */
@@ -109,7 +112,7 @@ public final class AiodbQueryHandler implements QueryHandler {
         if (!(table.params.memtable.factory() instanceof AiodbFactory factory)) {
             return;
         }
-        Capabilities capabilities = OpenStore.of(factory.configuration()).store().capabilities();
+        Capabilities capabilities = OpenStores.of(factory.configuration()).store().capabilities();
         if (!hasText && bytes(options) * STORED_BYTES_PER_BYTE + REST_BYTES <= capabilities.maxKeyBytes()) {
             return;
         }
@@ -117,24 +120,10 @@ public final class AiodbQueryHandler implements QueryHandler {
         try {
             longest = longestKey(statement, table, state, options);
         } catch (InvalidRequestException wrong) {
-            // Whoever executes the statement says so, after looking at more important things.
+            // Cassandra says so when it executes the statement, after more important things.
             return;
         }
-        refuseLonger(longest, table, capabilities);
-    }
-
-    /**
-     * Refuses a key that the store cannot hold.
-     *
-     * @param length of the key as it is stored, in bytes
-     */
-    static void refuseLonger(int length, TableMetadata table, Capabilities capabilities) {
-        if (length > capabilities.maxKeyBytes()) {
-            throw new InvalidRequestException(String.format(
-                    "%s: a primary key of %d bytes as it is stored; tables in a store of kind %s take at most %d: make it"
-                            + " shorter, or use another memtable",
-                    table, length, capabilities.name(), capabilities.maxKeyBytes()));
-        }
+        KeyLimit.check(longest, table, capabilities);
     }
 
     private static long bytes(QueryOptions options) {

@@ -1,5 +1,11 @@
 package io.aiodb.cassandra;
 
+import io.aiodb.cassandra.integration.DurabilityWarning;
+import io.aiodb.cassandra.integration.SchemaValidator;
+import io.aiodb.cassandra.integration.StorageServiceCleanup;
+import io.aiodb.cassandra.integration.StoreSizeEstimates;
+import io.aiodb.cassandra.lifecycle.MemtableMigration;
+import io.aiodb.cassandra.table.WriteLogging;
 import java.util.Optional;
 import java.util.function.BiConsumer;
 import org.apache.cassandra.config.CassandraRelevantProperties;
@@ -8,23 +14,23 @@ import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.schema.DefaultSchemaUpdateHandler;
 import org.apache.cassandra.schema.Keyspaces;
 import org.apache.cassandra.schema.OfflineSchemaUpdateHandler;
-import org.apache.cassandra.schema.SchemaTransformation;
 import org.apache.cassandra.schema.SchemaTransformation.SchemaTransformationResult;
+import org.apache.cassandra.schema.SchemaTransformation;
 import org.apache.cassandra.schema.SchemaUpdateHandler;
 import org.apache.cassandra.schema.SchemaUpdateHandlerFactory;
 import org.apache.cassandra.schema.TableMetadata;
 
 /**
- * Cassandra's handler of schema changes, which in addition refuses what tables with this memtable do not support. It is named
- * by {@code -Dcassandra.schema.update_handler_factory.class=io.aiodb.cassandra.AiodbSchemaHandlerFactory}.
+ * Cassandra's handler of schema changes, which in addition refuses properties that tables with this memtable do not support.
+ * It is named by {@code -Dcassandra.schema.update_handler_factory.class=io.aiodb.cassandra.AiodbSchemaHandlerFactory}.
  */
 public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFactory {
-    private final SizeEstimates estimates;
+    private final StoreSizeEstimates estimates;
 
     /** Cassandra makes one through this, before it reads or writes anything. */
     public AiodbSchemaHandlerFactory() {
         AiodbQueryHandler.install();
-        estimates = SizeEstimates.replace();
+        estimates = StoreSizeEstimates.replace();
     }
 
     @Override
@@ -36,11 +42,12 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
     }
 
     /**
-     * Makes a change. Cassandra keeps prepared statements as they are when the memtable of their table changes, and what they
-     * write would go on to skip the commit log; so their clients must prepare them again.
+     * Makes a change. Cassandra keeps prepared statements as they are when the memtable of their table changes
+     * ({@code TableMetadata.changeAffectsPreparedStatements}), and their writes would go on to skip the commit log; so their
+     * clients must prepare them again.
      */
     private static void change(SchemaTransformationResult result, Runnable change) {
-        AiodbFactory.changeSchema(change);
+        WriteLogging.changeSchema(change);
         boolean departs = result.diff.altered.stream()
                 .flatMap(keyspace -> keyspace.tables.altered.stream())
                 .anyMatch(table -> departs(table.before, table.after));
@@ -71,19 +78,20 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
     }
 
     private static final class Handler extends DefaultSchemaUpdateHandler {
-        private final SizeEstimates estimates;
+        private final SchemaValidator validator = new SchemaValidator(AiodbCompactionStrategy.class);
+        private final StoreSizeEstimates estimates;
 
-        Handler(BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback, SizeEstimates estimates) {
+        Handler(BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback, StoreSizeEstimates estimates) {
             super(updateSchemaCallback);
             this.estimates = estimates;
         }
 
-        /** Called when the tables and what the commit log has of them are there, and nobody is served yet. */
+        /** Called when the tables are there, the commit log is replayed, and nobody is served yet. */
         @Override
         public synchronized void start() {
-            Leftovers.takeOver();
-            Cleanup.install();
-            PowerCuts.warn();
+            MemtableMigration.takeOver();
+            StorageServiceCleanup.install();
+            DurabilityWarning.warn();
             estimates.schedule();
             super.start();
         }
@@ -94,7 +102,7 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
                     new SchemaTransformation() {
                         @Override
                         public Keyspaces apply(Keyspaces schema) {
-                            return Refusals.check(schema, transformation.apply(schema));
+                            return validator.check(schema, transformation.apply(schema));
                         }
 
                         @Override

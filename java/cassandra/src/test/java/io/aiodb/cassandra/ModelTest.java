@@ -2,6 +2,17 @@ package io.aiodb.cassandra;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import io.aiodb.cassandra.compaction.Purge;
+import io.aiodb.cassandra.fixture.PartitionText;
+import io.aiodb.cassandra.fixture.RandomUpdates;
+import io.aiodb.cassandra.fixture.Schema;
+import io.aiodb.cassandra.fixture.TemporaryStore;
+import io.aiodb.cassandra.format.FrameReader;
+import io.aiodb.cassandra.lifecycle.StoredTables;
+import io.aiodb.cassandra.read.PartitionReader;
+import io.aiodb.cassandra.read.PartitionScan;
+import io.aiodb.cassandra.table.StoredTable;
+import io.aiodb.cassandra.write.UpdateWriter;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
@@ -24,7 +35,6 @@ import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.marshal.Int32Type;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
-import org.apache.cassandra.db.rows.UnfilteredRowIterators;
 import org.apache.cassandra.dht.Murmur3Partitioner;
 import org.apache.cassandra.schema.TableMetadata;
 import org.junit.jupiter.api.Test;
@@ -35,10 +45,7 @@ class ModelTest {
     private static final long SEED = 0xA10DB;
     private static final int ROUNDS = 24;
     private static final int UPDATES = 120;
-    private static final int PARTITIONS = 5;
-    private static final int NAMES = 4;
-    private static final int NUMBERS = 3;
-    private static final long NOW_SECONDS = 1_700_000_000;
+    private static final long NOW_SECONDS = RandomUpdates.NOW_SECONDS;
 
     /** Of the round. */
     private TableMetadata table;
@@ -62,54 +69,55 @@ class ModelTest {
     }
 
     private void round(TemporaryStore store, Random random) {
-        Generation generation = Generation.attach(store.open(), table.id);
+        StoredTable storedTable = StoredTables.attach(store.open(), table.id);
         Map<DecoratedKey, List<PartitionUpdate>> written = new TreeMap<>();
         int kinds = 1 + random.nextInt(6);
         boolean inOrder = random.nextBoolean();
         for (int i = 0; i < UPDATES; i++) {
-            PartitionUpdate update = update(table, random, kinds, 1 + (inOrder ? i / 3 : random.nextInt(UPDATES / 3)));
-            UpdateWriter.write(update, generation, Durability.INTERVAL);
+            int timestamp = 1 + (inOrder ? i / 3 : random.nextInt(UPDATES / 3));
+            PartitionUpdate update = RandomUpdates.update(table, random, kinds, timestamp);
+            UpdateWriter.write(update, storedTable, Durability.INTERVAL);
             written.computeIfAbsent(update.partitionKey(), key -> new ArrayList<>()).add(update);
             if (i == UPDATES / 2) {
-                generation = Generation.attach(store.restart(), table.id);
+                storedTable = StoredTables.attach(store.restart(), table.id);
             }
         }
         Map<DecoratedKey, PartitionUpdate> expected = new HashMap<>();
         written.forEach((key, updates) -> expected.put(key, PartitionUpdate.merge(updates)));
         for (int i = 0; i < 100; i++) {
-            DecoratedKey key = Schema.key(random.nextInt(PARTITIONS + 1));
+            DecoratedKey key = Schema.key(random.nextInt(RandomUpdates.PARTITIONS + 1));
             Slices slices = slices(random);
             boolean reversed = random.nextBoolean();
             assertEquals(
                     expectedRead(expected.get(key), slices, reversed),
-                    text(read(generation, key, slices, reversed), read(generation, key, slices, reversed)),
+                    text(read(storedTable, key, slices, reversed), read(storedTable, key, slices, reversed)),
                     () -> key + " " + slices + (reversed ? " reversed" : ""));
         }
-        assertScan(generation, written, expected);
-        // What hides nothing any more may go, and nothing else may change.
-        new Purge(generation, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
-        assertScan(generation, written, expected);
-        assertEveryEntryIsOfOneUpdate(generation);
+        assertScan(storedTable, written, expected);
+        // Tombstones that hide nothing any more may go, and nothing else may change.
+        new Purge(storedTable, table, () -> (timestamp, time) -> false, NOW_SECONDS).run(() -> false);
+        assertScan(storedTable, written, expected);
+        assertEveryEntryIsOfOneUpdate(storedTable);
     }
 
-    private static void assertEveryEntryIsOfOneUpdate(Generation generation) {
-        try (Rows rows = generation.tableOrNull().scan(Range.all())) {
+    private static void assertEveryEntryIsOfOneUpdate(StoredTable storedTable) {
+        try (Rows rows = storedTable.tableOrNull().scan(Range.all())) {
             while (rows.next()) {
-                assertEquals(1, Frames.count(rows.value()));
+                assertEquals(1, FrameReader.count(rows.value()));
             }
         }
     }
 
     private void assertScan(
-            Generation generation,
+            StoredTable storedTable,
             Map<DecoratedKey, List<PartitionUpdate>> written,
             Map<DecoratedKey, PartitionUpdate> expected) {
         List<String> found = new ArrayList<>();
         DataRange range = DataRange.allData(Murmur3Partitioner.instance);
-        try (PartitionScan scan = new PartitionScan(generation, table, ColumnFilter.all(table), range)) {
+        try (PartitionScan scan = new PartitionScan(storedTable, table, ColumnFilter.all(table), range)) {
             while (scan.hasNext()) {
                 UnfilteredRowIterator partition = scan.next();
-                UnfilteredRowIterator same = read(generation, partition.partitionKey(), Slices.ALL, false);
+                UnfilteredRowIterator same = read(storedTable, partition.partitionKey(), Slices.ALL, false);
                 found.add(text(partition, same));
             }
         }
@@ -127,12 +135,12 @@ class ModelTest {
                 all.unfilteredIterator(columns, slices, reversed), all.unfilteredIterator(columns, slices, reversed));
     }
 
-    private UnfilteredRowIterator read(Generation generation, DecoratedKey key, Slices slices, boolean reversed) {
-        return PartitionReader.read(generation, table, key, slices, ColumnFilter.all(table), reversed);
+    private UnfilteredRowIterator read(StoredTable storedTable, DecoratedKey key, Slices slices, boolean reversed) {
+        return PartitionReader.read(storedTable, table, key, slices, ColumnFilter.all(table), reversed);
     }
 
     /**
-     * What two sources of the same say together: merging takes out what says nothing, as every read of Cassandra does.
+     * Two sources of the same as one text: merging takes out markers that say nothing, as every read of Cassandra does.
      * Nothing and no partition are the same to a reader.
      */
     private String text(UnfilteredRowIterator one, UnfilteredRowIterator other) {
@@ -140,49 +148,7 @@ class ModelTest {
             assertEquals(one, other);
             return "";
         }
-        return text(table, one, other);
-    }
-
-    static String text(TableMetadata table, UnfilteredRowIterator one, UnfilteredRowIterator other) {
-        StringBuilder text = new StringBuilder();
-        try (UnfilteredRowIterator rows = UnfilteredRowIterators.merge(List.of(one, other))) {
-            if (!rows.partitionLevelDeletion().isLive()) {
-                text.append(rows.partitionLevelDeletion());
-            }
-            if (!rows.staticRow().isEmpty()) {
-                text.append(rows.staticRow().toString(table, true));
-            }
-            rows.forEachRemaining(next -> text.append('\n').append(next.toString(table, true)));
-        }
-        return text.toString();
-    }
-
-    /** @param kinds how many of the kinds of updates there are to be */
-    static PartitionUpdate update(TableMetadata table, Random random, int kinds, int timestamp) {
-        PartitionUpdate.SimpleBuilder update = PartitionUpdate.simpleBuilder(table, random.nextInt(PARTITIONS));
-        // Of ranges that were deleted at one time but in different seconds, it depends on their order which one counts.
-        update.timestamp(timestamp).nowInSec(NOW_SECONDS + timestamp % 3);
-        switch (random.nextInt(kinds)) {
-            case 1 -> update.row(name(random), number(random)).delete();
-            case 2 -> update.row().add("s", "static" + random.nextInt(100));
-            case 3 -> update.addRangeTombstone()
-                    .start(name(random))
-                    .end(name(random));
-            case 4 -> update.ttl(1000).row(name(random), number(random)).add("v", "short" + random.nextInt(100));
-            case 5 -> update.delete();
-            default -> {
-                for (int i = random.nextInt(3); i >= 0; i--) {
-                    var row = update.row(name(random), number(random));
-                    if (random.nextBoolean()) {
-                        row.add("v", random.nextInt(4) == 0 ? null : "value" + random.nextInt(100));
-                    }
-                    if (random.nextBoolean() && table.getColumn(Schema.text("m")) != null) {
-                        row.add("m", Map.of(random.nextInt(3), "map" + random.nextInt(100)));
-                    }
-                }
-            }
-        }
-        return update.build();
+        return PartitionText.of(table, one, other);
     }
 
     private Slices slices(Random random) {
@@ -209,8 +175,8 @@ class ModelTest {
     }
 
     private Slice slice(Random random) {
-        ByteBuffer start = Schema.text(name(random));
-        ByteBuffer end = Schema.text(name(random));
+        ByteBuffer start = Schema.text(RandomUpdates.name(random));
+        ByteBuffer end = Schema.text(RandomUpdates.name(random));
         if (start.compareTo(end) > 0) {
             ByteBuffer swapped = start;
             start = end;
@@ -218,7 +184,7 @@ class ModelTest {
         }
         ClusteringBound<?> from = random.nextBoolean()
                 ? BufferClusteringBound.inclusiveStartOf(start)
-                : BufferClusteringBound.inclusiveStartOf(start, Int32Type.instance.decompose(number(random)));
+                : BufferClusteringBound.inclusiveStartOf(start, Int32Type.instance.decompose(RandomUpdates.number(random)));
         ClusteringBound<?> to = random.nextBoolean()
                 ? BufferClusteringBound.inclusiveEndOf(end)
                 : BufferClusteringBound.exclusiveEndOf(end);
@@ -227,14 +193,7 @@ class ModelTest {
     }
 
     private Clustering<?> clustering(Random random) {
-        return Clustering.make(Schema.text(name(random)), Int32Type.instance.decompose(number(random)));
-    }
-
-    private static String name(Random random) {
-        return "n" + random.nextInt(NAMES);
-    }
-
-    private static int number(Random random) {
-        return random.nextInt(NUMBERS);
+        ByteBuffer name = Schema.text(RandomUpdates.name(random));
+        return Clustering.make(name, Int32Type.instance.decompose(RandomUpdates.number(random)));
     }
 }

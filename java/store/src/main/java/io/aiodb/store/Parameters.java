@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 
-/** Parameters of a store as a configuration names them. Those that nobody asks for are refused. */
+/** Parameters of a store as a configuration names them. Parameters that no store asks for are refused. */
 public final class Parameters {
     private final String store;
     private final Map<String, String> given;

@@ -12,7 +12,7 @@ public enum ValueKind {
      * big-endian.
      *
      * <p>A store may leave out a frame when others of the same meaning have each of its parts, and their earliest times are
-     * after the latest of its own. Whoever takes each part from the frame where it is latest misses nothing. A store that
+     * after the latest of its own. A reader that takes each part from the frame where it is latest misses nothing. A store that
      * does not know of frames keeps them all.
      */
     FRAMES;

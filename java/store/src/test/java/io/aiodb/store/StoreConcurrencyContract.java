@@ -47,7 +47,7 @@ public abstract class StoreConcurrencyContract extends Contract {
         }
     }
 
-    /** Writers give both tables and all rows of a batch the same number; nobody who scans may see two. */
+    /** Writers give both tables and all rows of a batch the same number; no scan may see two. */
     @Test
     void scansNeverSeeHalfABatch() throws Exception {
         try (Store store = open("store")) {

@@ -27,7 +27,7 @@ final class Arguments {
               -s       say every 10 seconds how far it is
             """;
 
-    /** What cannot be done, in words for who asked. */
+    /** A request that cannot be done, in words for the user. */
     static final class Refused extends Exception {
         private static final long serialVersionUID = 1;
 

@@ -20,7 +20,7 @@ import java.util.function.LongFunction;
 /**
  * Measures memtables of one node in alternating rounds: each round runs each workload on each line's own tables, in an order
  * that moves on by one from round to round; the first round warms up and is not counted. All tables have rows of the same keys
- * and lengths. Whoever runs it sees to it that nothing else runs.
+ * and lengths. Nothing else may run on the machine meanwhile.
  */
 public final class Bench {
     private static final String KEYSPACE = "bench";

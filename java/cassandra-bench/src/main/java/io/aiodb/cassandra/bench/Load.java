@@ -129,7 +129,7 @@ final class Load {
         });
     }
 
-    /** What is answered after the last window is in none. */
+    /** A request that is answered after the last window is in none. */
     private void count(long nanosFromBegin) {
         if (answered.length() > 0 && nanosFromBegin / windowNanos < answered.length()) {
             answered.incrementAndGet((int) (nanosFromBegin / windowNanos));

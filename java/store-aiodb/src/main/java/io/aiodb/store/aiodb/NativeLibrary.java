@@ -18,7 +18,7 @@ import java.util.Locale;
 final class NativeLibrary {
     private static final String FILE = "libaiodb_jni.so";
 
-    /** What the library must answer, or it belongs to another version. */
+    /** The answer of the library, or it belongs to another version. */
     private static final int INTERFACE_VERSION = 4;
 
     private static boolean loaded;

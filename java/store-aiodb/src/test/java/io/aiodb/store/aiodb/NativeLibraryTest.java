@@ -13,7 +13,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What happens where the native library cannot be loaded, and where it is called with nonsense. */
+/** Errors where the native library cannot be loaded, and where it is called with nonsense. */
 class NativeLibraryTest {
     @TempDir
     Path directory;

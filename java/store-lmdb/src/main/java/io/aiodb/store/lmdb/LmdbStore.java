@@ -89,7 +89,7 @@ final class LmdbStore implements Store {
         Objects.requireNonNull(durability, "durability");
         batch.tables().forEach(this::own);
         call(() -> {
-            // What is not committed is given up when the transaction is closed.
+            // Writes that are not committed are given up when the transaction is closed.
             try (Txn<byte[]> writing = env.txnWrite()) {
                 batch.replay(new LmdbWrites(this, writing));
                 writing.commit();

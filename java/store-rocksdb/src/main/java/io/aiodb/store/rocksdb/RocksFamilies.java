@@ -103,7 +103,7 @@ final class RocksFamilies {
                 db.createColumnFamily(new ColumnFamilyDescriptor(name.getBytes(StandardCharsets.UTF_8), familyOptions)));
     }
 
-    /** Removes a family; who uses it may go on reading. */
+    /** Removes a family; threads that use it may go on reading. */
     void drop(Family family) throws RocksDBException {
         db.dropColumnFamily(family.handle);
         family.release();

@@ -133,7 +133,7 @@ final class RocksStore implements Store {
             }
             long live = families.db.getAggregatedLongProperty("rocksdb.estimate-live-data-size");
             long memory = families.db.getAggregatedLongProperty("rocksdb.cur-size-all-mem-tables");
-            // What is still in memory lies in the log.
+            // Writes that are still in memory lie in the log, too.
             return new Statistics(disk + memory, rows, Map.of("live_bytes", live, "memtable_bytes", memory));
         });
     }

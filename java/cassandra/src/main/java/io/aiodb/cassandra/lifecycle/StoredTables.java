@@ -1,0 +1,78 @@
+package io.aiodb.cassandra.lifecycle;
+
+import io.aiodb.cassandra.read.RenewedRows;
+import io.aiodb.cassandra.table.Catalog;
+import io.aiodb.cassandra.table.OpenStore;
+import io.aiodb.cassandra.table.StoredTable;
+import io.aiodb.cassandra.write.BulkWriter;
+import io.aiodb.cassandra.write.LargeUpdate;
+import io.aiodb.store.Range;
+import io.aiodb.store.Rows;
+import org.apache.cassandra.schema.TableId;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The stored tables that memtables of this process have: each is attached to one memtable at a time. Work that a node left
+ * half done when it ended is completed here.
+ */
+public final class StoredTables {
+    private static final Logger LOGGER = LoggerFactory.getLogger(StoredTables.class);
+
+    private StoredTables() {}
+
+    /**
+     * The stored table for a new memtable of a table: the stored one that no memtable has, which there is when the node
+     * starts, or a new one.
+     */
+    public static StoredTable attach(OpenStore open, TableId id) {
+        StoredTable attached = null;
+        for (Catalog.Entry entry : open.catalog().storedTables(id)) {
+            if (entry.state() == Catalog.State.KEPT || !open.attach(id, entry.number())) {
+                continue;
+            }
+            StoredTable found = StoredTable.load(open, entry);
+            if (found == null) {
+                open.detach(id, entry.number());
+            } else if (attached == null) {
+                attached = found;
+            } else {
+                LOGGER.info("Moving the stored table {} of table {} into {}", entry.number(), id, attached.number());
+                move(found, attached);
+                found.remove();
+            }
+        }
+        if (attached == null) {
+            return StoredTable.create(open, id);
+        }
+        LargeUpdate.recover(attached);
+        attached.mark(Catalog.State.LIVE);
+        return attached;
+    }
+
+    /** A stored table that was to be written to a snapshot when the node ended; null if nothing is left of it. */
+    static StoredTable attachKept(OpenStore open, Catalog.Entry entry) {
+        open.attach(entry.id(), entry.number());
+        StoredTable found = StoredTable.load(open, entry);
+        if (found == null) {
+            open.detach(entry.id(), entry.number());
+        } else {
+            LargeUpdate.recover(found);
+        }
+        return found;
+    }
+
+    /** Adds all rows of a stored table to those of another. Doing it twice, or in part, changes nothing. */
+    private static void move(StoredTable from, StoredTable to) {
+        to.coverAllOf(from);
+        LargeUpdate.recover(from);
+        BulkWriter writer = new BulkWriter(to.open().store(), to.table());
+        try (Rows rows = new RenewedRows(from.table(), Range.all())) {
+            while (rows.next()) {
+                writer.append(rows.key(), rows.value());
+            }
+        }
+        writer.flush();
+        to.sync();
+    }
+}

@@ -1,0 +1,174 @@
+package io.aiodb.cassandra.table;
+
+import io.aiodb.store.Durability;
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import org.apache.cassandra.config.DataStorageSpec;
+import org.apache.cassandra.config.DatabaseDescriptor;
+import org.apache.cassandra.config.DurationSpec;
+import org.apache.cassandra.exceptions.ConfigurationException;
+
+/**
+ * The parameters of a memtable configuration in {@code cassandra.yaml}. All have defaults:
+ *
+ * <ul>
+ *   <li>{@code store}: {@code aiodb} (default), or another whose jars are in {@code lib/}: {@code rocksdb}, {@code lmdb}
+ *   <li>{@code durability}: {@code interval} (default), as {@code commitlog_sync: periodic} is for other
+ *       tables, or {@code sync}, which is as {@code batch}
+ *   <li>{@code interval}: how much a power cut may take; a duration as elsewhere in {@code cassandra.yaml}, default 10s
+ *   <li>{@code directory}: where the store lies; for {@code aiodb} it may be several, separated by commas. By default the
+ *       directory {@code aiodb-stores} in each of the {@code data_file_directories} that there were when the store was made;
+ *       for other stores in the first of them
+ *   <li>{@code cache}: memory for values written or read lately, for all tables together, as {@code 256MiB}; default none.
+ *       Only for {@code aiodb}
+ * </ul>
+ *
+ * @param store the kind of store
+ * @param directory where it lies; the first, if it lies in several
+ * @param durability of each write
+ * @param storeParameters of the store, as its provider names them
+ */
+public record StoreConfiguration(String store, Path directory, Durability durability, Map<String, String> storeParameters) {
+    private static final String STORE = "store";
+    private static final String DURABILITY = "durability";
+    private static final String INTERVAL = "interval";
+    private static final String DIRECTORY = "directory";
+    private static final String CACHE = "cache";
+
+    /** The store of this project. */
+    public static final String AIODB = "aiodb";
+
+    /** Not the name of any keyspace, whose directories lie beside it. */
+    private static final String DEFAULT_DIRECTORY = "aiodb-stores";
+
+    /** A file in every directory of a store of this kind. */
+    private static final String MADE = "STORE";
+
+    /** Takes a copy of the parameters. */
+    public StoreConfiguration {
+        storeParameters = Map.copyOf(storeParameters);
+    }
+
+    /**
+     * Takes the parameters out of a map, all of them.
+     *
+     * @throws ConfigurationException if one is not known or makes no sense
+     */
+    public static StoreConfiguration parse(Map<String, String> parameters) {
+        String store = taken(parameters, STORE, AIODB);
+        Durability durability = durability(taken(parameters, DURABILITY, "interval"));
+        String directory = parameters.remove(DIRECTORY);
+        Map<String, String> forStore = new HashMap<>();
+        String interval = parameters.remove(INTERVAL);
+        if (interval != null) {
+            forStore.put("interval_millis", Long.toString(milliseconds(interval)));
+        }
+        String cache = parameters.remove(CACHE);
+        if (cache != null) {
+            if (!store.equals(AIODB)) {
+                throw refused(CACHE, cache, "leave it out: the store " + store + " has none");
+            }
+            forStore.put("cache_bytes", Long.toString(bytes(cache)));
+            forStore.put("cache_writes", "yes");
+        }
+        if (!parameters.isEmpty()) {
+            throw new ConfigurationException("memtable: there is no parameter " + parameters.keySet() + ": known are "
+                    + Arrays.asList(STORE, DURABILITY, INTERVAL, DIRECTORY, CACHE));
+        }
+        List<Path> directories = directory == null ? defaultDirectories(store) : directories(directory);
+        if (directories.size() > 1) {
+            if (!store.equals(AIODB)) {
+                throw refused(DIRECTORY, directory, "give one: the store " + store + " lies in one directory");
+            }
+            forStore.put("also", join(directories.subList(1, directories.size())));
+        }
+        return new StoreConfiguration(store, directories.get(0), durability, forStore);
+    }
+
+    /** For a store whose configuration is not known any more: it lies in the default directories. */
+    public static StoreConfiguration ofDefaultDirectories(String store) {
+        return parse(new HashMap<>(Map.of(STORE, store)));
+    }
+
+    /** The kinds of the stores that lie in the default directories, whether they are configured or not. */
+    public static Set<String> kindsInDefaultDirectories() {
+        Set<String> kinds = new TreeSet<>();
+        for (String location : DatabaseDescriptor.getAllDataFileLocations()) {
+            File[] stores = new File(location, DEFAULT_DIRECTORY).listFiles(File::isDirectory);
+            for (File store : stores == null ? new File[0] : stores) {
+                kinds.add(store.getName());
+            }
+        }
+        return kinds;
+    }
+
+    private static String taken(Map<String, String> parameters, String name, String fallback) {
+        String value = parameters.remove(name);
+        return value == null ? fallback : value;
+    }
+
+    private static Durability durability(String value) {
+        return switch (value.toLowerCase(Locale.ROOT)) {
+            case "interval" -> Durability.INTERVAL;
+            case "sync" -> Durability.SYNC;
+            default -> throw refused(DURABILITY, value, "give interval or sync");
+        };
+    }
+
+    private static long milliseconds(String value) {
+        try {
+            long milliseconds = new DurationSpec.LongMillisecondsBound(value).toMilliseconds();
+            if (milliseconds > 0) {
+                return milliseconds;
+            }
+        } catch (RuntimeException notOne) {
+            // Reported below, in the same words.
+        }
+        throw refused(INTERVAL, value, "give a duration, as 10s or 500ms");
+    }
+
+    private static long bytes(String value) {
+        try {
+            return new DataStorageSpec.LongBytesBound(value).toBytes();
+        } catch (RuntimeException notOne) {
+            throw refused(CACHE, value, "give an amount, as 256MiB");
+        }
+    }
+
+    private static List<Path> directories(String given) {
+        return Arrays.stream(given.split(","))
+                .map(directory -> Path.of(directory.strip()).toAbsolutePath().normalize())
+                .toList();
+    }
+
+    /** How many directories a store has is fixed when it is made, so a data directory that is added later is not one. */
+    private static List<Path> defaultDirectories(String store) {
+        List<Path> all = Arrays.stream(DatabaseDescriptor.getAllDataFileLocations())
+                .map(location -> Path.of(location, DEFAULT_DIRECTORY, store).toAbsolutePath().normalize())
+                .toList();
+        if (!store.equals(AIODB)) {
+            return all.subList(0, 1);
+        }
+        List<Path> made = all.stream()
+                .filter(directory -> Files.exists(directory.resolve(MADE)))
+                .toList();
+        return made.isEmpty() ? all : made;
+    }
+
+    private static String join(List<Path> directories) {
+        return directories.stream().map(Path::toString).collect(Collectors.joining(","));
+    }
+
+    private static ConfigurationException refused(String name, String value, String instead) {
+        return new ConfigurationException("memtable: " + name + " = " + value + ": " + instead);
+    }
+}

@@ -1,0 +1,190 @@
+package io.aiodb.cassandra.table;
+
+import io.aiodb.cassandra.format.AutoSnapshot;
+import io.aiodb.cassandra.format.SerializationHeaders;
+import io.aiodb.cassandra.format.StoredTableStats;
+import io.aiodb.store.StoreException;
+import io.aiodb.store.Table;
+import io.aiodb.store.ValueKind;
+import org.apache.cassandra.db.partitions.PartitionUpdate;
+import org.apache.cassandra.schema.TableId;
+
+/**
+ * The rows that a table has between two of its truncates: a table of the store. Each memtable has one. It is made at the
+ * first write, so that tables which stay empty cost nothing, and its state is in the {@link Catalog}, so that a
+ * truncate, a drop or a change of the schema is over or has not happened when the node starts again.
+ */
+public final class StoredTable {
+    private final OpenStore open;
+    private final TableId id;
+    private final int number;
+    private final StoredTableStats stats;
+    private final PurgeSchedule purges = new PurgeSchedule();
+    private final UnfinishedUpdates unfinished = new UnfinishedUpdates();
+
+    /** Null until the first write. */
+    private volatile Table table;
+
+    /** Null until the first write of this process. */
+    private volatile LatestTimestamps latestTimestamps;
+
+    private Catalog.State state;
+
+    private StoredTable(
+            OpenStore open, TableId id, int number, Catalog.State state, Table table, StoredTableStats stats) {
+        this.open = open;
+        this.id = id;
+        this.number = number;
+        this.state = state;
+        this.table = table;
+        this.stats = stats;
+    }
+
+    /** A new one, of which nothing is stored yet. */
+    public static StoredTable create(OpenStore open, TableId id) {
+        StoredTableStats nothing = new StoredTableStats(new byte[0]);
+        return new StoredTable(open, id, open.attachNew(id), Catalog.State.LIVE, null, nothing);
+    }
+
+    /**
+     * The stored table of an entry of the catalog. Null if it was to be removed, or never was there; then its traces are
+     * gone.
+     */
+    public static StoredTable load(OpenStore open, Catalog.Entry entry) {
+        Table table = null;
+        try {
+            table = open.store().table(name(entry.id(), entry.number()));
+        } catch (StoreException.NoSuchTable removed) {
+            // The node ended between removing the table and removing the entry.
+        }
+        if (table == null || entry.state() == Catalog.State.CLEARED) {
+            if (table != null) {
+                table.drop();
+            }
+            open.catalog().remove(entry.id(), entry.number());
+            return null;
+        }
+        StoredTableStats stats = new StoredTableStats(open.catalog().stats(entry.id(), entry.number()));
+        return new StoredTable(open, entry.id(), entry.number(), entry.state(), table, stats);
+    }
+
+    /** The name of a table in the store. */
+    static String name(TableId id, int number) {
+        return id.toHexString() + "." + number;
+    }
+
+    /** The id of its table in Cassandra's schema. */
+    public TableId id() {
+        return id;
+    }
+
+    /** Its number among the stored tables of its table: later ones are greater. */
+    public int number() {
+        return number;
+    }
+
+    /** The store that it lies in. */
+    public OpenStore open() {
+        return open;
+    }
+
+    /** Bounds of all of its rows. */
+    public StoredTableStats stats() {
+        return stats;
+    }
+
+    /** When it was, and is to be, purged. */
+    public PurgeSchedule purgeSchedule() {
+        return purges;
+    }
+
+    /** Its updates that are there in part. */
+    public UnfinishedUpdates unfinished() {
+        return unfinished;
+    }
+
+    /** Of its rows, by stripe. */
+    public LatestTimestamps latestTimestamps() {
+        LatestTimestamps known = latestTimestamps;
+        return known == null ? boundTimestamps() : known;
+    }
+
+    private synchronized LatestTimestamps boundTimestamps() {
+        if (latestTimestamps == null) {
+            latestTimestamps = new LatestTimestamps(stats.maxTimestamp());
+        }
+        return latestTimestamps;
+    }
+
+    /** The headers of its rows, which all stored tables of the table share. */
+    public SerializationHeaders headers() {
+        return open.headers(id);
+    }
+
+    /** The rows; null if there were never any. */
+    public Table tableOrNull() {
+        return table;
+    }
+
+    /** The rows, to be written to. */
+    public Table table() {
+        Table made = table;
+        return made == null ? make() : made;
+    }
+
+    private synchronized Table make() {
+        if (table == null) {
+            // In this order: a stored table in the catalog that has no table is nothing.
+            open.catalog().put(id, number, state);
+            table = open.store().tableOrCreate(name(id, number), ValueKind.FRAMES);
+        }
+        return table;
+    }
+
+    /** Sets its state, by which a node decides about it when it starts. Durable when this returns. */
+    public synchronized void mark(Catalog.State next) {
+        if (state != next) {
+            state = next;
+            if (table != null) {
+                open.catalog().put(id, number, next);
+            }
+        }
+    }
+
+    /** Says that it is to be written to a snapshot, also if the node stops now. Durable when it returns. */
+    public synchronized void keep(AutoSnapshot kept) {
+        state = Catalog.State.KEPT;
+        open.catalog().keep(number, kept);
+    }
+
+    /** The snapshot that it is to be written to. */
+    public AutoSnapshot kept() {
+        return open.catalog().kept(id, number);
+    }
+
+    /** Removes it for good. */
+    public synchronized void remove() {
+        if (table != null) {
+            table.drop();
+            open.catalog().remove(id, number);
+        }
+        open.detach(id, number);
+    }
+
+    /** Takes an update, whose latest timestamp is given, into the statistics, as must be done before it is written. */
+    public void cover(PartitionUpdate update, long maxTimestamp) {
+        stats.cover(update, maxTimestamp, wider -> open.catalog().putStats(id, number, wider));
+    }
+
+    /**
+     * Takes all that the statistics of another stored table cover into those of this one, before its rows are written here.
+     */
+    public void coverAllOf(StoredTable other) {
+        stats.cover(other.stats, wider -> open.catalog().putStats(id, number, wider));
+    }
+
+    /** Everything written before survives a power cut when this returns. */
+    public void sync() {
+        open.store().sync();
+    }
+}

@@ -1,0 +1,116 @@
+package io.aiodb.cassandra.table;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.aiodb.cassandra.AiodbMemtable;
+import io.aiodb.store.Durability;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import org.apache.cassandra.config.Config;
+import org.apache.cassandra.config.DatabaseDescriptor;
+import org.apache.cassandra.db.memtable.Memtable;
+import org.apache.cassandra.exceptions.ConfigurationException;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class StoreConfigurationTest {
+    @BeforeAll
+    static void thereIsAConfiguration() {
+        DatabaseDescriptor.clientInitialization();
+    }
+
+    @Test
+    void allParametersAreTaken() {
+        Map<String, String> parameters = new HashMap<>(Map.of(
+                "store", "aiodb",
+                "durability", "sync",
+                "interval", "500ms",
+                "directory", "/disk/rows",
+                "cache", "64MiB"));
+        StoreConfiguration parsed = StoreConfiguration.parse(parameters);
+        assertTrue(parameters.isEmpty());
+        assertEquals(Durability.SYNC, parsed.durability());
+        assertEquals(Path.of("/disk/rows"), parsed.directory());
+        assertEquals(
+                Map.of("interval_millis", "500", "cache_bytes", "67108864", "cache_writes", "yes"),
+                parsed.storeParameters());
+    }
+
+    @Test
+    void aStoreMayLieInSeveralDirectories() {
+        StoreConfiguration parsed =
+                StoreConfiguration.parse(new HashMap<>(Map.of("directory", "/disk1/rows, /disk2/rows", "interval", "1s")));
+        assertEquals(Path.of("/disk1/rows"), parsed.directory());
+        assertEquals(Map.of("interval_millis", "1000", "also", "/disk2/rows"), parsed.storeParameters());
+        Map<String, String> other = new HashMap<>(Map.of("store", "rocksdb", "directory", "/a,/b"));
+        String message = assertThrows(ConfigurationException.class, () -> StoreConfiguration.parse(other))
+                .getMessage();
+        assertTrue(message.contains("/a,/b: give one"), message);
+    }
+
+    @Test
+    void byDefaultAStoreLiesWhereItWasMade(@TempDir Path data) throws IOException {
+        Config config = DatabaseDescriptor.getRawConfig();
+        String[] before = config.data_file_directories;
+        try {
+            config.data_file_directories = new String[] {data + "/1", data + "/2"};
+            assertDefault(data.resolve("1/aiodb-stores/aiodb"), data.resolve("2/aiodb-stores/aiodb"));
+            Files.createDirectories(data.resolve("2/aiodb-stores/aiodb"));
+            Files.createFile(data.resolve("2/aiodb-stores/aiodb/STORE"));
+            assertDefault(data.resolve("2/aiodb-stores/aiodb"), null);
+            assertEquals(Set.of("aiodb"), StoreConfiguration.kindsInDefaultDirectories());
+            StoreConfiguration other = StoreConfiguration.parse(new HashMap<>(Map.of("store", "lmdb")));
+            assertEquals(data.resolve("1/aiodb-stores/lmdb"), other.directory());
+        } finally {
+            config.data_file_directories = before;
+        }
+    }
+
+    private static void assertDefault(Path first, Path also) {
+        StoreConfiguration parsed = StoreConfiguration.ofDefaultDirectories("aiodb");
+        assertEquals(first, parsed.directory());
+        assertEquals(also == null ? Map.of() : Map.of("also", also.toString()), parsed.storeParameters());
+    }
+
+    @Test
+    void factoriesOfTheSameParametersAreEqual() {
+        assertEquals(factory(Map.of("directory", "/d")), factory(Map.of("directory", "/d", "durability", "interval")));
+        assertEquals(
+                factory(Map.of("directory", "/d")).hashCode(),
+                factory(Map.of("directory", "/d", "durability", "interval")).hashCode());
+        assertNotEquals(factory(Map.of("directory", "/d")), factory(Map.of("directory", "/d", "durability", "sync")));
+        assertNotEquals(factory(Map.of("directory", "/d")), factory(Map.of("directory", "/e")));
+    }
+
+    @Test
+    void whatMakesNoSenseIsRefusedWithWhatDoes() {
+        assertRefused(Map.of("durabilty", "sync"), "durabilty", "durability");
+        assertRefused(Map.of("durability", "batch"), "batch", "interval or sync");
+        assertRefused(Map.of("interval", "10"), "interval = 10", "10s");
+        assertRefused(Map.of("interval", "0s"), "interval = 0s", "10s");
+        assertRefused(Map.of("cache", "many"), "cache = many", "256MiB");
+        assertRefused(Map.of("store", "lmdb", "cache", "1MiB"), "cache", "lmdb has none");
+    }
+
+    private static Memtable.Factory factory(Map<String, String> parameters) {
+        return AiodbMemtable.factory(new HashMap<>(parameters));
+    }
+
+    private static void assertRefused(Map<String, String> parameters, String... words) {
+        Map<String, String> all = new HashMap<>(parameters);
+        all.put("directory", "/disk/rows");
+        String message = assertThrows(ConfigurationException.class, () -> StoreConfiguration.parse(all))
+                .getMessage();
+        for (String word : words) {
+            assertTrue(message.contains(word), message);
+        }
+    }
+}

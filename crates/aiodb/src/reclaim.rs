@@ -270,7 +270,7 @@ impl<D: Device> Engine<D> {
             Kind::Put | Kind::Merge => self.is_current(generation, record.key, found.location)?,
             Kind::Delete | Kind::RangeDelete => {
                 if record.kind == Kind::Delete {
-                    self.settle_delete(generation, self.hash(record.key));
+                    self.settle_delete(generation, self.hash(record.key), found.location);
                 }
                 let life = origin_life(segment, found);
                 // What was dead then is so now, unless its segment has gone since: nothing else need be asked.

@@ -297,6 +297,7 @@ impl<D: Device> Engine<D> {
         turn: Option<&Turn<'_>>,
     ) -> Result<Guard<'_>> {
         let appends = || operations.iter().map(|operation| &operation.append);
+        let mut is_made = false;
         let mut state = self.commit.lock();
         loop {
             self.commit.check()?;
@@ -309,10 +310,11 @@ impl<D: Device> Engine<D> {
                     self.segments.restore_reserve()?;
                     state = self.commit.lock();
                 }
-                None if !self.has_segment_for(&state, length, claim) => {
+                None if self.needs_segment(&state, length) && !self.may_take(claim, is_made) => {
                     // Others need the lock to end what they have written, and those who need less room go on.
                     drop(state);
                     self.make_segment_for(claim)?;
+                    is_made = true;
                     state = self.commit.lock();
                 }
                 None => self.open_batch(&mut state, length, claim, 0)?,
@@ -331,13 +333,13 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Whether [`Engine::open_batch`] need not make a segment.
-    pub(crate) fn has_segment_for(&self, state: &CommitState, length: usize, claim: Claim) -> bool {
-        !self.needs_segment(state, length) || self.segments.has_free(claim)
+    /// Whether a segment may be taken: what makes room takes of the reserve only where no more could be made.
+    pub(crate) fn may_take(&self, claim: Claim, is_made: bool) -> bool {
+        self.segments.has_free(claim) && (is_made || self.segments.free_count() > RESERVED_SEGMENTS)
     }
 
     /// Whether a batch of this length goes into a fresh segment.
-    fn needs_segment(&self, state: &CommitState, length: usize) -> bool {
+    pub(crate) fn needs_segment(&self, state: &CommitState, length: usize) -> bool {
         state.leave_segment || state.end.offset + length as u64 > self.segments.segment_bytes
     }
 

@@ -219,12 +219,10 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Settles a tag under which there is a delete: one with nothing below it need not be in the index.
-    pub(crate) fn settle_delete(&self, generation: &Arc<Generation>, hash: u64) {
+    /// Settles the tag of a delete to which the index refers still: one with nothing below it need not be there.
+    pub(crate) fn settle_delete(&self, generation: &Arc<Generation>, hash: u64, location: Location) {
         let TableIndex::Hash(index) = &generation.index else { return };
-        let mut run = SmallVec::new();
-        index.lookup(hash, &mut run);
-        if !run.is_empty() {
+        if index.contains(hash, location) {
             self.settle(&Unsettled::tag(generation, hash));
         }
     }

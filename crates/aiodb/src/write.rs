@@ -221,9 +221,11 @@ impl<D: Device> Engine<D> {
         }
         let length = batch_bytes(kept().map(|operation| &operation.append));
         let mut state = self.idle()?;
-        while !self.has_segment_for(&state, length, Claim::Moves) {
+        let mut is_made = false;
+        while self.needs_segment(&state, length) && !self.may_take(Claim::Moves, is_made) {
             drop(state);
             self.make_segment_for(Claim::Moves)?;
+            is_made = true;
             state = self.idle()?;
         }
         if state.closed {

@@ -123,7 +123,8 @@ impl<D: Device> Segments<D> {
         self.directories.iter().enumerate().map(free).max().unwrap_or(0)
     }
 
-    /// Makes a segment for a writer that has found none, unless one is there by now: it may just have been made.
+    /// Makes a segment for a writer that has found none beyond the reserve, unless one is there by now: it may just have been made.
+    /// Where none can be made, the writer may have what its claim leaves of the reserve.
     pub(crate) fn make_for(&self, claim: Claim) -> Result<()> {
         self.asked_for.fetch_add(1, Ordering::Relaxed);
         self.create_for(claim)
@@ -133,7 +134,10 @@ impl<D: Device> Segments<D> {
         if claim == Claim::Ordinary && !self.leaves_for_emptying(1) {
             return Err(self.refuse());
         }
-        self.create_below(claim.left_free() + 1).map(drop)
+        match self.create_below(RESERVED_SEGMENTS + 1) {
+            Err(error) if error.is_full() && self.has_free(claim) => Ok(()),
+            made => made.map(drop),
+        }
     }
 
     fn refuse(&self) -> Error {

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::supply::{MAX_AHEAD_SEGMENTS, PREWRITE_BYTES, WAITED_FLUSHES_PER_FILL, wanted_ahead};
-use super::{RESERVED_SEGMENTS, Segments};
+use super::{Claim, RESERVED_SEGMENTS, Segments};
 use crate::io::sim::SimDevice;
 use crate::io::{Access, Device, File, WriteSync};
 
@@ -64,6 +64,33 @@ fn as_many_segments_are_made_ahead_as_are_taken_while_one_is_made() {
     let made = || std::iter::from_fn(|| segments.make_ahead().expect("there is room").then_some(())).count();
     assert_eq!(made(), RESERVED_SEGMENTS + 1);
     assert_eq!(made(), 0);
-    segments.take_free(super::Claim::Ordinary).expect("one is there");
+    segments.take_free(Claim::Ordinary).expect("one is there");
     assert_eq!(made(), 1);
+}
+
+/// What makes room takes of the reserve, and nobody else writes before it is whole again.
+#[test]
+fn ordinary_writes_leave_what_emptying_the_log_takes() {
+    let device = SimDevice::new(1);
+    for path in ["/store", "/store/log"] {
+        device.create_dir(Path::new(path)).expect("a directory can be made");
+    }
+    let segments =
+        Segments::new(device.clone(), vec![PathBuf::from("/store")], Access::SEGMENT, [7; 16], SEGMENT_BYTES);
+    let reserved = RESERVED_SEGMENTS as u64;
+    device.set_capacity(Some((reserved + 3) * SEGMENT_BYTES));
+    segments.keep_for_emptying(SEGMENT_BYTES);
+    segments.take_free(Claim::Ordinary).expect("there is room for the reserve and three");
+    segments.take_free(Claim::Ordinary).expect("there is room for the reserve and two");
+    assert!(segments.is_reserve_whole());
+    assert!(segments.take_free(Claim::Ordinary).is_err_and(|error| error.is_full()), "one is kept for emptying");
+    for _ in 0..2 {
+        segments.make_for(Claim::Deletes).expect("what is kept is for deletes");
+        segments.take_free(Claim::Deletes).expect("so is one of the reserve");
+    }
+    assert!(!segments.is_reserve_whole());
+    assert!(segments.restore_reserve().is_err_and(|error| error.is_full()));
+    device.set_capacity(None);
+    segments.restore_reserve().expect("there is room again");
+    assert!(segments.is_reserve_whole());
 }

@@ -14,22 +14,17 @@
 //! Entries lie one behind the other in blocks of large pages (`arena.rs`). Each shard fills its blocks in two queues and
 //! empties the oldest (`shard.rs`), in the manner of S3-FIFO (Yang et al., SOSP 2023): an entry that was asked for once
 //! leaves after a short while, so reading everything once does not push out what is read again and again.
+//!
+//! The room of the cache. It owns the memory in which values are kept, by place, within a budget. It never knows tables or snapshots:
+//! `flow/cached.rs` says what is asked and kept.
 
 mod arena;
 mod shard;
 
 use std::io;
 
-use crate::catalog::{Generation, TableIndex};
-use crate::engine::Engine;
-use crate::index::stack::Entry;
-use crate::index::{Candidate, Location};
-use crate::io::Device;
-use crate::log::record::{Kind, Origin};
 use crate::metrics::counter::Counter;
-use crate::planted::{self, Bug};
-use crate::publish::Publication;
-use crate::snapshot::View;
+use crate::sync::Rank;
 use crate::sync::{RwLock, RwLockReadGuard};
 pub(crate) use arena::Cached;
 use shard::Shard;
@@ -68,7 +63,7 @@ pub(crate) struct ValueCache {
 
 /// A shard on cache lines of its own, so that threads working on neighbours do not slow each other down.
 #[repr(align(64))]
-struct Padded(RwLock<Shard>);
+struct Padded(RwLock<Shard, { Rank::CacheShard as u8 }>);
 
 impl ValueCache {
     /// A cache that takes at most `budget_bytes` of memory; with 0, or less than a shard can use, there is none. Fails
@@ -109,7 +104,7 @@ impl ValueCache {
     }
 
     /// [`ValueCache::holds`], which is not counted.
-    fn has(&self, place: Place) -> bool {
+    pub(crate) fn has(&self, place: Place) -> bool {
         let hash = place.hash();
         self.shard_of(hash).is_some_and(|shard| self.read(shard).prefetch(hash, place))
     }
@@ -152,128 +147,6 @@ impl ValueCache {
 
 /// Why a lock is never found poisoned.
 const NO_PANIC: &str = "no code panics while it changes the cache";
-
-impl<D: Device> Engine<D> {
-    /// What is cached of a key's value at a candidate's place, if the view asks the cache. The caller holds a pin or a
-    /// moment, so that the segment's life is still that of the look-up. The record of another key there counts as not
-    /// cached: the log says what that means.
-    pub(crate) fn cached(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
-        let may_be_kept =
-            |entry: Entry| entry.kind == Kind::Put && !entry.form.chunked && entry.form.expires_ms.is_none();
-        if !candidate.known.is_none_or(may_be_kept) {
-            return None;
-        }
-        self.cached_at(candidate, table, key, view)
-    }
-
-    /// What is cached of an operand that the index knows to be one, as [`Engine::cached`] says it of a put.
-    pub(crate) fn cached_operand(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
-        if !candidate.is_operand() {
-            return None;
-        }
-        self.cached_at(candidate, operands_of(table), key, view)
-    }
-
-    /// What is cached that is the whole value of a key with this one candidate, as [`Engine::cached`] says it: a put, or an
-    /// operand that is the value alone.
-    pub(crate) fn cached_alone(
-        &self,
-        candidate: &Candidate,
-        generation: &Generation,
-        key: &[u8],
-        view: &View,
-    ) -> Option<Cached> {
-        if candidate.is_operand() && self.is_value_alone(generation) {
-            return self.cached_operand(candidate, generation.id, key, view);
-        }
-        self.cached(candidate, generation.id, key, view)
-    }
-
-    fn cached_at(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
-        if !self.cache.is_on() || !view.cached {
-            return None;
-        }
-        self.cache.get(self.place(candidate.location)?).filter(|cached| cached.is_of(table, key))
-    }
-
-    /// Whether it is worth asking [`Engine::cached`] and [`Engine::cached_operand`] for what lies at a place.
-    pub(crate) fn is_cached(&self, location: Location, view: &View) -> bool {
-        self.cache.is_on() && view.cached && self.place(location).is_some_and(|place| self.cache.holds(place))
-    }
-
-    /// Keeps an operand that the index knows to be one, as [`Engine::keep`] a value.
-    pub(crate) fn keep_operand(&self, location: Location, table: u32, key: &[u8], operand: &[u8]) {
-        self.keep(location, operands_of(table), key, operand);
-    }
-
-    /// Keeps what a write makes visible, if the options say so and a get would find it to be kept. Compressed values are
-    /// left to the first get. The caller has not said yet that it is published, so the segment's life is still that of
-    /// the batch.
-    pub(crate) fn keep_written(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
-        if self.options.cache_writes {
-            self.keep_published(generation, publication, stored);
-        }
-    }
-
-    /// Keeps a later copy of a record, like [`Engine::keep_written`], if there is something of its former place here.
-    pub(crate) fn keep_moved(
-        &self,
-        generation: &Generation,
-        publication: &Publication<'_>,
-        origin: Origin,
-        stored: &[u8],
-    ) {
-        let from = Location { segment: origin.segment, offset: origin.offset, ..publication.placed.location };
-        if self.cache.is_on() && self.place(from).is_some_and(|place| self.cache.has(place)) {
-            self.keep_published(generation, publication, stored);
-        }
-    }
-
-    fn keep_published(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
-        let Publication { key, placed, kind, form, .. } = publication;
-        if form.chunked || form.compressed || form.expires_ms.is_some() {
-            return;
-        }
-        match (kind, &generation.index) {
-            (Kind::Put, _) => self.keep(placed.location, generation.id, key, stored),
-            (Kind::Merge, TableIndex::Lmdb) => self.keep_operand(placed.location, generation.id, key, stored),
-            _ => {}
-        }
-    }
-
-    /// Keeps the whole value of a put that was found at a location and checked. A record that expires must not be kept:
-    /// entries do not know when.
-    pub(crate) fn keep(&self, location: Location, table: u32, key: &[u8], value: &[u8]) {
-        if !self.cache.is_on() {
-            return;
-        }
-        if let Some(place) = self.place(location) {
-            self.cache.insert(place, table, key, value);
-        }
-    }
-
-    /// Counts what an index no longer refers to, and forgets what is cached of it.
-    pub(crate) fn remove_live(&self, location: Location) {
-        self.segments.remove_live(location);
-        if self.cache.is_on()
-            && let Some(place) = self.place(location)
-        {
-            self.cache.forget(place);
-        }
-    }
-
-    fn place(&self, location: Location) -> Option<Place> {
-        let life = self.segments.find(location.segment)?.life();
-        let life = if planted::is_on(Bug::CachedLifeForgotten) { 0 } else { life };
-        Some(Place { segment: location.segment, offset: location.offset, life })
-    }
-}
-
-/// Operands are kept as records of a table of their own: an unordered index knows only places, and who finds something
-/// cached at one takes it for the value.
-fn operands_of(table: u32) -> u32 {
-    !table
-}
 
 #[cfg(test)]
 mod tests;

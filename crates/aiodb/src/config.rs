@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Compression, MergeOperators};
+use crate::MergeOperators;
 
 /// What an acknowledged write has survived, see `docs/durability.md`. In every class it survives the death of the
 /// process; the classes differ in what a power cut may take.
@@ -167,3 +167,16 @@ pub const MAX_KEY_BYTES: usize = 64 << 10;
 
 /// The longest value in bytes.
 pub const MAX_VALUE_BYTES: usize = 1 << 30;
+
+/// How a table's values are compressed. Values that would hardly become shorter are stored as they are, and so are the
+/// chunks of large ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// LZ4: fast.
+    Lz4,
+    /// Zstandard at a level from 1 (fast) to 19 (small).
+    Zstd(u8),
+}

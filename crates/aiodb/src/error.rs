@@ -1,10 +1,9 @@
 //! What can go wrong, in words for the person who must act on it.
 
+use std::any::Any;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-use crate::io::disk::{descriptor_limit, is_shortage};
 
 /// The result of an operation on a store.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -377,4 +376,23 @@ impl Error {
         }
         Error::Io { action, path, kind: error.kind(), reason: error.to_string() }
     }
+}
+
+/// What a panic says of itself.
+pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_string()
+}
+
+/// Whether the process, or the machine, has no descriptor left.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// How many descriptors this process may have.
+pub(crate) fn descriptor_limit() -> u64 {
+    let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call takes a pointer to a valid structure. It fails only for a resource that it does not know.
+    unsafe { libc::getrlimit64(libc::RLIMIT_NOFILE, &mut limit) };
+    limit.rlim_cur
 }

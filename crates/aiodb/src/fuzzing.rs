@@ -8,16 +8,16 @@ mod operations;
 #[cfg(test)]
 mod tests;
 
-use crate::checkpoint::{HASH_HEADER_BYTES, HASH_MAGIC, SHARD_HEADER_BYTES, decode_hash};
 use crate::checksum::crc32c;
-use crate::index::hash::{HashIndex, SHARDS};
-use crate::log::batch::BatchView;
-use crate::log::record::{Record, decode_chunks, encode_chunks};
-use crate::log::segment::{
+use crate::format::batch::BatchView;
+use crate::format::manifest::{Identity, Manifest};
+use crate::format::record::{Record, decode_chunks, encode_chunks};
+use crate::format::segment::{
     BATCH_HEADER_BYTES, BATCH_LINK_OFFSET, BatchHeader, FORMAT_VERSION, HEADER_BYTES, PendingHeader, Seed,
     SegmentHeader, put, u32_at,
 };
-use crate::manifest::{Identity, Manifest};
+use crate::index::hash::checkpoint::{HASH_HEADER_BYTES, HASH_MAGIC, SHARD_HEADER_BYTES, decode_hash};
+use crate::index::hash::{HashIndex, SHARDS};
 
 /// What the batch of an input lies in.
 pub(crate) const STORE: [u8; 16] = *b"a store's number";

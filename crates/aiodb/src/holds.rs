@@ -5,12 +5,13 @@
 
 use std::collections::BTreeSet;
 
+use crate::sync::Rank;
 use crate::sync::{Mutex, MutexGuard};
 
 /// The snapshots and backups of one store.
 #[derive(Default)]
 pub(crate) struct Holds {
-    state: Mutex<State>,
+    state: Mutex<State, { Rank::Holds as u8 }>,
 }
 
 #[derive(Default)]

@@ -23,76 +23,50 @@
 //!
 //! Start with [`Db`], [`Table`] and [`Options`]; what an acknowledged write means is said at [`Durability`].
 
-mod accounting;
-mod background;
-mod backup;
-mod batch;
+mod api;
 mod cache;
-mod catalog;
-mod checkpoint;
 mod checksum;
-mod clock;
-mod commit;
-mod compression;
-mod conditional;
 mod config;
-mod db;
-mod directories;
-mod engine;
 mod error;
-mod fold;
-mod futures;
+mod flow;
+mod format;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod holds;
 pub mod index;
 pub mod io;
-mod lead;
 mod log;
-mod manifest;
 pub mod merge;
 mod metrics;
-mod operation;
-mod pins;
 mod planted;
-mod publish;
-mod purge;
-mod read;
-mod reader;
-mod reclaim;
-mod recovery;
-mod room;
-mod salvage;
-mod scan;
 mod sequence;
-mod settle;
-mod snapshot;
-mod stats;
-mod stream;
+mod store;
 mod sync;
-mod verify;
-mod write;
+mod tools;
 
-pub use background::Step;
-pub use backup::{BackupOptions, BackupReport, Repository, RepositoryReport, RestorePoint, RestoreReport};
+pub use api::db::Db;
+pub use api::futures::{GetFuture, WriteFuture};
+pub use api::stream::{ValueReader, ValueWriter};
+pub use api::table::Table;
 #[doc(hidden)]
-pub use batch::WaitingWrite;
-pub use compression::Compression;
-pub use conditional::Condition;
-pub use config::{Backend, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options, TableOptions, WriteOptions};
-pub use db::{Batch, Db, Table};
+pub use api::waiting::WaitingWrite;
+pub use config::{
+    Backend, Compression, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options, TableOptions, WriteOptions,
+};
 pub use error::{DirectoryFault, Error, Result};
-pub use futures::{GetFuture, WriteFuture};
+pub use flow::batch::Batch;
+pub use flow::conditional::Condition;
+pub use flow::reader::{Got, Reader};
+pub use flow::scan::{Scan, ScanOptions};
+pub use flow::snapshot::Snapshot;
+pub use flow::stats::{Stats, TableStats};
+pub use flow::upkeep::background::Step;
+pub use flow::verify::VerifyReport;
 pub use merge::{MergeOperator, MergeOperators};
 pub use metrics::{Distribution, Metrics};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Bug, plant};
-pub use reader::{Got, Reader};
-pub use salvage::{DoubtfulKey, LostRegion, SalvageReport, salvage, salvage_several};
-pub use scan::{Scan, ScanOptions};
 pub use sequence::Sequence;
-pub use snapshot::Snapshot;
-pub use stats::{Stats, TableStats};
-pub use stream::{ValueReader, ValueWriter};
-pub use verify::VerifyReport;
+pub use tools::backup::{BackupOptions, BackupReport, Repository, RepositoryReport, RestorePoint, RestoreReport};
+pub use tools::salvage::{DoubtfulKey, LostRegion, SalvageReport, salvage, salvage_several};

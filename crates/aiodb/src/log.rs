@@ -1,11 +1,14 @@
 //! The segments of the log: files, states, and how many of their bytes are alive.
+//!
+//! The room of the log. It owns segments, their pool, the open batch and the group commit with what conditional writes must know of
+//! it. It promises one order of all batches, and that a segment's bytes do not change within a life. It never knows indexes or tables: what a
+//! record's publication needs is carried along and not looked at.
 
-pub(crate) mod batch;
-pub(crate) mod place;
+pub(crate) mod commit;
+pub(crate) mod open_batch;
 mod pool;
-pub(crate) mod record;
 pub(crate) mod scan;
-pub(crate) mod segment;
+pub(crate) mod stripes;
 mod supply;
 #[cfg(test)]
 mod tests;
@@ -14,14 +17,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use crate::index::Location;
+use crate::format::location::Location;
+use crate::format::place::{footprint, moved_growth};
+use crate::format::segment::Seed;
 use crate::io::{Access, Device, File, UNIT_BYTES};
+use crate::sync::Rank;
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 use crate::{Error, Result};
-use place::{footprint, moved_growth};
 use pool::Pool;
-use segment::Seed;
 use supply::WAITED_FLUSHES_PER_FILL;
 pub(crate) use supply::{Claim, RESERVED_SEGMENTS};
 
@@ -38,40 +42,6 @@ pub(crate) const MAX_SEGMENTS: usize = GROUP * GROUPS;
 
 /// The end of a segment whose file was being filled or emptied when the process died: not even a header is there.
 pub(crate) const UNFILLED_END: u64 = 0;
-
-/// A place between two batches: the last batch before it, and where that one ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Position {
-    pub(crate) batch: u64,
-    /// The header checksum of that batch: the next one must name it.
-    pub(crate) checksum: u32,
-    pub(crate) segment: u32,
-    pub(crate) life: u64,
-    pub(crate) offset: u64,
-}
-
-/// Bytes of an encoded position.
-pub(crate) const POSITION_BYTES: usize = 32;
-
-impl Position {
-    pub(crate) fn encode(&self, out: &mut [u8]) {
-        segment::put(out, 0, &self.batch.to_le_bytes());
-        segment::put(out, 8, &self.segment.to_le_bytes());
-        segment::put(out, 12, &self.checksum.to_le_bytes());
-        segment::put(out, 16, &self.life.to_le_bytes());
-        segment::put(out, 24, &self.offset.to_le_bytes());
-    }
-
-    pub(crate) fn decode(bytes: &[u8]) -> Position {
-        Position {
-            batch: segment::u64_at(bytes, 0),
-            segment: segment::u32_at(bytes, 8),
-            checksum: segment::u32_at(bytes, 12),
-            life: segment::u64_at(bytes, 16),
-            offset: segment::u64_at(bytes, 24),
-        }
-    }
-}
 
 /// The longest log that a slot of a hash index can point into.
 const MAX_LOG_BYTES: u64 = 16 << 40;
@@ -117,9 +87,9 @@ pub(crate) struct Segment<D: Device> {
     /// Deletes appended or moved here: they take space for as long as older segments hold what they delete.
     pub(crate) deletes: AtomicU64,
     /// Bytes of chunks that current records name, by table.
-    live_chunks: Mutex<BTreeMap<u32, i64>>,
+    live_chunks: Mutex<BTreeMap<u32, i64>, { Rank::LiveChunks as u8 }>,
     /// Bytes of records that expire, by the time at which they have: an estimate, overwritten ones are not taken off.
-    expiring: Mutex<BTreeMap<u64, i64>>,
+    expiring: Mutex<BTreeMap<u64, i64>, { Rank::Expiring as u8 }>,
 }
 
 impl<D: Device> Segment<D> {
@@ -225,9 +195,9 @@ pub(crate) struct Segments<D: Device> {
     /// How many segments may be unflushed at a time: each keeps its file open until it is flushed.
     pub(crate) most_unflushed: usize,
     groups: Box<[OnceLock<Group<D>>]>,
-    pool: Mutex<Pool>,
+    pool: Mutex<Pool, { Rank::Pool as u8 }>,
     /// Held while a segment is made, so that two threads do not make the same one. Only the pool is locked meanwhile.
-    making: Mutex<()>,
+    making: Mutex<(), { Rank::Making as u8 }>,
     /// How many segments were asked for: taken, or missed by a writer that had to wait.
     asked_for: AtomicUsize,
     /// How many are to be there ahead of need.

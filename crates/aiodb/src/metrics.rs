@@ -5,16 +5,12 @@
 //! reads through a queue only once in a while.
 
 pub(crate) mod counter;
-mod file;
 pub(crate) mod histogram;
 mod prometheus;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
-use crate::db::Db;
-use crate::engine::Engine;
-use crate::io::Device;
 use counter::Counter;
 pub use histogram::Distribution;
 use histogram::Histogram;
@@ -42,7 +38,7 @@ pub(crate) struct Meters {
     pub(crate) reclaimed_segments: Counter,
     pub(crate) victim_live_percent: Histogram,
     /// When the metrics file was written last, by the device's clock in milliseconds.
-    file_written_ms: AtomicU64,
+    pub(crate) file_written_ms: AtomicU64,
 }
 
 impl Meters {
@@ -59,80 +55,6 @@ impl Meters {
         self.batch_bytes.record(bytes as u64);
         self.batch_records.record(u64::from(records));
         self.batch_writers.record(u64::from(writers));
-    }
-}
-
-impl<D: Device> Engine<D> {
-    /// Does something and records how long it took.
-    pub(crate) fn timed<T>(&self, meter: &Histogram, work: impl FnOnce() -> T) -> T {
-        let begun = self.device.clock_ns();
-        let outcome = work();
-        meter.record(self.device.clock_ns().saturating_sub(begun));
-        outcome
-    }
-
-    pub(crate) fn metrics(&self) -> Metrics {
-        let (stats, meters) = (self.stats(), &self.meters);
-        let (cache_hits, cache_misses) = self.cache.hits_and_misses();
-        let segments = stats.segments_in_use + stats.segments_free + stats.segments_retiring;
-        Metrics {
-            lookups: meters.lookups.sum(),
-            ambiguous_lookups: meters.ambiguous_lookups.sum(),
-            get_read_wait_ns: meters.get_read_wait.snapshot(),
-            reader_read_wait_ns: meters.reader_read_wait.snapshot(),
-            write_wait_ns: meters.write_wait.snapshot(),
-            flush_wait_ns: meters.flush_wait.snapshot(),
-            batch_bytes: meters.batch_bytes.snapshot(),
-            batch_records: meters.batch_records.snapshot(),
-            batch_writers: meters.batch_writers.snapshot(),
-            acknowledge_wait_ns: meters.acknowledge_wait.snapshot(),
-            log_bytes_written: stats.log_bytes_written,
-            records_written: stats.records_written,
-            tail_entries: self.lmdb.get().map_or(0, |lmdb| lmdb.tail.len() as u64),
-            tail_commit_ns: meters.tail_commit.snapshot(),
-            tail_committed_entries: meters.tail_committed_entries.load(Ordering::Relaxed),
-            checkpoint_ns: meters.checkpoint.snapshot(),
-            checkpoint_bytes_written: meters.checkpoint_bytes.load(Ordering::Relaxed),
-            checkpoint_lag_bytes: stats.checkpoint_log_lag_bytes,
-            unsettled_tags: stats.unsettled_tags,
-            settled_tags: meters.settled_tags.sum(),
-            folded_keys: meters.folded_keys.sum(),
-            waiting_range_deletes: stats.waiting_range_deletes,
-            oldest_pin_ms: stats.oldest_pin_ms,
-            snapshots: stats.snapshots,
-            kept_versions: stats.kept_versions,
-            reclaimed_segments: meters.reclaimed_segments.sum(),
-            reclaim_moved_bytes: stats.bytes_moved_by_reclaim,
-            victim_live_percent: meters.victim_live_percent.snapshot(),
-            segments_in_use: stats.segments_in_use,
-            segments_free: stats.segments_free,
-            segments_retiring: stats.segments_retiring,
-            open_files: stats.open_files,
-            max_open_files: stats.max_open_files,
-            live_bytes: stats.live_bytes,
-            dead_bytes: (stats.segments_in_use * stats.segment_bytes).saturating_sub(stats.live_bytes),
-            log_file_bytes: segments * stats.segment_bytes,
-            lmdb_file_bytes: self.lmdb.get().map_or(0, |lmdb| lmdb.disk_bytes()),
-            hash_memory_bytes: stats.tables.iter().map(|table| table.index_memory_bytes).sum(),
-            cache_hits,
-            cache_misses,
-            cache_bytes: self.cache.used_bytes(),
-            cache_budget_bytes: self.options.cache_bytes,
-            recovery_ms: stats.recovery_ms,
-            recovered_batches: stats.recovered_batches,
-            recovered_records: stats.recovered_records,
-            recovered_pending_records: stats.recovered_pending_records,
-            in_trouble: stats.trouble.is_some(),
-            write_failed: self.commit.failure().is_some(),
-        }
-    }
-}
-
-impl<D: Device> Db<D> {
-    /// Counts, sizes and times of everything that costs some, since the store was opened. Cheap enough to be asked
-    /// for every second.
-    pub fn metrics(&self) -> Metrics {
-        self.engine().metrics()
     }
 }
 

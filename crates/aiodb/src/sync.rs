@@ -1,24 +1,24 @@
 //! Locks and atomics of what threads share: the standard library's, or those of `shuttle`, which runs the real code in
 //! orders of its own choosing (`tests/interleavings/`, feature `shuttle`).
 
+mod locks;
+
 #[cfg(not(feature = "shuttle"))]
-pub(crate) use std::{
-    sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic},
-    thread::yield_now,
-};
+pub(crate) use std::{sync::atomic, thread::yield_now};
 
 #[cfg(feature = "shuttle")]
-pub(crate) use shuttle::{
-    sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic},
-    thread::yield_now,
-};
+pub(crate) use shuttle::{sync::atomic, thread::yield_now};
 
 use atomic::{AtomicU32, Ordering};
+use locks::Held;
+#[cfg(all(test, not(feature = "shuttle")))]
+pub(crate) use locks::as_another_thread;
+pub(crate) use locks::{Condvar, Mutex, MutexGuard, Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A lock that is had in the order in which it was asked for: who takes it again and again does not keep others from it.
 #[derive(Default)]
-pub(crate) struct InOrder {
-    queue: Mutex<Queue>,
+pub(crate) struct InOrder<const RANK: u8> {
+    queue: Mutex<Queue, { Rank::Word as u8 }>,
     left: Condvar,
 }
 
@@ -32,17 +32,22 @@ struct Queue {
 
 /// An [`InOrder`], held.
 #[must_use]
-pub(crate) struct InOrderGuard<'a>(&'a InOrder);
+pub(crate) struct InOrderGuard<'a, const RANK: u8> {
+    lock: &'a InOrder<RANK>,
+    _held: Held,
+}
 
-impl InOrder {
-    pub(crate) fn lock(&self) -> InOrderGuard<'_> {
+impl<const RANK: u8> InOrder<RANK> {
+    pub(crate) fn lock(&self) -> InOrderGuard<'_, RANK> {
+        let held = Held::note(RANK);
         let mut queue = self.queue();
         let number = queue.next;
         queue.next += 1;
         while queue.first < number {
             queue = self.left.wait(queue).expect("no code panics while it waits for its turn");
         }
-        InOrderGuard(self)
+        drop(queue);
+        InOrderGuard { lock: self, _held: held }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -50,10 +55,10 @@ impl InOrder {
     }
 }
 
-impl Drop for InOrderGuard<'_> {
+impl<const RANK: u8> Drop for InOrderGuard<'_, RANK> {
     fn drop(&mut self) {
-        self.0.queue().first += 1;
-        self.0.left.notify_all();
+        self.lock.queue().first += 1;
+        self.lock.left.notify_all();
     }
 }
 
@@ -62,7 +67,7 @@ impl Drop for InOrderGuard<'_> {
 pub(crate) struct Word {
     value: AtomicU32,
     #[cfg(feature = "shuttle")]
-    sleepers: (Mutex<()>, Condvar),
+    sleepers: (Mutex<(), { Rank::Word as u8 }>, Condvar),
 }
 
 impl Word {

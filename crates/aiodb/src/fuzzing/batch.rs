@@ -3,12 +3,13 @@
 use std::num::NonZeroU64;
 
 use super::{LIFE, SEGMENT, STORE};
+use crate::format::batch::{Append, BatchView};
+use crate::format::place::batch_bytes;
+use crate::format::record::{Kind, Origin, RECORD_HEADER_BYTES};
+use crate::format::segment::{BATCH_HEADER_BYTES, BATCH_LINK_OFFSET, Seed, UNIT_HEADER_BYTES, put, u16_at, u32_at};
 use crate::io::UNIT_BYTES;
-use crate::log::batch::{Append, BatchStart, BatchView, OpenBatch};
-use crate::log::place::batch_bytes;
-use crate::log::record::{Kind, Origin, RECORD_HEADER_BYTES};
-use crate::log::segment::{BATCH_HEADER_BYTES, BATCH_LINK_OFFSET, Seed, UNIT_HEADER_BYTES, put, u16_at, u32_at};
-use crate::recovery::pending::private_buffers;
+use crate::log::commit::private_buffers;
+use crate::log::open_batch::{BatchStart, OpenBatch};
 
 const OFFSET: u32 = 8192;
 const NUMBER: u64 = 77;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use fastrand::Rng;
 
 use super::{LIFE, SEGMENT, STORE, TARGETS, fuzz};
-use crate::catalog::Settings;
-use crate::log::Position;
-use crate::log::record::{Chunk, Kind, Origin, Record, encode_chunks};
-use crate::log::segment::{BatchHeader, HEADER_BYTES, PendingHeader, Seed, SegmentHeader};
-use crate::manifest::{Manifest, ManifestSegment, ManifestTable};
+use crate::format::manifest::{Manifest, ManifestSegment, ManifestTable};
+use crate::format::position::Position;
+use crate::format::record::{Chunk, Kind, Origin, Record, encode_chunks};
+use crate::format::segment::{BatchHeader, HEADER_BYTES, PendingHeader, Seed, SegmentHeader};
+use crate::format::settings::Settings;
 use crate::{Compression, IndexKind};
 
 /// Changed copies of all inputs of a target; `operations` opens a store for each.
@@ -33,7 +33,7 @@ fn valid(target: &str) -> Vec<Vec<u8>> {
             record.form.expires_ms = NonZeroU64::new(1_800_000_000_000);
             let mut bytes = vec![0; record.length()];
             record.encode(seed, 4224, &mut bytes);
-            let location = crate::index::Location { segment: 1, offset: 4096, length: 500 };
+            let location = crate::format::location::Location { segment: 1, offset: 4096, length: 500 };
             vec![plain(&bytes), plain(&encode_chunks(500, &[Chunk { location, checksum: 7 }]))]
         }
         "batch" => vec![[vec![1, 0], packed_batch()].concat()],

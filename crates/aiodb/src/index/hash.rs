@@ -7,6 +7,7 @@
 //! Each of the [`SHARDS`] shards is a sorted table behind a lock of its own and is resized alone, so no call waits for
 //! more than one shard's sweep (about 20,000 slots in an index of 20 million keys).
 
+pub(crate) mod checkpoint;
 mod memory;
 mod shard;
 mod slot;
@@ -15,7 +16,8 @@ mod tests;
 
 use smallvec::SmallVec;
 
-use super::Location;
+use crate::format::location::Location;
+use crate::sync::Rank;
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use shard::Shard;
 use slot::{GRANULE_BITS, GRANULE_BYTES, SLOT_BYTES, Slot, TAG_BITS, class_of};
@@ -55,7 +57,7 @@ pub struct HashIndex {
 
 /// A shard on cache lines of its own, so that threads working on neighbours do not slow each other down.
 #[repr(align(64))]
-struct Padded(RwLock<Shard>);
+struct Padded(RwLock<Shard, { Rank::HashShard as u8 }>);
 
 impl HashIndex {
     /// An empty index for a log with segments of `segment_bytes`, a power of two from 4 KiB to 4 GiB.
@@ -254,4 +256,9 @@ pub(crate) fn shard_of(hash: u64) -> usize {
 /// The bits behind those that choose the shard.
 fn tag_of(hash: u64) -> u64 {
     hash << SHARD_BITS >> (u64::BITS - TAG_BITS)
+}
+
+/// A location as a hash index gives it back: its length is the size class's bound.
+pub(crate) fn hash_location(location: Location) -> Location {
+    Location { length: class_bound(location.length), ..location }
 }

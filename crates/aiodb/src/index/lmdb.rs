@@ -21,24 +21,23 @@ use counters::{Accounting, COUNT_PREFIX, Changes, Counts};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RwTxn};
 
-use super::Location;
 use super::pace::Pace;
 use super::ranges::{RangeDelete, Ranges};
 use super::stack::{Displaced, Entry, Stack};
 use super::tail::parts::Stacks;
 use super::tail::{Frozen, KeyRange, Reached, Tail};
 use crate::checksum::crc32c;
-use crate::io::disk::{is_shortage, with_descriptors};
-use crate::log::Position;
-use crate::log::segment::{put, u32_at, u64_at};
+use crate::error::is_shortage;
+use crate::format::location::Location;
+use crate::format::position::Position;
+use crate::format::segment::{put, u32_at, u64_at};
+use crate::index::snapshots::{Snapshots, View};
+use crate::io::disk::with_descriptors;
 use crate::merge::Cover;
-use crate::snapshot::{Snapshots, View};
+use crate::sync::Rank;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{InOrder, Mutex, RwLock, RwLockReadGuard};
 use crate::{Error, Result};
-
-/// The first id of a user's table; lower ones prefix the index's own keys.
-pub(crate) const FIRST_TABLE_ID: u32 = 16;
 
 const POSITION_KEY: [u8; 4] = 0u32.to_be_bytes();
 const PURGED_KEY: [u8; 4] = 5u32.to_be_bytes();
@@ -63,9 +62,9 @@ const MAX_READERS: u32 = 4096;
 /// The environment of all `lmdb` tables.
 pub(crate) struct LmdbIndex {
     /// Read for the time of a transaction, written while the map grows; `None` once the index is closed.
-    env: RwLock<Option<Env>>,
+    env: RwLock<Option<Env>, { Rank::Env as u8 }>,
     /// Held while the environment is copied, and before the map grows: whoever waits for `env` to be free keeps new readers out.
-    copying: Mutex<()>,
+    copying: Mutex<(), { Rank::Copying as u8 }>,
     database: Database<'static, Bytes, Bytes>,
     path: PathBuf,
     store: [u8; 16],
@@ -75,15 +74,15 @@ pub(crate) struct LmdbIndex {
     snapshots: Arc<Snapshots>,
     /// Held for a transaction that writes, and what comes of it: commits of the tail, purges and range deletes take turns. Below it
     /// come `copying`, `env` and the locks of single fields.
-    transactions: InOrder,
+    transactions: InOrder<{ Rank::Transactions as u8 }>,
     /// Whether a simulated disk has room for a commit.
     has_room: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     /// Keys in LMDB, by table.
-    counts: Mutex<Counts>,
+    counts: Mutex<Counts, { Rank::Counts as u8 }>,
     /// Everything before this sequence is in LMDB, as far as this process knows.
     covered: AtomicU64,
     /// Which range delete is being carried out, and how far.
-    carried_to: Mutex<(u64, Vec<u8>)>,
+    carried_to: Mutex<(u64, Vec<u8>), { Rank::CarriedTo as u8 }>,
     /// Keys in the next transaction: fewer than usual where the disk has no room for more pages.
     transaction_keys: AtomicUsize,
     /// Bytes that the last transaction wrote at most: as many are not free yet for the next one.
@@ -510,7 +509,7 @@ impl LmdbIndex {
     pub(crate) fn with_writer_held(&self, work: impl FnOnce()) {
         let env = self.env();
         let _txn = env.as_ref().expect("it is open").write_txn().expect("a transaction can begin");
-        work();
+        crate::sync::as_another_thread(work);
     }
 
     fn encode_position(&self, position: &Position) -> [u8; POSITION_VALUE_BYTES] {

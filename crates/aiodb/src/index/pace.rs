@@ -4,6 +4,7 @@
 //! all would stand still until its end; so they are let in as it proceeds.
 
 use super::tail::MAX_ACTIVE_KEYS;
+use crate::sync::Rank;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex};
 
@@ -14,7 +15,7 @@ const FIRST_KEYS: usize = MAX_ACTIVE_KEYS / 8;
 pub(crate) struct Pace {
     /// Keys that the active generation may have by now.
     allowed: AtomicUsize,
-    waiting: Mutex<()>,
+    waiting: Mutex<(), { Rank::Pace as u8 }>,
     changed: Condvar,
 }
 

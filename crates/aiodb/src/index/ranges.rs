@@ -3,6 +3,7 @@
 //! Carrying one out takes its keys out of the index in the background; then it is forgotten here. In the log it stays as
 //! long as any delete does.
 
+use crate::sync::Rank;
 use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,7 +29,7 @@ impl RangeDelete {
 /// All of them, by sequence.
 #[derive(Default)]
 pub(crate) struct Ranges {
-    all: RwLock<Vec<RangeDelete>>,
+    all: RwLock<Vec<RangeDelete>, { Rank::Ranges as u8 }>,
     /// How many there are: look-ups need no lock while there is none.
     count: AtomicUsize,
 }

@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::{Candidate, Location};
-use crate::log::record::{Form, Kind};
+use super::Candidate;
+use crate::format::location::Location;
+use crate::format::record::{Form, Kind};
 use crate::merge::Cover;
 use crate::planted::{self, Bug};
 

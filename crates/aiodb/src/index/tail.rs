@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use self::parts::{Fixed, Growing, MAX_PART_KEYS, Stacks};
 use super::stack::{Displaced, Entry, Stack};
-use crate::log::Position;
+use crate::format::position::Position;
 use crate::merge::Cover;
 use crate::planted::{self, Bug};
+use crate::sync::Rank;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -51,7 +52,7 @@ pub(crate) struct Frozen {
 #[derive(Default)]
 pub(crate) struct Tail {
     /// Held for writing only where generations or the parts of one change; below it, keys have locks of their own.
-    generations: RwLock<Generations>,
+    generations: RwLock<Generations, { Rank::Generations as u8 }>,
     /// Keys in the active generation.
     active_keys: AtomicUsize,
     /// Whether there may be any entry: most look-ups find none and need no lock. Set before an entry is there, cleared

@@ -3,23 +3,21 @@
 mod descriptors;
 pub(in crate::io) mod file;
 mod probe;
+mod queue;
 
-use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 
 use descriptors::{Descriptors, for_system};
-pub(crate) use descriptors::{LEAST_OPEN_FILES, descriptor_limit, is_shortage, with_descriptors};
+pub(crate) use descriptors::{LEAST_OPEN_FILES, with_descriptors};
 pub use file::DiskFile;
-use file::OpenFile;
+use file::{OpenFile, open_file, open_options};
+pub use queue::DiskQueue;
+use queue::QueueKind;
 
-use super::libaio::LibaioQueue;
-use super::threads::ThreadsQueue;
-use super::uring::UringQueue;
-use super::{Access, Device, MAX_QUEUE_DEPTH, Mapping, OpenFiles, Queue, Reaped, Report, SECTOR_BYTES};
+use super::{Access, Device, Mapping, OpenFiles, Report, SECTOR_BYTES};
 use crate::config::Backend;
 use crate::error::Result;
 
@@ -264,104 +262,6 @@ fn flock(file: &mut std::fs::File, kind: libc::c_int) -> io::Result<Option<Strin
     Ok(Some(if holder.is_empty() { "another process".to_owned() } else { holder }))
 }
 
-/// The implementation behind a queue; the later one works wherever an earlier one does.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum QueueKind {
-    Uring,
-    Libaio,
-    Threads,
-}
-
-impl QueueKind {
-    fn name(self) -> &'static str {
-        match self {
-            QueueKind::Uring => "uring",
-            QueueKind::Libaio => "libaio",
-            QueueKind::Threads => "threads",
-        }
-    }
-}
-
-/// A read queue of the backend that was found to work.
-pub struct DiskQueue(Implementation);
-
-#[expect(clippy::large_enum_variant, reason = "there is one for each reading thread, and it is used in place")]
-enum Implementation {
-    Uring(UringQueue),
-    Libaio(LibaioQueue),
-    Threads(ThreadsQueue),
-}
-
-impl DiskQueue {
-    fn new(kind: QueueKind, depth: usize) -> io::Result<DiskQueue> {
-        assert!((1..=MAX_QUEUE_DEPTH).contains(&depth), "a queue depth of {depth}");
-        Ok(DiskQueue(match kind {
-            QueueKind::Uring => Implementation::Uring(UringQueue::new(depth)?),
-            QueueKind::Libaio => Implementation::Libaio(LibaioQueue::new(depth)?),
-            QueueKind::Threads => Implementation::Threads(ThreadsQueue::new(depth)?),
-        }))
-    }
-}
-
-impl Queue for DiskQueue {
-    type File = DiskFile;
-
-    unsafe fn register(&mut self, start: *mut u8, length: usize) {
-        // SAFETY: promised by the caller.
-        unsafe {
-            match &mut self.0 {
-                Implementation::Uring(queue) => queue.register(start, length),
-                Implementation::Libaio(queue) => queue.register(start, length),
-                Implementation::Threads(queue) => queue.register(start, length),
-            }
-        }
-    }
-
-    unsafe fn push(&mut self, slot: u32, file: &DiskFile, offset: u64, buffer: *mut u8, length: u32) {
-        // SAFETY: promised by the caller.
-        unsafe {
-            match &mut self.0 {
-                Implementation::Uring(queue) => queue.push(slot, file, offset, buffer, length),
-                Implementation::Libaio(queue) => queue.push(slot, file, offset, buffer, length),
-                Implementation::Threads(queue) => queue.push(slot, file, offset, buffer, length),
-            }
-        }
-    }
-
-    fn enter(&mut self, wait_for: u32) -> io::Result<()> {
-        match &mut self.0 {
-            Implementation::Uring(queue) => queue.enter(wait_for),
-            Implementation::Libaio(queue) => queue.enter(wait_for),
-            Implementation::Threads(queue) => queue.enter(wait_for),
-        }
-    }
-
-    fn reap(&mut self) -> Option<Reaped> {
-        match &mut self.0 {
-            Implementation::Uring(queue) => queue.reap(),
-            Implementation::Libaio(queue) => queue.reap(),
-            Implementation::Threads(queue) => queue.reap(),
-        }
-    }
-
-    /// The kernel counts for each thread how often it gave up the processor of its own will.
-    fn sleeps(&self) -> u64 {
-        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the kernel writes one `rusage`, for which there is room; all zeros are one, too, if it refuses.
-        let usage = unsafe {
-            libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
-            usage.assume_init()
-        };
-        usage.ru_nvcsw as u64
-    }
-}
-
-/// Opens a file that keeps its descriptor, bypassing the page cache with the given alignment, or through it.
-fn open_file(path: &Path, access: Access, direct_block_bytes: Option<usize>) -> io::Result<DiskFile> {
-    let file = open_options(Access { direct: direct_block_bytes.is_some(), ..access }).open(path)?;
-    Ok(DiskFile::new(file, direct_block_bytes.unwrap_or(1)))
-}
-
 /// What the file system of a path has left for users without privileges, in bytes.
 pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
@@ -372,16 +272,6 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
         0 => Ok(stat.f_bavail * stat.f_frsize),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-/// The standard library adds `O_CLOEXEC`.
-fn open_options(access: Access) -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(access.write).create(access.create);
-    if access.direct {
-        options.custom_flags(libc::O_DIRECT);
-    }
-    options
 }
 
 /// Nanoseconds since the machine was started. They pass while it is suspended, too, unlike those of [`std::time::Instant`]: what

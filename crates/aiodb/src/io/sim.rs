@@ -32,6 +32,7 @@ pub use self::file::SimFile;
 pub use self::queue::SimQueue;
 use self::tree::{Tree, absolute};
 use super::{Access, Device, Mapping, Phase, Report, SECTOR_BYTES, UNIT_BYTES};
+use crate::sync::Rank;
 use crate::sync::{Mutex, MutexGuard};
 
 /// The simulated clock advances by this much with each call, so that waiting in a loop for a time to come ends.
@@ -129,7 +130,7 @@ pub struct SimLock {
     path: PathBuf,
 }
 
-struct Machine(Mutex<State>);
+struct Machine(Mutex<State, { Rank::Machine as u8 }>);
 
 impl Machine {
     fn lock(&self) -> MutexGuard<'_, State> {

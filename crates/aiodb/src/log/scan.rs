@@ -1,14 +1,14 @@
 //! Reading a segment from front to back, batch by batch.
 
-use super::batch::BatchView;
-use super::segment::{BATCH_LINK_OFFSET, BatchHeader, Damage, Seed};
 use super::{Segment, Segments};
+use crate::format::batch::BatchView;
+use crate::format::segment::{BATCH_LINK_OFFSET, BatchHeader, Damage, Seed};
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::planted::{self, Bug};
 use crate::{Error, Result};
 
 /// How much is read at a time; at least the longest batch.
-const WINDOW_BYTES: usize = crate::commit::MAX_BATCH_BYTES;
+const WINDOW_BYTES: usize = crate::log::commit::MAX_BATCH_BYTES;
 
 /// A moving window over one segment at a time.
 pub(crate) struct Scan {

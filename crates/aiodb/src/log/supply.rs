@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::segment::{self, SegmentHeader};
 use super::{MAX_LOG_BYTES, MAX_SEGMENTS, Segment, Segments, State, UNFILLED_END};
+use crate::format::segment::{self, SegmentHeader};
 use crate::io::{Access, AlignedBuffer, Device, File, WriteSync};
 use crate::planted::{self, Bug};
 #[cfg(all(test, not(feature = "shuttle")))]

@@ -5,11 +5,11 @@ use std::num::NonZeroU64;
 use sha2::{Digest, Sha256};
 use smallvec::SmallVec;
 
-use crate::index::Location;
+use crate::format::location::Location;
+use crate::format::record::{Form, Kind};
+use crate::format::segment::{put, u32_at, u64_at};
 use crate::index::ranges::RangeDelete;
 use crate::index::stack::{Entry, Stack};
-use crate::log::record::{Form, Kind};
-use crate::log::segment::{put, u32_at, u64_at};
 
 /// What the keys of range deletes begin with.
 pub(super) const RANGE_PREFIX: [u8; 4] = 3u32.to_be_bytes();

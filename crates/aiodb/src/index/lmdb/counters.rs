@@ -13,11 +13,11 @@ use super::codec::{
 };
 use super::room::MIN_KEYS_PER_TRANSACTION;
 use super::{KEYS_PER_TRANSACTION, LmdbIndex};
+use crate::format::place::footprint;
+use crate::format::segment::{put, u64_at};
 use crate::index::stack::{Entry, FOLD_AT, Stack};
-use crate::log::place::footprint;
-use crate::log::segment::{put, u64_at};
-use crate::sync::InOrderGuard;
 use crate::sync::atomic::Ordering;
+use crate::sync::{InOrderGuard, Rank};
 use crate::{Error, Result};
 
 const SEGMENT_PREFIX: [u8; 4] = 1u32.to_be_bytes();
@@ -191,7 +191,7 @@ impl LmdbIndex {
         &self,
         accounting: &Accounting<'_>,
         work: impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>) -> heed::Result<()>,
-    ) -> Result<InOrderGuard<'_>> {
+    ) -> Result<InOrderGuard<'_, { Rank::Transactions as u8 }>> {
         let turn = self.transactions.lock();
         self.transact_in_turn(accounting, work).map(|()| turn)
     }
@@ -202,7 +202,7 @@ impl LmdbIndex {
         &self,
         accounting: &Accounting<'_>,
         mut work: impl FnMut(&mut RwTxn<'_>, &mut Changes<'_>, usize) -> heed::Result<T>,
-    ) -> Result<(T, InOrderGuard<'_>)> {
+    ) -> Result<(T, InOrderGuard<'_, { Rank::Transactions as u8 }>)> {
         let turn = self.transactions.lock();
         loop {
             let (keys, written) = self.next_transaction()?;

@@ -4,15 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::counters::Accounting;
-use super::{FIRST_TABLE_ID, LmdbIndex, PAGE_BYTES};
+use super::{LmdbIndex, PAGE_BYTES};
 use crate::Result;
+use crate::format::location::Location;
+use crate::format::position::Position;
+use crate::format::record::{Form, Kind};
+use crate::format::settings::FIRST_TABLE_ID;
 use crate::holds::Holds;
-use crate::index::Location;
+use crate::index::snapshots::Snapshots;
 use crate::index::stack::{Displaced, Entry};
 use crate::index::tail::Frozen;
-use crate::log::Position;
-use crate::log::record::{Form, Kind};
-use crate::snapshot::Snapshots;
 
 const STORE: [u8; 16] = [3; 16];
 

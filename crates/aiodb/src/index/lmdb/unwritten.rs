@@ -17,7 +17,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 
 use super::PAGE_BYTES;
-use crate::log::segment::{u16_at, u32_at, u64_at};
+use crate::format::segment::{u16_at, u32_at, u64_at};
 
 const MAGIC: u32 = 0xBEEF_C0DE;
 const META_PAGES: u64 = 2;

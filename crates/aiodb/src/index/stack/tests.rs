@@ -1,6 +1,6 @@
 use super::{Displaced, Entry, Stack};
-use crate::index::Location;
-use crate::log::record::{Form, Kind};
+use crate::format::location::Location;
+use crate::format::record::{Form, Kind};
 use crate::merge::Cover;
 
 fn entry(kind: Kind, sequence: u64) -> Entry {

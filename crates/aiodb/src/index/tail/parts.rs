@@ -8,6 +8,7 @@ use std::ops::{Bound, Deref};
 
 use super::KeyRange;
 use crate::index::stack::Stack;
+use crate::sync::Rank;
 use crate::sync::{Mutex, MutexGuard};
 
 /// Keys with which a part is split.
@@ -42,7 +43,7 @@ impl<P> Parts<P> {
 }
 
 /// Keys that more are added to.
-pub(crate) struct Growing(Parts<Mutex<Stacks>>);
+pub(crate) struct Growing(Parts<Mutex<Stacks, { Rank::TailPart as u8 }>>);
 
 impl Default for Growing {
     fn default() -> Growing {
@@ -162,7 +163,7 @@ fn take_range(
     last
 }
 
-fn lock(part: &Mutex<Stacks>) -> MutexGuard<'_, Stacks> {
+fn lock(part: &Mutex<Stacks, { Rank::TailPart as u8 }>) -> MutexGuard<'_, Stacks> {
     part.lock().expect(NO_PANIC)
 }
 

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::parts::Stacks;
 use super::{Reached, Tail};
-use crate::index::Location;
+use crate::format::location::Location;
+use crate::format::position::Position;
+use crate::format::record::{Form, Kind};
 use crate::index::stack::{Displaced, Entry, Stack};
-use crate::log::Position;
-use crate::log::record::{Form, Kind};
 
 fn put(sequence: u64, segment: u32) -> Entry {
     let location = Location { segment, offset: sequence as u32 * 16, length: 40 };

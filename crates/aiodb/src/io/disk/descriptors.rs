@@ -9,6 +9,7 @@
 //! kept for longer: descriptors with writes that no flush has followed, since a second descriptor might never be told
 //! that writing them back has failed, and those that the engine keeps for writes that it has admitted.
 
+use crate::error::{descriptor_limit, is_shortage};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
@@ -423,19 +424,6 @@ fn close_some() -> Found {
         (0, true) => Found::InUse,
         (0, false) => Found::Nothing,
     }
-}
-
-/// Whether the process, or the machine, has no descriptor left.
-pub(crate) fn is_shortage(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
-}
-
-/// How many descriptors this process may have.
-pub(crate) fn descriptor_limit() -> u64 {
-    let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call takes a pointer to a valid structure. It fails only for a resource that it does not know.
-    unsafe { libc::getrlimit64(libc::RLIMIT_NOFILE, &mut limit) };
-    limit.rlim_cur
 }
 
 /// How many of a process's descriptors are for segments.

@@ -1,17 +1,18 @@
 //! An open file of the kernel's.
 
+use std::fs::OpenOptions;
 use std::fs::{File as SystemFile, Metadata};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::time::SystemTime;
 
 use super::descriptors::{Descriptor, Descriptors};
-use super::open_options;
 use crate::io::{Access, File, WriteSync};
 
 /// An open file; clones share it, and the last one closes it.
@@ -384,4 +385,20 @@ impl File for DiskFile {
 
 fn transferred_bytes(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// Opens a file that keeps its descriptor, bypassing the page cache with the given alignment, or through it.
+pub(super) fn open_file(path: &Path, access: Access, direct_block_bytes: Option<usize>) -> io::Result<DiskFile> {
+    let file = open_options(Access { direct: direct_block_bytes.is_some(), ..access }).open(path)?;
+    Ok(DiskFile::new(file, direct_block_bytes.unwrap_or(1)))
+}
+
+/// The standard library adds `O_CLOEXEC`.
+pub(super) fn open_options(access: Access) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(access.write).create(access.create);
+    if access.direct {
+        options.custom_flags(libc::O_DIRECT);
+    }
+    options
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{DiskFile, DiskQueue, QueueKind, open_file};
+use super::file::{DiskFile, open_file};
+use super::queue::{DiskQueue, QueueKind};
 use crate::config::Backend;
 use crate::error::{Error, Result};
 use crate::io::reads::Reads;

@@ -1,0 +1,15 @@
+//! The room of users: what they call, with their documentation.
+//!
+//! It owns [`db::Db`], [`table::Table`] and the methods of batches, snapshots, streams and futures. It promises to check arguments, and to say
+//! what each call costs and survives. It never touches bytes or files: everything goes through `flow`.
+
+pub(crate) mod batch;
+pub(crate) mod conditional;
+pub(crate) mod db;
+pub(crate) mod futures;
+pub(crate) mod open;
+pub(crate) mod snapshot;
+pub(crate) mod stats;
+pub(crate) mod stream;
+pub(crate) mod table;
+pub(crate) mod waiting;

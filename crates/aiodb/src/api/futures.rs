@@ -1,0 +1,183 @@
+//! Gets and writes as futures, for any async runtime.
+//!
+//! The device is driven by threads of the store's own, which are started by the first future of their sort: one has a
+//! [`Reader`] on all tables and keeps many gets in flight; another appends all the writes that wait to the open batch and
+//! leads that once for all of them. Gets do not wait for writes. A future only holds the question and, later, the
+//! answer: every buffer that the kernel may write into belongs to the reader of the first thread, so that dropping a
+//! future at any moment frees none of them.
+
+use crate::flow::futures::Get;
+use crate::flow::futures::Work;
+use crate::flow::futures::Write;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::flow::lifecycle::Handle;
+use crate::flow::upkeep::background::survive;
+use crate::io::{Device, Disk};
+use crate::{Batch, Db, Durability, Error, Result, Sequence, Table};
+
+use crate::flow::futures::requests::{Answer, Offer, answer};
+
+impl<D: Device> Table<D> {
+    /// [`Table::get`] as a future.
+    ///
+    /// ```
+    /// # use aiodb::{Db, IndexKind, Options};
+    /// # fn main() -> aiodb::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let db = Db::open(directory.path(), Options::default())?;
+    /// let table = db.table_or_create("sensors", IndexKind::Hash)?;
+    /// let both = async {
+    ///     // Both puts share one write to the device.
+    ///     let (kitchen, attic) = (table.put_async(b"kitchen", b"21.5"), table.put_async(b"attic", b"14.0"));
+    ///     let (kitchen, attic) = futures::join!(kitchen, attic);
+    ///     assert!(kitchen.is_ok() && attic.is_ok());
+    ///     table.get_async(b"attic").await
+    /// };
+    /// assert_eq!(futures::executor::block_on(both)?, Some(b"14.0".to_vec()));
+    /// # Ok(()) }
+    /// ```
+    pub fn get_async(&self, key: &[u8]) -> GetFuture<D> {
+        let (reply, answer) = answer();
+        let request = self.engine.check_key(key).map(|()| {
+            let (slot, key) = (Arc::clone(&self.slot), key.to_vec());
+            Get { slot, key, reply }
+        });
+        GetFuture(Asked::new(&self.engine, request, answer))
+    }
+
+    /// [`Table::put`] as a future, see [`WriteFuture`].
+    pub fn put_async(&self, key: &[u8], value: &[u8]) -> WriteFuture<D> {
+        self.put_async_with(key, value, self.engine.options.durability)
+    }
+
+    /// [`Table::put_with`] as a future, see [`WriteFuture`].
+    pub fn put_async_with(&self, key: &[u8], value: &[u8], durability: Durability) -> WriteFuture<D> {
+        let mut batch = Batch::new();
+        let added = batch.put(self, key, value).map(drop);
+        WriteFuture::new(&self.engine, added.map(|()| batch), durability)
+    }
+
+    /// [`Table::delete`] as a future, see [`WriteFuture`].
+    pub fn delete_async(&self, key: &[u8]) -> WriteFuture<D> {
+        self.delete_async_with(key, self.engine.options.durability)
+    }
+
+    /// [`Table::delete_with`] as a future, see [`WriteFuture`].
+    pub fn delete_async_with(&self, key: &[u8], durability: Durability) -> WriteFuture<D> {
+        let mut batch = Batch::new();
+        let added = batch.delete(self, key).map(drop);
+        WriteFuture::new(&self.engine, added.map(|()| batch), durability)
+    }
+}
+
+impl<D: Device> Db<D> {
+    /// [`Db::write`] as a future, see [`WriteFuture`]. Conditional batches of one task are written one after the other.
+    pub fn write_async(&self, batch: Batch<D>) -> WriteFuture<D> {
+        self.write_async_with(batch, self.engine.options.durability)
+    }
+
+    /// [`Db::write_with`] as a future, see [`WriteFuture`].
+    pub fn write_async_with(&self, batch: Batch<D>, durability: Durability) -> WriteFuture<D> {
+        WriteFuture::new(&self.engine, Ok(batch), durability)
+    }
+}
+
+/// A get under way, from [`Table::get_async`].
+///
+/// It begins when it is first polled. A store works on at most 128 gets and 4,096 more wait in its queue; when that is
+/// full, a future waits for a place there. Dropping it is always possible. It completes with [`Error::Closed`] when the
+/// store is closed, and with [`Error::Option`] in a store that was opened without [`crate::Options::background`].
+#[must_use = "a future does nothing unless it is polled"]
+pub struct GetFuture<D: Device = Disk>(Asked<D, Get, Option<Vec<u8>>>);
+
+/// A write under way, from [`Table::put_async`], [`Table::delete_async`] or [`Db::write_async`]; it completes when the
+/// write is acknowledged in its class, with its sequence.
+///
+/// It begins when it is first polled, and all that wait together share one write to the device. A queue holds 4,096;
+/// when that is full, a future waits for a place there. A future that is dropped after it was polled does not take its
+/// write back: that may happen or not, as a whole. It completes with [`Error::Closed`] when the store was closed before
+/// its write was begun, and with [`Error::Option`] in a store that was opened without [`crate::Options::background`].
+#[must_use = "a future does nothing unless it is polled"]
+pub struct WriteFuture<D: Device = Disk>(Asked<D, Write<D>, Sequence>);
+
+impl<D: Device> WriteFuture<D> {
+    fn new(engine: &Arc<Handle<D>>, batch: Result<Batch<D>>, durability: Durability) -> WriteFuture<D> {
+        let (reply, answer) = answer();
+        WriteFuture(Asked::new(engine, batch.map(|batch| Write { batch, durability, reply }), answer))
+    }
+}
+
+impl<D: Device> Future for GetFuture<D> {
+    type Output = Result<Option<Vec<u8>>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll(context)
+    }
+}
+
+impl<D: Device> Future for WriteFuture<D> {
+    type Output = Result<Sequence>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll(context)
+    }
+}
+
+/// A question to a thread of the store, and where its answer comes.
+struct Asked<D: Device, R: Work<D>, T> {
+    engine: Arc<Handle<D>>,
+    /// The question until the queue takes it, or why it is none.
+    request: Option<Result<R>>,
+    /// The place among those that wait for the queue.
+    ticket: Option<u64>,
+    answer: Arc<Answer<T>>,
+}
+
+impl<D: Device, R: Work<D>, T> Asked<D, R, T> {
+    fn new(engine: &Arc<Handle<D>>, request: Result<R>, answer: Arc<Answer<T>>) -> Asked<D, R, T> {
+        let request =
+            request.and_then(|request| if engine.options.background { Ok(request) } else { Err(no_threads()) });
+        Asked { engine: Arc::clone(engine), request: Some(request), ticket: None, answer }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<T>> {
+        if let Some(request) = self.request.take() {
+            let start = || {
+                let name = R::THREAD.into();
+                let (engine, futures) = (Arc::clone(&self.engine.engine), Arc::clone(&self.engine.futures));
+                let drive = move || {
+                    if !survive(&engine, R::THREAD, || R::drive(Arc::clone(&engine), &futures)) {
+                        R::requests(&futures).refuse();
+                    }
+                };
+                let thread = std::thread::Builder::new().name(name).spawn(drive);
+                thread.map_err(|e| Error::io("start a thread for", &self.engine.root, &e))
+            };
+            match R::requests(&self.engine.futures).offer(request?, &mut self.ticket, context.waker(), start)? {
+                Offer::Taken => {}
+                Offer::Full(request) => {
+                    self.request = Some(Ok(request));
+                    return Poll::Pending;
+                }
+            }
+        }
+        self.answer.poll(context)
+    }
+}
+
+impl<D: Device, R: Work<D>, T> Drop for Asked<D, R, T> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            R::requests(&self.engine.futures).leave(ticket);
+        }
+    }
+}
+
+fn no_threads() -> Error {
+    let allowed = "futures need the store's own threads: open it with `background`, or use the blocking calls";
+    Error::Option { option: "background", value: "false".into(), allowed }
+}

@@ -1,0 +1,183 @@
+//! Tables as users see them.
+
+use crate::Durability;
+use crate::Error;
+use crate::IndexKind;
+use crate::Result;
+use crate::Sequence;
+use crate::TableOptions;
+use crate::WriteOptions;
+use crate::flow::lifecycle::Handle;
+use crate::flow::reader::Reader;
+use crate::flow::scan::Scan;
+use crate::flow::scan::ScanOptions;
+use crate::flow::snapshot::Moment;
+use crate::format::record::encode_range_end;
+use crate::format::settings::Settings;
+use crate::index::lmdb::codec::KEPT_PREFIX_BYTES;
+use crate::index::snapshots::View;
+use crate::io::Device;
+use crate::io::Disk;
+use crate::store::catalog::TableSlot;
+use std::sync::Arc;
+
+/// A handle on a named table. Cheap to clone; it follows the table through truncates, and fails with
+/// [`Error::NoSuchTable`] once it was dropped.
+pub struct Table<D: Device = Disk> {
+    pub(crate) engine: Arc<Handle<D>>,
+    pub(crate) slot: Arc<TableSlot>,
+}
+
+impl<D: Device> Clone for Table<D> {
+    fn clone(&self) -> Self {
+        Table { engine: Arc::clone(&self.engine), slot: Arc::clone(&self.slot) }
+    }
+}
+
+impl<D: Device> Table<D> {
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.slot.name
+    }
+
+    /// The kind of its index.
+    pub fn kind(&self) -> IndexKind {
+        self.slot.settings.kind
+    }
+
+    /// What the table was made with.
+    pub fn options(&self) -> TableOptions {
+        let Settings { kind, compression, merge } = self.slot.settings.clone();
+        TableOptions { kind, compression, merge }
+    }
+
+    /// The value of a key, `None` if the key is absent. One device read, with the calling thread. Damage is
+    /// [`Error::Corruption`], never `None`.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.engine.check_open()?;
+        self.engine.check_key(key)?;
+        self.engine.get(&self.slot.generation()?, key, &View::LATEST)
+    }
+
+    /// The values of many keys, in their order, read side by side.
+    pub fn get_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        const MOST_IN_FLIGHT: usize = 64;
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut reader = self.reader(keys.len().min(MOST_IN_FLIGHT))?;
+        let mut values = vec![None; keys.len()];
+        let mut rest = keys.iter().enumerate();
+        loop {
+            while reader.has_room() {
+                let Some((position, key)) = rest.next() else { break };
+                reader.submit(key.as_ref(), position as u64)?;
+            }
+            let Some(got) = reader.poll()? else { return Ok(values) };
+            values[got.token as usize] = got.value?.map(<[u8]>::to_vec);
+        }
+    }
+
+    /// Stores a value in the store's durability class. Returns the write's place in the order of all writes.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<Sequence> {
+        self.put_with(key, value, WriteOptions::default())
+    }
+
+    /// Stores a value in a class of its own ([`Durability`] will do), or until a time. A value longer than 1 MiB (or a
+    /// quarter of a segment) is written in parts; it becomes visible as a whole.
+    pub fn put_with(&self, key: &[u8], value: &[u8], options: impl Into<WriteOptions>) -> Result<Sequence> {
+        self.engine.check_open()?;
+        self.engine.check_key(key)?;
+        self.engine.check_value(value)?;
+        let options = options.into();
+        let durability = self.durability(&options);
+        self.engine.put(self.slot.generation()?, key, value, durability, options.expires_ms)
+    }
+
+    /// Adds an operand to a key's value in the store's durability class, without reading it: the table's merge operator
+    /// combines them when the key is read. At most 1 MiB, or a quarter of a segment.
+    pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<Sequence> {
+        self.merge_with(key, operand, WriteOptions::default())
+    }
+
+    /// Adds an operand in a class of its own.
+    pub fn merge_with(&self, key: &[u8], operand: &[u8], options: impl Into<WriteOptions>) -> Result<Sequence> {
+        self.engine.check_open()?;
+        self.check_merge(key, operand)?;
+        let generation = self.slot.generation()?;
+        let stored = self.engine.stored(&generation, key, operand)?;
+        let operation = self.engine.merge_operation(generation, key, &stored);
+        self.engine.write(&[operation], self.durability(&options.into()))
+    }
+
+    /// Removes all keys from `start` (inclusive) to `end` (exclusive; empty = to the table's end) in the store's
+    /// durability class, atomically and in constant time; the space comes back in the background. Bounds have at most
+    /// 448 bytes. Ordered tables only.
+    pub fn delete_range(&self, start: &[u8], end: &[u8]) -> Result<Sequence> {
+        self.delete_range_with(start, end, WriteOptions::default())
+    }
+
+    /// Removes a range of keys in a class of its own.
+    pub fn delete_range_with(&self, start: &[u8], end: &[u8], options: impl Into<WriteOptions>) -> Result<Sequence> {
+        self.engine.check_open()?;
+        self.check_range(start, end)?;
+        let end = encode_range_end(0, end);
+        let operation = self.engine.range_operation(self.slot.generation()?, start, &end);
+        self.engine.write(&[operation], self.durability(&options.into()))
+    }
+
+    /// The records of a range in the order of their keys, at this moment. Ordered tables only.
+    pub fn scan(&self, options: ScanOptions) -> Result<Scan<D>> {
+        let generation = self.slot.generation()?;
+        Scan::new(&self.engine, generation, Arc::new(Moment::take(&self.engine)?), options)
+    }
+
+    /// All records at this moment: in `hash` tables in no order.
+    pub fn iterate(&self) -> Result<Scan<D>> {
+        let generation = self.slot.generation()?;
+        Scan::unordered(&self.engine, generation, Arc::new(Moment::take(&self.engine)?))
+    }
+
+    pub(crate) fn durability(&self, options: &WriteOptions) -> Durability {
+        options.durability.unwrap_or(self.engine.options.durability)
+    }
+
+    pub(super) fn check_merge(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.engine.check_key(key)?;
+        self.engine.check_merge_operator(&*self.slot.generation()?)?;
+        let (length, max) = (operand.len(), self.engine.whole_value_bytes());
+        if length > max { Err(Error::ValueLength { length, max }) } else { Ok(()) }
+    }
+
+    pub(super) fn check_range(&self, start: &[u8], end: &[u8]) -> Result<()> {
+        if self.kind() != IndexKind::Lmdb {
+            return Err(Error::Unordered { name: self.name().to_string() });
+        }
+        for bound in [start, end] {
+            if bound.len() > KEPT_PREFIX_BYTES {
+                return Err(Error::KeyLength { length: bound.len(), max: KEPT_PREFIX_BYTES });
+            }
+        }
+        self.engine.check_key(start)
+    }
+
+    /// Removes a key in the store's durability class. Deleting an absent key is no error.
+    pub fn delete(&self, key: &[u8]) -> Result<Sequence> {
+        self.delete_with(key, self.engine.options.durability)
+    }
+
+    /// Removes a key in a class of its own.
+    pub fn delete_with(&self, key: &[u8], durability: Durability) -> Result<Sequence> {
+        self.engine.check_open()?;
+        self.engine.check_key(key)?;
+        let operation = self.engine.delete_operation(self.slot.generation()?, key);
+        self.engine.write(&[operation], durability)
+    }
+
+    /// A reader with a device queue of its own that keeps up to `depth` (1 to 4096) gets in flight. It may be moved
+    /// to another thread before its first use, not after.
+    pub fn reader(&self, depth: usize) -> Result<Reader<D>> {
+        self.engine.check_open()?;
+        Reader::new(Arc::clone(&self.engine), Arc::clone(&self.slot), depth)
+    }
+}

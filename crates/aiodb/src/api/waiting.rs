@@ -1,0 +1,57 @@
+//! A write in two halves, for tests of one thread.
+
+use crate::Db;
+use crate::Durability;
+use crate::Result;
+use crate::Sequence;
+use crate::flow::batch::AppendedBatch;
+use crate::flow::batch::Batch;
+use crate::flow::lifecycle::Handle;
+use crate::flow::operation::Staging;
+use crate::io::Device;
+use std::sync::Arc;
+
+/// A batch that is in the log and waits for its acknowledgement. For tests of one thread, in which it stands for the thread
+/// that would sleep meanwhile.
+#[doc(hidden)]
+pub struct WaitingWrite<D: Device> {
+    engine: Arc<Handle<D>>,
+    sequence: Sequence,
+    /// The batch of the log that must be durable; `None` if it is acknowledged.
+    number: Option<u64>,
+    /// Keeps the batch's chunks until its records are published.
+    staging: Option<u64>,
+}
+
+impl<D: Device> WaitingWrite<D> {
+    /// Whether nothing is left to wait for.
+    #[doc(hidden)]
+    pub fn is_acknowledged(&self) -> bool {
+        self.number.is_none_or(|number| self.engine.commit.completed() >= number)
+    }
+
+    /// Returns when the write is acknowledged in its class. The caller leads its batch unless another write has.
+    #[doc(hidden)]
+    pub fn wait(&self) -> Result<Sequence> {
+        self.number.map_or(Ok(()), |number| self.engine.wait_for_batch(number)).map(|()| self.sequence)
+    }
+}
+
+impl<D: Device> Drop for WaitingWrite<D> {
+    fn drop(&mut self) {
+        if let Some(token) = self.staging {
+            self.engine.unstage(token);
+        }
+    }
+}
+
+impl<D: Device> Db<D> {
+    /// Does the first half of [`Db::write_with`], and leaves the waiting to the caller.
+    #[doc(hidden)]
+    pub fn append_with(&self, batch: &Batch<D>, durability: Durability) -> Result<WaitingWrite<D>> {
+        self.engine.check_open()?;
+        let AppendedBatch { sequence, unpublished, staging } = self.engine.append_batch(batch, durability)?;
+        let (number, staging) = (unpublished.map(|(_, number)| number), staging.map(Staging::into_token));
+        Ok(WaitingWrite { engine: Arc::clone(&self.engine), sequence, number, staging })
+    }
+}

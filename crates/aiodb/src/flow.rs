@@ -1,0 +1,30 @@
+//! The room of flows: the paths of gets and writes, opening and closing, and what keeps a store in shape.
+//!
+//! It owns the order of steps: from a key to its value (`read`, `reader`, `scan`), from a write to its acknowledgement (`operation`,
+//! `batch`, `conditional`, `write`, `publish`), from files to an open store (`directories`, `lifecycle`, `recovery`) and work behind the scenes
+//! (`upkeep`). It promises what `docs/durability.md` promises. It never keeps state of its own between two calls: that is in `store`.
+//! Recovery, reclaim and `verify` need nearly everything and stand on top of the others.
+
+pub(crate) mod batch;
+pub(crate) mod cached;
+pub(crate) mod conditional;
+pub(crate) mod directories;
+pub(crate) mod futures;
+pub(crate) mod lead;
+pub(crate) mod lifecycle;
+pub(crate) mod merging;
+pub(crate) mod metrics;
+pub(crate) mod metrics_file;
+pub(crate) mod operation;
+pub(crate) mod publish;
+pub(crate) mod read;
+pub(crate) mod reader;
+pub(crate) mod recovery;
+pub(crate) mod room;
+pub(crate) mod scan;
+pub(crate) mod snapshot;
+pub(crate) mod stats;
+pub(crate) mod tables;
+pub(crate) mod upkeep;
+pub(crate) mod verify;
+pub(crate) mod write;

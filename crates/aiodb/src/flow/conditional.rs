@@ -1,0 +1,192 @@
+//! Writes that happen only if certain keys hold what they should: compare-and-set, and batches with conditions.
+//!
+//! The log is the one order of all writes, so a condition must hold at the place in the log where the write goes. It is
+//! checked optimistically. For every key that is conditional, its stripe (a part of all keys, by hash) knows the last
+//! sequence that was appended to it and how many of its records are not yet published. A conditional write notes where
+//! the log ends, waits until its stripes have nothing unpublished (so that a get sees all that the log held at the note),
+//! evaluates its conditions with ordinary gets, and then appends under the commit lock if no record went to its stripes
+//! since the note. If one did, it starts over.
+//!
+//! A round fails only because another write got in, so all writers together always proceed; and a write that was
+//! overtaken in [`MOST_ROUNDS`] rounds has the log to itself for the next one (`Turn`), so each of them proceeds too.
+
+use crate::log::stripes::RANGES;
+use crate::log::stripes::Stripes;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::flow::write::{Appended, last_sequence};
+use crate::index::snapshots::View;
+use crate::io::Device;
+use crate::planted::{self, Bug};
+use crate::store::catalog::{Generation, TableSlot};
+use crate::store::commit::Operation;
+use crate::store::commit::Turn;
+use crate::store::engine::Engine;
+use crate::sync::yield_now;
+use crate::{Durability, Error, Result, Sequence};
+
+/// How often a conditional write is tried beside others before it makes them wait.
+const MOST_ROUNDS: usize = 16;
+
+/// How often a conditional write looks whether someone has published before it sleeps on the log.
+const MOST_GLANCES: usize = 32;
+
+/// Conditions of one batch.
+pub(crate) const MAX_CONDITIONS: usize = 4096;
+
+/// What a key must hold for a batch to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition<'a> {
+    /// The key is absent.
+    Absent,
+    /// The key has a value, whichever.
+    Present,
+    /// The key has this value.
+    Equals(&'a [u8]),
+}
+
+/// A condition in a batch, with what it is about.
+pub(crate) struct Requirement {
+    pub(crate) slot: Arc<TableSlot>,
+    pub(crate) key: Vec<u8>,
+    pub(crate) wanted: Wanted,
+}
+
+pub(crate) enum Wanted {
+    Absent,
+    Present,
+    Equals(Vec<u8>),
+}
+
+/// How a conditional write ended that was not refused.
+enum Attempt<'a> {
+    Appended(Option<Appended<'a>>, Sequence),
+    /// Another write came between the conditions and the append.
+    Overtaken,
+    /// A table of the operations was emptied or dropped.
+    TableChanged,
+}
+
+/// A conditional write that is in the log.
+pub(crate) type Conditional<'a> = (Option<Appended<'a>>, Sequence);
+
+impl<D: Device> Engine<D> {
+    /// Appends the operations if all requirements hold at that place in the log, else fails with
+    /// [`Error::ConditionFailed`]. `None`: a table of the operations has another generation now; make them anew.
+    pub(crate) fn append_conditional<'a>(
+        &'a self,
+        requirements: &[Requirement],
+        operations: &[Operation<'_>],
+        durability: Durability,
+    ) -> Result<Option<Conditional<'a>>> {
+        for _ in 0..MOST_ROUNDS {
+            match self.try_conditional(requirements, operations, durability, None)? {
+                Attempt::Appended(appended, sequence) => return Ok(Some((appended, sequence))),
+                Attempt::TableChanged => return Ok(None),
+                Attempt::Overtaken => {}
+            }
+        }
+        loop {
+            let turn = self.take_turn()?;
+            match self.try_conditional(requirements, operations, durability, Some(&turn))? {
+                Attempt::Appended(mut appended, sequence) => {
+                    if let Some((state, _)) = appended.as_mut().and_then(|appended| appended.unpublished.as_mut()) {
+                        turn.end(state);
+                    }
+                    return Ok(Some((appended, sequence)));
+                }
+                Attempt::TableChanged => return Ok(None),
+                // A table of the requirements was emptied.
+                Attempt::Overtaken => {}
+            }
+        }
+    }
+
+    /// Fails if a requirement does not hold at some moment during the call. (That all hold says nothing yet.)
+    pub(crate) fn check_requirements(&self, requirements: &[Requirement]) -> Result<()> {
+        for (number, requirement) in requirements.iter().enumerate() {
+            self.check_requirement(number, requirement, &requirement.slot.generation()?)?;
+        }
+        Ok(())
+    }
+
+    fn check_requirement(&self, number: usize, requirement: &Requirement, generation: &Arc<Generation>) -> Result<()> {
+        let found = self.get(generation, &requirement.key, &View::LATEST)?;
+        let holds = match &requirement.wanted {
+            Wanted::Absent => found.is_none(),
+            Wanted::Present => found.is_some(),
+            Wanted::Equals(value) => found.as_ref() == Some(value),
+        };
+        let failed = || Error::ConditionFailed { condition: number, table: requirement.slot.name.clone() };
+        holds.then_some(()).ok_or_else(failed)
+    }
+
+    fn try_conditional<'a>(
+        &'a self,
+        requirements: &[Requirement],
+        operations: &[Operation<'_>],
+        durability: Durability,
+        turn: Option<&Turn<'_>>,
+    ) -> Result<Attempt<'a>> {
+        let began = self.commit.next_sequence();
+        let mut generations = SmallVec::<[_; 4]>::new();
+        let mut stripes: SmallVec<[usize; 4]> = smallvec::smallvec![RANGES];
+        for requirement in requirements {
+            let generation = requirement.slot.generation()?;
+            stripes.push(Stripes::number(generation.id, self.hash(&requirement.key)));
+            generations.push(generation);
+        }
+        if !planted::is_on(Bug::WaitingWriteOverlooked) {
+            self.wait_published(&stripes)?;
+        }
+        for (number, (requirement, generation)) in requirements.iter().zip(&generations).enumerate() {
+            self.check_requirement(number, requirement, generation)?;
+        }
+        let known = |table: u32| self.catalog.generation(table).is_some();
+        let unchanged = || {
+            self.commit.stripes.are_unchanged(&stripes, began)
+                && generations.iter().all(|generation| known(generation.id))
+                && operations.iter().all(|operation| known(operation.append.table))
+        };
+        if operations.is_empty() {
+            let state = self.commit.lock();
+            let sequence = Sequence(state.appended_sequence());
+            return Ok(if unchanged() { Attempt::Appended(None, sequence) } else { Attempt::Overtaken });
+        }
+        match self.append(operations, durability, turn, unchanged)? {
+            Some(appended) => {
+                let sequence = last_sequence(&appended.placed);
+                Ok(Attempt::Appended(Some(appended), sequence))
+            }
+            None if operations.iter().all(|operation| known(operation.append.table)) => Ok(Attempt::Overtaken),
+            None => Ok(Attempt::TableChanged),
+        }
+    }
+
+    /// Waits until the stripes have no record that is appended and not published: one of another thread that is about
+    /// to publish it, or one in a batch that is still to be written.
+    fn wait_published(&self, stripes: &[usize]) -> Result<()> {
+        for glance in 0.. {
+            if self.commit.stripes.are_published(stripes) {
+                break;
+            }
+            self.commit.check()?;
+            if glance < MOST_GLANCES {
+                yield_now();
+                continue;
+            }
+            let state = self.commit.lock();
+            if state.busy {
+                drop(self.wait_idle(state));
+            } else if state.open.as_ref().is_some_and(|open| open.sync_wanted) {
+                self.lead(state)?;
+            } else {
+                drop(state);
+                yield_now();
+            }
+        }
+        Ok(())
+    }
+}

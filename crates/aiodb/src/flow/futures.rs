@@ -1,0 +1,59 @@
+//! The queues of what the threads of a store do for async runtimes.
+
+pub(crate) mod drivers;
+pub(crate) mod requests;
+
+use crate::Batch;
+use crate::Durability;
+use crate::Sequence;
+use crate::flow::futures::requests::Reply;
+use crate::flow::futures::requests::Requests;
+use crate::io::Device;
+use crate::store::catalog::TableSlot;
+use crate::store::engine::Engine;
+use std::sync::Arc;
+
+/// The futures of one store.
+pub(crate) struct Futures<D: Device> {
+    pub(crate) gets: Requests<Get>,
+    pub(crate) writes: Requests<Write<D>>,
+}
+
+/// A get that waits for its thread.
+pub(crate) struct Get {
+    pub(crate) slot: Arc<TableSlot>,
+    pub(crate) key: Vec<u8>,
+    pub(crate) reply: Reply<Option<Vec<u8>>>,
+}
+
+/// A write that waits for its thread.
+pub(crate) struct Write<D: Device> {
+    pub(crate) batch: Batch<D>,
+    pub(crate) durability: Durability,
+    pub(crate) reply: Reply<Sequence>,
+}
+
+impl<D: Device> Default for Futures<D> {
+    fn default() -> Self {
+        Futures { gets: Requests::default(), writes: Requests::default() }
+    }
+}
+
+impl<D: Device> Futures<D> {
+    /// Ends the threads; what they have not done is answered with [`Error::Closed`], and so is all that comes later.
+    pub(crate) fn stop(&self) {
+        self.gets.stop();
+        self.writes.stop();
+    }
+}
+
+/// What a thread of the store does for futures.
+pub(crate) trait Work<D: Device>: Sized + Send {
+    const THREAD: &'static str;
+
+    /// The queue of such requests.
+    fn requests(futures: &Futures<D>) -> &Requests<Self>;
+
+    /// Works on requests until the store is closed.
+    fn drive(engine: Arc<Engine<D>>, futures: &Futures<D>);
+}

@@ -1,0 +1,140 @@
+//! The two threads that work for futures.
+
+use std::sync::Arc;
+
+use crate::Result;
+use crate::flow::batch::AppendedBatch;
+use crate::flow::futures::requests::{Reply, Requests};
+use crate::flow::futures::{Futures, Get, Work, Write};
+use crate::flow::reader::Reader;
+use crate::io::Device;
+use crate::store::engine::Engine;
+
+/// Gets in flight for all futures of a store: enough to keep a device busy.
+const GETS_IN_FLIGHT: usize = 128;
+
+/// Writes that are appended before the batch is led. The rest of the queue fills the next one.
+const WRITES_AT_ONCE: usize = 1024;
+
+impl<D: Device> Work<D> for Get {
+    const THREAD: &'static str = "aiodb-gets";
+
+    fn requests(futures: &Futures<D>) -> &Requests<Get> {
+        &futures.gets
+    }
+
+    fn drive(engine: Arc<Engine<D>>, futures: &Futures<D>) {
+        let mut gets = Gets { engine, reader: None, replies: Vec::new(), free: Vec::new() };
+        gets.work(&futures.gets);
+    }
+}
+
+/// The thread that gets. It enters the kernel to wait for the device only while gets are in flight; what arrives in the
+/// meantime is submitted after the next completion.
+struct Gets<D: Device> {
+    engine: Arc<Engine<D>>,
+    /// Made by the first get, and anew after a failure of its queue.
+    reader: Option<Reader<D>>,
+    /// The replies to the gets in flight, by token.
+    replies: Vec<Option<Reply<Option<Vec<u8>>>>>,
+    free: Vec<u64>,
+}
+
+impl<D: Device> Gets<D> {
+    fn work(&mut self, requests: &Requests<Get>) {
+        let mut arrived = Vec::with_capacity(GETS_IN_FLIGHT);
+        loop {
+            let in_flight = self.replies.len() - self.free.len();
+            if !requests.take(&mut arrived, GETS_IN_FLIGHT - in_flight, in_flight == 0) {
+                // Dropping the reader waits for the device; dropping the replies answers that the store was closed.
+                return;
+            }
+            arrived.drain(..).filter(|get| get.reply.is_wanted()).for_each(|get| self.start(get));
+            self.finish_one();
+        }
+    }
+
+    fn start(&mut self, get: Get) {
+        let token = self.free.pop().unwrap_or_else(|| {
+            self.replies.push(None);
+            self.replies.len() as u64 - 1
+        });
+        match self.submit(&get, token) {
+            Ok(()) => self.replies[token as usize] = Some(get.reply),
+            Err(error) => {
+                self.free.push(token);
+                get.reply.give(Err(error));
+            }
+        }
+    }
+
+    fn submit(&mut self, get: &Get, token: u64) -> Result<()> {
+        if self.reader.is_none() {
+            self.reader = Some(Reader::of_engine(Arc::clone(&self.engine), Arc::clone(&get.slot), GETS_IN_FLIGHT)?);
+        }
+        let reader = self.reader.as_mut().expect("just made");
+        reader.submit_in(&get.slot, &get.key, token)
+    }
+
+    /// Waits for an answer if any is under way, and passes it on.
+    fn finish_one(&mut self) {
+        let Some(reader) = &mut self.reader else { return };
+        let (token, value) = match reader.poll() {
+            Ok(Some(got)) => (got.token, got.value.map(|value| value.map(<[u8]>::to_vec))),
+            Ok(None) => return,
+            Err(error) => return self.give_up(error),
+        };
+        if reader.in_flight() == 0 {
+            // Gives the last answer's buffer back, and with it the claim on its segment: the next get may be far off.
+            let _ = reader.poll();
+        }
+        let reply = self.replies[token as usize].take().expect("every get in flight has a reply");
+        self.free.push(token);
+        reply.give(value);
+    }
+
+    /// The queue itself has failed, and with it all that is in flight.
+    fn give_up(&mut self, error: crate::Error) {
+        self.reader = None;
+        self.free.clear();
+        let replies = std::mem::take(&mut self.replies);
+        replies.into_iter().flatten().for_each(|reply| reply.give(Err(error.clone())));
+    }
+}
+
+impl<D: Device> Work<D> for Write<D> {
+    const THREAD: &'static str = "aiodb-puts";
+
+    fn requests(futures: &Futures<D>) -> &Requests<Write<D>> {
+        &futures.writes
+    }
+
+    fn drive(engine: Arc<Engine<D>>, futures: &Futures<D>) {
+        let mut arrived = Vec::with_capacity(WRITES_AT_ONCE);
+        while futures.writes.take(&mut arrived, WRITES_AT_ONCE, true) {
+            engine.write_for_futures(&mut arrived);
+        }
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// Appends all these writes, and then waits once for all whose class wants that.
+    fn write_for_futures(&self, writes: &mut Vec<Write<D>>) {
+        let mut waiting = Vec::with_capacity(writes.len());
+        for write in writes.drain(..) {
+            match self.append_batch(&write.batch, write.durability) {
+                Ok(AppendedBatch { sequence, unpublished: None, .. }) => write.reply.give(Ok(sequence)),
+                Ok(AppendedBatch { sequence, unpublished: Some((_, number)), staging }) => {
+                    waiting.push((write.reply, sequence, number, staging));
+                }
+                Err(error) => write.reply.give(Err(error)),
+            }
+        }
+        let Some(last) = waiting.last().map(|(_, _, number, _)| *number) else { return };
+        let outcome = self.wait_durable(self.commit.lock(), last);
+        for (reply, sequence, number, _staging) in waiting {
+            let is_durable = self.commit.completed() >= number;
+            reply.give(if is_durable { Ok(sequence) } else { outcome.clone().map(|()| sequence) });
+        }
+    }
+}

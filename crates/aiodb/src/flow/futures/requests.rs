@@ -1,0 +1,205 @@
+//! The bounded way from futures to the thread that works for them, and back. No I/O here.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::thread::JoinHandle;
+
+use crate::{Error, Result};
+
+/// Requests that wait for their thread. When there are so many, further futures wait.
+pub(crate) const MAX_QUEUED: usize = 4096;
+
+/// The queue of one thread.
+pub(crate) struct Requests<R> {
+    state: Mutex<State<R>>,
+    arrived: Condvar,
+}
+
+struct State<R> {
+    queue: VecDeque<R>,
+    /// Futures that wait for a place in the queue, in the order in which they came.
+    waiting: BTreeMap<u64, Waker>,
+    next_ticket: u64,
+    thread: Option<JoinHandle<()>>,
+    stopped: bool,
+}
+
+/// What became of a request.
+pub(crate) enum Offer<R> {
+    Taken,
+    /// There is no place for it now; the waker is called when there may be one.
+    Full(R),
+}
+
+impl<R> Default for Requests<R> {
+    fn default() -> Self {
+        let (queue, waiting) = (VecDeque::new(), BTreeMap::new());
+        let state = State { queue, waiting, next_ticket: 0, thread: None, stopped: false };
+        Requests { state: Mutex::new(state), arrived: Condvar::new() }
+    }
+}
+
+impl<R> Requests<R> {
+    /// Queues a request, and starts the thread with the first. The ticket keeps a future's place while there is no room.
+    pub(crate) fn offer(
+        &self,
+        request: R,
+        ticket: &mut Option<u64>,
+        waker: &Waker,
+        start: impl FnOnce() -> Result<JoinHandle<()>>,
+    ) -> Result<Offer<R>> {
+        let mut state = self.lock();
+        if state.stopped {
+            return Err(Error::Closed);
+        }
+        if state.thread.is_none() {
+            state.thread = Some(start()?);
+        }
+        if state.queue.len() >= MAX_QUEUED {
+            let number = *ticket.get_or_insert(state.next_ticket);
+            state.next_ticket = state.next_ticket.max(number + 1);
+            state.waiting.insert(number, waker.clone());
+            return Ok(Offer::Full(request));
+        }
+        if let Some(ticket) = ticket.take() {
+            state.waiting.remove(&ticket);
+        }
+        state.queue.push_back(request);
+        self.arrived.notify_one();
+        Ok(Offer::Taken)
+    }
+
+    /// A future that waited for a place is dropped. If it had been called already, another one is called in its stead.
+    pub(crate) fn leave(&self, ticket: u64) {
+        let mut state = self.lock();
+        let called = state.waiting.remove(&ticket).is_none();
+        let next = if called { state.waiting.pop_first() } else { None };
+        drop(state);
+        if let Some((_, waker)) = next {
+            waker.wake();
+        }
+    }
+
+    /// Moves up to `most` requests to the end of `taken`; `wait` says to wait for the first. False once the store is
+    /// being closed: what is still queued is answered with [`Error::Closed`] then.
+    pub(crate) fn take(&self, taken: &mut Vec<R>, most: usize, wait: bool) -> bool {
+        let mut state = self.lock();
+        while wait && state.queue.is_empty() && !state.stopped {
+            state = self.arrived.wait(state).expect("no code panics while it holds the requests");
+        }
+        if state.stopped {
+            let given_up = std::mem::take(&mut state.queue);
+            // Their wakers are called by this, so the lock must be free.
+            drop(state);
+            drop(given_up);
+            return false;
+        }
+        let count = most.min(state.queue.len());
+        taken.extend(state.queue.drain(..count));
+        let called: Vec<_> = std::iter::from_fn(|| state.waiting.pop_first()).take(count).collect();
+        drop(state);
+        called.into_iter().for_each(|(_, waker)| waker.wake());
+        true
+    }
+
+    /// Refuses all later requests, and those that no thread will take any more.
+    pub(crate) fn refuse(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        let waiting = std::mem::take(&mut state.waiting);
+        let queue = std::mem::take(&mut state.queue);
+        // Their wakers are called by this, so the lock must be free.
+        drop(state);
+        drop(queue);
+        waiting.into_values().for_each(Waker::wake);
+    }
+
+    /// Refuses all later requests, ends the thread and waits for it.
+    pub(crate) fn stop(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        let waiting = std::mem::take(&mut state.waiting);
+        let thread = state.thread.take();
+        drop(state);
+        self.arrived.notify_all();
+        waiting.into_values().for_each(Waker::wake);
+        // The last handle may be dropped by a future that the thread itself has woken.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+            // A panic has been dealt with where it was met.
+            let _ = thread.join();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<R>> {
+        self.state.lock().expect("no code panics while it holds the requests")
+    }
+}
+
+/// The future's end of an answer.
+pub(crate) struct Answer<T>(Mutex<Progress<T>>);
+
+enum Progress<T> {
+    Waiting(Option<Waker>),
+    Given(Result<T>),
+    Taken,
+}
+
+/// The thread's end of an answer. Dropping it answers [`Error::Closed`], so that no future waits for ever.
+pub(crate) struct Reply<T>(Option<Arc<Answer<T>>>);
+
+/// Both ends of an answer.
+pub(crate) fn answer<T>() -> (Reply<T>, Arc<Answer<T>>) {
+    let answer = Arc::new(Answer(Mutex::new(Progress::Waiting(None))));
+    (Reply(Some(Arc::clone(&answer))), answer)
+}
+
+impl<T> Answer<T> {
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<Result<T>> {
+        let mut progress = self.lock();
+        match std::mem::replace(&mut *progress, Progress::Taken) {
+            Progress::Given(result) => Poll::Ready(result),
+            Progress::Waiting(_) => {
+                *progress = Progress::Waiting(Some(context.waker().clone()));
+                Poll::Pending
+            }
+            Progress::Taken => panic!("a future was polled after it had completed"),
+        }
+    }
+
+    fn give(&self, result: Result<T>) {
+        let before = std::mem::replace(&mut *self.lock(), Progress::Given(result));
+        if let Progress::Waiting(Some(waker)) = before {
+            waker.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress<T>> {
+        self.0.lock().expect("only a future that is polled too often panics here")
+    }
+}
+
+impl<T> Reply<T> {
+    /// Completes the future, if it still exists.
+    pub(crate) fn give(mut self, result: Result<T>) {
+        if let Some(answer) = self.0.take() {
+            answer.give(result);
+        }
+    }
+
+    /// Whether the future still exists.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.0.as_ref().is_some_and(|answer| Arc::strong_count(answer) > 1)
+    }
+}
+
+impl<T> Drop for Reply<T> {
+    fn drop(&mut self) {
+        if let Some(answer) = self.0.take() {
+            answer.give(Err(Error::Closed));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,331 @@
+//! How a store is opened and closed.
+
+use crate::Error;
+use crate::IndexKind;
+use crate::Options;
+use crate::Result;
+use crate::cache::ValueCache;
+use crate::flow::directories;
+use crate::flow::directories::Found;
+use crate::flow::futures::Futures;
+use crate::flow::room::unless_full;
+use crate::format::manifest::Identity;
+use crate::format::manifest::Manifest;
+use crate::format::manifest::damage_error;
+use crate::format::settings::Settings;
+use crate::holds::Holds;
+use crate::index::lmdb::LmdbIndex;
+use crate::index::snapshots::Snapshots;
+use crate::io::Access;
+use crate::io::Device;
+use crate::io::InPhase;
+use crate::io::Phase;
+use crate::io::disk::LEAST_OPEN_FILES;
+use crate::io::disk::with_descriptors;
+use crate::io::small_file::read_file;
+use crate::log::Segments;
+use crate::metrics::Meters;
+use crate::planted;
+use crate::planted::Bug;
+use crate::store::background::Background;
+use crate::store::catalog::Catalog;
+use crate::store::catalog::Generation;
+use crate::store::checkpoints::Checkpoints;
+use crate::store::clock::StoreClock;
+use crate::store::commit::Commit;
+use crate::store::engine::Engine;
+use crate::store::pins::Pins;
+use crate::store::purging::Purging;
+use crate::store::settling::Settling;
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+impl<D: Device> Engine<D> {
+    /// Opens or makes the store in directories that exist, and recovers it.
+    pub(crate) fn open(device: D, paths: &[&Path], options: Options) -> Result<Engine<D>> {
+        check_options(&options)?;
+        let observed = device.clone();
+        let _phase = InPhase::enter(&observed, Phase::Recovery);
+        // Once before the lock, so that nothing is made in a foreign directory.
+        directories::find(&device, paths, &options)?;
+        let locks = directories::lock(&device, paths, &options)?;
+        let found = match directories::find(&device, paths, &options)? {
+            Some(found) => found,
+            None => directories::create(&device, paths, &options)?,
+        };
+        if !options.read_only {
+            directories::settle(&device, &found.directories)?;
+        }
+        let manifest = read_manifest(&device, &found.directories[0], &found.identity)?;
+        let engine = Self::assemble(device, found, options, &manifest, locks)?;
+        let rebuild = engine.load_indexes(&manifest)?;
+        let recovered = engine.recover(&manifest, &rebuild)?;
+        if !engine.options.read_only {
+            engine.forget_orphans()?;
+        }
+        if recovered.rebuilt {
+            unless_full(engine.checkpoint())?;
+        }
+        let _ = engine.recovered.set(recovered);
+        Ok(engine)
+    }
+
+    fn assemble(
+        device: D,
+        found: Found,
+        options: Options,
+        manifest: &Manifest,
+        locks: Vec<D::Lock>,
+    ) -> Result<Engine<D>> {
+        let Found { identity, directories } = found;
+        let root = directories[0].clone();
+        let lmdb_lies_apart = device.real_path(&root).is_ok_and(|real| real != root);
+        let report = device.report();
+        let access = Access { write: !options.read_only, ..Access::SEGMENT };
+        let segments = Segments::new(device.clone(), directories, access, identity.store, identity.segment_bytes);
+        let catalog = Catalog::new(identity.store, identity.segment_bytes);
+        for table in &manifest.tables {
+            catalog.apply_create(&table.name, &table.settings, table.id);
+        }
+        catalog.raise_next_id(manifest.next_table);
+        let buffer_bytes = crate::log::commit::buffer_bytes(identity.segment_bytes);
+        let buffers = crate::log::commit::private_buffers(buffer_bytes);
+        let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);
+        let checkpoints =
+            Checkpoints { begun: manifest.checkpoint, durable: manifest.checkpoint, ..Checkpoints::default() };
+        let holds = Arc::new(Holds::default());
+        Ok(Engine {
+            block_bytes: report.block_bytes,
+            cache: new_cache(options.cache_bytes)?,
+            meters: Meters::default(),
+            device,
+            root,
+            options,
+            report,
+            hash_seed: identity.hash_seed,
+            segments,
+            commit,
+            catalog,
+            lmdb: OnceLock::new(),
+            pins: Pins::default(),
+            publishers: Pins::default(),
+            snapshots: Arc::new(Snapshots::new(Arc::clone(&holds))),
+            holds,
+            settling: Settling::default(),
+            checkpointing: Mutex::default(),
+            checkpoints: Mutex::new(checkpoints),
+            unfinished_commit: Mutex::default(),
+            reclaiming: Mutex::default(),
+            room_lock: Mutex::default(),
+            lmdb_lies_apart,
+            purging: Purging::default(),
+            staging: Mutex::default(),
+            next_staging: AtomicU64::new(0),
+            background: Background::default(),
+            recovered: OnceLock::new(),
+            clock: StoreClock::new(),
+            closed: AtomicBool::new(false),
+            trouble: Mutex::default(),
+            locks: Mutex::new(locks),
+        })
+    }
+
+    /// Loads the checkpointed indexes. Returns the tables whose index is lost or is to be made again.
+    fn load_indexes(&self, manifest: &Manifest) -> Result<BTreeSet<u32>> {
+        let mut rebuild = BTreeSet::new();
+        let lmdb_tables: Vec<_> =
+            manifest.tables.iter().filter(|table| table.settings.kind == IndexKind::Lmdb).collect();
+        if lmdb_tables.is_empty() {
+            self.remove_lmdb()?;
+        } else if self.open_lmdb(manifest)? {
+            rebuild.extend(lmdb_tables.iter().map(|table| table.id));
+        }
+        for table in &manifest.tables {
+            let Some(generation) = self.catalog.generation(table.id) else { continue };
+            let lost = table.settings.kind == IndexKind::Hash
+                && (self.options.rebuild_index || self.load_hash(&generation, table.checkpoint)?.is_none());
+            if lost {
+                rebuild.insert(table.id);
+            }
+        }
+        if self.options.read_only && !rebuild.is_empty() {
+            let reason = "the index of a table has to be made again from the log".to_string();
+            return Err(Error::Unrecovered { path: self.root.clone(), reason });
+        }
+        Ok(rebuild)
+    }
+
+    /// Opens the ordered index; true if it must be made again from the log. Then it is empty: what an index older than the
+    /// checkpoint holds may have been deleted since, and the log need not say so any more.
+    fn open_lmdb(&self, manifest: &Manifest) -> Result<bool> {
+        let path = self.lmdb_path()?;
+        if self.options.rebuild_index {
+            self.remove_lmdb()?;
+        }
+        let mut index = self.new_lmdb(&path)?;
+        let covered = index.position()?.map_or(0, |position| position.batch);
+        let older = covered < manifest.position.batch && !planted::is_on(Bug::OldIndexBelieved);
+        if older && covered > 0 && !self.options.read_only && !planted::is_on(Bug::OldIndexKept) {
+            index.close();
+            self.remove_lmdb()?;
+            index = self.new_lmdb(&path)?;
+        }
+        let opened = self.lmdb.set(index).is_ok();
+        assert!(opened, "an index is opened once");
+        Ok(older)
+    }
+
+    /// Removes the files of the ordered index. Where the checkpoint knows no table of this kind, they hold nothing that the
+    /// log after it does not say.
+    fn remove_lmdb(&self) -> Result<()> {
+        if self.options.read_only {
+            return Ok(());
+        }
+        let path = self.lmdb_path()?;
+        match with_descriptors(|| std::fs::remove_dir_all(&path), |error| Some(error)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn new_lmdb(&self, path: &Path) -> Result<LmdbIndex> {
+        let index = LmdbIndex::open(path, self.segments.store, Arc::clone(&self.snapshots), self.options.read_only)?;
+        let device = self.device.clone();
+        index.ask_for_room(move || device.has_room_for_index());
+        Ok(index)
+    }
+
+    /// Opens what tables of this kind need.
+    pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<()> {
+        if kind != IndexKind::Lmdb || self.lmdb.get().is_some() {
+            return Ok(());
+        }
+        let index = self.new_lmdb(&self.lmdb_path()?)?;
+        // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
+        let _ = self.lmdb.set(index);
+        Ok(())
+    }
+
+    /// Entries of tables that were dropped, but not yet purged, when the store was closed.
+    fn forget_orphans(&self) -> Result<()> {
+        let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
+        for table in lmdb.tables()? {
+            if self.catalog.generation(table).is_none() {
+                let settings = Settings::new(&IndexKind::Lmdb.into());
+                let orphan = Generation::new(table, settings, self.segments.segment_bytes);
+                self.forget_generation(Some(Arc::new(orphan)));
+            }
+        }
+        Ok(())
+    }
+
+    fn lmdb_path(&self) -> Result<PathBuf> {
+        let path = self.root.join("index").join("lmdb");
+        self.device.real_path(&path).map_err(|e| Error::io("find a place for", path, &e))
+    }
+
+    /// See [`Handle::close`]; `stop_drivers` ends the threads of the futures.
+    fn close(&self, stop_drivers: impl FnOnce()) -> Result<()> {
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.background.stop();
+        stop_drivers();
+        self.remove_metrics_file();
+        let outcome = match self.commit.failure() {
+            // What can be known is on the device already; the next open recovers it.
+            Some(cause) => Err(Error::Failed { cause: cause.to_string() }),
+            None if self.options.read_only => Ok(()),
+            None => self.close_log(),
+        };
+        self.commit.close();
+        if let Some(lmdb) = self.lmdb.get() {
+            lmdb.close();
+        }
+        self.locks.lock().expect("no code panics while it releases the locks").clear();
+        outcome
+    }
+}
+
+/// What the users' handles share: the last one closes the store.
+pub(crate) struct Handle<D: Device> {
+    pub(crate) engine: Arc<Engine<D>>,
+    pub(crate) futures: Arc<Futures<D>>,
+}
+
+impl<D: Device> Handle<D> {
+    pub(crate) fn new(engine: Arc<Engine<D>>) -> Handle<D> {
+        Handle { engine, futures: Arc::default() }
+    }
+
+    /// Makes everything durable, writes a checkpoint and refuses everything from then on.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.engine.close(|| self.futures.stop())
+    }
+}
+
+impl<D: Device> std::ops::Deref for Handle<D> {
+    type Target = Engine<D>;
+
+    fn deref(&self) -> &Engine<D> {
+        &self.engine
+    }
+}
+
+impl<D: Device> Drop for Handle<D> {
+    fn drop(&mut self) {
+        // Nobody is left to be told. What was acknowledged is safe without it; a clean close only saves the replay.
+        let _ = self.close();
+    }
+}
+
+fn check_options(options: &Options) -> Result<()> {
+    let segment = options.segment_bytes;
+    if !segment.is_power_of_two() || !(64 << 10..=1 << 30).contains(&segment) {
+        let allowed = "a power of two from 65536 (64 KiB) to 1073741824 (1 GiB)";
+        return Err(Error::Option { option: "segment_bytes", value: segment.to_string(), allowed });
+    }
+    if (1..LEAST_OPEN_FILES).contains(&options.max_open_files) {
+        let value = options.max_open_files.to_string();
+        return Err(Error::Option {
+            option: "max_open_files",
+            value,
+            allowed: "0 (what the limit leaves), or at least 8",
+        });
+    }
+    if options.checkpoint_bytes == 0 {
+        return Err(Error::Option { option: "checkpoint_bytes", value: "0".into(), allowed: "at least 1" });
+    }
+    if options.read_only && options.rebuild_index {
+        let allowed = "an index is made again only in a store that is open for writing";
+        return Err(Error::Option { option: "rebuild_index", value: "true".into(), allowed });
+    }
+    Ok(())
+}
+
+fn new_cache(cache_bytes: u64) -> Result<ValueCache> {
+    let allowed = "what the system still gives this process of memory";
+    let refused = |_| Error::Option { option: "cache_bytes", value: cache_bytes.to_string(), allowed };
+    ValueCache::new(cache_bytes).map_err(refused)
+}
+
+/// The manifest, or its copy when the first is damaged or lost.
+fn read_manifest<D: Device>(device: &D, root: &Path, identity: &Identity) -> Result<Manifest> {
+    let read = |name: &str| -> Result<Manifest> {
+        let path = root.join(name);
+        let bytes = read_file(device, &path)?.unwrap_or_default();
+        let advice = "restore the file, or the store from a backup";
+        Manifest::decode(&bytes, &identity.store).map_err(|damage| damage_error(&path, 0, damage, advice))
+    };
+    match read("MANIFEST") {
+        Err(damaged @ Error::Corruption { .. }) => read("MANIFEST.copy").map_err(|_| damaged),
+        other => other,
+    }
+}

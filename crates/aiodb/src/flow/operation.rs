@@ -1,0 +1,187 @@
+//! What is written, as the log takes it: operations, values as their records have them, large ones in chunks.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use crate::format::batch::{Append, SEPARATE_VALUE_BYTES};
+use crate::format::record::{Chunk, Form, Kind, encode_chunks};
+use crate::index::lmdb::codec::MAX_WHOLE_KEY_BYTES;
+use crate::io::Device;
+use crate::store::catalog::{Generation, TableIndex};
+use crate::store::commit::Operation;
+use crate::store::engine::Engine;
+use crate::sync::Mutex;
+use crate::sync::Rank;
+use crate::sync::atomic::Ordering;
+use crate::{Durability, IndexKind, Result, Sequence};
+
+impl Operation<'_> {
+    /// Whether it is published in the ordered index.
+    pub(crate) fn is_ordered(&self) -> bool {
+        let in_ordered = |generation: &Arc<Generation>| matches!(generation.index, TableIndex::Lmdb);
+        self.append.kind.is_indexed() && self.generation.as_ref().is_some_and(in_ordered)
+    }
+}
+
+/// A value as its record has it.
+pub(crate) struct Stored<'a> {
+    pub(crate) bytes: Cow<'a, [u8]>,
+    pub(crate) form: Form,
+}
+
+impl Stored<'static> {
+    /// No value.
+    pub(crate) fn empty() -> Stored<'static> {
+        Stored::whole(Vec::new())
+    }
+
+    /// A list of chunks.
+    pub(crate) fn chunked(list: Vec<u8>) -> Stored<'static> {
+        Stored { bytes: Cow::Owned(list), form: Form { chunked: true, ..Form::default() } }
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn whole(bytes: Vec<u8>) -> Stored<'static> {
+        Stored { bytes: Cow::Owned(bytes), form: Form::default() }
+    }
+}
+
+/// A large put between its first chunk and the record that names them.
+pub(crate) struct Staging<'a> {
+    staging: &'a Mutex<BTreeMap<u64, u64>, { Rank::Staging as u8 }>,
+    token: u64,
+}
+
+impl Staging<'_> {
+    /// Goes on without the borrow, until [`Engine::unstage`].
+    pub(crate) fn into_token(self) -> u64 {
+        std::mem::ManuallyDrop::new(self).token
+    }
+}
+
+impl Drop for Staging<'_> {
+    fn drop(&mut self) {
+        self.staging.lock().expect("no code panics while it stages").remove(&self.token);
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// Puts one value, large ones in chunks that come before the record that names them.
+    pub(crate) fn put(
+        &self,
+        generation: Arc<Generation>,
+        key: &[u8],
+        value: &[u8],
+        durability: Durability,
+        expires_ms: Option<NonZeroU64>,
+    ) -> Result<Sequence> {
+        let _staging = (value.len() > self.whole_value_bytes()).then(|| self.begin_staging());
+        let stored = self.stored(&generation, key, value)?;
+        let operation = self.put_operation(generation, key, &stored, expires_ms);
+        self.write(&[operation], durability)
+    }
+
+    /// A value as its record has it: compressed if the table says so and it is worth it, a list of chunks if it is large.
+    /// The caller has begun staging if it is.
+    pub(crate) fn stored<'a>(&self, generation: &Arc<Generation>, key: &[u8], value: &'a [u8]) -> Result<Stored<'a>> {
+        let mut form = Form::default();
+        if value.len() > self.whole_value_bytes() {
+            form.chunked = true;
+            return Ok(Stored { bytes: Cow::Owned(self.write_chunks(generation, key, value)?), form });
+        }
+        let compressed = generation.settings.compression.compress(value);
+        form.compressed = compressed.is_some();
+        Ok(Stored { bytes: compressed.map_or(Cow::Borrowed(value), Cow::Owned), form })
+    }
+
+    pub(crate) fn put_operation<'a>(
+        &self,
+        generation: Arc<Generation>,
+        key: &'a [u8],
+        stored: &'a Stored<'_>,
+        expires_ms: Option<NonZeroU64>,
+    ) -> Operation<'a> {
+        let mut append = Append::new(Kind::Put, generation.id, key, &stored.bytes);
+        append.form = Form { expires_ms, ..stored.form };
+        append.separate = generation.separates(key, stored.bytes.len());
+        Operation { hash: self.hash(key), generation: Some(generation), append }
+    }
+
+    pub(crate) fn merge_operation<'a>(
+        &self,
+        generation: Arc<Generation>,
+        key: &'a [u8],
+        operand: &'a Stored<'_>,
+    ) -> Operation<'a> {
+        let mut operation = self.put_operation(generation, key, operand, None);
+        operation.append.kind = Kind::Merge;
+        operation
+    }
+
+    pub(crate) fn delete_operation<'a>(&self, generation: Arc<Generation>, key: &'a [u8]) -> Operation<'a> {
+        let append = Append::new(Kind::Delete, generation.id, key, &[]);
+        Operation { hash: self.hash(key), generation: Some(generation), append }
+    }
+
+    /// `end` is as [`encode_range_end`] makes it.
+    pub(crate) fn range_operation<'a>(
+        &self,
+        generation: Arc<Generation>,
+        start: &'a [u8],
+        end: &'a [u8],
+    ) -> Operation<'a> {
+        let append = Append::new(Kind::RangeDelete, generation.id, start, end);
+        Operation { hash: 0, generation: Some(generation), append }
+    }
+
+    /// Appends a large value's chunks; returns the list that names them. The caller has begun staging.
+    pub(crate) fn write_chunks(&self, generation: &Arc<Generation>, key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
+        let parts = value.chunks(self.whole_value_bytes());
+        let chunks = parts.map(|part| self.write_chunk(generation, key, part)).collect::<Result<Vec<_>>>()?;
+        Ok(encode_chunks(value.len() as u64, &chunks))
+    }
+
+    /// Appends one part of a large value.
+    pub(crate) fn write_chunk(&self, generation: &Arc<Generation>, key: &[u8], part: &[u8]) -> Result<Chunk> {
+        let mut append = Append::new(Kind::Chunk, generation.id, key, part);
+        append.separate = true;
+        let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: 0 };
+        // The record that names the chunks is durable only if everything before it is.
+        let placed = self.write_placed(&[operation], Durability::None)?;
+        let checksum = placed[0].separate.expect("a chunk is separate");
+        Ok(Chunk { location: placed[0].location, checksum })
+    }
+
+    /// Keeps reclaim away from chunks that no record names yet.
+    pub(crate) fn begin_staging(&self) -> Staging<'_> {
+        Staging { staging: &self.staging, token: self.stage() }
+    }
+
+    /// [`Engine::begin_staging`] for those who cannot borrow: to be ended by [`Engine::unstage`].
+    pub(crate) fn stage(&self) -> u64 {
+        let token = self.next_staging.fetch_add(1, Ordering::Relaxed);
+        let mut staging = self.staging.lock().expect("no code panics while it stages");
+        staging.insert(token, self.commit.log_end().life);
+        token
+    }
+
+    pub(crate) fn unstage(&self, token: u64) {
+        self.staging.lock().expect("no code panics while it stages").remove(&token);
+    }
+
+    /// Segments of this life or a later one may hold chunks that no record names yet.
+    pub(crate) fn staging_floor(&self) -> u64 {
+        let staging = self.staging.lock().expect("no code panics while it stages");
+        staging.values().copied().min().unwrap_or(u64::MAX)
+    }
+}
+
+impl Generation {
+    /// Whether a value of this length lies on blocks of its own. A key that the index cannot keep whole stays with its
+    /// value, where a scan finds it.
+    pub(crate) fn separates(&self, key: &[u8], value_bytes: usize) -> bool {
+        self.kind() == IndexKind::Lmdb && value_bytes >= SEPARATE_VALUE_BYTES && key.len() <= MAX_WHOLE_KEY_BYTES
+    }
+}

@@ -1,0 +1,267 @@
+//! From the log to the indexes: publication of records. What a publication leaves to be done is in `settle.rs`.
+
+use crate::index::hash::hash_location;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::flow::upkeep::fold::is_fold_due;
+use crate::format::batch::{BatchView, Placed};
+use crate::format::location::Location;
+use crate::format::place::footprint;
+use crate::format::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
+use crate::index::hash::Published;
+use crate::index::lmdb::LmdbIndex;
+use crate::index::lmdb::counters::ChunkBytes;
+use crate::index::stack::{Displaced, Entry};
+use crate::io::Device;
+use crate::merge::Cover;
+use crate::planted::{self, Bug};
+use crate::store::catalog::{Generation, TableIndex};
+use crate::store::engine::Engine;
+use crate::store::settling::Unsettled;
+
+/// What a record says to an index.
+pub(crate) struct Publication<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) hash: u64,
+    pub(crate) placed: &'a Placed,
+    pub(crate) kind: Kind,
+    pub(crate) form: Form,
+    /// The record's, as it is stored. During recovery only the chunk list of a chunked record and the end of a range delete.
+    pub(crate) value: &'a [u8],
+    /// The batch that the record was read back from, during recovery.
+    pub(crate) replayed: Option<BatchView<'a>>,
+}
+
+impl<'a> Publication<'a> {
+    /// `value` is the record's, wherever it lies.
+    pub(crate) fn new(record: &Record<'a>, value: &'a [u8], hash: u64, placed: &'a Placed) -> Publication<'a> {
+        Publication { key: record.key, hash, placed, kind: record.kind, form: record.form, value, replayed: None }
+    }
+
+    /// The chunk list of a chunked record, else empty.
+    fn chunks(&self) -> &'a [u8] {
+        if self.form.chunked { self.value } else { &[] }
+    }
+
+    fn entry(&self) -> Entry {
+        let Placed { sequence, location, separate, .. } = *self.placed;
+        Entry { kind: self.kind, sequence, location, separate, form: self.form }
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// Makes a record visible.
+    pub(crate) fn publish(&self, generation: &Arc<Generation>, publication: &Publication<'_>) {
+        self.publish_in_order(generation, publication, |location| self.order(publication, location));
+    }
+
+    /// Like [`Engine::publish`]; `order` says how new places under one tag are.
+    pub(crate) fn publish_in_order<O: Ord>(
+        &self,
+        generation: &Arc<Generation>,
+        publication: &Publication<'_>,
+        order: impl Fn(Location) -> O,
+    ) {
+        if generation.is_gone() {
+            return;
+        }
+        generation.count_change();
+        self.count_kind(publication);
+        self.segments.add_growth(publication.placed.location, publication.placed.separate.is_some());
+        self.count_expiring_chunks(publication);
+        match &generation.index {
+            TableIndex::Lmdb if publication.kind == Kind::RangeDelete => {
+                let end = range_end(publication.value);
+                self.lmdb().insert_range(generation.id, publication.key, end, publication.placed.sequence);
+            }
+            TableIndex::Hash(index) => {
+                let location = hash_location(publication.placed.location);
+                if let Published::Inserted { older, newer } = index.publish(publication.hash, location, order) {
+                    self.segments.add_live(location);
+                    self.count_chunks(generation.id, location, publication.chunks(), 1);
+                    match publication.kind {
+                        // One that was overtaken makes them as many as the one that overtook it would have.
+                        Kind::Merge if is_fold_due(older + newer + 1) => {
+                            let operands = older + newer + 1;
+                            self.must_fold_operands(Unsettled::tag(generation, publication.hash), operands);
+                        }
+                        // What is newer may have overwritten this one before it came.
+                        Kind::Merge if newer == 0 => {}
+                        Kind::Put if older + newer == 0 => {}
+                        _ => self.must_settle(Unsettled::tag(generation, publication.hash), older),
+                    }
+                }
+            }
+            TableIndex::Lmdb => {
+                let (entry, mut displaced) = (publication.entry(), Displaced::new());
+                let cover = self.cover(generation, publication);
+                let depth = self.lmdb().insert(generation.id, publication.key, (entry, cover), &mut displaced);
+                if !entry.is_delete() {
+                    self.segments.add_live(entry.location);
+                    self.count_chunks(generation.id, entry.location, publication.chunks(), 1);
+                }
+                displaced.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
+                if is_fold_due(depth) {
+                    self.must_fold_operands(Unsettled::key(generation, publication.key), depth);
+                }
+            }
+        }
+    }
+
+    /// What an operand says, if that can be told without more ado.
+    fn cover(&self, generation: &Generation, publication: &Publication<'_>) -> Option<Cover> {
+        let Form { chunked, compressed, .. } = publication.form;
+        if publication.kind != Kind::Merge || chunked || compressed {
+            return None;
+        }
+        self.cover_of(generation, publication.value)
+    }
+
+    /// Counts what a segment holds besides what indexes refer to.
+    fn count_kind(&self, publication: &Publication<'_>) {
+        let location = publication.placed.location;
+        match (publication.kind, publication.form.expires_ms) {
+            (Kind::Delete | Kind::RangeDelete, _) => self.segments.add_delete(location),
+            (_, Some(expires_ms)) => self.segments.add_expiring(location, expires_ms.get()),
+            _ => {}
+        }
+    }
+
+    /// Counts the chunks of a record that expires, which do so with it.
+    fn count_expiring_chunks(&self, publication: &Publication<'_>) {
+        let Some(expires_ms) = publication.form.expires_ms else { return };
+        let Some((_, chunks)) = decode_chunks(publication.chunks()) else { return };
+        for chunk in chunks {
+            self.segments.add_expiring(chunk.location, expires_ms.get());
+        }
+    }
+
+    /// How new a place is, compared with that of a publication under the same tag. Places say it by themselves only
+    /// between batches: within one, packed records and large parts go different ways, and sequences decide.
+    fn order(&self, publication: &Publication<'_>, location: Location) -> (u64, u32, u64) {
+        match &publication.replayed {
+            Some(_) if planted::is_on(Bug::ReplayOrderLost) => (0, 0, 0),
+            // The batch being published is still pending, so whatever is not pending is older.
+            None if location.same_place(publication.placed.location) => (1, 0, publication.placed.sequence),
+            None => self.commit.pending_sequence(location).map_or((0, 0, 0), |sequence| (1, 0, sequence)),
+            Some(batch) => {
+                let life = self.segments.get(location.segment).life();
+                let sequence = batch.sequence_at(location).filter(|_| location.segment == batch.segment);
+                sequence.map_or((life, location.offset, 0), |sequence| (life, batch.offset, sequence))
+            }
+        }
+    }
+
+    /// Makes a later copy of a record visible, if what it replaces is still current: a moved record, a put that has taken
+    /// in its operands, or the delete that stands for an expired one.
+    pub(crate) fn publish_move(&self, generation: &Arc<Generation>, publication: &Publication<'_>, origin: Origin) {
+        if generation.is_gone() {
+            return;
+        }
+        generation.count_change();
+        self.count_kind(publication);
+        if publication.replayed.is_some() {
+            // A chunk may have been moved, which was counted where it was done.
+            self.count_expiring_chunks(publication);
+        }
+        let to = publication.placed.location;
+        let from = Location { segment: origin.segment, offset: origin.offset, length: to.length };
+        match &generation.index {
+            // It counts as long as it is not carried out, wherever it lies.
+            TableIndex::Lmdb if publication.kind == Kind::RangeDelete => {}
+            TableIndex::Hash(index) => {
+                let to = hash_location(to);
+                if let Some(old) = index.replace(publication.hash, from, to) {
+                    self.segments.add_live(to);
+                    self.remove_live(old);
+                    self.count_replaced_chunks(generation.id, old, publication);
+                    let mut run = SmallVec::new();
+                    index.lookup(publication.hash, &mut run);
+                    if run.len() > 1 || publication.kind == Kind::Delete {
+                        self.must_settle(Unsettled::tag(generation, publication.hash), 0);
+                    }
+                } else if planted::is_on(Bug::MoveBeatsPut) {
+                    self.publish(generation, publication);
+                }
+            }
+            TableIndex::Lmdb => {
+                let (entry, mut displaced) = (publication.entry(), Displaced::new());
+                match self.lmdb().relocate(generation.id, publication.key, from, entry, &mut displaced) {
+                    Ok(true) => {
+                        if !entry.is_delete() {
+                            self.segments.add_live(to);
+                            self.count_chunks(generation.id, to, publication.chunks(), 1);
+                        }
+                        displaced.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
+                    }
+                    Ok(false) => {}
+                    // The record stays where it was and its segment is not retired: nothing is lost.
+                    Err(error) => self.note_trouble(&error),
+                }
+            }
+        }
+    }
+
+    /// Counts the chunks that a later copy of a record of a hash table names instead of those that the record at `old` did.
+    fn count_replaced_chunks(&self, table: u32, old: Location, publication: &Publication<'_>) {
+        // A delete may stand for an expired record that named some.
+        let is_expiry = publication.kind == Kind::Delete && self.segments.has_chunks();
+        if publication.chunks().is_empty() && !is_expiry {
+            return;
+        }
+        let mut named = Vec::new();
+        // An unreadable list leaves its chunks counted as alive; reclaim finds out.
+        let _ = self.with_record(old, &mut |record| {
+            named.extend_from_slice(if record.form.chunked { record.value } else { &[] });
+        });
+        self.count_chunks(table, publication.placed.location, publication.chunks(), 1);
+        self.count_chunks(table, old, &named, -1);
+    }
+
+    /// Counts an entry of an ordered index that was displaced, and the chunks that it names, as dead. Each entry is counted
+    /// for itself, also where another one is a copy of the same record.
+    pub(crate) fn count_dead(&self, table: u32, entry: &Entry) {
+        if entry.is_delete() {
+            return;
+        }
+        self.remove_live(entry.location);
+        if entry.form.chunked {
+            // An unreadable list leaves its chunks counted as alive; reclaim finds out.
+            let list = self.read_chunk_list(entry).unwrap_or_default();
+            self.count_chunks(table, entry.location, &list, -1);
+        }
+    }
+
+    /// The chunks that a chunked entry names, for the ordered index to count.
+    pub(crate) fn chunks_of(&self, entry: &Entry) -> Vec<ChunkBytes> {
+        // An unreadable list counts as empty; reclaim finds out.
+        let list = self.read_chunk_list(entry).unwrap_or_default();
+        let counted = |chunk: Chunk| {
+            let Location { segment, length, .. } = chunk.location;
+            ChunkBytes { segment, life: self.segments.get(segment).life(), bytes: footprint(length) }
+        };
+        self.named_chunks(entry.location, &list).map(counted).collect()
+    }
+
+    /// Adds the chunks of the list in a record to their segments' live bytes, or takes them off.
+    pub(crate) fn count_chunks(&self, table: u32, record: Location, list: &[u8], sign: i64) {
+        if !list.is_empty() {
+            self.named_chunks(record, list).for_each(|chunk| self.segments.add_live_chunk(table, chunk.location, sign));
+        }
+    }
+
+    /// The chunks that the list in a record names, but for those whose segment lives again since the record was written: so it
+    /// is with a record that was dead when an index was kept from which a later process recovers.
+    fn named_chunks(&self, record: Location, list: &[u8]) -> impl Iterator<Item = Chunk> {
+        let life = |segment| self.segments.find(segment).map(|segment| segment.life());
+        let written = life(record.segment);
+        let chunks = decode_chunks(list).map(|(_, chunks)| chunks).unwrap_or_default();
+        chunks.into_iter().filter(move |chunk| life(chunk.location.segment).is_some_and(|life| Some(life) <= written))
+    }
+
+    pub(crate) fn lmdb(&self) -> &LmdbIndex {
+        self.lmdb.get().expect("an lmdb table opens the environment")
+    }
+}

@@ -1,0 +1,421 @@
+//! Hundreds of gets in flight from one thread.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::cache::Cached;
+use crate::flow::lifecycle::Handle;
+use crate::flow::read::Outcome;
+use crate::format::location::Location;
+use crate::format::record::Chunk;
+use crate::index::snapshots::View;
+use crate::index::{Candidate, Candidates};
+use crate::io::reads::{Done, Reads};
+use crate::io::{Device, MAX_QUEUE_DEPTH};
+use crate::store::catalog::{Generation, TableSlot};
+use crate::store::engine::Engine;
+use crate::store::pins::KeptPin;
+use crate::{Error, Result, Snapshot};
+
+/// A read up to this length uses a buffer that was registered with the device; longer ones allocate.
+const BUFFER_BYTES: usize = 8 << 10;
+
+/// After so many answers in a row that needed no device, the device is asked for finished reads.
+const MAX_STREAK: u32 = 16;
+
+/// Keeps up to `depth` gets in flight from one thread, each with at most one device read at a time.
+///
+/// ```no_run
+/// # fn main() -> aiodb::Result<()> {
+/// # let db = aiodb::Db::open("store", aiodb::Options::default())?;
+/// # let (table, keys) = (db.table("default")?, vec![vec![1u8]]);
+/// let mut reader = table.reader(64)?;
+/// let mut keys = keys.iter().enumerate();
+/// loop {
+///     while reader.has_room() {
+///         let Some((token, key)) = keys.next() else { break };
+///         reader.submit(key, token as u64)?;
+///     }
+///     let Some(got) = reader.poll()? else { break };
+///     println!("get {}: {:?}", got.token, got.value?);
+/// }
+/// # Ok(()) }
+/// ```
+pub struct Reader<D: Device> {
+    engine: Arc<Engine<D>>,
+    /// Keeps the store open for a reader of a user's; one of the store's own must not.
+    _handle: Option<Arc<Handle<D>>>,
+    table: Arc<TableSlot>,
+    reads: Reads<D::Queue>,
+    gets: Vec<Get>,
+    free: Vec<u32>,
+    /// Gets that are answered without the device, or whose last read is in, the first one first: the bytes of a cached
+    /// value come closer to the processor meanwhile.
+    answered: VecDeque<u32>,
+    /// Answers given since the device was last looked at.
+    streak: u32,
+    /// What the last answer lies in: given back at the next call.
+    held: Option<Held>,
+    /// Reads as of its moment.
+    snapshot: Option<Snapshot<D>>,
+}
+
+/// The answer to one submitted get. The value lies in the reader's buffer until the next call on the reader.
+#[derive(Debug)]
+pub struct Got<'a> {
+    /// The token given to [`Reader::submit`].
+    pub token: u64,
+    /// The value, `None` if the key is absent, or what went wrong with this get alone.
+    pub value: Result<Option<&'a [u8]>>,
+}
+
+struct Held {
+    get: u32,
+    slot: Option<u32>,
+}
+
+/// One get in flight. Its parts keep their memory from one get to the next.
+#[derive(Default)]
+struct Get {
+    token: u64,
+    generation: Option<Arc<Generation>>,
+    view: View,
+    key: Vec<u8>,
+    /// Until the answer is known: it lies in memory of the reader's own, or of the cache's.
+    pin: Option<KeptPin>,
+    candidates: Candidates,
+    next_candidate: usize,
+    /// The chunk being read, when the value lies in chunks.
+    chunks: Vec<Chunk>,
+    next_chunk: usize,
+    /// What is to be applied to the value, newest first.
+    operands: Vec<Vec<u8>>,
+    value: Vec<u8>,
+    cached: Option<Cached>,
+    answer: Option<Result<Answer>>,
+}
+
+/// Where an answer's value lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Absent,
+    /// In `Get::value`.
+    Copied,
+    /// In `Get::cached`.
+    Cached,
+}
+
+/// What to do with bytes that have arrived.
+enum Next {
+    /// These bytes of them are the value.
+    Value(std::ops::Range<usize>),
+    /// Read further, or answer from the get's own memory.
+    Continue,
+}
+
+impl<D: Device> Reader<D> {
+    pub(crate) fn new(handle: Arc<Handle<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
+        let mut reader = Reader::of_engine(Arc::clone(&handle.engine), table, depth)?;
+        reader._handle = Some(handle);
+        Ok(reader)
+    }
+
+    /// A reader that does not keep the store open.
+    pub(crate) fn of_engine(engine: Arc<Engine<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
+        if !(1..=MAX_QUEUE_DEPTH).contains(&depth) {
+            return Err(Error::Option { option: "depth", value: depth.to_string(), allowed: "1 to 4096" });
+        }
+        let queue = engine.device.queue(depth).map_err(|e| Error::io("make a read queue for", &engine.root, &e))?;
+        let (device, waits) = (engine.device.clone(), Arc::clone(&engine.meters.reader_read_wait));
+        let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes).timed(move || device.clock_ns(), waits);
+        let gets = (0..depth).map(|_| Get::default()).collect();
+        let free = (0..depth as u32).rev().collect();
+        let answered = VecDeque::with_capacity(depth);
+        Ok(Reader { engine, _handle: None, table, reads, gets, free, answered, streak: 0, held: None, snapshot: None })
+    }
+
+    /// The same reader on what a snapshot sees.
+    pub(crate) fn at(mut self, snapshot: Snapshot<D>) -> Reader<D> {
+        self.snapshot = Some(snapshot);
+        self
+    }
+
+    /// Gets submitted and not yet returned by [`Reader::poll`].
+    pub fn in_flight(&self) -> usize {
+        self.gets.len() - self.free.len() - usize::from(self.held.is_some())
+    }
+
+    /// Whether another get can be submitted.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty() || self.held.is_some()
+    }
+
+    /// Starts a get; `token` comes back with its answer. Panics if there is no room. An error concerns this get, which
+    /// has not been started.
+    pub fn submit(&mut self, key: &[u8], token: u64) -> Result<()> {
+        self.submit_in(&Arc::clone(&self.table), key, token)
+    }
+
+    /// [`Reader::submit`] in any table of the store.
+    pub(crate) fn submit_in(&mut self, table: &Arc<TableSlot>, key: &[u8], token: u64) -> Result<()> {
+        self.give_back();
+        let (generation, view) = match &self.snapshot {
+            Some(snapshot) => (snapshot.generation_of(table)?, snapshot.moment.view),
+            None => (table.generation()?, View::LATEST),
+        };
+        self.engine.check_open()?;
+        self.engine.check_key(key)?;
+        let number = *self.free.last().expect("a get is submitted only where there is room");
+        let get = &mut self.gets[number as usize];
+        // The pin comes before the look-up: what that finds stays readable until the answer is known.
+        let pin = self.engine.pins.pin();
+        self.engine.lookup(&generation, key, &view, &mut get.candidates)?;
+        get.pin = Some(pin.keep());
+        self.free.pop();
+        (get.token, get.generation, get.view) = (token, Some(generation), view);
+        (get.next_candidate, get.answer) = (0, None);
+        get.operands.clear();
+        get.key.clear();
+        get.key.extend_from_slice(key);
+        get.chunks.clear();
+        self.proceed(number);
+        Ok(())
+    }
+
+    /// The next answer, in order of completion; waits for one. `None` when nothing is in flight.
+    pub fn poll(&mut self) -> Result<Option<Got<'_>>> {
+        self.give_back();
+        loop {
+            // Answers from the cache must not keep those of the device waiting for ever.
+            let look = self.answered.is_empty() || self.streak >= MAX_STREAK;
+            if let Some(number) = self.answered.pop_front_if(|_| !look) {
+                self.streak += 1;
+                self.held = Some(Held { get: number, slot: None });
+                let seen = self.snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.moment.check());
+                return Ok(Some(self.gets[number as usize].got(seen)));
+            }
+            self.streak = 0;
+            let wait = self.answered.is_empty();
+            let polled = self.reads.poll(wait).map_err(|e| Error::io("read from", &self.engine.root, &e))?;
+            let Some(Done { slot, token, outcome }) = polled else {
+                if wait {
+                    return Ok(None);
+                }
+                continue;
+            };
+            let number = token as u32;
+            let get = &mut self.gets[number as usize];
+            let location = get.location();
+            let next = match outcome {
+                Ok(()) => get.take_in(&self.engine, self.reads.bytes(slot)),
+                Err(e) => Err(Error::io("read", self.engine.segments.path(location.segment), &e)),
+            };
+            match next {
+                Ok(Next::Value(range)) if self.snapshot.is_none() => {
+                    self.unpin(number);
+                    self.held = Some(Held { get: number, slot: Some(slot) });
+                    let value = Ok(Some(&self.reads.bytes(slot)[range]));
+                    return Ok(Some(Got { token: self.gets[number as usize].token, value }));
+                }
+                Ok(Next::Value(range)) => {
+                    let get = &mut self.gets[number as usize];
+                    get.keep(&self.reads.bytes(slot)[range]);
+                    self.reads.release(slot);
+                    self.is_answered(number);
+                }
+                Ok(Next::Continue) => {
+                    self.reads.release(slot);
+                    self.proceed(number);
+                }
+                Err(error) => {
+                    self.reads.release(slot);
+                    self.answer(number, Err(error));
+                }
+            }
+        }
+    }
+
+    /// Starts the get's next read; answers it if none is needed.
+    fn proceed(&mut self, number: u32) {
+        loop {
+            let get = &mut self.gets[number as usize];
+            if get.answer.is_some() {
+                return self.is_answered(number);
+            }
+            if get.is_complete() {
+                let answer = get.finish(&self.engine);
+                return self.answer(number, answer);
+            }
+            let location = get.location();
+            let segment = match self.engine.segment_of(location) {
+                Ok(segment) => segment,
+                Err(error) => return self.answer(number, Err(error)),
+            };
+            if get.take_cached(&self.engine) {
+                continue;
+            }
+            let length = self.engine.read_length(location);
+            if !self.engine.is_written(segment, location) {
+                let mut copy = Vec::with_capacity(length);
+                let wanted = Location { length: length as u32, ..location };
+                if self.engine.commit.read_pending(wanted, &mut copy) {
+                    match get.take_in(&self.engine, &copy) {
+                        Ok(Next::Value(range)) => get.keep(&copy[range]),
+                        Ok(Next::Continue) => {}
+                        Err(error) => get.answer = Some(Err(error)),
+                    }
+                    continue;
+                }
+                // It has been written in the meantime.
+            }
+            return self.reads.push(&segment.file, u64::from(location.offset), length, u64::from(number));
+        }
+    }
+
+    fn answer(&mut self, number: u32, answer: Result<Answer>) {
+        self.gets[number as usize].answer = Some(answer);
+        self.is_answered(number);
+    }
+
+    fn is_answered(&mut self, number: u32) {
+        self.unpin(number);
+        self.answered.push_back(number);
+    }
+
+    /// A get that has its answer keeps no segment from being used again, however late it is polled.
+    fn unpin(&mut self, number: u32) {
+        if let Some(pin) = self.gets[number as usize].pin.take() {
+            self.engine.pins.give_back(pin);
+        }
+    }
+
+    /// Ends the claim on the last answer's buffer.
+    fn give_back(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        if let Some(slot) = held.slot {
+            self.reads.release(slot);
+        }
+        self.free.push(held.get);
+        self.gets[held.get as usize].cached = None;
+    }
+}
+
+impl<D: Device> Drop for Reader<D> {
+    fn drop(&mut self) {
+        for number in 0..self.gets.len() as u32 {
+            self.unpin(number);
+        }
+    }
+}
+
+impl Get {
+    /// The answer, which has been found; `seen` says whether it counts.
+    fn got(&mut self, seen: Result<()>) -> Got<'_> {
+        let answer = self.answer.take().expect("an answered get has its answer");
+        let value = seen.and(answer).map(|answer| match answer {
+            Answer::Absent => None,
+            Answer::Copied => Some(&self.value[..]),
+            Answer::Cached => self.cached.as_ref().map(Cached::value),
+        });
+        Got { token: self.token, value }
+    }
+
+    fn is_complete(&self) -> bool {
+        if self.chunks.is_empty() {
+            self.next_candidate == self.candidates.len()
+        } else {
+            self.next_chunk == self.chunks.len()
+        }
+    }
+
+    /// What is to be read next, or is being read.
+    fn location(&self) -> Location {
+        if self.chunks.is_empty() {
+            self.candidates[self.next_candidate].location
+        } else {
+            self.chunks[self.next_chunk].location
+        }
+    }
+
+    /// Goes on with what is cached of the next candidate, if that is there: a value is the answer.
+    fn take_cached<D: Device>(&mut self, engine: &Engine<D>) -> bool {
+        if !self.chunks.is_empty() {
+            return false;
+        }
+        let generation = self.generation.as_ref().expect("a started get has its table");
+        let candidate = &self.candidates[self.next_candidate];
+        if let Some(operand) = engine.cached_operand(candidate, generation.id, &self.key, &self.view) {
+            self.operands.push(operand.value().to_vec());
+            self.next_candidate += 1;
+            return true;
+        }
+        let Some(cached) = engine.cached(candidate, generation.id, &self.key, &self.view) else { return false };
+        if self.operands.is_empty() {
+            cached.prefetch();
+            self.cached = Some(cached);
+            self.answer = Some(Ok(Answer::Cached));
+        } else {
+            self.keep(cached.value());
+            self.answer = Some(self.finish_over(engine, true));
+        }
+        true
+    }
+
+    /// Takes in the bytes at [`Get::location`].
+    fn take_in<D: Device>(&mut self, engine: &Engine<D>, bytes: &[u8]) -> Result<Next> {
+        if let Some(chunk) = self.chunks.get(self.next_chunk) {
+            engine.check_chunk(chunk, bytes)?;
+            self.value.extend_from_slice(bytes);
+            self.next_chunk += 1;
+            return Ok(Next::Continue);
+        }
+        let candidate: Candidate = self.candidates[self.next_candidate];
+        let generation = self.generation.as_ref().expect("a started get has its table");
+        match engine.interpret(generation.id, &self.key, &candidate, &self.view, bytes)? {
+            Outcome::Value(Cow::Borrowed(value)) if self.operands.is_empty() => {
+                let start = value.as_ptr().addr() - bytes.as_ptr().addr();
+                return Ok(Next::Value(start..start + value.len()));
+            }
+            Outcome::Value(value) => {
+                self.keep(&value);
+                self.answer = Some(self.finish_over(engine, true));
+            }
+            Outcome::Chunks(length, chunks) => {
+                self.value.clear();
+                self.value.reserve(length as usize);
+                (self.chunks, self.next_chunk) = (chunks, 0);
+            }
+            Outcome::Deleted => self.next_candidate = self.candidates.len(),
+            Outcome::Operand(operand) => {
+                self.operands.push(operand.into_owned());
+                self.next_candidate += 1;
+            }
+            Outcome::Unseen => self.next_candidate += 1,
+        }
+        Ok(Next::Continue)
+    }
+
+    /// Takes a value over into the get's own memory, as its answer.
+    fn keep(&mut self, value: &[u8]) {
+        self.value.clear();
+        self.value.extend_from_slice(value);
+        self.answer = Some(Ok(Answer::Copied));
+    }
+
+    /// The answer when nothing is left to be read.
+    fn finish<D: Device>(&mut self, engine: &Engine<D>) -> Result<Answer> {
+        self.finish_over(engine, !self.chunks.is_empty())
+    }
+
+    /// Applies the operands to [`Get::value`], if that is there.
+    fn finish_over<D: Device>(&mut self, engine: &Engine<D>, found: bool) -> Result<Answer> {
+        if self.operands.is_empty() {
+            return Ok(if found { Answer::Copied } else { Answer::Absent });
+        }
+        let generation = self.generation.as_ref().expect("a started get has its table");
+        let base = found.then_some(&self.value[..]);
+        self.value = engine.merged(generation, &self.key, base, &mut self.operands)?;
+        Ok(Answer::Copied)
+    }
+}

@@ -1,0 +1,506 @@
+//! From the files of a store to an engine: the last checkpoint, the log after it, and what was still in memory.
+//!
+//! The log after the checkpoint is followed batch by batch; each names the checksum of the one before, and a segment's
+//! header names the batch that it goes on with. The walk ends at the first break. Was the batch there durable once, which
+//! later batches and segments tell, then this is damage and reported as such; otherwise it is the torn tail of a crash.
+
+mod counts;
+pub(crate) mod pending;
+
+use crate::store::recovered::Recovered;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::flow::publish::Publication;
+use crate::format::batch::{BatchView, Found, Placed};
+use crate::format::location::Location;
+use crate::format::manifest::{Manifest, ManifestSegment, damage_error};
+use crate::format::position::Position;
+use crate::format::record::{Kind, Origin, Record, decode_chunks};
+use crate::format::segment::{BATCH_CONTINUES, BATCH_MOVES, Damage, HEADER_BYTES, SegmentHeader};
+use crate::format::settings::Settings;
+use crate::index::hash::HashIndex;
+use crate::index::lmdb::LmdbIndex;
+use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
+use crate::log::scan::Scan;
+use crate::log::{Claim, Segment, State, UNFILLED_END};
+use crate::planted::{self, Bug};
+use crate::store::catalog::TableIndex;
+use crate::store::clock;
+use crate::store::engine::Engine;
+use crate::{Error, Result};
+
+/// Each opening goes on with lives that begin at random up to this far ahead. Where a device has lost the header of a segment
+/// that it had acknowledged, the next process would begin the same life there, and take the batches behind it for its own.
+const LIFE_LEAP_BITS: u32 = 24;
+
+/// A record under the tag of one that is being rebuilt.
+struct Known {
+    same_key: bool,
+    sequence: u64,
+    kind: Kind,
+    location: Location,
+}
+
+/// Where the next batch must be, and what it must follow.
+struct Walk {
+    position: Position,
+    next_sequence: u64,
+    /// The store's time as it was written down last.
+    time_ms: u64,
+}
+
+/// What the last checkpoint says of its segments, by number.
+type Listed<'a> = BTreeMap<u32, &'a ManifestSegment>;
+
+impl<D: Device> Engine<D> {
+    /// Brings a just opened engine up to date. `rebuild` names the tables whose index is to be made from the whole log.
+    pub(crate) fn recover(&self, manifest: &Manifest, rebuild: &BTreeSet<u32>) -> Result<Recovered> {
+        let started = self.device.clock_ms();
+        let mut recovered = Recovered { rebuilt: !rebuild.is_empty(), ..Recovered::default() };
+        let headers = self.load_segments(manifest, rebuild)?;
+        let mut scan = Scan::new(self.segments.segment_bytes);
+        if recovered.rebuilt {
+            self.rebuild(manifest, rebuild, &mut scan)?;
+        }
+        let (position, next_sequence, time_ms) = (manifest.position, manifest.next_sequence, manifest.time_ms);
+        let mut walk = Walk { position, next_sequence, time_ms };
+        self.replay(&headers, &mut walk, rebuild, &mut scan, &mut recovered)?;
+        self.resume_clock(walk.time_ms);
+        let pending = self.load_pending(&walk)?;
+        let missing = walk.position.batch + pending.whole_batches + 1;
+        let later = self.refuse_damage(&headers, &walk, missing, &mut scan)? || pending.later;
+        self.retire_void_segments(manifest, &headers, &walk);
+        let next_life = headers.values().map(|header| header.life + 1).max().unwrap_or(1).max(manifest.next_life);
+        let leap = self.device.random() >> (u64::BITS - LIFE_LEAP_BITS);
+        // After a close nothing lies behind the end. After a crash a torn batch may: were another written over it and torn as
+        // well, the two could make up the first one again. And the header of a segment may have been left that was to follow,
+        // into which the next recovery would turn.
+        let is_clean = manifest.closed && recovered.batches == 0 && !later;
+        // Reclaim did not always keep the segment: nothing may be written to one that is free, or another life of it.
+        let there = |segment: &&Segment<D>| {
+            segment.state() == State::Sealed && segment.life() == walk.position.life && walk.position.batch > 0
+        };
+        let last = self.segments.find(walk.position.segment).filter(|segment| is_clean && there(segment));
+        last.inspect(|segment| segment.set_state(State::Active));
+        let goes_on = last.is_some();
+        self.commit.resume(walk.position, walk.next_sequence, next_life + leap, !goes_on);
+        if recovered.rebuilt {
+            self.settle_rebuilt();
+            // For the same reason: what a deleted range had may name places that were used again since.
+            self.cover_ranges()?;
+            while self.carry_out_ranges()? {}
+        }
+        if self.options.read_only {
+            self.refuse_pending(&pending.records)?;
+            let _ = self.commit.read_only.set(self.root.clone());
+        } else {
+            recovered.pending_records = self.append_pending(pending.records)?;
+            if !planted::is_on(Bug::RecoveryUnflushed) {
+                self.flush()?;
+            }
+            self.commit.use_buffers(self.map_buffers()?);
+        }
+        recovered.milliseconds = self.device.clock_ms() - started;
+        Ok(recovered)
+    }
+
+    /// Opens all segment files, reads their headers, and marks those in use. Returns the headers by segment.
+    fn load_segments(&self, manifest: &Manifest, rebuild: &BTreeSet<u32>) -> Result<BTreeMap<u32, SegmentHeader>> {
+        let listed: Listed<'_> = manifest.segments.iter().map(|segment| (segment.number, segment)).collect();
+        let (headers, unfilled) = self.open_segments(&listed)?;
+        self.check_listed(&listed, &headers)?;
+        let chunks_in_lmdb = self.chunks_in_lmdb(manifest, rebuild)?;
+        let referred = self.referred_by_lmdb(&headers, &chunks_in_lmdb)?;
+        for segment in unfilled {
+            if referred.contains(&segment.number) {
+                // As below. Only an index from before these entries were taken out still refers to it.
+                segment.begin(&self.segments.store, 0, State::Sealed, UNFILLED_END);
+                self.retire(segment);
+            } else {
+                self.segments.set_absent(segment);
+            }
+        }
+        for (number, header) in &headers {
+            let segment = self.segments.get(*number);
+            if let Some(entry) = listed.get(number) {
+                self.begin_listed(segment, entry, rebuild);
+            } else if header.life >= manifest.next_life {
+                segment.begin(&self.segments.store, header.life, State::Sealed, UNIT_BYTES as u64);
+            } else if referred.contains(number) {
+                // What a dropped table or a deleted range had here is still to be taken out of the index, and off the
+                // counts of this life.
+                segment.begin(&self.segments.store, header.life, State::Sealed, UNIT_BYTES as u64);
+                self.retire(segment);
+            } else {
+                if header.life == 0 && !self.options.read_only {
+                    // The process that filled it may have died before its length survived a power cut.
+                    segment.file.sync().map_err(|e| Error::io("flush", self.segments.path(*number), &e))?;
+                }
+                self.segments.set_free(segment);
+            }
+        }
+        self.count_live(&chunks_in_lmdb)?;
+        Ok(headers)
+    }
+
+    /// The headers of all segments that have one, and the segments that were being filled or emptied.
+    fn open_segments(&self, listed: &Listed<'_>) -> Result<(BTreeMap<u32, SegmentHeader>, Vec<&Segment<D>>)> {
+        let mut headers = BTreeMap::new();
+        let mut unfilled = Vec::new();
+        for number in self.segments.list()? {
+            let (segment, length) = self.segments.open_existing(number)?;
+            let whole = length == self.segments.segment_bytes;
+            if whole && (listed.contains_key(&number) || !self.is_unfilled(segment)?) {
+                headers.insert(number, self.check_segment_header(segment)?);
+            } else if !listed.contains_key(&number) {
+                unfilled.push(segment);
+            } else {
+                let what = format!("the file has {length} bytes instead of {}", self.segments.segment_bytes);
+                return Err(self.lost_segment(number, length, &what));
+            }
+        }
+        Ok((headers, unfilled))
+    }
+
+    /// Fails if a segment that the checkpoint names is missing or has another life.
+    fn check_listed(&self, listed: &Listed<'_>, headers: &BTreeMap<u32, SegmentHeader>) -> Result<()> {
+        for (number, entry) in listed {
+            match headers.get(number).map(|header| header.life) {
+                Some(life) if life == entry.life => {}
+                None => return Err(self.lost_segment(*number, 0, "the segment is missing")),
+                Some(life) => {
+                    let what = format!("its life is {life}, the last checkpoint knows {}", entry.life);
+                    return Err(self.lost_segment(*number, 0, &what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn lost_segment(&self, number: u32, offset: u64, what: &str) -> Error {
+        let what = format!("{what}; restore the file, or the store from a backup");
+        Error::Corruption { path: self.segments.path(number), offset, what }
+    }
+
+    /// Takes over what the checkpoint says of a segment.
+    fn begin_listed(&self, segment: &Segment<D>, entry: &ManifestSegment, rebuild: &BTreeSet<u32>) {
+        segment.begin(&self.segments.store, entry.life, State::Sealed, entry.end);
+        segment.records.store(u64::from(entry.records), std::sync::atomic::Ordering::Relaxed);
+        segment.deletes.store(u64::from(entry.deletes), std::sync::atomic::Ordering::Relaxed);
+        segment.growth_bytes.store(entry.growth_bytes, std::sync::atomic::Ordering::Relaxed);
+        // Of a table that is gone, or whose index is made again, nothing is known here.
+        let known = |(table, _): &&(u32, i64)| self.is_hash(*table) && !rebuild.contains(table);
+        self.segments.load_live_chunks(segment, entry.live_chunks.iter().filter(known).copied());
+        segment.expiring().extend(entry.expiring.iter().copied());
+    }
+
+    /// Whether the first sector is all zeros, as while an emptied segment is being filled again. A segment that was ever
+    /// free has a header.
+    fn is_unfilled(&self, segment: &Segment<D>) -> Result<bool> {
+        let mut unit = AlignedBuffer::new(UNIT_BYTES);
+        let read = segment.file.read_at(&mut unit, 0);
+        read.map_err(|e| Error::io("read", self.segments.path(segment.number), &e))?;
+        Ok(unit[..HEADER_BYTES].iter().all(|byte| *byte == 0))
+    }
+
+    pub(crate) fn check_segment_header(&self, segment: &Segment<D>) -> Result<SegmentHeader> {
+        let path = self.segments.path(segment.number);
+        let mut unit = AlignedBuffer::new(UNIT_BYTES);
+        segment.file.read_at(&mut unit, 0).map_err(|e| Error::io("read", &path, &e))?;
+        let advice = "the segment's header is damaged: restore the file, or the store from a backup";
+        let header = SegmentHeader::decode(&unit).map_err(|damage| damage_error(&path, 0, damage, advice))?;
+        let count = self.segments.directory_count();
+        if header.store != self.segments.store || header.segment != segment.number || header.directories != count {
+            let damage = Damage::Foreign("the header of another segment or store");
+            return Err(damage_error(&path, 0, damage, advice));
+        }
+        Ok(header)
+    }
+
+    /// Makes indexes again from all that lies before the checkpoint's position; the replay after it does the rest.
+    fn rebuild(&self, manifest: &Manifest, tables: &BTreeSet<u32>, scan: &mut Scan) -> Result<()> {
+        let mut segments = manifest.segments.clone();
+        segments.sort_by_key(|segment| segment.life);
+        for entry in segments.iter().filter(|entry| entry.life <= manifest.position.life) {
+            let segment = self.segments.get(entry.number);
+            let end = if entry.life == manifest.position.life { manifest.position.offset } else { entry.end };
+            let mut offset = UNIT_BYTES as u64;
+            while offset < end {
+                let batch = scan.batch(&self.segments, segment, offset)?.map_err(|damage| {
+                    let advice = "an index cannot be rebuilt over it: restore the store from a backup";
+                    damage_error(&self.segments.path(entry.number), offset, damage, advice)
+                })?;
+                for found in batch.view.records() {
+                    if tables.contains(&found.record.table) {
+                        self.rebuild_record(&batch.view, &found)?;
+                    }
+                }
+                offset += u64::from(batch.header.length);
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows the chain of batches from the checkpoint's position to its break.
+    fn replay(
+        &self,
+        headers: &BTreeMap<u32, SegmentHeader>,
+        walk: &mut Walk,
+        rebuild: &BTreeSet<u32>,
+        scan: &mut Scan,
+        recovered: &mut Recovered,
+    ) -> Result<()> {
+        loop {
+            let position = walk.position;
+            let (number, offset) = next_segment(headers, &position).unwrap_or((position.segment, position.offset));
+            let Some(segment) = self.segments.find(number).filter(|segment| segment.state() == State::Sealed) else {
+                return Ok(());
+            };
+            let Ok((header, _)) = scan.header(&self.segments, segment, segment.seed(), offset)? else { return Ok(()) };
+            if header.flags & BATCH_CONTINUES != 0 && !self.atom_is_complete(headers, &position, scan)? {
+                return Ok(());
+            }
+            let Ok(batch) = scan.batch(&self.segments, segment, offset)? else { return Ok(()) };
+            let header = batch.header;
+            let moves = header.flags & BATCH_MOVES != 0;
+            let follows = header.number == position.batch + 1 && header.previous_checksum == position.checksum
+                || planted::is_on(Bug::OldLifeAccepted);
+            if !follows || (!moves && header.first_sequence != walk.next_sequence) {
+                return Ok(());
+            }
+            walk.time_ms = clock::later(walk.time_ms, header.time_ms);
+            for found in batch.view.records() {
+                if rebuild.contains(&found.record.table) {
+                    self.rebuild_record(&batch.view, &found)?;
+                } else {
+                    self.replay_record(&batch.view, &found)?;
+                }
+            }
+            let end = offset + u64::from(header.length);
+            walk.position = Position {
+                batch: header.number,
+                checksum: batch.checksum,
+                segment: number,
+                life: segment.life(),
+                offset: end,
+            };
+            walk.next_sequence += if moves { 0 } else { u64::from(header.records) };
+            recovered.batches += 1;
+            recovered.records += u64::from(header.records);
+            self.mark_replayed(segment, end, header.records);
+            self.commit.replayed(walk.position, walk.next_sequence);
+            self.keep_tail_bounded(Claim::Recovery)?;
+        }
+    }
+
+    /// Whether the batches after a position are there up to the first that does not continue in the next one.
+    fn atom_is_complete(
+        &self,
+        headers: &BTreeMap<u32, SegmentHeader>,
+        position: &Position,
+        scan: &mut Scan,
+    ) -> Result<bool> {
+        let mut position = *position;
+        loop {
+            let (number, offset) = next_segment(headers, &position).unwrap_or((position.segment, position.offset));
+            let Some(segment) = self.segments.find(number) else { return Ok(false) };
+            let Ok(batch) = scan.batch(&self.segments, segment, offset)? else { return Ok(false) };
+            if batch.header.number != position.batch + 1 || batch.header.previous_checksum != position.checksum {
+                return Ok(false);
+            }
+            if batch.header.flags & BATCH_CONTINUES == 0 {
+                return Ok(true);
+            }
+            let (batch_number, checksum) = (batch.header.number, batch.checksum);
+            let end = offset + u64::from(batch.header.length);
+            position = Position { batch: batch_number, checksum, segment: number, life: segment.life(), offset: end };
+        }
+    }
+
+    fn mark_replayed(&self, segment: &Segment<D>, end: u64, records: u32) {
+        use std::sync::atomic::Ordering::Relaxed;
+        segment.written_end.store(end, Relaxed);
+        segment.published_end.store(end, Relaxed);
+        segment.end.store(end, Relaxed);
+        segment.records.fetch_add(u64::from(records), Relaxed);
+    }
+
+    fn replay_record(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
+        let record = &found.record;
+        if !record.kind.is_indexed() {
+            return self.replay_table(record);
+        }
+        // Records of a table that was dropped since are dead.
+        let Some(generation) = self.catalog.generation(record.table) else { return Ok(()) };
+        let placed = placed(found);
+        let publication = self.publication(view, found, &placed)?;
+        match record.moved {
+            Some(origin) => self.publish_move(&generation, &publication, origin),
+            None => self.publish(&generation, &publication),
+        }
+        Ok(())
+    }
+
+    /// Like [`Engine::replay_record`] where the index may lack what a moved record replaces.
+    fn rebuild_record(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
+        let record = &found.record;
+        let (Some(_), Some(generation)) = (record.moved, self.catalog.generation(record.table)) else {
+            return self.replay_record(view, found);
+        };
+        if !record.kind.is_indexed() {
+            return Ok(());
+        }
+        let placed = placed(found);
+        let publication = self.publication(view, found, &placed)?;
+        let TableIndex::Hash(index) = &generation.index else {
+            self.publish(&generation, &publication);
+            return Ok(());
+        };
+        // Where it was moved from says nothing here: another life of that segment may hold something else there.
+        let known = self.known_records(index, &publication)?;
+        let newer_base = |known: &&Known| known.sequence > record.sequence && known.kind != Kind::Merge;
+        if let Some(copy) = known.iter().find(|known| known.same_key && known.sequence == record.sequence) {
+            // An earlier copy of the same record.
+            let origin = Origin { segment: copy.location.segment, offset: copy.location.offset };
+            self.publish_move(&generation, &publication, origin);
+        } else if !known.iter().filter(|known| known.same_key).any(|known| newer_base(&known)) {
+            let order =
+                |location| known.iter().find(|known| known.location.same_place(location)).map(|known| known.sequence);
+            let own_place = placed.location;
+            self.publish_in_order(&generation, &publication, |location| {
+                if location.same_place(own_place) { Some(record.sequence) } else { order(location) }
+            });
+        }
+        Ok(())
+    }
+
+    /// The records under the tag of a publication.
+    fn known_records(&self, index: &HashIndex, publication: &Publication<'_>) -> Result<Vec<Known>> {
+        let mut run = smallvec::SmallVec::new();
+        index.lookup(publication.hash, &mut run);
+        let mut known = Vec::new();
+        for location in run {
+            self.with_record(location, &mut |record| {
+                let same_key = record.key == publication.key;
+                known.push(Known { same_key, sequence: record.sequence, kind: record.kind, location });
+            })?;
+        }
+        Ok(known)
+    }
+
+    fn publication<'a>(&self, view: &BatchView<'a>, found: &Found<'a>, placed: &'a Placed) -> Result<Publication<'a>> {
+        let record = &found.record;
+        let malformed = || self.damaged(found.location, "a malformed list of chunks");
+        let matters = record.form.chunked || record.kind == Kind::RangeDelete;
+        let value = if matters { view.value(found).ok_or_else(malformed)? } else { &[] };
+        if record.form.chunked {
+            decode_chunks(value).ok_or_else(malformed)?;
+        }
+        let publication = Publication::new(record, value, self.hash(record.key), placed);
+        Ok(Publication { replayed: Some(*view), ..publication })
+    }
+
+    fn replay_table(&self, record: &Record<'_>) -> Result<()> {
+        let name = || String::from_utf8_lossy(record.key).into_owned();
+        match record.kind {
+            Kind::TableCreate => {
+                let Some(settings) = Settings::decode(record.value) else { return Ok(()) };
+                self.open_index_of(settings.kind)?;
+                self.catalog.apply_create(&name(), &settings, record.table);
+            }
+            Kind::TableTruncate if record.value.len() == 4 => {
+                let id = crate::format::segment::u32_at(record.value, 0);
+                if let Ok(slot) = self.catalog.find(&name()) {
+                    let old = self.catalog.apply_create(&name(), &slot.settings, id);
+                    self.forget_generation(old);
+                }
+            }
+            Kind::TableDrop => {
+                let old = self.catalog.apply_drop(&name(), record.table);
+                self.forget_generation(old);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A break in the log is damage if something later says that the missing batch was durable. Returns whether there is
+    /// anything later at all, however torn.
+    fn refuse_damage(
+        &self,
+        headers: &BTreeMap<u32, SegmentHeader>,
+        walk: &Walk,
+        missing: u64,
+        scan: &mut Scan,
+    ) -> Result<bool> {
+        let (number, offset) =
+            next_segment(headers, &walk.position).unwrap_or((walk.position.segment, walk.position.offset));
+        let mut witness =
+            headers.values().find(|h| h.life >= walk.position.life && h.durable_batch >= missing).map(|h| h.segment);
+        let mut later = headers.values().any(|header| header.life > walk.position.life);
+        for segment in self.segments.in_use().into_iter().filter(|segment| segment.life() >= walk.position.life) {
+            let on_chain = segment.life() == walk.position.life;
+            let first = if on_chain { walk.position.offset } else { UNIT_BYTES as u64 };
+            let seed = segment.seed();
+            for at in (first..self.segments.segment_bytes).step_by(UNIT_BYTES) {
+                if let Ok((header, _)) = scan.header(&self.segments, segment, seed, at)?
+                    && header.number > walk.position.batch
+                {
+                    later = true;
+                    if header.durable_batch >= missing {
+                        witness = witness.or(Some(segment.number));
+                    }
+                }
+            }
+        }
+        scan.forget();
+        // The index has forgotten for good what a later batch has deleted.
+        let index = self.lmdb.get().map_or(Ok(0), LmdbIndex::last_durable_batch)?;
+        let witness = match witness {
+            Some(segment) => format!("segment {segment}"),
+            None if index >= missing => "the ordered index".to_string(),
+            None => return Ok(later),
+        };
+        let what = format!(
+            "batch {missing} is missing or does not check out, but {witness} says that it was durable; \
+             restore the file, or the store from a backup"
+        );
+        Err(Error::Corruption { path: self.segments.path(number), offset, what })
+    }
+
+    /// Segments that were activated after the checkpoint but are not on the chain hold nothing that counts.
+    fn retire_void_segments(&self, manifest: &Manifest, headers: &BTreeMap<u32, SegmentHeader>, walk: &Walk) {
+        for (number, header) in headers {
+            let segment = self.segments.get(*number);
+            let empty = segment.published_end.load(std::sync::atomic::Ordering::Relaxed) == UNIT_BYTES as u64;
+            let void = header.life >= manifest.next_life && empty && header.life != walk.position.life;
+            if void && segment.state() == State::Sealed {
+                self.retire(segment);
+            }
+        }
+    }
+}
+
+/// The segment that goes on after a position, by its header; the latest life if several claim to.
+fn next_segment(headers: &BTreeMap<u32, SegmentHeader>, position: &Position) -> Option<(u32, u64)> {
+    let follows = |header: &&SegmentHeader| {
+        header.life > position.life
+            && header.first_batch == position.batch + 1
+            && header.previous_checksum == position.checksum
+            && (position.batch == 0
+                || (header.previous_segment, header.previous_end) == (position.segment, position.offset))
+    };
+    headers.values().filter(follows).max_by_key(|header| header.life).map(|header| (header.segment, UNIT_BYTES as u64))
+}
+
+fn placed(found: &Found<'_>) -> Placed {
+    Placed {
+        location: found.location,
+        separate: found.record.separate.map(|separate| separate.checksum),
+        sequence: found.record.sequence,
+        record_offset: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! The keys of an ordered table, in bounded steps.
+//!
+//! An index key is the key itself, unless that is long: then it has only a prefix and a digest (`index/lmdb/codec.rs`),
+//! and keys that share the prefix are in no order. So they are gathered, their records read, and sorted.
+
+use std::ops::{Bound, RangeBounds};
+
+use super::ScanOptions;
+use super::fetch::Fetch;
+use crate::Result;
+use crate::flow::scan::after_prefix;
+use crate::index::lmdb::codec::{KEPT_PREFIX_BYTES, decode_key, prefix_key};
+use crate::index::stack::{Entry, Stack};
+use crate::index::tail::Reached;
+use crate::io::Device;
+
+/// The most keys that are looked up in one step.
+const KEYS_PER_STEP: usize = 512;
+
+/// Bytes of a table's id in an index key.
+const TABLE_BYTES: usize = 4;
+
+/// A walk through a range of keys.
+pub(super) struct Ordered {
+    options: ScanOptions,
+    /// What is left, in index keys.
+    range: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    finished: bool,
+    /// Keys that share a prefix with a shortened one, until the last of them is here.
+    alike: Vec<(Box<[u8]>, Stack)>,
+}
+
+impl Ordered {
+    pub(super) fn new(table: u32, options: ScanOptions) -> Ordered {
+        let range = (first_index_key(table, &options.from), last_index_key(table, &options.to));
+        let empty = is_empty(&range);
+        Ordered { options, range, finished: empty, alike: Vec::new() }
+    }
+
+    /// Adds some keys; false when there are no more.
+    pub(super) fn add_some<D: Device>(&mut self, fetch: &mut Fetch<D>) -> Result<bool> {
+        if self.finished {
+            return Ok(false);
+        }
+        let (from, to) = &self.range;
+        let range = (as_slice(from), as_slice(to));
+        let backward = self.options.backward;
+        let step = fetch.room().min(KEYS_PER_STEP);
+        let (found, reached) = fetch.engine.lmdb().range(range, backward, step, &fetch.view())?;
+        let mut add = |(key, stack)| self.add(key, stack, fetch);
+        if backward {
+            found.into_iter().rev().try_for_each(&mut add)?;
+        } else {
+            found.into_iter().try_for_each(&mut add)?;
+        }
+        match reached {
+            Reached::Key(key) if backward => self.range.1 = Bound::Excluded(key.into()),
+            Reached::Key(key) => self.range.0 = Bound::Excluded(key.into()),
+            Reached::End => self.finished = true,
+        }
+        self.finished |= is_empty(&self.range);
+        if self.finished {
+            self.add_alike(fetch)?;
+        }
+        Ok(true)
+    }
+
+    fn add<D: Device>(&mut self, key: Box<[u8]>, stack: Stack, fetch: &mut Fetch<D>) -> Result<()> {
+        let shared = TABLE_BYTES + KEPT_PREFIX_BYTES;
+        if self.alike.first().is_some_and(|(first, _)| key.len() <= shared || key[..shared] != first[..shared]) {
+            self.add_alike(fetch)?;
+        }
+        // Where a delete lies nobody needs to know, and its entry may be out of date.
+        let is_deleted = stack.newest().is_none_or(Entry::is_delete);
+        match key.len() > shared {
+            _ if is_deleted => {}
+            true => self.alike.push((key, stack)),
+            false => self.add_key(&key[TABLE_BYTES..], stack, fetch),
+        }
+        Ok(())
+    }
+
+    /// Adds the keys that share a prefix, in their own order.
+    fn add_alike<D: Device>(&mut self, fetch: &mut Fetch<D>) -> Result<()> {
+        let mut keys = Vec::with_capacity(self.alike.len());
+        for (index_key, stack) in std::mem::take(&mut self.alike) {
+            let key = match decode_key(&index_key) {
+                Some((_, key)) => key.to_vec(),
+                None => fetch.whole_key(&stack)?,
+            };
+            keys.push((key, stack));
+        }
+        keys.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        if self.options.backward {
+            keys.reverse();
+        }
+        keys.into_iter().for_each(|(key, stack)| self.add_key(&key, stack, fetch));
+        Ok(())
+    }
+
+    fn add_key<D: Device>(&self, key: &[u8], stack: Stack, fetch: &mut Fetch<D>) {
+        let range = (as_slice(&self.options.from), as_slice(&self.options.to));
+        if RangeBounds::<[u8]>::contains(&range, key) {
+            fetch.add_stack(key, stack);
+        }
+    }
+}
+
+/// The first index key that can stand for a key of the range.
+fn first_index_key(table: u32, from: &Bound<Vec<u8>>) -> Bound<Vec<u8>> {
+    match from {
+        Bound::Unbounded => Bound::Included(prefix_key(table, &[])),
+        Bound::Included(key) | Bound::Excluded(key) if key.len() > KEPT_PREFIX_BYTES => {
+            Bound::Included(prefix_key(table, &key[..KEPT_PREFIX_BYTES]))
+        }
+        Bound::Included(key) => Bound::Included(prefix_key(table, key)),
+        Bound::Excluded(key) => Bound::Excluded(prefix_key(table, key)),
+    }
+}
+
+/// The last index key that can stand for a key of the range.
+fn last_index_key(table: u32, to: &Bound<Vec<u8>>) -> Bound<Vec<u8>> {
+    match to {
+        Bound::Unbounded => Bound::Excluded(prefix_key(table + 1, &[])),
+        Bound::Included(key) | Bound::Excluded(key) if key.len() > KEPT_PREFIX_BYTES => {
+            let next = after_prefix(&prefix_key(table, &key[..KEPT_PREFIX_BYTES]));
+            Bound::Excluded(next.expect("a table's id is not the highest number"))
+        }
+        Bound::Included(key) => Bound::Included(prefix_key(table, key)),
+        Bound::Excluded(key) => Bound::Excluded(prefix_key(table, key)),
+    }
+}
+
+/// Whether no key can be in a range; an ordered map panics over such.
+fn is_empty(range: &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> bool {
+    match range {
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from >= to,
+        _ => false,
+    }
+}
+
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}

@@ -1,0 +1,83 @@
+//! The records of a `hash` table: the index is copied piece by piece, and each piece is read in the order of the log.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::fetch::Fetch;
+use crate::Result;
+use crate::format::location::Location;
+use crate::index::hash::{SHARDS, shard_of};
+use crate::index::lmdb::codec::prefix_key;
+use crate::io::Device;
+use crate::store::catalog::TableIndex;
+
+/// Locations copied from the index at a time, unless one shard has more: about 50 MB.
+const MAX_COPIED: usize = 4 << 20;
+
+/// Locations added in one step.
+const LOCATIONS_PER_STEP: usize = 256;
+
+/// A walk through the shards.
+#[derive(Default)]
+pub(super) struct Unordered {
+    next_shard: usize,
+    /// Places that are alone under their tag, last first.
+    single: Vec<Location>,
+    /// Places that share a tag.
+    shared: Vec<Vec<Location>>,
+    /// Keys of these shards of which the index may have forgotten something. They are read key by key...
+    superseded: BTreeSet<Vec<u8>>,
+    /// ...and not where a place leads to them.
+    listed: Option<Arc<BTreeSet<Vec<u8>>>>,
+}
+
+impl Unordered {
+    /// Adds some records; false when there are no more.
+    pub(super) fn add_some<D: Device>(&mut self, fetch: &mut Fetch<D>) -> Result<bool> {
+        if let Some(places) = self.shared.pop() {
+            for key in fetch.keys_at(&places)? {
+                self.superseded.remove(&key);
+                fetch.add_key(&key);
+            }
+            return Ok(true);
+        }
+        if !self.single.is_empty() {
+            let from = self.single.len().saturating_sub(LOCATIONS_PER_STEP);
+            for location in self.single.drain(from..).rev() {
+                fetch.add_place(location, self.listed.clone());
+            }
+            return Ok(true);
+        }
+        if let Some(key) = self.superseded.pop_first() {
+            fetch.add_key(&key);
+            return Ok(true);
+        }
+        if self.next_shard == SHARDS {
+            return Ok(false);
+        }
+        self.copy_shards(fetch)?;
+        Ok(true)
+    }
+
+    fn copy_shards<D: Device>(&mut self, fetch: &Fetch<D>) -> Result<()> {
+        let TableIndex::Hash(index) = &fetch.generation.index else { unreachable!("only hash tables are unordered") };
+        let first = self.next_shard;
+        while self.next_shard < SHARDS && self.single.len() < MAX_COPIED {
+            index.for_each_run(self.next_shard, &mut |run| match run {
+                [location] => self.single.push(*location),
+                run => self.shared.push(run.to_vec()),
+            });
+            self.next_shard += 1;
+        }
+        // Asked after the index: what that forgets is listed before.
+        let table = fetch.generation.id;
+        let (from, to) = (prefix_key(table, &[]), prefix_key(table + 1, &[]));
+        let listed = fetch.engine.snapshots.version_keys((Bound::Included(&from), Bound::Excluded(&to)));
+        let here = |key: &Vec<u8>| (first..self.next_shard).contains(&shard_of(fetch.engine.hash(key)));
+        self.superseded = listed.into_iter().map(|key| key[4..].to_vec()).filter(here).collect();
+        self.listed = (!self.superseded.is_empty()).then(|| Arc::new(self.superseded.clone()));
+        self.single.sort_unstable_by(|one, other| other.cmp(one));
+        Ok(())
+    }
+}

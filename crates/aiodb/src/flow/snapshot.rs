@@ -1,0 +1,88 @@
+//! Snapshots: reads as of one moment, while writes go on.
+//!
+//! What a snapshot needs is kept in two ways: superseded records as versions (`index/snapshots.rs`), and the bytes of segments that are retired
+//! after it began (`holds.rs`). Both are bounded: when too much has gathered, or the disk is full, the oldest snapshot ends, and what is
+//! read through it from then on is a typed error.
+
+use crate::index::snapshots::View;
+use std::sync::Arc;
+
+use crate::flow::lifecycle::Handle;
+use crate::io::{Device, Disk};
+use crate::planted::{self, Bug};
+use crate::store::catalog::{Generation, TableSlot};
+use crate::store::engine::Engine;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::{Error, Result};
+
+/// A hold on one moment of a store.
+pub(crate) struct Moment<D: Device> {
+    pub(crate) engine: Arc<Handle<D>>,
+    hold: u64,
+    pub(crate) view: View,
+    ended: Arc<AtomicBool>,
+}
+
+impl<D: Device> Moment<D> {
+    /// Takes the present moment: all writes that were acknowledged before are seen.
+    pub(crate) fn take(engine: &Arc<Handle<D>>) -> Result<Moment<D>> {
+        engine.check_open()?;
+        let at_ms = engine.now_ms();
+        let (hold, ended) = engine.snapshots.begin(at_ms);
+        let view = View { sequence: u64::MAX, at_ms: Some(at_ms), cached: false };
+        let mut moment = Moment { engine: Arc::clone(engine), hold, view, ended };
+        // Whoever was about to publish before has not seen that there is a snapshot.
+        engine.publishers.wait_for_present();
+        moment.view.sequence = engine.settled_sequence()?;
+        engine.snapshots.settle(hold, moment.view.sequence);
+        Ok(moment)
+    }
+
+    /// What was read before this call is right unless the store has ended the snapshot.
+    pub(crate) fn check(&self) -> Result<()> {
+        let has_ended = self.ended.load(Ordering::SeqCst) && !planted::is_on(Bug::EndedSnapshotRead);
+        if has_ended { Err(Error::SnapshotEnded) } else { Ok(()) }
+    }
+}
+
+impl<D: Device> Drop for Moment<D> {
+    fn drop(&mut self) {
+        self.engine.snapshots.end(self.hold);
+    }
+}
+
+/// A consistent view of a whole store, made by [`crate::Db::snapshot`]. It sees every write acknowledged before it was
+/// made, whole batches or nothing of them, and nothing later; records that expire later stay visible in it.
+///
+/// It keeps overwritten records and emptied segments from being given up. When too much has gathered, or the disk is
+/// full, the store ends its oldest snapshot, and reads through it fail with [`Error::SnapshotEnded`]. It is not kept
+/// over a restart.
+pub struct Snapshot<D: Device = Disk> {
+    pub(crate) moment: Arc<Moment<D>>,
+    pub(crate) tables: Arc<Vec<(Arc<TableSlot>, Arc<Generation>)>>,
+}
+
+impl<D: Device> Clone for Snapshot<D> {
+    fn clone(&self) -> Self {
+        Snapshot { moment: Arc::clone(&self.moment), tables: Arc::clone(&self.tables) }
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// A sequence up to which everything is published, not below that of any acknowledged write.
+    fn settled_sequence(&self) -> Result<u64> {
+        let (sequence, batch) = self.commit.sequence_to_settle();
+        if let Some(batch) = batch {
+            match self.wait_for_batch(batch) {
+                // What a failed write has left unpublished never will be: neither gets nor snapshots see it.
+                Err(Error::Failed { .. }) => {}
+                outcome => outcome?,
+            }
+            self.publishers.wait_for_present();
+        }
+        Ok(sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests;

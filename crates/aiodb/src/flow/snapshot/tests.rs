@@ -1,0 +1,58 @@
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::format::location::Location;
+use crate::format::record::{Form, Kind};
+use crate::holds::Holds;
+use crate::index::snapshots::MAX_VERSIONS;
+use crate::index::snapshots::{Snapshots, View};
+use crate::index::stack::{Entry, Stack};
+
+fn entry(sequence: u64) -> Entry {
+    let location = Location { segment: 1, offset: 0, length: 16 };
+    Entry { kind: Kind::Put, sequence, location, separate: None, form: Form::default() }
+}
+
+fn seen(snapshots: &Snapshots, sequence: u64) -> BTreeSet<u64> {
+    let mut stack = Stack::default();
+    snapshots.add_versions(b"key", &View { sequence, at_ms: None, cached: false }, &mut stack);
+    stack.entries().iter().map(|entry| entry.sequence).collect()
+}
+
+#[test]
+fn a_version_is_kept_as_long_as_a_snapshot_sees_it() {
+    let snapshots = Snapshots::new(Arc::new(Holds::default()));
+    let displace = |from, until| snapshots.keep(b"key", &[(entry(from), until)].into_iter().collect());
+    displace(1, 2);
+    assert_eq!(snapshots.counts(), (0, 0), "nobody sees it");
+    let (first, _) = snapshots.begin(0);
+    displace(2, 5);
+    snapshots.settle(first, 4);
+    displace(5, 6);
+    let (second, _) = snapshots.begin(0);
+    snapshots.settle(second, 6);
+    displace(6, 9);
+    assert_eq!(seen(&snapshots, 4), BTreeSet::from([2]));
+    assert_eq!(seen(&snapshots, 6), BTreeSet::from([6]));
+    assert_eq!(snapshots.version_keys((Bound::Unbounded, Bound::Unbounded)).len(), 1);
+    snapshots.end(first);
+    snapshots.end(second);
+    assert_eq!(snapshots.counts(), (0, 0));
+}
+
+#[test]
+fn the_oldest_snapshot_ends_when_too_much_has_gathered() {
+    let snapshots = Snapshots::new(Arc::new(Holds::default()));
+    let (oldest, oldest_ended) = snapshots.begin(0);
+    snapshots.settle(oldest, 10);
+    let (newer, newer_ended) = snapshots.begin(0);
+    snapshots.settle(newer, 1 << 40);
+    for number in 0..=MAX_VERSIONS as u32 {
+        snapshots.keep(&number.to_be_bytes(), &[(entry(1), 11)].into_iter().collect());
+    }
+    assert!(oldest_ended.load(std::sync::atomic::Ordering::SeqCst));
+    assert!(!newer_ended.load(std::sync::atomic::Ordering::SeqCst));
+    assert_eq!(snapshots.counts().0, 1);
+    assert!(snapshots.counts().1 <= MAX_VERSIONS, "what only the oldest saw is gone");
+}

@@ -1,0 +1,183 @@
+//! Sizes and counters.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::format::segment::FORMAT_VERSION;
+use crate::io::Device;
+use crate::log::State;
+use crate::store::catalog::{Generation, TableIndex, TableSlot};
+use crate::store::engine::Engine;
+use crate::{Durability, IndexKind};
+
+/// The state of a store at one moment. Counters begin when the store is opened.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// The version of the files.
+    pub format_version: u32,
+    /// The store's identity, in hexadecimal.
+    pub store_id: String,
+    /// The class of writes that do not say otherwise.
+    pub durability: Durability,
+    /// The read queue in use: `uring`, `libaio`, `threads` or `sim`.
+    pub backend: &'static str,
+    /// Whether segments bypass the page cache.
+    pub direct: bool,
+    /// The alignment of reads, in bytes.
+    pub block_bytes: usize,
+    /// Why a preferred backend or `O_DIRECT` is not used.
+    pub fallbacks: Vec<String>,
+    /// Bytes of one segment.
+    pub segment_bytes: u64,
+    /// Segments that hold data.
+    pub segments_in_use: u64,
+    /// Segments ready to be written.
+    pub segments_free: u64,
+    /// Segments emptied, waiting for a checkpoint or a reader before they can be used again.
+    pub segments_retiring: u64,
+    /// Segment files with an open file descriptor.
+    pub open_files: u64,
+    /// How many may have one at a time, see [`crate::Options::max_open_files`].
+    pub max_open_files: u64,
+    /// Bytes that the indexes refer to. In `hash` tables lengths are rounded up to size classes, and overwritten records
+    /// count until they are settled.
+    pub live_bytes: u64,
+    /// Bytes written to the log, padding included.
+    pub log_bytes_written: u64,
+    /// Group commits.
+    pub batches_written: u64,
+    /// Records in them.
+    pub records_written: u64,
+    /// Bytes of batches that reclaim wrote.
+    pub bytes_moved_by_reclaim: u64,
+    /// The sequence of the last record appended.
+    pub last_sequence: u64,
+    /// The last batch that is written and published, and the last that a power cut cannot take.
+    pub last_batch: u64,
+    /// See `last_batch`.
+    pub durable_batch: u64,
+    /// Checkpoints made.
+    pub checkpoints: u64,
+    /// Bytes of log since the last checkpoint: what a restart would replay.
+    pub checkpoint_log_lag_bytes: u64,
+    /// Tags of `hash` indexes waiting to be settled, and keys of `lmdb` tables whose operands wait to be folded.
+    pub unsettled_tags: u64,
+    /// How long the oldest get in flight has kept emptied segments from being used again, to the nearest round of upkeep; 0 if
+    /// none is in flight. A [`crate::Reader`] that is not polled keeps its gets in flight.
+    pub oldest_pin_ms: u64,
+    /// Snapshots alive, those of running scans among them.
+    pub snapshots: u64,
+    /// Superseded records that are kept for them, in memory about 150 bytes each.
+    pub kept_versions: u64,
+    /// Range deletes of `lmdb` tables that count already and are still to be carried out.
+    pub waiting_range_deletes: u64,
+    /// Batches that were replayed when the store was opened.
+    pub recovered_batches: u64,
+    /// Records in them.
+    pub recovered_records: u64,
+    /// Records that were still in memory when the last process died.
+    pub recovered_pending_records: u64,
+    /// Whether an index was made again from the whole log.
+    pub rebuilt_indexes: bool,
+    /// How long recovery took.
+    pub recovery_ms: u64,
+    /// By how many milliseconds the system's clock is ahead of the store's time, by which records expire (behind: negative):
+    /// 0 but for a while after the clock was set. Up to an hour back the store's time stands still until the clock has come
+    /// that far; further off, either way, the clock is not believed before it has stood there for ten minutes.
+    pub clock_ahead_ms: i64,
+    /// The last failure of background work.
+    pub trouble: Option<String>,
+    /// The tables, by name.
+    pub tables: Vec<TableStats>,
+}
+
+/// One table of [`Stats`].
+#[derive(Clone, Debug)]
+pub struct TableStats {
+    /// Its name.
+    pub name: String,
+    /// The kind of its index.
+    pub kind: IndexKind,
+    /// Its keys.
+    pub keys: u64,
+    /// Whether `keys` is exact: nothing in the tail (`lmdb`), no tag unsettled (`hash`).
+    pub keys_exact: bool,
+    /// Memory of the index in bytes (`hash`); for `lmdb` the page cache does that work.
+    pub index_memory_bytes: u64,
+    /// Bytes of the index's file (`lmdb`: of all tables together).
+    pub index_disk_bytes: u64,
+}
+
+impl<D: Device> Engine<D> {
+    pub(crate) fn stats(&self) -> Stats {
+        let states: Vec<State> = self.segments.iter().map(|segment| segment.state()).collect();
+        let count = |wanted: &[State]| states.iter().filter(|state| wanted.contains(state)).count() as u64;
+        let counters = &self.commit.counters;
+        let (snapshots, kept_versions) = self.snapshots.counts();
+        let files = self.device.open_files();
+        let recovered = self.recovered.get().copied().unwrap_or_default();
+        Stats {
+            format_version: FORMAT_VERSION,
+            store_id: self.segments.store.iter().map(|byte| format!("{byte:02x}")).collect(),
+            durability: self.options.durability,
+            backend: self.report.backend,
+            direct: self.report.direct,
+            block_bytes: self.report.block_bytes,
+            fallbacks: self.report.fallbacks.clone(),
+            segment_bytes: self.segments.segment_bytes,
+            segments_in_use: count(&[State::Active, State::Sealed]),
+            segments_free: count(&[State::Free]),
+            segments_retiring: count(&[State::Retiring]),
+            open_files: files.open as u64,
+            max_open_files: files.most as u64,
+            live_bytes: self.segments.in_use().iter().map(|segment| segment.live()).sum(),
+            log_bytes_written: counters.log_bytes.load(Ordering::Relaxed),
+            batches_written: counters.batches.load(Ordering::Relaxed),
+            records_written: counters.records.load(Ordering::Relaxed),
+            bytes_moved_by_reclaim: counters.moved_bytes.load(Ordering::Relaxed),
+            last_sequence: self.commit.next_sequence() - 1,
+            last_batch: self.commit.completed(),
+            durable_batch: self.commit.durable(),
+            checkpoints: counters.checkpoints.load(Ordering::Relaxed),
+            checkpoint_log_lag_bytes: self.checkpoint_state().1,
+            unsettled_tags: self.settling.len() as u64,
+            oldest_pin_ms: self.pins.age_ms(self.device.clock_ms()),
+            snapshots: snapshots as u64,
+            kept_versions: kept_versions as u64,
+            waiting_range_deletes: self.lmdb.get().map_or(0, |lmdb| lmdb.ranges.len() as u64),
+            recovered_batches: recovered.batches,
+            recovered_records: recovered.records,
+            recovered_pending_records: recovered.pending_records,
+            rebuilt_indexes: recovered.rebuilt,
+            recovery_ms: recovered.milliseconds,
+            clock_ahead_ms: self.clock_ahead_ms(),
+            trouble: self.commit.failure().map(str::to_string).or_else(|| self.trouble()),
+            tables: self.table_stats(),
+        }
+    }
+
+    fn table_stats(&self) -> Vec<TableStats> {
+        let slots = self.catalog.slots();
+        let one =
+            |slot: &Arc<TableSlot>| slot.generation().ok().map(|generation| self.stats_of(&slot.name, &generation));
+        slots.iter().filter_map(one).collect()
+    }
+
+    pub(crate) fn stats_of(&self, name: &str, generation: &Generation) -> TableStats {
+        let (keys, keys_exact, disk) = match &generation.index {
+            TableIndex::Hash(index) => (index.len() as u64, self.settling.len() == 0, 0),
+            TableIndex::Lmdb => {
+                let tail = self.lmdb().tail.len();
+                (self.lmdb().count(generation.id) + tail as u64, tail == 0, self.lmdb().disk_bytes())
+            }
+        };
+        TableStats {
+            name: name.to_string(),
+            kind: generation.kind(),
+            keys,
+            keys_exact,
+            index_memory_bytes: generation.memory_bytes() as u64,
+            index_disk_bytes: disk,
+        }
+    }
+}

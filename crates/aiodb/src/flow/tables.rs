@@ -1,0 +1,78 @@
+//! How tables are made, emptied and dropped.
+
+use crate::Compression;
+use crate::Durability;
+use crate::Error;
+use crate::Result;
+use crate::TableOptions;
+use crate::format::batch::Append;
+use crate::format::record::Kind;
+use crate::format::settings::Settings;
+use crate::format::settings::check_name;
+use crate::format::settings::is_name;
+use crate::io::Device;
+use crate::io::InPhase;
+use crate::io::Phase;
+use crate::store::commit::Operation;
+use crate::store::engine::Engine;
+
+impl<D: Device> Engine<D> {
+    pub(crate) fn create_table(&self, name: &str, options: &TableOptions) -> Result<()> {
+        check_name(name)?;
+        self.commit.check()?;
+        let _phase = InPhase::enter(&self.device, Phase::TableCreate);
+        let settings = Settings::new(options);
+        check_settings(&settings)?;
+        let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        if let Ok(slot) = self.catalog.find(name) {
+            return Err(Error::TableExists { name: name.to_string(), kind: slot.settings.kind.name() });
+        }
+        self.open_index_of(settings.kind)?;
+        let id = self.catalog.next_id();
+        self.write_table_record(Kind::TableCreate, id, name, &settings.encode())?;
+        self.catalog.apply_create(name, &settings, id);
+        Ok(())
+    }
+
+    pub(crate) fn truncate_table(&self, name: &str) -> Result<()> {
+        let _phase = InPhase::enter(&self.device, Phase::TableTruncate);
+        let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        let slot = self.catalog.find(name)?;
+        let old = slot.generation()?.id;
+        let id = self.catalog.next_id();
+        self.write_table_record(Kind::TableTruncate, old, name, &id.to_le_bytes())?;
+        self.forget_generation(self.catalog.apply_create(name, &slot.settings, id));
+        Ok(())
+    }
+
+    pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
+        let _phase = InPhase::enter(&self.device, Phase::TableDrop);
+        let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        let id = self.catalog.find(name)?.generation()?.id;
+        self.write_table_record(Kind::TableDrop, id, name, &[])?;
+        self.forget_generation(self.catalog.apply_drop(name, id));
+        Ok(())
+    }
+
+    /// Changes of the catalog are always durable before they are visible.
+    fn write_table_record(&self, kind: Kind, id: u32, name: &str, value: &[u8]) -> Result<()> {
+        let append = Append::new(kind, id, name.as_bytes(), value);
+        self.write(&[Operation { generation: None, append, hash: 0 }], Durability::Sync).map(drop)
+    }
+}
+
+fn check_settings(settings: &Settings) -> Result<()> {
+    if Compression::from_bytes(settings.compression.to_bytes()).is_none() {
+        let value = format!("{:?}", settings.compression);
+        return Err(Error::Option {
+            option: "compression",
+            value,
+            allowed: "none, lz4, or zstd with a level from 1 to 19",
+        });
+    }
+    if let Some(name) = settings.merge.as_ref().filter(|name| !is_name(name)) {
+        let allowed = "a merge operator's name has 1 to 255 bytes without control characters";
+        return Err(Error::Option { option: "merge", value: name.clone(), allowed });
+    }
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! The threads that do in production what a simulator calls step by step.
+
+use crate::error::message_of;
+use crate::store::background::MIN_FLUSH_PERIOD;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::io::Device;
+use crate::log::Claim;
+use crate::store::engine::Engine;
+use crate::{Error, Result};
+
+const WRITER: &str = "aiodb-writer";
+const UPKEEP: &str = "aiodb-upkeep";
+const MAKER: &str = "aiodb-segments";
+
+/// The writer looks at the open batch at least this often, so that `none` leaves nothing in memory for long.
+const WRITER_PERIOD: Duration = Duration::from_millis(500);
+/// How often maintenance looks for work when nobody wakes it.
+const MAINTENANCE_PERIOD: Duration = Duration::from_millis(50);
+/// Tags settled in one step.
+const SETTLED_PER_STEP: usize = 256;
+/// Retired segments are worth a checkpoint of their own when there are so many...
+const RETIRED_BEFORE_CHECKPOINT: usize = 4;
+/// ...and one of so many segments is retired: in a large store a checkpoint writes more, most of it once for several changes.
+const SEGMENTS_PER_RETIRED: usize = 8;
+
+/// A bounded piece of background work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Write the open batch to the log.
+    Write,
+    /// Make everything appended so far durable.
+    Flush,
+    /// Bring the indexes' durable state up to the log.
+    Checkpoint,
+    /// Read records under doubtful tags of `hash` indexes and retire overwritten ones; fold operands.
+    Settle,
+    /// Take keys of deleted ranges out of the ordered index.
+    DeleteRanges,
+    /// Move live records out of the emptiest segment.
+    Reclaim,
+    /// Make free segments ahead of need, and free those that nobody needs any more.
+    Prepare,
+    /// What the writer's thread does when it wakes: write or flush the open batch if it is due by the clock.
+    WriteBehind,
+    /// What the other thread does when it wakes: a bit of everything that is due.
+    Upkeep,
+}
+
+/// Starts the threads of a store. They end when the store is closed or its last handle is gone.
+pub(crate) fn start<D: Device>(engine: &Arc<Engine<D>>) -> Result<()> {
+    let mut threads = engine.background.threads.lock().expect("no code panics while it starts threads");
+    let spawn = |name: &str, work: fn(Weak<Engine<D>>)| {
+        let engine = Arc::downgrade(engine);
+        std::thread::Builder::new().name(name.into()).spawn(move || work(engine))
+    };
+    let all =
+        [(WRITER, write_out::<D> as fn(_)), (UPKEEP, maintain::<D> as fn(_)), (MAKER, make_segments::<D> as fn(_))];
+    for (name, work) in all {
+        let thread = spawn(name, work).map_err(|e| Error::io("start a thread for", &engine.root, &e))?;
+        if name == MAKER {
+            let _ = engine.background.maker.set(thread.thread().clone());
+        }
+        threads.push(thread);
+    }
+    Ok(())
+}
+
+/// Does a piece of work of a thread of the store's own. If it panics, the thread is gone, and what it leaves undone would be
+/// missed by everyone: the store accepts no more writes and says why, to waiters, in its statistics and when it is closed.
+/// True if there was no panic.
+pub(crate) fn survive<D: Device>(engine: &Engine<D>, thread: &str, work: impl FnOnce()) -> bool {
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    if let Err(panic) = &outcome {
+        engine.fail_because(format!("the thread {thread} of the store panicked: {}", message_of(&**panic)));
+    }
+    outcome.is_ok()
+}
+
+/// Writes open batches of the classes that do not wait, and flushes for `interval`.
+fn write_out<D: Device>(engine: Weak<Engine<D>>) {
+    loop {
+        let Some(engine) = engine.upgrade() else { return };
+        if engine.background.stopped.load(Ordering::SeqCst) {
+            return;
+        }
+        let mut rest = Duration::ZERO;
+        let survived = survive(&engine, WRITER, || {
+            let (outcome, until_due) = engine.write_behind();
+            if let Err(error) = outcome {
+                engine.note_trouble(&error);
+            }
+            engine.refresh_metrics_file();
+            rest = until_due;
+        });
+        if !survived {
+            return;
+        }
+        engine.background.sleep(rest);
+    }
+}
+
+/// Everything else that happens behind the scenes.
+fn maintain<D: Device>(engine: Weak<Engine<D>>) {
+    loop {
+        let Some(engine) = engine.upgrade() else { return };
+        if engine.background.stopped.load(Ordering::SeqCst) {
+            return;
+        }
+        let mut busy = false;
+        let survived = survive(&engine, UPKEEP, || {
+            busy = engine.maintain_once().unwrap_or_else(|error| {
+                engine.note_trouble(&error);
+                false
+            });
+        });
+        if !survived {
+            return;
+        }
+        drop(engine);
+        if !busy {
+            std::thread::park_timeout(MAINTENANCE_PERIOD);
+        }
+    }
+}
+
+/// Makes segments ahead of need, so that a writer finds one: a thread with other work would come to it too late.
+fn make_segments<D: Device>(engine: Weak<Engine<D>>) {
+    loop {
+        let Some(engine) = engine.upgrade() else { return };
+        if engine.background.stopped.load(Ordering::SeqCst) {
+            return;
+        }
+        let mut made = false;
+        let survived = survive(&engine, MAKER, || made = engine.make_ahead());
+        if !survived {
+            return;
+        }
+        drop(engine);
+        if !made {
+            std::thread::park_timeout(MAINTENANCE_PERIOD);
+        }
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// Makes a segment ahead of need; true if it was missing.
+    fn make_ahead(&self) -> bool {
+        if self.commit.failure().is_some() {
+            return false;
+        }
+        self.keep_index_room().and_then(|()| self.segments.make_ahead()).unwrap_or_else(|error| {
+            // A full disk is met by upkeep too, which does something about it.
+            if !error.is_full() {
+                self.note_trouble(&error);
+            }
+            false
+        })
+    }
+
+    /// One bounded piece of background work.
+    pub(crate) fn step(&self, step: Step) -> Result<()> {
+        if self.options.read_only {
+            self.commit.check()?;
+        }
+        match step {
+            Step::Write => self.write_open_batch(),
+            Step::Flush => self.flush(),
+            Step::Checkpoint => self.checkpoint(),
+            Step::Settle => {
+                self.settle_some(SETTLED_PER_STEP);
+                Ok(())
+            }
+            Step::DeleteRanges => self.delete_ranges().map(drop),
+            Step::Reclaim => self.reclaim_some().map(drop),
+            Step::Prepare => {
+                self.release_retired()?;
+                self.keep_index_room()?;
+                self.segments.replenish()
+            }
+            Step::WriteBehind => self.write_behind().0,
+            Step::Upkeep => self.maintain_once().map(drop),
+        }
+    }
+
+    /// Writes or flushes what is due; says how long there is nothing more to do.
+    fn write_behind(&self) -> (Result<()>, Duration) {
+        // A clock that is set is noticed although nobody asks what has expired.
+        self.now_ms();
+        let now = self.device.clock_ms();
+        let period = self.background.flush_period().map(|period| period.as_millis() as u64);
+        let mut last = self.background.last.lock().expect("no code panics while it writes behind");
+        let outcome = if period.is_some_and(|period| now >= last.flush + period) {
+            (last.flush, last.write) = (now, now);
+            self.background.asked.begin_flush();
+            self.flush()
+        } else if self.write_is_due(now >= last.write + WRITER_PERIOD.as_millis() as u64) {
+            last.write = now;
+            self.write_open_batch()
+        } else {
+            Ok(())
+        };
+        let next_flush = period.map(|period| Duration::from_millis((last.flush + period).saturating_sub(now)));
+        (outcome, next_flush.unwrap_or(WRITER_PERIOD).clamp(MIN_FLUSH_PERIOD, WRITER_PERIOD))
+    }
+
+    /// A round of upkeep; true if there is more to do at once.
+    fn maintain_once(&self) -> Result<bool> {
+        if self.commit.failure().is_some() {
+            return Ok(false);
+        }
+        // The age of a reader is known from when upkeep has first seen it.
+        self.pins.age_ms(self.device.clock_ms());
+        // A full disk must not keep the other work from making room.
+        let mut refusal = None;
+        let mut some = |outcome: Result<bool>| match outcome {
+            Err(error) if error.is_full() => {
+                refusal.get_or_insert(error);
+                Ok(false)
+            }
+            outcome => outcome,
+        };
+        some(self.keep_tail_bounded(Claim::Ordinary).map(|()| false))?;
+        let settled = self.settle_some(SETTLED_PER_STEP);
+        let deleted = some(self.delete_ranges())?;
+        some(self.step(Step::Prepare).map(|()| false))?;
+        let mut reclaimed = some(self.reclaim_some())?;
+        let full = self.segments.is_refused();
+        if full && !reclaimed && self.checkpoint_state().0 == 0 {
+            reclaimed = some(self.cover_tail())? && some(self.reclaim_some())?;
+        }
+        let (retired, lag_bytes) = self.checkpoint_state();
+        let short = full && retired > 0;
+        let stuck = !reclaimed && self.is_reclaim_stuck() && self.is_checkpoint_awaited();
+        if lag_bytes >= self.checkpoint_bytes() || self.are_many(retired) || short || stuck {
+            some(self.checkpoint().map(|()| false))?;
+        }
+        if short {
+            self.end_snapshot_in_the_way()?;
+        }
+        if let Some(refusal) = refusal {
+            self.note_trouble(&refusal);
+        }
+        Ok(reclaimed || settled || deleted)
+    }
+
+    /// Carries out some of the range deletes; those that the index does not cover yet are covered first.
+    fn delete_ranges(&self) -> Result<bool> {
+        Ok(self.carry_out_ranges()? || (self.cover_ranges()? && self.carry_out_ranges()?))
+    }
+
+    /// Whether so many retired segments are worth a checkpoint of their own.
+    fn are_many(&self, retired: usize) -> bool {
+        retired >= RETIRED_BEFORE_CHECKPOINT && retired >= self.segments.iter().count() / SEGMENTS_PER_RETIRED
+    }
+
+    /// Bytes of log between two checkpoints: more for a large index, so that writing it stays a small share.
+    fn checkpoint_bytes(&self) -> u64 {
+        let indexes: usize = self.catalog.generations().iter().map(|generation| generation.memory_bytes()).sum();
+        self.options.checkpoint_bytes.max(4 * indexes as u64)
+    }
+
+    fn write_is_due(&self, period_over: bool) -> bool {
+        let bytes = self.commit.open_bytes();
+        bytes >= crate::flow::write::BATCH_TARGET_BYTES || (period_over && bytes > 0)
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

@@ -1,0 +1,444 @@
+//! Brings the durable state of the indexes up to the log, so that a restart need not read what came before, and so that
+//! emptied segments can be used again.
+
+use crate::index::hash::checkpoint::HASH_HEADER_BYTES;
+use crate::index::hash::checkpoint::HASH_MAGIC;
+use crate::index::hash::checkpoint::SHARD_HEADER_BYTES;
+use crate::index::hash::checkpoint::decode_hash;
+use crate::store::checkpoints::Checkpoints;
+use crate::store::checkpoints::Retired;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::checksum::crc32c;
+use crate::error::Error;
+use crate::format::manifest::{Manifest, ManifestSegment, ManifestTable};
+use crate::format::position::Position;
+use crate::format::segment::{FORMAT_VERSION, put};
+use crate::index::hash::{HashIndex, SHARDS};
+use crate::index::lmdb::counters::Accounting;
+use crate::index::ranges::MAX_RANGES;
+use crate::index::stack::Entry;
+use crate::index::tail::Frozen;
+use crate::io::small_file::{new_name, read_file, remove_failed, rename_durably, replace_file};
+use crate::io::{Access, Device, File, InPhase, Phase, WriteSync};
+use crate::log::{Claim, Segment, State};
+use crate::planted::{self, Bug};
+use crate::store::catalog::{Generation, TableIndex};
+use crate::store::engine::Engine;
+use crate::store::settling::Unsettled;
+use crate::{IndexKind, Result};
+
+/// How much of a hash index is encoded before it is written.
+const WRITE_BYTES: usize = 1 << 20;
+
+impl<D: Device> Engine<D> {
+    /// Makes a checkpoint of everything published so far. Writers go on meanwhile.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.checkpoint_making_room(false, &mut |_| Ok(()))
+    }
+
+    /// Makes a checkpoint and calls `remember` before any other can be made, while all files that it names are there.
+    pub(crate) fn checkpoint_and(&self, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
+        self.checkpoint_making_room(false, remember)
+    }
+
+    /// The last checkpoint: refuses writes first, so that nothing comes after it.
+    /// Where a full disk has no room for it, the next opening replays the log instead.
+    pub(crate) fn close_log(&self) -> Result<()> {
+        self.commit.close();
+        if !planted::is_on(Bug::CheckpointAheadOfLog) {
+            self.flush()?;
+        }
+        // From here on nothing is written to it, and its descriptor may be the last that there is for what follows.
+        if let Some(segment) = self.segments.find(self.commit.log_end().segment) {
+            segment.file.let_go();
+        }
+        match self.checkpoint_making_room(true, &mut |_| Ok(())) {
+            Err(error) if error.is_full() => Ok(()),
+            made => made,
+        }
+    }
+
+    /// On a full disk a checkpoint may find no room for its files, without which no segment can be freed: then a segment
+    /// of the reserve makes room for them.
+    fn checkpoint_making_room(&self, closed: bool, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
+        self.timed(&self.meters.checkpoint, || self.making_room(|| self.checkpoint_as(closed, remember)))
+    }
+
+    /// Writes files, a second time with the space of a segment of the reserve if there was too little.
+    pub(crate) fn making_room<T>(&self, mut write: impl FnMut() -> Result<T>) -> Result<T> {
+        match write() {
+            Err(error) if error.is_full() => {
+                let _lent = self.segments.lend_one()?.ok_or(error)?;
+                write()
+            }
+            written => written,
+        }
+    }
+
+    fn checkpoint_as(&self, closed: bool, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
+        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        // One that has waited for the last one must not be made: another process may have opened the store.
+        if !closed {
+            self.commit.check_open()?;
+        }
+        let _phase = InPhase::enter(&self.device, Phase::Checkpoint);
+        if !planted::is_on(Bug::CheckpointAheadOfLog) {
+            self.flush()?;
+        }
+        let number = {
+            let mut checkpoints = self.checkpoints();
+            checkpoints.begun += 1;
+            checkpoints.log_bytes = self.commit.counters.log_bytes.load(Ordering::Relaxed);
+            checkpoints.begun
+        };
+        let (position, next_sequence) = self.commit.completed_end();
+        if self.lmdb.get().is_some() {
+            self.commit_tail()?;
+        }
+        for generation in self.catalog.generations() {
+            if let TableIndex::Hash(index) = &generation.index {
+                self.checkpoint_hash(&generation, index, number)?;
+            }
+        }
+        // An index may lag the durable log, never lead it: what the shards say beyond the position must be durable.
+        if !planted::is_on(Bug::CheckpointAheadOfLog) {
+            self.flush()?;
+        }
+        let manifest = Manifest { closed, ..self.manifest(number, position, next_sequence) };
+        let bytes = manifest.encode(&self.segments.store);
+        replace_file(&self.device, &self.root.join("MANIFEST"), &bytes)?;
+        replace_file(&self.device, &self.root.join("MANIFEST.copy"), &bytes)?;
+        self.checkpoints().durable = number;
+        self.commit.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        remember(&manifest)?;
+        self.remove_old_checkpoints(&manifest)?;
+        self.release_retired()
+    }
+
+    /// Commits the tail of the ordered index, which then covers what was published before. After an error, for lack of space say, the
+    /// entries stay where gets find them, and the next call goes on with them.
+    pub(crate) fn commit_tail(&self) -> Result<()> {
+        self.commit_tail_after(&mut self.lock_commit())
+    }
+
+    /// [`Engine::commit_tail`] for who holds its lock, under which is what an earlier call has left.
+    fn commit_tail_after(&self, unfinished: &mut Option<Frozen>) -> Result<()> {
+        if let Some(frozen) = unfinished.as_mut() {
+            self.commit_frozen(frozen)?;
+            *unfinished = None;
+        }
+        // Asked first: what is published later may be in the tail as well.
+        let (position, next_sequence) = self.commit.completed_end();
+        let frozen = unfinished.insert(self.lmdb().tail.freeze(position, next_sequence));
+        self.commit_frozen(frozen)?;
+        *unfinished = None;
+        self.keep_index_room()
+    }
+
+    fn lock_commit(&self) -> crate::sync::MutexGuard<'_, Option<Frozen>> {
+        self.unfinished_commit.lock().expect("no code panics while it commits an index")
+    }
+
+    fn commit_frozen(&self, frozen: &mut Frozen) -> Result<()> {
+        // Asked before the flush, so that no power cut can bring a table back whose entries are left out.
+        let tables: BTreeSet<u32> = self.catalog.generations().iter().map(|generation| generation.id).collect();
+        let is_gone = |table| !self.snapshots.is_any() && !tables.contains(&table);
+        // Durable in the log first. This also publishes every write that is older than an entry of the tail.
+        if !planted::is_on(Bug::CheckpointAheadOfLog) {
+            self.flush()?;
+        }
+        let _phase = InPhase::enter(&self.device, Phase::IndexCommit);
+        let died = |table, dead: &Entry| self.count_dead(table, dead);
+        let piled_up = |index_key: &[u8], operands| self.must_fold(index_key, operands);
+        let chunks_of = |entry: &Entry| self.chunks_of(entry);
+        let accounting = Accounting { chunks_of: &chunks_of, died: &died, piled_up: &piled_up, is_gone: &is_gone };
+        self.timed(&self.meters.tail_commit, || self.lmdb().commit(frozen, &accounting))?;
+        self.meters.tail_committed_entries.fetch_add(frozen.stacks.len() as u64, Ordering::Relaxed);
+        self.lmdb().tail.forget_frozen();
+        Ok(())
+    }
+
+    /// Commits the tail when it has reached its bound; a writer that finds it so helps or waits. Where the disk has no room for
+    /// that, the tail goes on growing with deletes, and while the store is being opened.
+    pub(crate) fn keep_tail_bounded(&self, claim: Claim) -> Result<()> {
+        let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
+        // What a store that is open for reading only has in its tail stays there.
+        if !lmdb.tail.is_full() || self.options.read_only {
+            return Ok(());
+        }
+        let mut unfinished = self.lock_commit();
+        if !lmdb.tail.is_full() {
+            return Ok(());
+        }
+        match self.making_room(|| self.commit_tail_after(&mut unfinished)) {
+            Err(error) if error.is_full() && lmdb.tail.may_grow(claim == Claim::Recovery) => {
+                lmdb.tail.grow();
+                if claim == Claim::Ordinary { Err(error) } else { Ok(()) }
+            }
+            committed => committed,
+        }
+    }
+
+    /// Carries out range deletes until that many more can be accepted.
+    pub(crate) fn keep_ranges_bounded(&self, more: usize) -> Result<()> {
+        let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
+        // A batch with more than the bound is taken when no other waits.
+        while lmdb.ranges.len() > 0 && lmdb.ranges.len() + more > MAX_RANGES {
+            // Only what the index covers can be carried out, and what no snapshot looks behind.
+            if !self.carry_out_ranges()? {
+                self.cover_ranges()?;
+                if lmdb.ranges.oldest().is_some_and(|oldest| oldest.sequence > self.snapshots.oldest().0) {
+                    self.snapshots.end_oldest();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits the tail if there is a range delete that the index does not cover. True if it covers more now.
+    pub(crate) fn cover_ranges(&self) -> Result<bool> {
+        let Some(lmdb) = self.lmdb.get() else { return Ok(false) };
+        let Some(oldest) = lmdb.ranges.oldest().filter(|oldest| oldest.sequence >= lmdb.covered()) else {
+            return Ok(false);
+        };
+        self.flush()?;
+        self.making_room(|| self.commit_tail())?;
+        Ok(oldest.sequence < lmdb.covered())
+    }
+
+    /// Commits the tail, if there is anything in it: what its entries displace in the index counts as alive until then.
+    /// True if it was committed.
+    pub(crate) fn cover_tail(&self) -> Result<bool> {
+        if self.lmdb.get().is_none_or(|lmdb| lmdb.tail.len() == 0) {
+            return Ok(false);
+        }
+        self.making_room(|| self.commit_tail()).map(|()| true)
+    }
+
+    /// Carries out a bounded part of a range delete. True if there may be more to do.
+    pub(crate) fn carry_out_ranges(&self) -> Result<bool> {
+        let Some(lmdb) = self.lmdb.get().filter(|lmdb| lmdb.ranges.len() > 0) else { return Ok(false) };
+        let died = |table, dead: &Entry| self.count_dead(table, dead);
+        let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, ..Accounting::NONE };
+        self.making_room(|| lmdb.carry_out_ranges(&accounting))
+    }
+
+    fn checkpoint_hash(&self, generation: &Generation, index: &HashIndex, number: u64) -> Result<()> {
+        let mut checkpointed = generation.checkpointed.lock().expect("no code panics while it makes a checkpoint");
+        let changes = generation.changes.load(Ordering::Relaxed);
+        if changes == checkpointed.1 {
+            return Ok(());
+        }
+        let path = self.hash_checkpoint_path(generation.id, number);
+        let new_path = new_name(&path);
+        let file = self.device.open(&new_path, Access::CREATE).map_err(|e| Error::io("create", &new_path, &e))?;
+        let failed = |e: std::io::Error| remove_failed(&self.device, &new_path, &e);
+        let mut out = vec![0; HASH_HEADER_BYTES];
+        put(&mut out, 0, HASH_MAGIC);
+        put(&mut out, 8, &FORMAT_VERSION.to_le_bytes());
+        put(&mut out, 16, &self.segments.store);
+        put(&mut out, 32, &generation.id.to_le_bytes());
+        put(&mut out, 36, &(SHARDS as u32).to_le_bytes());
+        put(&mut out, 40, &number.to_le_bytes());
+        let checksum = crc32c(&out[16..]);
+        put(&mut out, 12, &checksum.to_le_bytes());
+        let mut written = 0;
+        for shard in 0..SHARDS {
+            let at = out.len();
+            out.resize(at + SHARD_HEADER_BYTES, 0);
+            index.encode_shard(shard, &mut out);
+            let length = out.len() - at - SHARD_HEADER_BYTES;
+            let checksum = crc32c(&out[at + SHARD_HEADER_BYTES..]);
+            put(&mut out, at, &(length as u64).to_le_bytes());
+            put(&mut out, at + 8, &checksum.to_le_bytes());
+            if out.len() >= WRITE_BYTES || shard + 1 == SHARDS {
+                written += self.write_piece(&file, &mut out, written).map_err(failed)?;
+            }
+        }
+        // Taken after the last shard: nothing that it holds twice is missing here.
+        let mut unsettled = self.settling.hashes(generation.id);
+        if planted::is_on(Bug::UnsettledTagsForgotten) {
+            unsettled.clear();
+        }
+        out.extend_from_slice(&(unsettled.len() as u64).to_le_bytes());
+        unsettled.iter().for_each(|hash| out.extend_from_slice(&hash.to_le_bytes()));
+        let checksum = crc32c(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        written += self.write_piece(&file, &mut out, written).map_err(failed)?;
+        file.sync().map_err(failed)?;
+        rename_durably(&self.device, &new_path, &path)?;
+        *checkpointed = (number, changes);
+        generation.checkpoint_bytes.store(written, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn write_piece(&self, file: &D::File, out: &mut Vec<u8>, at: u64) -> std::io::Result<u64> {
+        file.write_at(out, at, WriteSync::Later)?;
+        let length = out.len() as u64;
+        self.meters.checkpoint_bytes.fetch_add(length, Ordering::Relaxed);
+        out.clear();
+        Ok(length)
+    }
+
+    fn manifest(&self, checkpoint: u64, position: Position, next_sequence: u64) -> Manifest {
+        let mut tables = Vec::new();
+        for slot in self.catalog.slots() {
+            // A table that was dropped a moment ago is dropped again by replay.
+            let Ok(generation) = slot.generation() else { continue };
+            let checkpointed = *generation.checkpointed.lock().expect("no code panics while it makes a checkpoint");
+            let (name, settings) = (slot.name.clone(), slot.settings.clone());
+            tables.push(ManifestTable { id: generation.id, name, settings, checkpoint: checkpointed.0 });
+        }
+        let in_use = self.in_use_for(checkpoint);
+        let next_life = self.commit.next_life();
+        // The ordered index counts the chunks of its tables itself.
+        let is_hash = |table: &ManifestTable| table.settings.kind == IndexKind::Hash;
+        let hash_tables: BTreeSet<u32> = tables.iter().filter(|table| is_hash(table)).map(|table| table.id).collect();
+        let chunks_in = |segment: &Segment<D>| {
+            let live = segment.live_chunks();
+            live.iter()
+                .filter(|(table, _)| hash_tables.contains(table))
+                .map(|(table, bytes)| (*table, *bytes))
+                .collect()
+        };
+        let listed = in_use.into_iter().map(|segment| ManifestSegment {
+            number: segment.number,
+            records: segment.records.load(Ordering::Relaxed) as u32,
+            deletes: segment.deletes.load(Ordering::Relaxed) as u32,
+            life: segment.life(),
+            end: segment.written_end.load(Ordering::Acquire),
+            live_chunks: chunks_in(segment),
+            expiring: segment.expiring().iter().map(|(time_ms, bytes)| (*time_ms, *bytes)).collect(),
+            growth_bytes: segment.growth_bytes.load(Ordering::Relaxed),
+        });
+        // What is activated from now on is found by its header.
+        let segments: Vec<_> = listed.filter(|segment| segment.life <= position.life).collect();
+        let next_life = next_life.min(position.life + 1);
+        Manifest {
+            checkpoint,
+            closed: false,
+            position,
+            next_sequence,
+            next_life,
+            next_table: if planted::is_on(Bug::TableIdsReused) { 0 } else { self.catalog.next_id() },
+            time_ms: self.certain_ms(),
+            tables,
+            segments,
+        }
+    }
+
+    /// The segments that a checkpoint may refer to: also retired ones, unless an earlier checkpoint was begun since. None can
+    /// be retired while they are looked at.
+    fn in_use_for(&self, checkpoint: u64) -> Vec<&Segment<D>> {
+        let checkpoints = self.checkpoints();
+        let recent = checkpoints.retired.iter().filter(|retired| retired.checkpoint >= checkpoint);
+        let retired: Vec<u32> = recent.map(|retired| retired.number).collect();
+        let in_use = |segment: &&Segment<D>| match segment.state() {
+            State::Active | State::Sealed => segment.written_end.load(Ordering::Acquire) > crate::io::UNIT_BYTES as u64,
+            State::Retiring => retired.contains(&segment.number),
+            State::Free | State::Absent => false,
+        };
+        self.segments.iter().filter(in_use).collect()
+    }
+
+    /// Removes the checkpoints of hash indexes that the manifest does not name.
+    fn remove_old_checkpoints(&self, manifest: &Manifest) -> Result<()> {
+        let directory = self.root.join("index");
+        let named: Vec<_> =
+            manifest.tables.iter().map(|table| self.hash_checkpoint_path(table.id, table.checkpoint)).collect();
+        for name in self.device.list(&directory).map_err(|e| Error::io("list", &directory, &e))? {
+            let path = directory.join(&name);
+            if name.ends_with(".ckp") && !named.contains(&path) {
+                self.device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a segment out of use that nothing current refers to.
+    pub(crate) fn retire(&self, segment: &Segment<D>) {
+        let mut checkpoints = self.checkpoints();
+        segment.set_state(State::Retiring);
+        let (epoch, hold) = (self.pins.epoch(), self.holds.stamp());
+        let checkpoint = checkpoints.begun;
+        checkpoints.retired.push(Retired { number: segment.number, checkpoint, epoch, hold });
+    }
+
+    /// Frees the retired segments that neither the durable checkpoint nor a reader can need.
+    pub(crate) fn release_retired(&self) -> Result<()> {
+        self.pins.try_advance();
+        self.pins.try_advance();
+        let epoch = self.pins.epoch();
+        let mut checkpoints = self.checkpoints();
+        let durable = checkpoints.durable;
+        let is_free = |retired: &Retired| {
+            (retired.checkpoint < durable || planted::is_on(Bug::FreedBeforeCheckpoint))
+                && (retired.epoch + 2 <= epoch || planted::is_on(Bug::FreedUnderReader))
+                && self.holds.are_over(retired.hold)
+                // Asked after the holds: a range delete that was not due when the segment was retired waited for one of
+                // them, or for the checkpoint, and so did a dropped table. Their entries are counted off here before
+                // another life is counted.
+                && self.lmdb.get().is_none_or(|lmdb| lmdb.due_range().is_none())
+                && !self.is_purge_due()
+        };
+        let (free, kept): (Vec<_>, Vec<_>) = checkpoints.retired.drain(..).partition(is_free);
+        checkpoints.retired = kept;
+        drop(checkpoints);
+        let _phase = (!free.is_empty()).then(|| InPhase::enter(&self.device, Phase::SegmentReuse));
+        let mut free = free.into_iter();
+        while let Some(retired) = free.next() {
+            if let Err(error) = self.segments.release(self.segments.get(retired.number)) {
+                self.checkpoints().retired.extend(std::iter::once(retired).chain(free));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads the checkpoint of a hash index. `Ok(None)` means that it is not there.
+    pub(crate) fn load_hash(&self, generation: &Arc<Generation>, number: u64) -> Result<Option<()>> {
+        let TableIndex::Hash(index) = &generation.index else { return Ok(Some(())) };
+        if number == 0 {
+            return Ok(Some(()));
+        }
+        let path = self.hash_checkpoint_path(generation.id, number);
+        let Some(bytes) = read_file(&self.device, &path)? else { return Ok(None) };
+        generation.checkpoint_bytes.store(bytes.len() as u64, Ordering::Relaxed);
+        let decoded = decode_hash(index, &bytes, &self.segments.store, generation.id, number);
+        let unsettled = decoded.map_err(|(offset, damage)| {
+            let advice = "`aiodb verify --rebuild` makes the index again from the log";
+            crate::format::manifest::damage_error(&path, offset as u64, damage, advice)
+        })?;
+        for hash in unsettled {
+            // More than the queue holds cannot have been queued.
+            let _ = self.settling.push(Unsettled::tag(generation, hash));
+        }
+        *generation.checkpointed.lock().expect("nobody else has it yet") = (number, 0);
+        Ok(Some(()))
+    }
+
+    pub(crate) fn hash_checkpoint_path(&self, table: u32, number: u64) -> PathBuf {
+        self.root.join("index").join(format!("hash-{table:08}-{number:08}.ckp"))
+    }
+
+    fn checkpoints(&self) -> crate::sync::MutexGuard<'_, Checkpoints> {
+        self.checkpoints.lock().expect("no code panics while it holds the checkpoints")
+    }
+
+    /// Whether a checkpoint would bring emptied segments nearer to being free.
+    pub(crate) fn is_checkpoint_awaited(&self) -> bool {
+        let checkpoints = self.checkpoints();
+        checkpoints.retired.iter().any(|retired| retired.checkpoint >= checkpoints.durable)
+    }
+
+    /// Segments waiting for a checkpoint or a reader, bytes of log since the last checkpoint.
+    pub(crate) fn checkpoint_state(&self) -> (usize, u64) {
+        let checkpoints = self.checkpoints();
+        let written = self.commit.counters.log_bytes.load(Ordering::Relaxed);
+        (checkpoints.retired.len(), written - checkpoints.log_bytes)
+    }
+}

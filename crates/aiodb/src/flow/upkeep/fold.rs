@@ -1,0 +1,358 @@
+//! Folding: where a key has many operands, what they make is put as a later copy of the newest one, which displaces them all.
+//!
+//! Upkeep folds what is queued (`settle.rs`). A key that gets operands faster than that is folded by those who write: what they
+//! have just added is still in memory. Only what is older than everything that may still be on its way is folded, so that what
+//! others add meanwhile stays on top of it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::Result;
+use crate::format::location::Location;
+use crate::format::record::{Kind, Origin};
+use crate::index::Candidates;
+use crate::index::lmdb::codec::{decode_key, prefix_key};
+use crate::index::snapshots::View;
+use crate::index::stack::{Entry, FOLD_AT};
+use crate::io::Device;
+use crate::planted::{self, Bug};
+use crate::store::catalog::{Generation, TableIndex};
+use crate::store::commit::Operation;
+use crate::store::engine::Engine;
+use crate::store::settling::Unsettled;
+
+/// A key with so many operands has the next writer fold them before it goes on.
+const MAX_OPERANDS: usize = 64;
+
+/// Keys that a writer folds at once.
+const FOLDED_AT_ONCE: usize = 256;
+
+/// What operands make is written when so many bytes of it, or of what it is made of, have gathered.
+pub(crate) const MAX_FOLDED_BYTES: usize = 1 << 20;
+
+/// Whether a key is to be queued when it gets the operand that makes them so many: once for upkeep, once for writers. One whose
+/// operands cannot be folded, by an operator that fails or over a base that will expire, is tried ever more seldom.
+pub(crate) fn is_fold_due(operands: usize) -> bool {
+    operands >= FOLD_AT && operands.is_power_of_two()
+}
+
+/// A key's operands and what is below them, as they were when they were looked up.
+pub(crate) struct Gathered {
+    generation: Arc<Generation>,
+    key: Vec<u8>,
+    /// Its records, newest first: operands, then at most one put or delete; each with the life of its segment.
+    entries: Vec<(Entry, u64)>,
+    /// The operands themselves, newest first.
+    operands: Vec<Vec<u8>>,
+    /// What was put before them.
+    base: Option<Vec<u8>>,
+    /// The places where records of the key may be, newest first: of a `hash` table all those under its tag.
+    places: Vec<Location>,
+}
+
+impl Gathered {
+    /// Bytes held in memory.
+    fn bytes(&self) -> usize {
+        self.operands.iter().chain(&self.base).map(Vec::len).sum()
+    }
+
+    /// Leaves out the newest ones, so that those are left which `keeps` says.
+    fn leave_out(&mut self, keeps: impl Fn(&Entry) -> bool) {
+        let newest = self.entries.iter().position(|(entry, _)| keeps(entry)).unwrap_or(self.entries.len());
+        self.entries.drain(..newest);
+        self.operands.drain(..newest.min(self.operands.len()));
+        let place = self.entries.first().map(|(entry, _)| entry.location);
+        let at = self.places.iter().position(|known| place.is_some_and(|place| known.same_place(place)));
+        self.places.drain(..at.unwrap_or(self.places.len()));
+    }
+
+    /// Leaves out what is newer than a sequence up to which all records had been published when they were looked up.
+    fn keep_published(&mut self, published: u64) {
+        self.leave_out(|entry| entry.sequence <= published);
+    }
+
+    /// Leaves out the records above one that was missed: `places` are those of now, and everything up to `published` is there.
+    fn keep_whole(&mut self, places: &[Location], published: u64) {
+        let same = |(one, other): &(&Location, &Location)| one.same_place(**other);
+        let common = self.places.iter().rev().zip(places.iter().rev()).take_while(same).count();
+        let missed_is_overlooked = planted::is_on(Bug::MissedOperandOverlooked);
+        let common = if missed_is_overlooked { self.places.len() } else { common };
+        let whole = self.places[self.places.len() - common..].to_vec();
+        self.leave_out(|entry| {
+            entry.sequence <= published && whole.iter().any(|place| place.same_place(entry.location))
+        });
+    }
+
+    fn unsettled(&self, hash: u64) -> Unsettled {
+        match &self.generation.index {
+            TableIndex::Hash(_) => Unsettled::tag(&self.generation, hash),
+            TableIndex::Lmdb => Unsettled::key(&self.generation, &self.key),
+        }
+    }
+}
+
+/// What is to be put in place of a key's operands.
+pub(crate) struct Folded {
+    from: Gathered,
+    value: Vec<u8>,
+}
+
+impl Folded {
+    /// The record of which it is a copy.
+    fn newest(&self) -> &Entry {
+        &self.from.entries[0].0
+    }
+}
+
+/// Bytes that wait to be written, of many keys.
+pub(crate) fn folded_bytes(folded: &[Folded]) -> usize {
+    folded.iter().map(|fold| fold.value.len()).sum()
+}
+
+impl<D: Device> Engine<D> {
+    /// Queues a tag or key that has so many operands; the next writer folds them if they are many. A full queue only means
+    /// that more operands will queue it again.
+    pub(crate) fn must_fold_operands(&self, unsettled: Unsettled, operands: usize) {
+        let unsettled = unsettled.for_folding();
+        if operands >= MAX_OPERANDS {
+            self.settling.urgent.push(unsettled.clone(), operands);
+        }
+        let _ = self.settling.push(unsettled);
+    }
+
+    /// Queues an index key whose operands have piled up over several commits of the ordered index. If there is no room, the
+    /// next commit of the key finds them again. One that is shortened is left: only its record knows the key.
+    pub(crate) fn must_fold(&self, index_key: &[u8], operands: usize) {
+        let Some((table, key)) = decode_key(index_key) else { return };
+        let Some(generation) = self.catalog.generation(table) else { return };
+        self.must_fold_operands(Unsettled::key(&generation, key), operands);
+    }
+
+    /// Folds what waits for a writer, and with it what is queued anyway: the operands of all are in memory still, and would have
+    /// to be read back one by one once the open batch is written for the first. What comes after [`MAX_FOLDED_BYTES`] waits for the
+    /// next writer. One that `adds_operands` may have to wait for another that folds.
+    pub(crate) fn fold_urgent(&self, adds_operands: bool) {
+        let Some(_folding) = self.settling.urgent.begin(adds_operands) else { return };
+        let Some(first) = self.settling.urgent.take() else { return };
+        let urgent = std::iter::once(first).chain(std::iter::from_fn(|| self.settling.urgent.take()));
+        let queued = self.settling.first(FOLDED_AT_ONCE).into_iter();
+        let (mut known, mut gathered) = (Vec::<Unsettled>::new(), Vec::<Gathered>::new());
+        for unsettled in urgent.chain(queued) {
+            if known.iter().any(|known| known.is_same(&unsettled)) {
+                continue;
+            }
+            if let Some(key) = self.settle(&unsettled) {
+                match self.gather(unsettled.generation(), key) {
+                    Ok(found) => gathered.extend(found.map(|(found, _)| found)),
+                    Err(error) => self.note_trouble(&error),
+                }
+            }
+            known.push(unsettled);
+            if known.len() == FOLDED_AT_ONCE || gathered.iter().map(Gathered::bytes).sum::<usize>() >= MAX_FOLDED_BYTES
+            {
+                break;
+            }
+        }
+        self.note_failure(self.fold_gathered(gathered));
+    }
+
+    /// Folds operands of which some are in the open batch. That is written first, so that all older records are published: what
+    /// is above one that was missed is left to the next attempt.
+    fn fold_gathered(&self, gathered: Vec<Gathered>) -> Result<()> {
+        if gathered.is_empty() {
+            return Ok(());
+        }
+        self.write_open_batch()?;
+        let published = self.published_sequence();
+        let mut folded = Vec::with_capacity(gathered.len());
+        for mut from in gathered {
+            from.keep_whole(&self.places_of(&from)?, published);
+            let unsettled = from.unsettled(self.hash(&from.key));
+            match self.made_of(from)? {
+                Some(fold) => folded.push(fold),
+                None => self.settling.urgent.push(unsettled, 0),
+            }
+        }
+        self.write_folded(&folded)
+    }
+
+    /// Adds what a queued key's operands make, as far as all older records are published, to what is to be written. Queued again
+    /// where these are too few.
+    pub(crate) fn fold_published(&self, key: Vec<u8>, unsettled: &Unsettled, folded: &mut Vec<Folded>) -> Result<()> {
+        let generation = unsettled.generation();
+        // A key may be queued more than once, and one batch has one copy of a record.
+        let is_same = |known: &Folded| known.from.generation.id == generation.id && known.from.key == key;
+        if folded.iter().any(is_same) {
+            return Ok(());
+        }
+        let Some((mut from, published)) = self.gather(generation, key)? else { return Ok(()) };
+        from.keep_published(published);
+        match self.made_of(from)? {
+            Some(fold) => folded.push(fold),
+            None => _ = self.settling.push(unsettled.clone()),
+        }
+        Ok(())
+    }
+
+    /// A key's operands, if they are many, and what is below them; with a sequence up to which nothing can be missing. If the base
+    /// will expire, they stay when it has.
+    fn gather(&self, generation: &Arc<Generation>, key: Vec<u8>) -> Result<Option<(Gathered, u64)>> {
+        let _pin = self.pins.pin();
+        let published = self.published_sequence();
+        let run = self.places_under(generation, &key);
+        let stack = self.stack(generation, &key, &View::LATEST)?;
+        let published = if planted::is_on(Bug::PublishedAskedLate) { self.published_sequence() } else { published };
+        let expires = stack.entries().iter().any(|entry| entry.is_base() && entry.form.expires_ms.is_some());
+        if stack.operands() < FOLD_AT || expires {
+            return Ok(None);
+        }
+        let candidates: Candidates = stack.candidates(0).collect();
+        let (base, operands) = self.read_parts(generation, &key, &candidates, &View::LATEST)?;
+        let life = |entry: &Entry| self.segments.find(entry.location.segment).map_or(0, |segment| segment.life());
+        let entries: Vec<_> = stack.entries().iter().map(|entry| (*entry, life(entry))).collect();
+        let places = match &generation.index {
+            TableIndex::Hash(_) => run,
+            TableIndex::Lmdb => stack.entries().iter().map(|entry| entry.location).collect(),
+        };
+        let generation = Arc::clone(generation);
+        Ok(Some((Gathered { generation, key, entries, operands, base, places }, published)))
+    }
+
+    /// What operands make, unless they are too few.
+    fn made_of(&self, mut from: Gathered) -> Result<Option<Folded>> {
+        if from.operands.len() < FOLD_AT {
+            return Ok(None);
+        }
+        let left_out = usize::from(planted::is_on(Bug::OperandDropped));
+        from.operands.drain(..left_out);
+        let mut operands = std::mem::take(&mut from.operands);
+        let value = self.merged(&from.generation, &from.key, from.base.take().as_deref(), &mut operands)?;
+        Ok(Some(Folded { from, value }))
+    }
+
+    /// Where the records of a gathered key are now.
+    fn places_of(&self, gathered: &Gathered) -> Result<Vec<Location>> {
+        let Gathered { generation, key, .. } = gathered;
+        match &generation.index {
+            TableIndex::Hash(_) => Ok(self.places_under(generation, key)),
+            TableIndex::Lmdb => {
+                let stack = self.stack(generation, key, &View::LATEST)?;
+                Ok(stack.entries().iter().map(|entry| entry.location).collect())
+            }
+        }
+    }
+
+    /// The places under a key's tag, newest first; nothing in an ordered table.
+    fn places_under(&self, generation: &Generation, key: &[u8]) -> Vec<Location> {
+        let mut run = SmallVec::new();
+        if let TableIndex::Hash(index) = &generation.index {
+            index.lookup(self.hash(key), &mut run);
+        }
+        run.to_vec()
+    }
+
+    /// Puts what operands make as later copies of the newest of them, many in one batch: writers wait for each batch.
+    pub(crate) fn write_folded(&self, folded: &[Folded]) -> Result<()> {
+        let large = folded.iter().any(|fold| fold.value.len() > self.whole_value_bytes());
+        let _staging = large.then(|| self.begin_staging());
+        let stored = folded
+            .iter()
+            .map(|fold| self.stored(&fold.from.generation, &fold.from.key, &fold.value))
+            .collect::<Result<Vec<_>>>()?;
+        let operations: Vec<_> = folded
+            .iter()
+            .zip(&stored)
+            .map(|(fold, stored)| {
+                let Gathered { generation, key, .. } = &fold.from;
+                let mut operation = self.put_operation(Arc::clone(generation), key, stored, None);
+                let Location { segment, offset, .. } = fold.newest().location;
+                operation.append.moved = Some((Origin { segment, offset }, fold.newest().sequence));
+                operation
+            })
+            .collect();
+        let by_key: HashMap<_, _> =
+            folded.iter().map(|fold| ((fold.from.generation.id, &fold.from.key[..]), fold)).collect();
+        let still_current = |operation: &Operation<'_>| {
+            by_key
+                .get(&(operation.append.table, operation.append.key))
+                .is_some_and(|fold| self.may_be_folded(fold, operation))
+        };
+        self.move_in_batches(&operations, still_current, |number, _| {
+            self.meters.folded_keys.count();
+            self.retire_folded(&folded[number]);
+            self.fold_what_came(&folded[number].from);
+            Ok(())
+        })
+    }
+
+    /// [`Engine::still_current`] for what operands make. In a `hash` table only what came after the look-up is read, and only if
+    /// a put or delete may be among it: everybody waits meanwhile.
+    fn may_be_folded(&self, fold: &Folded, operation: &Operation<'_>) -> bool {
+        let Gathered { generation, key, places, .. } = &fold.from;
+        let run = self.places_under(generation, key);
+        let newer = run.strip_suffix(&places[..]);
+        let is_known = matches!(generation.index, TableIndex::Hash(_)) && !places.is_empty();
+        let Some(newer) = newer.filter(|_| is_known) else {
+            return self.still_current(operation);
+        };
+        if self.catalog.generation(generation.id).is_none() {
+            return false;
+        }
+        if self.commit.stripes.last_base(generation.id, operation.hash) <= fold.newest().sequence {
+            return true;
+        }
+        let _pin = self.pins.pin();
+        let leaves_it = |location: &Location| {
+            let mut leaves = false;
+            let read = self.with_record(*location, &mut |record| {
+                leaves = record.kind == Kind::Merge || record.key != *key;
+            });
+            read.is_ok() && leaves
+        };
+        newer.iter().all(leaves_it)
+    }
+
+    /// Takes out of a `hash` index what a copy that is there by now has displaced. Settling would find it by reading it all
+    /// again; it is left those that name chunks, or were moved meanwhile.
+    fn retire_folded(&self, folded: &Folded) {
+        let Gathered { generation, key, entries, .. } = &folded.from;
+        let TableIndex::Hash(index) = &generation.index else { return };
+        // No snapshot may begin between the decision what no snapshot sees and the removal, no segment another life.
+        let (_publisher, _pin) = (self.publishers.pin(), self.pins.pin());
+        // All of a table that was dropped or truncated is taken out of the counts at once.
+        if generation.is_gone() {
+            return;
+        }
+        let hash = self.hash(key);
+        let run = self.places_under(generation, key);
+        // A copy that came too late has displaced nothing.
+        if run.iter().any(|location| location.same_place(folded.newest().location)) {
+            return;
+        }
+        let index_key = prefix_key(generation.id, key);
+        for (entry, life) in entries[1..].iter().filter(|(entry, _)| !entry.form.chunked) {
+            if self.segments.get(entry.location.segment).life() != *life {
+                continue;
+            }
+            self.snapshots.keep(&index_key, &std::iter::once((*entry, folded.newest().sequence)).collect());
+            if index.remove(hash, entry.location) {
+                generation.count_change();
+                self.remove_live(entry.location);
+            }
+        }
+    }
+
+    /// Has the next writer fold again what others have added to a key meanwhile, if that is much.
+    fn fold_what_came(&self, gathered: &Gathered) {
+        // An index that cannot be asked is found out by whoever reads the key.
+        let operands = self.places_of(gathered).map_or(0, |places| places.len());
+        if operands >= MAX_OPERANDS {
+            self.must_fold_operands(gathered.unsettled(self.hash(&gathered.key)), operands);
+        }
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

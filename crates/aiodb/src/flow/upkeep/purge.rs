@@ -1,0 +1,96 @@
+//! Takes what dropped and truncated tables had out of the counts and the indexes, a bounded part at a time.
+//!
+//! A drop or a truncate only puts the generation on a list. Nothing that a purge holds while it works is waited for by writers, by
+//! those who change tables, or by snapshots; its transactions and those of a commit of the tail take turns.
+
+use crate::store::purging::Gone;
+use crate::store::purging::Purge;
+use std::sync::Arc;
+
+use crate::Result;
+use crate::index::hash::{HashIndex, SHARDS};
+use crate::index::stack::Entry;
+use crate::io::Device;
+use crate::planted::{self, Bug};
+use crate::store::catalog::{Generation, TableIndex};
+use crate::store::engine::Engine;
+
+/// Places of a hash index that are counted off in one step.
+const PLACES_PER_STEP: usize = 64 << 10;
+
+impl<D: Device> Engine<D> {
+    /// Queues a generation that no table has any more.
+    pub(crate) fn forget_generation(&self, old: Option<Arc<Generation>>) {
+        let Some(generation) = old else { return };
+        generation.set_gone();
+        let hold = self.holds.stamp();
+        self.purging.lock().push(Gone { generation, hold });
+    }
+
+    /// Whether indexes may still refer to places that only a table that is gone needed.
+    pub(crate) fn is_purge_due(&self) -> bool {
+        if planted::is_on(Bug::ReusedBeforePurge) {
+            return false;
+        }
+        self.purging.first_ready(|hold| self.holds.are_over(hold)).is_some()
+    }
+
+    /// Does a bounded part of the work. True when nothing is left to do.
+    pub(crate) fn purge_some(&self) -> Result<bool> {
+        let mut current = self.purging.current.lock().expect("no code panics while it purges");
+        self.commit.check_open()?;
+        if current.is_none() {
+            let ready = self.purging.first_ready(|hold| self.holds.are_over(hold));
+            let Some(generation) = ready else { return Ok(true) };
+            // A publisher that took the table before it went, and has not seen that, may still add something.
+            self.publishers.wait_for_present();
+            *current = Some(Purge { generation, shards: 0, has_left_tail: false });
+        }
+        let purge = current.as_mut().expect("just chosen");
+        let done = match &purge.generation.index {
+            TableIndex::Hash(index) => {
+                self.purge_places(index, &mut purge.shards);
+                purge.shards == SHARDS
+            }
+            TableIndex::Lmdb => self.making_room(|| self.purge_keys(purge))?,
+        };
+        if done {
+            let id = purge.generation.id;
+            for segment in self.segments.iter() {
+                segment.live_chunks().remove(&id);
+            }
+            self.purging.lock().retain(|gone| gone.generation.id != id);
+            *current = None;
+        }
+        Ok(done && self.purging.first_ready(|hold| self.holds.are_over(hold)).is_none())
+    }
+
+    /// Counts off the places of some shards.
+    fn purge_places(&self, index: &HashIndex, shards: &mut usize) {
+        let mut places = 0;
+        while *shards < SHARDS && places < PLACES_PER_STEP {
+            index.for_each_in(*shards, &mut |location| {
+                self.remove_live(location);
+                places += 1;
+            });
+            *shards += 1;
+        }
+    }
+
+    /// Takes some keys out of the ordered index; true when none is left.
+    fn purge_keys(&self, purge: &mut Purge) -> Result<bool> {
+        if !purge.has_left_tail {
+            if self.lmdb().tail.len() > 0 {
+                self.commit_tail()?;
+            }
+            purge.has_left_tail = true;
+        }
+        // Its chunks leave the counts as a whole, with the last keys.
+        let (table, durable) = (purge.generation.id, self.commit.durable());
+        let died = |_, dead: &Entry| self.remove_live(dead.location);
+        self.lmdb().purge(table, durable, &died)
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

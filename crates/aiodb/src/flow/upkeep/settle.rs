@@ -1,0 +1,224 @@
+//! What publications leave to be done in the background, key by key.
+//!
+//! A `hash` index cannot tell whether a put overwrites an older record under the same tag or merely shares its tag, so
+//! both places are kept, newest first, and the tag is queued. Settling reads the records, keeps those of each key that
+//! count and counts the others as dead. Until then counts of live bytes are estimates on the high side.
+//!
+//! In both kinds of index the operands of a merge pile up on their base. When there are many, they are folded (`fold.rs`).
+
+use crate::format::location::Location;
+use crate::store::settling::Unsettled;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::Result;
+use crate::flow::upkeep::fold::{MAX_FOLDED_BYTES, folded_bytes};
+use crate::index::hash::HashIndex;
+use crate::index::stack::{Entry, FOLD_AT};
+use crate::io::Device;
+use crate::planted::{self, Bug};
+use crate::store::catalog::{Generation, TableIndex};
+use crate::store::engine::Engine;
+
+/// A tag under which more older places lie is settled by the writer itself, or a key that is overwritten again and again
+/// would make its tag's run long.
+const MAX_RUN: usize = 8;
+
+impl<D: Device> Engine<D> {
+    /// Queues what a publication leaves; `older` says how much has piled up.
+    pub(crate) fn must_settle(&self, unsettled: Unsettled, older: usize) {
+        let crowded = unsettled.key.is_empty() && older >= MAX_RUN;
+        let refused = if crowded { Err(unsettled) } else { self.settling.push(unsettled) };
+        if let Err(unsettled) = refused {
+            // Folding writes, and this caller is in the middle of a write.
+            if self.settle(&unsettled).is_some() {
+                let _ = self.settling.push(unsettled);
+            }
+        }
+    }
+
+    /// Settles up to `limit` of what is queued. True if any of it is done with.
+    pub(crate) fn settle_some(&self, limit: usize) -> bool {
+        let mut progress = false;
+        let mut folded = Vec::new();
+        for _ in 0..limit {
+            let Some((number, unsettled)) = self.settling.front() else { break };
+            if self.is_for_writers(&unsettled) {
+                // They fold it if it gets more operands; once these are written, there is time to read them.
+                let _ = self.settling.push(unsettled);
+                self.settling.pop(number);
+                continue;
+            }
+            let before = self.settling.len();
+            if let Some(key) = self.settle(&unsettled) {
+                self.note_failure(self.fold_published(key, &unsettled, &mut folded));
+            }
+            self.settling.pop(number);
+            // What could not be settled has been queued again.
+            progress |= self.settling.len() < before;
+            if folded_bytes(&folded) >= MAX_FOLDED_BYTES {
+                self.note_failure(self.write_folded(&std::mem::take(&mut folded)));
+            }
+        }
+        self.note_failure(self.write_folded(&folded));
+        progress
+    }
+
+    /// Whether the newest of a tag's many operands waits to be written, so that they cannot be folded yet and would be read in
+    /// vain, or a writer may be folding them.
+    fn is_for_writers(&self, unsettled: &Unsettled) -> bool {
+        if unsettled.folds && self.settling.urgent.is_folding() {
+            return true;
+        }
+        let TableIndex::Hash(index) = &unsettled.generation.index else { return false };
+        let mut run = SmallVec::new();
+        if unsettled.folds {
+            index.lookup(unsettled.hash, &mut run);
+        }
+        run.first().is_some_and(|newest| self.commit.pending_sequence(*newest).is_some())
+    }
+
+    /// Settles what the publications of a rebuild have queued, before any segment begins another life: lists of chunks that
+    /// count no more may name places of an earlier one. Writes nothing.
+    pub(crate) fn settle_rebuilt(&self) {
+        for _ in 0..self.settling.len() {
+            let Some((number, unsettled)) = self.settling.front() else { break };
+            let folds = self.settle(&unsettled).is_some();
+            self.settling.pop(number);
+            if folds {
+                let _ = self.settling.push(unsettled);
+            }
+        }
+    }
+
+    /// Settles a tag that has several places, so that those left count.
+    pub(crate) fn settle_before_move(&self, generation: &Arc<Generation>, hash: u64) {
+        let TableIndex::Hash(index) = &generation.index else { return };
+        let mut run = SmallVec::new();
+        index.lookup(hash, &mut run);
+        if run.len() > 1 {
+            self.settle(&Unsettled::tag(generation, hash));
+        }
+    }
+
+    /// Settles the tag of a delete to which the index refers still: one with nothing below it need not be there.
+    pub(crate) fn settle_delete(&self, generation: &Arc<Generation>, hash: u64, location: Location) {
+        let TableIndex::Hash(index) = &generation.index else { return };
+        if index.contains(hash, location) {
+            self.settle(&Unsettled::tag(generation, hash));
+        }
+    }
+
+    /// Settles a tag. Returns a key that has many operands, for the caller to fold if it may.
+    pub(crate) fn settle(&self, unsettled: &Unsettled) -> Option<Vec<u8>> {
+        if unsettled.generation.is_gone() {
+            return None;
+        }
+        let TableIndex::Hash(index) = &unsettled.generation.index else { return Some(unsettled.key.to_vec()) };
+        self.meters.settled_tags.count();
+        let _pin = self.pins.pin();
+        self.settle_tag(index, unsettled).inspect_err(|error| self.note_trouble(error)).unwrap_or(None)
+    }
+
+    /// A record that cannot be read stays in the index, so that a get of it reports the damage.
+    pub(crate) fn note_failure(&self, outcome: Result<()>) {
+        if let Err(error) = outcome {
+            self.note_trouble(&error);
+        }
+    }
+
+    /// Reads the records under a tag and retires those that do not count. Returns a key with many operands.
+    fn settle_tag(&self, index: &HashIndex, unsettled: &Unsettled) -> Result<Option<Vec<u8>>> {
+        let generation = &unsettled.generation;
+        // No snapshot may begin between the decision what no snapshot sees and the removal.
+        let _publisher = self.publishers.pin();
+        let published = self.published_sequence();
+        // All of a table that was dropped or truncated is taken out of the counts at once.
+        let is_gone = generation.is_gone();
+        let keys = if is_gone { Ok(Vec::new()) } else { self.keys_under_tag(index, unsettled.hash) };
+        let published = if planted::is_on(Bug::PublishedAskedLate) { self.published_sequence() } else { published };
+        let (mut again, mut foldable) = (false, None);
+        for mut key in keys? {
+            again |= self.settle_key(index, unsettled, &mut key, published);
+            if key.operands() >= FOLD_AT {
+                foldable = Some(key.key);
+            }
+        }
+        if again {
+            // A full queue only means that the next write to this tag settles it.
+            let _ = self.settling.push(Unsettled::tag(generation, unsettled.hash));
+        }
+        Ok(foldable)
+    }
+
+    /// The records under a tag by key, newest first.
+    fn keys_under_tag(&self, index: &HashIndex, hash: u64) -> Result<Vec<KeyRecords>> {
+        let mut run = SmallVec::new();
+        index.lookup(hash, &mut run);
+        let mut keys: Vec<KeyRecords> = Vec::new();
+        for &location in &run {
+            self.with_record(location, &mut |record| {
+                let list = if record.form.chunked { record.value.to_vec() } else { Vec::new() };
+                let (kind, sequence, form) = (record.kind, record.sequence, record.form);
+                let found = (Entry { kind, sequence, location, separate: None, form }, list);
+                let taken_for_same = planted::is_on(Bug::CollisionTakenForOverwrite);
+                match keys.iter_mut().find(|known| known.key == record.key || taken_for_same) {
+                    Some(known) => known.records.push(found),
+                    None => keys.push(KeyRecords { key: record.key.to_vec(), records: vec![found] }),
+                }
+            })?;
+        }
+        Ok(keys)
+    }
+
+    /// Retires a key's records below its base, and a delete with nothing below it. True if that has to be done again.
+    /// `published` is of before the records were looked up.
+    fn settle_key(&self, index: &HashIndex, unsettled: &Unsettled, key: &mut KeyRecords, published: u64) -> bool {
+        let generation = &unsettled.generation;
+        let Some(base) = key.records.iter().position(|(entry, _)| entry.is_base()) else { return false };
+        let (base_entry, mut older_left) = (key.records[base].0, false);
+        let index_key = crate::index::lmdb::codec::prefix_key(generation.id, &key.key);
+        for (entry, list) in key.records.drain(base + 1..) {
+            self.snapshots.keep(&index_key, &std::iter::once((entry, base_entry.sequence)).collect());
+            let retired = index.remove(unsettled.hash, entry.location);
+            // A move that came in between has put the place elsewhere in the run; another round finds it.
+            older_left |= !retired;
+            if retired {
+                generation.count_change();
+                self.remove_live(entry.location);
+                self.count_chunks(generation.id, entry.location, &list, -1);
+            }
+        }
+        if !base_entry.is_delete() {
+            return older_left;
+        }
+        let published = if planted::is_on(Bug::DeleteGoneEarly) { u64::MAX } else { published };
+        let gone = !older_left && base_entry.sequence <= published;
+        if gone && index.remove(unsettled.hash, base_entry.location) {
+            generation.count_change();
+            self.remove_live(base_entry.location);
+            return false;
+        }
+        true
+    }
+
+    /// Every record up to this sequence is published. Two writers publish in any order: whoever looks up a key's records
+    /// and finds one that is newer than this, as it was before the look-up, may have missed an older one.
+    pub(crate) fn published_sequence(&self) -> u64 {
+        let (_, next_sequence) = self.commit.completed_end();
+        next_sequence - 1
+    }
+}
+
+/// A key's records under a tag, newest first; each with its chunk list, if it has one.
+struct KeyRecords {
+    key: Vec<u8>,
+    records: Vec<(Entry, Vec<u8>)>,
+}
+
+impl KeyRecords {
+    fn operands(&self) -> usize {
+        self.records.iter().take_while(|(entry, _)| !entry.is_base()).count()
+    }
+}

@@ -1,0 +1,204 @@
+//! Reads everything and compares it with its checksums and with the indexes.
+
+use std::ops::Bound;
+
+use crate::flow::read::Outcome;
+use crate::format::manifest::damage_error;
+use crate::format::record::{Chunk, Kind, decode_chunks};
+use crate::index::lmdb::codec::{encode_key, prefix_key};
+use crate::index::snapshots::View;
+use crate::index::stack::Entry;
+use crate::index::tail::Reached;
+use crate::io::{Device, UNIT_BYTES};
+use crate::log::scan::Scan;
+use crate::log::{Segment, State};
+use crate::store::catalog::{Generation, TableIndex};
+use crate::store::engine::Engine;
+use crate::{Error, Result};
+
+/// More damage than this is counted, not listed.
+const MAX_LISTED: usize = 1000;
+
+/// Keys of an ordered index looked at in one transaction.
+const KEYS_PER_VISIT: usize = 1000;
+
+/// What [`crate::Db::verify`] found.
+#[derive(Clone, Debug, Default)]
+pub struct VerifyReport {
+    /// Segments read.
+    pub segments: u64,
+    /// Batches that check out.
+    pub batches: u64,
+    /// Records in them.
+    pub records: u64,
+    /// Bytes read from segments.
+    pub bytes: u64,
+    /// Index entries whose record was found.
+    pub index_entries: u64,
+    /// One [`Error::Corruption`] for each damaged place, at most 1000 of them.
+    pub damage: Vec<Error>,
+}
+
+impl VerifyReport {
+    fn add(&mut self, error: Error) {
+        if self.damage.len() < MAX_LISTED {
+            self.damage.push(error);
+        }
+    }
+}
+
+impl<D: Device> Engine<D> {
+    /// Checks all batches of all segments, then that every index entry leads to a record of its key.
+    pub(crate) fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
+        // What is in the tail of an index reaches its file first; else only what was there before is followed.
+        if !self.options.read_only {
+            self.checkpoint()?;
+        }
+        let mut report = VerifyReport::default();
+        // The pin keeps segments from beginning another life while they are read.
+        let _pin = self.pins.pin();
+        self.verify_all(&mut report, progress)?;
+        Ok(report)
+    }
+
+    fn verify_all(&self, report: &mut VerifyReport, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let segments = self.segments.in_use();
+        let end = |segment: &Segment<D>| segment.published_end.load(std::sync::atomic::Ordering::Acquire);
+        let total: u64 = segments.iter().map(|segment| end(segment)).sum();
+        let mut scan = Scan::new(self.segments.segment_bytes);
+        for segment in segments {
+            if !matches!(segment.state(), State::Active | State::Sealed) {
+                continue;
+            }
+            report.segments += 1;
+            self.verify_segment(segment, end(segment), &mut scan, report)?;
+            report.bytes += end(segment);
+            progress(report.bytes, total);
+        }
+        for generation in self.catalog.generations() {
+            self.verify_index(&generation, report)?;
+        }
+        Ok(())
+    }
+
+    fn verify_segment(&self, segment: &Segment<D>, end: u64, scan: &mut Scan, report: &mut VerifyReport) -> Result<()> {
+        let path = self.segments.path(segment.number);
+        if let Err(damage) = self.check_segment_header(segment) {
+            report.add(damage);
+        }
+        let mut offset = UNIT_BYTES as u64;
+        while offset < end {
+            match scan.batch(&self.segments, segment, offset)? {
+                Ok(batch) => {
+                    report.batches += 1;
+                    report.records += u64::from(batch.header.records);
+                    for found in batch.view.records() {
+                        if batch.view.value(&found).is_none() {
+                            report.add(self.damaged(found.location, "a value whose checksum does not match"));
+                        }
+                    }
+                    offset += u64::from(batch.header.length);
+                }
+                Err(damage) => {
+                    let advice = "the batch here is damaged; records outside it are checked through the index";
+                    report.add(damage_error(&path, offset, damage, advice));
+                    offset = self.next_batch_offset(segment, offset, end, scan)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the walk can go on after damage.
+    fn next_batch_offset(&self, segment: &Segment<D>, damaged: u64, end: u64, scan: &mut Scan) -> Result<u64> {
+        let seed = segment.seed();
+        // A sound header says how long its batch is, whatever happened to the body.
+        if let Ok((header, _)) = scan.header(&self.segments, segment, seed, damaged)? {
+            return Ok(damaged + u64::from(header.length));
+        }
+        let mut offset = damaged + UNIT_BYTES as u64;
+        while offset < end && scan.header(&self.segments, segment, seed, offset)?.is_err() {
+            offset += UNIT_BYTES as u64;
+        }
+        Ok(offset)
+    }
+
+    fn verify_index(&self, generation: &Generation, report: &mut VerifyReport) -> Result<()> {
+        match &generation.index {
+            TableIndex::Hash(index) => {
+                let mut locations = Vec::new();
+                index.for_each(&mut |location| locations.push(location));
+                for location in locations {
+                    let mut sound = false;
+                    let read = self.with_record(location, &mut |record| {
+                        let indexed = matches!(record.kind, Kind::Put | Kind::Delete | Kind::Merge);
+                        sound = record.table == generation.id && indexed;
+                    });
+                    let wrong =
+                        || self.damaged(location, "the hash index refers to something that is no record of its table");
+                    match read {
+                        Ok(()) if sound => report.index_entries += 1,
+                        Ok(()) => report.add(wrong()),
+                        Err(error) => report.add(error),
+                    }
+                }
+            }
+            TableIndex::Lmdb => {
+                let mut from = Bound::Included(prefix_key(generation.id, &[]));
+                let to = prefix_key(generation.id + 1, &[]);
+                loop {
+                    let range = (from.as_ref().map(Vec::as_slice), Bound::Excluded(&to[..]));
+                    let (found, reached) = self.lmdb().range(range, false, KEYS_PER_VISIT, &View::LATEST)?;
+                    for (key, stack) in &found {
+                        stack.entries().iter().for_each(|entry| self.verify_entry(generation, key, entry, report));
+                    }
+                    match reached {
+                        Reached::Key(key) => from = Bound::Excluded(key.into()),
+                        Reached::End => return Ok(()),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_entry(&self, generation: &Generation, key: &[u8], entry: &Entry, report: &mut VerifyReport) {
+        if entry.is_delete() {
+            return;
+        }
+        let checked = self.with_bytes(entry.location, |bytes| {
+            if entry.separate.is_some() {
+                // What has expired is checked all the same.
+                let view = View { at_ms: Some(0), cached: false, ..View::LATEST };
+                return match self.interpret(generation.id, &key[4..], &entry.candidate(), &view, bytes)? {
+                    Outcome::Chunks(length, chunks) => Ok(Some((length, chunks))),
+                    _ => Ok(None),
+                };
+            }
+            self.verify_whole_record(key, entry, bytes)
+        });
+        let checked = checked.and_then(|chunks| match chunks {
+            Some((length, chunks)) => self.read_chunks(length, &chunks).map(drop),
+            None => Ok(()),
+        });
+        match checked {
+            Ok(()) => report.index_entries += 1,
+            Err(error) => report.add(error),
+        }
+    }
+
+    /// A record found through an entry must be of the entry's index key, which is shortened if it is long.
+    fn verify_whole_record(&self, key: &[u8], entry: &Entry, bytes: &[u8]) -> Result<Option<(u64, Vec<Chunk>)>> {
+        let record = self.decode(entry.location, bytes)?;
+        if *encode_key(record.table, record.key) != *key
+            || (record.kind, record.sequence) != (entry.kind, entry.sequence)
+        {
+            return Err(self.damaged(entry.location, "the index refers to another record"));
+        }
+        if !record.form.chunked {
+            return Ok(None);
+        }
+        let chunks = decode_chunks(record.value).map(Some);
+        chunks.ok_or_else(|| self.damaged(entry.location, "a malformed list of chunks"))
+    }
+}

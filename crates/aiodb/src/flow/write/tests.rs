@@ -1,0 +1,97 @@
+use std::sync::Arc;
+
+use crate::io::Device;
+use crate::io::sim::SimDevice;
+use crate::store::engine::Engine;
+use crate::sync::as_another_thread;
+use crate::{Batch, Db, Durability, Error, IndexKind, Options};
+
+/// A store that works only when it is told to, on a simulated machine with a real directory for the file that LMDB maps.
+fn store(directory: &tempfile::TempDir) -> (SimDevice, Db<SimDevice>) {
+    let device = SimDevice::new(1);
+    device.set_real_directory(directory.path());
+    device.create_dir("/store".as_ref()).expect("the machine runs");
+    let options = Options { background: false, segment_bytes: 1 << 20, ..Options::default() };
+    let db = Db::open_on(device.clone(), "/store", options).expect("the store can be made");
+    (device, db)
+}
+
+/// A commit of the ordered index lets nobody in: whoever adds to an ordered table waits for it, all others go on.
+#[test]
+fn only_writes_to_ordered_tables_wait_for_the_ordered_index() {
+    let directory = tempfile::tempdir().expect("a directory for the test can be made");
+    let (_device, db) = store(&directory);
+    let ordered = db.create_table("ordered", IndexKind::Lmdb).expect("the table can be made");
+    let hash = db.create_table("hash", IndexKind::Hash).expect("the table can be made");
+    let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;
+    let commit = engine.lmdb().pace.begin();
+    engine.lmdb().pace.allow(0);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let mut both = Batch::new();
+            both.put(&hash, b"key", b"both").and_then(|batch| batch.put(&ordered, b"key", b"both")).expect("both fit");
+            db.write_with(&both, Durability::None).expect("the machine runs")
+        });
+        for durability in [Durability::Sync, Durability::None] {
+            hash.put_with(b"other", b"value", durability).expect("the machine runs");
+            hash.put_with(b"large", &[1; 300_000], durability).expect("the machine runs");
+        }
+        db.create_table("passing", IndexKind::Lmdb).expect("the table can be made");
+        db.drop_table("passing").expect("the table can be dropped");
+        assert!(!waiting.is_finished(), "what goes to both waits for the ordered one");
+        assert_eq!(hash.get(b"key").expect("the machine runs"), None);
+        drop(commit);
+        waiting.join().expect("the writer comes to its end");
+    });
+    assert_eq!(ordered.get(b"key").expect("the machine runs").as_deref(), Some(&b"both"[..]));
+}
+
+/// A writer that has found no segment waits for one to be made; others append to the segment that it left room in, and end what
+/// they have written.
+#[test]
+fn others_go_on_while_a_writer_waits_for_a_segment() {
+    let directory = tempfile::tempdir().expect("a directory for the test can be made");
+    let (_device, db) = store(&directory);
+    let table = db.create_table("t", IndexKind::Hash).expect("the table can be made");
+    let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;
+    // Of a mebibyte; what is left is too little for one more, and the reserve is not for it.
+    for number in 0..3 {
+        table.put_with(&[number], &[number; 300_000], Durability::Sync).expect("the machine runs");
+    }
+    let making = engine.segments.hold_making();
+    let asked_for = engine.segments.asked_for();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| table.put_with(b"large", &[3; 300_000], Durability::Sync));
+        while engine.segments.asked_for() == asked_for {
+            std::thread::yield_now();
+        }
+        as_another_thread(|| {
+            for durability in [Durability::Sync, Durability::None] {
+                table.put_with(b"small", b"value", durability).expect("there is room for it");
+            }
+            let snapshot = db.snapshot().expect("a snapshot can be taken");
+            assert!(snapshot.get(&table, b"small").expect("the machine runs").is_some());
+            assert_eq!(snapshot.get(&table, b"large").expect("the machine runs"), None);
+        });
+        assert!(!waiting.is_finished(), "there is no segment for it");
+        drop(making);
+        waiting.join().expect("the writer does not panic").expect("a segment was made");
+    });
+    assert!(table.get(b"large").expect("the machine runs").is_some());
+}
+
+/// A disk that is full is met before anything is appended, also by a writer that has waited.
+#[test]
+fn a_writer_without_a_segment_is_refused_and_has_changed_nothing() {
+    let directory = tempfile::tempdir().expect("a directory for the test can be made");
+    let (device, db) = store(&directory);
+    let table = db.create_table("t", IndexKind::Hash).expect("the table can be made");
+    device.set_capacity(Some(device.used_bytes()));
+    let put = |number: u32| table.put_with(&number.to_be_bytes(), &[1; 300_000], Durability::Sync);
+    let (number, refused) = (0..100).find_map(|number| Some((number, put(number).err()?))).expect("the disk gets full");
+    assert!(matches!(refused, Error::DiskFull { .. }), "{refused:?}");
+    assert_eq!(table.get(&number.to_be_bytes()).expect("the machine runs"), None);
+    table.put_with(b"small", b"value", Durability::Sync).expect("there is room for it in the last segment");
+    device.set_capacity(None);
+    table.put_with(b"large", &[1; 300_000], Durability::Sync).expect("there is room again");
+}

@@ -1,0 +1,59 @@
+//! The bytes of a checkpoint of a hash index.
+
+use crate::checksum::crc32c;
+use crate::format::segment::Damage;
+use crate::format::segment::FORMAT_VERSION;
+use crate::format::segment::u32_at;
+use crate::format::segment::u64_at;
+use crate::index::hash::HashIndex;
+use crate::index::hash::SHARDS;
+
+pub(crate) const HASH_MAGIC: &[u8; 8] = b"AIODBHSH";
+
+pub(crate) const HASH_HEADER_BYTES: usize = 64;
+
+pub(crate) const SHARD_HEADER_BYTES: usize = 16;
+
+pub(crate) fn decode_hash(
+    index: &HashIndex,
+    bytes: &[u8],
+    store: &[u8; 16],
+    table: u32,
+    number: u64,
+) -> std::result::Result<Vec<u64>, (usize, Damage)> {
+    let header = bytes.get(..HASH_HEADER_BYTES).ok_or((0, Damage::Foreign("the file is too short")))?;
+    if &header[0..8] != HASH_MAGIC {
+        return Err((0, Damage::Foreign("not the checkpoint of a hash index")));
+    }
+    if u32_at(header, 8) > FORMAT_VERSION {
+        return Err((0, Damage::Newer(u32_at(header, 8))));
+    }
+    if crc32c(&header[16..]) != u32_at(header, 12) {
+        return Err((0, Damage::Checksum));
+    }
+    let expected = (&header[16..32], u32_at(header, 32), u32_at(header, 36), u64_at(header, 40));
+    if expected != (&store[..], table, SHARDS as u32, number) {
+        return Err((0, Damage::Foreign("the checkpoint of another index")));
+    }
+    let mut at = HASH_HEADER_BYTES;
+    for shard in 0..SHARDS {
+        let short = (at, Damage::Foreign("the file is too short"));
+        let shard_header = bytes.get(at..at + SHARD_HEADER_BYTES).ok_or(short)?;
+        let start = at + SHARD_HEADER_BYTES;
+        let end =
+            usize::try_from(u64_at(shard_header, 0)).ok().and_then(|length| start.checked_add(length)).ok_or(short)?;
+        let body = bytes.get(start..end).ok_or(short)?;
+        if crc32c(body) != u32_at(shard_header, 8) || u32_at(shard_header, 12) != 0 {
+            return Err((at, Damage::Checksum));
+        }
+        index.decode_shard(shard, body).map_err(|what| (at, Damage::Foreign(what)))?;
+        at = end;
+    }
+    let (unsettled, checksum) =
+        bytes[at..].split_last_chunk::<4>().ok_or((at, Damage::Foreign("the file is too short")))?;
+    if crc32c(unsettled) != u32::from_le_bytes(*checksum) {
+        return Err((at, Damage::Checksum));
+    }
+    let hashes = unsettled.get(8..).unwrap_or_default();
+    Ok(hashes.chunks_exact(8).map(|hash| u64_at(hash, 0)).collect())
+}

@@ -1,0 +1,182 @@
+//! What reads see: views, the snapshots of a store, and the superseded records that they need.
+//!
+//! A snapshot is a sequence: it sees the records up to it. Records that an index no longer refers to, because newer ones took their place, are
+//! listed as versions until no snapshot can see them. The list is bounded: when it is full, the oldest snapshot ends.
+
+use crate::holds::Holds;
+use crate::index::stack::Displaced;
+use crate::index::stack::Stack;
+use crate::index::versions::Versions;
+use crate::planted;
+use crate::planted::Bug;
+use crate::sync::Mutex;
+use crate::sync::MutexGuard;
+use crate::sync::Rank;
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Superseded records that are kept for all snapshots together; about 150 bytes each.
+pub(crate) const MAX_VERSIONS: usize = 256 << 10;
+
+/// What a read sees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    /// Records up to this sequence.
+    pub(crate) sequence: u64,
+    /// Records that expire after this time, in milliseconds since 1970; `None` = now.
+    pub(crate) at_ms: Option<u64>,
+    /// Whether it asks the cache, and leaves there what it reads.
+    pub(crate) cached: bool,
+}
+
+impl Default for View {
+    fn default() -> View {
+        View::LATEST
+    }
+}
+
+impl View {
+    /// Whatever is published.
+    pub(crate) const LATEST: View = View { sequence: u64::MAX, at_ms: None, cached: true };
+
+    pub(crate) fn is_latest(&self) -> bool {
+        self.sequence == u64::MAX
+    }
+}
+
+/// The snapshots of one store, and the versions kept for them.
+pub(crate) struct Snapshots {
+    pub(crate) alive: Mutex<BTreeMap<u64, Alive>, { Rank::Alive as u8 }>,
+    /// The highest sequence that a snapshot may still have: what is superseded and older might be needed. 0 = there is
+    /// no snapshot.
+    pub(crate) newest: AtomicU64,
+    versions: Versions,
+    pub(crate) holds: Arc<Holds>,
+}
+
+pub(crate) struct Alive {
+    pub(crate) view: View,
+    pub(crate) ended: Arc<AtomicBool>,
+}
+
+impl Snapshots {
+    pub(crate) fn new(holds: Arc<Holds>) -> Snapshots {
+        Snapshots { alive: Mutex::default(), newest: AtomicU64::new(0), versions: Versions::default(), holds }
+    }
+
+    /// Whether what is superseded might be needed. Most writes find that it is not.
+    pub(crate) fn is_any(&self) -> bool {
+        self.newest.load(Ordering::SeqCst) > 0
+    }
+
+    /// Keeps the displaced records of an index key that a snapshot can see. Called before the index forgets them.
+    pub(crate) fn keep(&self, key: &[u8], displaced: &Displaced) {
+        self.keep_copy(key, displaced, true);
+    }
+
+    /// Like [`Snapshots::keep`] for records of a layer below, of which later copies may have been displaced already.
+    pub(crate) fn keep_below(&self, key: &[u8], displaced: &Displaced) {
+        self.keep_copy(key, displaced, planted::is_on(Bug::EarlierCopyKept));
+    }
+
+    pub(crate) fn keep_copy(&self, key: &[u8], displaced: &Displaced, later: bool) {
+        if !self.is_any() || displaced.is_empty() || planted::is_on(Bug::SnapshotVersionsForgotten) {
+            return;
+        }
+        let alive = self.lock();
+        for (entry, until) in displaced {
+            if alive.values().any(|alive| alive.sees(entry.sequence, *until)) {
+                self.versions.insert(key, *entry, *until, later);
+            }
+        }
+        let full = self.versions.len() > MAX_VERSIONS;
+        drop(alive);
+        if full {
+            self.end_oldest();
+        }
+    }
+
+    /// Adds the kept records of an index key that a view sees.
+    pub(crate) fn add_versions(&self, key: &[u8], view: &View, stack: &mut Stack) {
+        self.versions.add(key, view.sequence, stack);
+    }
+
+    /// The keys of kept records in a range of index keys.
+    pub(crate) fn version_keys(&self, range: (std::ops::Bound<&[u8]>, std::ops::Bound<&[u8]>)) -> Vec<Box<[u8]>> {
+        self.versions.keys(range)
+    }
+
+    /// The oldest sequence and the oldest time that a snapshot sees; the highest numbers if there is none.
+    pub(crate) fn oldest(&self) -> (u64, u64) {
+        let alive = self.lock();
+        let sequence = alive.values().map(|alive| alive.view.sequence).min();
+        let at_ms = alive.values().filter_map(|alive| alive.view.at_ms).min();
+        (sequence.unwrap_or(u64::MAX), at_ms.unwrap_or(u64::MAX))
+    }
+
+    /// Snapshots and kept records.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.lock().len(), self.versions.len())
+    }
+
+    /// Ends the oldest snapshot, so that what was kept for it can go. False if there is none.
+    pub(crate) fn end_oldest(&self) -> bool {
+        let alive = self.lock();
+        let Some((&hold, _)) = alive.first_key_value() else { return false };
+        alive[&hold].ended.store(true, Ordering::SeqCst);
+        self.remove(alive, hold);
+        true
+    }
+
+    /// Begins a snapshot that sees nothing definite yet: from now on everything that is superseded is kept.
+    pub(crate) fn begin(&self, at_ms: u64) -> (u64, Arc<AtomicBool>) {
+        let ended = Arc::new(AtomicBool::new(false));
+        let mut alive = self.lock();
+        let hold = self.holds.begin();
+        let view = View { sequence: u64::MAX, at_ms: Some(at_ms), cached: false };
+        alive.insert(hold, Alive { view, ended: Arc::clone(&ended) });
+        self.newest.store(u64::MAX, Ordering::SeqCst);
+        (hold, ended)
+    }
+
+    /// Says what a snapshot sees.
+    pub(crate) fn settle(&self, hold: u64, sequence: u64) {
+        let mut alive = self.lock();
+        if let Some(alive) = alive.get_mut(&hold) {
+            alive.view.sequence = sequence;
+        }
+        self.newest.store(newest(&alive), Ordering::SeqCst);
+    }
+
+    pub(crate) fn end(&self, hold: u64) {
+        self.remove(self.lock(), hold);
+    }
+
+    pub(crate) fn remove(&self, mut alive: MutexGuard<'_, BTreeMap<u64, Alive>>, hold: u64) {
+        alive.remove(&hold);
+        self.newest.store(newest(&alive), Ordering::SeqCst);
+        self.versions.prune(alive.is_empty(), |from, until| alive.values().any(|alive| alive.sees(from, until)));
+        drop(alive);
+        self.holds.end(hold);
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Alive>> {
+        self.alive.lock().expect("no code panics while it holds the snapshots")
+    }
+}
+
+impl Alive {
+    /// Whether this snapshot sees a record that was written at `from` and superseded at `until`.
+    pub(crate) fn sees(&self, from: u64, until: u64) -> bool {
+        let undecided = self.view.sequence == u64::MAX;
+        // What a later copy of the same record displaces is seen by nobody: kept, it would be taken for the later one.
+        from < until && (undecided || (from <= self.view.sequence && self.view.sequence < until))
+    }
+}
+
+pub(crate) fn newest(alive: &BTreeMap<u64, Alive>) -> u64 {
+    alive.values().map(|alive| alive.view.sequence).max().unwrap_or(0)
+}

@@ -1,0 +1,83 @@
+//! What conditional writes must know about all others: what was appended to each part of all keys.
+
+use crate::format::batch::Placed;
+use crate::format::record::Kind;
+use crate::log::commit::Operation;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Stripes, as a power of two: enough that two keys rarely share one while a conditional write is under way.
+pub(crate) const STRIPES_LOG2: u32 = 15;
+
+/// What the log knows of a part of all keys.
+#[derive(Default)]
+pub(crate) struct Stripe {
+    /// The last sequence appended; changed under the commit lock.
+    pub(crate) last: AtomicU64,
+    /// That of the last one that is no operand.
+    pub(crate) last_base: AtomicU64,
+    /// Records that are appended and not yet published; grows under the commit lock.
+    pub(crate) unpublished: AtomicU32,
+}
+
+/// What conditional writes must know about all others.
+pub(crate) struct Stripes {
+    /// The last one is that of range deletes, which concern any key.
+    pub(crate) stripes: Box<[Stripe]>,
+}
+
+/// The stripe of range deletes.
+pub(crate) const RANGES: usize = 1 << STRIPES_LOG2;
+
+impl Default for Stripes {
+    fn default() -> Self {
+        Stripes { stripes: (0..=RANGES).map(|_| Stripe::default()).collect() }
+    }
+}
+
+impl Stripes {
+    pub(crate) fn number(table: u32, hash: u64) -> usize {
+        const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mixed = (hash ^ u64::from(table).wrapping_mul(MIX)).wrapping_mul(MIX);
+        (mixed >> (u64::BITS - STRIPES_LOG2)) as usize
+    }
+
+    pub(crate) fn of(table: u32, hash: u64, kind: Kind) -> usize {
+        if kind == Kind::RangeDelete { RANGES } else { Stripes::number(table, hash) }
+    }
+
+    /// To be noted under the commit lock, when records are appended that change what a get returns.
+    pub(crate) fn appended<T>(&self, operations: &[Operation<'_, T>], placed: &[Placed]) {
+        for (operation, placed) in operations.iter().zip(placed) {
+            let kind = operation.append.kind;
+            if operation.generation.is_none() || !kind.is_indexed() {
+                continue;
+            }
+            let stripe = &self.stripes[Stripes::of(operation.append.table, operation.hash, kind)];
+            stripe.last.store(placed.sequence, Ordering::Relaxed);
+            if kind != Kind::Merge {
+                stripe.last_base.store(placed.sequence, Ordering::Relaxed);
+            }
+            stripe.unpublished.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// To be noted when one of these records has been published.
+    pub(crate) fn published(&self, table: u32, hash: u64, kind: Kind) {
+        let before = self.stripes[Stripes::of(table, hash, kind)].unpublished.fetch_sub(1, Ordering::Release);
+        assert!(before > 0, "what is published was appended");
+    }
+
+    /// No put or delete of a key came to the log after this sequence since the store was opened. Asked while nobody appends.
+    pub(crate) fn last_base(&self, table: u32, hash: u64) -> u64 {
+        self.stripes[Stripes::number(table, hash)].last_base.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn are_published(&self, stripes: &[usize]) -> bool {
+        stripes.iter().all(|&stripe| self.stripes[stripe].unpublished.load(Ordering::Acquire) == 0)
+    }
+
+    /// Whether nothing was appended to these stripes from a sequence on. Asked under the commit lock.
+    pub(crate) fn are_unchanged(&self, stripes: &[usize], since: u64) -> bool {
+        stripes.iter().all(|&stripe| self.stripes[stripe].last.load(Ordering::Relaxed) < since)
+    }
+}

@@ -1,0 +1,18 @@
+//! The room of state: what an open store has, flow by flow.
+//!
+//! It owns [`engine::Engine`] and the state of every flow in a type of its own: tables, epochs, the clock, and what checkpoints,
+//! settling, purging, reclaim and the store's threads are at. It promises that each of these types keeps its own invariants under its own
+//! locks. It never has flows: nothing here reads, writes or moves records.
+
+pub(crate) mod background;
+pub(crate) mod catalog;
+pub(crate) mod checkpoints;
+pub(crate) mod clock;
+pub(crate) mod commit;
+pub(crate) mod engine;
+pub(crate) mod pins;
+pub(crate) mod purging;
+pub(crate) mod reclaiming;
+pub(crate) mod recovered;
+pub(crate) mod settling;
+pub(crate) mod urgent;

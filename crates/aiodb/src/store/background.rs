@@ -1,0 +1,122 @@
+//! Wakes and stops the threads of a store.
+
+use crate::Durability;
+use crate::planted;
+use crate::planted::Bug;
+use std::sync::Condvar;
+use std::sync::Mutex;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::thread::Thread;
+use std::time::Duration;
+
+/// When the writer did its work last, in milliseconds of the device's clock.
+#[derive(Default)]
+pub(crate) struct Written {
+    pub(crate) flush: u64,
+    pub(crate) write: u64,
+}
+
+/// Wakes and stops the threads.
+#[derive(Default)]
+pub(crate) struct Background {
+    pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
+    pub(crate) signal: Mutex<bool>,
+    pub(crate) woken: Condvar,
+    pub(crate) stopped: AtomicBool,
+    pub(crate) last: Mutex<Written>,
+    pub(crate) asked: Asked,
+    /// The thread that makes segments ahead of need.
+    pub(crate) maker: OnceLock<Thread>,
+}
+
+/// The shortest interval, in milliseconds, of the writes since the last flush began; the highest number if there is none.
+/// Earlier writes need nothing any more, so that a long interval counts again when nobody asks for a short one.
+pub(crate) struct Asked(AtomicU64);
+
+impl Default for Asked {
+    fn default() -> Asked {
+        Asked(AtomicU64::new(u64::MAX))
+    }
+}
+
+impl Asked {
+    /// Takes note of an acknowledged write. True if its interval is shorter than all others.
+    pub(crate) fn note(&self, interval_ms: u64) -> bool {
+        // Most writes find theirs, and need not fight for the line.
+        self.0.load(Ordering::SeqCst) > interval_ms && self.0.fetch_min(interval_ms, Ordering::SeqCst) > interval_ms
+    }
+
+    /// A flush begins, which has all writes noted before.
+    pub(crate) fn begin_flush(&self) {
+        self.0.store(u64::MAX, Ordering::SeqCst);
+    }
+
+    pub(crate) fn shortest(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::SeqCst)).filter(|interval| *interval < u64::MAX)
+    }
+}
+
+impl Background {
+    /// Takes note of an acknowledged write; `due` means that the open batch should be written now.
+    pub(crate) fn note(&self, durability: Durability, due: bool) {
+        if let Durability::Interval(interval) = durability {
+            let wanted = interval.clamp(MIN_FLUSH_PERIOD, Duration::from_secs(3600)).as_millis() as u64;
+            if self.asked.note(wanted) {
+                self.wake();
+            }
+        }
+        if due {
+            self.wake();
+        }
+    }
+
+    /// Wakes the writer.
+    pub(crate) fn wake(&self) {
+        *self.signal.lock().expect("no code panics while it signals") = true;
+        self.woken.notify_one();
+    }
+
+    /// Tells the thread that makes segments that one was taken.
+    pub(crate) fn wake_maker(&self) {
+        if let Some(maker) = self.maker.get() {
+            maker.unpark();
+        }
+    }
+
+    /// Half the shortest interval: a write waits at most that long for its flush to begin.
+    pub(crate) fn flush_period(&self) -> Option<Duration> {
+        let interval = self.asked.shortest()?;
+        let interval = if planted::is_on(Bug::IntervalTooLong) { 4 * interval } else { interval };
+        Some(Duration::from_millis(interval / 2).max(MIN_FLUSH_PERIOD))
+    }
+
+    pub(crate) fn sleep(&self, longest: Duration) {
+        let signal = self.signal.lock().expect("no code panics while it signals");
+        let wait = self.woken.wait_timeout_while(signal, longest, |signal| !*signal);
+        let (mut signal, _) = wait.expect("no code panics while it signals");
+        *signal = false;
+    }
+
+    /// Stops the threads and waits for them.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.wake();
+        let threads = std::mem::take(&mut *self.threads.lock().expect("no code panics while it starts threads"));
+        let this = std::thread::current().id();
+        for thread in threads {
+            thread.thread().unpark();
+            // The last handle may be dropped by a thread of our own.
+            if thread.thread().id() != this {
+                // A panic has been dealt with where it was met: see `survive`.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// The shortest period between two flushes of the class `interval`.
+pub(crate) const MIN_FLUSH_PERIOD: Duration = Duration::from_millis(1);

@@ -1,0 +1,191 @@
+//! The named tables.
+
+use crate::format::settings::Settings;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::format::settings::FIRST_TABLE_ID;
+use crate::index::hash::HashIndex;
+use crate::sync::Rank;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::{Error, IndexKind, Result};
+
+/// What a table is between two truncates: records name it by its id, which is never used again.
+pub(crate) struct Generation {
+    pub(crate) id: u32,
+    pub(crate) settings: Settings,
+    pub(crate) index: TableIndex,
+    /// Set when no table has this generation any more: nothing is published in it from then on.
+    gone: AtomicBool,
+    /// Changes to the index since the store was opened; tells a checkpoint whether there is anything to write.
+    pub(crate) changes: AtomicU64,
+    /// The checkpoint that holds a hash index (0 = none), and the changes that it has seen.
+    pub(crate) checkpointed: Mutex<(u64, u64), { Rank::Checkpointed as u8 }>,
+    /// Bytes of that checkpoint's file.
+    pub(crate) checkpoint_bytes: AtomicU64,
+}
+
+/// The index of one generation.
+pub(crate) enum TableIndex {
+    /// In the store's one LMDB environment, under the generation's id.
+    Lmdb,
+    Hash(HashIndex),
+}
+
+impl Generation {
+    pub(crate) fn new(id: u32, settings: Settings, segment_bytes: u64) -> Generation {
+        let index = match settings.kind {
+            IndexKind::Lmdb => TableIndex::Lmdb,
+            IndexKind::Hash => TableIndex::Hash(HashIndex::new(segment_bytes)),
+        };
+        Generation {
+            id,
+            settings,
+            index,
+            gone: AtomicBool::new(false),
+            changes: AtomicU64::new(0),
+            checkpointed: Mutex::default(),
+            checkpoint_bytes: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> IndexKind {
+        self.settings.kind
+    }
+
+    /// Memory of the index.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match &self.index {
+            TableIndex::Lmdb => 0,
+            TableIndex::Hash(index) => index.memory_bytes(),
+        }
+    }
+
+    /// Asked by publishers while they are pinned: whoever has set it waits for those who have not seen it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_gone(&self) {
+        self.gone.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn count_change(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A named table, shared by all handles on it.
+pub(crate) struct TableSlot {
+    pub(crate) name: String,
+    pub(crate) settings: Settings,
+    /// The store that the table belongs to.
+    pub(crate) store: [u8; 16],
+    current: RwLock<Option<Arc<Generation>>, { Rank::Current as u8 }>,
+}
+
+impl TableSlot {
+    /// The current generation, or an error when the table was dropped.
+    pub(crate) fn generation(&self) -> Result<Arc<Generation>> {
+        let current = self.current.read().expect("no code panics while it holds a table");
+        current.clone().ok_or_else(|| Error::NoSuchTable { name: self.name.clone() })
+    }
+
+    fn set(&self, generation: Option<Arc<Generation>>) {
+        *self.current.write().expect("no code panics while it holds a table") = generation;
+    }
+}
+
+#[derive(Default)]
+struct Tables {
+    by_name: BTreeMap<String, Arc<TableSlot>>,
+    by_id: BTreeMap<u32, Arc<Generation>>,
+    next_id: u32,
+}
+
+/// All tables of a store.
+pub(crate) struct Catalog {
+    store: [u8; 16],
+    segment_bytes: u64,
+    tables: RwLock<Tables, { Rank::Tables as u8 }>,
+    /// Held by whoever creates, truncates or drops a table, from the decision to the publication.
+    pub(crate) changing: Mutex<(), { Rank::Changing as u8 }>,
+}
+
+impl Catalog {
+    pub(crate) fn new(store: [u8; 16], segment_bytes: u64) -> Catalog {
+        let tables = Tables { next_id: FIRST_TABLE_ID, ..Tables::default() };
+        Catalog { store, segment_bytes, tables: RwLock::new(tables), changing: Mutex::default() }
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<TableSlot>> {
+        self.read().by_name.get(name).cloned().ok_or_else(|| Error::NoSuchTable { name: name.to_string() })
+    }
+
+    /// The generation that records with this id belong to, unless it was dropped or truncated.
+    pub(crate) fn generation(&self, id: u32) -> Option<Arc<Generation>> {
+        self.read().by_id.get(&id).cloned()
+    }
+
+    pub(crate) fn slots(&self) -> Vec<Arc<TableSlot>> {
+        self.read().by_name.values().cloned().collect()
+    }
+
+    pub(crate) fn generations(&self) -> Vec<Arc<Generation>> {
+        self.read().by_id.values().cloned().collect()
+    }
+
+    pub(crate) fn next_id(&self) -> u32 {
+        self.read().next_id
+    }
+
+    /// Makes sure that no id below this one is given again.
+    pub(crate) fn raise_next_id(&self, next_id: u32) {
+        let mut tables = self.write();
+        tables.next_id = tables.next_id.max(next_id);
+    }
+
+    /// Adds a table, or gives an existing one of the same settings a new and empty generation. Ids rise, so a replayed change that the
+    /// catalog has gone beyond has no effect. Returns the generation that was replaced.
+    pub(crate) fn apply_create(&self, name: &str, settings: &Settings, id: u32) -> Option<Arc<Generation>> {
+        let mut tables = self.write();
+        if tables.next_id > id
+            && tables.by_name.get(name).is_some_and(|slot| Self::id(slot).is_some_and(|old| old >= id))
+        {
+            return None;
+        }
+        tables.next_id = tables.next_id.max(id + 1);
+        let generation = Arc::new(Generation::new(id, settings.clone(), self.segment_bytes));
+        tables.by_id.insert(id, Arc::clone(&generation));
+        let fresh = || {
+            let (name, store) = (name.to_string(), self.store);
+            Arc::new(TableSlot { name, settings: settings.clone(), store, current: RwLock::default() })
+        };
+        let slot = Arc::clone(tables.by_name.entry(name.to_string()).or_insert_with(fresh));
+        let old = Self::id(&slot).and_then(|old| tables.by_id.remove(&old));
+        slot.set(Some(generation));
+        old
+    }
+
+    /// Drops the table if it still has this generation. Returns what was dropped.
+    pub(crate) fn apply_drop(&self, name: &str, id: u32) -> Option<Arc<Generation>> {
+        let mut tables = self.write();
+        let slot = tables.by_name.get(name).filter(|slot| Self::id(slot) == Some(id)).cloned()?;
+        tables.by_name.remove(name);
+        slot.set(None);
+        tables.by_id.remove(&id)
+    }
+
+    fn id(slot: &TableSlot) -> Option<u32> {
+        slot.generation().ok().map(|generation| generation.id)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Tables> {
+        self.tables.read().expect("no code panics while it holds the catalog")
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Tables> {
+        self.tables.write().expect("no code panics while it holds the catalog")
+    }
+}

@@ -1,0 +1,45 @@
+//! Dropped and truncated generations, until indexes and counts have forgotten them.
+
+use crate::store::catalog::Generation;
+use crate::sync::Mutex;
+use crate::sync::MutexGuard;
+use crate::sync::Rank;
+use std::sync::Arc;
+
+/// Generations that no table has any more, until indexes and counts have forgotten them.
+#[derive(Default)]
+pub(crate) struct Purging {
+    /// What is being purged. Held for a step, above `Engine::unfinished_commit`, the commit lock and the order of LMDB's
+    /// transactions. On a full disk a drop purges while it holds `Catalog::changing`; no other lock of the store may be held
+    /// above this one.
+    pub(crate) current: Mutex<Option<Purge>, { Rank::Purge as u8 }>,
+    /// Held for moments only; below it come the holds alone.
+    pub(crate) waiting: Mutex<Vec<Gone>, { Rank::Gone as u8 }>,
+}
+
+/// A generation that is to be purged.
+pub(crate) struct Gone {
+    pub(crate) generation: Arc<Generation>,
+    /// What a snapshot looks at waits for its end: the holds before this stamp.
+    pub(crate) hold: u64,
+}
+
+/// A generation that is being purged, and how far that has come.
+pub(crate) struct Purge {
+    pub(crate) generation: Arc<Generation>,
+    /// Of a hash index: shards that are counted off.
+    pub(crate) shards: usize,
+    /// Of an ordered table: whether nothing of it is in the tail, where nothing comes any more.
+    pub(crate) has_left_tail: bool,
+}
+
+impl Purging {
+    /// The first generation that nobody looks at any more.
+    pub(crate) fn first_ready(&self, is_over: impl Fn(u64) -> bool) -> Option<Arc<Generation>> {
+        self.lock().iter().find(|gone| is_over(gone.hold)).map(|gone| Arc::clone(&gone.generation))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<Gone>> {
+        self.waiting.lock().expect("no code panics while it looks at the list")
+    }
+}

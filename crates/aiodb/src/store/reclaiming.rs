@@ -1,0 +1,58 @@
+//! What reclaim is at.
+
+use crate::format::location::Location;
+use crate::format::record::Form;
+use crate::format::record::Kind;
+use crate::log::scan::Scan;
+use crate::store::catalog::Generation;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What reclaim is at.
+#[derive(Default)]
+pub(crate) struct Reclaiming {
+    pub(crate) victim: Option<Victim>,
+    /// The lives of segments that could not be read, or in which damage was met. They stay as they are, so that others are
+    /// emptied, until the store is opened again.
+    pub(crate) damaged: BTreeSet<u64>,
+    /// There is garbage enough, but none that can be had before what was emptied is free.
+    pub(crate) is_stuck: bool,
+}
+
+/// A segment that is being emptied.
+pub(crate) struct Victim {
+    pub(crate) number: u32,
+    pub(crate) life: u64,
+    /// Records before this are dealt with or among `alive`.
+    pub(crate) offset: u64,
+    pub(crate) scan: Scan,
+    /// The oldest life with dead records when the segment was chosen.
+    pub(crate) oldest_dead: u64,
+    /// What was found alive and is to be moved in one go.
+    pub(crate) alive: Vec<Alive>,
+    pub(crate) alive_bytes: usize,
+}
+
+/// A live record of a victim, or the delete that stands for an expired one.
+pub(crate) struct Alive {
+    pub(crate) generation: Option<Arc<Generation>>,
+    pub(crate) kind: Kind,
+    pub(crate) table: u32,
+    pub(crate) hash: u64,
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+    pub(crate) separate: bool,
+    pub(crate) form: Form,
+    pub(crate) sequence: u64,
+    pub(crate) location: Location,
+    /// Set in a delete that no index refers to: it is needed only while a segment of this life or an older one holds dead
+    /// records.
+    pub(crate) tombstone: Option<u64>,
+}
+
+impl Alive {
+    /// Whether both are made of one record.
+    pub(crate) fn is_copy(&self, other: &Alive) -> bool {
+        self.kind == other.kind && self.location.same_place(other.location)
+    }
+}

@@ -1,0 +1,128 @@
+//! The queue of what publications leave to the background.
+
+use crate::store::catalog::Generation;
+use crate::store::urgent::Urgent;
+use crate::sync::Mutex;
+use crate::sync::MutexGuard;
+use crate::sync::Rank;
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Room in the queue for what writers add that have not seen yet that it is nearly full.
+pub(crate) const LEFT_FOR_WRITERS: usize = 8 << 10;
+
+/// Keys and tags waiting to be settled; a writer that finds the queue full settles its own.
+pub(crate) const MAX_UNSETTLED: usize = 64 << 10;
+
+/// A tag of a hash index that may hold dead places, or a key whose operands are to be folded.
+#[derive(Clone)]
+pub(crate) struct Unsettled {
+    pub(crate) generation: Arc<Generation>,
+    /// Of a `hash` table.
+    pub(crate) hash: u64,
+    /// Of an ordered table; empty in a `hash` table.
+    pub(crate) key: Box<[u8]>,
+    /// Whether operands have piled up.
+    pub(crate) folds: bool,
+}
+
+impl Unsettled {
+    pub(crate) fn tag(generation: &Arc<Generation>, hash: u64) -> Unsettled {
+        Unsettled { generation: Arc::clone(generation), hash, key: Box::default(), folds: false }
+    }
+
+    pub(crate) fn key(generation: &Arc<Generation>, key: &[u8]) -> Unsettled {
+        Unsettled { generation: Arc::clone(generation), hash: 0, key: key.into(), folds: true }
+    }
+
+    /// The same, with operands that have piled up.
+    pub(crate) fn for_folding(self) -> Unsettled {
+        Unsettled { folds: true, ..self }
+    }
+
+    pub(crate) fn generation(&self) -> &Arc<Generation> {
+        &self.generation
+    }
+
+    /// Whether both are of one tag or key.
+    pub(crate) fn is_same(&self, other: &Unsettled) -> bool {
+        (self.generation.id, self.hash, &self.key) == (other.generation.id, other.hash, &other.key)
+    }
+}
+
+/// The queue of what is to be settled.
+#[derive(Default)]
+pub(crate) struct Settling {
+    pub(crate) queue: Mutex<Queue, { Rank::Queue as u8 }>,
+    /// Whether the queue is nearly full.
+    pub(crate) is_crowded: AtomicBool,
+    /// Keys of the queue that the next writers fold.
+    pub(crate) urgent: Urgent,
+}
+
+#[derive(Default)]
+pub(crate) struct Queue {
+    pub(crate) waiting: VecDeque<Unsettled>,
+    /// How many have left the queue: the number of the one in front.
+    pub(crate) popped: u64,
+}
+
+impl Settling {
+    /// Queues a tag or key; gives it back if the queue is full.
+    pub(crate) fn push(&self, unsettled: Unsettled) -> std::result::Result<(), Unsettled> {
+        let mut queue = self.lock();
+        if queue.waiting.len() >= MAX_UNSETTLED {
+            return Err(unsettled);
+        }
+        queue.waiting.push_back(unsettled);
+        self.is_crowded.store(queue.waiting.len() >= MAX_UNSETTLED - LEFT_FOR_WRITERS, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What waits longest, and its number; it stays queued until [`Settling::pop`].
+    pub(crate) fn front(&self) -> Option<(u64, Unsettled)> {
+        let queue = self.lock();
+        queue.waiting.front().map(|unsettled| (queue.popped, unsettled.clone()))
+    }
+
+    /// Some of those that wait longest; they stay queued.
+    pub(crate) fn first(&self, limit: usize) -> Vec<Unsettled> {
+        self.lock().waiting.iter().take(limit).cloned().collect()
+    }
+
+    /// Takes the one of this number off the queue, unless another thread that settled it too has done so.
+    pub(crate) fn pop(&self, number: u64) {
+        let mut queue = self.lock();
+        if queue.popped == number {
+            queue.waiting.pop_front().expect("what was in front stays until it is popped");
+            queue.popped += 1;
+            self.is_crowded.store(queue.waiting.len() >= MAX_UNSETTLED - LEFT_FOR_WRITERS, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a writer should settle something before it adds more: what finds no room in the queue may never be settled.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.is_crowded.load(Ordering::Relaxed)
+    }
+
+    /// The hashes of a `hash` table's queued tags.
+    pub(crate) fn hashes(&self, table: u32) -> Vec<u64> {
+        let queue = self.lock();
+        queue
+            .waiting
+            .iter()
+            .filter(|unsettled| unsettled.generation.id == table)
+            .map(|unsettled| unsettled.hash)
+            .collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().expect("no code panics while it holds the queue")
+    }
+}

@@ -1,0 +1,398 @@
+//! Online backup: a consistent copy of the store, made while it is in use.
+//!
+//! A restore point is a checkpoint and the log up to a position after it, as a crash at that position would have left
+//! them. So a backup makes a checkpoint, remembers its manifest and its files, copies the indexes, notes how far the log
+//! has come meanwhile, and copies the log up to there. The copied indexes may be ahead of the checkpoint, never of the
+//! noted position; replay makes them exact. A hold keeps the bytes of segments that are retired while they are copied.
+
+mod pipe;
+mod point;
+mod repository;
+mod restore;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::checksum::{crc32c, crc32c_append};
+use crate::format::manifest::{Identity, Manifest, damage_error};
+use crate::format::position::Position;
+use crate::format::segment::{SegmentHeader, put};
+use crate::holds::Holds;
+use crate::io::disk::with_descriptors;
+use crate::io::small_file::read_file;
+use crate::io::{Access, AlignedBuffer, Device, Disk, File, UNIT_BYTES, WriteSync};
+use crate::log::{Segment, State};
+use crate::store::catalog::TableIndex;
+use crate::store::engine::Engine;
+use crate::{Backend, Db, Error, Result};
+use pipe::{Job, Pace, pump};
+use point::{FileKind, Point, PointFile, PointSegment};
+use repository::Life;
+pub use repository::{Repository, RepositoryReport, RestorePoint};
+pub use restore::RestoreReport;
+
+/// How a backup is made.
+#[derive(Clone, Debug, Default)]
+pub struct BackupOptions {
+    /// The most bytes of log that are read in a second, so that other readers keep their speed. Default `None`: as fast
+    /// as both devices can.
+    pub bytes_per_second: Option<u64>,
+}
+
+/// What [`Db::backup`] has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupReport {
+    /// The restore point that was made.
+    pub point: RestorePoint,
+    /// Bytes that were copied for it; the others were in the repository before.
+    pub copied_bytes: u64,
+}
+
+impl<D: Device> Db<D> {
+    /// Copies the store into the backup repository at `destination`, which is made if it is missing, while everyone goes
+    /// on reading and writing. The new restore point holds everything acknowledged before the call, of the writes during
+    /// it those up to some moment, and nothing after that; of an atomic batch all or nothing. What earlier restore points
+    /// have brought there is not copied again.
+    ///
+    /// `progress` is told the bytes copied and the bytes to copy. When this returns the restore point is durable. After an
+    /// error, or a crash, the earlier ones are as they were; the next backup removes what this one left.
+    ///
+    /// Fails with [`Error::NotARepository`], [`Error::OtherStore`], [`Error::RepositoryInUse`],
+    /// [`Error::DestinationFull`], or as [`Db::checkpoint`] does.
+    pub fn backup(
+        &self,
+        destination: impl AsRef<Path>,
+        options: &BackupOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<BackupReport> {
+        let root = destination.as_ref();
+        let made = std::fs::create_dir_all(root).map_err(|e| Error::io("create", root, &e));
+        let opened = made.and_then(|()| Disk::open(root, Backend::Threads, true));
+        self.backup_on(opened.map_err(destination_full)?, root, options, progress)
+    }
+
+    /// Like [`Db::backup`] onto another device; the directory must exist. A store with `lmdb` tables needs a destination
+    /// in the file system.
+    pub fn backup_on<T: Device>(
+        &self,
+        device: T,
+        destination: impl AsRef<Path>,
+        options: &BackupOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<BackupReport> {
+        let engine = &self.engine;
+        engine.check_open()?;
+        let identity = engine.identity()?;
+        let opened = Repository::open_or_create(device, destination.as_ref(), &identity);
+        let repository = opened.map_err(destination_full)?;
+        // Before the checkpoint: nothing that its manifest names may be gone before the hold begins.
+        let _hold = Hold { holds: &engine.holds, number: engine.holds.begin() };
+        let captured = engine.capture()?;
+        let number = repository.next_number();
+        let mut backup = Backup { engine, repository, number, captured, copied_bytes: 0 };
+        backup.make(options, progress).map_err(destination_full)
+    }
+}
+
+/// A hold that ends with its scope.
+struct Hold<'a> {
+    holds: &'a Holds,
+    number: u64,
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.holds.end(self.number);
+    }
+}
+
+/// A checkpoint, with its files opened: the next checkpoint removes their names.
+struct Captured<F> {
+    manifest: Manifest,
+    hashes: Vec<(FileKind, Job<F>)>,
+}
+
+/// A segment's bytes up to the end of the restore point.
+struct Wanted<'a, D: Device> {
+    segment: &'a Segment<D>,
+    life: u64,
+    length: u64,
+}
+
+impl<D: Device> Engine<D> {
+    /// The store's identity as that of one directory, whatever it lies in: as what is restored has it.
+    fn identity(&self) -> Result<Identity> {
+        let path = self.root.join("STORE");
+        let bytes = read_file(&self.device, &path)?.unwrap_or_default();
+        let advice = "the store's identity is damaged: restore the file from a backup";
+        let decoded = Identity::decode(&bytes).map_err(|damage| damage_error(&path, 0, damage, advice))?;
+        Ok(Identity { ordinal: 0, count: 1, ..decoded })
+    }
+
+    fn capture(&self) -> Result<Captured<D::File>> {
+        let mut captured = None;
+        self.checkpoint_and(&mut |manifest| {
+            let mut hashes = Vec::new();
+            for table in manifest.tables.iter().filter(|table| table.checkpoint > 0) {
+                let Some(generation) = self.catalog.generation(table.id) else { continue };
+                if !matches!(generation.index, TableIndex::Hash(_)) {
+                    continue;
+                }
+                let path = self.hash_checkpoint_path(table.id, table.checkpoint);
+                let file = self.device.open(&path, Access::READ).map_err(|e| Error::io("open", &path, &e))?;
+                let to = file.length().map_err(|e| Error::io("look at", &path, &e))?;
+                let kind = FileKind::Hash { table: table.id, checkpoint: table.checkpoint };
+                hashes.push((kind, Job { file, path, from: 0, to }));
+            }
+            captured = Some(Captured { manifest: manifest.clone(), hashes });
+            Ok(())
+        })?;
+        Ok(captured.expect("a checkpoint that was made was remembered"))
+    }
+
+    /// The segments that a restart from this manifest needs to come to `end`, and how much of each.
+    fn segments_up_to(&self, manifest: &Manifest, end: &Position) -> Vec<Wanted<'_, D>> {
+        let listed: BTreeMap<u32, u64> = manifest.segments.iter().map(|entry| (entry.number, entry.life)).collect();
+        let wanted = self.segments.iter().filter_map(|segment| {
+            // A segment that is not held may begin another life at any time, but one that begins after the end.
+            let (life, state) = (segment.life(), segment.state());
+            let needed = listed.get(&segment.number) == Some(&life) || life >= manifest.next_life;
+            let used = matches!(state, State::Active | State::Sealed | State::Retiring);
+            let written = || segment.written_end.load(std::sync::atomic::Ordering::Acquire);
+            let length = if life == end.life { end.offset } else { written() };
+            let wanted = used && needed && life <= end.life && length > UNIT_BYTES as u64;
+            wanted.then_some(Wanted { segment, life, length })
+        });
+        wanted.collect()
+    }
+}
+
+/// A backup in progress.
+struct Backup<'a, D: Device, T: Device> {
+    engine: &'a Engine<D>,
+    repository: Repository<T>,
+    number: u64,
+    captured: Captured<D::File>,
+    copied_bytes: u64,
+}
+
+impl<D: Device, T: Device> Backup<'_, D, T> {
+    fn make(&mut self, options: &BackupOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<BackupReport> {
+        let engine = self.engine;
+        let clock_ms = || engine.device.clock_ms();
+        let pace = Pace { bytes_per_second: options.bytes_per_second, clock_ms: &clock_ms };
+        let mut files = self.copy_hashes(&pace, progress)?;
+        files.extend(self.copy_lmdb()?);
+        // Whatever the copied indexes refer to was in the log before them.
+        let (end, next_sequence) = engine.commit.completed_end();
+        engine.flush()?;
+        let wanted = engine.segments_up_to(&self.captured.manifest, &end);
+        let segments = self.copy_segments(&wanted, &pace, progress)?;
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let point = Point {
+            number: self.number,
+            // For people: nothing is decided by it.
+            created_ms: since_1970.as_millis() as u64,
+            end,
+            next_sequence,
+            segments,
+            files,
+            manifest: self.captured.manifest.clone(),
+        };
+        // Once it is closed, another process may use what the hold protected.
+        engine.check_open()?;
+        self.repository.add(point)?;
+        let point = self.repository.points().pop().expect("just added");
+        Ok(BackupReport { point, copied_bytes: self.copied_bytes })
+    }
+
+    fn copy_hashes(&mut self, pace: &Pace<'_>, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<PointFile>> {
+        let total: u64 = self.captured.hashes.iter().map(|(_, job)| job.to).sum();
+        let mut files = Vec::new();
+        for (kind, job) in &self.captured.hashes {
+            let path = self.repository.file_path(self.number, *kind);
+            let file = self.repository.device.open(&path, Access::CREATE);
+            let file = file.map_err(|e| Error::io("create", &path, &e))?;
+            let mut checksum = crc32c(&[]);
+            let copied_before = self.copied_bytes;
+            pump(std::slice::from_ref(job), pace, &mut |_, offset, bytes| {
+                checksum = crc32c_append(checksum, bytes);
+                file.write_at(bytes, offset, WriteSync::Later).map_err(|e| Error::io("write", &path, &e))?;
+                progress(copied_before + offset + bytes.len() as u64, total);
+                Ok(())
+            })?;
+            file.sync().map_err(|e| Error::io("flush", &path, &e))?;
+            self.copied_bytes += job.to;
+            files.push(PointFile { kind: *kind, length: job.to, checksum });
+        }
+        Ok(files)
+    }
+
+    fn copy_lmdb(&mut self) -> Result<Option<PointFile>> {
+        let Some(lmdb) = self.engine.lmdb.get() else { return Ok(None) };
+        let path = self.repository.file_path(self.number, FileKind::Lmdb);
+        // LMDB writes its own file.
+        let mut options = std::fs::File::options();
+        options.read(true).write(true).create(true).truncate(true);
+        let file = with_descriptors(|| options.open(&path), |error| Some(error));
+        let mut file = file.map_err(|e| Error::io("create", &path, &e))?;
+        lmdb.copy_to(&mut file)?;
+        file.sync_all().map_err(|e| Error::io("flush", &path, &e))?;
+        let length = file.metadata().map_err(|e| Error::io("look at", &path, &e))?.len();
+        let job = self.repository.read_job(&path, Access::READ, 0, length)?;
+        let mut checksum = crc32c(&[]);
+        pump(&[job], &self.repository.unpaced(), &mut |_, _, bytes| {
+            checksum = crc32c_append(checksum, bytes);
+            Ok(())
+        })?;
+        self.copied_bytes += length;
+        Ok(Some(PointFile { kind: FileKind::Lmdb, length, checksum }))
+    }
+
+    /// Copies what the repository does not have yet.
+    fn copy_segments(
+        &mut self,
+        wanted: &[Wanted<'_, D>],
+        pace: &Pace<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Vec<PointSegment>> {
+        let known = self.repository.known_segments();
+        let (mut segments, mut jobs, mut plans) = (Vec::new(), Vec::new(), Vec::new());
+        for wanted in wanted {
+            let (number, life) = (wanted.segment.number, wanted.life);
+            let plan = self.plan(wanted, known.get(&(number, life)).map_or(&[], Vec::as_slice))?;
+            segments.push(PointSegment { number, life, length: wanted.length, checksum: plan.checksum });
+            if plan.from < wanted.length {
+                let path = self.engine.segments.path(number);
+                jobs.push(Job { file: wanted.segment.file.clone(), path, from: plan.from, to: wanted.length });
+                plans.push((segments.len() - 1, plan));
+            }
+        }
+        let total = self.copied_bytes + jobs.iter().map(|job| job.to - job.from).sum::<u64>();
+        let mut current: Option<Target<'_, T>> = None;
+        let mut copied = self.copied_bytes;
+        pump(&jobs, pace, &mut |job, offset, bytes| {
+            self.engine.check_open()?;
+            let (position, plan) = &plans[job];
+            if offset == plan.from {
+                let life = (segments[*position].number, segments[*position].life);
+                current = Some(Target::open(&self.repository, life, plan)?);
+            }
+            let target = current.as_mut().expect("a job's first piece comes first");
+            let header = (offset == 0).then(|| in_one_directory(bytes)).flatten();
+            target.write(offset, header.as_deref().unwrap_or(bytes))?;
+            if offset + bytes.len() as u64 == jobs[job].to {
+                segments[*position].checksum = target.finish()?;
+            }
+            copied += bytes.len() as u64;
+            progress(copied, total);
+            Ok(())
+        })?;
+        self.copied_bytes = copied;
+        Ok(segments)
+    }
+
+    /// Finds out how much of a segment the repository has, and that it is of this store's history.
+    fn plan(&self, wanted: &Wanted<'_, D>, known: &[PointSegment]) -> Result<Plan> {
+        let nothing = Plan { from: 0, stored: 0, checksum: crc32c(&[]) };
+        let Some(longest) = known.last() else { return Ok(nothing) };
+        let path = self.repository.segment_path((wanted.segment.number, wanted.life));
+        let file = match self.repository.device.open(&path, Access::SEGMENT) {
+            // A lost file is copied again.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(nothing),
+            opened => opened.map_err(|e| Error::io("open", &path, &e))?,
+        };
+        let length = file.length().map_err(|e| Error::io("look at", &path, &e))?;
+        // Beyond what a restore point refers to lies what an unfinished backup has left.
+        let stored = longest.length.min(length / UNIT_BYTES as u64 * UNIT_BYTES as u64);
+        let usable = |known: &&PointSegment| known.length <= wanted.length.min(stored);
+        let Some(start) = known.iter().rev().find(usable) else { return Ok(Plan { stored, ..nothing }) };
+        let source_path = self.engine.segments.path(wanted.segment.number);
+        for offset in [0, start.length - UNIT_BYTES as u64] {
+            let (mut here, mut there) = (AlignedBuffer::new(UNIT_BYTES), AlignedBuffer::new(UNIT_BYTES));
+            let read = wanted.segment.file.read_at(&mut here, offset);
+            read.map_err(|e| Error::io("read", &source_path, &e))?;
+            if offset == 0 {
+                here = in_one_directory(&here).unwrap_or(here);
+            }
+            file.read_at(&mut there, offset).map_err(|e| Error::io("read", &path, &e))?;
+            if here[..] != there[..] {
+                return Err(Error::OtherStore { path: self.repository.root.clone() });
+            }
+        }
+        Ok(Plan { from: start.length, stored, checksum: start.checksum })
+    }
+}
+
+/// How a segment comes into the repository.
+struct Plan {
+    /// Where copying begins, and the checksum up to there.
+    from: u64,
+    checksum: u32,
+    /// Bytes that restore points refer to: they are compared, never written again.
+    stored: u64,
+}
+
+/// The repository's file of a segment that is being copied.
+struct Target<'a, T: Device> {
+    repository: &'a Repository<T>,
+    file: T::File,
+    path: PathBuf,
+    stored: u64,
+    checksum: u32,
+    compared: AlignedBuffer,
+}
+
+impl<'a, T: Device> Target<'a, T> {
+    fn open(repository: &'a Repository<T>, life: Life, plan: &Plan) -> Result<Target<'a, T>> {
+        let path = repository.segment_path(life);
+        let file = repository.device.open(&path, Access::NEW_SEGMENT).map_err(|e| Error::io("create", &path, &e))?;
+        let (stored, checksum, compared) = (plan.stored, plan.checksum, AlignedBuffer::new(UNIT_BYTES));
+        Ok(Target { repository, file, path, stored, checksum, compared })
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.checksum = crc32c_append(self.checksum, bytes);
+        let old = self.stored.saturating_sub(offset).min(bytes.len() as u64) as usize;
+        if old > 0 {
+            if self.compared.len() < old {
+                self.compared = AlignedBuffer::new(old);
+            }
+            let read = self.file.read_at(&mut self.compared[..old], offset);
+            read.map_err(|e| Error::io("read", &self.path, &e))?;
+            if self.compared[..old] != bytes[..old] {
+                return Err(Error::OtherStore { path: self.repository.root.clone() });
+            }
+        }
+        if old == bytes.len() {
+            return Ok(());
+        }
+        let written = self.file.write_at(&bytes[old..], offset + old as u64, WriteSync::Later);
+        written.map_err(|e| Error::io("write", &self.path, &e))
+    }
+
+    /// Makes what was written durable; returns the checksum of the whole.
+    fn finish(&self) -> Result<u32> {
+        self.file.sync().map_err(|e| Error::io("flush", &self.path, &e))?;
+        Ok(self.checksum)
+    }
+}
+
+/// The first bytes of a segment with a header that says that the store lies in one directory, as what is restored does;
+/// `None` if they say so already. So it does not matter which of the two later backups are of.
+fn in_one_directory(bytes: &[u8]) -> Option<AlignedBuffer> {
+    let header = SegmentHeader::decode(bytes).ok().filter(|header| header.directories > 1)?;
+    let mut changed = AlignedBuffer::new(bytes.len());
+    changed.copy_from_slice(bytes);
+    put(&mut changed, 0, &SegmentHeader { directories: 1, ..header }.encode());
+    Some(changed)
+}
+
+/// A full disk on the side that is written to.
+fn destination_full(error: Error) -> Error {
+    match error {
+        Error::DiskFull { path } => Error::DestinationFull { path },
+        other => other,
+    }
+}

@@ -1,0 +1,393 @@
+//! Takes out of a damaged store what can be proved right, and says what cannot.
+//!
+//! Two walks over the log. The first finds the newest sound version of each key; the second writes those versions into a
+//! fresh store. Nothing is believed that has no checksum of its own: indexes are not looked at, batches that do not check
+//! out are searched record by record, and segments whose header is lost are read with the seed that their batches imply.
+//! The source is only read.
+
+mod scan;
+mod source;
+mod versions;
+mod writer;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::format::location::Location;
+use crate::format::record::{Chunk, Form, Kind, Record, decode_chunks};
+use crate::format::segment::BATCH_MOVES;
+use crate::io::{Device, Disk};
+use crate::store::clock;
+use crate::{Db, Durability, Error, Options, Result};
+use scan::{Bytes, Item};
+use source::{Source, Tables};
+use versions::{Operand, Versions};
+use writer::Writer;
+
+/// More than this is counted, not listed.
+const MAX_LISTED: usize = 1000;
+
+/// What [`salvage`] has found and written.
+#[derive(Clone, Debug, Default)]
+pub struct SalvageReport {
+    /// Segments that were read.
+    pub segments: u64,
+    /// Records that check out, older versions included.
+    pub records: u64,
+    /// Keys that were written, by table.
+    pub tables: BTreeMap<String, u64>,
+    /// Bytes of their values and operands, as they are stored.
+    pub value_bytes: u64,
+    /// What does not check out, at most 1000 places.
+    pub lost: Vec<LostRegion>,
+    /// All such places.
+    pub lost_regions: u64,
+    /// Keys of which a newer version was written and is lost, at most 1000 of them.
+    pub doubtful: Vec<DoubtfulKey>,
+    /// All such keys.
+    pub doubtful_keys: u64,
+    /// Keys that were written in a version older than what is lost at the places above. Where lost bytes do not even say
+    /// their keys, any of these may have had a newer version there.
+    pub older_than_damage: u64,
+    /// What else had to be done without.
+    pub notes: Vec<String>,
+}
+
+/// Bytes of a damaged store that could not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostRegion {
+    /// The file.
+    pub path: PathBuf,
+    /// Where in the file, in bytes.
+    pub offset: u64,
+    /// How many bytes. Records among them that check out by themselves were taken all the same.
+    pub length: u64,
+    /// What is wrong there.
+    pub what: String,
+}
+
+/// A key whose newest version is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DoubtfulKey {
+    /// The table.
+    pub table: String,
+    /// The key.
+    pub key: Vec<u8>,
+    /// Whether an older version of it was written to the new store.
+    pub delivered: bool,
+}
+
+impl SalvageReport {
+    fn lose(&mut self, region: LostRegion) {
+        self.lost_regions += 1;
+        if self.lost.len() < MAX_LISTED {
+            self.lost.push(region);
+        }
+    }
+
+    /// Whether everything was there.
+    pub fn is_complete(&self) -> bool {
+        self.lost_regions == 0 && self.doubtful_keys == 0 && self.notes.is_empty()
+    }
+}
+
+/// Writes what can be proved right in the damaged store at `store` into a new store at `out`, a directory that is
+/// missing or empty. Takes the newest sound version of each key, with its merge operands and the time at which it expires;
+/// what was deleted, or has expired, stays so. `progress` is told the bytes read and the bytes in all: the log is read
+/// twice, a segment at a time. Some 60 bytes of memory are taken for each key, and 100 and the key for each operand.
+///
+/// The source is never changed, and may lie on a read-only file system. Fails with [`Error::NoStore`], [`Error::Locked`]
+/// (a process has the store open), [`Error::NewerVersion`], [`Error::Occupied`], [`Error::DestinationFull`] or
+/// [`Error::Io`]; damage is no failure.
+pub fn salvage(
+    store: impl AsRef<Path>,
+    out: impl AsRef<Path>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<SalvageReport> {
+    salvage_several(&[store], out, progress)
+}
+
+/// Like [`salvage`] for a store that lies in several directories, given in any order. One that is lost may be left out:
+/// the report says what is missing then. The new store lies in one directory. Fails with [`Error::Directory`] if one
+/// belongs to another store.
+pub fn salvage_several<P: AsRef<Path>>(
+    directories: &[P],
+    out: impl AsRef<Path>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<SalvageReport> {
+    let (directories, out) = (directories.iter().map(AsRef::as_ref).collect::<Vec<&Path>>(), out.as_ref());
+    let _locks = directories.iter().map(|directory| refuse_open_store(directory)).collect::<Result<Vec<_>>>()?;
+    let mut report = SalvageReport::default();
+    let source = Source::open(Disk::plain(), &directories, &mut report)?;
+    refuse_occupied(out)?;
+    let mut salvage = Salvage {
+        tables: Tables::new(source.manifest.as_ref()),
+        versions: Versions::default(),
+        sound_batches: BTreeSet::new(),
+        damaged_batches: BTreeSet::new(),
+        lost_below: if source.lacks_segments { u64::MAX } else { 0 },
+        last_batch: None,
+        time_ms: source.manifest.as_ref().map_or(0, |manifest| manifest.time_ms),
+        pending: Vec::new(),
+        source,
+    };
+    salvage.find(&mut report, progress)?;
+    salvage.write(out, &mut report, progress).map_err(|error| match error {
+        Error::DiskFull { path } => Error::DestinationFull { path },
+        other => other,
+    })?;
+    Ok(report)
+}
+
+/// Holds a shared lock where there is a lock file, without writing to it.
+fn refuse_open_store(root: &Path) -> Result<Option<std::fs::File>> {
+    let path = root.join("LOCK");
+    let Ok(file) = std::fs::File::open(&path) else { return Ok(None) };
+    match file.try_lock_shared() {
+        Err(std::fs::TryLockError::WouldBlock) => {
+            let holder = std::fs::read_to_string(&path).unwrap_or_default().trim().to_string();
+            let holder = if holder.is_empty() { "another process".to_string() } else { holder };
+            Err(Error::Locked { path: root.to_path_buf(), holder })
+        }
+        // Where files cannot be locked, nobody has the store open either.
+        _ => Ok(Some(file)),
+    }
+}
+
+fn refuse_occupied(out: &Path) -> Result<()> {
+    let entries = match std::fs::read_dir(out) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        listed => listed.map_err(|e| Error::io("list", out, &e))?,
+    };
+    let occupied = entries.flatten().any(|entry| entry.file_name() != "lost+found");
+    if occupied { Err(Error::Occupied { path: out.to_path_buf() }) } else { Ok(()) }
+}
+
+/// A salvage in progress.
+struct Salvage<D: Device> {
+    source: Source<D>,
+    tables: Tables,
+    versions: Versions,
+    sound_batches: BTreeSet<u64>,
+    damaged_batches: BTreeSet<u64>,
+    /// No record that is lost has this sequence or a higher one.
+    lost_below: u64,
+    /// The highest number of a sound batch, and the checksum that the next one names.
+    last_batch: Option<(u64, u32)>,
+    /// The latest time that anything in the store says, in milliseconds since 1970.
+    time_ms: u64,
+    /// Which of the pending batches hold what the log lacks.
+    pending: Vec<usize>,
+}
+
+impl<D: Device> Salvage<D> {
+    /// Finds the newest sound version of each key.
+    fn find(&mut self, report: &mut SalvageReport, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let total = 2 * self.source.bytes();
+        let mut done = 0;
+        for position in 0..self.source.segments.len() {
+            let bytes = self.source.read(&self.source.segments[position])?;
+            let segment = self.segment(position, &bytes);
+            let path = self.source.segments[position].path.clone();
+            segment.walk(&mut |item| self.take(&segment, item, &path, report));
+            report.segments += 1;
+            done += bytes.len() as u64;
+            progress(done, total);
+        }
+        self.find_pending(report);
+        self.find_missing_batches(report);
+        self.tables.settle();
+        self.versions.settle();
+        Ok(())
+    }
+
+    fn segment<'a>(&self, position: usize, bytes: &'a [u8]) -> Bytes<'a> {
+        let segment = &self.source.segments[position];
+        Bytes { number: segment.number, seed: segment.seed, bytes, known_end: segment.known_end }
+    }
+
+    fn take(&mut self, segment: &Bytes<'_>, item: Item<'_>, path: &Path, report: &mut SalvageReport) {
+        match item {
+            Item::Record(found) => {
+                report.records += 1;
+                self.find_record(&found.record, found.location, segment.value_of(&found));
+            }
+            Item::Batch { number, checksum, time_ms } => {
+                self.time_ms = self.time_ms.max(time_ms);
+                self.sound_batches.insert(number);
+                self.last_batch = self.last_batch.max(Some((number, checksum)));
+            }
+            Item::Suspect { table, sequence, key } => {
+                self.versions.lose(table, key, sequence);
+            }
+            Item::Damage { offset, length, batch, below } => {
+                self.damaged_batches.extend(batch);
+                self.lost_below = self.lost_below.max(below.unwrap_or(u64::MAX));
+                let what = match batch {
+                    Some(number) => format!("batch {number} does not check out"),
+                    None => "no batch checks out here".to_string(),
+                };
+                report.lose(LostRegion { path: path.to_path_buf(), offset, length, what });
+            }
+        }
+    }
+
+    /// Notes what a record says. Every kind of record is dealt with here.
+    fn find_record(&mut self, record: &Record<'_>, location: Location, value: Option<&[u8]>) {
+        match (record.kind, value) {
+            (Kind::Delete, _) => self.versions.note_base(record, true),
+            (Kind::Put, Some(value)) if !record.form.chunked || self.chunks_are_sound(value) => {
+                self.versions.note_base(record, false);
+            }
+            (Kind::Merge, Some(_)) => {
+                self.tables.note_merge(record.table);
+                self.versions.note_operand(record, location);
+            }
+            (Kind::Put | Kind::Merge, _) => self.versions.lose(record.table, record.key, record.sequence),
+            (Kind::RangeDelete, _) => self.versions.note_range(record),
+            (Kind::TableCreate | Kind::TableDrop | Kind::TableTruncate, _) => self.tables.note(record),
+            (Kind::Chunk | Kind::Large, _) => {}
+        }
+    }
+
+    fn chunks_are_sound(&self, list: &[u8]) -> bool {
+        let chunks = decode_chunks(list).map(|(_, chunks)| chunks);
+        chunks.is_some_and(|chunks| chunks.iter().all(|chunk| self.source.read_chunk(chunk).is_some()))
+    }
+
+    /// Records that were acknowledged but not in the log when the process died. Pending files of an earlier time are
+    /// told by the numbers of their batches.
+    fn find_pending(&mut self, report: &mut SalvageReport) {
+        let pending = Arc::clone(&self.source.pending);
+        for (position, batch) in pending.iter().enumerate() {
+            let number = batch.header.number;
+            let later = self.last_batch.is_none_or(|(last, _)| number > last);
+            let wanted = later || self.damaged_batches.contains(&number);
+            if wanted && batch.header.flags & BATCH_MOVES == 0 {
+                self.pending.push(position);
+            }
+        }
+        for &position in &self.pending.clone() {
+            let view = pending[position].view();
+            for found in view.records() {
+                report.records += 1;
+                self.find_record(&found.record, found.location, view.value(&found));
+            }
+            self.sound_batches.insert(view.number);
+        }
+    }
+
+    /// After the last checkpoint every batch must be there.
+    fn find_missing_batches(&mut self, report: &mut SalvageReport) {
+        let Some(manifest) = &self.source.manifest else { return };
+        let first = manifest.position.batch + 1;
+        let Some(last) = self.sound_batches.last().copied().filter(|last| *last >= first) else { return };
+        let known = |number: &u64| self.sound_batches.contains(number) || self.damaged_batches.contains(number);
+        let missing = (first..=last).filter(|number| !known(number)).count();
+        if missing > 0 {
+            report.notes.push(format!("{missing} batches written after the last checkpoint are nowhere to be found"));
+        }
+    }
+
+    /// Writes the versions that were found.
+    fn write(&mut self, out: &Path, report: &mut SalvageReport, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let defaults = Options::default();
+        let segment_bytes = self.source.segment_bytes.unwrap_or(defaults.segment_bytes);
+        let db = Db::open(out, Options { segment_bytes, durability: Durability::None, ..defaults })?;
+        let doubtful = self.versions.doubtful();
+        let mut writer = Writer::new(&db, report);
+        for (id, (name, settings)) in self.tables.known() {
+            writer.table(*id, name, settings)?;
+            writer.report.tables.insert(name.clone(), 0);
+        }
+        let total = 2 * self.source.bytes();
+        let mut done = total / 2;
+        for position in 0..self.source.segments.len() {
+            let bytes = self.source.read(&self.source.segments[position])?;
+            let segment = self.segment(position, &bytes);
+            let mut outcome = Ok(());
+            segment.walk(&mut |item| {
+                if let (Ok(()), Item::Record(found)) = (&outcome, item) {
+                    outcome = self.write_put(&mut writer, &found.record, segment.value_of(&found));
+                }
+            });
+            outcome?;
+            done += bytes.len() as u64;
+            progress(done, total);
+        }
+        let pending = Arc::clone(&self.source.pending);
+        for position in std::mem::take(&mut self.pending) {
+            let view = pending[position].view();
+            for found in view.records() {
+                self.write_put(&mut writer, &found.record, view.value(&found))?;
+            }
+        }
+        self.write_operands(&mut writer)?;
+        drop(writer);
+        self.tell_doubts(doubtful, report);
+        db.close()
+    }
+
+    fn write_put(&mut self, writer: &mut Writer<'_>, record: &Record<'_>, value: Option<&[u8]>) -> Result<()> {
+        let (Kind::Put, Some(value)) = (record.kind, value) else { return Ok(()) };
+        if !self.versions.wants(record) || self.has_expired(&record.form) {
+            return Ok(());
+        }
+        let Some((name, settings)) = self.tables.find(record.table) else { return Ok(()) };
+        let table = (record.table, &*name, &settings);
+        if record.form.chunked {
+            // Parts that could be read a moment ago.
+            let Some(whole) = self.read_chunks(value) else { return Ok(()) };
+            writer.put_large(record, table, &whole)?;
+        } else {
+            writer.copy(record.kind, table, record.key, record.form, value)?;
+        }
+        self.count_written(writer, record.table, record.key, name);
+        Ok(())
+    }
+
+    /// Writes the operands, after all that they are applied to.
+    fn write_operands(&mut self, writer: &mut Writer<'_>) -> Result<()> {
+        for Operand { table, key, form, location, checksum } in self.versions.take_operands() {
+            let Some((name, settings)) = self.tables.find(table) else { continue };
+            // It could be read a moment ago.
+            let Some(value) = self.source.read_value(location, checksum) else { continue };
+            writer.copy(Kind::Merge, (table, &name, &settings), &key, form, &value)?;
+            self.count_written(writer, table, &key, name);
+        }
+        Ok(())
+    }
+
+    fn count_written(&mut self, writer: &mut Writer<'_>, table: u32, key: &[u8], name: String) {
+        if self.versions.set_written(table, key) {
+            *writer.report.tables.entry(name).or_default() += 1;
+        }
+    }
+
+    /// By the clock of whoever wrote the store or of this machine, whichever is ahead; by this machine's, if the store's is so
+    /// far ahead that it must have been wrong.
+    fn has_expired(&self, form: &Form) -> bool {
+        let now_ms = clock::later(self.time_ms, self.source.device_ms());
+        form.expires_ms.is_some_and(|expires_ms| expires_ms.get() <= now_ms)
+    }
+
+    fn read_chunks(&self, list: &[u8]) -> Option<Vec<u8>> {
+        let (_, chunks): (u64, Vec<Chunk>) = decode_chunks(list)?;
+        let parts: Option<Vec<_>> = chunks.iter().map(|chunk| self.source.read_chunk(chunk)).collect();
+        Some(parts?.concat())
+    }
+
+    /// Lists the keys of which something newer than what was written is known to be lost.
+    fn tell_doubts(&self, doubtful: BTreeSet<(u32, Vec<u8>)>, report: &mut SalvageReport) {
+        for (table, key) in doubtful {
+            let Some((name, _)) = self.tables.find(table) else { continue };
+            let delivered = self.versions.is_written(table, &key);
+            report.doubtful_keys += 1;
+            if report.doubtful.len() < MAX_LISTED {
+                report.doubtful.push(DoubtfulKey { table: name, key, delivered });
+            }
+        }
+        report.older_than_damage = self.versions.written_before(self.lost_below);
+    }
+}

@@ -1,0 +1,207 @@
+//! Finding what can be proved in the bytes of one segment, whatever else has happened to them. No I/O here.
+//!
+//! Where batches check out they are walked as recovery does. Elsewhere every place where a record may lie is tried: its
+//! checksum, which starts from the segment's life and covers the record's place, is proof enough.
+
+use crate::checksum::crc32c_append;
+use crate::format::batch::{BatchView, Found};
+use crate::format::location::Location;
+use crate::format::record::{Kind, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, Record, key_start};
+use crate::format::segment::{BATCH_LINK_OFFSET, BATCH_MOVES, BatchHeader, Seed, u16_at, u32_at, u64_at};
+use crate::io::UNIT_BYTES;
+
+const BATCH_MAGIC: &[u8] = b"ABAT";
+
+/// The kinds of records that say something about one key.
+const KEY_KINDS: [u8; 3] = [Kind::Put as u8, Kind::Delete as u8, Kind::Merge as u8];
+
+/// What a walk over a segment has found.
+pub(super) enum Item<'a> {
+    /// A record that checks out.
+    Record(Found<'a>),
+    /// A batch of this number checks out; the next names its header's checksum. It was written at that time.
+    Batch { number: u64, checksum: u32, time_ms: u64 },
+    /// Bytes that look like a record of a damaged batch whose value, or key, is not as it was written.
+    Suspect { table: u32, sequence: u64, key: &'a [u8] },
+    /// Bytes that do not check out, and the number of the batch if its header does. Records in them may have been told;
+    /// those that are lost have sequences below the bound, if one is known.
+    Damage { offset: u64, length: u64, batch: Option<u64>, below: Option<u64> },
+}
+
+/// A segment's bytes, which may be fewer than they should be.
+pub(super) struct Bytes<'a> {
+    pub(super) number: u32,
+    pub(super) seed: Seed,
+    pub(super) bytes: &'a [u8],
+    /// Everything before this was written, as the manifest says; 0 if that is unknown.
+    pub(super) known_end: u64,
+}
+
+impl<'a> Bytes<'a> {
+    /// Tells everything that is found, front to back.
+    pub(super) fn walk(&self, tell: &mut dyn FnMut(Item<'a>)) {
+        let mut offset = UNIT_BYTES;
+        while offset + UNIT_BYTES <= self.bytes.len() {
+            offset = match self.batch(offset) {
+                Some((view, header, checksum)) => {
+                    tell(Item::Batch { number: header.number, checksum, time_ms: header.time_ms });
+                    view.records().for_each(|found| tell(Item::Record(found)));
+                    offset + view.bytes.len()
+                }
+                None => self.walk_damage(offset, tell),
+            };
+        }
+        if (self.bytes.len() as u64) < self.known_end {
+            let offset = self.bytes.len() as u64;
+            tell(Item::Damage { offset, length: self.known_end - offset, batch: None, below: None });
+        }
+    }
+
+    /// The value of a record, wherever in the segment it lies, if it checks out.
+    pub(super) fn value_of<'b>(&'b self, found: &Found<'b>) -> Option<&'b [u8]> {
+        self.view(0, self.bytes.len(), 0).value(found)
+    }
+
+    fn view(&self, from: usize, to: usize, number: u64) -> BatchView<'a> {
+        let bytes = &self.bytes[from..to];
+        BatchView { bytes, seed: self.seed, segment: self.number, offset: from as u32, number }
+    }
+
+    /// The batch at an offset, if all of it checks out.
+    fn batch(&self, offset: usize) -> Option<(BatchView<'a>, BatchHeader, u32)> {
+        let (header, checksum) = BatchHeader::decode(&self.bytes[offset..], self.seed, offset as u32).ok()?;
+        let end = offset + header.length as usize;
+        let body = self.bytes.get(offset + BATCH_LINK_OFFSET..end)?;
+        let view = self.view(offset, end, header.number);
+        let sound =
+            self.seed.checksum(body) == header.body_checksum && view.records().count() == header.records as usize;
+        sound.then_some((view, header, checksum))
+    }
+
+    /// Tries every place from `start` to the next batch; returns where that is.
+    fn walk_damage(&self, start: usize, tell: &mut dyn FnMut(Item<'a>)) -> usize {
+        let header = self.header(start);
+        let mut next = start + UNIT_BYTES;
+        while next + UNIT_BYTES <= self.bytes.len() && self.header(next).is_none() {
+            next += UNIT_BYTES;
+        }
+        let following = self.header(next);
+        let end = if following.is_some() { next } else { self.bytes.len() };
+        let mut found = 0;
+        let mut at = start;
+        while at < end {
+            at += match Record::decode(&self.bytes[at..], self.seed, at as u32) {
+                Some(record) => {
+                    found += u32::from(record.kind != Kind::Large);
+                    tell(Item::Record(self.found(record, at as u32)));
+                    record.length().next_multiple_of(RECORD_ALIGNMENT)
+                }
+                None => {
+                    header.iter().for_each(|header| self.suspect(header, &self.bytes[at..end], tell));
+                    RECORD_ALIGNMENT
+                }
+            };
+        }
+        // Behind the last batch nothing need be: what lies there is of an earlier life.
+        if following.is_some() || header.is_some() || found > 0 || (start as u64) < self.known_end {
+            let whole = header.is_some_and(|header| header.records == found);
+            let below = match header.or(following) {
+                _ if whole => Some(0),
+                Some(near) => Some(near.first_sequence + header.map_or(0, |header| u64::from(header.records))),
+                None => None,
+            };
+            let length = header.map_or(end - start, |header| (header.length as usize).min(end - start)) as u64;
+            tell(Item::Damage { offset: start as u64, length, batch: header.map(|header| header.number), below });
+        }
+        end
+    }
+
+    fn header(&self, offset: usize) -> Option<BatchHeader> {
+        let bytes = self.bytes.get(offset..)?;
+        BatchHeader::decode(bytes, self.seed, offset as u32).ok().map(|(header, _)| header)
+    }
+
+    /// A record whose checksum is wrong still says which key it was about, if its sequence is one of the batch's.
+    fn suspect(&self, header: &BatchHeader, bytes: &'a [u8], tell: &mut dyn FnMut(Item<'a>)) {
+        if bytes.len() < RECORD_HEADER_BYTES || header.flags & BATCH_MOVES != 0 {
+            return;
+        }
+        let (sequence, table) = (u64_at(bytes, 16), u32_at(bytes, 12));
+        let sequences = header.first_sequence..header.first_sequence + u64::from(header.records);
+        if !sequences.contains(&sequence) || !KEY_KINDS.contains(&bytes[4]) {
+            return;
+        }
+        let start = key_start(bytes[5]);
+        if let Some(key) = bytes.get(start..start + usize::from(u16_at(bytes, 6)) + 1) {
+            tell(Item::Suspect { table, sequence, key });
+        }
+    }
+
+    fn found(&self, record: Record<'a>, offset: u32) -> Found<'a> {
+        let (offset, length) = match record.separate {
+            Some(separate) => (separate.offset, record.value_length),
+            None => (offset, record.length() as u32),
+        };
+        Found { record, location: Location { segment: self.number, offset, length } }
+    }
+}
+
+/// The seed of a segment whose header is lost: that of the batch with the highest number of those that check out with
+/// any seed. A checksum and what it covers leave only one seed, and the body must agree.
+pub(super) fn seed_without_header(bytes: &[u8]) -> Option<Seed> {
+    let mut newest = None;
+    for offset in (UNIT_BYTES..bytes.len().saturating_sub(UNIT_BYTES - 1)).step_by(UNIT_BYTES) {
+        let at = &bytes[offset..];
+        if !at.starts_with(BATCH_MAGIC) {
+            continue;
+        }
+        let Some(seed) = seed_of(u32_at(at, 4), &at[8..BATCH_LINK_OFFSET]).map(Seed::from_cached) else { continue };
+        let segment = Bytes { number: 0, seed, bytes, known_end: 0 };
+        if let Some((_, header, _)) = segment.batch(offset) {
+            newest = newest.max(Some((header.number, seed.to_cached())));
+        }
+    }
+    newest.map(|(_, seed)| Seed::from_cached(seed))
+}
+
+/// The checksum before these bytes, given that after them. What a checksum adds to the one before is linear in its bits,
+/// so 32 trials say which bits were set.
+fn seed_of(after: u32, bytes: &[u8]) -> Option<u32> {
+    let zero = crc32c_append(0, bytes);
+    // Each row: what some bits before change after, reduced so that no two rows have the same highest bit.
+    let mut rows: [(u32, u32); 32] = [(0, 0); 32];
+    for bit in 0..32 {
+        let (mut change, mut bits) = (crc32c_append(1 << bit, bytes) ^ zero, 1u32 << bit);
+        while change != 0 {
+            let row = &mut rows[change.ilog2() as usize];
+            if row.0 == 0 {
+                *row = (change, bits);
+                break;
+            }
+            (change, bits) = (change ^ row.0, bits ^ row.1);
+        }
+    }
+    let (mut change, mut seed) = (after ^ zero, 0);
+    while change != 0 {
+        let row = rows[change.ilog2() as usize];
+        if row.0 == 0 {
+            return None;
+        }
+        (change, seed) = (change ^ row.0, seed ^ row.1);
+    }
+    Some(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seed_of;
+    use crate::checksum::crc32c_append;
+
+    #[test]
+    fn the_seed_follows_from_a_checksum() {
+        let bytes: Vec<u8> = (0..56u8).map(|number| number.wrapping_mul(37)).collect();
+        for seed in [0, 1, 0xffff_ffff, 0x8000_0000, 0xdead_beef, 12345] {
+            assert_eq!(seed_of(crc32c_append(seed, &bytes), &bytes), Some(seed));
+        }
+    }
+}

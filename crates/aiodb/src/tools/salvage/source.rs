@@ -1,0 +1,437 @@
+//! What a damaged store still says about itself. Nothing here writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::scan::seed_without_header;
+use super::{LostRegion, SalvageReport};
+use crate::format::batch::BatchView;
+use crate::format::location::Location;
+use crate::format::manifest::{Identity, Manifest, damage_error};
+use crate::format::record::{Chunk, Kind, Record};
+use crate::format::segment::{Damage, HEADER_BYTES, PendingHeader, Seed, SegmentHeader, u32_at};
+use crate::format::settings::Settings;
+use crate::io::small_file::read_file;
+use crate::io::{Access, Device, File, UNIT_BYTES};
+use crate::log::commit::PENDING_BUFFERS;
+use crate::{Compression, DirectoryFault, Error, IndexKind, Result};
+
+/// The name of a merge operator that nothing names.
+pub(super) const UNKNOWN_OPERATOR: &str = "unknown";
+
+/// A segment that may hold records that count.
+pub(super) struct SourceSegment {
+    pub(super) number: u32,
+    pub(super) path: PathBuf,
+    pub(super) seed: Seed,
+    /// What the manifest says; 0 if nothing.
+    pub(super) known_end: u64,
+}
+
+/// A batch that may not have come into the log.
+pub(super) struct Pending {
+    pub(super) header: PendingHeader,
+    bytes: Vec<u8>,
+}
+
+impl Pending {
+    pub(super) fn view(&self) -> BatchView<'_> {
+        let PendingHeader { segment, offset, life, number, .. } = self.header;
+        let seed = Seed::new(&self.header.store, segment, life);
+        BatchView { bytes: &self.bytes[UNIT_BYTES..], seed, segment, offset, number }
+    }
+}
+
+/// A value, if these bytes at its location are right.
+fn sound_value(seed: Seed, location: Location, bytes: &[u8], checksum: Option<u32>) -> Option<Vec<u8>> {
+    match checksum {
+        Some(checksum) => {
+            let sound = bytes.len() == location.length as usize && seed.checksum_at(location.offset, bytes) == checksum;
+            sound.then(|| bytes.to_vec())
+        }
+        None => Record::decode(bytes, seed, location.offset).map(|record| record.value.to_vec()),
+    }
+}
+
+/// A damaged store.
+pub(super) struct Source<D: Device> {
+    device: D,
+    directories: Vec<PathBuf>,
+    /// The files of all segments.
+    paths: BTreeMap<u32, PathBuf>,
+    pub(super) manifest: Option<Manifest>,
+    /// The store's id, if anything says it.
+    pub(super) store: Option<[u8; 16]>,
+    pub(super) segment_bytes: Option<u64>,
+    pub(super) segments: Vec<SourceSegment>,
+    pub(super) pending: Arc<Vec<Pending>>,
+    /// Whether the manifest lists a segment that is not there.
+    pub(super) lacks_segments: bool,
+}
+
+impl<D: Device> Source<D> {
+    /// Reads identity, manifest and segment headers, and notes what of them is lost.
+    pub(super) fn open(device: D, directories: &[&Path], report: &mut SalvageReport) -> Result<Source<D>> {
+        let mut paths = BTreeMap::new();
+        for directory in directories {
+            let log = directory.join("log");
+            let names = device.list(&log).map_err(|_| Error::NoStore { path: directory.to_path_buf() })?;
+            for name in names {
+                let Some(number) = name.strip_suffix(".seg").and_then(|number| number.parse().ok()) else { continue };
+                if let Some(other) = paths.insert(number, log.join(name)) {
+                    let fault = DirectoryFault::Twice { other };
+                    return Err(Error::Directory { path: directory.to_path_buf(), fault });
+                }
+            }
+        }
+        let numbers: Vec<u32> = paths.keys().copied().collect();
+        let mut source = Source {
+            device,
+            directories: directories.iter().map(|directory| directory.to_path_buf()).collect(),
+            paths,
+            manifest: None,
+            store: None,
+            segment_bytes: None,
+            segments: Vec::new(),
+            pending: Arc::default(),
+            lacks_segments: false,
+        };
+        let (mut headers, mut newer) = (BTreeMap::new(), None);
+        for number in numbers {
+            let path = source.segment_path(number);
+            let unit = source.read_start(&path)?;
+            match SegmentHeader::decode(&unit) {
+                Ok(header) if header.segment == number => drop(headers.insert(number, Some(header))),
+                Err(damage @ Damage::Newer(_)) => {
+                    newer = Some(damage_error(&path, 0, damage, ""));
+                    headers.insert(number, None);
+                }
+                // An emptied segment that is being filled again has no header.
+                _ if unit.iter().all(|byte| *byte == 0) => {}
+                _ => drop(headers.insert(number, None)),
+            }
+        }
+        source.read_identity(&headers, report)?;
+        source.read_manifest(report)?;
+        // One file of a newer version among older ones is damaged; if there is no older one, a newer program is needed.
+        if let Some(newer) = newer
+            && source.manifest.is_none()
+            && headers.values().flatten().next().is_none()
+        {
+            return Err(newer);
+        }
+        source.choose_segments(headers, report)?;
+        source.pending = Arc::new(source.read_pending());
+        Ok(source)
+    }
+
+    /// A segment's file, or where it should be if it is missing.
+    fn segment_path(&self, number: u32) -> PathBuf {
+        let missing = || self.directories[0].join("log").join(format!("{number:08}.seg"));
+        self.paths.get(&number).cloned().unwrap_or_else(missing)
+    }
+
+    /// A file by its name in whichever directory has it, as `decode` sees it.
+    fn find_file<T>(&self, name: &str, decode: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+        self.directories.iter().find_map(|directory| {
+            let bytes = read_file(&self.device, &directory.join(name)).ok()??;
+            decode(&bytes)
+        })
+    }
+
+    /// The bytes of a segment's header, fewer if the file is shorter.
+    fn read_start(&self, path: &Path) -> Result<Vec<u8>> {
+        let file = self.device.open(path, Access::READ).map_err(|e| Error::io("open", path, &e))?;
+        let mut unit = vec![0; HEADER_BYTES];
+        let read = file.read_at(&mut unit, 0).map_err(|e| Error::io("read", path, &e))?;
+        unit.truncate(read);
+        Ok(unit)
+    }
+
+    /// Bytes of all segments that are read.
+    pub(super) fn bytes(&self) -> u64 {
+        let length = |segment: &SourceSegment| self.device.open(&segment.path, Access::READ)?.length();
+        self.segments.iter().map(|segment| length(segment).unwrap_or(0)).sum()
+    }
+
+    /// The bytes of a segment file, as many as there are.
+    pub(super) fn read(&self, segment: &SourceSegment) -> Result<Vec<u8>> {
+        Ok(read_file(&self.device, &segment.path)?.unwrap_or_default())
+    }
+
+    /// What lay ready to be written, or had been, when the process died.
+    fn read_pending(&self) -> Vec<Pending> {
+        let batch = |number: usize| {
+            let bytes = self.find_file(&format!("pending/{number}"), |bytes| Some(bytes.to_vec()))?;
+            let header = PendingHeader::decode(bytes.get(..HEADER_BYTES)?).ok()?;
+            let ours = self.store.is_none_or(|store| store == header.store) && bytes.len() > UNIT_BYTES;
+            ours.then_some(Pending { header, bytes })
+        };
+        (0..PENDING_BUFFERS).filter_map(batch).collect()
+    }
+
+    /// A part of a large value, if it checks out.
+    pub(super) fn read_chunk(&self, chunk: &Chunk) -> Option<Vec<u8>> {
+        self.read_value(chunk.location, Some(chunk.checksum))
+    }
+
+    /// The value at a location, in the log or in a pending batch: with a checksum that is all of it, else it is a whole
+    /// record's. `None` if it does not check out.
+    pub(super) fn read_value(&self, location: Location, checksum: Option<u32>) -> Option<Vec<u8>> {
+        self.read_logged(location, checksum).or_else(|| {
+            self.pending.iter().map(Pending::view).filter(|view| view.segment == location.segment).find_map(|view| {
+                let bytes = view.slice(location)?;
+                sound_value(view.seed, location, bytes, checksum)
+            })
+        })
+    }
+
+    fn read_logged(&self, location: Location, checksum: Option<u32>) -> Option<Vec<u8>> {
+        let segment = self.segments.iter().find(|found| found.number == location.segment)?;
+        let file = self.device.open(&segment.path, Access::READ).ok()?;
+        let mut bytes = vec![0; location.length as usize];
+        let read = file.read_at(&mut bytes, u64::from(location.offset)).ok()?;
+        sound_value(segment.seed, location, &bytes[..read], checksum)
+    }
+
+    /// This machine's clock, in milliseconds since 1970.
+    pub(super) fn device_ms(&self) -> u64 {
+        self.device.wall_ms()
+    }
+
+    /// The identity, or what most segment headers say.
+    fn read_identity(
+        &mut self,
+        headers: &BTreeMap<u32, Option<SegmentHeader>>,
+        report: &mut SalvageReport,
+    ) -> Result<()> {
+        let mut identity: Option<Identity> = None;
+        for directory in &self.directories {
+            let path = directory.join("STORE");
+            let bytes = read_file(&self.device, &path)?.unwrap_or_default();
+            match (Identity::decode(&bytes), identity) {
+                (Ok(other), Some(first)) if other.store != first.store => {
+                    return Err(Error::Directory { path: directory.clone(), fault: DirectoryFault::Foreign });
+                }
+                (Ok(found), _) => identity = Some(found),
+                (Err(_), _) => {
+                    let path = path.display();
+                    report.notes.push(format!("{path} is lost or damaged: what it says is taken from other files"));
+                }
+            }
+        }
+        let mut count = headers.values().flatten().map(|header| usize::from(header.directories)).max().unwrap_or(1);
+        match identity {
+            Some(identity) => {
+                (self.store, self.segment_bytes) = (Some(identity.store), Some(identity.segment_bytes));
+                count = usize::from(identity.count);
+            }
+            None => {
+                let mut votes: BTreeMap<([u8; 16], u64), usize> = BTreeMap::new();
+                for header in headers.values().flatten() {
+                    *votes.entry((header.store, header.segment_bytes)).or_default() += 1;
+                }
+                let most = votes.into_iter().max_by_key(|(_, count)| *count);
+                (self.store, self.segment_bytes) = most.map(|(key, _)| key).unzip();
+                self.store = self.store.or_else(|| self.store_of_manifest());
+            }
+        }
+        let given = self.directories.len();
+        if given < count {
+            report.notes.push(format!("the store lies in {count} directories, of which {given} were given"));
+            self.lacks_segments = true;
+        }
+        Ok(())
+    }
+
+    /// A manifest that checks out says which store it is of.
+    fn store_of_manifest(&self) -> Option<[u8; 16]> {
+        ["MANIFEST", "MANIFEST.copy"].into_iter().find_map(|name| {
+            self.find_file(name, |bytes| {
+                let store = bytes.get(16..32)?.try_into().ok()?;
+                Manifest::decode(bytes, &store).is_ok().then_some(store)
+            })
+        })
+    }
+
+    fn read_manifest(&mut self, report: &mut SalvageReport) -> Result<()> {
+        let Some(store) = self.store else { return Ok(()) };
+        for name in ["MANIFEST", "MANIFEST.copy"] {
+            self.manifest = self.find_file(name, |bytes| Manifest::decode(bytes, &store).ok());
+            if self.manifest.is_some() {
+                return Ok(());
+            }
+            report.notes.push(format!("{name} is lost or damaged"));
+        }
+        report.notes.push(
+            "without a manifest nothing says which segments had been given up: deleted records may be back, \
+             and tables whose creation is lost have made-up names"
+                .into(),
+        );
+        Ok(())
+    }
+
+    /// With a manifest, segments count that it lists and those of later lives. Without, all that were ever used do.
+    fn choose_segments(
+        &mut self,
+        headers: BTreeMap<u32, Option<SegmentHeader>>,
+        report: &mut SalvageReport,
+    ) -> Result<()> {
+        let listed: BTreeMap<u32, (u64, u64)> = self
+            .manifest
+            .iter()
+            .flat_map(|manifest| &manifest.segments)
+            .map(|entry| (entry.number, (entry.life, entry.end)))
+            .collect();
+        let next_life = self.manifest.as_ref().map(|manifest| manifest.next_life);
+        for (number, (_, end)) in listed.iter().filter(|(number, _)| !headers.contains_key(number)) {
+            self.lacks_segments = true;
+            report.lose(LostRegion {
+                path: self.segment_path(*number),
+                offset: 0,
+                length: *end,
+                what: "the segment is missing".into(),
+            });
+        }
+        for (number, header) in headers {
+            let path = self.segment_path(number);
+            let ours = header.filter(|header| Some(header.store) == self.store);
+            let entry = listed.get(&number);
+            let known_end = entry.map_or(0, |(_, end)| *end);
+            let life = match (ours, entry) {
+                // The file of another time: what the manifest knows is not there.
+                (Some(header), Some((life, _))) if header.life < *life => {
+                    let what = format!("the segment's life is {}, the manifest knows {life}", header.life);
+                    self.lacks_segments = true;
+                    report.lose(LostRegion { path, offset: 0, length: known_end, what });
+                    continue;
+                }
+                (Some(header), _) => Some(header.life),
+                (None, entry) => entry.map(|(life, _)| *life),
+            };
+            if ours.is_none() {
+                let what = "the segment's header does not check out; its records are told by their own checksums";
+                let length = UNIT_BYTES as u64;
+                report.lose(LostRegion { path: path.clone(), offset: 0, length, what: what.into() });
+            }
+            let seed = match (self.store, life) {
+                (Some(_), Some(life)) if !listed.contains_key(&number) && next_life.is_some_and(|next| life < next) => {
+                    // Given up before the checkpoint.
+                    continue;
+                }
+                (Some(_), Some(0)) => continue,
+                (Some(store), Some(life)) => Some(Seed::new(&store, number, life)),
+                _ => seed_without_header(&read_file(&self.device, &path)?.unwrap_or_default()),
+            };
+            if let Some(seed) = seed {
+                self.segments.push(SourceSegment { number, path, seed, known_end });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The tables of a damaged store, from its manifest and from the records about tables.
+#[derive(Default)]
+pub(super) struct Tables {
+    by_id: BTreeMap<u32, (String, Settings)>,
+    gone: BTreeSet<u32>,
+    /// Tables that have merge operands.
+    merging: BTreeSet<u32>,
+    /// Of the tables with lower ids, those that are not known were dropped.
+    complete_below: u32,
+    changes: BTreeMap<u64, TableChange>,
+    from_sequence: u64,
+}
+
+struct TableChange {
+    kind: Kind,
+    id: u32,
+    name: String,
+    value: Vec<u8>,
+}
+
+impl Tables {
+    pub(super) fn new(manifest: Option<&Manifest>) -> Tables {
+        let Some(manifest) = manifest else { return Tables::default() };
+        let known = manifest.tables.iter().map(|table| (table.id, (table.name.clone(), table.settings.clone())));
+        let (complete_below, from_sequence) = (manifest.next_table, manifest.next_sequence);
+        Tables { by_id: known.collect(), complete_below, from_sequence, ..Tables::default() }
+    }
+
+    /// Notes a record about a table; they are applied in the order of their sequences.
+    pub(super) fn note(&mut self, record: &Record<'_>) {
+        if record.sequence >= self.from_sequence {
+            let name = String::from_utf8_lossy(record.key).into_owned();
+            let (kind, id, value) = (record.kind, record.table, record.value.to_vec());
+            self.changes.insert(record.sequence, TableChange { kind, id, name, value });
+        }
+    }
+
+    /// Notes that a table has merge operands.
+    pub(super) fn note_merge(&mut self, id: u32) {
+        self.merging.insert(id);
+    }
+
+    /// Applies the records about tables.
+    pub(super) fn settle(&mut self) {
+        for change in std::mem::take(&mut self.changes).into_values() {
+            match change.kind {
+                Kind::TableCreate => {
+                    let settings = Settings::decode(&change.value).unwrap_or_else(|| self.likely_settings(change.id));
+                    self.name(change.id, change.name, settings);
+                }
+                Kind::TableTruncate if change.value.len() == 4 => {
+                    let id = u32_at(&change.value, 0);
+                    let known = self.by_id.get(&change.id).map(|(_, settings)| settings.clone());
+                    let settings = known.unwrap_or_else(|| self.likely_settings(id));
+                    self.name(id, change.name, settings);
+                    self.forget(change.id);
+                }
+                _ => self.forget(change.id),
+            }
+        }
+    }
+
+    /// The settings of a table that nothing says anything about.
+    fn likely_settings(&self, id: u32) -> Settings {
+        let merge = self.merging.contains(&id).then(|| UNKNOWN_OPERATOR.to_string());
+        Settings { kind: IndexKind::Lmdb, compression: Compression::None, merge }
+    }
+
+    /// A table that had the name before is gone, whether a record says so or not.
+    fn name(&mut self, id: u32, name: String, settings: Settings) {
+        if self.by_id.contains_key(&id) || self.gone.contains(&id) {
+            return;
+        }
+        let before = self.by_id.iter().find(|(_, (taken, _))| *taken == name).map(|(before, _)| *before);
+        before.into_iter().for_each(|before| self.forget(before));
+        self.by_id.insert(id, (name, settings));
+    }
+
+    fn forget(&mut self, id: u32) {
+        self.by_id.remove(&id);
+        self.gone.insert(id);
+    }
+
+    /// The name and settings of a table, `None` if it is known to be gone. A table that nothing names gets a name.
+    pub(super) fn find(&self, id: u32) -> Option<(String, Settings)> {
+        if let Some(known) = self.by_id.get(&id) {
+            return Some(known.clone());
+        }
+        if id < self.complete_below || self.gone.contains(&id) {
+            return None;
+        }
+        let mut name = format!("table-{id:03}");
+        while self.by_id.values().any(|(taken, _)| *taken == name) {
+            name.push('+');
+        }
+        Some((name, self.likely_settings(id)))
+    }
+
+    /// All tables that are known, also empty ones, by their ids.
+    pub(super) fn known(&self) -> impl Iterator<Item = (&u32, &(String, Settings))> {
+        self.by_id.iter()
+    }
+}

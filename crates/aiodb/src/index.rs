@@ -4,21 +4,21 @@
 //! again from it. Both kinds answer a look-up with candidates, newest first, which the reader checks against the
 //! record: the operands and the base of a merged key, and in `hash` the records of other keys with the same tag.
 //!
-//! The room of indexes. It owns both kinds, versions for snapshots and range deletes, and says what a new record displaced. It
+//! The room of indexes. It owns both kinds, versions for snapshots and range deletes, and says what a new record superseded. It
 //! promises that its durable state lags the durable log and records the position that it covers. It never reads a record of the log.
 
+pub(crate) mod chain;
 pub mod hash;
 pub(crate) mod lmdb;
-mod pace;
-pub(crate) mod ranges;
+pub(crate) mod memtable;
+pub(crate) mod range_tombstones;
 pub(crate) mod snapshots;
-pub(crate) mod stack;
-pub(crate) mod tail;
+mod throttle;
 pub(crate) mod versions;
 
 pub use crate::format::location::Location;
+use chain::Entry;
 use smallvec::SmallVec;
-use stack::Entry;
 
 /// What a look-up found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

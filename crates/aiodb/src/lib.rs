@@ -33,13 +33,13 @@ mod format;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod holds;
 pub mod index;
 pub mod io;
 mod log;
 pub mod merge;
 mod metrics;
 mod planted;
+mod retention;
 mod sequence;
 mod store;
 mod sync;

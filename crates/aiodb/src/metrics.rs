@@ -29,8 +29,8 @@ pub(crate) struct Meters {
     pub(crate) batch_records: Histogram,
     pub(crate) batch_writers: Histogram,
     pub(crate) acknowledge_wait: Histogram,
-    pub(crate) tail_commit: Histogram,
-    pub(crate) tail_committed_entries: AtomicU64,
+    pub(crate) memtable_commit: Histogram,
+    pub(crate) memtable_committed_entries: AtomicU64,
     pub(crate) checkpoint: Histogram,
     pub(crate) checkpoint_bytes: AtomicU64,
     pub(crate) settled_tags: Counter,
@@ -87,11 +87,11 @@ pub struct Metrics {
     /// Records written to the log.
     pub records_written: u64,
     /// Entries of `lmdb` tables that are not yet in LMDB.
-    pub tail_entries: u64,
+    pub memtable_entries: u64,
     /// How long commits of such entries to LMDB took.
-    pub tail_commit_ns: Distribution,
+    pub memtable_commit_ns: Distribution,
     /// Entries committed to LMDB.
-    pub tail_committed_entries: u64,
+    pub memtable_committed_entries: u64,
     /// How long checkpoints took.
     pub checkpoint_ns: Distribution,
     /// Bytes of checkpoint files of `hash` tables.

@@ -78,9 +78,9 @@ pub enum Bug {
     OldIndexKept,
     /// A segment is used again before a dropped table is taken out of the index.
     ReusedBeforePurge,
-    /// A moved base in the tail hides newer operands below it.
+    /// A moved base in the memtable hides newer operands below it.
     MovedBaseHidesOperands,
-    /// A base that comes to the tail late hides newer operands that were frozen before it came.
+    /// A base that comes to the memtable late hides newer operands that became immutable before it came.
     LateBaseHidesOperands,
     /// An operand in a layer below hides from snapshots what was made of it and others, when that has been superseded.
     OperandHidesWhatWasMade,
@@ -88,7 +88,7 @@ pub enum Bug {
     MissedOperandOverlooked,
     /// Conditions are judged while a write that comes before them in the log waits to be published.
     WaitingWriteOverlooked,
-    /// Of two copies of a record that were displaced, snapshots keep the earlier.
+    /// Of two copies of a record that were superseded, snapshots keep the earlier.
     EarlierCopyKept,
     /// Reads do not ask whether their snapshot has ended.
     EndedSnapshotRead,

@@ -10,7 +10,7 @@ pub(crate) mod checkpoints;
 pub(crate) mod clock;
 pub(crate) mod commit;
 pub(crate) mod engine;
-pub(crate) mod pins;
+pub(crate) mod epochs;
 pub(crate) mod purging;
 pub(crate) mod reclaiming;
 pub(crate) mod recovered;

@@ -302,9 +302,9 @@ fn writes_checkpoints_and_reclaim_are_counted() {
         let end = db.metrics();
         assert!(end.reclaimed_segments > 0 && end.victim_live_percent.count() >= end.reclaimed_segments);
         assert!(end.checkpoint_ns.count() > 0 && end.flush_wait_ns.count() > 0);
-        let (tail, tags) = (end.tail_committed_entries, end.settled_tags);
+        let (tail, tags) = (end.memtable_committed_entries, end.settled_tags);
         match kind {
-            IndexKind::Lmdb => assert!(tail > 0 && end.tail_commit_ns.count() > 0 && end.lmdb_file_bytes > 0),
+            IndexKind::Lmdb => assert!(tail > 0 && end.memtable_commit_ns.count() > 0 && end.lmdb_file_bytes > 0),
             IndexKind::Hash => assert!(tags > 0 && end.checkpoint_bytes_written > 0 && end.hash_memory_bytes > 0),
         }
         let stats = db.stats();

@@ -3,7 +3,7 @@
 //! A value that is too long to lie in one piece lies in chunks, and a record written after them names them all
 //! (`docs/format.md`). So a writer appends chunks as bytes come, and one record at the end makes the value visible; if
 //! that never comes, nothing names the chunks, and reclaim takes them for dead. A reader notes the chunks at its
-//! beginning and holds their segments (`holds.rs`), whatever becomes of the key meanwhile.
+//! beginning and holds their segments (`retention.rs`), whatever becomes of the key meanwhile.
 
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -88,7 +88,7 @@ impl<D: Device> Table<D> {
         self.engine.check_open()?;
         self.engine.check_key(key)?;
         let generation = self.slot.generation()?;
-        let _pin = self.engine.pins.pin();
+        let _pin = self.engine.epochs.pin();
         self.engine.get_range(&generation, key, offset, length)
     }
 
@@ -104,7 +104,7 @@ impl<D: Device> Table<D> {
         // It comes before the look-up: what that finds stays readable.
         let hold = Hold::begin(&self.engine);
         let found = {
-            let _pin = self.engine.pins.pin();
+            let _pin = self.engine.epochs.pin();
             self.engine.find_value(&generation, key, <[u8]>::to_vec)?
         };
         Ok(found.map(|found| ValueReader::new(Arc::clone(&self.engine), hold, found)))
@@ -269,7 +269,7 @@ impl<D: Device> ValueReader<D> {
         let (range, bytes) = &mut self.loaded;
         *range = 0..0;
         bytes.clear();
-        let _pin = self.engine.pins.pin();
+        let _pin = self.engine.epochs.pin();
         self.engine.with_chunk(chunk, |part| bytes.extend_from_slice(part))?;
         *range = *start..start + u64::from(chunk.location.length);
         Ok(())
@@ -315,13 +315,13 @@ struct Hold<D: Device> {
 
 impl<D: Device> Hold<D> {
     fn begin(engine: &Arc<Handle<D>>) -> Hold<D> {
-        Hold { engine: Arc::clone(engine), number: engine.holds.begin() }
+        Hold { engine: Arc::clone(engine), number: engine.retention.begin() }
     }
 }
 
 impl<D: Device> Drop for Hold<D> {
     fn drop(&mut self) {
-        self.engine.holds.end(self.number);
+        self.engine.retention.end(self.number);
     }
 }
 

@@ -6,8 +6,8 @@ use crate::format::location::Location;
 use crate::format::record::Kind;
 use crate::format::record::Origin;
 use crate::index::Candidate;
+use crate::index::chain::Entry;
 use crate::index::snapshots::View;
-use crate::index::stack::Entry;
 use crate::io::Device;
 use crate::planted;
 use crate::planted::Bug;
@@ -64,21 +64,21 @@ impl<D: Device> Engine<D> {
     }
 
     /// Keeps an operand that the index knows to be one, as [`Engine::keep`] a value.
-    pub(crate) fn keep_operand(&self, location: Location, table: u32, key: &[u8], operand: &[u8]) {
+    pub(crate) fn cache_operand(&self, location: Location, table: u32, key: &[u8], operand: &[u8]) {
         self.keep(location, operands_of(table), key, operand);
     }
 
     /// Keeps what a write makes visible, if the options say so and a get would find it to be kept. Compressed values are
     /// left to the first get. The caller has not said yet that it is published, so the segment's life is still that of
     /// the batch.
-    pub(crate) fn keep_written(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
+    pub(crate) fn cache_written(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
         if self.options.cache_writes {
-            self.keep_published(generation, publication, stored);
+            self.cache_published(generation, publication, stored);
         }
     }
 
-    /// Keeps a later copy of a record, like [`Engine::keep_written`], if there is something of its former place here.
-    pub(crate) fn keep_moved(
+    /// Keeps a later copy of a record, like [`Engine::cache_written`], if there is something of its former place here.
+    pub(crate) fn cache_moved(
         &self,
         generation: &Generation,
         publication: &Publication<'_>,
@@ -87,18 +87,18 @@ impl<D: Device> Engine<D> {
     ) {
         let from = Location { segment: origin.segment, offset: origin.offset, ..publication.placed.location };
         if self.cache.is_on() && self.place(from).is_some_and(|place| self.cache.has(place)) {
-            self.keep_published(generation, publication, stored);
+            self.cache_published(generation, publication, stored);
         }
     }
 
-    fn keep_published(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
+    fn cache_published(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
         let Publication { key, placed, kind, form, .. } = publication;
         if form.chunked || form.compressed || form.expires_ms.is_some() {
             return;
         }
         match (kind, &generation.index) {
             (Kind::Put, _) => self.keep(placed.location, generation.id, key, stored),
-            (Kind::Merge, TableIndex::Lmdb) => self.keep_operand(placed.location, generation.id, key, stored),
+            (Kind::Merge, TableIndex::Lmdb) => self.cache_operand(placed.location, generation.id, key, stored),
             _ => {}
         }
     }

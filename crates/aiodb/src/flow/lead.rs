@@ -10,7 +10,7 @@ use crate::log::commit::WORDS;
 use crate::planted::{self, Bug};
 use crate::store::commit::{CommitState, Guard, Sealed};
 use crate::store::engine::Engine;
-use crate::store::pins::Pin;
+use crate::store::epochs::EpochGuard;
 use crate::sync::atomic::Ordering;
 use crate::sync::yield_now;
 use crate::{Error, Result, Sequence};
@@ -300,7 +300,7 @@ impl<D: Device> Engine<D> {
 
     /// Publishes what waited for this batch, and waits for those who publish for themselves. Until the pin is given back the
     /// caller counts as publishing.
-    fn publish_sealed(&self, sealed: &Sealed) -> Pin<'_> {
+    fn publish_sealed(&self, sealed: &Sealed) -> EpochGuard<'_> {
         let _phase = InPhase::enter(&self.device, Phase::Publish);
         let publisher = self.publishers.pin();
         let batch = &sealed.open.batch;
@@ -312,12 +312,12 @@ impl<D: Device> Engine<D> {
             let publication = Publication::new(&record, value, hash, placed);
             match record.moved {
                 Some(origin) => {
-                    self.keep_moved(generation, &publication, origin, value);
+                    self.cache_moved(generation, &publication, origin, value);
                     self.publish_move(generation, &publication, origin);
                 }
                 None => {
                     self.publish(generation, &publication);
-                    self.keep_written(generation, &publication, value);
+                    self.cache_written(generation, &publication, value);
                     self.commit.stripes.published(generation.id, hash, record.kind);
                 }
             }

@@ -13,7 +13,6 @@ use crate::format::manifest::Identity;
 use crate::format::manifest::Manifest;
 use crate::format::manifest::damage_error;
 use crate::format::settings::Settings;
-use crate::holds::Holds;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::snapshots::Snapshots;
 use crate::io::Access;
@@ -27,6 +26,7 @@ use crate::log::Segments;
 use crate::metrics::Meters;
 use crate::planted;
 use crate::planted::Bug;
+use crate::retention::Retention;
 use crate::store::background::Background;
 use crate::store::catalog::Catalog;
 use crate::store::catalog::Generation;
@@ -34,7 +34,7 @@ use crate::store::checkpoints::Checkpoints;
 use crate::store::clock::StoreClock;
 use crate::store::commit::Commit;
 use crate::store::engine::Engine;
-use crate::store::pins::Pins;
+use crate::store::epochs::Epochs;
 use crate::store::purging::Purging;
 use crate::store::settling::Settling;
 use crate::sync::Mutex;
@@ -100,7 +100,7 @@ impl<D: Device> Engine<D> {
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);
         let checkpoints =
             Checkpoints { begun: manifest.checkpoint, durable: manifest.checkpoint, ..Checkpoints::default() };
-        let holds = Arc::new(Holds::default());
+        let retention = Arc::new(Retention::default());
         Ok(Engine {
             block_bytes: report.block_bytes,
             cache: new_cache(options.cache_bytes)?,
@@ -114,10 +114,10 @@ impl<D: Device> Engine<D> {
             commit,
             catalog,
             lmdb: OnceLock::new(),
-            pins: Pins::default(),
-            publishers: Pins::default(),
-            snapshots: Arc::new(Snapshots::new(Arc::clone(&holds))),
-            holds,
+            epochs: Epochs::default(),
+            publishers: Epochs::default(),
+            snapshots: Arc::new(Snapshots::new(Arc::clone(&retention))),
+            retention,
             settling: Settling::default(),
             checkpointing: Mutex::default(),
             checkpoints: Mutex::new(checkpoints),

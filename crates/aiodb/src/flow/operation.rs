@@ -132,7 +132,7 @@ impl<D: Device> Engine<D> {
         start: &'a [u8],
         end: &'a [u8],
     ) -> Operation<'a> {
-        let append = Append::new(Kind::RangeDelete, generation.id, start, end);
+        let append = Append::new(Kind::RangeTombstone, generation.id, start, end);
         Operation { hash: 0, generation: Some(generation), append }
     }
 

@@ -10,10 +10,10 @@ use crate::format::batch::{BatchView, Placed};
 use crate::format::location::Location;
 use crate::format::place::footprint;
 use crate::format::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
+use crate::index::chain::{Entry, Superseded};
 use crate::index::hash::Published;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::lmdb::counters::ChunkBytes;
-use crate::index::stack::{Displaced, Entry};
 use crate::io::Device;
 use crate::merge::Cover;
 use crate::planted::{self, Bug};
@@ -72,7 +72,7 @@ impl<D: Device> Engine<D> {
         self.segments.add_growth(publication.placed.location, publication.placed.separate.is_some());
         self.count_expiring_chunks(publication);
         match &generation.index {
-            TableIndex::Lmdb if publication.kind == Kind::RangeDelete => {
+            TableIndex::Lmdb if publication.kind == Kind::RangeTombstone => {
                 let end = range_end(publication.value);
                 self.lmdb().insert_range(generation.id, publication.key, end, publication.placed.sequence);
             }
@@ -95,14 +95,14 @@ impl<D: Device> Engine<D> {
                 }
             }
             TableIndex::Lmdb => {
-                let (entry, mut displaced) = (publication.entry(), Displaced::new());
+                let (entry, mut superseded) = (publication.entry(), Superseded::new());
                 let cover = self.cover(generation, publication);
-                let depth = self.lmdb().insert(generation.id, publication.key, (entry, cover), &mut displaced);
+                let depth = self.lmdb().insert(generation.id, publication.key, (entry, cover), &mut superseded);
                 if !entry.is_delete() {
                     self.segments.add_live(entry.location);
                     self.count_chunks(generation.id, entry.location, publication.chunks(), 1);
                 }
-                displaced.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
+                superseded.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
                 if is_fold_due(depth) {
                     self.must_fold_operands(Unsettled::key(generation, publication.key), depth);
                 }
@@ -123,7 +123,7 @@ impl<D: Device> Engine<D> {
     fn count_kind(&self, publication: &Publication<'_>) {
         let location = publication.placed.location;
         match (publication.kind, publication.form.expires_ms) {
-            (Kind::Delete | Kind::RangeDelete, _) => self.segments.add_delete(location),
+            (Kind::Delete | Kind::RangeTombstone, _) => self.segments.add_delete(location),
             (_, Some(expires_ms)) => self.segments.add_expiring(location, expires_ms.get()),
             _ => {}
         }
@@ -170,7 +170,7 @@ impl<D: Device> Engine<D> {
         let from = Location { segment: origin.segment, offset: origin.offset, length: to.length };
         match &generation.index {
             // It counts as long as it is not carried out, wherever it lies.
-            TableIndex::Lmdb if publication.kind == Kind::RangeDelete => {}
+            TableIndex::Lmdb if publication.kind == Kind::RangeTombstone => {}
             TableIndex::Hash(index) => {
                 let to = hash_location(to);
                 if let Some(old) = index.replace(publication.hash, from, to) {
@@ -187,14 +187,14 @@ impl<D: Device> Engine<D> {
                 }
             }
             TableIndex::Lmdb => {
-                let (entry, mut displaced) = (publication.entry(), Displaced::new());
-                match self.lmdb().relocate(generation.id, publication.key, from, entry, &mut displaced) {
+                let (entry, mut superseded) = (publication.entry(), Superseded::new());
+                match self.lmdb().relocate(generation.id, publication.key, from, entry, &mut superseded) {
                     Ok(true) => {
                         if !entry.is_delete() {
                             self.segments.add_live(to);
                             self.count_chunks(generation.id, to, publication.chunks(), 1);
                         }
-                        displaced.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
+                        superseded.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
                     }
                     Ok(false) => {}
                     // The record stays where it was and its segment is not retired: nothing is lost.
@@ -220,7 +220,7 @@ impl<D: Device> Engine<D> {
         self.count_chunks(table, old, &named, -1);
     }
 
-    /// Counts an entry of an ordered index that was displaced, and the chunks that it names, as dead. Each entry is counted
+    /// Counts an entry of an ordered index that was superseded, and the chunks that it names, as dead. Each entry is counted
     /// for itself, also where another one is a copy of the same record.
     pub(crate) fn count_dead(&self, table: u32, entry: &Entry) {
         if entry.is_delete() {

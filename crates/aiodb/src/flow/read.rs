@@ -11,9 +11,9 @@ use smallvec::SmallVec;
 use crate::format::compression::decompress;
 use crate::format::location::Location;
 use crate::format::record::{Chunk, Form, Kind, Record, decode_chunks};
+use crate::index::chain::{Entry, VersionChain};
 use crate::index::lmdb::codec::prefix_key;
 use crate::index::snapshots::View;
-use crate::index::stack::{Entry, Stack};
 use crate::index::{Candidate, Candidates};
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::log::Segment;
@@ -41,7 +41,7 @@ pub(crate) type Parts = (Option<Vec<u8>>, Vec<Vec<u8>>);
 impl<D: Device> Engine<D> {
     /// A blocking get: the caller's thread, one read for a value up to a quarter of a segment.
     pub(crate) fn get(&self, generation: &Arc<Generation>, key: &[u8], view: &View) -> Result<Option<Vec<u8>>> {
-        let _pin = self.pins.pin();
+        let _pin = self.epochs.pin();
         let mut candidates = Candidates::new();
         self.lookup(generation, key, view, &mut candidates)?;
         self.resolve(generation, key, &candidates, view)
@@ -118,33 +118,33 @@ impl<D: Device> Engine<D> {
                 index.lookup(self.hash(key), &mut locations);
                 found.extend(locations.into_iter().map(|location| Candidate { location, known: None }));
             }
-            _ => found.extend(self.stack(generation, key, view)?.candidates(0)),
+            _ => found.extend(self.chain(generation, key, view)?.candidates(0)),
         }
         self.meters.looked_up(found.len());
         Ok(())
     }
 
     /// The records of a key that a view sees. In a `hash` table this reads them. The caller holds a pin.
-    pub(crate) fn stack(&self, generation: &Generation, key: &[u8], view: &View) -> Result<Stack> {
+    pub(crate) fn chain(&self, generation: &Generation, key: &[u8], view: &View) -> Result<VersionChain> {
         let TableIndex::Hash(index) = &generation.index else {
             return self.lmdb().lookup(generation.id, key, view);
         };
-        let mut stack = Stack::default();
+        let mut chain = VersionChain::default();
         let mut locations = SmallVec::new();
         index.lookup(self.hash(key), &mut locations);
         for location in locations {
             self.with_record(location, &mut |record| {
                 if record.key == key && record.table == generation.id && record.sequence <= view.sequence {
                     let (kind, sequence, form) = (record.kind, record.sequence, record.form);
-                    stack.insert_below(Entry { kind, sequence, location, separate: None, form });
+                    chain.insert_below(Entry { kind, sequence, location, separate: None, form });
                 }
             })?;
         }
         if !view.is_latest() {
             // Asked last: a record is listed there before the index forgets it.
-            self.snapshots.add_versions(&prefix_key(generation.id, key), view, &mut stack);
+            self.snapshots.add_versions(&prefix_key(generation.id, key), view, &mut chain);
         }
-        Ok(stack)
+        Ok(chain)
     }
 
     /// Whether a record has expired for a view.
@@ -201,7 +201,9 @@ impl<D: Device> Engine<D> {
         if form.expires_ms.is_none() && view.cached {
             match &outcome {
                 Outcome::Value(value) => self.keep(location, table, key, value),
-                Outcome::Operand(operand) if candidate.is_operand() => self.keep_operand(location, table, key, operand),
+                Outcome::Operand(operand) if candidate.is_operand() => {
+                    self.cache_operand(location, table, key, operand)
+                }
                 _ => {}
             }
         }

@@ -15,7 +15,7 @@ use crate::io::reads::{Done, Reads};
 use crate::io::{Device, MAX_QUEUE_DEPTH};
 use crate::store::catalog::{Generation, TableSlot};
 use crate::store::engine::Engine;
-use crate::store::pins::KeptPin;
+use crate::store::epochs::OwnedEpochGuard;
 use crate::{Error, Result, Snapshot};
 
 /// A read up to this length uses a buffer that was registered with the device; longer ones allocate.
@@ -83,7 +83,7 @@ struct Get {
     view: View,
     key: Vec<u8>,
     /// Until the answer is known: it lies in memory of the reader's own, or of the cache's.
-    pin: Option<KeptPin>,
+    pin: Option<OwnedEpochGuard>,
     candidates: Candidates,
     next_candidate: usize,
     /// The chunk being read, when the value lies in chunks.
@@ -169,7 +169,7 @@ impl<D: Device> Reader<D> {
         let number = *self.free.last().expect("a get is submitted only where there is room");
         let get = &mut self.gets[number as usize];
         // The pin comes before the look-up: what that finds stays readable until the answer is known.
-        let pin = self.engine.pins.pin();
+        let pin = self.engine.epochs.pin();
         self.engine.lookup(&generation, key, &view, &mut get.candidates)?;
         get.pin = Some(pin.keep());
         self.free.pop();
@@ -286,7 +286,7 @@ impl<D: Device> Reader<D> {
     /// A get that has its answer keeps no segment from being used again, however late it is polled.
     fn unpin(&mut self, number: u32) {
         if let Some(pin) = self.gets[number as usize].pin.take() {
-            self.engine.pins.give_back(pin);
+            self.engine.epochs.give_back(pin);
         }
     }
 

@@ -87,7 +87,7 @@ impl<D: Device> Engine<D> {
         if recovered.rebuilt {
             self.settle_rebuilt();
             // For the same reason: what a deleted range had may name places that were used again since.
-            self.cover_ranges()?;
+            self.commit_range_tombstones()?;
             while self.carry_out_ranges()? {}
         }
         if self.options.read_only {
@@ -289,7 +289,7 @@ impl<D: Device> Engine<D> {
             recovered.records += u64::from(header.records);
             self.mark_replayed(segment, end, header.records);
             self.commit.replayed(walk.position, walk.next_sequence);
-            self.keep_tail_bounded(Claim::Recovery)?;
+            self.bound_memtable(Claim::Recovery)?;
         }
     }
 
@@ -391,7 +391,7 @@ impl<D: Device> Engine<D> {
     fn publication<'a>(&self, view: &BatchView<'a>, found: &Found<'a>, placed: &'a Placed) -> Result<Publication<'a>> {
         let record = &found.record;
         let malformed = || self.damaged(found.location, "a malformed list of chunks");
-        let matters = record.form.chunked || record.kind == Kind::RangeDelete;
+        let matters = record.form.chunked || record.kind == Kind::RangeTombstone;
         let value = if matters { view.value(found).ok_or_else(malformed)? } else { &[] };
         if record.form.chunked {
             decode_chunks(value).ok_or_else(malformed)?;

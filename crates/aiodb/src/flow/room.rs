@@ -52,7 +52,7 @@ pub(crate) fn unless_full<T: Default>(outcome: Result<T>) -> Result<T> {
 impl<D: Device> Engine<D> {
     /// How much of the last free segments these operations may take.
     pub(crate) fn claim(&self, operations: &[Operation<'_>]) -> Claim {
-        let frees = |kind| matches!(kind, Kind::Delete | Kind::RangeDelete | Kind::TableDrop | Kind::TableTruncate);
+        let frees = |kind| matches!(kind, Kind::Delete | Kind::RangeTombstone | Kind::TableDrop | Kind::TableTruncate);
         if self.recovered.get().is_none() {
             Claim::Recovery
         } else if operations.iter().all(|operation| frees(operation.append.kind)) {
@@ -120,7 +120,7 @@ impl<D: Device> Engine<D> {
 
     /// What is written frees much: other writes need not wait until they try again.
     pub(crate) fn note_freeing(&self, operations: &[Operation<'_>]) {
-        let frees = |kind| matches!(kind, Kind::RangeDelete | Kind::TableDrop | Kind::TableTruncate);
+        let frees = |kind| matches!(kind, Kind::RangeTombstone | Kind::TableDrop | Kind::TableTruncate);
         if operations.iter().any(|operation| frees(operation.append.kind)) {
             *self.room_lock.lock().expect("no code panics while it makes room") = None;
         }
@@ -132,21 +132,21 @@ impl<D: Device> Engine<D> {
         for _ in 0..MOST_ROUNDS {
             let released = self.segments.released();
             self.keep_index_room()?;
-            if !lmdb.tail.is_short() {
+            if !lmdb.memtable.is_short() {
                 return Ok(());
             }
             self.segments.give_back_spare()?;
-            let covered = unless_full(self.cover_tail())?;
+            let covered = unless_full(self.commit_memtable_if_any())?;
             let taken_out = unless_full(self.take_out_dead())?;
             if !covered && !taken_out && !self.make_room(Claim::Ordinary, released)? {
                 break;
             }
         }
         self.keep_index_room()?;
-        if lmdb.tail.is_short() { Err(Error::DiskFull { path: self.root.clone() }) } else { Ok(()) }
+        if lmdb.memtable.is_short() { Err(Error::DiskFull { path: self.root.clone() }) } else { Ok(()) }
     }
 
-    /// Sees to it that no segment takes the room that the next files of the indexes need, and that the tail of the ordered index
+    /// Sees to it that no segment takes the room that the next files of the indexes need, and that the memtable of the ordered index
     /// grows no more than there is room for.
     pub(crate) fn keep_index_room(&self) -> Result<()> {
         let mut kept = 0;
@@ -209,8 +209,8 @@ impl<D: Device> Engine<D> {
             while self.checkpoint_state().0 < wanted && unless_full(self.reclaim_some())? {}
             Ok::<_, Error>(self.checkpoint_state().0 > held)
         };
-        // What the tail displaces in the ordered index counts as alive until it is committed.
-        if empty()? || (unless_full(self.cover_tail())? && empty()?) {
+        // What the memtable supersedes in the ordered index counts as alive until it is committed.
+        if empty()? || (unless_full(self.commit_memtable_if_any())? && empty()?) {
             self.free_emptied(claim)?;
         }
         if !is_freed() && claim == Claim::Deletes {
@@ -256,7 +256,7 @@ impl<D: Device> Engine<D> {
         self.release_retired()?;
         for _ in 0..READER_GLANCES {
             // Without threads nobody ends a read meanwhile.
-            if self.checkpoint_state().0 == 0 || !self.options.background || self.holds.is_any() {
+            if self.checkpoint_state().0 == 0 || !self.options.background || self.retention.is_any() {
                 break;
             }
             std::thread::sleep(READER_GLANCE);

@@ -1,7 +1,7 @@
 //! Snapshots: reads as of one moment, while writes go on.
 //!
 //! What a snapshot needs is kept in two ways: superseded records as versions (`index/snapshots.rs`), and the bytes of segments that are retired
-//! after it began (`holds.rs`). Both are bounded: when too much has gathered, or the disk is full, the oldest snapshot ends, and what is
+//! after it began (`retention.rs`). Both are bounded: when too much has gathered, or the disk is full, the oldest snapshot ends, and what is
 //! read through it from then on is a typed error.
 
 use crate::index::snapshots::View;
@@ -33,7 +33,7 @@ impl<D: Device> Moment<D> {
         let mut moment = Moment { engine: Arc::clone(engine), hold, view, ended };
         // Whoever was about to publish before has not seen that there is a snapshot.
         engine.publishers.wait_for_present();
-        moment.view.sequence = engine.settled_sequence()?;
+        moment.view.sequence = engine.snapshot_sequence()?;
         engine.snapshots.settle(hold, moment.view.sequence);
         Ok(moment)
     }
@@ -70,8 +70,8 @@ impl<D: Device> Clone for Snapshot<D> {
 
 impl<D: Device> Engine<D> {
     /// A sequence up to which everything is published, not below that of any acknowledged write.
-    fn settled_sequence(&self) -> Result<u64> {
-        let (sequence, batch) = self.commit.sequence_to_settle();
+    fn snapshot_sequence(&self) -> Result<u64> {
+        let (sequence, batch) = self.commit.sequence_to_publish();
         if let Some(batch) = batch {
             match self.wait_for_batch(batch) {
                 // What a failed write has left unpublished never will be: neither gets nor snapshots see it.

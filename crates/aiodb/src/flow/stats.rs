@@ -100,7 +100,7 @@ pub struct TableStats {
     pub kind: IndexKind,
     /// Its keys.
     pub keys: u64,
-    /// Whether `keys` is exact: nothing in the tail (`lmdb`), no tag unsettled (`hash`).
+    /// Whether `keys` is exact: nothing in the memtable (`lmdb`), no tag unsettled (`hash`).
     pub keys_exact: bool,
     /// Memory of the index in bytes (`hash`); for `lmdb` the page cache does that work.
     pub index_memory_bytes: u64,
@@ -141,7 +141,7 @@ impl<D: Device> Engine<D> {
             checkpoints: counters.checkpoints.load(Ordering::Relaxed),
             checkpoint_log_lag_bytes: self.checkpoint_state().1,
             unsettled_tags: self.settling.len() as u64,
-            oldest_pin_ms: self.pins.age_ms(self.device.clock_ms()),
+            oldest_pin_ms: self.epochs.age_ms(self.device.clock_ms()),
             snapshots: snapshots as u64,
             kept_versions: kept_versions as u64,
             waiting_range_deletes: self.lmdb.get().map_or(0, |lmdb| lmdb.ranges.len() as u64),
@@ -167,8 +167,8 @@ impl<D: Device> Engine<D> {
         let (keys, keys_exact, disk) = match &generation.index {
             TableIndex::Hash(index) => (index.len() as u64, self.settling.len() == 0, 0),
             TableIndex::Lmdb => {
-                let tail = self.lmdb().tail.len();
-                (self.lmdb().count(generation.id) + tail as u64, tail == 0, self.lmdb().disk_bytes())
+                let memtable = self.lmdb().memtable.len();
+                (self.lmdb().count(generation.id) + memtable as u64, memtable == 0, self.lmdb().disk_bytes())
             }
         };
         TableStats {

@@ -5,10 +5,10 @@ use std::ops::Bound;
 use crate::flow::read::Outcome;
 use crate::format::manifest::damage_error;
 use crate::format::record::{Chunk, Kind, decode_chunks};
+use crate::index::chain::Entry;
 use crate::index::lmdb::codec::{encode_key, prefix_key};
+use crate::index::memtable::Reached;
 use crate::index::snapshots::View;
-use crate::index::stack::Entry;
-use crate::index::tail::Reached;
 use crate::io::{Device, UNIT_BYTES};
 use crate::log::scan::Scan;
 use crate::log::{Segment, State};
@@ -50,13 +50,13 @@ impl VerifyReport {
 impl<D: Device> Engine<D> {
     /// Checks all batches of all segments, then that every index entry leads to a record of its key.
     pub(crate) fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
-        // What is in the tail of an index reaches its file first; else only what was there before is followed.
+        // What is in the memtable of an index reaches its file first; else only what was there before is followed.
         if !self.options.read_only {
             self.checkpoint()?;
         }
         let mut report = VerifyReport::default();
         // The pin keeps segments from beginning another life while they are read.
-        let _pin = self.pins.pin();
+        let _pin = self.epochs.pin();
         self.verify_all(&mut report, progress)?;
         Ok(report)
     }
@@ -149,8 +149,8 @@ impl<D: Device> Engine<D> {
                 loop {
                     let range = (from.as_ref().map(Vec::as_slice), Bound::Excluded(&to[..]));
                     let (found, reached) = self.lmdb().range(range, false, KEYS_PER_VISIT, &View::LATEST)?;
-                    for (key, stack) in &found {
-                        stack.entries().iter().for_each(|entry| self.verify_entry(generation, key, entry, report));
+                    for (key, chain) in &found {
+                        chain.entries().iter().for_each(|entry| self.verify_entry(generation, key, entry, report));
                     }
                     match reached {
                         Reached::Key(key) => from = Bound::Excluded(key.into()),

@@ -91,7 +91,7 @@ impl<D: Device> Engine<D> {
             return Err(Error::BatchTooLarge { length, max: self.max_batch_bytes() });
         }
         if turn.is_none() {
-            self.keep_bounded(operations)?;
+            self.apply_backpressure(operations)?;
         }
         let mut state = self.room_or_reclaim(operations, length, turn)?;
         if !permitted() {
@@ -126,7 +126,7 @@ impl<D: Device> Engine<D> {
             let publication = Publication { key, hash: operation.hash, placed, kind, form, value, replayed: None };
             if let Some(generation) = operation.generation.as_ref().filter(|_| kind.is_indexed()) {
                 self.publish(generation, &publication);
-                self.keep_written(generation, &publication, value);
+                self.cache_written(generation, &publication, value);
                 self.commit.stripes.published(generation.id, operation.hash, kind);
             }
         }
@@ -138,12 +138,12 @@ impl<D: Device> Engine<D> {
     }
 
     /// Helps with background work that this write would make more of, where that has reached a bound.
-    fn keep_bounded(&self, operations: &[Operation<'_>]) -> Result<()> {
+    fn apply_backpressure(&self, operations: &[Operation<'_>]) -> Result<()> {
         if let Some(lmdb) = self.lmdb.get().filter(|_| operations.iter().any(Operation::is_ordered)) {
-            lmdb.pace.wait(|| lmdb.tail.active_keys());
+            lmdb.throttle.wait(|| lmdb.memtable.active_keys());
             let claim = self.claim(operations);
-            self.keep_tail_bounded(claim)?;
-            if claim == Claim::Ordinary && lmdb.tail.is_short() {
+            self.bound_memtable(claim)?;
+            if claim == Claim::Ordinary && lmdb.memtable.is_short() {
                 self.find_index_room()?;
             }
         }
@@ -160,8 +160,8 @@ impl<D: Device> Engine<D> {
             self.write_open_batch()?;
             self.settle_some(SETTLED_WHEN_CROWDED);
         }
-        let ranges = operations.iter().filter(|operation| operation.append.kind == Kind::RangeDelete).count();
-        if ranges > 0 { self.keep_ranges_bounded(ranges) } else { Ok(()) }
+        let ranges = operations.iter().filter(|operation| operation.append.kind == Kind::RangeTombstone).count();
+        if ranges > 0 { self.bound_range_tombstones(ranges) } else { Ok(()) }
     }
 
     /// The longest batch, and so the longest atomic group.

@@ -25,7 +25,7 @@ const EXTENSION_BYTES: usize = 8;
 pub(crate) enum Kind {
     Put = 1,
     Delete = 2,
-    RangeDelete = 3,
+    RangeTombstone = 3,
     Merge = 4,
     TableCreate = 5,
     TableDrop = 6,
@@ -37,14 +37,14 @@ pub(crate) enum Kind {
 impl Kind {
     /// Whether it says something to its table's index.
     pub(crate) fn is_indexed(self) -> bool {
-        matches!(self, Kind::Put | Kind::Delete | Kind::RangeDelete | Kind::Merge)
+        matches!(self, Kind::Put | Kind::Delete | Kind::RangeTombstone | Kind::Merge)
     }
 
     fn from_byte(byte: u8) -> Option<Kind> {
         Some(match byte {
             1 => Kind::Put,
             2 => Kind::Delete,
-            3 => Kind::RangeDelete,
+            3 => Kind::RangeTombstone,
             4 => Kind::Merge,
             5 => Kind::TableCreate,
             6 => Kind::TableDrop,

@@ -1,4 +1,4 @@
-//! The ordered index on disk: LMDB behind a bounded tail, one environment for all tables of this kind.
+//! The ordered index on disk: LMDB behind a bounded memtable, one environment for all tables of this kind.
 //!
 //! LMDB holds no value, only Locations. Its map grows when it is full, under a lock that no read transaction spans; a
 //! transaction lasts one look-up. NOSYNC and WRITEMAP stay off: a power cut must not corrupt the index, a full disk must
@@ -16,16 +16,16 @@ use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use codec::{decode_stack, encode_key, range_key, table_of};
+use codec::{decode_chain, encode_key, range_key, table_of};
 use counters::{Accounting, COUNT_PREFIX, Changes, Counts};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RwTxn};
 
-use super::pace::Pace;
-use super::ranges::{RangeDelete, Ranges};
-use super::stack::{Displaced, Entry, Stack};
-use super::tail::parts::Stacks;
-use super::tail::{Frozen, KeyRange, Reached, Tail};
+use super::chain::{Entry, Superseded, VersionChain};
+use super::memtable::parts::Chains;
+use super::memtable::{ImmutableMemtable, KeyRange, Memtable, Reached};
+use super::range_tombstones::{RangeTombstone, Ranges};
+use super::throttle::Throttle;
 use crate::checksum::crc32c;
 use crate::error::is_shortage;
 use crate::format::location::Location;
@@ -47,7 +47,7 @@ const POSITION_VALUE_BYTES: usize = 64;
 /// The most keys in one transaction: bounds its dirty pages.
 const KEYS_PER_TRANSACTION: usize = 32 << 10;
 
-/// Keys of a dropped table in one transaction: so few that a commit of the tail, which has to wait for it, hardly notices.
+/// Keys of a dropped table in one transaction: so few that a commit of the memtable, which has to wait for it, hardly notices.
 const PURGED_PER_TRANSACTION: usize = 8 << 10;
 
 /// Writers are told so often how far a commit has come.
@@ -68,11 +68,11 @@ pub(crate) struct LmdbIndex {
     database: Database<'static, Bytes, Bytes>,
     path: PathBuf,
     store: [u8; 16],
-    pub(crate) tail: Tail,
-    pub(crate) pace: Pace,
+    pub(crate) memtable: Memtable,
+    pub(crate) throttle: Throttle,
     pub(crate) ranges: Ranges,
     snapshots: Arc<Snapshots>,
-    /// Held for a transaction that writes, and what comes of it: commits of the tail, purges and range deletes take turns. Below it
+    /// Held for a transaction that writes, and what comes of it: commits of the memtable, purges and range deletes take turns. Below it
     /// come `copying`, `env` and the locks of single fields.
     transactions: InOrder<{ Rank::Transactions as u8 }>,
     /// Whether a simulated disk has room for a commit.
@@ -121,8 +121,8 @@ impl LmdbIndex {
             database,
             path: path.to_path_buf(),
             store,
-            tail: Tail::default(),
-            pace: Pace::default(),
+            memtable: Memtable::default(),
+            throttle: Throttle::default(),
             ranges: Ranges::default(),
             snapshots,
             transactions: InOrder::default(),
@@ -146,20 +146,20 @@ impl LmdbIndex {
     }
 
     /// The records of a key that a view sees.
-    pub(crate) fn lookup(&self, table: u32, key: &[u8], view: &View) -> Result<Stack> {
-        self.stack(&encode_key(table, key), view)
+    pub(crate) fn lookup(&self, table: u32, key: &[u8], view: &View) -> Result<VersionChain> {
+        self.chain(&encode_key(table, key), view)
     }
 
-    /// Publishes an entry in the tail; returns how many of the key's operands are there.
+    /// Publishes an entry in the memtable; returns how many of the key's operands are there.
     pub(crate) fn insert(
         &self,
         table: u32,
         key: &[u8],
         entry: (Entry, Option<Cover>),
-        displaced: &mut Displaced,
+        superseded: &mut Superseded,
     ) -> usize {
         let key = encode_key(table, key);
-        self.tail.insert(&key, entry, displaced, |displaced| self.keep(&key, displaced))
+        self.memtable.insert(&key, entry, superseded, |superseded| self.keep(&key, superseded))
     }
 
     /// Whether a record of the key's value is at this place.
@@ -174,30 +174,30 @@ impl LmdbIndex {
         key: &[u8],
         from: Location,
         entry: Entry,
-        displaced: &mut Displaced,
+        superseded: &mut Superseded,
     ) -> Result<bool> {
         let key = encode_key(table, key);
         loop {
-            let freezes = self.tail.freezes();
-            let stack = self.stack(&key, &View::LATEST)?;
-            let Some(current) = stack.at_place(from).copied() else { return Ok(false) };
-            let keep = |displaced: &Displaced| self.keep(&key, displaced);
-            if let Some(replaced) = self.tail.replace(&key, (&stack, current, freezes), entry, displaced, keep) {
+            let freezes = self.memtable.freezes();
+            let chain = self.chain(&key, &View::LATEST)?;
+            let Some(current) = chain.at_place(from).copied() else { return Ok(false) };
+            let keep = |superseded: &Superseded| self.keep(&key, superseded);
+            if let Some(replaced) = self.memtable.replace(&key, (&chain, current, freezes), entry, superseded, keep) {
                 return Ok(replaced);
             }
         }
     }
 
-    /// Commits a frozen tail durably in bounded transactions; the last one records the covered position. After
-    /// an error the same tail can be committed further.
-    pub(crate) fn commit(&self, frozen: &mut Frozen, accounting: &Accounting<'_>) -> Result<()> {
-        let _paced = self.pace.begin();
-        self.commit_parts(frozen, accounting)
+    /// Commits an immutable memtable durably in bounded transactions; the last one records the covered position. After
+    /// an error the same memtable can be committed further.
+    pub(crate) fn commit(&self, immutable: &mut ImmutableMemtable, accounting: &Accounting<'_>) -> Result<()> {
+        let _paced = self.throttle.begin();
+        self.commit_parts(immutable, accounting)
     }
 
-    fn commit_parts(&self, frozen: &mut Frozen, accounting: &Accounting<'_>) -> Result<()> {
-        let stacks = Arc::clone(&frozen.stacks);
-        let mut rest = stacks.iter().skip(frozen.committed).peekable();
+    fn commit_parts(&self, immutable: &mut ImmutableMemtable, accounting: &Accounting<'_>) -> Result<()> {
+        let chains = Arc::clone(&immutable.chains);
+        let mut rest = chains.iter().skip(immutable.committed).peekable();
         loop {
             let part: Vec<_> = rest.by_ref().take(KEYS_PER_TRANSACTION).collect();
             let is_last = rest.peek().is_none();
@@ -206,48 +206,48 @@ impl LmdbIndex {
                 let (committed, turn) = self.transact_some(accounting, |txn, changes, keys| {
                     let (some, others) = left.split_at(keys.min(left.len()));
                     self.commit_some(txn, changes, some, &|number| {
-                        self.pace.proceed(frozen.committed + number, stacks.len());
+                        self.throttle.proceed(immutable.committed + number, chains.len());
                     })?;
                     if is_last && others.is_empty() {
-                        self.seal(txn, frozen)?;
+                        self.seal(txn, immutable)?;
                     }
                     Ok(some.len())
                 })?;
                 drop(turn);
-                frozen.committed += committed;
+                immutable.committed += committed;
                 left = &left[committed..];
                 if left.is_empty() {
                     break;
                 }
             }
             if is_last {
-                self.covered.store(frozen.next_sequence, Ordering::Release);
+                self.covered.store(immutable.next_sequence, Ordering::Release);
                 return Ok(());
             }
         }
     }
 
-    /// Brings some keys of a frozen tail into a transaction; `reached` is told now and then how many.
+    /// Brings some keys of an immutable memtable into a transaction; `reached` is told now and then how many.
     fn commit_some(
         &self,
         txn: &mut RwTxn<'_>,
         changes: &mut Changes<'_>,
-        keys: &[(&[u8], &Stack)],
+        keys: &[(&[u8], &VersionChain)],
         reached: &dyn Fn(usize),
     ) -> heed::Result<()> {
-        for (number, &(key, stack)) in keys.iter().enumerate() {
+        for (number, &(key, chain)) in keys.iter().enumerate() {
             if number.is_multiple_of(KEYS_PER_PACE) {
                 reached(number);
             }
             if changes.is_gone(key) {
                 // What the index itself has of the key is purged with the rest of its table.
-                changes.died(key, stack.entries().iter().copied());
+                changes.died(key, chain.entries().iter().copied());
                 continue;
             }
-            let (kept, displaced) = self.apply(txn, key, stack)?;
+            let (kept, superseded) = self.apply(txn, key, chain)?;
             self.store(txn, key, &kept, changes)?;
             changes.stored(key, &kept);
-            changes.died(key, displaced.into_iter().map(|(entry, _)| entry));
+            changes.died(key, superseded.into_iter().map(|(entry, _)| entry));
         }
         Ok(())
     }
@@ -260,7 +260,7 @@ impl LmdbIndex {
     /// Deletes up to a transaction's worth of a dropped table's keys; true when none is left. `durable` is the last batch
     /// that is durable, that of the drop or a later one.
     pub(crate) fn purge(&self, table: u32, durable: u64, died: &dyn Fn(u32, &Entry)) -> Result<bool> {
-        let of_table = |range: &RangeDelete| table_of(&range.start) == table;
+        let of_table = |range: &RangeTombstone| table_of(&range.start) == table;
         let ranges: Vec<_> = self.ranges.all().into_iter().filter(of_table).collect();
         // What is counted of its chunks is forgotten as a whole.
         let accounting = Accounting { died, ..Accounting::NONE };
@@ -269,7 +269,7 @@ impl LmdbIndex {
             let (mut keys, mut last) = (0, Vec::new());
             for item in self.database.prefix_iter(txn, &table.to_be_bytes())?.take(most) {
                 let (key, value) = item?;
-                changes.purged(key, &decode_stack(value).unwrap_or_default());
+                changes.purged(key, &decode_chain(value).unwrap_or_default());
                 keys += 1;
                 if keys == most {
                     last.extend_from_slice(key);
@@ -290,7 +290,7 @@ impl LmdbIndex {
             Ok(done)
         })?;
         self.ranges.forget(of_table);
-        // A commit of the tail writes down those that are known.
+        // A commit of the memtable writes down those that are known.
         drop(turn);
         Ok(done)
     }
@@ -303,14 +303,14 @@ impl LmdbIndex {
         backward: bool,
         limit: usize,
         view: &View,
-    ) -> Result<(Stacks, Reached)> {
+    ) -> Result<(Chains, Reached)> {
         // Newest first, as in a look-up; the range deletes before everything, since they are forgotten last.
         let deletes = if self.ranges.len() == 0 { Vec::new() } else { self.ranges.all() };
         let (mut found, reached) = loop {
-            let (freezes, mut found) = (self.tail.freezes(), Stacks::new());
-            let reached = self.tail.range(range, backward, limit, view.sequence, &mut found);
+            let (freezes, mut found) = (self.memtable.freezes(), Chains::new());
+            let reached = self.memtable.range(range, backward, limit, view.sequence, &mut found);
             let reached = reached.and(self.committed_range(range, backward, limit, view, &mut found)?, backward);
-            if self.tail.freezes() == freezes {
+            if self.memtable.freezes() == freezes {
                 break (found, reached);
             }
         };
@@ -324,18 +324,18 @@ impl LmdbIndex {
                 found.entry(key).or_default();
             }
         }
-        found.retain(|key, stack| {
+        found.retain(|key, chain| {
             if !RangeBounds::<[u8]>::contains(&within, &**key) {
                 return false;
             }
             if !view.is_latest() {
-                self.snapshots.add_versions(key, view, stack);
+                self.snapshots.add_versions(key, view, chain);
             }
-            let covering = |range: &&RangeDelete| range.sequence <= view.sequence && range.covers(key);
+            let covering = |range: &&RangeTombstone| range.sequence <= view.sequence && range.covers(key);
             if let Some(delete) = deletes.iter().rev().find(covering) {
-                stack.cut(delete.sequence, &mut Displaced::new());
+                chain.cut(delete.sequence, &mut Superseded::new());
             }
-            !stack.is_empty()
+            !chain.is_empty()
         });
         Ok((found, reached))
     }
@@ -367,44 +367,44 @@ impl LmdbIndex {
         self.env().as_ref().map_or(0, |env| env.real_disk_size().unwrap_or(0))
     }
 
-    fn stack(&self, key: &[u8], view: &View) -> Result<Stack> {
+    fn chain(&self, key: &[u8], view: &View) -> Result<VersionChain> {
         // Asked first: a range delete is forgotten only after its keys are gone.
         let deleted = self.ranges.covering(key, view.sequence);
-        let mut stack = Stack::default();
+        let mut chain = VersionChain::default();
         loop {
-            let freezes = self.tail.freezes();
-            self.tail.lookup(key, view.sequence, &mut stack);
-            if stack.is_complete() {
+            let freezes = self.memtable.freezes();
+            self.memtable.lookup(key, view.sequence, &mut chain);
+            if chain.is_complete() {
                 break;
             }
-            self.committed(key, view, &mut stack)?;
-            if self.tail.freezes() == freezes {
+            self.committed(key, view, &mut chain)?;
+            if self.memtable.freezes() == freezes {
                 break;
             }
-            stack = Stack::default();
+            chain = VersionChain::default();
         }
         if !view.is_latest() {
-            self.snapshots.add_versions(key, view, &mut stack);
+            self.snapshots.add_versions(key, view, &mut chain);
         }
         if deleted > 0 {
-            stack.cut(deleted, &mut Displaced::new());
+            chain.cut(deleted, &mut Superseded::new());
         }
-        Ok(stack)
+        Ok(chain)
     }
 
     /// Adds what is committed of a key, below what is there.
-    fn committed(&self, key: &[u8], view: &View, stack: &mut Stack) -> Result<()> {
+    fn committed(&self, key: &[u8], view: &View, chain: &mut VersionChain) -> Result<()> {
         let env = self.env();
         let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(|e| self.failed(&e))?;
         if let Some(value) = self.database.get(&txn, key).map_err(|e| self.failed(&e))? {
-            self.add_committed(value, view, stack)?;
+            self.add_committed(value, view, chain)?;
         }
         Ok(())
     }
 
-    fn add_committed(&self, value: &[u8], view: &View, stack: &mut Stack) -> Result<()> {
-        let committed = decode_stack(value).ok_or_else(|| self.bad_entry())?;
-        stack.add_below(&committed, view.sequence);
+    fn add_committed(&self, value: &[u8], view: &View, chain: &mut VersionChain) -> Result<()> {
+        let committed = decode_chain(value).ok_or_else(|| self.bad_entry())?;
+        chain.add_below(&committed, view.sequence);
         Ok(())
     }
 
@@ -415,7 +415,7 @@ impl LmdbIndex {
         backward: bool,
         limit: usize,
         view: &View,
-        found: &mut Stacks,
+        found: &mut Chains,
     ) -> Result<Reached> {
         let env = self.env();
         let failed = |e: heed::Error| self.failed(&e);
@@ -431,9 +431,9 @@ impl LmdbIndex {
             if let Some(known) = found.get_mut(key) {
                 return self.add_committed(value, view, known);
             }
-            let mut stack = Stack::default();
-            self.add_committed(value, view, &mut stack)?;
-            found.insert(key.into(), stack);
+            let mut chain = VersionChain::default();
+            self.add_committed(value, view, &mut chain)?;
+            found.insert(key.into(), chain);
             Ok(())
         };
         if backward {
@@ -445,45 +445,45 @@ impl LmdbIndex {
     }
 
     /// What a transaction finds of a key; nothing in an entry of the wrong length.
-    fn committed_in(&self, txn: &RwTxn<'_>, key: &[u8]) -> heed::Result<Option<Stack>> {
-        Ok(self.database.get(txn, key)?.map(|value| decode_stack(value).unwrap_or_default()))
+    fn committed_in(&self, txn: &RwTxn<'_>, key: &[u8]) -> heed::Result<Option<VersionChain>> {
+        Ok(self.database.get(txn, key)?.map(|value| decode_chain(value).unwrap_or_default()))
     }
 
-    /// What a key's records are with those of the tail, and which ones count no more.
-    fn apply(&self, txn: &RwTxn<'_>, key: &[u8], tail: &Stack) -> heed::Result<(Stack, Displaced)> {
-        let mut displaced = Displaced::new();
-        let mut stack = self.committed_in(txn, key)?.unwrap_or_default();
-        for entry in tail.entries() {
-            if stack.entries().contains(entry) {
+    /// What a key's records are with those of the memtable, and which ones count no more.
+    fn apply(&self, txn: &RwTxn<'_>, key: &[u8], memtable: &VersionChain) -> heed::Result<(VersionChain, Superseded)> {
+        let mut superseded = Superseded::new();
+        let mut chain = self.committed_in(txn, key)?.unwrap_or_default();
+        for entry in memtable.entries() {
+            if chain.entries().contains(entry) {
                 // A replay has published what is here already, and counted it a second time.
-                displaced.push((*entry, entry.sequence));
+                superseded.push((*entry, entry.sequence));
             } else {
-                stack.insert(*entry, &mut displaced);
+                chain.insert(*entry, &mut superseded);
             }
         }
         if self.snapshots.is_any() {
-            self.snapshots.keep_below(key, &self.until_range(key, &displaced));
+            self.snapshots.keep_below(key, &self.until_range(key, &superseded));
         }
-        Ok((stack.without_delete(), displaced))
+        Ok((chain.without_delete(), superseded))
     }
 
-    /// Tells the snapshots what is displaced in the tail.
-    fn keep(&self, key: &[u8], displaced: &Displaced) {
+    /// Tells the snapshots what is superseded in the memtable.
+    fn keep(&self, key: &[u8], superseded: &Superseded) {
         if self.snapshots.is_any() {
-            self.snapshots.keep(key, &self.until_range(key, displaced));
+            self.snapshots.keep(key, &self.until_range(key, superseded));
         }
     }
 
-    /// Displaced entries, for as long as no range delete came first.
-    fn until_range(&self, key: &[u8], displaced: &Displaced) -> Displaced {
+    /// Superseded entries, for as long as no range delete came first.
+    fn until_range(&self, key: &[u8], superseded: &Superseded) -> Superseded {
         let until = |(entry, until): &(Entry, u64)| (*entry, self.ranges.first_after(key, entry.sequence).min(*until));
-        displaced.iter().map(until).collect()
+        superseded.iter().map(until).collect()
     }
 
-    /// Records that everything up to the tail's position is in LMDB.
-    fn seal(&self, txn: &mut RwTxn<'_>, frozen: &Frozen) -> heed::Result<()> {
-        self.store_ranges(txn, frozen.next_sequence)?;
-        self.database.put(txn, &POSITION_KEY, &self.encode_position(&frozen.position))
+    /// Records that everything up to the memtable's position is in LMDB.
+    fn seal(&self, txn: &mut RwTxn<'_>, immutable: &ImmutableMemtable) -> heed::Result<()> {
+        self.store_ranges(txn, immutable.next_sequence)?;
+        self.database.put(txn, &POSITION_KEY, &self.encode_position(&immutable.position))
     }
 
     fn grow(&self) -> Result<()> {

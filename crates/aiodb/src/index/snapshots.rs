@@ -3,12 +3,12 @@
 //! A snapshot is a sequence: it sees the records up to it. Records that an index no longer refers to, because newer ones took their place, are
 //! listed as versions until no snapshot can see them. The list is bounded: when it is full, the oldest snapshot ends.
 
-use crate::holds::Holds;
-use crate::index::stack::Displaced;
-use crate::index::stack::Stack;
+use crate::index::chain::Superseded;
+use crate::index::chain::VersionChain;
 use crate::index::versions::Versions;
 use crate::planted;
 use crate::planted::Bug;
+use crate::retention::Retention;
 use crate::sync::Mutex;
 use crate::sync::MutexGuard;
 use crate::sync::Rank;
@@ -54,7 +54,7 @@ pub(crate) struct Snapshots {
     /// no snapshot.
     pub(crate) newest: AtomicU64,
     versions: Versions,
-    pub(crate) holds: Arc<Holds>,
+    pub(crate) retention: Arc<Retention>,
 }
 
 pub(crate) struct Alive {
@@ -63,8 +63,8 @@ pub(crate) struct Alive {
 }
 
 impl Snapshots {
-    pub(crate) fn new(holds: Arc<Holds>) -> Snapshots {
-        Snapshots { alive: Mutex::default(), newest: AtomicU64::new(0), versions: Versions::default(), holds }
+    pub(crate) fn new(retention: Arc<Retention>) -> Snapshots {
+        Snapshots { alive: Mutex::default(), newest: AtomicU64::new(0), versions: Versions::default(), retention }
     }
 
     /// Whether what is superseded might be needed. Most writes find that it is not.
@@ -72,22 +72,22 @@ impl Snapshots {
         self.newest.load(Ordering::SeqCst) > 0
     }
 
-    /// Keeps the displaced records of an index key that a snapshot can see. Called before the index forgets them.
-    pub(crate) fn keep(&self, key: &[u8], displaced: &Displaced) {
-        self.keep_copy(key, displaced, true);
+    /// Keeps the superseded records of an index key that a snapshot can see. Called before the index forgets them.
+    pub(crate) fn keep(&self, key: &[u8], superseded: &Superseded) {
+        self.keep_copy(key, superseded, true);
     }
 
-    /// Like [`Snapshots::keep`] for records of a layer below, of which later copies may have been displaced already.
-    pub(crate) fn keep_below(&self, key: &[u8], displaced: &Displaced) {
-        self.keep_copy(key, displaced, planted::is_on(Bug::EarlierCopyKept));
+    /// Like [`Snapshots::keep`] for records of a layer below, of which later copies may have been superseded already.
+    pub(crate) fn keep_below(&self, key: &[u8], superseded: &Superseded) {
+        self.keep_copy(key, superseded, planted::is_on(Bug::EarlierCopyKept));
     }
 
-    pub(crate) fn keep_copy(&self, key: &[u8], displaced: &Displaced, later: bool) {
-        if !self.is_any() || displaced.is_empty() || planted::is_on(Bug::SnapshotVersionsForgotten) {
+    pub(crate) fn keep_copy(&self, key: &[u8], superseded: &Superseded, later: bool) {
+        if !self.is_any() || superseded.is_empty() || planted::is_on(Bug::SnapshotVersionsForgotten) {
             return;
         }
         let alive = self.lock();
-        for (entry, until) in displaced {
+        for (entry, until) in superseded {
             if alive.values().any(|alive| alive.sees(entry.sequence, *until)) {
                 self.versions.insert(key, *entry, *until, later);
             }
@@ -100,8 +100,8 @@ impl Snapshots {
     }
 
     /// Adds the kept records of an index key that a view sees.
-    pub(crate) fn add_versions(&self, key: &[u8], view: &View, stack: &mut Stack) {
-        self.versions.add(key, view.sequence, stack);
+    pub(crate) fn add_versions(&self, key: &[u8], view: &View, chain: &mut VersionChain) {
+        self.versions.add(key, view.sequence, chain);
     }
 
     /// The keys of kept records in a range of index keys.
@@ -135,7 +135,7 @@ impl Snapshots {
     pub(crate) fn begin(&self, at_ms: u64) -> (u64, Arc<AtomicBool>) {
         let ended = Arc::new(AtomicBool::new(false));
         let mut alive = self.lock();
-        let hold = self.holds.begin();
+        let hold = self.retention.begin();
         let view = View { sequence: u64::MAX, at_ms: Some(at_ms), cached: false };
         alive.insert(hold, Alive { view, ended: Arc::clone(&ended) });
         self.newest.store(u64::MAX, Ordering::SeqCst);
@@ -160,7 +160,7 @@ impl Snapshots {
         self.newest.store(newest(&alive), Ordering::SeqCst);
         self.versions.prune(alive.is_empty(), |from, until| alive.values().any(|alive| alive.sees(from, until)));
         drop(alive);
-        self.holds.end(hold);
+        self.retention.end(hold);
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Alive>> {
@@ -172,7 +172,7 @@ impl Alive {
     /// Whether this snapshot sees a record that was written at `from` and superseded at `until`.
     pub(crate) fn sees(&self, from: u64, until: u64) -> bool {
         let undecided = self.view.sequence == u64::MAX;
-        // What a later copy of the same record displaces is seen by nobody: kept, it would be taken for the later one.
+        // What a later copy of the same record supersedes is seen by nobody: kept, it would be taken for the later one.
         from < until && (undecided || (from <= self.view.sequence && self.view.sequence < until))
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use smallvec::SmallVec;
 
-use crate::index::stack::{Entry, Stack};
+use crate::index::chain::{Entry, VersionChain};
 use crate::sync::Rank;
 use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -58,14 +58,14 @@ impl Versions {
     }
 
     /// Adds the versions of a key that count at a sequence.
-    pub(super) fn add(&self, key: &[u8], sequence: u64, stack: &mut Stack) {
+    pub(super) fn add(&self, key: &[u8], sequence: u64, chain: &mut VersionChain) {
         if self.len() == 0 {
             return;
         }
         let map = self.map.read().expect("no code panics while it holds the versions");
         for version in map.get(key).into_iter().flatten() {
             if version.entry.sequence <= sequence && sequence < version.until {
-                stack.insert_below(version.entry);
+                chain.insert_below(version.entry);
             }
         }
     }

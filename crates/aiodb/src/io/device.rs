@@ -80,7 +80,7 @@ pub enum Phase {
     Flush,
     /// Records become visible in their indexes.
     Publish,
-    /// An index on disk takes up its tail.
+    /// An index on disk takes up its memtable.
     IndexCommit,
     /// The indexes' durable state is brought up to the log.
     Checkpoint,
@@ -143,7 +143,7 @@ pub trait Device: Clone + Send + Sync + 'static {
     type File: File;
     /// A queue of asynchronous reads, owned by one thread at a time.
     type Queue: Queue<File = Self::File>;
-    /// Holds the exclusive right to a store until dropped.
+    /// Retention the exclusive right to a store until dropped.
     type Lock: Send + Sync;
 
     /// Makes a directory and its parents; no error if it is there.

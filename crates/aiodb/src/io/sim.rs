@@ -124,7 +124,7 @@ pub struct SimDevice {
 /// The system's clock when a machine is made: some day in 2026.
 const START_WALL_MS: u64 = 1_780_000_000_000;
 
-/// Holds a simulated lock until dropped.
+/// Retention a simulated lock until dropped.
 pub struct SimLock {
     device: SimDevice,
     path: PathBuf,

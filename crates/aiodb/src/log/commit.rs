@@ -300,7 +300,7 @@ impl<T> Commit<T> {
 
     /// A sequence up to which everything is published once the named batch is, if there is one, and once those who publish
     /// at this moment have done so. Not below that of any acknowledged write.
-    pub(crate) fn sequence_to_settle(&self) -> (u64, Option<u64>) {
+    pub(crate) fn sequence_to_publish(&self) -> (u64, Option<u64>) {
         let state = self.lock();
         let open = state.open.as_ref().filter(|open| !open.batch.is_empty());
         let sealed = state.sealed.as_ref().map(|sealed| &sealed.open);

@@ -42,7 +42,7 @@ impl Stripes {
     }
 
     pub(crate) fn of(table: u32, hash: u64, kind: Kind) -> usize {
-        if kind == Kind::RangeDelete { RANGES } else { Stripes::number(table, hash) }
+        if kind == Kind::RangeTombstone { RANGES } else { Stripes::number(table, hash) }
     }
 
     /// To be noted under the commit lock, when records are appended that change what a get returns.

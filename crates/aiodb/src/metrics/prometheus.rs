@@ -109,9 +109,9 @@ impl Metrics {
     fn index(&self) -> Vec<Family<'_>> {
         let seconds = |name, help, times| histogram(name, help, Unit::Seconds, times);
         vec![
-            gauge("tail_entries", "Entries of lmdb tables that are not yet in LMDB.", self.tail_entries),
-            seconds("tail_commit_seconds", "Time commits of such entries took.", &self.tail_commit_ns),
-            counter("tail_committed_entries_total", "Entries committed to LMDB.", self.tail_committed_entries),
+            gauge("memtable_entries", "Entries of lmdb tables that are not yet in LMDB.", self.memtable_entries),
+            seconds("memtable_commit_seconds", "Time commits of such entries took.", &self.memtable_commit_ns),
+            counter("memtable_committed_entries_total", "Entries committed to LMDB.", self.memtable_committed_entries),
             seconds("checkpoint_seconds", "Time checkpoints took.", &self.checkpoint_ns),
             counter(
                 "checkpoint_written_bytes_total",

@@ -9,19 +9,19 @@ use std::sync::{Arc, OnceLock};
 use crate::cache::ValueCache;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::format::record::chunk_list_bytes;
-use crate::holds::Holds;
 use crate::index::lmdb::LmdbIndex;
+use crate::index::memtable::ImmutableMemtable;
 use crate::index::snapshots::Snapshots;
-use crate::index::tail::Frozen;
 use crate::io::{Device, Report};
 use crate::log::Segments;
 use crate::metrics::Meters;
+use crate::retention::Retention;
 use crate::store::background::Background;
 use crate::store::catalog::Catalog;
 use crate::store::checkpoints::Checkpoints;
 use crate::store::clock::StoreClock;
 use crate::store::commit::Commit;
-use crate::store::pins::Pins;
+use crate::store::epochs::Epochs;
 use crate::store::purging::Purging;
 use crate::store::reclaiming::Reclaiming;
 use crate::store::recovered::Recovered;
@@ -48,20 +48,20 @@ pub(crate) struct Engine<D: Device> {
     pub(crate) catalog: Catalog,
     /// The environment of the `lmdb` tables, opened with the first of them.
     pub(crate) lmdb: OnceLock<LmdbIndex>,
-    pub(crate) pins: Pins,
+    pub(crate) epochs: Epochs,
     /// Writers between append and publication.
-    pub(crate) publishers: Pins,
+    pub(crate) publishers: Epochs,
     pub(crate) cache: ValueCache,
     pub(crate) meters: Meters,
-    pub(crate) holds: Arc<Holds>,
+    pub(crate) retention: Arc<Retention>,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) settling: Settling,
     /// Held while a checkpoint is made; writers never wait for it. Below it come `unfinished_commit` and the commit lock.
     pub(crate) checkpointing: Mutex<(), { Rank::Checkpointing as u8 }>,
     pub(crate) checkpoints: Mutex<Checkpoints, { Rank::Checkpoints as u8 }>,
-    /// The frozen tail that is being committed, or that could not be. Held while the tail is committed; below it come the
+    /// The immutable memtable that is being committed, or that could not be. Held while the memtable is committed; below it come the
     /// commit lock and the order of LMDB's transactions.
-    pub(crate) unfinished_commit: Mutex<Option<Frozen>, { Rank::UnfinishedCommit as u8 }>,
+    pub(crate) unfinished_commit: Mutex<Option<ImmutableMemtable>, { Rank::UnfinishedCommit as u8 }>,
     pub(crate) reclaiming: Mutex<Reclaiming, { Rank::Reclaiming as u8 }>,
     /// Held by the write that makes room on a full disk; others wait for what it makes. When none could be made last, and how many
     /// segments had been given back until then.

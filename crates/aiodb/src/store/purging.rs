@@ -29,8 +29,8 @@ pub(crate) struct Purge {
     pub(crate) generation: Arc<Generation>,
     /// Of a hash index: shards that are counted off.
     pub(crate) shards: usize,
-    /// Of an ordered table: whether nothing of it is in the tail, where nothing comes any more.
-    pub(crate) has_left_tail: bool,
+    /// Of an ordered table: whether nothing of it is in the memtable, where nothing comes any more.
+    pub(crate) has_left_memtable: bool,
 }
 
 impl Purging {

@@ -40,7 +40,7 @@ ranks! {
     Reclaiming,
     /// A checkpoint is being made: `Engine::checkpointing`.
     Checkpointing,
-    /// The frozen part of the tail is being committed: `Engine::unfinished_commit`.
+    /// The immutable part of the memtable is being committed: `Engine::unfinished_commit`.
     UnfinishedCommit,
     /// A segment is being made: `Segments::making`.
     Making,
@@ -54,10 +54,10 @@ ranks! {
     Env,
     /// What is counted with the entries of LMDB: `LmdbIndex::counts`.
     Counts,
-    /// The two generations of the tail: `Tail::generations`.
-    Generations,
-    /// A part of the keys of the tail.
-    TailPart,
+    /// The active and the immutable memtable: `Memtable::both`.
+    Memtables,
+    /// A part of the keys of the memtable.
+    MemtablePart,
     /// The last checkpoint of one `hash` table: `Generation::checkpointed`.
     Checkpointed,
     /// Large values that are being written: `Engine::staging`.
@@ -93,13 +93,13 @@ ranks! {
     /// Tables that wait to be purged: `Purging::waiting`.
     Gone,
     /// What readers of the past hold.
-    Holds,
+    Retention,
     /// When an epoch began.
     Moved,
     /// Whether the clock is believed.
     Doubt,
-    /// Writers that wait for a commit of the tail.
-    Pace,
+    /// Writers that wait for a commit of the memtable.
+    Throttle,
     /// The last failure of background work.
     Trouble,
     /// The locks on the directories of the store.

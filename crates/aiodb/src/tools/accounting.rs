@@ -10,8 +10,8 @@ use crate::format::record::decode_chunks;
 use crate::index::hash::HashIndex;
 use crate::index::hash::hash_location;
 use crate::index::lmdb::codec::prefix_key;
+use crate::index::memtable::Reached;
 use crate::index::snapshots::View;
-use crate::index::tail::Reached;
 use crate::io::Device;
 use crate::store::catalog::TableIndex;
 use crate::store::engine::Engine;
@@ -41,7 +41,7 @@ impl<D: Device> Db<D> {
 impl<D: Device> Engine<D> {
     fn recount(&self) -> Result<Vec<String>> {
         while !self.purge_some()? {}
-        // The tail of an ordered index holds entries beside those that they will replace.
+        // The memtable of an ordered index holds entries beside those that they will replace.
         self.checkpoint()?;
         // What a range delete hides is counted until that is carried out.
         while self.carry_out_ranges()? {}
@@ -74,7 +74,7 @@ impl<D: Device> Engine<D> {
         loop {
             let range = (from.as_ref().map(Vec::as_slice), Bound::Excluded(&to[..]));
             let (found, reached) = self.lmdb().range(range, false, KEYS_PER_VISIT, &View::LATEST)?;
-            for entry in found.values().flat_map(|stack| stack.entries()) {
+            for entry in found.values().flat_map(|chain| chain.entries()) {
                 let list = if entry.form.chunked { self.read_chunk_list(entry)? } else { Vec::new() };
                 count(counted, entry.location, &list);
             }

@@ -18,11 +18,11 @@ use crate::checksum::{crc32c, crc32c_append};
 use crate::format::manifest::{Identity, Manifest, damage_error};
 use crate::format::position::Position;
 use crate::format::segment::{SegmentHeader, put};
-use crate::holds::Holds;
 use crate::io::disk::with_descriptors;
 use crate::io::small_file::read_file;
 use crate::io::{Access, AlignedBuffer, Device, Disk, File, UNIT_BYTES, WriteSync};
 use crate::log::{Segment, State};
+use crate::retention::Retention;
 use crate::store::catalog::TableIndex;
 use crate::store::engine::Engine;
 use crate::{Backend, Db, Error, Result};
@@ -87,7 +87,7 @@ impl<D: Device> Db<D> {
         let opened = Repository::open_or_create(device, destination.as_ref(), &identity);
         let repository = opened.map_err(destination_full)?;
         // Before the checkpoint: nothing that its manifest names may be gone before the hold begins.
-        let _hold = Hold { holds: &engine.holds, number: engine.holds.begin() };
+        let _hold = Hold { retention: &engine.retention, number: engine.retention.begin() };
         let captured = engine.capture()?;
         let number = repository.next_number();
         let mut backup = Backup { engine, repository, number, captured, copied_bytes: 0 };
@@ -97,13 +97,13 @@ impl<D: Device> Db<D> {
 
 /// A hold that ends with its scope.
 struct Hold<'a> {
-    holds: &'a Holds,
+    retention: &'a Retention,
     number: u64,
 }
 
 impl Drop for Hold<'_> {
     fn drop(&mut self) {
-        self.holds.end(self.number);
+        self.retention.end(self.number);
     }
 }
 

@@ -140,7 +140,7 @@ pub fn salvage_several<P: AsRef<Path>>(
     Ok(report)
 }
 
-/// Holds a shared lock where there is a lock file, without writing to it.
+/// Retention a shared lock where there is a lock file, without writing to it.
 fn refuse_open_store(root: &Path) -> Result<Option<std::fs::File>> {
     let path = root.join("LOCK");
     let Ok(file) = std::fs::File::open(&path) else { return Ok(None) };
@@ -245,7 +245,7 @@ impl<D: Device> Salvage<D> {
                 self.versions.note_operand(record, location);
             }
             (Kind::Put | Kind::Merge, _) => self.versions.lose(record.table, record.key, record.sequence),
-            (Kind::RangeDelete, _) => self.versions.note_range(record),
+            (Kind::RangeTombstone, _) => self.versions.note_range(record),
             (Kind::TableCreate | Kind::TableDrop | Kind::TableTruncate, _) => self.tables.note(record),
             (Kind::Chunk | Kind::Large, _) => {}
         }

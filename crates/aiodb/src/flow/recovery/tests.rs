@@ -2,12 +2,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::format::manifest::Manifest;
-use crate::holds::Holds;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::snapshots::Snapshots;
 use crate::io::Device;
 use crate::io::sim::SimDevice;
 use crate::io::small_file::replace_file;
+use crate::retention::Retention;
 use crate::{Db, IndexKind, Options};
 
 fn open(device: &SimDevice) -> Db<SimDevice> {
@@ -34,7 +34,7 @@ fn counts_of_chunks_are_taken_over_from_a_manifest() {
     drop((db, table));
 
     let path = device.real_path(Path::new("/store/index/lmdb")).expect("LMDB has a place");
-    let snapshots = Arc::new(Snapshots::new(Arc::new(Holds::default())));
+    let snapshots = Arc::new(Snapshots::new(Arc::new(Retention::default())));
     let index = LmdbIndex::open(&path, store, snapshots, false).expect("the index opens");
     let counted = index.live_chunks().expect("counts can be read");
     assert!(counted.len() >= 4, "chunks lie in {} segments", counted.len());

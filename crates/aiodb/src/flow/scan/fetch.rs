@@ -15,8 +15,8 @@ use crate::flow::read::Outcome;
 use crate::flow::snapshot::Moment;
 use crate::format::location::Location;
 use crate::format::record::{Kind, Record};
+use crate::index::chain::{Entry, VersionChain};
 use crate::index::snapshots::View;
-use crate::index::stack::{Entry, Stack};
 use crate::index::{Candidate, Candidates};
 use crate::io::reads::{Done, Reads};
 use crate::io::{AlignedBuffer, Device};
@@ -196,24 +196,24 @@ impl<D: Device> Fetch<D> {
     }
 
     /// Adds a key of an ordered table with its records.
-    pub(super) fn add_stack(&mut self, key: &[u8], stack: Stack) {
-        let Some(newest) = stack.newest() else { return };
+    pub(super) fn add_chain(&mut self, key: &[u8], chain: VersionChain) {
+        let Some(newest) = chain.newest() else { return };
         let gone = newest.is_delete()
             || (newest.kind == Kind::Put && self.engine.has_expired(&newest.form, &self.moment.view));
         if gone {
             return;
         }
-        let from = if self.values { self.source_of(&stack, newest) } else { From::Key };
+        let from = if self.values { self.source_of(&chain, newest) } else { From::Key };
         self.ahead.push_back(Ahead { key: key.into(), from });
     }
 
     /// Where the value of a key comes from that an ordered index has.
-    fn source_of(&mut self, stack: &Stack, newest: &Entry) -> From {
+    fn source_of(&mut self, chain: &VersionChain, newest: &Entry) -> From {
         let view = self.view();
-        let candidates: Candidates = stack.candidates(0).collect();
+        let candidates: Candidates = chain.candidates(0).collect();
         if candidates.iter().all(|candidate| self.engine.is_cached(candidate.location, &view)) {
             From::Cached(candidates)
-        } else if !newest.form.chunked && (newest.kind == Kind::Put || stack.is_one_operand()) {
+        } else if !newest.form.chunked && (newest.kind == Kind::Put || chain.is_one_operand()) {
             self.place(Place { candidate: newest.candidate(), listed: None })
         } else {
             From::Candidates(candidates)
@@ -242,9 +242,9 @@ impl<D: Device> Fetch<D> {
     }
 
     /// The key of a record that an ordered index has only in part.
-    pub(super) fn whole_key(&self, stack: &Stack) -> Result<Vec<u8>> {
+    pub(super) fn whole_key(&self, chain: &VersionChain) -> Result<Vec<u8>> {
         let mut key = Vec::new();
-        if let Some(entry) = stack.newest() {
+        if let Some(entry) = chain.newest() {
             let mut take = |record: &Record<'_>| key.extend_from_slice(record.key);
             self.pinned(|| self.engine.with_record(entry.location, &mut take))?;
         }
@@ -505,7 +505,7 @@ impl<D: Device> Fetch<D> {
     }
 
     fn pinned<T>(&self, read: impl FnOnce() -> T) -> T {
-        let _pin = self.engine.pins.pin();
+        let _pin = self.engine.epochs.pin();
         read()
     }
 }

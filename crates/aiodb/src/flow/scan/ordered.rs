@@ -9,9 +9,9 @@ use super::ScanOptions;
 use super::fetch::Fetch;
 use crate::Result;
 use crate::flow::scan::after_prefix;
+use crate::index::chain::{Entry, VersionChain};
 use crate::index::lmdb::codec::{KEPT_PREFIX_BYTES, decode_key, prefix_key};
-use crate::index::stack::{Entry, Stack};
-use crate::index::tail::Reached;
+use crate::index::memtable::Reached;
 use crate::io::Device;
 
 /// The most keys that are looked up in one step.
@@ -27,7 +27,7 @@ pub(super) struct Ordered {
     range: (Bound<Vec<u8>>, Bound<Vec<u8>>),
     finished: bool,
     /// Keys that share a prefix with a shortened one, until the last of them is here.
-    alike: Vec<(Box<[u8]>, Stack)>,
+    alike: Vec<(Box<[u8]>, VersionChain)>,
 }
 
 impl Ordered {
@@ -47,7 +47,7 @@ impl Ordered {
         let backward = self.options.backward;
         let step = fetch.room().min(KEYS_PER_STEP);
         let (found, reached) = fetch.engine.lmdb().range(range, backward, step, &fetch.view())?;
-        let mut add = |(key, stack)| self.add(key, stack, fetch);
+        let mut add = |(key, chain)| self.add(key, chain, fetch);
         if backward {
             found.into_iter().rev().try_for_each(&mut add)?;
         } else {
@@ -65,17 +65,17 @@ impl Ordered {
         Ok(true)
     }
 
-    fn add<D: Device>(&mut self, key: Box<[u8]>, stack: Stack, fetch: &mut Fetch<D>) -> Result<()> {
+    fn add<D: Device>(&mut self, key: Box<[u8]>, chain: VersionChain, fetch: &mut Fetch<D>) -> Result<()> {
         let shared = TABLE_BYTES + KEPT_PREFIX_BYTES;
         if self.alike.first().is_some_and(|(first, _)| key.len() <= shared || key[..shared] != first[..shared]) {
             self.add_alike(fetch)?;
         }
         // Where a delete lies nobody needs to know, and its entry may be out of date.
-        let is_deleted = stack.newest().is_none_or(Entry::is_delete);
+        let is_deleted = chain.newest().is_none_or(Entry::is_delete);
         match key.len() > shared {
             _ if is_deleted => {}
-            true => self.alike.push((key, stack)),
-            false => self.add_key(&key[TABLE_BYTES..], stack, fetch),
+            true => self.alike.push((key, chain)),
+            false => self.add_key(&key[TABLE_BYTES..], chain, fetch),
         }
         Ok(())
     }
@@ -83,25 +83,25 @@ impl Ordered {
     /// Adds the keys that share a prefix, in their own order.
     fn add_alike<D: Device>(&mut self, fetch: &mut Fetch<D>) -> Result<()> {
         let mut keys = Vec::with_capacity(self.alike.len());
-        for (index_key, stack) in std::mem::take(&mut self.alike) {
+        for (index_key, chain) in std::mem::take(&mut self.alike) {
             let key = match decode_key(&index_key) {
                 Some((_, key)) => key.to_vec(),
-                None => fetch.whole_key(&stack)?,
+                None => fetch.whole_key(&chain)?,
             };
-            keys.push((key, stack));
+            keys.push((key, chain));
         }
         keys.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         if self.options.backward {
             keys.reverse();
         }
-        keys.into_iter().for_each(|(key, stack)| self.add_key(&key, stack, fetch));
+        keys.into_iter().for_each(|(key, chain)| self.add_key(&key, chain, fetch));
         Ok(())
     }
 
-    fn add_key<D: Device>(&self, key: &[u8], stack: Stack, fetch: &mut Fetch<D>) {
+    fn add_key<D: Device>(&self, key: &[u8], chain: VersionChain, fetch: &mut Fetch<D>) {
         let range = (as_slice(&self.options.from), as_slice(&self.options.to));
         if RangeBounds::<[u8]>::contains(&range, key) {
-            fetch.add_stack(key, stack);
+            fetch.add_chain(key, chain);
         }
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::format::location::Location;
 use crate::format::record::{Form, Kind};
-use crate::holds::Holds;
+use crate::index::chain::{Entry, VersionChain};
 use crate::index::snapshots::MAX_VERSIONS;
 use crate::index::snapshots::{Snapshots, View};
-use crate::index::stack::{Entry, Stack};
+use crate::retention::Retention;
 
 fn entry(sequence: u64) -> Entry {
     let location = Location { segment: 1, offset: 0, length: 16 };
@@ -15,24 +15,24 @@ fn entry(sequence: u64) -> Entry {
 }
 
 fn seen(snapshots: &Snapshots, sequence: u64) -> BTreeSet<u64> {
-    let mut stack = Stack::default();
-    snapshots.add_versions(b"key", &View { sequence, at_ms: None, cached: false }, &mut stack);
-    stack.entries().iter().map(|entry| entry.sequence).collect()
+    let mut chain = VersionChain::default();
+    snapshots.add_versions(b"key", &View { sequence, at_ms: None, cached: false }, &mut chain);
+    chain.entries().iter().map(|entry| entry.sequence).collect()
 }
 
 #[test]
 fn a_version_is_kept_as_long_as_a_snapshot_sees_it() {
-    let snapshots = Snapshots::new(Arc::new(Holds::default()));
-    let displace = |from, until| snapshots.keep(b"key", &[(entry(from), until)].into_iter().collect());
-    displace(1, 2);
+    let snapshots = Snapshots::new(Arc::new(Retention::default()));
+    let supersede = |from, until| snapshots.keep(b"key", &[(entry(from), until)].into_iter().collect());
+    supersede(1, 2);
     assert_eq!(snapshots.counts(), (0, 0), "nobody sees it");
     let (first, _) = snapshots.begin(0);
-    displace(2, 5);
+    supersede(2, 5);
     snapshots.settle(first, 4);
-    displace(5, 6);
+    supersede(5, 6);
     let (second, _) = snapshots.begin(0);
     snapshots.settle(second, 6);
-    displace(6, 9);
+    supersede(6, 9);
     assert_eq!(seen(&snapshots, 4), BTreeSet::from([2]));
     assert_eq!(seen(&snapshots, 6), BTreeSet::from([6]));
     assert_eq!(snapshots.version_keys((Bound::Unbounded, Bound::Unbounded)).len(), 1);
@@ -43,7 +43,7 @@ fn a_version_is_kept_as_long_as_a_snapshot_sees_it() {
 
 #[test]
 fn the_oldest_snapshot_ends_when_too_much_has_gathered() {
-    let snapshots = Snapshots::new(Arc::new(Holds::default()));
+    let snapshots = Snapshots::new(Arc::new(Retention::default()));
     let (oldest, oldest_ended) = snapshots.begin(0);
     snapshots.settle(oldest, 10);
     let (newer, newer_ended) = snapshots.begin(0);

@@ -213,7 +213,7 @@ impl<D: Device> Engine<D> {
             return Ok(false);
         }
         // The age of a reader is known from when upkeep has first seen it.
-        self.pins.age_ms(self.device.clock_ms());
+        self.epochs.age_ms(self.device.clock_ms());
         // A full disk must not keep the other work from making room.
         let mut refusal = None;
         let mut some = |outcome: Result<bool>| match outcome {
@@ -223,14 +223,14 @@ impl<D: Device> Engine<D> {
             }
             outcome => outcome,
         };
-        some(self.keep_tail_bounded(Claim::Ordinary).map(|()| false))?;
+        some(self.bound_memtable(Claim::Ordinary).map(|()| false))?;
         let settled = self.settle_some(SETTLED_PER_STEP);
         let deleted = some(self.delete_ranges())?;
         some(self.step(Step::Prepare).map(|()| false))?;
         let mut reclaimed = some(self.reclaim_some())?;
         let full = self.segments.is_refused();
         if full && !reclaimed && self.checkpoint_state().0 == 0 {
-            reclaimed = some(self.cover_tail())? && some(self.reclaim_some())?;
+            reclaimed = some(self.commit_memtable_if_any())? && some(self.reclaim_some())?;
         }
         let (retired, lag_bytes) = self.checkpoint_state();
         let short = full && retired > 0;
@@ -249,7 +249,7 @@ impl<D: Device> Engine<D> {
 
     /// Carries out some of the range deletes; those that the index does not cover yet are covered first.
     fn delete_ranges(&self) -> Result<bool> {
-        Ok(self.carry_out_ranges()? || (self.cover_ranges()? && self.carry_out_ranges()?))
+        Ok(self.carry_out_ranges()? || (self.commit_range_tombstones()? && self.carry_out_ranges()?))
     }
 
     /// Whether so many retired segments are worth a checkpoint of their own.

@@ -17,11 +17,11 @@ use crate::error::Error;
 use crate::format::manifest::{Manifest, ManifestSegment, ManifestTable};
 use crate::format::position::Position;
 use crate::format::segment::{FORMAT_VERSION, put};
+use crate::index::chain::Entry;
 use crate::index::hash::{HashIndex, SHARDS};
 use crate::index::lmdb::counters::Accounting;
-use crate::index::ranges::MAX_RANGES;
-use crate::index::stack::Entry;
-use crate::index::tail::Frozen;
+use crate::index::memtable::ImmutableMemtable;
+use crate::index::range_tombstones::MAX_RANGES;
 use crate::io::small_file::{new_name, read_file, remove_failed, rename_durably, replace_file};
 use crate::io::{Access, Device, File, InPhase, Phase, WriteSync};
 use crate::log::{Claim, Segment, State};
@@ -97,7 +97,7 @@ impl<D: Device> Engine<D> {
         };
         let (position, next_sequence) = self.commit.completed_end();
         if self.lmdb.get().is_some() {
-            self.commit_tail()?;
+            self.commit_memtable()?;
         }
         for generation in self.catalog.generations() {
             if let TableIndex::Hash(index) = &generation.index {
@@ -119,35 +119,35 @@ impl<D: Device> Engine<D> {
         self.release_retired()
     }
 
-    /// Commits the tail of the ordered index, which then covers what was published before. After an error, for lack of space say, the
+    /// Commits the memtable of the ordered index, which then covers what was published before. After an error, for lack of space say, the
     /// entries stay where gets find them, and the next call goes on with them.
-    pub(crate) fn commit_tail(&self) -> Result<()> {
-        self.commit_tail_after(&mut self.lock_commit())
+    pub(crate) fn commit_memtable(&self) -> Result<()> {
+        self.commit_memtable_after(&mut self.lock_commit())
     }
 
-    /// [`Engine::commit_tail`] for who holds its lock, under which is what an earlier call has left.
-    fn commit_tail_after(&self, unfinished: &mut Option<Frozen>) -> Result<()> {
-        if let Some(frozen) = unfinished.as_mut() {
-            self.commit_frozen(frozen)?;
+    /// [`Engine::commit_memtable`] for who holds its lock, under which is what an earlier call has left.
+    fn commit_memtable_after(&self, unfinished: &mut Option<ImmutableMemtable>) -> Result<()> {
+        if let Some(immutable) = unfinished.as_mut() {
+            self.commit_frozen(immutable)?;
             *unfinished = None;
         }
-        // Asked first: what is published later may be in the tail as well.
+        // Asked first: what is published later may be in the memtable as well.
         let (position, next_sequence) = self.commit.completed_end();
-        let frozen = unfinished.insert(self.lmdb().tail.freeze(position, next_sequence));
-        self.commit_frozen(frozen)?;
+        let immutable = unfinished.insert(self.lmdb().memtable.freeze(position, next_sequence));
+        self.commit_frozen(immutable)?;
         *unfinished = None;
         self.keep_index_room()
     }
 
-    fn lock_commit(&self) -> crate::sync::MutexGuard<'_, Option<Frozen>> {
+    fn lock_commit(&self) -> crate::sync::MutexGuard<'_, Option<ImmutableMemtable>> {
         self.unfinished_commit.lock().expect("no code panics while it commits an index")
     }
 
-    fn commit_frozen(&self, frozen: &mut Frozen) -> Result<()> {
+    fn commit_frozen(&self, immutable: &mut ImmutableMemtable) -> Result<()> {
         // Asked before the flush, so that no power cut can bring a table back whose entries are left out.
         let tables: BTreeSet<u32> = self.catalog.generations().iter().map(|generation| generation.id).collect();
         let is_gone = |table| !self.snapshots.is_any() && !tables.contains(&table);
-        // Durable in the log first. This also publishes every write that is older than an entry of the tail.
+        // Durable in the log first. This also publishes every write that is older than an entry of the memtable.
         if !planted::is_on(Bug::CheckpointAheadOfLog) {
             self.flush()?;
         }
@@ -156,27 +156,27 @@ impl<D: Device> Engine<D> {
         let piled_up = |index_key: &[u8], operands| self.must_fold(index_key, operands);
         let chunks_of = |entry: &Entry| self.chunks_of(entry);
         let accounting = Accounting { chunks_of: &chunks_of, died: &died, piled_up: &piled_up, is_gone: &is_gone };
-        self.timed(&self.meters.tail_commit, || self.lmdb().commit(frozen, &accounting))?;
-        self.meters.tail_committed_entries.fetch_add(frozen.stacks.len() as u64, Ordering::Relaxed);
-        self.lmdb().tail.forget_frozen();
+        self.timed(&self.meters.memtable_commit, || self.lmdb().commit(immutable, &accounting))?;
+        self.meters.memtable_committed_entries.fetch_add(immutable.chains.len() as u64, Ordering::Relaxed);
+        self.lmdb().memtable.forget_immutable();
         Ok(())
     }
 
-    /// Commits the tail when it has reached its bound; a writer that finds it so helps or waits. Where the disk has no room for
-    /// that, the tail goes on growing with deletes, and while the store is being opened.
-    pub(crate) fn keep_tail_bounded(&self, claim: Claim) -> Result<()> {
+    /// Commits the memtable when it has reached its bound; a writer that finds it so helps or waits. Where the disk has no room for
+    /// that, the memtable goes on growing with deletes, and while the store is being opened.
+    pub(crate) fn bound_memtable(&self, claim: Claim) -> Result<()> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
-        // What a store that is open for reading only has in its tail stays there.
-        if !lmdb.tail.is_full() || self.options.read_only {
+        // What a store that is open for reading only has in its memtable stays there.
+        if !lmdb.memtable.is_full() || self.options.read_only {
             return Ok(());
         }
         let mut unfinished = self.lock_commit();
-        if !lmdb.tail.is_full() {
+        if !lmdb.memtable.is_full() {
             return Ok(());
         }
-        match self.making_room(|| self.commit_tail_after(&mut unfinished)) {
-            Err(error) if error.is_full() && lmdb.tail.may_grow(claim == Claim::Recovery) => {
-                lmdb.tail.grow();
+        match self.making_room(|| self.commit_memtable_after(&mut unfinished)) {
+            Err(error) if error.is_full() && lmdb.memtable.may_grow(claim == Claim::Recovery) => {
+                lmdb.memtable.grow();
                 if claim == Claim::Ordinary { Err(error) } else { Ok(()) }
             }
             committed => committed,
@@ -184,13 +184,13 @@ impl<D: Device> Engine<D> {
     }
 
     /// Carries out range deletes until that many more can be accepted.
-    pub(crate) fn keep_ranges_bounded(&self, more: usize) -> Result<()> {
+    pub(crate) fn bound_range_tombstones(&self, more: usize) -> Result<()> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
         // A batch with more than the bound is taken when no other waits.
         while lmdb.ranges.len() > 0 && lmdb.ranges.len() + more > MAX_RANGES {
             // Only what the index covers can be carried out, and what no snapshot looks behind.
             if !self.carry_out_ranges()? {
-                self.cover_ranges()?;
+                self.commit_range_tombstones()?;
                 if lmdb.ranges.oldest().is_some_and(|oldest| oldest.sequence > self.snapshots.oldest().0) {
                     self.snapshots.end_oldest();
                 }
@@ -199,24 +199,24 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Commits the tail if there is a range delete that the index does not cover. True if it covers more now.
-    pub(crate) fn cover_ranges(&self) -> Result<bool> {
+    /// Commits the memtable if there is a range delete that the index does not cover. True if it covers more now.
+    pub(crate) fn commit_range_tombstones(&self) -> Result<bool> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(false) };
         let Some(oldest) = lmdb.ranges.oldest().filter(|oldest| oldest.sequence >= lmdb.covered()) else {
             return Ok(false);
         };
         self.flush()?;
-        self.making_room(|| self.commit_tail())?;
+        self.making_room(|| self.commit_memtable())?;
         Ok(oldest.sequence < lmdb.covered())
     }
 
-    /// Commits the tail, if there is anything in it: what its entries displace in the index counts as alive until then.
+    /// Commits the memtable, if there is anything in it: what its entries supersede in the index counts as alive until then.
     /// True if it was committed.
-    pub(crate) fn cover_tail(&self) -> Result<bool> {
-        if self.lmdb.get().is_none_or(|lmdb| lmdb.tail.len() == 0) {
+    pub(crate) fn commit_memtable_if_any(&self) -> Result<bool> {
+        if self.lmdb.get().is_none_or(|lmdb| lmdb.memtable.len() == 0) {
             return Ok(false);
         }
-        self.making_room(|| self.commit_tail()).map(|()| true)
+        self.making_room(|| self.commit_memtable()).map(|()| true)
     }
 
     /// Carries out a bounded part of a range delete. True if there may be more to do.
@@ -363,22 +363,22 @@ impl<D: Device> Engine<D> {
     pub(crate) fn retire(&self, segment: &Segment<D>) {
         let mut checkpoints = self.checkpoints();
         segment.set_state(State::Retiring);
-        let (epoch, hold) = (self.pins.epoch(), self.holds.stamp());
+        let (epoch, hold) = (self.epochs.epoch(), self.retention.stamp());
         let checkpoint = checkpoints.begun;
         checkpoints.retired.push(Retired { number: segment.number, checkpoint, epoch, hold });
     }
 
     /// Frees the retired segments that neither the durable checkpoint nor a reader can need.
     pub(crate) fn release_retired(&self) -> Result<()> {
-        self.pins.try_advance();
-        self.pins.try_advance();
-        let epoch = self.pins.epoch();
+        self.epochs.try_advance();
+        self.epochs.try_advance();
+        let epoch = self.epochs.epoch();
         let mut checkpoints = self.checkpoints();
         let durable = checkpoints.durable;
         let is_free = |retired: &Retired| {
             (retired.checkpoint < durable || planted::is_on(Bug::FreedBeforeCheckpoint))
                 && (retired.epoch + 2 <= epoch || planted::is_on(Bug::FreedUnderReader))
-                && self.holds.are_over(retired.hold)
+                && self.retention.are_over(retired.hold)
                 // Asked after the holds: a range delete that was not due when the segment was retired waited for one of
                 // them, or for the checkpoint, and so did a dropped table. Their entries are counted off here before
                 // another life is counted.

@@ -1,4 +1,4 @@
-//! Folding: where a key has many operands, what they make is put as a later copy of the newest one, which displaces them all.
+//! Folding: where a key has many operands, what they make is put as a later copy of the newest one, which supersedes them all.
 //!
 //! Upkeep folds what is queued (`settle.rs`). A key that gets operands faster than that is folded by those who write: what they
 //! have just added is still in memory. Only what is older than everything that may still be on its way is folded, so that what
@@ -13,9 +13,9 @@ use crate::Result;
 use crate::format::location::Location;
 use crate::format::record::{Kind, Origin};
 use crate::index::Candidates;
+use crate::index::chain::{Entry, FOLD_AT};
 use crate::index::lmdb::codec::{decode_key, prefix_key};
 use crate::index::snapshots::View;
-use crate::index::stack::{Entry, FOLD_AT};
 use crate::io::Device;
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
@@ -69,7 +69,7 @@ impl Gathered {
     }
 
     /// Leaves out what is newer than a sequence up to which all records had been published when they were looked up.
-    fn keep_published(&mut self, published: u64) {
+    fn cache_published(&mut self, published: u64) {
         self.leave_out(|entry| entry.sequence <= published);
     }
 
@@ -188,7 +188,7 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         let Some((mut from, published)) = self.gather(generation, key)? else { return Ok(()) };
-        from.keep_published(published);
+        from.cache_published(published);
         match self.made_of(from)? {
             Some(fold) => folded.push(fold),
             None => _ = self.settling.push(unsettled.clone()),
@@ -199,22 +199,22 @@ impl<D: Device> Engine<D> {
     /// A key's operands, if they are many, and what is below them; with a sequence up to which nothing can be missing. If the base
     /// will expire, they stay when it has.
     fn gather(&self, generation: &Arc<Generation>, key: Vec<u8>) -> Result<Option<(Gathered, u64)>> {
-        let _pin = self.pins.pin();
+        let _pin = self.epochs.pin();
         let published = self.published_sequence();
         let run = self.places_under(generation, &key);
-        let stack = self.stack(generation, &key, &View::LATEST)?;
+        let chain = self.chain(generation, &key, &View::LATEST)?;
         let published = if planted::is_on(Bug::PublishedAskedLate) { self.published_sequence() } else { published };
-        let expires = stack.entries().iter().any(|entry| entry.is_base() && entry.form.expires_ms.is_some());
-        if stack.operands() < FOLD_AT || expires {
+        let expires = chain.entries().iter().any(|entry| entry.is_base() && entry.form.expires_ms.is_some());
+        if chain.operands() < FOLD_AT || expires {
             return Ok(None);
         }
-        let candidates: Candidates = stack.candidates(0).collect();
+        let candidates: Candidates = chain.candidates(0).collect();
         let (base, operands) = self.read_parts(generation, &key, &candidates, &View::LATEST)?;
         let life = |entry: &Entry| self.segments.find(entry.location.segment).map_or(0, |segment| segment.life());
-        let entries: Vec<_> = stack.entries().iter().map(|entry| (*entry, life(entry))).collect();
+        let entries: Vec<_> = chain.entries().iter().map(|entry| (*entry, life(entry))).collect();
         let places = match &generation.index {
             TableIndex::Hash(_) => run,
-            TableIndex::Lmdb => stack.entries().iter().map(|entry| entry.location).collect(),
+            TableIndex::Lmdb => chain.entries().iter().map(|entry| entry.location).collect(),
         };
         let generation = Arc::clone(generation);
         Ok(Some((Gathered { generation, key, entries, operands, base, places }, published)))
@@ -238,8 +238,8 @@ impl<D: Device> Engine<D> {
         match &generation.index {
             TableIndex::Hash(_) => Ok(self.places_under(generation, key)),
             TableIndex::Lmdb => {
-                let stack = self.stack(generation, key, &View::LATEST)?;
-                Ok(stack.entries().iter().map(|entry| entry.location).collect())
+                let chain = self.chain(generation, key, &View::LATEST)?;
+                Ok(chain.entries().iter().map(|entry| entry.location).collect())
             }
         }
     }
@@ -303,7 +303,7 @@ impl<D: Device> Engine<D> {
         if self.commit.stripes.last_base(generation.id, operation.hash) <= fold.newest().sequence {
             return true;
         }
-        let _pin = self.pins.pin();
+        let _pin = self.epochs.pin();
         let leaves_it = |location: &Location| {
             let mut leaves = false;
             let read = self.with_record(*location, &mut |record| {
@@ -314,20 +314,20 @@ impl<D: Device> Engine<D> {
         newer.iter().all(leaves_it)
     }
 
-    /// Takes out of a `hash` index what a copy that is there by now has displaced. Settling would find it by reading it all
+    /// Takes out of a `hash` index what a copy that is there by now has superseded. Settling would find it by reading it all
     /// again; it is left those that name chunks, or were moved meanwhile.
     fn retire_folded(&self, folded: &Folded) {
         let Gathered { generation, key, entries, .. } = &folded.from;
         let TableIndex::Hash(index) = &generation.index else { return };
         // No snapshot may begin between the decision what no snapshot sees and the removal, no segment another life.
-        let (_publisher, _pin) = (self.publishers.pin(), self.pins.pin());
+        let (_publisher, _pin) = (self.publishers.pin(), self.epochs.pin());
         // All of a table that was dropped or truncated is taken out of the counts at once.
         if generation.is_gone() {
             return;
         }
         let hash = self.hash(key);
         let run = self.places_under(generation, key);
-        // A copy that came too late has displaced nothing.
+        // A copy that came too late has superseded nothing.
         if run.iter().any(|location| location.same_place(folded.newest().location)) {
             return;
         }

@@ -1,15 +1,15 @@
 //! Takes what dropped and truncated tables had out of the counts and the indexes, a bounded part at a time.
 //!
 //! A drop or a truncate only puts the generation on a list. Nothing that a purge holds while it works is waited for by writers, by
-//! those who change tables, or by snapshots; its transactions and those of a commit of the tail take turns.
+//! those who change tables, or by snapshots; its transactions and those of a commit of the memtable take turns.
 
 use crate::store::purging::Gone;
 use crate::store::purging::Purge;
 use std::sync::Arc;
 
 use crate::Result;
+use crate::index::chain::Entry;
 use crate::index::hash::{HashIndex, SHARDS};
-use crate::index::stack::Entry;
 use crate::io::Device;
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
@@ -23,7 +23,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn forget_generation(&self, old: Option<Arc<Generation>>) {
         let Some(generation) = old else { return };
         generation.set_gone();
-        let hold = self.holds.stamp();
+        let hold = self.retention.stamp();
         self.purging.lock().push(Gone { generation, hold });
     }
 
@@ -32,7 +32,7 @@ impl<D: Device> Engine<D> {
         if planted::is_on(Bug::ReusedBeforePurge) {
             return false;
         }
-        self.purging.first_ready(|hold| self.holds.are_over(hold)).is_some()
+        self.purging.first_ready(|hold| self.retention.are_over(hold)).is_some()
     }
 
     /// Does a bounded part of the work. True when nothing is left to do.
@@ -40,11 +40,11 @@ impl<D: Device> Engine<D> {
         let mut current = self.purging.current.lock().expect("no code panics while it purges");
         self.commit.check_open()?;
         if current.is_none() {
-            let ready = self.purging.first_ready(|hold| self.holds.are_over(hold));
+            let ready = self.purging.first_ready(|hold| self.retention.are_over(hold));
             let Some(generation) = ready else { return Ok(true) };
             // A publisher that took the table before it went, and has not seen that, may still add something.
             self.publishers.wait_for_present();
-            *current = Some(Purge { generation, shards: 0, has_left_tail: false });
+            *current = Some(Purge { generation, shards: 0, has_left_memtable: false });
         }
         let purge = current.as_mut().expect("just chosen");
         let done = match &purge.generation.index {
@@ -62,7 +62,7 @@ impl<D: Device> Engine<D> {
             self.purging.lock().retain(|gone| gone.generation.id != id);
             *current = None;
         }
-        Ok(done && self.purging.first_ready(|hold| self.holds.are_over(hold)).is_none())
+        Ok(done && self.purging.first_ready(|hold| self.retention.are_over(hold)).is_none())
     }
 
     /// Counts off the places of some shards.
@@ -79,11 +79,11 @@ impl<D: Device> Engine<D> {
 
     /// Takes some keys out of the ordered index; true when none is left.
     fn purge_keys(&self, purge: &mut Purge) -> Result<bool> {
-        if !purge.has_left_tail {
-            if self.lmdb().tail.len() > 0 {
-                self.commit_tail()?;
+        if !purge.has_left_memtable {
+            if self.lmdb().memtable.len() > 0 {
+                self.commit_memtable()?;
             }
-            purge.has_left_tail = true;
+            purge.has_left_memtable = true;
         }
         // Its chunks leave the counts as a whole, with the last keys.
         let (table, durable) = (purge.generation.id, self.commit.durable());

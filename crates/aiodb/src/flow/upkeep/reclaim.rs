@@ -19,8 +19,8 @@ use crate::format::place::Cursor;
 use crate::format::record::{Chunk, Form, Kind, Origin, encode_chunks, encode_range_end, range_end};
 use crate::format::segment::array;
 use crate::index::Candidates;
+use crate::index::chain::Entry;
 use crate::index::snapshots::View;
-use crate::index::stack::Entry;
 use crate::io::{Device, UNIT_BYTES};
 use crate::log::scan::Scan;
 use crate::log::{Segment, State};
@@ -223,7 +223,7 @@ impl<D: Device> Engine<D> {
         let record = &found.record;
         let needed = match record.kind {
             Kind::Put | Kind::Merge => self.is_current(generation, record.key, found.location)?,
-            Kind::Delete | Kind::RangeDelete => {
+            Kind::Delete | Kind::RangeTombstone => {
                 if record.kind == Kind::Delete {
                     self.settle_delete(generation, self.hash(record.key), found.location);
                 }
@@ -279,7 +279,7 @@ impl<D: Device> Engine<D> {
         form.compressed &= !planted::is_on(Bug::CompressionForgotten);
         let value = match record.kind {
             Kind::Delete => origin_life(segment, found).to_le_bytes().to_vec(),
-            Kind::RangeDelete => encode_range_end(origin_life(segment, found), range_end(value)),
+            Kind::RangeTombstone => encode_range_end(origin_life(segment, found), range_end(value)),
             Kind::Put if self.is_over(&record.form) && planted::is_on(Bug::ExpiredComesBack) => {
                 form.expires_ms = None;
                 value.to_vec()
@@ -429,7 +429,7 @@ impl<D: Device> Engine<D> {
         key: &[u8],
         chunk: Location,
     ) -> Result<Option<(Location, u64, Vec<Chunk>)>> {
-        let _pin = self.pins.pin();
+        let _pin = self.epochs.pin();
         self.naming_record_pinned(generation, key, chunk)
     }
 
@@ -493,8 +493,8 @@ impl<D: Device> Engine<D> {
 
     /// The record of a key at a location, if that is current.
     fn entry_at(&self, generation: &Generation, key: &[u8], location: Location) -> Result<Option<Entry>> {
-        let _pin = self.pins.pin();
-        Ok(self.stack(generation, key, &View::LATEST)?.at_place(location).copied())
+        let _pin = self.epochs.pin();
+        Ok(self.chain(generation, key, &View::LATEST)?.at_place(location).copied())
     }
 }
 

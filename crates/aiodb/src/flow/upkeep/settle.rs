@@ -14,8 +14,8 @@ use smallvec::SmallVec;
 
 use crate::Result;
 use crate::flow::upkeep::fold::{MAX_FOLDED_BYTES, folded_bytes};
+use crate::index::chain::{Entry, FOLD_AT};
 use crate::index::hash::HashIndex;
-use crate::index::stack::{Entry, FOLD_AT};
 use crate::io::Device;
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
@@ -117,7 +117,7 @@ impl<D: Device> Engine<D> {
         }
         let TableIndex::Hash(index) = &unsettled.generation.index else { return Some(unsettled.key.to_vec()) };
         self.meters.settled_tags.count();
-        let _pin = self.pins.pin();
+        let _pin = self.epochs.pin();
         self.settle_tag(index, unsettled).inspect_err(|error| self.note_trouble(error)).unwrap_or(None)
     }
 

@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 use crate::format::location::Location;
 use crate::format::record::{Form, Kind};
 use crate::format::segment::{put, u32_at, u64_at};
-use crate::index::ranges::RangeDelete;
-use crate::index::stack::{Entry, Stack};
+use crate::index::chain::{Entry, VersionChain};
+use crate::index::range_tombstones::RangeTombstone;
 
 /// What the keys of range deletes begin with.
 pub(super) const RANGE_PREFIX: [u8; 4] = 3u32.to_be_bytes();
@@ -67,9 +67,9 @@ const SHAPE_SEPARATE: u8 = 2;
 const SHAPE_CHUNKED: u8 = 16;
 const SHAPE_COMPRESSED: u8 = 32;
 
-pub(super) fn encode_stack(stack: &Stack) -> Vec<u8> {
-    let mut out = vec![0; stack.entries().len() * ENTRY_BYTES];
-    for (entry, out) in stack.entries().iter().zip(out.chunks_exact_mut(ENTRY_BYTES)) {
+pub(super) fn encode_chain(chain: &VersionChain) -> Vec<u8> {
+    let mut out = vec![0; chain.entries().len() * ENTRY_BYTES];
+    for (entry, out) in chain.entries().iter().zip(out.chunks_exact_mut(ENTRY_BYTES)) {
         put(out, 0, &entry.sequence.to_le_bytes());
         put(out, 8, &entry.location.segment.to_le_bytes());
         put(out, 12, &entry.location.offset.to_le_bytes());
@@ -84,7 +84,7 @@ pub(super) fn encode_stack(stack: &Stack) -> Vec<u8> {
     out
 }
 
-pub(super) fn decode_stack(bytes: &[u8]) -> Option<Stack> {
+pub(super) fn decode_chain(bytes: &[u8]) -> Option<VersionChain> {
     if bytes.is_empty() || !bytes.len().is_multiple_of(ENTRY_BYTES) {
         return None;
     }
@@ -134,21 +134,21 @@ pub(super) fn decode_chunk_count(value: &[u8]) -> Option<(u64, i64)> {
     (value.len() == 16).then(|| (u64_at(value, 0), u64_at(value, 8) as i64))
 }
 
-pub(super) fn range_key(range: &RangeDelete) -> [u8; 12] {
+pub(super) fn range_key(range: &RangeTombstone) -> [u8; 12] {
     let mut key = [0; 12];
     put(&mut key, 0, &RANGE_PREFIX);
     put(&mut key, 4, &range.sequence.to_be_bytes());
     key
 }
 
-pub(super) fn encode_range(range: &RangeDelete) -> Vec<u8> {
+pub(super) fn encode_range(range: &RangeTombstone) -> Vec<u8> {
     let start_bytes = (range.start.len() as u32).to_le_bytes();
     [&start_bytes, &*range.start, &*range.end].concat()
 }
 
-pub(super) fn decode_range(key: &[u8], value: &[u8]) -> Option<RangeDelete> {
+pub(super) fn decode_range(key: &[u8], value: &[u8]) -> Option<RangeTombstone> {
     let sequence = u64::from_be_bytes(key.get(4..12)?.try_into().ok()?);
     let (start_bytes, bounds) = value.split_first_chunk()?;
     let (start, end) = bounds.split_at_checked(u32::from_le_bytes(*start_bytes) as usize)?;
-    (start.len() >= 4 && end.len() >= 4).then(|| RangeDelete { start: start.into(), end: end.into(), sequence })
+    (start.len() >= 4 && end.len() >= 4).then(|| RangeTombstone { start: start.into(), end: end.into(), sequence })
 }

@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use heed::{Env, MdbError, RwTxn};
 
 use super::codec::{
-    CHUNK_PREFIX, chunk_key, decode_chunk_count, encode_chunk_count, encode_stack, prefixed, table_and_segment_of,
+    CHUNK_PREFIX, chunk_key, decode_chunk_count, encode_chain, encode_chunk_count, prefixed, table_and_segment_of,
     table_of,
 };
 use super::room::MIN_KEYS_PER_TRANSACTION;
 use super::{KEYS_PER_TRANSACTION, LmdbIndex};
 use crate::format::place::footprint;
 use crate::format::segment::{put, u64_at};
-use crate::index::stack::{Entry, FOLD_AT, Stack};
+use crate::index::chain::{Entry, FOLD_AT, VersionChain};
 use crate::sync::atomic::Ordering;
 use crate::sync::{InOrderGuard, Rank};
 use crate::{Error, Result};
@@ -45,7 +45,7 @@ pub(crate) struct Accounting<'a> {
     pub(crate) died: &'a dyn Fn(u32, &Entry),
     /// Told of each index key that has many operands, and how many, once that is committed.
     pub(crate) piled_up: &'a dyn Fn(&[u8], usize),
-    /// Whether nobody can look at a table any more: what the tail has of it takes no room in the index.
+    /// Whether nobody can look at a table any more: what the memtable has of it takes no room in the index.
     pub(crate) is_gone: &'a dyn Fn(u32) -> bool,
 }
 
@@ -68,19 +68,19 @@ pub(super) struct Changes<'a> {
 
 impl Changes<'_> {
     /// Notes what a key's records are now: its operands may be worth folding.
-    pub(super) fn stored(&mut self, key: &[u8], stack: &Stack) {
-        if stack.operands() >= FOLD_AT {
-            self.piled_up.push((key.into(), stack.operands()));
+    pub(super) fn stored(&mut self, key: &[u8], chain: &VersionChain) {
+        if chain.operands() >= FOLD_AT {
+            self.piled_up.push((key.into(), chain.operands()));
         }
     }
 
     /// Notes that a key leaves the index with all its records. Of a table that is gone, whose chunks leave the counts as a whole.
-    pub(super) fn purged(&mut self, key: &[u8], stack: &Stack) {
+    pub(super) fn purged(&mut self, key: &[u8], chain: &VersionChain) {
         *self.counts.entry(table_of(key)).or_default() -= 1;
-        for entry in stack.entries() {
+        for entry in chain.entries() {
             self.count(table_of(key), entry, -1);
         }
-        self.died(key, stack.entries().iter().copied());
+        self.died(key, chain.entries().iter().copied());
     }
 
     /// Notes that entries of a key died.
@@ -155,22 +155,22 @@ impl LmdbIndex {
         &self,
         txn: &mut RwTxn<'_>,
         key: &[u8],
-        stack: &Stack,
+        chain: &VersionChain,
         changes: &mut Changes<'_>,
     ) -> heed::Result<()> {
         let table = table_of(key);
         let old = self.committed_in(txn, key)?;
         let is_new = old.is_none();
-        *changes.counts.entry(table).or_default() += i64::from(!stack.is_empty()) - i64::from(!is_new);
+        *changes.counts.entry(table).or_default() += i64::from(!chain.is_empty()) - i64::from(!is_new);
         let old = old.unwrap_or_default();
-        let added = stack.entries().iter().filter(|entry| !old.entries().contains(entry));
+        let added = chain.entries().iter().filter(|entry| !old.entries().contains(entry));
         added.for_each(|entry| changes.count(table, entry, 1));
-        let removed = old.entries().iter().filter(|entry| !stack.entries().contains(entry));
+        let removed = old.entries().iter().filter(|entry| !chain.entries().contains(entry));
         removed.for_each(|entry| changes.count(table, entry, -1));
-        match stack.is_empty() {
+        match chain.is_empty() {
             true if is_new => Ok(()),
             true => self.database.delete(txn, key).map(drop),
-            false => self.database.put(txn, key, &encode_stack(stack)),
+            false => self.database.put(txn, key, &encode_chain(chain)),
         }
     }
 

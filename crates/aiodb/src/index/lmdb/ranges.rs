@@ -5,11 +5,11 @@ use std::ops::Bound;
 use heed::RwTxn;
 
 use super::LmdbIndex;
-use super::codec::{RANGE_PREFIX, decode_range, decode_stack, encode_range, prefix_key, range_key};
+use super::codec::{RANGE_PREFIX, decode_chain, decode_range, encode_range, prefix_key, range_key};
 use super::counters::{Accounting, Changes};
 use crate::Result;
-use crate::index::ranges::RangeDelete;
-use crate::index::stack::{Displaced, Stack};
+use crate::index::chain::{Superseded, VersionChain};
+use crate::index::range_tombstones::RangeTombstone;
 use crate::planted::{self, Bug};
 
 /// Range deletes in one transaction.
@@ -19,17 +19,17 @@ impl LmdbIndex {
     /// Publishes a range delete.
     pub(crate) fn insert_range(&self, table: u32, start: &[u8], end: &[u8], sequence: u64) {
         let end = if end.is_empty() { (table + 1).to_be_bytes().to_vec() } else { prefix_key(table, end) };
-        self.ranges.insert(RangeDelete { start: prefix_key(table, start).into(), end: end.into(), sequence });
+        self.ranges.insert(RangeTombstone { start: prefix_key(table, start).into(), end: end.into(), sequence });
     }
 
     /// The oldest range delete, if it is due.
-    pub(crate) fn due_range(&self) -> Option<RangeDelete> {
+    pub(crate) fn due_range(&self) -> Option<RangeTombstone> {
         self.ranges.oldest_while(1, self.is_due()).pop()
     }
 
     /// Says of a range delete whether it is covered and no snapshot looks behind it. Until it is carried out, entries may
     /// refer to places that nobody needs any more.
-    fn is_due(&self) -> impl Fn(&RangeDelete) -> bool {
+    fn is_due(&self) -> impl Fn(&RangeTombstone) -> bool {
         let (covered, (seen, _)) = (self.covered(), self.snapshots.oldest());
         move |range| range.sequence < covered && range.sequence <= seen
     }
@@ -56,7 +56,7 @@ impl LmdbIndex {
         })?;
         *carried_to = reached;
         self.ranges.forget(|known| known.sequence <= done);
-        // A commit of the tail writes down those that are known.
+        // A commit of the memtable writes down those that are known.
         drop(turn);
         Ok(true)
     }
@@ -67,27 +67,27 @@ impl LmdbIndex {
         &self,
         txn: &mut RwTxn<'_>,
         changes: &mut Changes<'_>,
-        range: &RangeDelete,
+        range: &RangeTombstone,
         from: &[u8],
         left: &mut usize,
     ) -> heed::Result<Option<Vec<u8>>> {
         let start = if from.is_empty() { Bound::Included(&*range.start) } else { Bound::Excluded(from) };
-        let mut keys: Vec<(Box<[u8]>, Stack)> = Vec::new();
+        let mut keys: Vec<(Box<[u8]>, VersionChain)> = Vec::new();
         for item in self.database.range(txn, &(start, Bound::Excluded(&*range.end)))?.take(*left) {
             let (key, value) = item?;
-            keys.push((key.into(), decode_stack(value).unwrap_or_default()));
+            keys.push((key.into(), decode_chain(value).unwrap_or_default()));
         }
         let last = if keys.len() == *left { keys.last().map(|(key, _)| key.to_vec()) } else { None };
         // One of no keys leaves no room either: its end is found in the next transaction.
         let reached = if *left == 0 { Some(from.to_vec()) } else { last };
         *left -= keys.len();
-        for (key, mut stack) in keys {
-            let mut displaced = Displaced::new();
-            stack.cut(range.sequence, &mut displaced);
-            if !displaced.is_empty() {
-                self.snapshots.keep(&key, &displaced);
-                self.store(txn, &key, &stack, changes)?;
-                changes.died(&key, displaced.into_iter().map(|(entry, _)| entry));
+        for (key, mut chain) in keys {
+            let mut superseded = Superseded::new();
+            chain.cut(range.sequence, &mut superseded);
+            if !superseded.is_empty() {
+                self.snapshots.keep(&key, &superseded);
+                self.store(txn, &key, &chain, changes)?;
+                changes.died(&key, superseded.into_iter().map(|(entry, _)| entry));
             }
         }
         Ok(reached)
@@ -96,7 +96,7 @@ impl LmdbIndex {
     /// Writes down the range deletes before a sequence.
     pub(super) fn store_ranges(&self, txn: &mut RwTxn<'_>, next_sequence: u64) -> heed::Result<()> {
         let written =
-            |range: &&RangeDelete| range.sequence < next_sequence && !planted::is_on(Bug::RangeDeleteForgotten);
+            |range: &&RangeTombstone| range.sequence < next_sequence && !planted::is_on(Bug::RangeDeleteForgotten);
         for range in self.ranges.all().iter().filter(written) {
             self.database.put(txn, &range_key(range), &encode_range(range))?;
         }

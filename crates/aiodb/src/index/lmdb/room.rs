@@ -1,4 +1,4 @@
-//! What room on the disk the index needs: the tail takes only as many keys as can be committed when nothing more is to be had.
+//! What room on the disk the index needs: the memtable takes only as many keys as can be committed when nothing more is to be had.
 //!
 //! A transaction writes each page that it changes to another place, and the pages of before are free for the one after the
 //! next. So small transactions go on with the pages that are free in the file; they need more only where leaves are split.
@@ -7,14 +7,14 @@ use std::os::unix::fs::MetadataExt;
 
 use super::{KEYS_PER_TRANSACTION, LmdbIndex, PAGE_BYTES, known_bytes};
 use crate::Result;
-use crate::index::tail::MAX_ACTIVE_KEYS;
+use crate::index::memtable::MAX_ACTIVE_KEYS;
 use crate::io::disk::free_bytes;
 use crate::sync::atomic::Ordering;
 
 /// The fewest keys in one transaction.
 pub(super) const MIN_KEYS_PER_TRANSACTION: usize = 16;
 
-/// The fewest keys that the tail takes; with no room for so many, ordered tables take deletes only.
+/// The fewest keys that the memtable takes; with no room for so many, ordered tables take deletes only.
 const MIN_TAIL_KEYS: u64 = 256;
 
 /// What is kept for deletes: the pages that three of the smallest transactions write, each key through a tree of five levels.
@@ -28,7 +28,7 @@ const SPLIT_BYTES: u64 = PAGE_BYTES + PAGE_BYTES / 4;
 /// Where every leaf there is has been split, a key takes what its entry does in a page that is half full.
 const ENTRY_BYTES: u64 = 1200;
 
-/// The tail takes at most one in so many of the free bytes of the disk.
+/// The memtable takes at most one in so many of the free bytes of the disk.
 const SHARE_OF_FREE: u64 = 4;
 
 /// What the index takes and may take.
@@ -50,7 +50,7 @@ impl Room {
         (keys * SPLIT_BYTES).min(self.used + keys * ENTRY_BYTES)
     }
 
-    /// How many keys each generation of the tail may have so that both find room.
+    /// How many keys each generation of the memtable may have so that both find room.
     fn tail_keys(&self) -> u64 {
         let there_is = (self.spare + self.free / SHARE_OF_FREE).saturating_sub(KEPT_FOR_DELETES_BYTES) / 2;
         let split = there_is / SPLIT_BYTES;
@@ -58,7 +58,7 @@ impl Room {
         split.max(entered).clamp(MIN_TAIL_KEYS, MAX_ACTIVE_KEYS as u64)
     }
 
-    /// The bytes of the disk that nothing else may take while the tail has so many keys: not less than an index of any size needs.
+    /// The bytes of the disk that nothing else may take while the memtable has so many keys: not less than an index of any size needs.
     fn kept(&self, keys: u64) -> u64 {
         let least = MIN_TAIL_KEYS * SPLIT_BYTES;
         (2 * self.need(keys).max(least) + KEPT_FOR_DELETES_BYTES).saturating_sub(self.spare)
@@ -88,13 +88,13 @@ impl Room {
 }
 
 impl LmdbIndex {
-    /// Sets how many keys the tail may have by the room that there is. Returns how many bytes of the disk must stay free for
+    /// Sets how many keys the memtable may have by the room that there is. Returns how many bytes of the disk must stay free for
     /// them.
     pub(crate) fn fit_tail(&self) -> Result<u64> {
         let room = self.room()?;
         let keys = room.tail_keys();
         let kept = room.kept(keys);
-        self.tail.limit(keys as usize, room.is_short());
+        self.memtable.limit(keys as usize, room.is_short());
         self.kept_free.store(kept, Ordering::Relaxed);
         Ok(kept)
     }

@@ -10,15 +10,15 @@ use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
 use crate::format::settings::FIRST_TABLE_ID;
-use crate::holds::Holds;
+use crate::index::chain::{Entry, Superseded};
+use crate::index::memtable::ImmutableMemtable;
 use crate::index::snapshots::Snapshots;
-use crate::index::stack::{Displaced, Entry};
-use crate::index::tail::Frozen;
+use crate::retention::Retention;
 
 const STORE: [u8; 16] = [3; 16];
 
 fn open(path: &Path) -> Result<LmdbIndex> {
-    LmdbIndex::open(path, STORE, Arc::new(Snapshots::new(Arc::new(Holds::default()))), false)
+    LmdbIndex::open(path, STORE, Arc::new(Snapshots::new(Arc::new(Retention::default()))), false)
 }
 
 fn entry(kind: Kind, sequence: u64) -> Entry {
@@ -31,20 +31,22 @@ fn key(number: u64) -> Vec<u8> {
 }
 
 fn insert(index: &LmdbIndex, number: u64, entry: Entry) {
-    index.insert(FIRST_TABLE_ID, &key(number), (entry, None), &mut Displaced::new());
+    index.insert(FIRST_TABLE_ID, &key(number), (entry, None), &mut Superseded::new());
 }
 
-fn freeze(index: &LmdbIndex, next_sequence: u64) -> Frozen {
-    index.tail.freeze(Position { batch: next_sequence, checksum: 0, segment: 1, life: 1, offset: 4096 }, next_sequence)
+fn freeze(index: &LmdbIndex, next_sequence: u64) -> ImmutableMemtable {
+    index
+        .memtable
+        .freeze(Position { batch: next_sequence, checksum: 0, segment: 1, life: 1, offset: 4096 }, next_sequence)
 }
 
-/// Commits what is in the tail; returns the sequences of entries that died.
-fn commit(index: &LmdbIndex, frozen: &mut Frozen) -> Result<Vec<u64>> {
+/// Commits what is in the memtable; returns the sequences of entries that died.
+fn commit(index: &LmdbIndex, immutable: &mut ImmutableMemtable) -> Result<Vec<u64>> {
     let dead = RefCell::new(Vec::new());
     let died = |_, entry: &Entry| dead.borrow_mut().push(entry.sequence);
     let accounting = Accounting { chunks_of: &|_| Vec::new(), died: &died, piled_up: &|_, _| (), is_gone: &|_| false };
-    index.commit(frozen, &accounting)?;
-    index.tail.forget_frozen();
+    index.commit(immutable, &accounting)?;
+    index.memtable.forget_immutable();
     Ok(dead.into_inner())
 }
 
@@ -57,11 +59,11 @@ fn what_fails_after_a_commit_is_not_counted_again() {
     for number in 0..100 {
         insert(&index, number, entry(Kind::Put, number + 1));
     }
-    let mut frozen = freeze(&index, 101);
+    let mut immutable = freeze(&index, 101);
     fs::rename(&path, &away).expect("the directory can be renamed");
-    let first = commit(&index, &mut frozen);
+    let first = commit(&index, &mut immutable);
     fs::rename(&away, &path).expect("the directory can be renamed");
-    let died = first.or_else(|_| commit(&index, &mut frozen)).expect("the index can be committed");
+    let died = first.or_else(|_| commit(&index, &mut immutable)).expect("the index can be committed");
     assert_eq!(died, [0u64; 0], "every entry is alive");
     assert_eq!(index.count(FIRST_TABLE_ID), 100);
 }

@@ -33,7 +33,7 @@ struct LostVersion {
 }
 
 /// The range deletes of one table: in records older than `sequence` nothing counts from `start` on, up to `end`.
-struct RangeDelete {
+struct RangeTombstone {
     sequence: u64,
     start: Vec<u8>,
     end: Vec<u8>,
@@ -46,7 +46,7 @@ pub(super) struct Versions {
     bases: HashMap<u128, Base>,
     /// By sequence, which says in what order a key's are applied.
     operands: BTreeMap<(u64, u128), Operand>,
-    ranges: BTreeMap<u32, Vec<RangeDelete>>,
+    ranges: BTreeMap<u32, Vec<RangeTombstone>>,
     /// For each table: the newest range delete from a key on, 0 for none.
     removed: BTreeMap<u32, BTreeMap<Vec<u8>, u64>>,
     lost: Vec<LostVersion>,
@@ -79,7 +79,7 @@ impl Versions {
     pub(super) fn note_range(&mut self, record: &Record<'_>) {
         let (start, end) = (record.key.to_vec(), range_end(record.value).to_vec());
         if end.is_empty() || start < end {
-            let range = RangeDelete { sequence: record.sequence, start, end };
+            let range = RangeTombstone { sequence: record.sequence, start, end };
             self.ranges.entry(record.table).or_default().push(range);
         }
     }
@@ -150,10 +150,10 @@ fn removed_before(removed: &BTreeMap<u32, BTreeMap<Vec<u8>, u64>>, table: u32, k
 }
 
 /// The newest range delete from each key on: laid over each other, the newest last.
-fn newest_by_key(mut ranges: Vec<RangeDelete>) -> BTreeMap<Vec<u8>, u64> {
+fn newest_by_key(mut ranges: Vec<RangeTombstone>) -> BTreeMap<Vec<u8>, u64> {
     ranges.sort_by_key(|range| range.sequence);
     let mut steps: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
-    for RangeDelete { sequence, start, end } in ranges {
+    for RangeTombstone { sequence, start, end } in ranges {
         let mut spared = if end.is_empty() { BTreeMap::new() } else { steps.split_off(&end) };
         if !end.is_empty() && !spared.contains_key(&end) {
             let before = steps.last_key_value().map_or(0, |(_, sequence)| *sequence);

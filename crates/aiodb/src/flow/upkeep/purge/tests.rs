@@ -78,7 +78,7 @@ fn a_purge_is_done_in_parts() {
         fill(&db, &gone, MANY);
         fill(&db, &before, 10);
         fill(&db, &after, 10);
-        // One key of it is in the tail.
+        // One key of it is in the memtable.
         gone.put_with(b"late", b"value", Durability::None).expect("the machine runs");
         db.truncate_table("gone").expect("the table can be emptied");
         let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;

@@ -1,6 +1,6 @@
 //! Unit tests of the order among a key's records.
 
-use super::{RangeDelete, Versions, newest_by_key, removed_before};
+use super::{RangeTombstone, Versions, newest_by_key, removed_before};
 use crate::format::location::Location;
 use crate::format::record::{Kind, Record, encode_range_end};
 
@@ -25,7 +25,8 @@ fn the_newest_of_ranges_that_overlap_counts() {
                 |range: &&(u64, Vec<u8>, Vec<u8>)| range.1[0] <= key && range.2.first().is_none_or(|end| key < *end);
             ranges.iter().filter(covers).map(|range| range.0).max().unwrap_or(0)
         };
-        let all = ranges.iter().cloned().map(|(sequence, start, end)| RangeDelete { sequence, start, end }).collect();
+        let all =
+            ranges.iter().cloned().map(|(sequence, start, end)| RangeTombstone { sequence, start, end }).collect();
         let removed = [(32, newest_by_key(all))].into();
         for key in 0..24 {
             assert_eq!(removed_before(&removed, 32, &[key]), newest(key), "key {key} in {ranges:?}");
@@ -49,7 +50,7 @@ fn operands_count_after_their_base_and_what_was_removed() {
     versions.note_base(&record(Kind::Put, 2, b"folded", b"older"), false);
     versions.note_base(&record(Kind::Put, 10, b"removed", b"base"), false);
     let end = encode_range_end(0, b"s");
-    versions.note_range(&record(Kind::RangeDelete, 13, b"r", &end));
+    versions.note_range(&record(Kind::RangeTombstone, 13, b"r", &end));
     versions.lose(32, b"folded", 8);
     versions.lose(32, b"folded", 9);
     versions.lose(32, b"removed", 11);

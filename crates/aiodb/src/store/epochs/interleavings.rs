@@ -1,8 +1,8 @@
-//! Pins in thousands of orders that `shuttle` chooses.
+//! Epochs in thousands of orders that `shuttle` chooses.
 
 use std::sync::Arc;
 
-use super::Pins;
+use super::Epochs;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 const GONE: u64 = u64::MAX;
@@ -12,7 +12,7 @@ const SLOTS: usize = 6;
 /// as soon as the epochs allow it.
 fn follow_while_slots_are_destroyed() {
     let slots: Arc<[AtomicU64; SLOTS]> = Arc::new(std::array::from_fn(|slot| AtomicU64::new(slot as u64)));
-    let (pins, current) = (Arc::new(Pins::default()), Arc::new(AtomicUsize::new(0)));
+    let (pins, current) = (Arc::new(Epochs::default()), Arc::new(AtomicUsize::new(0)));
     let readers: Vec<_> = (0..2)
         .map(|_| {
             let (slots, pins, current) = (Arc::clone(&slots), Arc::clone(&pins), Arc::clone(&current));

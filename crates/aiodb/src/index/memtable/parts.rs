@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, Deref};
 
 use super::KeyRange;
-use crate::index::stack::Stack;
+use crate::index::chain::VersionChain;
 use crate::sync::Rank;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -15,7 +15,7 @@ use crate::sync::{Mutex, MutexGuard};
 pub(crate) const MAX_PART_KEYS: usize = if cfg!(feature = "shuttle") { 4 } else { 256 };
 
 /// What is known of index keys that follow each other.
-pub(crate) type Stacks = BTreeMap<Box<[u8]>, Stack>;
+pub(crate) type Chains = BTreeMap<Box<[u8]>, VersionChain>;
 
 /// Parts in order, `P` being how they are kept: each has the keys from its own on, up to the next one's.
 struct Parts<P>(Vec<(Box<[u8]>, P)>);
@@ -43,23 +43,23 @@ impl<P> Parts<P> {
 }
 
 /// Keys that more are added to.
-pub(crate) struct Growing(Parts<Mutex<Stacks, { Rank::TailPart as u8 }>>);
+pub(crate) struct ActiveKeys(Parts<Mutex<Chains, { Rank::MemtablePart as u8 }>>);
 
-impl Default for Growing {
-    fn default() -> Growing {
-        Growing(Parts(vec![(Box::default(), Mutex::default())]))
+impl Default for ActiveKeys {
+    fn default() -> ActiveKeys {
+        ActiveKeys(Parts(vec![(Box::default(), Mutex::default())]))
     }
 }
 
-impl Growing {
+impl ActiveKeys {
     /// Calls a closure with what is known of a key, if it is known.
-    pub(crate) fn find<T>(&self, key: &[u8], ask: impl FnOnce(&Stack) -> T) -> Option<T> {
+    pub(crate) fn find<T>(&self, key: &[u8], ask: impl FnOnce(&VersionChain) -> T) -> Option<T> {
         lock(self.0.of(key)).get(key).map(ask)
     }
 
     /// Calls a closure with what is known of a key, perhaps nothing yet, for it to be changed: it must leave something there. Of
     /// a new key it says how many its part has with it.
-    pub(crate) fn change<T>(&self, key: Box<[u8]>, change: impl FnOnce(&mut Stack) -> T) -> (T, Option<usize>) {
+    pub(crate) fn change<T>(&self, key: Box<[u8]>, change: impl FnOnce(&mut VersionChain) -> T) -> (T, Option<usize>) {
         let mut part = lock(self.0.of(&key));
         let before = part.len();
         let changed = change(part.entry(key).or_default());
@@ -78,41 +78,41 @@ impl Growing {
         }
     }
 
-    /// As [`Fixed::range`]; of each part as it is at one moment.
+    /// As [`ImmutableKeys::range`]; of each part as it is at one moment.
     pub(crate) fn range(
         &self,
         range: KeyRange<'_>,
         backward: bool,
         limit: usize,
-        take: impl FnMut(&[u8], &Stack),
+        take: impl FnMut(&[u8], &VersionChain),
     ) -> Option<Box<[u8]>> {
         take_range(self.0.overlapping(range).map(lock), range, backward, limit, take)
     }
 
     /// From now on nothing changes.
-    pub(crate) fn freeze(self) -> Fixed {
+    pub(crate) fn freeze(self) -> ImmutableKeys {
         let parts = self.0.0.into_iter().map(|(from, part)| (from, part.into_inner().expect(NO_PANIC)));
-        let parts: Vec<(Box<[u8]>, Stacks)> = parts.collect();
+        let parts: Vec<(Box<[u8]>, Chains)> = parts.collect();
         let keys = parts.iter().map(|(_, part)| part.len()).sum();
-        Fixed { parts: Parts(parts), keys }
+        ImmutableKeys { parts: Parts(parts), keys }
     }
 }
 
 /// Keys that stay as they are.
-pub(crate) struct Fixed {
-    parts: Parts<Stacks>,
+pub(crate) struct ImmutableKeys {
+    parts: Parts<Chains>,
     keys: usize,
 }
 
-impl Fixed {
+impl ImmutableKeys {
     /// What is known of a key.
-    pub(crate) fn get(&self, key: &[u8]) -> Option<&Stack> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&VersionChain> {
         self.parts.of(key).get(key)
     }
 
     /// All keys in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Stack)> {
-        self.parts.0.iter().flat_map(|(_, part)| part).map(|(key, stack)| (&**key, stack))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &VersionChain)> {
+        self.parts.0.iter().flat_map(|(_, part)| part).map(|(key, chain)| (&**key, chain))
     }
 
     /// How many keys.
@@ -127,30 +127,30 @@ impl Fixed {
         range: KeyRange<'_>,
         backward: bool,
         limit: usize,
-        take: impl FnMut(&[u8], &Stack),
+        take: impl FnMut(&[u8], &VersionChain),
     ) -> Option<Box<[u8]>> {
         take_range(self.parts.overlapping(range), range, backward, limit, take)
     }
 }
 
 fn take_range(
-    mut parts: impl DoubleEndedIterator<Item = impl Deref<Target = Stacks>>,
+    mut parts: impl DoubleEndedIterator<Item = impl Deref<Target = Chains>>,
     range: KeyRange<'_>,
     backward: bool,
     limit: usize,
-    mut take: impl FnMut(&[u8], &Stack),
+    mut take: impl FnMut(&[u8], &VersionChain),
 ) -> Option<Box<[u8]>> {
     let (mut left, mut last) = (limit, None);
-    let mut take_part = |part: &Stacks| {
+    let mut take_part = |part: &Chains| {
         let most = left;
-        let mut take = |(key, stack): (&[u8], &Stack)| {
-            take(key, stack);
+        let mut take = |(key, chain): (&[u8], &VersionChain)| {
+            take(key, chain);
             left -= 1;
             if left == 0 {
                 last = Some(key.into());
             }
         };
-        let all = part.range::<[u8], _>(range).map(|(key, stack)| (&**key, stack));
+        let all = part.range::<[u8], _>(range).map(|(key, chain)| (&**key, chain));
         if backward {
             all.rev().take(most).for_each(&mut take)
         } else {
@@ -163,7 +163,7 @@ fn take_range(
     last
 }
 
-fn lock(part: &Mutex<Stacks, { Rank::TailPart as u8 }>) -> MutexGuard<'_, Stacks> {
+fn lock(part: &Mutex<Chains, { Rank::MemtablePart as u8 }>) -> MutexGuard<'_, Chains> {
     part.lock().expect(NO_PANIC)
 }
 

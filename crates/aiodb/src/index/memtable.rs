@@ -1,13 +1,13 @@
-//! The ordered tail of an on-disk index: what was published but is not yet in the index's own durable state.
+//! The ordered memtable of an on-disk index: what was published but is not yet in the index's own durable state.
 //!
-//! Two generations: the active one takes new entries, the frozen one is being committed. A look-up asks the active one,
-//! the frozen one, then the index on disk; an entry leaves the tail only after the commit that holds it is durable.
+//! Two generations: the active one takes new entries, the immutable one is being committed. A look-up asks the active one,
+//! the immutable one, then the index on disk; an entry leaves the memtable only after the commit that holds it is durable.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
-use self::parts::{Fixed, Growing, MAX_PART_KEYS, Stacks};
-use super::stack::{Displaced, Entry, Stack};
+use self::parts::{ActiveKeys, Chains, ImmutableKeys, MAX_PART_KEYS};
+use super::chain::{Entry, Superseded, VersionChain};
 use crate::format::position::Position;
 use crate::merge::Cover;
 use crate::planted::{self, Bug};
@@ -15,10 +15,10 @@ use crate::sync::Rank;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Keys that the active generation may have before it must be frozen.
+/// Keys that the active memtable may have before it must be immutable.
 pub(crate) const MAX_ACTIVE_KEYS: usize = 512 << 10;
 
-/// Keys that a tail takes between two attempts to commit it where there is no room.
+/// Keys that a memtable takes between two attempts to commit it where there is no room.
 const MORE_KEYS: usize = 1024;
 
 /// A range of index keys.
@@ -26,20 +26,20 @@ pub(crate) type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 #[derive(Default)]
 struct Generations {
-    active: Growing,
-    frozen: Option<Arc<Fixed>>,
+    active: ActiveKeys,
+    immutable: Option<Arc<ImmutableKeys>>,
 }
 
 impl Generations {
-    fn frozen(&self, key: &[u8]) -> Option<&Stack> {
-        self.frozen.as_ref()?.get(key)
+    fn immutable(&self, key: &[u8]) -> Option<&VersionChain> {
+        self.immutable.as_ref()?.get(key)
     }
 }
 
-/// A frozen generation on its way to disk.
+/// A immutable memtable on its way to disk.
 #[derive(Clone)]
-pub(crate) struct Frozen {
-    pub(crate) stacks: Arc<Fixed>,
+pub(crate) struct ImmutableMemtable {
+    pub(crate) chains: Arc<ImmutableKeys>,
     /// What the index covers once all keys are committed.
     pub(crate) position: Position,
     /// The sequence after that position.
@@ -48,12 +48,12 @@ pub(crate) struct Frozen {
     pub(crate) committed: usize,
 }
 
-/// The tail.
+/// The memtable.
 #[derive(Default)]
-pub(crate) struct Tail {
+pub(crate) struct Memtable {
     /// Held for writing only where generations or the parts of one change; below it, keys have locks of their own.
-    generations: RwLock<Generations, { Rank::Generations as u8 }>,
-    /// Keys in the active generation.
+    generations: RwLock<Generations, { Rank::Memtables as u8 }>,
+    /// Keys in the active memtable.
     active_keys: AtomicUsize,
     /// Whether there may be any entry: most look-ups find none and need no lock. Set before an entry is there, cleared
     /// after its commit is durable.
@@ -62,7 +62,7 @@ pub(crate) struct Tail {
     limit: Limit,
 }
 
-/// How many keys the active generation may have.
+/// How many keys the active memtable may have.
 struct Limit {
     keys: AtomicUsize,
     /// Whether there is no room on the disk for any but those of deletes.
@@ -75,58 +75,58 @@ impl Default for Limit {
     }
 }
 
-impl Tail {
-    /// Adds what the tail knows of a key up to a sequence.
-    pub(crate) fn lookup(&self, key: &[u8], newest: u64, stack: &mut Stack) {
+impl Memtable {
+    /// Adds what the memtable knows of a key up to a sequence.
+    pub(crate) fn lookup(&self, key: &[u8], newest: u64, chain: &mut VersionChain) {
         if self.occupied.load(Ordering::Acquire) {
             let generations = self.read();
-            generations.active.find(key, |known| stack.add_below(known, newest));
-            if !stack.is_complete() {
-                generations.frozen(key).into_iter().for_each(|known| stack.add_below(known, newest));
+            generations.active.find(key, |known| chain.add_below(known, newest));
+            if !chain.is_complete() {
+                generations.immutable(key).into_iter().for_each(|known| chain.add_below(known, newest));
             }
         }
     }
 
-    /// Inserts an entry, an operand perhaps with what it says. What it displaces, perhaps itself, is added to `displaced`;
-    /// `keep` is told of it before a look-up can miss it. Returns how many operands of the key are in the active generation.
+    /// Inserts an entry, an operand perhaps with what it says. What it supersedes, perhaps itself, is added to `superseded`;
+    /// `keep` is told of it before a look-up can miss it. Returns how many operands of the key are in the active memtable.
     pub(crate) fn insert(
         &self,
         key: &[u8],
         (entry, cover): (Entry, Option<Cover>),
-        displaced: &mut Displaced,
-        keep: impl Fn(&Displaced),
+        superseded: &mut Superseded,
+        keep: impl Fn(&Superseded),
     ) -> usize {
         let generations = self.read();
-        // A write that waited for its batch comes here after later ones, which may have been frozen meanwhile.
-        let frozen = generations.frozen(key).map_or(&[][..], Stack::entries);
-        let newer = &frozen[..frozen.partition_point(|other| other.sequence > entry.sequence)];
+        // A write that waited for its batch comes here after later ones, which may have been immutable meanwhile.
+        let immutable = generations.immutable(key).map_or(&[][..], VersionChain::entries);
+        let newer = &immutable[..immutable.partition_point(|other| other.sequence > entry.sequence)];
         if let Some(base) = newer.iter().find(|other| other.is_base()) {
-            displaced.push((entry, base.sequence));
-            keep(displaced);
+            superseded.push((entry, base.sequence));
+            keep(superseded);
             return 0;
         }
         let below_operands = entry.is_base() && !newer.is_empty() && !planted::is_on(Bug::LateBaseHidesOperands);
-        self.change(generations, key, |stack| {
+        self.change(generations, key, |chain| {
             match cover {
-                Some(cover) => stack.insert_covering(entry, cover, displaced),
-                None => stack.insert(entry, displaced),
+                Some(cover) => chain.insert_covering(entry, cover, superseded),
+                None => chain.insert(entry, superseded),
             }
             // A look-up that finds a base usually looks no further.
-            if below_operands && stack.entries().contains(&entry) {
-                stack.set_partial();
+            if below_operands && chain.entries().contains(&entry) {
+                chain.set_partial();
             }
             // Nobody looks before the lock is released.
-            keep(displaced);
-            stack.operands()
+            keep(superseded);
+            chain.operands()
         })
     }
 
-    /// Calls a closure with what the active generation knows of a key, for it to be changed: it must leave something there.
+    /// Calls a closure with what the active memtable knows of a key, for it to be changed: it must leave something there.
     fn change<T>(
         &self,
         generations: RwLockReadGuard<'_, Generations>,
         key: &[u8],
-        change: impl FnOnce(&mut Stack) -> T,
+        change: impl FnOnce(&mut VersionChain) -> T,
     ) -> T {
         self.occupied.store(true, Ordering::Release);
         let (changed, keys) = generations.active.change(key.into(), change);
@@ -140,16 +140,16 @@ impl Tail {
         changed
     }
 
-    /// Puts a later copy of a record in the place of an entry of the stack that a look-up has just given, if the tail still
-    /// agrees. `None` if a generation was frozen since, before which so many were: what hides the record may be committed by
-    /// now. `displaced` and `keep` as for [`Tail::insert`]; what lies below the active generation is displaced by its commit.
+    /// Puts a later copy of a record in the place of an entry of the chain that a look-up has just given, if the memtable still
+    /// agrees. `None` if a generation became immutable since, before which so many were: what hides the record may be committed by
+    /// now. `superseded` and `keep` as for [`Memtable::insert`]; what lies below the active memtable is superseded by its commit.
     pub(crate) fn replace(
         &self,
         key: &[u8],
-        (stack, current, freezes): (&Stack, Entry, u64),
+        (chain, current, freezes): (&VersionChain, Entry, u64),
         entry: Entry,
-        displaced: &mut Displaced,
-        keep: impl Fn(&Displaced),
+        superseded: &mut Superseded,
+        keep: impl Fn(&Superseded),
     ) -> Option<bool> {
         let generations = self.read();
         if self.freezes() != freezes {
@@ -160,10 +160,10 @@ impl Tail {
             std::cmp::Ordering::Equal => *other != current,
             std::cmp::Ordering::Less => false,
         };
-        let is_hidden = |stack: &Stack| stack.entries().iter().any(hides);
-        let is_in = |stack: &Stack| stack.entries().contains(&current);
-        // What is in the active generation goes before what is in the frozen one.
-        let frozen_hides = generations.frozen(key).is_some_and(is_hidden);
+        let is_hidden = |chain: &VersionChain| chain.entries().iter().any(hides);
+        let is_in = |chain: &VersionChain| chain.entries().contains(&current);
+        // What is in the active memtable goes before what is in the immutable one.
+        let frozen_hides = generations.immutable(key).is_some_and(is_hidden);
         if frozen_hides && generations.active.find(key, is_in) != Some(true) {
             return Some(false);
         }
@@ -171,70 +171,70 @@ impl Tail {
             if is_hidden(changed) || frozen_hides && !is_in(changed) {
                 return Some(false);
             }
-            changed.insert(entry, displaced);
+            changed.insert(entry, superseded);
             // A look-up that finds a base usually looks no further.
             let is_below = |other: &Entry| other.sequence > current.sequence && !changed.entries().contains(other);
-            if stack.entries().iter().any(is_below) && !planted::is_on(Bug::MovedBaseHidesOperands) {
+            if chain.entries().iter().any(is_below) && !planted::is_on(Bug::MovedBaseHidesOperands) {
                 changed.set_partial();
             }
-            keep(displaced);
+            keep(superseded);
             Some(true)
         })
     }
 
     /// Adds all keys of a range, with what is known of them up to a sequence, to `found`: at most `limit` from each
-    /// generation, from the range's start or, backward, from its end. Says whether the tail had more.
+    /// generation, from the range's start or, backward, from its end. Says whether the memtable had more.
     pub(crate) fn range(
         &self,
         range: KeyRange<'_>,
         backward: bool,
         limit: usize,
         newest: u64,
-        found: &mut Stacks,
+        found: &mut Chains,
     ) -> Reached {
         if !self.occupied.load(Ordering::Acquire) {
             return Reached::End;
         }
-        let mut add = |key: &[u8], known: &Stack| {
+        let mut add = |key: &[u8], known: &VersionChain| {
             if !found.contains_key(key) {
-                found.insert(key.into(), Stack::default());
+                found.insert(key.into(), VersionChain::default());
             }
             found.get_mut(key).expect("just made").add_below(known, newest);
         };
-        let Generations { active, frozen } = &*self.read();
+        let Generations { active, immutable } = &*self.read();
         let active = active.range(range, backward, limit, &mut add);
-        let frozen = frozen.as_ref().and_then(|frozen| frozen.range(range, backward, limit, &mut add));
+        let immutable = immutable.as_ref().and_then(|immutable| immutable.range(range, backward, limit, &mut add));
         let reached = |last: Option<_>| last.map_or(Reached::End, Reached::Key);
-        reached(active).and(reached(frozen), backward)
+        reached(active).and(reached(immutable), backward)
     }
 
     /// Keys in both generations.
     pub(crate) fn len(&self) -> usize {
-        self.active_keys() + self.read().frozen.as_ref().map_or(0, |frozen| frozen.len())
+        self.active_keys() + self.read().immutable.as_ref().map_or(0, |immutable| immutable.len())
     }
 
-    /// Keys in the active generation.
+    /// Keys in the active memtable.
     pub(crate) fn active_keys(&self) -> usize {
         self.active_keys.load(Ordering::Relaxed)
     }
 
-    /// Whether the active generation should be frozen before more is inserted.
+    /// Whether the active memtable should be immutable before more is inserted.
     pub(crate) fn is_full(&self) -> bool {
         self.active_keys() >= self.limit.keys.load(Ordering::Relaxed)
     }
 
-    /// Sets how many keys the active generation may have; `is_short` says that the disk has no room for those of puts.
+    /// Sets how many keys the active memtable may have; `is_short` says that the disk has no room for those of puts.
     pub(crate) fn limit(&self, keys: usize, is_short: bool) {
         self.limit.keys.store(keys.min(MAX_ACTIVE_KEYS), Ordering::Relaxed);
         self.limit.is_short.store(is_short, Ordering::Relaxed);
     }
 
-    /// Whether a tail that could not be committed for lack of room may have more keys all the same.
+    /// Whether a memtable that could not be committed for lack of room may have more keys all the same.
     pub(crate) fn may_grow(&self, without_bound: bool) -> bool {
         without_bound || self.active_keys() < MAX_ACTIVE_KEYS
     }
 
-    /// Lets the active generation have some more keys before its commit is tried again.
+    /// Lets the active memtable have some more keys before its commit is tried again.
     pub(crate) fn grow(&self) {
         self.limit.keys.store(self.active_keys() + MORE_KEYS, Ordering::Relaxed);
     }
@@ -244,39 +244,39 @@ impl Tail {
         self.limit.is_short.load(Ordering::Relaxed)
     }
 
-    /// How many generations were frozen. What a look-up finds here goes with what is committed after it as long as this has not
-    /// changed: a generation is committed only after it was frozen, so what is committed in between was seen here.
+    /// How many generations became immutable. What a look-up finds here goes with what is committed after it as long as this has not
+    /// changed: a generation is committed only after it became immutable, so what is committed in between was seen here.
     pub(crate) fn freezes(&self) -> u64 {
         self.freezes.load(Ordering::SeqCst)
     }
 
-    /// Freezes the active generation. Only after [`Tail::forget_frozen`] can the next one be frozen.
-    pub(crate) fn freeze(&self, position: Position, next_sequence: u64) -> Frozen {
+    /// Freezes the active memtable. Only after [`Memtable::forget_immutable`] can the next one be immutable.
+    pub(crate) fn freeze(&self, position: Position, next_sequence: u64) -> ImmutableMemtable {
         let mut generations = self.write();
-        assert!(generations.frozen.is_none(), "one generation is committed at a time");
+        assert!(generations.immutable.is_none(), "one generation is committed at a time");
         self.freezes.fetch_add(1, Ordering::SeqCst);
-        let stacks = Arc::new(std::mem::take(&mut generations.active).freeze());
+        let chains = Arc::new(std::mem::take(&mut generations.active).freeze());
         self.active_keys.store(0, Ordering::Relaxed);
-        generations.frozen = Some(Arc::clone(&stacks));
-        Frozen { stacks, position, next_sequence, committed: 0 }
+        generations.immutable = Some(Arc::clone(&chains));
+        ImmutableMemtable { chains, position, next_sequence, committed: 0 }
     }
 
-    /// Drops the frozen generation, whose commit is durable.
-    pub(crate) fn forget_frozen(&self) {
+    /// Drops the immutable memtable, whose commit is durable.
+    pub(crate) fn forget_immutable(&self) {
         let mut generations = self.write();
-        let frozen = generations.frozen.take();
+        let immutable = generations.immutable.take();
         self.occupied.store(self.active_keys() > 0, Ordering::Release);
         drop(generations);
         // Freeing many entries takes time: not under the lock.
-        drop(frozen);
+        drop(immutable);
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Generations> {
-        self.generations.read().expect("no code panics while it holds the tail")
+        self.generations.read().expect("no code panics while it holds the memtable")
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Generations> {
-        self.generations.write().expect("no code panics while it holds the tail")
+        self.generations.write().expect("no code panics while it holds the memtable")
     }
 }
 

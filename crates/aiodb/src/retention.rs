@@ -10,8 +10,8 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// The snapshots and backups of one store.
 #[derive(Default)]
-pub(crate) struct Holds {
-    state: Mutex<State, { Rank::Holds as u8 }>,
+pub(crate) struct Retention {
+    state: Mutex<State, { Rank::Retention as u8 }>,
 }
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ struct State {
     held: BTreeSet<u64>,
 }
 
-impl Holds {
+impl Retention {
     /// Begins a hold on everything that is not retired yet.
     pub(crate) fn begin(&self) -> u64 {
         let mut state = self.lock();
@@ -57,11 +57,11 @@ impl Holds {
 
 #[cfg(test)]
 mod tests {
-    use super::Holds;
+    use super::Retention;
 
     #[test]
     fn what_was_retired_waits_for_the_holds_before_it() {
-        let holds = Holds::default();
+        let holds = Retention::default();
         let (first, second) = (holds.begin(), holds.begin());
         let retired = holds.stamp();
         let later = holds.begin();

@@ -12,7 +12,7 @@ pub(crate) const MAX_RANGES: usize = 1024;
 
 /// A range of index keys, in which nothing counts that is older than the sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RangeDelete {
+pub(crate) struct RangeTombstone {
     /// The first key, with its table.
     pub(crate) start: Box<[u8]>,
     /// The first key that is spared, with the same table or the next one.
@@ -20,7 +20,7 @@ pub(crate) struct RangeDelete {
     pub(crate) sequence: u64,
 }
 
-impl RangeDelete {
+impl RangeTombstone {
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
         *self.start <= *key && *key < *self.end
     }
@@ -29,14 +29,14 @@ impl RangeDelete {
 /// All of them, by sequence.
 #[derive(Default)]
 pub(crate) struct Ranges {
-    all: RwLock<Vec<RangeDelete>, { Rank::Ranges as u8 }>,
+    all: RwLock<Vec<RangeTombstone>, { Rank::Ranges as u8 }>,
     /// How many there are: look-ups need no lock while there is none.
     count: AtomicUsize,
 }
 
 impl Ranges {
     /// Adds one, unless it is known already.
-    pub(crate) fn insert(&self, range: RangeDelete) {
+    pub(crate) fn insert(&self, range: RangeTombstone) {
         let mut all = self.all.write().expect("no code panics while it holds the ranges");
         if let Err(at) = all.binary_search_by_key(&range.sequence, |known| known.sequence) {
             all.insert(at, range);
@@ -46,30 +46,30 @@ impl Ranges {
 
     /// The sequence of the newest one up to `newest` that covers a key; 0 = none.
     pub(crate) fn covering(&self, key: &[u8], newest: u64) -> u64 {
-        let mut covers = |range: &&RangeDelete| range.sequence <= newest && range.covers(key);
+        let mut covers = |range: &&RangeTombstone| range.sequence <= newest && range.covers(key);
         self.look(|all| all.iter().rev().find(&mut covers).map_or(0, |range| range.sequence))
     }
 
     /// The sequence of the oldest one after `sequence` that covers a key; the highest number = none.
     pub(crate) fn first_after(&self, key: &[u8], sequence: u64) -> u64 {
-        let covers = |range: &&RangeDelete| range.sequence > sequence && range.covers(key);
+        let covers = |range: &&RangeTombstone| range.sequence > sequence && range.covers(key);
         let found = self.look(|all| all.iter().find(covers).map_or(0, |range| range.sequence));
         if found == 0 { u64::MAX } else { found }
     }
 
     /// The oldest one.
-    pub(crate) fn oldest(&self) -> Option<RangeDelete> {
+    pub(crate) fn oldest(&self) -> Option<RangeTombstone> {
         self.all.read().expect("no code panics while it holds the ranges").first().cloned()
     }
 
     /// The oldest ones up to the first that is not as `wanted` says, at most `limit`.
-    pub(crate) fn oldest_while(&self, limit: usize, wanted: impl Fn(&RangeDelete) -> bool) -> Vec<RangeDelete> {
+    pub(crate) fn oldest_while(&self, limit: usize, wanted: impl Fn(&RangeTombstone) -> bool) -> Vec<RangeTombstone> {
         let all = self.all.read().expect("no code panics while it holds the ranges");
         all.iter().take(limit).take_while(|range| wanted(range)).cloned().collect()
     }
 
     /// All of them, oldest first.
-    pub(crate) fn all(&self) -> Vec<RangeDelete> {
+    pub(crate) fn all(&self) -> Vec<RangeTombstone> {
         self.all.read().expect("no code panics while it holds the ranges").clone()
     }
 
@@ -84,13 +84,13 @@ impl Ranges {
     }
 
     /// Forgets those that `done` says.
-    pub(crate) fn forget(&self, done: impl Fn(&RangeDelete) -> bool) {
+    pub(crate) fn forget(&self, done: impl Fn(&RangeTombstone) -> bool) {
         let mut all = self.all.write().expect("no code panics while it holds the ranges");
         all.retain(|range| !done(range));
         self.count.store(all.len(), Ordering::Release);
     }
 
-    fn look(&self, find: impl FnOnce(&[RangeDelete]) -> u64) -> u64 {
+    fn look(&self, find: impl FnOnce(&[RangeTombstone]) -> u64) -> u64 {
         if self.len() == 0 {
             return 0;
         }

@@ -18,47 +18,47 @@ struct Counter(AtomicU64);
 
 /// The readers of one store.
 #[derive(Default)]
-pub(crate) struct Pins {
+pub(crate) struct Epochs {
     epoch: AtomicU64,
     /// Readers pinned in even and in odd epochs.
     counts: [[Counter; STRIPES]; 2],
-    /// When the epoch moved last, as far as [`Pins::age_ms`] has seen, and which one it was.
+    /// When the epoch moved last, as far as [`Epochs::age_ms`] has seen, and which one it was.
     moved: Mutex<(u64, u64), { Rank::Moved as u8 }>,
 }
 
 /// A reader that is counted until this is dropped, be it by a panic.
 #[must_use]
-pub(crate) struct Pin<'a> {
-    pins: &'a Pins,
-    kept: KeptPin,
+pub(crate) struct EpochGuard<'a> {
+    epochs: &'a Epochs,
+    kept: OwnedEpochGuard,
 }
 
-impl Pin<'_> {
-    /// The same reader, counted until [`Pins::give_back`]: for an owner that has the pins beside it.
-    pub(crate) fn keep(self) -> KeptPin {
-        let KeptPin { parity, stripe } = self.kept;
+impl EpochGuard<'_> {
+    /// The same reader, counted until [`Epochs::give_back`]: for an owner that has the epochs beside it.
+    pub(crate) fn keep(self) -> OwnedEpochGuard {
+        let OwnedEpochGuard { parity, stripe } = self.kept;
         std::mem::forget(self);
-        KeptPin { parity, stripe }
+        OwnedEpochGuard { parity, stripe }
     }
 }
 
-impl Drop for Pin<'_> {
+impl Drop for EpochGuard<'_> {
     fn drop(&mut self) {
-        self.pins.end(&self.kept);
+        self.epochs.end(&self.kept);
     }
 }
 
 /// A reader that is counted until its owner gives this back, when it is dropped at the latest.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct KeptPin {
+pub(crate) struct OwnedEpochGuard {
     parity: u8,
     stripe: u8,
 }
 
-impl Pins {
+impl Epochs {
     /// Counts a reader in the current epoch.
-    pub(crate) fn pin(&self) -> Pin<'_> {
+    pub(crate) fn pin(&self) -> EpochGuard<'_> {
         let stripe = stripe();
         loop {
             let epoch = self.epoch.load(Ordering::SeqCst);
@@ -67,18 +67,21 @@ impl Pins {
             count.fetch_add(1, Ordering::SeqCst);
             // The epoch may have moved between the load and the count; then this count may not have been seen.
             if self.epoch.load(Ordering::SeqCst) == epoch {
-                return Pin { pins: self, kept: KeptPin { parity: parity as u8, stripe: stripe as u8 } };
+                return EpochGuard {
+                    epochs: self,
+                    kept: OwnedEpochGuard { parity: parity as u8, stripe: stripe as u8 },
+                };
             }
             count.fetch_sub(1, Ordering::SeqCst);
         }
     }
 
     /// Ends the claim of a reader that was kept.
-    pub(crate) fn give_back(&self, kept: KeptPin) {
+    pub(crate) fn give_back(&self, kept: OwnedEpochGuard) {
         self.end(&kept);
     }
 
-    fn end(&self, pin: &KeptPin) {
+    fn end(&self, pin: &OwnedEpochGuard) {
         let before = self.counts[pin.parity as usize][pin.stripe as usize].0.fetch_sub(1, Ordering::SeqCst);
         assert!(before > 0, "a pin is given back once");
     }
@@ -143,48 +146,48 @@ mod interleavings;
 
 #[cfg(test)]
 mod tests {
-    use super::Pins;
+    use super::Epochs;
 
     #[test]
     fn a_reader_that_panics_is_counted_no_more() {
-        let pins = Pins::default();
+        let epochs = Epochs::default();
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _pin = pins.pin();
+            let _pin = epochs.pin();
             panic!("a reader panics");
         }));
         assert!(outcome.is_err());
-        let before = pins.epoch();
-        pins.wait_for_present();
-        assert!(pins.epoch() >= before + 2);
+        let before = epochs.epoch();
+        epochs.wait_for_present();
+        assert!(epochs.epoch() >= before + 2);
     }
 
     #[test]
     fn the_age_of_the_oldest_reader_grows_until_it_has_gone() {
-        let pins = Pins::default();
-        assert_eq!(pins.age_ms(1000), 0);
-        let old = pins.pin().keep();
-        let ages: Vec<_> = (2..6).map(|second| pins.age_ms(second * 1000)).collect();
+        let epochs = Epochs::default();
+        assert_eq!(epochs.age_ms(1000), 0);
+        let old = epochs.pin().keep();
+        let ages: Vec<_> = (2..6).map(|second| epochs.age_ms(second * 1000)).collect();
         assert!(ages.is_sorted() && ages[3] >= 2000, "{ages:?}");
-        let young = pins.pin();
-        pins.give_back(old);
-        assert!(pins.age_ms(7000) <= 1000 && pins.age_ms(7500) <= 1500);
+        let young = epochs.pin();
+        epochs.give_back(old);
+        assert!(epochs.age_ms(7000) <= 1000 && epochs.age_ms(7500) <= 1500);
         drop(young);
-        assert_eq!(pins.age_ms(9000), 0);
+        assert_eq!(epochs.age_ms(9000), 0);
     }
 
     #[test]
     fn an_epoch_waits_for_the_readers_of_the_one_before() {
-        let pins = Pins::default();
-        let reader = pins.pin();
-        let retired = pins.epoch();
-        pins.try_advance();
-        assert_eq!(pins.epoch(), retired + 1, "nobody was in the epoch before");
-        pins.try_advance();
-        assert_eq!(pins.epoch(), retired + 1, "the reader may still see what was retired");
-        let later = pins.pin();
+        let epochs = Epochs::default();
+        let reader = epochs.pin();
+        let retired = epochs.epoch();
+        epochs.try_advance();
+        assert_eq!(epochs.epoch(), retired + 1, "nobody was in the epoch before");
+        epochs.try_advance();
+        assert_eq!(epochs.epoch(), retired + 1, "the reader may still see what was retired");
+        let later = epochs.pin();
         drop(reader);
-        pins.try_advance();
-        assert_eq!(pins.epoch(), retired + 2, "a later reader does not hold up what was retired before it");
+        epochs.try_advance();
+        assert_eq!(epochs.epoch(), retired + 2, "a later reader does not hold up what was retired before it");
         drop(later);
     }
 }

@@ -40,11 +40,11 @@ impl Entry {
 }
 
 /// An entry that no longer counts, and the sequence from which on that is so.
-pub(crate) type Displaced = SmallVec<[(Entry, u64); 2]>;
+pub(crate) type Superseded = SmallVec<[(Entry, u64); 2]>;
 
 /// A key's records that count, newest first: merge operands, then at most one put or delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stack {
+pub(crate) struct VersionChain {
     entries: SmallVec<[Entry; 1]>,
     /// What operands say, by their sequences: of those that are in no layer below, from where they would come back.
     covers: Vec<(u64, Cover)>,
@@ -52,7 +52,7 @@ pub(crate) struct Stack {
     partial: bool,
 }
 
-impl Stack {
+impl VersionChain {
     /// The entries, newest first.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
@@ -92,36 +92,36 @@ impl Stack {
         self.entries.last().is_some_and(Entry::is_base)
     }
 
-    /// Puts an entry where its sequence says. What no longer counts, perhaps the entry itself, goes to `displaced`. Of
+    /// Puts an entry where its sequence says. What no longer counts, perhaps the entry itself, goes to `superseded`. Of
     /// two entries with one sequence the second counts: it is a later copy of the same record.
-    pub(crate) fn insert(&mut self, entry: Entry, displaced: &mut Displaced) {
+    pub(crate) fn insert(&mut self, entry: Entry, superseded: &mut Superseded) {
         let at = self.entries.iter().position(|other| other.sequence <= entry.sequence).unwrap_or(self.entries.len());
         if let Some(base) = self.entries[..at].last().filter(|newer| newer.is_base()) {
-            displaced.push((entry, base.sequence));
+            superseded.push((entry, base.sequence));
             return;
         }
         match self.entries.get_mut(at).filter(|other| other.sequence == entry.sequence) {
             Some(copy) if *copy == entry => {}
-            Some(copy) => displaced.push((std::mem::replace(copy, entry), entry.sequence)),
+            Some(copy) => superseded.push((std::mem::replace(copy, entry), entry.sequence)),
             None => self.entries.insert(at, entry),
         }
         if entry.is_base() {
-            displaced.extend(self.entries.drain(at + 1..).map(|older| (older, entry.sequence)));
+            superseded.extend(self.entries.drain(at + 1..).map(|older| (older, entry.sequence)));
             self.covers.retain(|(sequence, _)| *sequence > entry.sequence);
             self.partial &= at > 0;
         }
     }
 
     /// Puts an operand that is in no layer below where its sequence says, unless a later one stands for it. Those for which
-    /// it stands, or it itself, go to `displaced`.
-    pub(crate) fn insert_covering(&mut self, entry: Entry, cover: Cover, displaced: &mut Displaced) {
+    /// it stands, or it itself, go to `superseded`.
+    pub(crate) fn insert_covering(&mut self, entry: Entry, cover: Cover, superseded: &mut Superseded) {
         let sequence = entry.sequence;
         if let Some((later, _)) = self.covers.iter().find(|(later, of)| *later > sequence && of.covers(&cover)) {
-            displaced.push((entry, *later));
+            superseded.push((entry, *later));
             return;
         }
         let is_known = self.entries.iter().any(|other| other.sequence == sequence);
-        self.insert(entry, displaced);
+        self.insert(entry, superseded);
         if is_known || !self.entries.contains(&entry) {
             return;
         }
@@ -131,7 +131,7 @@ impl Stack {
             if stands {
                 let at =
                     entries.iter().position(|other| other.sequence == *older).expect("a cover goes with its entry");
-                displaced.push((entries.remove(at), sequence));
+                superseded.push((entries.remove(at), sequence));
             }
             !stands
         });
@@ -144,7 +144,7 @@ impl Stack {
     }
 
     /// Adds the entries of a layer below, up to a sequence.
-    pub(crate) fn add_below(&mut self, other: &Stack, newest: u64) {
+    pub(crate) fn add_below(&mut self, other: &VersionChain, newest: u64) {
         other.entries.iter().filter(|entry| entry.sequence <= newest).for_each(|entry| self.insert_below(*entry));
         self.partial |= other.partial;
     }
@@ -156,14 +156,14 @@ impl Stack {
         let is_made_of =
             |other: &Entry| entry.is_base() && !other.is_base() && !planted::is_on(Bug::OperandHidesWhatWasMade);
         if !self.entries.iter().any(|other| other.sequence == entry.sequence && !is_made_of(other)) {
-            self.insert(entry, &mut Displaced::new());
+            self.insert(entry, &mut Superseded::new());
         }
     }
 
     /// Takes out the entries that are older than a sequence.
-    pub(crate) fn cut(&mut self, sequence: u64, displaced: &mut Displaced) {
+    pub(crate) fn cut(&mut self, sequence: u64, superseded: &mut Superseded) {
         let at = self.entries.iter().position(|entry| entry.sequence < sequence).unwrap_or(self.entries.len());
-        displaced.extend(self.entries.drain(at..).map(|older| (older, sequence)));
+        superseded.extend(self.entries.drain(at..).map(|older| (older, sequence)));
         self.covers.retain(|(of, _)| *of >= sequence);
     }
 
@@ -173,7 +173,7 @@ impl Stack {
     }
 
     /// Takes off a delete at the end, where nothing older can be.
-    pub(crate) fn without_delete(mut self) -> Stack {
+    pub(crate) fn without_delete(mut self) -> VersionChain {
         if self.entries.last().is_some_and(Entry::is_delete) {
             self.entries.pop();
         }
@@ -181,10 +181,10 @@ impl Stack {
     }
 }
 
-impl FromIterator<Entry> for Stack {
-    /// The entries must come newest first, as [`Stack::entries`] gives them.
-    fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Stack {
-        Stack { entries: entries.into_iter().collect(), covers: Vec::new(), partial: false }
+impl FromIterator<Entry> for VersionChain {
+    /// The entries must come newest first, as [`VersionChain::entries`] gives them.
+    fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> VersionChain {
+        VersionChain { entries: entries.into_iter().collect(), covers: Vec::new(), partial: false }
     }
 }
 

@@ -1,31 +1,31 @@
-//! How fast the tail of an ordered index may grow while its frozen generation is being committed.
+//! How fast the memtable of an ordered index may grow while its immutable memtable is being committed.
 //!
 //! A commit takes seconds where the index is larger than memory. Were writers held up only when the next generation is full,
 //! all would stand still until its end; so they are let in as it proceeds.
 
-use super::tail::MAX_ACTIVE_KEYS;
+use super::memtable::MAX_ACTIVE_KEYS;
 use crate::sync::Rank;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex};
 
-/// Keys that the active generation may have when a commit begins: what is written in about a second.
+/// Keys that the active memtable may have when a commit begins: what is written in about a second.
 const FIRST_KEYS: usize = MAX_ACTIVE_KEYS / 8;
 
 /// What writers wait for.
-pub(crate) struct Pace {
-    /// Keys that the active generation may have by now.
+pub(crate) struct Throttle {
+    /// Keys that the active memtable may have by now.
     allowed: AtomicUsize,
-    waiting: Mutex<(), { Rank::Pace as u8 }>,
+    waiting: Mutex<(), { Rank::Throttle as u8 }>,
     changed: Condvar,
 }
 
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace { allowed: AtomicUsize::new(usize::MAX), waiting: Mutex::default(), changed: Condvar::default() }
+impl Default for Throttle {
+    fn default() -> Throttle {
+        Throttle { allowed: AtomicUsize::new(usize::MAX), waiting: Mutex::default(), changed: Condvar::default() }
     }
 }
 
-impl Pace {
+impl Throttle {
     /// A commit has come so far.
     pub(crate) fn proceed(&self, committed_keys: usize, all_keys: usize) {
         self.allow(FIRST_KEYS + (MAX_ACTIVE_KEYS - FIRST_KEYS) * committed_keys / all_keys.max(1));
@@ -41,7 +41,7 @@ impl Pace {
         self.allow(usize::MAX);
     }
 
-    /// Returns when the active generation, which has so many keys, may have one more.
+    /// Returns when the active memtable, which has so many keys, may have one more.
     pub(crate) fn wait(&self, keys: impl Fn() -> usize) {
         // Most of the time no commit is under way, and keys need not be counted.
         let is_ahead = || {
@@ -57,7 +57,7 @@ impl Pace {
         }
     }
 
-    /// The active generation may have so many keys.
+    /// The active memtable may have so many keys.
     pub(crate) fn allow(&self, keys: usize) {
         let _waiting = self.waiting.lock().expect(NO_PANIC);
         self.allowed.store(keys, Ordering::Release);
@@ -66,7 +66,7 @@ impl Pace {
 }
 
 /// A commit that writers are let in with.
-pub(crate) struct Commit<'a>(&'a Pace);
+pub(crate) struct Commit<'a>(&'a Throttle);
 
 impl Drop for Commit<'_> {
     fn drop(&mut self) {
@@ -81,23 +81,23 @@ const NO_PANIC: &str = "no code panics while it waits for a commit";
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{FIRST_KEYS, MAX_ACTIVE_KEYS, Pace};
+    use super::{FIRST_KEYS, MAX_ACTIVE_KEYS, Throttle};
 
     #[test]
     fn writers_are_let_in_as_a_commit_proceeds() {
-        let pace = Pace::default();
-        pace.wait(|| usize::MAX - 1);
+        let throttle = Throttle::default();
+        throttle.wait(|| usize::MAX - 1);
         let keys = AtomicUsize::new(0);
-        pace.proceed(0, 100);
+        throttle.proceed(0, 100);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 while keys.load(Ordering::SeqCst) < MAX_ACTIVE_KEYS + 10 {
-                    pace.wait(|| keys.load(Ordering::SeqCst));
+                    throttle.wait(|| keys.load(Ordering::SeqCst));
                     keys.fetch_add(1, Ordering::SeqCst);
                 }
             });
             for done in 0..=100 {
-                pace.proceed(done, 100);
+                throttle.proceed(done, 100);
                 let allowed = FIRST_KEYS + (MAX_ACTIVE_KEYS - FIRST_KEYS) * done / 100;
                 while keys.load(Ordering::SeqCst) < allowed {
                     std::thread::yield_now();
@@ -105,7 +105,7 @@ mod tests {
                 assert!(!writer.is_finished());
                 assert!(keys.load(Ordering::SeqCst) <= allowed + 1, "not more than was let in at {done} %");
             }
-            pace.end();
+            throttle.end();
             writer.join().expect("the writer comes to its end");
         });
     }

@@ -24,10 +24,10 @@ mod shard;
 use std::io;
 
 use crate::metrics::counter::Counter;
-use crate::sync::Rank;
-use crate::sync::{RwLock, RwLockReadGuard};
-pub(crate) use arena::Cached;
+use crate::sync::{Rank, RwLock, RwLockReadGuard};
 use shard::Shard;
+
+pub(crate) use arena::Cached;
 
 /// Locks that the entries are spread over. Fixed, so that what is evicted does not depend on the machine.
 const SHARDS: u64 = 16;

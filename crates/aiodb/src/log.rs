@@ -21,12 +21,12 @@ use crate::format::location::Location;
 use crate::format::place::{footprint, moved_growth};
 use crate::format::segment::Seed;
 use crate::io::{Access, Device, File, UNIT_BYTES};
-use crate::sync::Rank;
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, Rank};
 use crate::{Error, Result};
 use pool::Pool;
 use supply::WAITED_FLUSHES_PER_FILL;
+
 pub(crate) use supply::{Claim, RESERVED_SEGMENTS};
 
 /// What expires is counted in steps of this length...

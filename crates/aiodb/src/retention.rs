@@ -5,8 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::sync::Rank;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, Rank};
 
 /// The snapshots and backups of one store.
 #[derive(Default)]

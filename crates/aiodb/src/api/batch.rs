@@ -1,14 +1,12 @@
 //! Batches as users make them.
 
-use crate::Result;
-use crate::Table;
-use crate::flow::batch::Batch;
-use crate::flow::batch::BatchOperation;
-use crate::flow::batch::Change;
-use crate::io::Device;
-use crate::store::engine::Engine;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+
+use crate::flow::batch::{Batch, BatchOperation, Change};
+use crate::io::Device;
+use crate::store::engine::Engine;
+use crate::{Result, Table};
 
 impl<D: Device> Batch<D> {
     /// Adds a put.

@@ -1,16 +1,10 @@
 //! Compare-and-set, and conditions of batches.
 
-use crate::Batch;
-use crate::Condition;
-use crate::Durability;
-use crate::Error;
-use crate::Result;
-use crate::Table;
-use crate::flow::conditional::MAX_CONDITIONS;
-use crate::flow::conditional::Requirement;
-use crate::flow::conditional::Wanted;
-use crate::io::Device;
 use std::sync::Arc;
+
+use crate::flow::conditional::{MAX_CONDITIONS, Requirement, Wanted};
+use crate::io::Device;
+use crate::{Batch, Condition, Durability, Error, Result, Table};
 
 impl<D: Device> Table<D> {
     /// Stores `new` if the key's value is `expected`, in the store's durability class; `None` is an absent key on

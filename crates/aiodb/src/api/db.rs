@@ -1,7 +1,5 @@
 //! The public face: stores, tables and batches.
 
-use crate::Batch;
-use crate::Table;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +10,7 @@ use crate::flow::upkeep::background::Step;
 use crate::flow::verify::VerifyReport;
 use crate::io::{Device, Disk};
 use crate::store::engine::Engine;
-use crate::{Durability, Error, IndexKind, Options, Result, Sequence, TableOptions};
+use crate::{Batch, Durability, Error, IndexKind, Options, Result, Sequence, Table, TableOptions};
 
 /// An open store. Cheap to clone; all methods may be called from many threads.
 ///

@@ -6,20 +6,17 @@
 //! answer: every buffer that the kernel may write into belongs to the reader of the first thread, so that dropping a
 //! future at any moment frees none of them.
 
-use crate::flow::futures::Get;
-use crate::flow::futures::Work;
-use crate::flow::futures::Write;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::flow::futures::requests::{Answer, Offer, answer};
+use crate::flow::futures::{Get, Work, Write};
 use crate::flow::lifecycle::Handle;
 use crate::flow::upkeep::background::survive;
 use crate::io::{Device, Disk};
 use crate::{Batch, Db, Durability, Error, Result, Sequence, Table};
-
-use crate::flow::futures::requests::{Answer, Offer, answer};
 
 impl<D: Device> Table<D> {
     /// [`Table::get`] as a future.

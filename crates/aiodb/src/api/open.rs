@@ -1,17 +1,15 @@
 //! How users open a store.
 
-use crate::Options;
-use crate::Result;
-use crate::api::db::Db;
-use crate::flow::directories::check_count;
-use crate::flow::directories::prepare;
-use crate::flow::lifecycle::Handle;
-use crate::flow::upkeep::background;
-use crate::io::Device;
-use crate::io::Disk;
-use crate::store::engine::Engine;
 use std::path::Path;
 use std::sync::Arc;
+
+use crate::api::db::Db;
+use crate::flow::directories::{check_count, prepare};
+use crate::flow::lifecycle::Handle;
+use crate::flow::upkeep::background;
+use crate::io::{Device, Disk};
+use crate::store::engine::Engine;
+use crate::{Options, Result};
 
 impl Db<Disk> {
     /// Opens a store that lies in several directories, each on a disk of its own, or makes one there (see

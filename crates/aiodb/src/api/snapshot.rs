@@ -1,18 +1,14 @@
 //! Reads as of one moment.
 
-use crate::Error;
-use crate::Result;
-use crate::Snapshot;
-use crate::Table;
+use std::sync::Arc;
+
 use crate::flow::lifecycle::Handle;
 use crate::flow::reader::Reader;
-use crate::flow::scan::Scan;
-use crate::flow::scan::ScanOptions;
+use crate::flow::scan::{Scan, ScanOptions};
 use crate::flow::snapshot::Moment;
 use crate::io::Device;
-use crate::store::catalog::Generation;
-use crate::store::catalog::TableSlot;
-use std::sync::Arc;
+use crate::store::catalog::{Generation, TableSlot};
+use crate::{Error, Result, Snapshot, Table};
 
 impl<D: Device> Snapshot<D> {
     pub(crate) fn take(engine: &Arc<Handle<D>>) -> Result<Snapshot<D>> {

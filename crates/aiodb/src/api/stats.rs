@@ -1,11 +1,8 @@
 //! Sizes, counters and times as users ask for them.
 
-use crate::Metrics;
-use crate::Result;
-use crate::Table;
-use crate::TableStats;
 use crate::api::db::Db;
 use crate::io::Device;
+use crate::{Metrics, Result, Table, TableStats};
 
 impl<D: Device> Db<D> {
     /// Counts, sizes and times of everything that costs some, since the store was opened. Cheap enough to be asked

@@ -1,25 +1,18 @@
 //! Tables as users see them.
 
-use crate::Durability;
-use crate::Error;
-use crate::IndexKind;
-use crate::Result;
-use crate::Sequence;
-use crate::TableOptions;
-use crate::WriteOptions;
+use std::sync::Arc;
+
 use crate::flow::lifecycle::Handle;
 use crate::flow::reader::Reader;
-use crate::flow::scan::Scan;
-use crate::flow::scan::ScanOptions;
+use crate::flow::scan::{Scan, ScanOptions};
 use crate::flow::snapshot::Moment;
 use crate::format::record::encode_range_end;
 use crate::format::settings::Settings;
 use crate::index::lmdb::codec::KEPT_PREFIX_BYTES;
 use crate::index::snapshots::View;
-use crate::io::Device;
-use crate::io::Disk;
+use crate::io::{Device, Disk};
 use crate::store::catalog::TableSlot;
-use std::sync::Arc;
+use crate::{Durability, Error, IndexKind, Result, Sequence, TableOptions, WriteOptions};
 
 /// A handle on a named table. Cheap to clone; it follows the table through truncates, and fails with
 /// [`Error::NoSuchTable`] once it was dropped.

@@ -1,15 +1,12 @@
 //! A write in two halves, for tests of one thread.
 
-use crate::Db;
-use crate::Durability;
-use crate::Result;
-use crate::Sequence;
-use crate::flow::batch::AppendedBatch;
-use crate::flow::batch::Batch;
+use std::sync::Arc;
+
+use crate::flow::batch::{AppendedBatch, Batch};
 use crate::flow::lifecycle::Handle;
 use crate::flow::operation::Staging;
 use crate::io::Device;
-use std::sync::Arc;
+use crate::{Db, Durability, Result, Sequence};
 
 /// A batch that is in the log and waits for its acknowledgement. For tests of one thread, in which it stands for the thread
 /// that would sleep meanwhile.

@@ -1,18 +1,15 @@
 //! From a user's batch to operations in the log.
 
-use crate::flow::conditional::Requirement;
-use crate::io::Disk;
-use crate::store::catalog::TableSlot;
 use std::num::NonZeroU64;
-
 use std::sync::Arc;
 
+use crate::flow::conditional::Requirement;
 use crate::flow::operation::{Staging, Stored};
 use crate::flow::write::last_sequence;
 use crate::format::record::encode_range_end;
-use crate::io::Device;
-use crate::store::commit::Guard;
-use crate::store::commit::Operation;
+use crate::io::{Device, Disk};
+use crate::store::catalog::TableSlot;
+use crate::store::commit::{Guard, Operation};
 use crate::store::engine::Engine;
 use crate::{Durability, Error, Result, Sequence};
 

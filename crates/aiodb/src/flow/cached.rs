@@ -3,16 +3,13 @@
 use crate::cache::{Cached, Place};
 use crate::flow::publish::Publication;
 use crate::format::location::Location;
-use crate::format::record::Kind;
-use crate::format::record::Origin;
+use crate::format::record::{Kind, Origin};
 use crate::index::Candidate;
 use crate::index::chain::Entry;
 use crate::index::snapshots::View;
 use crate::io::Device;
-use crate::planted;
-use crate::planted::Bug;
-use crate::store::catalog::Generation;
-use crate::store::catalog::TableIndex;
+use crate::planted::{self, Bug};
+use crate::store::catalog::{Generation, TableIndex};
 use crate::store::engine::Engine;
 
 impl<D: Device> Engine<D> {

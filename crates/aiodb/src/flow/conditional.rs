@@ -10,8 +10,6 @@
 //! A round fails only because another write got in, so all writers together always proceed; and a write that was
 //! overtaken in [`MOST_ROUNDS`] rounds has the log to itself for the next one (`Turn`), so each of them proceeds too.
 
-use crate::log::stripes::RANGES;
-use crate::log::stripes::Stripes;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -19,10 +17,10 @@ use smallvec::SmallVec;
 use crate::flow::write::{Appended, last_sequence};
 use crate::index::snapshots::View;
 use crate::io::Device;
+use crate::log::stripes::{RANGES, Stripes};
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableSlot};
-use crate::store::commit::Operation;
-use crate::store::commit::Turn;
+use crate::store::commit::{Operation, Turn};
 use crate::store::engine::Engine;
 use crate::sync::yield_now;
 use crate::{Durability, Error, Result, Sequence};

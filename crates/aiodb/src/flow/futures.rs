@@ -3,15 +3,13 @@
 pub(crate) mod drivers;
 pub(crate) mod requests;
 
-use crate::Batch;
-use crate::Durability;
-use crate::Sequence;
-use crate::flow::futures::requests::Reply;
-use crate::flow::futures::requests::Requests;
+use std::sync::Arc;
+
+use crate::flow::futures::requests::{Reply, Requests};
 use crate::io::Device;
 use crate::store::catalog::TableSlot;
 use crate::store::engine::Engine;
-use std::sync::Arc;
+use crate::{Batch, Durability, Sequence};
 
 /// The futures of one store.
 pub(crate) struct Futures<D: Device> {

@@ -1,35 +1,26 @@
 //! How a store is opened and closed.
 
-use crate::Error;
-use crate::IndexKind;
-use crate::Options;
-use crate::Result;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
 use crate::cache::ValueCache;
-use crate::flow::directories;
-use crate::flow::directories::Found;
+use crate::flow::directories::{self, Found};
 use crate::flow::futures::Futures;
 use crate::flow::room::unless_full;
-use crate::format::manifest::Identity;
-use crate::format::manifest::Manifest;
-use crate::format::manifest::damage_error;
+use crate::format::manifest::{Identity, Manifest, damage_error};
 use crate::format::settings::Settings;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::snapshots::Snapshots;
-use crate::io::Access;
-use crate::io::Device;
-use crate::io::InPhase;
-use crate::io::Phase;
-use crate::io::disk::LEAST_OPEN_FILES;
-use crate::io::disk::with_descriptors;
+use crate::io::disk::{LEAST_OPEN_FILES, with_descriptors};
 use crate::io::small_file::read_file;
+use crate::io::{Access, Device, InPhase, Phase};
 use crate::log::Segments;
 use crate::metrics::Meters;
-use crate::planted;
-use crate::planted::Bug;
+use crate::planted::{self, Bug};
 use crate::retention::Retention;
 use crate::store::background::Background;
-use crate::store::catalog::Catalog;
-use crate::store::catalog::Generation;
+use crate::store::catalog::{Catalog, Generation};
 use crate::store::checkpoints::Checkpoints;
 use crate::store::clock::StoreClock;
 use crate::store::commit::Commit;
@@ -38,14 +29,8 @@ use crate::store::epochs::Epochs;
 use crate::store::purging::Purging;
 use crate::store::settling::Settling;
 use crate::sync::Mutex;
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering;
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::OnceLock;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::{Error, IndexKind, Options, Result};
 
 impl<D: Device> Engine<D> {
     /// Opens or makes the store in directories that exist, and recovers it.

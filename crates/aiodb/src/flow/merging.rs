@@ -1,13 +1,12 @@
 //! What the operands of a key make, by the operator of its table.
 
-use crate::Error;
-use crate::MergeOperator;
-use crate::Result;
+use std::panic::AssertUnwindSafe;
+
 use crate::io::Device;
 use crate::merge::Cover;
 use crate::store::catalog::Generation;
 use crate::store::engine::Engine;
-use std::panic::AssertUnwindSafe;
+use crate::{Error, MergeOperator, Result};
 
 /// Calls a method of a user's operator. A panic there is that call's error: what the caller holds is given back on the way,
 /// and nobody else notices.

@@ -12,9 +12,8 @@ use crate::io::Device;
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::commit::Operation;
 use crate::store::engine::Engine;
-use crate::sync::Mutex;
-use crate::sync::Rank;
 use crate::sync::atomic::Ordering;
+use crate::sync::{Mutex, Rank};
 use crate::{Durability, IndexKind, Result, Sequence};
 
 impl Operation<'_> {

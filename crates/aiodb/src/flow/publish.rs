@@ -1,6 +1,5 @@
 //! From the log to the indexes: publication of records. What a publication leaves to be done is in `settle.rs`.
 
-use crate::index::hash::hash_location;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -11,7 +10,7 @@ use crate::format::location::Location;
 use crate::format::place::footprint;
 use crate::format::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
 use crate::index::chain::{Entry, Superseded};
-use crate::index::hash::Published;
+use crate::index::hash::{Published, hash_location};
 use crate::index::lmdb::LmdbIndex;
 use crate::index::lmdb::counters::ChunkBytes;
 use crate::io::Device;

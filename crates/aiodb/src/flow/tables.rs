@@ -1,20 +1,12 @@
 //! How tables are made, emptied and dropped.
 
-use crate::Compression;
-use crate::Durability;
-use crate::Error;
-use crate::Result;
-use crate::TableOptions;
 use crate::format::batch::Append;
 use crate::format::record::Kind;
-use crate::format::settings::Settings;
-use crate::format::settings::check_name;
-use crate::format::settings::is_name;
-use crate::io::Device;
-use crate::io::InPhase;
-use crate::io::Phase;
+use crate::format::settings::{Settings, check_name, is_name};
+use crate::io::{Device, InPhase, Phase};
 use crate::store::commit::Operation;
 use crate::store::engine::Engine;
+use crate::{Compression, Durability, Error, Result, TableOptions};
 
 impl<D: Device> Engine<D> {
     pub(crate) fn create_table(&self, name: &str, options: &TableOptions) -> Result<()> {

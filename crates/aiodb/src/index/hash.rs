@@ -17,10 +17,10 @@ mod tests;
 use smallvec::SmallVec;
 
 use crate::format::location::Location;
-use crate::sync::Rank;
-use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::sync::{Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use shard::Shard;
 use slot::{GRANULE_BITS, GRANULE_BYTES, SLOT_BYTES, Slot, TAG_BITS, class_of};
+
 pub use slot::{LENGTH_MAX, class_bound};
 
 /// Shards of every index. The top 10 bits of a hash choose the shard.

@@ -16,8 +16,6 @@ use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use codec::{decode_chain, encode_key, range_key, table_of};
-use counters::{Accounting, COUNT_PREFIX, Changes, Counts};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RwTxn};
 
@@ -34,10 +32,11 @@ use crate::format::segment::{put, u32_at, u64_at};
 use crate::index::snapshots::{Snapshots, View};
 use crate::io::disk::with_descriptors;
 use crate::merge::Cover;
-use crate::sync::Rank;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{InOrder, Mutex, RwLock, RwLockReadGuard};
+use crate::sync::{InOrder, Mutex, Rank, RwLock, RwLockReadGuard};
 use crate::{Error, Result};
+use codec::{decode_chain, encode_key, range_key, table_of};
+use counters::{Accounting, COUNT_PREFIX, Changes, Counts};
 
 const POSITION_KEY: [u8; 4] = 0u32.to_be_bytes();
 const PURGED_KEY: [u8; 4] = 5u32.to_be_bytes();

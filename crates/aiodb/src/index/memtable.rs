@@ -11,9 +11,8 @@ use super::chain::{Entry, Superseded, VersionChain};
 use crate::format::position::Position;
 use crate::merge::Cover;
 use crate::planted::{self, Bug};
-use crate::sync::Rank;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::sync::{Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Keys that the active memtable may have before it must be immutable.
 pub(crate) const MAX_ACTIVE_KEYS: usize = 512 << 10;

@@ -3,9 +3,8 @@
 //! Carrying one out takes its keys out of the index in the background; then it is forgotten here. In the log it stays as
 //! long as any delete does.
 
-use crate::sync::Rank;
-use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Rank, RwLock};
 
 /// Where so many wait for the background, another one waits too. A batch with more of them is taken alone.
 pub(crate) const MAX_RANGES: usize = 1024;

@@ -3,20 +3,15 @@
 //! A snapshot is a sequence: it sees the records up to it. Records that an index no longer refers to, because newer ones took their place, are
 //! listed as versions until no snapshot can see them. The list is bounded: when it is full, the oldest snapshot ends.
 
-use crate::index::chain::Superseded;
-use crate::index::chain::VersionChain;
-use crate::index::versions::Versions;
-use crate::planted;
-use crate::planted::Bug;
-use crate::retention::Retention;
-use crate::sync::Mutex;
-use crate::sync::MutexGuard;
-use crate::sync::Rank;
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use crate::index::chain::{Superseded, VersionChain};
+use crate::index::versions::Versions;
+use crate::planted::{self, Bug};
+use crate::retention::Retention;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, Rank};
 
 /// Superseded records that are kept for all snapshots together; about 150 bytes each.
 pub(crate) const MAX_VERSIONS: usize = 256 << 10;

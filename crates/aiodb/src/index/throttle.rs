@@ -4,9 +4,8 @@
 //! all would stand still until its end; so they are let in as it proceeds.
 
 use super::memtable::MAX_ACTIVE_KEYS;
-use crate::sync::Rank;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex, Rank};
 
 /// Keys that the active memtable may have when a commit begins: what is written in about a second.
 const FIRST_KEYS: usize = MAX_ACTIVE_KEYS / 8;

@@ -7,9 +7,8 @@ use std::ops::Bound;
 use smallvec::SmallVec;
 
 use crate::index::chain::{Entry, VersionChain};
-use crate::sync::Rank;
-use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Rank, RwLock};
 
 /// The list is searched for what nobody needs any more when it has grown by this many.
 const PRUNE_STEP: usize = 1024;

@@ -28,12 +28,12 @@ use std::sync::{Arc, PoisonError};
 
 use fastrand::Rng;
 
-pub use self::file::SimFile;
-pub use self::queue::SimQueue;
 use self::tree::{Tree, absolute};
 use super::{Access, Device, Mapping, Phase, Report, SECTOR_BYTES, UNIT_BYTES};
-use crate::sync::Rank;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, Rank};
+
+pub use self::file::SimFile;
+pub use self::queue::SimQueue;
 
 /// The simulated clock advances by this much with each call, so that waiting in a loop for a time to come ends.
 const STEP_US: u64 = 20;

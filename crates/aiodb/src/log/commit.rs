@@ -2,7 +2,6 @@
 //!
 //! The flow that uses it is in `write.rs`; here are only the state and what can be asked of it.
 
-use crate::io::buffer::AlignedBuffer;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -12,12 +11,12 @@ use crate::format::batch::{Append, Placed};
 use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::segment::{BATCH_MOVES, SegmentHeader};
+use crate::io::buffer::AlignedBuffer;
 use crate::io::{Mapping, UNIT_BYTES};
 use crate::log::open_batch::OpenBatch;
 use crate::log::stripes::Stripes;
-use crate::sync::Rank;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard, Word};
+use crate::sync::{Condvar, Mutex, MutexGuard, Rank, Word};
 use crate::{Error, Result};
 
 /// The longest batch.

@@ -1,23 +1,11 @@
 //! The batch that records are appended to, in memory.
 
-use crate::format::batch::Append;
-use crate::format::batch::Placed;
-use crate::format::batch::UNIT_LINK_OFFSET;
+use crate::format::batch::{Append, Placed, UNIT_LINK_OFFSET};
 use crate::format::location::Location;
-use crate::format::place::Cursor;
-use crate::format::place::MAX_PACKED_BYTES;
-use crate::format::record::Kind;
-use crate::format::record::Record;
-use crate::format::record::Separate;
-use crate::format::record::sequence_of;
-use crate::format::segment::BATCH_LINK_OFFSET;
-use crate::format::segment::BatchHeader;
-use crate::format::segment::PendingHeader;
-use crate::format::segment::Seed;
-use crate::format::segment::encode_unit_header;
-use crate::format::segment::put;
-use crate::io::Mapping;
-use crate::io::UNIT_BYTES;
+use crate::format::place::{Cursor, MAX_PACKED_BYTES};
+use crate::format::record::{Kind, Record, Separate, sequence_of};
+use crate::format::segment::{BATCH_LINK_OFFSET, BatchHeader, PendingHeader, Seed, encode_unit_header, put};
+use crate::io::{Mapping, UNIT_BYTES};
 
 /// Where a batch goes and what it follows.
 #[derive(Debug, Clone, Copy)]

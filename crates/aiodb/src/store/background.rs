@@ -1,17 +1,12 @@
 //! Wakes and stops the threads of a store.
 
-use crate::Durability;
-use crate::planted;
-use crate::planted::Bug;
-use std::sync::Condvar;
-use std::sync::Mutex;
-use std::sync::OnceLock;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
-use std::thread::Thread;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, OnceLock};
+use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
+
+use crate::Durability;
+use crate::planted::{self, Bug};
 
 /// When the writer did its work last, in milliseconds of the device's clock.
 #[derive(Default)]

@@ -1,14 +1,12 @@
 //! The named tables.
 
-use crate::format::settings::Settings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::format::settings::FIRST_TABLE_ID;
+use crate::format::settings::{FIRST_TABLE_ID, Settings};
 use crate::index::hash::HashIndex;
-use crate::sync::Rank;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::sync::{Mutex, Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::{Error, IndexKind, Result};
 
 /// What a table is between two truncates: records name it by its id, which is never used again.

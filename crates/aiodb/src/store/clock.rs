@@ -9,9 +9,8 @@
 use std::cmp::Ordering::{Greater, Less};
 
 use crate::planted::{self, Bug};
-use crate::sync::Mutex;
-use crate::sync::Rank;
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use crate::sync::{Mutex, Rank};
 
 /// Steps of the system's clock up to this are believed at once, and its time stands still no longer after a step back.
 pub(crate) const MAX_STEP_MS: u64 = 60 * 60 * 1000;

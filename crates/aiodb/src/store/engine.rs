@@ -1,7 +1,5 @@
 //! What all handles of one open store share, and how it comes into being and ends.
 
-use crate::metrics::histogram::Histogram;
-use crate::store::clock::Reading;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -15,20 +13,20 @@ use crate::index::snapshots::Snapshots;
 use crate::io::{Device, Report};
 use crate::log::Segments;
 use crate::metrics::Meters;
+use crate::metrics::histogram::Histogram;
 use crate::retention::Retention;
 use crate::store::background::Background;
 use crate::store::catalog::Catalog;
 use crate::store::checkpoints::Checkpoints;
-use crate::store::clock::StoreClock;
+use crate::store::clock::{Reading, StoreClock};
 use crate::store::commit::Commit;
 use crate::store::epochs::Epochs;
 use crate::store::purging::Purging;
 use crate::store::reclaiming::Reclaiming;
 use crate::store::recovered::Recovered;
 use crate::store::settling::Settling;
-use crate::sync::Mutex;
-use crate::sync::Rank;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Mutex, Rank};
 use crate::{Error, Options, Result};
 
 /// Values up to this length are written whole.

@@ -5,9 +5,8 @@
 //! to it has gone.
 
 use crate::planted::{self, Bug};
-use crate::sync::Rank;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, yield_now};
+use crate::sync::{Mutex, Rank, yield_now};
 
 /// Readers on different threads mostly count on different cache lines.
 const STRIPES: usize = 16;

@@ -1,10 +1,9 @@
 //! Dropped and truncated generations, until indexes and counts have forgotten them.
 
-use crate::store::catalog::Generation;
-use crate::sync::Mutex;
-use crate::sync::MutexGuard;
-use crate::sync::Rank;
 use std::sync::Arc;
+
+use crate::store::catalog::Generation;
+use crate::sync::{Mutex, MutexGuard, Rank};
 
 /// Generations that no table has any more, until indexes and counts have forgotten them.
 #[derive(Default)]

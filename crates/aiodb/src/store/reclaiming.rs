@@ -1,12 +1,12 @@
 //! What reclaim is at.
 
-use crate::format::location::Location;
-use crate::format::record::Form;
-use crate::format::record::Kind;
-use crate::log::scan::Scan;
-use crate::store::catalog::Generation;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use crate::format::location::Location;
+use crate::format::record::{Form, Kind};
+use crate::log::scan::Scan;
+use crate::store::catalog::Generation;
 
 /// What reclaim is at.
 #[derive(Default)]

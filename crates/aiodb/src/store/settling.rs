@@ -1,14 +1,12 @@
 //! The queue of what publications leave to the background.
 
-use crate::store::catalog::Generation;
-use crate::store::urgent::Urgent;
-use crate::sync::Mutex;
-use crate::sync::MutexGuard;
-use crate::sync::Rank;
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+use crate::store::catalog::Generation;
+use crate::store::urgent::Urgent;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, MutexGuard, Rank};
 
 /// Room in the queue for what writers add that have not seen yet that it is nearly full.
 pub(crate) const LEFT_FOR_WRITERS: usize = 8 << 10;

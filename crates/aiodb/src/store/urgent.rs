@@ -1,15 +1,11 @@
 //! The keys that the next writers fold.
 
-use crate::store::settling::Unsettled;
-use crate::sync::Mutex;
-use crate::sync::MutexGuard;
-use crate::sync::Rank;
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::AtomicUsize;
-use crate::sync::atomic::Ordering;
 use std::collections::VecDeque;
-use std::sync::PoisonError;
-use std::sync::TryLockError;
+use std::sync::{PoisonError, TryLockError};
+
+use crate::store::settling::Unsettled;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard, Rank};
 
 /// Keys that wait for a writer to fold them; more than this wait for upkeep, like all others.
 pub(crate) const MAX_URGENT: usize = 1024;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use crate::format::location::Location;
 use crate::format::record::{Form, Kind};
 use crate::index::chain::{Entry, VersionChain};
-use crate::index::snapshots::MAX_VERSIONS;
-use crate::index::snapshots::{Snapshots, View};
+use crate::index::snapshots::{MAX_VERSIONS, Snapshots, View};
 use crate::retention::Retention;
 
 fn entry(sequence: u64) -> Entry {

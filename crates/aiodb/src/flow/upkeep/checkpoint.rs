@@ -1,12 +1,6 @@
 //! Brings the durable state of the indexes up to the log, so that a restart need not read what came before, and so that
 //! emptied segments can be used again.
 
-use crate::index::hash::checkpoint::HASH_HEADER_BYTES;
-use crate::index::hash::checkpoint::HASH_MAGIC;
-use crate::index::hash::checkpoint::SHARD_HEADER_BYTES;
-use crate::index::hash::checkpoint::decode_hash;
-use crate::store::checkpoints::Checkpoints;
-use crate::store::checkpoints::Retired;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +12,7 @@ use crate::format::manifest::{Manifest, ManifestSegment, ManifestTable};
 use crate::format::position::Position;
 use crate::format::segment::{FORMAT_VERSION, put};
 use crate::index::chain::Entry;
+use crate::index::hash::checkpoint::{HASH_HEADER_BYTES, HASH_MAGIC, SHARD_HEADER_BYTES, decode_hash};
 use crate::index::hash::{HashIndex, SHARDS};
 use crate::index::lmdb::counters::Accounting;
 use crate::index::memtable::ImmutableMemtable;
@@ -27,6 +22,7 @@ use crate::io::{Access, Device, File, InPhase, Phase, WriteSync};
 use crate::log::{Claim, Segment, State};
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
+use crate::store::checkpoints::{Checkpoints, Retired};
 use crate::store::engine::Engine;
 use crate::store::settling::Unsettled;
 use crate::{IndexKind, Result};

@@ -3,8 +3,6 @@
 //! A drop or a truncate only puts the generation on a list. Nothing that a purge holds while it works is waited for by writers, by
 //! those who change tables, or by snapshots; its transactions and those of a commit of the memtable take turns.
 
-use crate::store::purging::Gone;
-use crate::store::purging::Purge;
 use std::sync::Arc;
 
 use crate::Result;
@@ -14,6 +12,7 @@ use crate::io::Device;
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::engine::Engine;
+use crate::store::purging::{Gone, Purge};
 
 /// Places of a hash index that are counted off in one step.
 const PLACES_PER_STEP: usize = 64 << 10;

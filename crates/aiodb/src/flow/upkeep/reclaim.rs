@@ -4,9 +4,6 @@
 //! What counts is the index, record by record; the counts of live bytes only choose the segment. A record is moved while
 //! everything older is published and nothing can be appended, and only if its place is still the current one.
 
-use crate::store::reclaiming::Alive;
-use crate::store::reclaiming::Reclaiming;
-use crate::store::reclaiming::Victim;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,6 +25,7 @@ use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::commit::Operation;
 use crate::store::engine::Engine;
+use crate::store::reclaiming::{Alive, Reclaiming, Victim};
 use crate::{Error, Result};
 
 /// Garbage is left alone until it is this share of all bytes in sealed segments...

@@ -1,12 +1,8 @@
 //! The bytes of a checkpoint of a hash index.
 
 use crate::checksum::crc32c;
-use crate::format::segment::Damage;
-use crate::format::segment::FORMAT_VERSION;
-use crate::format::segment::u32_at;
-use crate::format::segment::u64_at;
-use crate::index::hash::HashIndex;
-use crate::index::hash::SHARDS;
+use crate::format::segment::{Damage, FORMAT_VERSION, u32_at, u64_at};
+use crate::index::hash::{HashIndex, SHARDS};
 
 pub(crate) const HASH_MAGIC: &[u8; 8] = b"AIODBHSH";
 

@@ -8,8 +8,7 @@ use std::ops::{Bound, Deref};
 
 use super::KeyRange;
 use crate::index::chain::VersionChain;
-use crate::sync::Rank;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, Rank};
 
 /// Keys with which a part is split.
 pub(crate) const MAX_PART_KEYS: usize = if cfg!(feature = "shuttle") { 4 } else { 256 };

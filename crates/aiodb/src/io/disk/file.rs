@@ -1,13 +1,11 @@
 //! An open file of the kernel's.
 
-use std::fs::OpenOptions;
-use std::fs::{File as SystemFile, Metadata};
+use std::fs::{File as SystemFile, Metadata, OpenOptions};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::time::SystemTime;

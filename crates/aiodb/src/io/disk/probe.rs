@@ -1,9 +1,8 @@
 //! Finding out at run time what the kernel and the file system allow.
 
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::{io, process};
 
 use super::file::{DiskFile, open_file};
 use super::queue::{DiskQueue, QueueKind};

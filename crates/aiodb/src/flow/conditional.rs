@@ -59,6 +59,7 @@ pub(crate) enum Wanted {
 }
 
 /// How a conditional write ended that was not refused.
+#[cfg_attr(feature = "shuttle", expect(clippy::large_enum_variant, reason = "the caller takes it apart at once"))]
 enum Attempt<'a> {
     Appended(Option<Appended<'a>>, Sequence),
     /// Another write came between the conditions and the append.

@@ -52,6 +52,13 @@ struct Walk {
 /// What the last checkpoint says of its segments, by number.
 type Listed<'a> = BTreeMap<u32, &'a ManifestSegment>;
 
+/// The files of the log as they are found.
+struct SegmentFiles<'a, D: Device> {
+    headers: BTreeMap<u32, SegmentHeader>,
+    /// Files that were being filled or emptied: not even a header is there.
+    unfilled: Vec<&'a Segment<D>>,
+}
+
 impl<D: Device> Engine<D> {
     /// Brings a just opened engine up to date. `rebuild` names the tables whose index is to be made from the whole log.
     pub(crate) fn recover(&self, manifest: &Manifest, rebuild: &BTreeSet<u32>) -> Result<Recovered> {
@@ -107,7 +114,7 @@ impl<D: Device> Engine<D> {
     /// Opens all segment files, reads their headers, and marks those in use. Returns the headers by segment.
     fn load_segments(&self, manifest: &Manifest, rebuild: &BTreeSet<u32>) -> Result<BTreeMap<u32, SegmentHeader>> {
         let listed: Listed<'_> = manifest.segments.iter().map(|segment| (segment.number, segment)).collect();
-        let (headers, unfilled) = self.open_segments(&listed)?;
+        let SegmentFiles { headers, unfilled } = self.open_segments(&listed)?;
         self.check_listed(&listed, &headers)?;
         let chunks_in_lmdb = self.chunks_in_lmdb(manifest, rebuild)?;
         let referred = self.referred_by_lmdb(&headers, &chunks_in_lmdb)?;
@@ -144,7 +151,7 @@ impl<D: Device> Engine<D> {
     }
 
     /// The headers of all segments that have one, and the segments that were being filled or emptied.
-    fn open_segments(&self, listed: &Listed<'_>) -> Result<(BTreeMap<u32, SegmentHeader>, Vec<&Segment<D>>)> {
+    fn open_segments(&self, listed: &Listed<'_>) -> Result<SegmentFiles<'_, D>> {
         let mut headers = BTreeMap::new();
         let mut unfilled = Vec::new();
         for number in self.segments.list()? {
@@ -159,7 +166,7 @@ impl<D: Device> Engine<D> {
                 return Err(self.lost_segment(number, length, &what));
             }
         }
-        Ok((headers, unfilled))
+        Ok(SegmentFiles { headers, unfilled })
     }
 
     /// Fails if a segment that the checkpoint names is missing or has another life.

@@ -15,4 +15,6 @@ pub(crate) mod purging;
 pub(crate) mod reclaiming;
 pub(crate) mod recovered;
 pub(crate) mod settling;
+pub(crate) mod staging;
+pub(crate) mod status;
 pub(crate) mod urgent;

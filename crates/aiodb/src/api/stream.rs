@@ -224,7 +224,7 @@ impl<D: Device> Write for ValueWriter<D> {
 
 impl<D: Device> Drop for ValueWriter<D> {
     fn drop(&mut self) {
-        self.engine.unstage(self.staged);
+        self.engine.staging.end(self.staged);
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::flow::batch::{AppendedBatch, Batch};
 use crate::flow::lifecycle::Handle;
-use crate::flow::operation::Staging;
 use crate::io::Device;
+use crate::store::staging::Staged;
 use crate::{Db, Durability, Result, Sequence};
 
 /// A batch that is in the log and waits for its acknowledgement. For tests of one thread, in which it stands for the thread
@@ -37,7 +37,7 @@ impl<D: Device> WaitingWrite<D> {
 impl<D: Device> Drop for WaitingWrite<D> {
     fn drop(&mut self) {
         if let Some(token) = self.staging {
-            self.engine.unstage(token);
+            self.engine.staging.end(token);
         }
     }
 }
@@ -48,7 +48,7 @@ impl<D: Device> Db<D> {
     pub fn append_with(&self, batch: &Batch<D>, durability: Durability) -> Result<WaitingWrite<D>> {
         self.engine.check_open()?;
         let AppendedBatch { sequence, unpublished, staging } = self.engine.append_batch(batch, durability)?;
-        let (number, staging) = (unpublished.map(|(_, number)| number), staging.map(Staging::into_token));
+        let (number, staging) = (unpublished.map(|(_, number)| number), staging.map(Staged::into_token));
         Ok(WaitingWrite { engine: Arc::clone(&self.engine), sequence, number, staging })
     }
 }

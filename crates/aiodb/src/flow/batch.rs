@@ -4,13 +4,14 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::flow::conditional::Requirement;
-use crate::flow::operation::{Staging, Stored};
+use crate::flow::operation::Stored;
 use crate::flow::write::last_sequence;
 use crate::format::record::encode_range_end;
 use crate::io::{Device, Disk};
 use crate::store::catalog::TableSlot;
 use crate::store::commit::{Guard, Operation};
 use crate::store::engine::Engine;
+use crate::store::staging::Staged;
 use crate::{Durability, Error, Result, Sequence};
 
 /// A batch in the log.
@@ -19,7 +20,7 @@ pub(crate) struct AppendedBatch<'a> {
     /// As in [`crate::flow::write::Appended`].
     pub(crate) unpublished: Option<(Guard<'a>, u64)>,
     /// Keeps the batch's chunks until its records are published.
-    pub(crate) staging: Option<Staging<'a>>,
+    pub(crate) staging: Option<Staged<'a>>,
 }
 
 impl<D: Device> Engine<D> {

@@ -21,15 +21,16 @@ use crate::planted::{self, Bug};
 use crate::retention::Retention;
 use crate::store::background::Background;
 use crate::store::catalog::{Catalog, Generation};
-use crate::store::checkpoints::Checkpoints;
+use crate::store::checkpoints::Checkpointing;
 use crate::store::clock::StoreClock;
 use crate::store::commit::Commit;
 use crate::store::engine::Engine;
 use crate::store::epochs::Epochs;
 use crate::store::purging::Purging;
 use crate::store::settling::Settling;
+use crate::store::staging::Staging;
+use crate::store::status::Status;
 use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::{Error, IndexKind, Options, Result};
 
 impl<D: Device> Engine<D> {
@@ -83,8 +84,6 @@ impl<D: Device> Engine<D> {
         let buffer_bytes = crate::log::commit::buffer_bytes(identity.segment_bytes);
         let buffers = crate::log::commit::private_buffers(buffer_bytes);
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);
-        let checkpoints =
-            Checkpoints { begun: manifest.checkpoint, durable: manifest.checkpoint, ..Checkpoints::default() };
         let retention = Arc::new(Retention::default());
         Ok(Engine {
             block_bytes: report.block_bytes,
@@ -104,21 +103,16 @@ impl<D: Device> Engine<D> {
             snapshots: Arc::new(Snapshots::new(Arc::clone(&retention))),
             retention,
             settling: Settling::default(),
-            checkpointing: Mutex::default(),
-            checkpoints: Mutex::new(checkpoints),
-            unfinished_commit: Mutex::default(),
+            checkpointing: Checkpointing::after(manifest.checkpoint),
             reclaiming: Mutex::default(),
             room_lock: Mutex::default(),
             lmdb_lies_apart,
             purging: Purging::default(),
-            staging: Mutex::default(),
-            next_staging: AtomicU64::new(0),
+            staging: Staging::default(),
             background: Background::default(),
             recovered: OnceLock::new(),
             clock: StoreClock::new(),
-            closed: AtomicBool::new(false),
-            trouble: Mutex::default(),
-            locks: Mutex::new(locks),
+            status: Status::new(locks),
         })
     }
 
@@ -218,7 +212,7 @@ impl<D: Device> Engine<D> {
 
     /// See [`Handle::close`]; `stop_drivers` ends the threads of the futures.
     fn close(&self, stop_drivers: impl FnOnce()) -> Result<()> {
-        if self.closed.swap(true, Ordering::SeqCst) {
+        if !self.status.close() {
             return Ok(());
         }
         self.background.stop();
@@ -234,7 +228,7 @@ impl<D: Device> Engine<D> {
         if let Some(lmdb) = self.lmdb.get() {
             lmdb.close();
         }
-        self.locks.lock().expect("no code panics while it releases the locks").clear();
+        self.status.release();
         outcome
     }
 }

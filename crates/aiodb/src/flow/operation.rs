@@ -1,7 +1,7 @@
 //! What is written, as the log takes it: operations, values as their records have them, large ones in chunks.
 
+use crate::store::staging::Staged;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -12,8 +12,6 @@ use crate::io::Device;
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::commit::Operation;
 use crate::store::engine::Engine;
-use crate::sync::atomic::Ordering;
-use crate::sync::{Mutex, Rank};
 use crate::{Durability, IndexKind, Result, Sequence};
 
 impl Operation<'_> {
@@ -44,25 +42,6 @@ impl Stored<'static> {
     /// Bytes as they are.
     pub(crate) fn whole(bytes: Vec<u8>) -> Stored<'static> {
         Stored { bytes: Cow::Owned(bytes), form: Form::default() }
-    }
-}
-
-/// A large put between its first chunk and the record that names them.
-pub(crate) struct Staging<'a> {
-    staging: &'a Mutex<BTreeMap<u64, u64>, { Rank::Staging as u8 }>,
-    token: u64,
-}
-
-impl Staging<'_> {
-    /// Goes on without the borrow, until [`Engine::unstage`].
-    pub(crate) fn into_token(self) -> u64 {
-        std::mem::ManuallyDrop::new(self).token
-    }
-}
-
-impl Drop for Staging<'_> {
-    fn drop(&mut self) {
-        self.staging.lock().expect("no code panics while it stages").remove(&self.token);
     }
 }
 
@@ -154,26 +133,13 @@ impl<D: Device> Engine<D> {
     }
 
     /// Keeps reclaim away from chunks that no record names yet.
-    pub(crate) fn begin_staging(&self) -> Staging<'_> {
-        Staging { staging: &self.staging, token: self.stage() }
+    pub(crate) fn begin_staging(&self) -> Staged<'_> {
+        self.staging.begin(|| self.commit.log_end().life)
     }
 
-    /// [`Engine::begin_staging`] for those who cannot borrow: to be ended by [`Engine::unstage`].
+    /// [`Engine::begin_staging`] for an owner that cannot borrow: to be ended by `Staging::end`.
     pub(crate) fn stage(&self) -> u64 {
-        let token = self.next_staging.fetch_add(1, Ordering::Relaxed);
-        let mut staging = self.staging.lock().expect("no code panics while it stages");
-        staging.insert(token, self.commit.log_end().life);
-        token
-    }
-
-    pub(crate) fn unstage(&self, token: u64) {
-        self.staging.lock().expect("no code panics while it stages").remove(&token);
-    }
-
-    /// Segments of this life or a later one may hold chunks that no record names yet.
-    pub(crate) fn staging_floor(&self) -> u64 {
-        let staging = self.staging.lock().expect("no code panics while it stages");
-        staging.values().copied().min().unwrap_or(u64::MAX)
+        self.staging.begin_unowned(|| self.commit.log_end().life)
     }
 }
 

@@ -151,7 +151,7 @@ impl<D: Device> Engine<D> {
             rebuilt_indexes: recovered.rebuilt,
             recovery_ms: recovered.milliseconds,
             clock_ahead_ms: self.clock_ahead_ms(),
-            trouble: self.commit.failure().map(str::to_string).or_else(|| self.trouble()),
+            trouble: self.commit.failure().map(str::to_string).or_else(|| self.status.trouble()),
             tables: self.table_stats(),
         }
     }

@@ -1,5 +1,8 @@
 //! What is known of checkpoints, and the segments that wait for them.
 
+use crate::index::memtable::ImmutableMemtable;
+use crate::sync::{Mutex, MutexGuard, Rank};
+
 /// A segment that nothing refers to any more, but that an older checkpoint or a reader may still need.
 pub(crate) struct Retired {
     pub(crate) number: u32,
@@ -20,4 +23,31 @@ pub(crate) struct Checkpoints {
     /// Bytes of log when the last one was begun.
     pub(crate) log_bytes: u64,
     pub(crate) retired: Vec<Retired>,
+}
+
+/// Checkpoints, and the commits of the memtable that they wait for.
+#[derive(Default)]
+pub(crate) struct Checkpointing {
+    /// Held while a checkpoint is made; writers never wait for it.
+    pub(crate) one_at_a_time: Mutex<(), { Rank::Checkpointing as u8 }>,
+    numbers: Mutex<Checkpoints, { Rank::Checkpoints as u8 }>,
+    /// The immutable memtable that is being committed, or that could not be. Held while it is committed.
+    unfinished_commit: Mutex<Option<ImmutableMemtable>, { Rank::UnfinishedCommit as u8 }>,
+}
+
+impl Checkpointing {
+    /// Goes on after the last checkpoint, which is durable.
+    pub(crate) fn after(checkpoint: u64) -> Checkpointing {
+        let numbers = Checkpoints { begun: checkpoint, durable: checkpoint, ..Checkpoints::default() };
+        Checkpointing { numbers: Mutex::new(numbers), ..Checkpointing::default() }
+    }
+
+    pub(crate) fn numbers(&self) -> MutexGuard<'_, Checkpoints> {
+        self.numbers.lock().expect("no code panics while it holds the checkpoints")
+    }
+
+    /// The right to commit the memtable, and what an earlier commit has left.
+    pub(crate) fn lock_commit(&self) -> MutexGuard<'_, Option<ImmutableMemtable>> {
+        self.unfinished_commit.lock().expect("no code panics while it commits an index")
+    }
 }

@@ -1,6 +1,5 @@
 //! What all handles of one open store share, and how it comes into being and ends.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +7,6 @@ use crate::cache::ValueCache;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::format::record::chunk_list_bytes;
 use crate::index::lmdb::LmdbIndex;
-use crate::index::memtable::ImmutableMemtable;
 use crate::index::snapshots::Snapshots;
 use crate::io::{Device, Report};
 use crate::log::Segments;
@@ -17,7 +15,7 @@ use crate::metrics::histogram::Histogram;
 use crate::retention::Retention;
 use crate::store::background::Background;
 use crate::store::catalog::Catalog;
-use crate::store::checkpoints::Checkpoints;
+use crate::store::checkpoints::Checkpointing;
 use crate::store::clock::{Reading, StoreClock};
 use crate::store::commit::Commit;
 use crate::store::epochs::Epochs;
@@ -25,7 +23,8 @@ use crate::store::purging::Purging;
 use crate::store::reclaiming::Reclaiming;
 use crate::store::recovered::Recovered;
 use crate::store::settling::Settling;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::store::staging::Staging;
+use crate::store::status::Status;
 use crate::sync::{Mutex, Rank};
 use crate::{Error, Options, Result};
 
@@ -54,32 +53,21 @@ pub(crate) struct Engine<D: Device> {
     pub(crate) retention: Arc<Retention>,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) settling: Settling,
-    /// Held while a checkpoint is made; writers never wait for it. Below it come `unfinished_commit` and the commit lock.
-    pub(crate) checkpointing: Mutex<(), { Rank::Checkpointing as u8 }>,
-    pub(crate) checkpoints: Mutex<Checkpoints, { Rank::Checkpoints as u8 }>,
-    /// The immutable memtable that is being committed, or that could not be. Held while the memtable is committed; below it come the
-    /// commit lock and the order of LMDB's transactions.
-    pub(crate) unfinished_commit: Mutex<Option<ImmutableMemtable>, { Rank::UnfinishedCommit as u8 }>,
+    pub(crate) checkpointing: Checkpointing,
     pub(crate) reclaiming: Mutex<Reclaiming, { Rank::Reclaiming as u8 }>,
     /// Held by the write that makes room on a full disk; others wait for what it makes. When none could be made last, and how many
     /// segments had been given back until then.
     pub(crate) room_lock: Mutex<Option<(u64, u64)>, { Rank::MakingRoom as u8 }>,
     /// Whether the files of the ordered index are on another disk than the rest.
     pub(crate) lmdb_lies_apart: bool,
-    /// Dropped and truncated tables. A step of a purge may take `unfinished_commit` and the order of LMDB's transactions.
+    /// Dropped and truncated tables. A step of a purge may commit the memtable.
     pub(crate) purging: Purging,
-    /// The life of the log's last segment when each large put began: its chunks lie there or later, not yet named.
-    pub(crate) staging: Mutex<BTreeMap<u64, u64>, { Rank::Staging as u8 }>,
-    pub(crate) next_staging: AtomicU64,
+    pub(crate) staging: Staging,
     pub(crate) background: Background,
     pub(crate) recovered: OnceLock<Recovered>,
     /// By which records expire.
     pub(crate) clock: StoreClock,
-    pub(crate) closed: AtomicBool,
-    /// The last failure of background work, for `stat`; foreground calls report their own.
-    pub(crate) trouble: Mutex<Option<String>, { Rank::Trouble as u8 }>,
-    /// Taken out, and so released, when the store is closed.
-    pub(crate) locks: Mutex<Vec<D::Lock>, { Rank::StoreLocks as u8 }>,
+    pub(crate) status: Status<D::Lock>,
 }
 
 impl<D: Device> Engine<D> {
@@ -97,17 +85,12 @@ impl<D: Device> Engine<D> {
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
+        self.status.check_open()
     }
 
     /// Remembers a failure that no caller can be told of.
     pub(crate) fn note_trouble(&self, error: &Error) {
-        *self.trouble.lock().expect("no code panics while it notes trouble") = Some(error.to_string());
-    }
-
-    /// The last failure of background work.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        self.trouble.lock().expect("no code panics while it notes trouble").clone()
+        self.status.note_trouble(error);
     }
 
     /// Longer values lie in chunks.

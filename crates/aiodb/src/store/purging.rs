@@ -8,7 +8,7 @@ use crate::sync::{Mutex, MutexGuard, Rank};
 /// Generations that no table has any more, until indexes and counts have forgotten them.
 #[derive(Default)]
 pub(crate) struct Purging {
-    /// What is being purged. Held for a step, above `Engine::unfinished_commit`, the commit lock and the order of LMDB's
+    /// What is being purged. Held for a step, above `Checkpointing::unfinished_commit`, the commit lock and the order of LMDB's
     /// transactions. On a full disk a drop purges while it holds `Catalog::changing`; no other lock of the store may be held
     /// above this one.
     pub(crate) current: Mutex<Option<Purge>, { Rank::Purge as u8 }>,

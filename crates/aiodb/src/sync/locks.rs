@@ -38,9 +38,9 @@ ranks! {
     Purge,
     /// A segment is being emptied: `Engine::reclaiming`.
     Reclaiming,
-    /// A checkpoint is being made: `Engine::checkpointing`.
+    /// A checkpoint is being made: `Checkpointing::one_at_a_time`.
     Checkpointing,
-    /// The immutable part of the memtable is being committed: `Engine::unfinished_commit`.
+    /// The immutable part of the memtable is being committed: `Checkpointing::unfinished_commit`.
     UnfinishedCommit,
     /// A segment is being made: `Segments::making`.
     Making,
@@ -60,9 +60,9 @@ ranks! {
     MemtablePart,
     /// The last checkpoint of one `hash` table: `Generation::checkpointed`.
     Checkpointed,
-    /// Large values that are being written: `Engine::staging`.
+    /// Large values that are being written: `Staging::begun`.
     Staging,
-    /// The numbers of checkpoints, and retired segments: `Engine::checkpoints`.
+    /// The numbers of checkpoints, and retired segments: `Checkpointing::numbers`.
     Checkpoints,
     /// Range deletes that are not carried out yet.
     Ranges,

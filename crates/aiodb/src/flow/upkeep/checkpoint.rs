@@ -22,7 +22,7 @@ use crate::io::{Access, Device, File, InPhase, Phase, WriteSync};
 use crate::log::{Claim, Segment, State};
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
-use crate::store::checkpoints::{Checkpoints, Retired};
+use crate::store::checkpoints::Retired;
 use crate::store::engine::Engine;
 use crate::store::settling::Unsettled;
 use crate::{IndexKind, Result};
@@ -76,7 +76,8 @@ impl<D: Device> Engine<D> {
     }
 
     fn checkpoint_as(&self, closed: bool, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
-        let _one_at_a_time = self.checkpointing.lock().expect("no code panics while it makes a checkpoint");
+        let _one_at_a_time =
+            self.checkpointing.one_at_a_time.lock().expect("no code panics while it makes a checkpoint");
         // One that has waited for the last one must not be made: another process may have opened the store.
         if !closed {
             self.commit.check_open()?;
@@ -86,7 +87,7 @@ impl<D: Device> Engine<D> {
             self.flush()?;
         }
         let number = {
-            let mut checkpoints = self.checkpoints();
+            let mut checkpoints = self.checkpointing.numbers();
             checkpoints.begun += 1;
             checkpoints.log_bytes = self.commit.counters.log_bytes.load(Ordering::Relaxed);
             checkpoints.begun
@@ -108,7 +109,7 @@ impl<D: Device> Engine<D> {
         let bytes = manifest.encode(&self.segments.store);
         replace_file(&self.device, &self.root.join("MANIFEST"), &bytes)?;
         replace_file(&self.device, &self.root.join("MANIFEST.copy"), &bytes)?;
-        self.checkpoints().durable = number;
+        self.checkpointing.numbers().durable = number;
         self.commit.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
         remember(&manifest)?;
         self.remove_old_checkpoints(&manifest)?;
@@ -118,7 +119,7 @@ impl<D: Device> Engine<D> {
     /// Commits the memtable of the ordered index, which then covers what was published before. After an error, for lack of space say, the
     /// entries stay where gets find them, and the next call goes on with them.
     pub(crate) fn commit_memtable(&self) -> Result<()> {
-        self.commit_memtable_after(&mut self.lock_commit())
+        self.commit_memtable_after(&mut self.checkpointing.lock_commit())
     }
 
     /// [`Engine::commit_memtable`] for who holds its lock, under which is what an earlier call has left.
@@ -133,10 +134,6 @@ impl<D: Device> Engine<D> {
         self.commit_frozen(immutable)?;
         *unfinished = None;
         self.keep_index_room()
-    }
-
-    fn lock_commit(&self) -> crate::sync::MutexGuard<'_, Option<ImmutableMemtable>> {
-        self.unfinished_commit.lock().expect("no code panics while it commits an index")
     }
 
     fn commit_frozen(&self, immutable: &mut ImmutableMemtable) -> Result<()> {
@@ -166,7 +163,7 @@ impl<D: Device> Engine<D> {
         if !lmdb.memtable.is_full() || self.options.read_only {
             return Ok(());
         }
-        let mut unfinished = self.lock_commit();
+        let mut unfinished = self.checkpointing.lock_commit();
         if !lmdb.memtable.is_full() {
             return Ok(());
         }
@@ -330,7 +327,7 @@ impl<D: Device> Engine<D> {
     /// The segments that a checkpoint may refer to: also retired ones, unless an earlier checkpoint was begun since. None can
     /// be retired while they are looked at.
     fn in_use_for(&self, checkpoint: u64) -> Vec<&Segment<D>> {
-        let checkpoints = self.checkpoints();
+        let checkpoints = self.checkpointing.numbers();
         let recent = checkpoints.retired.iter().filter(|retired| retired.checkpoint >= checkpoint);
         let retired: Vec<u32> = recent.map(|retired| retired.number).collect();
         let in_use = |segment: &&Segment<D>| match segment.state() {
@@ -357,7 +354,7 @@ impl<D: Device> Engine<D> {
 
     /// Takes a segment out of use that nothing current refers to.
     pub(crate) fn retire(&self, segment: &Segment<D>) {
-        let mut checkpoints = self.checkpoints();
+        let mut checkpoints = self.checkpointing.numbers();
         segment.set_state(State::Retiring);
         let (epoch, hold) = (self.epochs.epoch(), self.retention.stamp());
         let checkpoint = checkpoints.begun;
@@ -369,7 +366,7 @@ impl<D: Device> Engine<D> {
         self.epochs.try_advance();
         self.epochs.try_advance();
         let epoch = self.epochs.epoch();
-        let mut checkpoints = self.checkpoints();
+        let mut checkpoints = self.checkpointing.numbers();
         let durable = checkpoints.durable;
         let is_free = |retired: &Retired| {
             (retired.checkpoint < durable || planted::is_on(Bug::FreedBeforeCheckpoint))
@@ -388,7 +385,7 @@ impl<D: Device> Engine<D> {
         let mut free = free.into_iter();
         while let Some(retired) = free.next() {
             if let Err(error) = self.segments.release(self.segments.get(retired.number)) {
-                self.checkpoints().retired.extend(std::iter::once(retired).chain(free));
+                self.checkpointing.numbers().retired.extend(std::iter::once(retired).chain(free));
                 return Err(error);
             }
         }
@@ -421,19 +418,15 @@ impl<D: Device> Engine<D> {
         self.root.join("index").join(format!("hash-{table:08}-{number:08}.ckp"))
     }
 
-    fn checkpoints(&self) -> crate::sync::MutexGuard<'_, Checkpoints> {
-        self.checkpoints.lock().expect("no code panics while it holds the checkpoints")
-    }
-
     /// Whether a checkpoint would bring emptied segments nearer to being free.
     pub(crate) fn is_checkpoint_awaited(&self) -> bool {
-        let checkpoints = self.checkpoints();
+        let checkpoints = self.checkpointing.numbers();
         checkpoints.retired.iter().any(|retired| retired.checkpoint >= checkpoints.durable)
     }
 
     /// Segments waiting for a checkpoint or a reader, bytes of log since the last checkpoint.
     pub(crate) fn checkpoint_state(&self) -> (usize, u64) {
-        let checkpoints = self.checkpoints();
+        let checkpoints = self.checkpointing.numbers();
         let written = self.commit.counters.log_bytes.load(Ordering::Relaxed);
         (checkpoints.retired.len(), written - checkpoints.log_bytes)
     }

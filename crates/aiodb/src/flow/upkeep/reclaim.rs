@@ -140,7 +140,7 @@ impl<D: Device> Engine<D> {
         // The log's last batch is needed wherever it lies: after a recovery that is a sealed segment until the next batch is
         // there, and so it is where the next one has a fresh segment and nothing has been written to that.
         let end = if planted::is_on(Bug::LogEndFreed) { u64::MAX } else { self.commit.completed_end().0.life };
-        let floor = self.staging_floor().min(end);
+        let floor = self.staging.floor().min(end);
         let sealed = |segment: &&Segment<D>| {
             let end = segment.end.load(Ordering::Acquire);
             let published = segment.published_end.load(Ordering::Acquire) >= end;

@@ -7,6 +7,7 @@
 pub(crate) mod codec;
 mod copy;
 pub(crate) mod counters;
+mod limits;
 mod ranges;
 mod room;
 mod unwritten;
@@ -37,23 +38,18 @@ use crate::sync::{InOrder, Mutex, Rank, RwLock, RwLockReadGuard};
 use crate::{Error, Result};
 use codec::{decode_chain, encode_key, range_key, table_of};
 use counters::{Accounting, COUNT_PREFIX, Changes, Counts};
+use limits::{KEYS_PER_TRANSACTION, PAGE_BYTES};
 
 const POSITION_KEY: [u8; 4] = 0u32.to_be_bytes();
 const PURGED_KEY: [u8; 4] = 5u32.to_be_bytes();
 
 const POSITION_VALUE_BYTES: usize = 64;
 
-/// The most keys in one transaction: bounds its dirty pages.
-const KEYS_PER_TRANSACTION: usize = 32 << 10;
-
 /// Keys of a dropped table in one transaction: so few that a commit of the memtable, which has to wait for it, hardly notices.
 const PURGED_PER_TRANSACTION: usize = 8 << 10;
 
 /// Writers are told so often how far a commit has come.
 const KEYS_PER_PACE: usize = 1 << 10;
-
-/// LMDB's pages are those of the system.
-const PAGE_BYTES: u64 = 4096;
 
 const INITIAL_MAP_BYTES: usize = 1 << 30;
 const MAX_READERS: u32 = 4096;

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use heed::{Env, MdbError, RwTxn};
 
+use super::LmdbIndex;
 use super::codec::{
     CHUNK_PREFIX, chunk_key, decode_chunk_count, encode_chain, encode_chunk_count, prefixed, table_and_segment_of,
     table_of,
 };
-use super::room::MIN_KEYS_PER_TRANSACTION;
-use super::{KEYS_PER_TRANSACTION, LmdbIndex};
+use super::limits::{KEYS_PER_TRANSACTION, MIN_KEYS_PER_TRANSACTION};
 use crate::format::place::footprint;
 use crate::format::segment::{put, u64_at};
 use crate::index::chain::{Entry, FOLD_AT, VersionChain};

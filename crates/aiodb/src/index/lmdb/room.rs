@@ -5,14 +5,12 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use super::{KEYS_PER_TRANSACTION, LmdbIndex, PAGE_BYTES, known_bytes};
+use super::limits::{KEYS_PER_TRANSACTION, MIN_KEYS_PER_TRANSACTION, PAGE_BYTES};
+use super::{LmdbIndex, known_bytes};
 use crate::Result;
 use crate::index::memtable::MAX_ACTIVE_KEYS;
 use crate::io::disk::free_bytes;
 use crate::sync::atomic::Ordering;
-
-/// The fewest keys in one transaction.
-pub(super) const MIN_KEYS_PER_TRANSACTION: usize = 16;
 
 /// The fewest keys that the memtable takes; with no room for so many, ordered tables take deletes only.
 const MIN_TAIL_KEYS: u64 = 256;

@@ -3,8 +3,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::LmdbIndex;
 use super::counters::Accounting;
-use super::{LmdbIndex, PAGE_BYTES};
+use super::limits::PAGE_BYTES;
 use crate::Result;
 use crate::format::location::Location;
 use crate::format::position::Position;

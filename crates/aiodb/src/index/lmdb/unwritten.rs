@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 
-use super::PAGE_BYTES;
+use super::limits::PAGE_BYTES;
 use crate::format::segment::{u16_at, u32_at, u64_at};
 
 const MAGIC: u32 = 0xBEEF_C0DE;

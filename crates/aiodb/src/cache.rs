@@ -94,7 +94,7 @@ impl ValueCache {
         found
     }
 
-    /// Whether something of a place is here, which whoever asks gets in a moment: only that it is not counts as a look-up.
+    /// Whether something of a place is here, which the caller gets in a moment: only that it is not counts as a look-up.
     pub(crate) fn holds(&self, place: Place) -> bool {
         let found = self.has(place);
         if !found && self.is_on() {

@@ -18,7 +18,7 @@ pub trait MergeOperator: Send + Sync {
     fn name(&self) -> &str;
 
     /// The value of a key: `base` is what was put last (`None` = nothing, or it was deleted), `operands` came after it,
-    /// oldest first. An error, in words, is given to whoever reads the key; it stays until the key is put or deleted. So is a
+    /// oldest first. An error, in words, is given to every reader of the key; it stays until the key is put or deleted. So is a
     /// panic.
     fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> std::result::Result<Vec<u8>, String>;
 
@@ -50,7 +50,7 @@ pub struct Cover {
 }
 
 impl Cover {
-    /// Whether this has each part of another one from a later time: whoever takes each part from where it is latest takes
+    /// Whether this has each part of another one from a later time: a reader that takes each part from where it is latest takes
     /// none from there.
     pub fn covers(&self, other: &Cover) -> bool {
         self.meaning == other.meaning && other.parts & !self.parts == 0 && self.earliest > other.latest

@@ -108,7 +108,7 @@ pub enum Bug {
     DeleteGoneEarly,
     /// Whether older records are published is asked after the look-up that may have missed them.
     PublishedAskedLate,
-    /// Whoever is about to sleep is not told that what he waits for has happened.
+    /// A waiter that is about to sleep is not told that what it waits for has happened.
     WakeLost,
 }
 

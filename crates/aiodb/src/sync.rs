@@ -76,7 +76,7 @@ impl Word {
         self.value.load(Ordering::Relaxed)
     }
 
-    /// Changes the number: whoever has seen the one before does not fall asleep any more.
+    /// Changes the number: a thread that has seen the one before does not fall asleep any more.
     pub(crate) fn change(&self) {
         self.value.fetch_add(1, Ordering::Relaxed);
     }

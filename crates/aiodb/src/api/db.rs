@@ -156,7 +156,7 @@ impl<D: Device> Db<D> {
 }
 
 impl<D: Device> Db<D> {
-    /// The sequence of the last record that was appended, by whomever.
+    /// The sequence of the last record that was appended, by any writer.
     pub fn sequence(&self) -> Sequence {
         Sequence(self.engine.commit.next_sequence() - 1)
     }

@@ -50,7 +50,7 @@ struct Filling {
     forgotten: usize,
 }
 
-/// A part of a shard's memory. Whoever has a clone of its `Arc` may read the entries in it.
+/// A part of a shard's memory. A thread that has a clone of its `Arc` may read the entries in it.
 struct Block {
     memory: Arc<MmapRaw>,
     start: usize,
@@ -111,7 +111,7 @@ impl Blocks {
     /// Makes room for new entries; false, and nothing has changed, if someone still has an entry of the block.
     pub(super) fn empty(&mut self, block: u32) -> bool {
         let filling = &mut self.blocks[block as usize];
-        // Nobody else can get at the block from here on, and whoever could has let go of it before.
+        // Nobody else can get at the block from here on, and every thread that could has let go of it before.
         let alone = Arc::get_mut(&mut filling.block).is_some();
         if alone {
             (filling.filled, filling.forgotten) = (0, 0);

@@ -15,7 +15,7 @@ use crate::sync::atomic::Ordering;
 use crate::sync::yield_now;
 use crate::{Error, Result, Sequence};
 
-/// The work of whoever writes a batch or flushes for others. They must not wait for ever should it panic.
+/// The work of a writer that writes a batch or flushes for others. They must not wait for ever should it panic.
 struct Leading<'a, D: Device>(&'a Engine<D>);
 
 impl<D: Device> Leading<'_, D> {
@@ -188,7 +188,7 @@ impl<D: Device> Engine<D> {
             segment.file.let_go();
         }
         state.completed_end = end;
-        // Whoever begins a snapshot takes what was published meanwhile for complete once nobody publishes.
+        // A thread that begins a snapshot takes what was published meanwhile for complete once nobody publishes.
         drop(publisher);
         state.sealed = None;
         let sealed = Arc::into_inner(sealed).expect("readers of a sealed batch hold the commit lock");
@@ -218,7 +218,7 @@ impl<D: Device> Engine<D> {
     /// Wakes the next batch's leader first, since the device is idle until that one runs, then everyone of this batch.
     fn wake(&self, state: Guard<'_>, done: Option<u64>, next: Option<u64>) {
         let word = |number: u64| &self.commit.words[number as usize % WORDS];
-        // Changed under the lock: whoever is about to sleep on a word has read it under the lock.
+        // Changed under the lock: a waiter that is about to sleep on a word has read it under the lock.
         for number in done.into_iter().chain(next).filter(|_| !planted::is_on(Bug::WakeLost)) {
             word(number).change();
         }

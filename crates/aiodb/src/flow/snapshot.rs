@@ -31,7 +31,7 @@ impl<D: Device> Moment<D> {
         let (hold, ended) = engine.snapshots.begin(at_ms);
         let view = View { sequence: u64::MAX, at_ms: Some(at_ms), cached: false };
         let mut moment = Moment { engine: Arc::clone(engine), hold, view, ended };
-        // Whoever was about to publish before has not seen that there is a snapshot.
+        // A writer that was about to publish before has not seen that there is a snapshot.
         engine.publishers.wait_for_present();
         moment.view.sequence = engine.snapshot_sequence()?;
         engine.snapshots.settle(hold, moment.view.sequence);

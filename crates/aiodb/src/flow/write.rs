@@ -32,7 +32,7 @@ pub(crate) type PlacedList = SmallVec<[Placed; 4]>;
 /// A group of operations in the log.
 pub(crate) struct Appended<'a> {
     pub(crate) placed: PlacedList,
-    /// The batch that must be durable before the records are published, with the lock for whoever leads it.
+    /// The batch that must be durable before the records are published, with the lock for the writer that leads it.
     pub(crate) unpublished: Option<(Guard<'a>, u64)>,
 }
 

@@ -58,7 +58,7 @@ const MAX_READERS: u32 = 4096;
 pub(crate) struct LmdbIndex {
     /// Read for the time of a transaction, written while the map grows; `None` once the index is closed.
     env: RwLock<Option<Env>, { Rank::Env as u8 }>,
-    /// Held while the environment is copied, and before the map grows: whoever waits for `env` to be free keeps new readers out.
+    /// Held while the environment is copied, and before the map grows: a thread that waits for `env` to be free keeps new readers out.
     copying: Mutex<(), { Rank::Copying as u8 }>,
     database: Database<'static, Bytes, Bytes>,
     path: PathBuf,

@@ -34,7 +34,7 @@ struct Job {
     length: usize,
 }
 
-// SAFETY: whoever has the job is the only one to use the buffer, as the caller of `push` promised; memory is not tied
+// SAFETY: the thread that has the job is the only one to use the buffer, as the caller of `push` promised; memory is not tied
 // to a thread.
 unsafe impl Send for Job {}
 

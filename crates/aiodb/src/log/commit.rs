@@ -168,7 +168,7 @@ impl<T> Drop for Turn<'_, T> {
     }
 }
 
-/// The commit lock, held. Whoever panics with it may have left anything half done: the store accepts no more writes, and all
+/// The commit lock, held. A thread that panics with it may have left anything half done: the store accepts no more writes, and all
 /// who wait are told.
 pub(crate) struct Guard<'a, T> {
     /// `None` only while this is given up.

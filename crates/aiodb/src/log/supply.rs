@@ -304,7 +304,7 @@ impl<D: Device> Segments<D> {
     /// not change the file's layout; elsewhere that would be each byte twice, see `docs/decisions/0020-segments-are-filled-for-flushes.md`.
     /// The caller holds `making`.
     fn create_in(&self, ordinal: usize) -> Result<()> {
-        // Refused rather than made to wait: the checkpoint may wait for whoever wants the segment.
+        // Refused rather than made to wait: the checkpoint may wait for the writer that wants the segment.
         if ordinal == 0 && (self.lent.load(Ordering::Relaxed) > 0 || !self.leaves_enough()) {
             return Err(self.full());
         }

@@ -9,7 +9,7 @@ use super::{Cover, MergeOperator};
 /// bit unless there are eight, and the number, big-endian. The first byte says what it is: 0 for one that stands alone, 1
 /// for one with a _cover_: a number that says what its parts mean, the set of its parts as bits, the earliest time of a
 /// part (8 bytes, big-endian), and how much later the latest is. A frame is left out where others of the same meaning have
-/// each of its parts, and their earliest times are after the latest of its own: whoever takes each part from the frame
+/// each of its parts, and their earliest times are after the latest of its own: a reader that takes each part from the frame
 /// where it is latest misses nothing. Values that are no frames are appended as they are.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Frames;
@@ -56,7 +56,7 @@ impl MergeOperator for Frames {
         let all = || values.clone().copied().collect::<Vec<_>>().concat();
         let mut frames = Vec::with_capacity(1 + operands.len());
         for value in values.clone() {
-            // What is none is not for this operator to judge: whoever reads it will.
+            // What is none is not for this operator to judge: its reader will.
             let Some(()) = split(value, &mut frames) else { return Ok(all()) };
         }
         let latest = latest(&frames);

@@ -60,7 +60,7 @@ impl Generation {
         }
     }
 
-    /// Asked by publishers while they are pinned: whoever has set it waits for those who have not seen it.
+    /// Asked by publishers while they are pinned: the thread that has set it waits for those who have not seen it.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::SeqCst)
     }
@@ -107,7 +107,7 @@ pub(crate) struct Catalog {
     store: [u8; 16],
     segment_bytes: u64,
     tables: RwLock<Tables, { Rank::Tables as u8 }>,
-    /// Held by whoever creates, truncates or drops a table, from the decision to the publication.
+    /// Held by the thread that creates, truncates or drops a table, from the decision to the publication.
     pub(crate) changing: Mutex<(), { Rank::Changing as u8 }>,
 }
 

@@ -365,7 +365,7 @@ impl<D: Device> Salvage<D> {
         }
     }
 
-    /// By the clock of whoever wrote the store or of this machine, whichever is ahead; by this machine's, if the store's is so
+    /// By the clock of the process that wrote the store or of this machine, whichever is ahead; by this machine's, if the store's is so
     /// far ahead that it must have been wrong.
     fn has_expired(&self, form: &Form) -> bool {
         let now_ms = clock::later(self.time_ms, self.source.device_ms());

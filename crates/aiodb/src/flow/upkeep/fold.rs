@@ -346,7 +346,7 @@ impl<D: Device> Engine<D> {
 
     /// Has the next writer fold again what others have added to a key meanwhile, if that is much.
     fn fold_what_came(&self, gathered: &Gathered) {
-        // An index that cannot be asked is found out by whoever reads the key.
+        // An index that cannot be asked is found out by the next get of the key.
         let operands = self.places_of(gathered).map_or(0, |places| places.len());
         if operands >= MAX_OPERANDS {
             self.must_fold_operands(gathered.unsettled(self.hash(&gathered.key)), operands);

@@ -203,7 +203,7 @@ impl<D: Device> Engine<D> {
         true
     }
 
-    /// Every record up to this sequence is published. Two writers publish in any order: whoever looks up a key's records
+    /// Every record up to this sequence is published. Two writers publish in any order: a thread that looks up a key's records
     /// and finds one that is newer than this, as it was before the look-up, may have missed an older one.
     pub(crate) fn published_sequence(&self) -> u64 {
         let (_, next_sequence) = self.commit.completed_end();

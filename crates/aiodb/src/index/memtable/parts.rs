@@ -1,7 +1,7 @@
 //! Keys in order, in parts of which each has a lock of its own.
 //!
 //! On a busy machine a thread is stopped at any moment, also while it holds a lock, and for milliseconds. Under one lock for
-//! all keys whoever writes waits for it then; so it is only who wants a key near by.
+//! all keys every writer waits for it then; so it is only a writer of a key near by.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Deref};

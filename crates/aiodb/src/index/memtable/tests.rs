@@ -57,7 +57,7 @@ fn a_base_that_comes_late_does_not_hide_newer_operands() {
         memtable.forget_immutable();
         let mut seen = VersionChain::default();
         memtable.lookup(b"key", u64::MAX, &mut seen);
-        assert!(!seen.is_complete(), "whoever looks on finds the operand");
+        assert!(!seen.is_complete(), "a look-up that goes on finds the operand");
         // The next base is newer than all.
         let last = put(8, 1);
         memtable.insert(b"key", (last, None), &mut Superseded::new(), |_| ());

@@ -281,7 +281,7 @@ impl DiskFile {
 
     /// After a refusal for want of space, takes back what was gained; returns the error to report.
     fn give_back(&self, length: u64, error: io::Error) -> io::Error {
-        // A quota that is used up is a full disk to whoever has it.
+        // A quota that is used up is a full disk to its owner.
         let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         if !full {
             return error;

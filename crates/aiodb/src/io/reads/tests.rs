@@ -21,7 +21,7 @@ struct FaultyQueue {
     most_at_once: usize,
 }
 
-// SAFETY: the buffers are used by whoever has the queue, and memory is not tied to a thread.
+// SAFETY: the buffers are used by the owner of the queue, and memory is not tied to a thread.
 unsafe impl Send for FaultyQueue {}
 
 impl FaultyQueue {

@@ -30,7 +30,7 @@ struct Request {
     length: u32,
 }
 
-// SAFETY: whoever pushed the request promised that its buffer is the device's alone until the slot was reaped; memory
+// SAFETY: the caller that pushed the request promised that its buffer is the device's alone until the slot was reaped; memory
 // is not tied to a thread.
 unsafe impl Send for Request {}
 
@@ -96,7 +96,7 @@ fn complete(state: &mut State, request: &Request) -> io::Result<u32> {
     // The caller's buffer need not be initialised, so it is only written to, never borrowed.
     let mut bytes = vec![0; length as usize];
     let count = state.read(&request.file, &mut bytes, request.offset)?;
-    // SAFETY: whoever pushed the request promised that `request.length` bytes, of which these are the first, are valid
+    // SAFETY: the caller that pushed the request promised that `request.length` bytes, of which these are the first, are valid
     // for writes and untouched by others until the slot has been reaped.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), request.buffer, count) };
     Ok(count as u32)

@@ -93,7 +93,7 @@ impl<T: Device> Repository<T> {
         let lock = lock(&device, root)?;
         match read_identity(&device, root)? {
             Some(found) if found != *identity => return Err(Error::OtherStore { path: root.to_path_buf() }),
-            // Whoever made it may have died, or failed, before its name survived a power cut.
+            // The process that made it may have died, or failed, before its name survived a power cut.
             Some(_) => device.sync_dir(root).map_err(|e| Error::io("flush", root, &e))?,
             None => create(&device, root, identity)?,
         }

@@ -40,7 +40,7 @@ impl<'a> Writer<'a> {
         Ok(&self.tables[&id])
     }
 
-    /// Writes a value or an operand as it is stored. Merging happens when it is read, by whoever knows the operator.
+    /// Writes a value or an operand as it is stored. Merging happens when it is read, by a store that knows the operator.
     pub(super) fn copy(
         &mut self,
         kind: Kind,

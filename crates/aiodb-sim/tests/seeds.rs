@@ -82,6 +82,8 @@ const FOUND_SOMETHING: &[(u64, Tables)] = &[
     (30_000_000_600, Tables::Any),
     // The segment of the last batch was given away where a refused write had begun another, and written to after a close.
     (30_000_005_608, Tables::Any),
+    // A writer that made room on a full disk folded operands, and what they made was so large that its chunks waited for room.
+    (31_000_020_844, Tables::Any),
 ];
 
 #[test]

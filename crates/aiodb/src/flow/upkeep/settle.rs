@@ -40,19 +40,30 @@ impl<D: Device> Engine<D> {
 
     /// Settles up to `limit` of what is queued. True if any of it is done with.
     pub(crate) fn settle_some(&self, limit: usize) -> bool {
+        self.settle_queued(limit, true)
+    }
+
+    /// [`Engine::settle_some`] without folds, for a writer that makes room: the chunks of a large fold would need room themselves.
+    pub(crate) fn settle_tags(&self, limit: usize) -> bool {
+        self.settle_queued(limit, false)
+    }
+
+    fn settle_queued(&self, limit: usize, folds: bool) -> bool {
         let mut progress = false;
         let mut folded = Vec::new();
         for _ in 0..limit {
             let Some((number, unsettled)) = self.settling.front() else { break };
-            if self.is_for_writers(&unsettled) {
-                // They fold it if it gets more operands; once these are written, there is time to read them.
+            if (unsettled.folds && !folds) || self.is_for_writers(&unsettled) {
+                // Writers fold it if it gets more operands; once these are written, there is time to read them.
                 let _ = self.settling.push(unsettled);
                 self.settling.pop(number);
                 continue;
             }
             let before = self.settling.len();
-            if let Some(key) = self.settle(&unsettled) {
-                self.note_failure(self.fold_published(key, &unsettled, &mut folded));
+            match self.settle(&unsettled) {
+                Some(key) if folds => self.note_failure(self.fold_published(key, &unsettled, &mut folded)),
+                Some(_) => drop(self.settling.push(Unsettled { folds: true, ..unsettled })),
+                None => {}
             }
             self.settling.pop(number);
             // What could not be settled has been queued again.

@@ -194,6 +194,18 @@ impl<D: Device> Segments<D> {
         Ok(())
     }
 
+    /// Gives the space back that files have which are no segments yet: once it is known that nothing of the log is missing, none of their
+    /// bytes can be of use, and on a full disk neither indexes nor other segments may do without it.
+    pub(crate) fn give_back_absent(&self) -> Result<()> {
+        let looked_at = |segment: &Segment<D>, e: &std::io::Error| Error::io("look at", self.path(segment.number), e);
+        for segment in self.iter().filter(|segment| segment.state() == State::Absent) {
+            if segment.file.length().map_err(|e| looked_at(segment, &e))? > 0 {
+                self.give_back(segment)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Gives a retired segment back, or its space to the file system when there are plenty or its file is not whole.
     pub(crate) fn release(&self, segment: &Segment<D>) -> Result<()> {
         let (plenty, wanted) = {

@@ -4,12 +4,16 @@ use std::path::Path;
 
 use aiodb::io::Device;
 use aiodb::io::sim::{Call, Effect};
+use aiodb::{IndexKind, Step};
 
 use crate::script::Files;
 use crate::state::{Run, Violation};
 
 /// Bytes before a value that say what it is: changed as often as so many of its own.
 const BYTES_BEFORE: usize = 32;
+
+/// What two checkpoints of a hash table with a few keys take, at most.
+const HASH_CHECKPOINT_BYTES: u64 = 16 << 10;
 
 /// Shorter values could lie anywhere by chance.
 const LEAST_BYTES: usize = 8;
@@ -33,11 +37,20 @@ impl Run<'_> {
         self.device.disturb(call, effect, skip, times, move |path| files.contain(path));
     }
 
-    /// Leaves the disk room for so many more segments, or for any number.
-    pub(crate) fn limit_room(&mut self, segments: Option<u64>) {
+    /// Leaves the disk room for so many more segments, or for any number. Where what makes room must never be refused, the reserve is
+    /// whole first and the indexes have what they need: a disk that other programs fill further promises nothing.
+    pub(crate) fn limit_room(&mut self, segments: Option<u64>) -> Result<(), Violation> {
+        let setup = &self.script.setup;
+        let mut more = segments.map(|segments| segments * setup.segment_bytes);
+        if let (Some(more), Some(index_needs)) = (&mut more, setup.index_needs) {
+            self.device.set_capacity(None);
+            self.step(Step::Prepare)?;
+            let hash_tables = setup.tables.iter().filter(|kind| **kind == IndexKind::Hash).count() as u64;
+            *more += index_needs + hash_tables * (setup.segment_bytes + HASH_CHECKPOINT_BYTES);
+        }
         self.allowed.full |= segments.is_some();
-        let more = segments.map(|segments| segments * self.script.setup.segment_bytes);
         self.device.set_capacity(more.map(|more| self.device.used_bytes() + more));
+        Ok(())
     }
 
     /// Changes a byte of a file.

@@ -4,7 +4,7 @@ use aiodb::{Bug, plant};
 
 use crate::report::Report;
 use crate::run::{Violation, run};
-use crate::workload::{FIRST_AIMED, FIRST_TIMED, FIRST_WAITING, Tables, script};
+use crate::workload::{FIRST_AIMED, FIRST_BOUNDED, FIRST_TIMED, FIRST_WAITING, Tables, script};
 
 /// How a planted bug was found.
 pub struct Found {
@@ -17,8 +17,13 @@ pub struct Found {
 /// Runs up to `seeds` seeds with this bug in the engine, until one fails that does not fail without it.
 pub fn hunt(bug: Bug, seeds: u64) -> Option<Found> {
     // Those with scenes, with a second client, and without either take turns: some bugs want a long life without one.
-    let firsts = [FIRST_TIMED, FIRST_AIMED, FIRST_WAITING];
-    let tried = (0..seeds).map(|number| number / 3 + firsts[number as usize % 3]);
+    let firsts = match bug {
+        // Only there must what makes room never be refused.
+        Bug::ReserveTakenByPuts => &[FIRST_BOUNDED][..],
+        _ => &[FIRST_TIMED, FIRST_AIMED, FIRST_WAITING],
+    };
+    let count = firsts.len() as u64;
+    let tried = (0..seeds).map(|number| number / count + firsts[(number % count) as usize]);
     tried.enumerate().find_map(|(before, seed)| {
         let script = script(seed, Tables::Any);
         plant(Some(bug));

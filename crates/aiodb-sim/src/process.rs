@@ -28,6 +28,17 @@ impl Life {
         let clients = (0..CLIENTS).map(|_| Client::default()).collect();
         Life { clients, snapshots: Vec::new(), writing: Vec::new(), reading: Vec::new(), waiting: Vec::new(), db }
     }
+
+    /// Ends the gets in flight and the streams of all clients: segments in which they read or write are not emptied, or not free
+    /// afterwards. Snapshots are none of that, a full disk ends them. True if there were any.
+    pub(crate) fn end_holding(&mut self) -> bool {
+        let reads = self.clients.iter().any(|client| !client.in_flight.is_empty());
+        let holds = reads || !self.reading.is_empty() || !self.writing.is_empty();
+        self.clients.iter_mut().for_each(|client| *client = Client::default());
+        self.reading.clear();
+        self.writing.clear();
+        holds
+    }
 }
 
 /// One logical client with a reader of its own.

@@ -117,7 +117,7 @@ impl Run<'_> {
             Action::Fault(call, effect, skip, times, files) => self.disturb(call, effect, skip, times, files),
             Action::Rot(file, offset, mask) => self.rot(file, offset, mask)?,
             Action::RotValue(table, key, byte, mask) => self.rot_value(table, key, byte, mask)?,
-            Action::Capacity(segments) => self.limit_room(segments),
+            Action::Capacity(segments) => self.limit_room(segments)?,
         }
         Ok(())
     }

@@ -102,6 +102,8 @@ pub enum Bug {
     TimeNeverComesBack,
     /// Time goes back with a clock that is set back a little.
     TimeGoesBack,
+    /// Ordinary writes take of the reserve that what makes room needs.
+    ReserveTakenByPuts,
     /// The epoch moves on while readers of the one before are counted.
     EpochMovesUnderReaders,
     /// A delete leaves the index while an older put may still be on its way there.
@@ -137,7 +139,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 45] = [
+        pub const ALL: [Bug; 46] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -183,6 +185,7 @@ mod switch {
             Bug::ClockJumpBelieved,
             Bug::TimeNeverComesBack,
             Bug::TimeGoesBack,
+            Bug::ReserveTakenByPuts,
         ];
 
         /// Bugs that several threads run into: `tests/interleavings/` and that of the pins find them. The simulator sees

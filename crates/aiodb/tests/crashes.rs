@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 
 use aiodb::io::sim::{Call, SimDevice};
-use aiodb::io::{Device, Phase};
+use aiodb::io::{Access, Device, File, Phase};
 use aiodb::{BackupOptions, Db, Durability, Error, IndexKind, Options, Repository, ScanOptions, Step, Table};
 use support::{KINDS, scratch, value};
 
@@ -32,6 +32,31 @@ fn put(db: &Db<SimDevice>, key: &[u8]) {
 fn keys(table: &Table<SimDevice>, kind: IndexKind) -> Result<Vec<Vec<u8>>, Error> {
     let scan = if kind == IndexKind::Lmdb { table.scan(ScanOptions::all()) } else { table.iterate() };
     scan?.map(|record| record.map(|(key, _)| key)).collect()
+}
+
+/// A process that dies while it fills a segment, or a power cut that takes the emptying of one back, leaves a file that takes space and
+/// holds nothing. On a full disk it was never filled again, since that seemed to take more, and nobody else had its space.
+#[test]
+fn a_file_that_is_no_segment_yet_gives_its_space_back() {
+    let device = SimDevice::new(1);
+    let db = open(&device);
+    db.create_table("t", IndexKind::Hash).expect("a table can be made");
+    put(&db, b"key");
+    db.close().expect("it closes");
+    let path = Path::new("/store/log/00000040.seg");
+    let device = device.process_death();
+    let file = device.open(path, Access::NEW_SEGMENT).expect("a file can be made");
+    file.reserve(SEGMENT_BYTES).expect("there is space");
+    file.sync().expect("it can be flushed");
+    let options = Options { read_only: true, ..Options::default() };
+    let reader = Db::open_on(device.clone(), "/store", options).expect("it opens for reading");
+    reader.close().expect("it closes");
+    let length = |device: &SimDevice| device.file_bytes(path).expect("it is there").len() as u64;
+    assert_eq!(length(&device), SEGMENT_BYTES, "who only reads changes nothing");
+    let device = device.process_death();
+    let db = open(&device);
+    assert_eq!(length(&device), 0, "nothing is lost with its bytes");
+    assert_eq!(get(&db, b"key"), Some(b"value".to_vec()));
 }
 
 /// A power cut may take a segment's header and leave what was written behind it. A later process that began the same life

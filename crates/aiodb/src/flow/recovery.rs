@@ -77,6 +77,9 @@ impl<D: Device> Engine<D> {
         let missing = walk.position.batch + pending.whole_batches + 1;
         let later = self.refuse_damage(&headers, &walk, missing, &mut scan)? || pending.later;
         self.retire_void_segments(manifest, &headers, &walk);
+        if !self.options.read_only {
+            self.segments.give_back_absent()?;
+        }
         let next_life = headers.values().map(|header| header.life + 1).max().unwrap_or(1).max(manifest.next_life);
         let leap = self.device.random() >> (u64::BITS - LIFE_LEAP_BITS);
         // After a close nothing lies behind the end. After a crash a torn batch may: were another written over it and torn as

@@ -162,7 +162,7 @@ impl<D: Device> Engine<D> {
         if let Some(lmdb) = self.lmdb.get().filter(|_| !self.options.read_only) {
             let needed = lmdb.fit_tail()?;
             // A simulated machine keeps this index on a disk of its own.
-            kept += if self.lmdb_lies_apart { 0 } else { needed };
+            kept += if self.lmdb_lies_apart { self.device.index_needs_bytes() } else { needed };
         }
         self.segments.keep_for_indexes(kept);
         self.segments.keep_for_emptying(self.needed_for_emptying());

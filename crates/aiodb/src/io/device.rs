@@ -193,6 +193,11 @@ pub trait Device: Clone + Send + Sync + 'static {
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_path_buf())
     }
+    /// Bytes that must be free for a commit of LMDB; for simulators, whose disk its file does not lie on.
+    #[inline]
+    fn index_needs_bytes(&self) -> u64 {
+        0
+    }
     /// Whether LMDB finds room for a commit; for simulators, whose disk its file does not lie on.
     #[inline]
     fn has_room_for_index(&self) -> bool {

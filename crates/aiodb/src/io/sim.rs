@@ -466,6 +466,10 @@ impl Device for SimDevice {
         Ok(directory.join(within.strip_prefix("/").expect("the path is absolute")))
     }
 
+    fn index_needs_bytes(&self) -> u64 {
+        self.machine.lock().index_needs.unwrap_or(0)
+    }
+
     fn has_room_for_index(&self) -> bool {
         let mut state = self.machine.lock();
         let (Some(capacity), Some(bytes)) = (state.capacity, state.index_needs) else { return true };

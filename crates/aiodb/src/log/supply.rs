@@ -45,6 +45,7 @@ impl Claim {
     /// Free segments that are left to others.
     fn left_free(self) -> usize {
         match self {
+            Claim::Ordinary if planted::is_on(Bug::ReserveTakenByPuts) => 0,
             Claim::Ordinary => RESERVED_SEGMENTS,
             Claim::Deletes => RESERVED_SEGMENTS - 1,
             Claim::Moves => 1,
@@ -87,7 +88,7 @@ impl<D: Device> Segments<D> {
     /// Whether all is free that ordinary writes must leave free. Only while it is may they append: what others have taken of it is
     /// for what makes room.
     pub(crate) fn is_reserve_whole(&self) -> bool {
-        self.whole.load(Ordering::Relaxed)
+        self.whole.load(Ordering::Relaxed) || planted::is_on(Bug::ReserveTakenByPuts)
     }
 
     /// Makes the reserve whole, or says that there is no space for that.
@@ -105,7 +106,7 @@ impl<D: Device> Segments<D> {
     /// Whether enough is free for the log to be emptied after so many segments have been taken.
     fn leaves_for_emptying(&self, taken: u64) -> bool {
         let kept = self.kept_for_emptying.load(Ordering::Relaxed);
-        if kept == 0 {
+        if kept == 0 || planted::is_on(Bug::ReserveTakenByPuts) {
             return true;
         }
         let free = self.pool().free_count() as u64 * self.segment_bytes;
@@ -191,6 +192,18 @@ impl<D: Device> Segments<D> {
         segment.file.truncate(0).map_err(|e| Error::io("give back the space of", self.path(segment.number), &e))?;
         self.set_absent(segment);
         self.assess_reserve();
+        Ok(())
+    }
+
+    /// Gives the space back that files have which are no segments yet: once it is known that nothing of the log is missing, none of their
+    /// bytes can be of use, and on a full disk neither indexes nor other segments may do without it.
+    pub(crate) fn give_back_absent(&self) -> Result<()> {
+        let looked_at = |segment: &Segment<D>, e: &std::io::Error| Error::io("look at", self.path(segment.number), e);
+        for segment in self.iter().filter(|segment| segment.state() == State::Absent) {
+            if segment.file.length().map_err(|e| looked_at(segment, &e))? > 0 {
+                self.give_back(segment)?;
+            }
+        }
         Ok(())
     }
 

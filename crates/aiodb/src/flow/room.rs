@@ -201,7 +201,7 @@ impl<D: Device> Engine<D> {
             return Ok(true);
         }
         // Until tags are settled, what was overwritten counts as alive.
-        let settled = self.settle_some(SETTLED_FOR_ROOM);
+        let settled = self.settle_for_room(SETTLED_FOR_ROOM);
         let held = self.checkpoint_state().0;
         let wanted = held + self.emptied_before_checkpoint();
         let empty = || {

@@ -179,8 +179,14 @@ impl<D: Device> Engine<D> {
     }
 
     /// Adds what a queued key's operands make, as far as all older records are published, to what is to be written. Queued again
-    /// where these are too few.
-    pub(crate) fn fold_published(&self, key: Vec<u8>, unsettled: &Unsettled, folded: &mut Vec<Folded>) -> Result<()> {
+    /// where these are too few, or what they make is longer than `most_bytes`.
+    pub(crate) fn fold_published(
+        &self,
+        key: Vec<u8>,
+        unsettled: &Unsettled,
+        most_bytes: usize,
+        folded: &mut Vec<Folded>,
+    ) -> Result<()> {
         let generation = unsettled.generation();
         // A key may be queued more than once, and one batch has one copy of a record.
         let is_same = |known: &Folded| known.from.generation.id == generation.id && known.from.key == key;
@@ -189,7 +195,7 @@ impl<D: Device> Engine<D> {
         }
         let Some((mut from, published)) = self.gather(generation, key)? else { return Ok(()) };
         from.cache_published(published);
-        match self.made_of(from)? {
+        match self.made_of(from)?.filter(|fold| fold.value.len() <= most_bytes) {
             Some(fold) => folded.push(fold),
             None => _ = self.settling.push(unsettled.clone()),
         }

@@ -40,6 +40,16 @@ impl<D: Device> Engine<D> {
 
     /// Settles up to `limit` of what is queued. True if any of it is done with.
     pub(crate) fn settle_some(&self, limit: usize) -> bool {
+        self.settle_and_fold(limit, usize::MAX)
+    }
+
+    /// [`Engine::settle_some`] for a write that makes room: what would be written in parts, which wait for room themselves, stays queued.
+    pub(crate) fn settle_for_room(&self, limit: usize) -> bool {
+        self.settle_and_fold(limit.min(self.settling.len()), self.whole_value_bytes())
+    }
+
+    /// Folds what makes at most so many bytes.
+    fn settle_and_fold(&self, limit: usize, most_bytes: usize) -> bool {
         let mut progress = false;
         let mut folded = Vec::new();
         for _ in 0..limit {
@@ -52,7 +62,7 @@ impl<D: Device> Engine<D> {
             }
             let before = self.settling.len();
             if let Some(key) = self.settle(&unsettled) {
-                self.note_failure(self.fold_published(key, &unsettled, &mut folded));
+                self.note_failure(self.fold_published(key, &unsettled, most_bytes, &mut folded));
             }
             self.settling.pop(number);
             // What could not be settled has been queued again.

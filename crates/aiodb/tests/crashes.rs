@@ -6,12 +6,19 @@ use std::path::Path;
 
 use aiodb::io::sim::{Call, SimDevice};
 use aiodb::io::{Access, Device, File, Phase};
-use aiodb::{BackupOptions, Db, Durability, Error, IndexKind, Options, Repository, ScanOptions, Step, Table};
+use aiodb::merge::{Append, MergeOperator};
+use aiodb::{
+    BackupOptions, Db, Durability, Error, IndexKind, MergeOperators, Options, Repository, ScanOptions, Step, Table,
+    TableOptions,
+};
 use support::{KINDS, scratch, value};
 
 const SEEDS: u64 = 200;
 const SEGMENT_BYTES: u64 = 64 << 10;
 const UNIT_BYTES: u64 = 4096;
+
+/// Operands of a key that are folded.
+const FOLDED: usize = 16;
 
 fn open(device: &SimDevice) -> Db<SimDevice> {
     device.create_dir(Path::new("/store")).expect("a directory can be made");
@@ -57,6 +64,34 @@ fn a_file_that_is_no_segment_yet_gives_its_space_back() {
     let db = open(&device);
     assert_eq!(length(&device), 0, "nothing is lost with its bytes");
     assert_eq!(get(&db, b"key"), Some(b"value".to_vec()));
+}
+
+/// What a key's operands make may be so long that it is written in parts, which need room like any write. A write that made room on a
+/// full disk folded them, met a full disk in doing so, and waited for itself to make room.
+#[test]
+fn a_fold_on_a_full_disk_does_not_wait_for_itself() {
+    for kind in KINDS {
+        let (device, directory) = (SimDevice::new(1), scratch());
+        device.set_real_directory(directory.path());
+        device.create_dir(Path::new("/store")).expect("a directory can be made");
+        let merge_operators = MergeOperators::default().with(Append);
+        let options =
+            Options { segment_bytes: SEGMENT_BYTES, background: false, merge_operators, ..Options::default() };
+        let db = Db::open_on(device.clone(), "/store", options).expect("the store opens");
+        let merge = Some(Append.name().into());
+        let table = db.create_table_with("t", TableOptions { merge, ..kind.into() });
+        let table = table.expect("a table can be made");
+        let operand = [7; 6000];
+        for _ in 0..FOLDED {
+            table.merge_with(b"folded", &operand, Durability::Sync).expect("there is room");
+        }
+        device.set_capacity(Some(device.used_bytes()));
+        let put = |number: u32| table.put_with(&number.to_be_bytes(), &[1; 5000], Durability::Sync);
+        let refusal = (0..100).find_map(|number| put(number).err()).expect("the disk is full");
+        assert!(matches!(refusal, Error::DiskFull { .. }), "{kind:?}: {refusal}");
+        let made = table.get(b"folded").expect("a get works").expect("it is there");
+        assert_eq!(made.len(), FOLDED * operand.len(), "{kind:?}");
+    }
 }
 
 /// A power cut may take a segment's header and leave what was written behind it. A later process that began the same life

@@ -45,7 +45,7 @@ impl<D: Device> Engine<D> {
 
     /// [`Engine::settle_some`] without folds, for a writer that makes room: the chunks of a large fold would need room themselves.
     pub(crate) fn settle_tags(&self, limit: usize) -> bool {
-        self.settle_queued(limit, false)
+        self.settle_queued(limit.min(self.settling.len()), false)
     }
 
     fn settle_queued(&self, limit: usize, folds: bool) -> bool {

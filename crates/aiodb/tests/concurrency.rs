@@ -80,6 +80,9 @@ struct Shared {
     acknowledged: Vec<AtomicU64>,
 }
 
+/// Storms until records are moved in one.
+const MOST_STORMS: usize = 20;
+
 const SHARED_KEYS: u64 = 16;
 
 impl Shared {
@@ -159,14 +162,18 @@ fn gets_return_what_was_written_last() {
             if kind == IndexKind::Lmdb && hash_mask != u64::MAX {
                 continue;
             }
-            let directory = scratch();
-            let options = Options { hash_mask, ..small() };
-            let (db, table) = open(directory.path(), kind, &options);
-            storm(&db, &table);
-            let stats = db.stats();
-            assert_eq!(stats.trouble, None, "{}: background work went through", kind.name());
-            assert!(stats.bytes_moved_by_reclaim > 0, "{}: reads went on while records were moved", kind.name());
-            assert!(damage(&db).is_empty(), "{}: a check finds no damage, but {:?}", kind.name(), damage(&db));
+            // Reclaim moves records when it finds enough garbage in a segment that is not all garbage: often, not each time.
+            let has_moved = (0..MOST_STORMS).any(|_| {
+                let directory = scratch();
+                let options = Options { hash_mask, ..small() };
+                let (db, table) = open(directory.path(), kind, &options);
+                storm(&db, &table);
+                let stats = db.stats();
+                assert_eq!(stats.trouble, None, "{}: background work went through", kind.name());
+                assert!(damage(&db).is_empty(), "{}: a check finds no damage, but {:?}", kind.name(), damage(&db));
+                stats.bytes_moved_by_reclaim > 0
+            });
+            assert!(has_moved, "{}: reads went on while records were moved", kind.name());
         }
     }
 }

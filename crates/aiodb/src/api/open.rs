@@ -16,7 +16,7 @@ impl Db<Disk> {
     /// [`Options::create`]). Reads and writes are spread over them; the first one also has the indexes.
     ///
     /// The number of directories is fixed when the store is made, at most 64. All of them are needed to open it, in any
-    /// order; otherwise it fails with [`Error::Directory`]. A full disk is passed over while others have room. Else like
+    /// order; otherwise it fails with [`crate::Error::Directory`]. A full disk is passed over while others have room. Else like
     /// [`Db::open`].
     pub fn open_several<P: AsRef<Path>>(paths: &[P], options: Options) -> Result<Db> {
         let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();

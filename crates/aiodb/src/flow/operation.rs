@@ -1,6 +1,5 @@
 //! What is written, as the log takes it: operations, values as their records have them, large ones in chunks.
 
-use crate::store::staging::Staged;
 use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use crate::io::Device;
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::commit::Operation;
 use crate::store::engine::Engine;
+use crate::store::staging::Staged;
 use crate::{Durability, IndexKind, Result, Sequence};
 
 impl Operation<'_> {

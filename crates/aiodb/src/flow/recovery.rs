@@ -6,27 +6,28 @@
 
 mod counts;
 pub(crate) mod pending;
+mod segments;
 
-use crate::store::recovered::Recovered;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::flow::publish::Publication;
 use crate::format::batch::{BatchView, Found, Placed};
 use crate::format::location::Location;
-use crate::format::manifest::{Manifest, ManifestSegment, damage_error};
+use crate::format::manifest::{Manifest, damage_error};
 use crate::format::position::Position;
 use crate::format::record::{Kind, Origin, Record, decode_chunks};
-use crate::format::segment::{BATCH_CONTINUES, BATCH_MOVES, Damage, HEADER_BYTES, SegmentHeader};
+use crate::format::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader};
 use crate::format::settings::Settings;
 use crate::index::hash::HashIndex;
 use crate::index::lmdb::LmdbIndex;
-use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
+use crate::io::{Device, UNIT_BYTES};
 use crate::log::scan::Scan;
-use crate::log::{Claim, Segment, State, UNFILLED_END};
+use crate::log::{Claim, Segment, State};
 use crate::planted::{self, Bug};
 use crate::store::catalog::TableIndex;
 use crate::store::clock;
 use crate::store::engine::Engine;
+use crate::store::recovered::Recovered;
 use crate::{Error, Result};
 
 /// Each opening goes on with lives that begin at random up to this far ahead. Where a device has lost the header of a segment
@@ -47,16 +48,6 @@ struct Walk {
     next_sequence: u64,
     /// The store's time as it was written down last.
     time_ms: u64,
-}
-
-/// What the last checkpoint says of its segments, by number.
-type Listed<'a> = BTreeMap<u32, &'a ManifestSegment>;
-
-/// The files of the log as they are found.
-struct SegmentFiles<'a, D: Device> {
-    headers: BTreeMap<u32, SegmentHeader>,
-    /// Files that were being filled or emptied: not even a header is there.
-    unfilled: Vec<&'a Segment<D>>,
 }
 
 impl<D: Device> Engine<D> {
@@ -112,119 +103,6 @@ impl<D: Device> Engine<D> {
         }
         recovered.milliseconds = self.device.clock_ms() - started;
         Ok(recovered)
-    }
-
-    /// Opens all segment files, reads their headers, and marks those in use. Returns the headers by segment.
-    fn load_segments(&self, manifest: &Manifest, rebuild: &BTreeSet<u32>) -> Result<BTreeMap<u32, SegmentHeader>> {
-        let listed: Listed<'_> = manifest.segments.iter().map(|segment| (segment.number, segment)).collect();
-        let SegmentFiles { headers, unfilled } = self.open_segments(&listed)?;
-        self.check_listed(&listed, &headers)?;
-        let chunks_in_lmdb = self.chunks_in_lmdb(manifest, rebuild)?;
-        let referred = self.referred_by_lmdb(&headers, &chunks_in_lmdb)?;
-        for segment in unfilled {
-            if referred.contains(&segment.number) {
-                // As below. Only an index from before these entries were taken out still refers to it.
-                segment.begin(&self.segments.store, 0, State::Sealed, UNFILLED_END);
-                self.retire(segment);
-            } else {
-                self.segments.set_absent(segment);
-            }
-        }
-        for (number, header) in &headers {
-            let segment = self.segments.get(*number);
-            if let Some(entry) = listed.get(number) {
-                self.begin_listed(segment, entry, rebuild);
-            } else if header.life >= manifest.next_life {
-                segment.begin(&self.segments.store, header.life, State::Sealed, UNIT_BYTES as u64);
-            } else if referred.contains(number) {
-                // What a dropped table or a deleted range had here is still to be taken out of the index, and off the
-                // counts of this life.
-                segment.begin(&self.segments.store, header.life, State::Sealed, UNIT_BYTES as u64);
-                self.retire(segment);
-            } else {
-                if header.life == 0 && !self.options.read_only {
-                    // The process that filled it may have died before its length survived a power cut.
-                    segment.file.sync().map_err(|e| Error::io("flush", self.segments.path(*number), &e))?;
-                }
-                self.segments.set_free(segment);
-            }
-        }
-        self.count_live(&chunks_in_lmdb)?;
-        Ok(headers)
-    }
-
-    /// The headers of all segments that have one, and the segments that were being filled or emptied.
-    fn open_segments(&self, listed: &Listed<'_>) -> Result<SegmentFiles<'_, D>> {
-        let mut headers = BTreeMap::new();
-        let mut unfilled = Vec::new();
-        for number in self.segments.list()? {
-            let (segment, length) = self.segments.open_existing(number)?;
-            let whole = length == self.segments.segment_bytes;
-            if whole && (listed.contains_key(&number) || !self.is_unfilled(segment)?) {
-                headers.insert(number, self.check_segment_header(segment)?);
-            } else if !listed.contains_key(&number) {
-                unfilled.push(segment);
-            } else {
-                let what = format!("the file has {length} bytes instead of {}", self.segments.segment_bytes);
-                return Err(self.lost_segment(number, length, &what));
-            }
-        }
-        Ok(SegmentFiles { headers, unfilled })
-    }
-
-    /// Fails if a segment that the checkpoint names is missing or has another life.
-    fn check_listed(&self, listed: &Listed<'_>, headers: &BTreeMap<u32, SegmentHeader>) -> Result<()> {
-        for (number, entry) in listed {
-            match headers.get(number).map(|header| header.life) {
-                Some(life) if life == entry.life => {}
-                None => return Err(self.lost_segment(*number, 0, "the segment is missing")),
-                Some(life) => {
-                    let what = format!("its life is {life}, the last checkpoint knows {}", entry.life);
-                    return Err(self.lost_segment(*number, 0, &what));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn lost_segment(&self, number: u32, offset: u64, what: &str) -> Error {
-        let what = format!("{what}; restore the file, or the store from a backup");
-        Error::Corruption { path: self.segments.path(number), offset, what }
-    }
-
-    /// Takes over what the checkpoint says of a segment.
-    fn begin_listed(&self, segment: &Segment<D>, entry: &ManifestSegment, rebuild: &BTreeSet<u32>) {
-        segment.begin(&self.segments.store, entry.life, State::Sealed, entry.end);
-        segment.records.store(u64::from(entry.records), std::sync::atomic::Ordering::Relaxed);
-        segment.deletes.store(u64::from(entry.deletes), std::sync::atomic::Ordering::Relaxed);
-        segment.growth_bytes.store(entry.growth_bytes, std::sync::atomic::Ordering::Relaxed);
-        // Of a table that is gone, or whose index is made again, nothing is known here.
-        let known = |(table, _): &&(u32, i64)| self.is_hash(*table) && !rebuild.contains(table);
-        self.segments.load_live_chunks(segment, entry.live_chunks.iter().filter(known).copied());
-        segment.expiring().extend(entry.expiring.iter().copied());
-    }
-
-    /// Whether the first sector is all zeros, as while an emptied segment is being filled again. A segment that was ever
-    /// free has a header.
-    fn is_unfilled(&self, segment: &Segment<D>) -> Result<bool> {
-        let mut unit = AlignedBuffer::new(UNIT_BYTES);
-        let read = segment.file.read_at(&mut unit, 0);
-        read.map_err(|e| Error::io("read", self.segments.path(segment.number), &e))?;
-        Ok(unit[..HEADER_BYTES].iter().all(|byte| *byte == 0))
-    }
-
-    pub(crate) fn check_segment_header(&self, segment: &Segment<D>) -> Result<SegmentHeader> {
-        let path = self.segments.path(segment.number);
-        let mut unit = AlignedBuffer::new(UNIT_BYTES);
-        segment.file.read_at(&mut unit, 0).map_err(|e| Error::io("read", &path, &e))?;
-        let advice = "the segment's header is damaged: restore the file, or the store from a backup";
-        let header = SegmentHeader::decode(&unit).map_err(|damage| damage_error(&path, 0, damage, advice))?;
-        let count = self.segments.directory_count();
-        if header.store != self.segments.store || header.segment != segment.number || header.directories != count {
-            let damage = Damage::Foreign("the header of another segment or store");
-            return Err(damage_error(&path, 0, damage, advice));
-        }
-        Ok(header)
     }
 
     /// Makes indexes again from all that lies before the checkpoint's position; the replay after it does the rest.

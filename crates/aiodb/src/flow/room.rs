@@ -65,25 +65,20 @@ impl<D: Device> Engine<D> {
     pub(crate) fn room_or_reclaim(
         &self,
         operations: &[Operation<'_>],
+        claim: Claim,
         length: usize,
         turn: Option<&Turn<'_>>,
     ) -> Result<Guard<'_>> {
-        let claim = self.claim(operations);
         // Reclaim needs a turn itself, and recovery must have come to its end.
-        let rounds = match claim {
-            _ if turn.is_some() => 0,
-            Claim::Recovery => 0,
-            // Before a delete of a record as small as itself gains anything, every segment may have to be emptied once.
-            Claim::Deletes => MOST_ROUNDS + self.segments.iter().count(),
-            _ => MOST_ROUNDS,
-        };
+        let mut rounds_left = (turn.is_some() || claim == Claim::Recovery).then_some(0);
         let mut next_claim = claim;
-        for _ in 0..rounds {
+        while rounds_left != Some(0) {
             let released = self.segments.released();
             match self.room_for(operations, length, std::mem::replace(&mut next_claim, claim), turn) {
                 Err(error) if error.is_full() => {}
                 found => return found,
             }
+            rounds_left = Some(rounds_left.unwrap_or_else(|| self.most_rounds(claim)) - 1);
             if claim == Claim::Ordinary && self.was_in_vain(released) {
                 break;
             }
@@ -100,6 +95,15 @@ impl<D: Device> Engine<D> {
             }
         }
         self.room_for(operations, length, claim, turn)
+    }
+
+    /// How often a write makes room before it is refused.
+    fn most_rounds(&self, claim: Claim) -> usize {
+        match claim {
+            // Before a delete of a record as small as itself gains anything, every segment may have to be emptied once.
+            Claim::Deletes => MOST_ROUNDS + self.segments.iter().count(),
+            _ => MOST_ROUNDS,
+        }
     }
 
     /// Whether the segment at the log's end is worth emptying, as soon as there is another: batches of few records leave much of
@@ -160,7 +164,7 @@ impl<D: Device> Engine<D> {
             }
         }
         if let Some(lmdb) = self.lmdb.get().filter(|_| !self.options.read_only) {
-            let needed = lmdb.fit_tail()?;
+            let needed = lmdb.fit_memtable()?;
             // A simulated machine keeps this index on a disk of its own.
             kept += if self.lmdb_lies_apart { self.device.index_needs_bytes() } else { needed };
         }

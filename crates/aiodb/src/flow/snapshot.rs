@@ -4,10 +4,10 @@
 //! after it began (`retention.rs`). Both are bounded: when too much has gathered, or the disk is full, the oldest snapshot ends, and what is
 //! read through it from then on is a typed error.
 
-use crate::index::snapshots::View;
 use std::sync::Arc;
 
 use crate::flow::lifecycle::Handle;
+use crate::index::snapshots::View;
 use crate::io::{Device, Disk};
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableSlot};

@@ -89,10 +89,11 @@ impl<D: Device> Engine<D> {
         if length > self.max_batch_bytes() {
             return Err(Error::BatchTooLarge { length, max: self.max_batch_bytes() });
         }
+        let claim = self.claim(operations);
         if turn.is_none() {
-            self.apply_backpressure(operations)?;
+            self.apply_backpressure(operations, claim)?;
         }
-        let mut state = self.room_or_reclaim(operations, length, turn)?;
+        let mut state = self.room_or_reclaim(operations, claim, length, turn)?;
         if !permitted() {
             return Ok(None);
         }
@@ -137,10 +138,9 @@ impl<D: Device> Engine<D> {
     }
 
     /// Helps with background work that this write would make more of, where that has reached a bound.
-    fn apply_backpressure(&self, operations: &[Operation<'_>]) -> Result<()> {
+    fn apply_backpressure(&self, operations: &[Operation<'_>], claim: Claim) -> Result<()> {
         if let Some(lmdb) = self.lmdb.get().filter(|_| operations.iter().any(Operation::is_ordered)) {
             lmdb.throttle.wait(|| lmdb.memtable.active_keys());
-            let claim = self.claim(operations);
             self.bound_memtable(claim)?;
             if claim == Claim::Ordinary && lmdb.memtable.is_short() {
                 self.find_index_room()?;

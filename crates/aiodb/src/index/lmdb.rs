@@ -7,18 +7,18 @@
 pub(crate) mod codec;
 mod copy;
 pub(crate) mod counters;
+mod environment;
 mod limits;
 mod ranges;
 mod room;
 mod unwritten;
 
-use std::io::ErrorKind;
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use heed::types::Bytes;
-use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, MdbError, RwTxn};
+use heed::{Database, Env, EnvFlags, EnvOpenOptions, RwTxn};
 
 use super::chain::{Entry, Superseded, VersionChain};
 use super::memtable::parts::Chains;
@@ -26,7 +26,6 @@ use super::memtable::{ImmutableMemtable, KeyRange, Memtable, Reached};
 use super::range_tombstones::{RangeTombstone, Ranges};
 use super::throttle::Throttle;
 use crate::checksum::crc32c;
-use crate::error::is_shortage;
 use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::segment::{put, u32_at, u64_at};
@@ -38,7 +37,11 @@ use crate::sync::{InOrder, Mutex, Rank, RwLock, RwLockReadGuard};
 use crate::{Error, Result};
 use codec::{decode_chain, encode_key, range_key, table_of};
 use counters::{Accounting, COUNT_PREFIX, Changes, Counts};
-use limits::{KEYS_PER_TRANSACTION, PAGE_BYTES};
+use environment::{
+    INITIAL_MAP_BYTES, MAX_READERS, cause, existing_bytes, index_error, known_bytes, lacks_only_free_pages,
+    make_database, open_database,
+};
+use limits::KEYS_PER_TRANSACTION;
 
 const POSITION_KEY: [u8; 4] = 0u32.to_be_bytes();
 const PURGED_KEY: [u8; 4] = 5u32.to_be_bytes();
@@ -50,9 +53,6 @@ const PURGED_PER_TRANSACTION: usize = 8 << 10;
 
 /// Writers are told so often how far a commit has come.
 const KEYS_PER_PACE: usize = 1 << 10;
-
-const INITIAL_MAP_BYTES: usize = 1 << 30;
-const MAX_READERS: u32 = 4096;
 
 /// The environment of all `lmdb` tables.
 pub(crate) struct LmdbIndex {
@@ -530,63 +530,6 @@ impl LmdbIndex {
     fn failed(&self, error: &heed::Error) -> Error {
         index_error(&self.path, error)
     }
-}
-
-fn make_database(env: &Env) -> heed::Result<Database<'static, Bytes, Bytes>> {
-    let txn = env.write_txn()?;
-    let made = env.create_databases_and_commit(txn, |opener, txn| -> heed::Result<_> {
-        Ok(CommitOrAbort::<_, ()>::Commit(opener.create_database(txn, None)?))
-    })?;
-    Ok(made.unwrap_commit())
-}
-
-fn open_database(env: &Env) -> heed::Result<Database<'static, Bytes, Bytes>> {
-    let txn = env.read_txn()?;
-    let opened = env.open_databases_and_commit(txn, |opener, txn| -> heed::Result<_> {
-        let database = opener.open_database(txn, None)?.ok_or(heed::Error::Mdb(MdbError::NotFound))?;
-        Ok(CommitOrAbort::<_, ()>::Commit(database))
-    })?;
-    Ok(opened.unwrap_commit())
-}
-
-/// The bytes of all pages that LMDB knows, free ones among them.
-fn known_bytes(env: &Env) -> u64 {
-    (env.info().last_page_number as u64 + 1) * PAGE_BYTES
-}
-
-/// See [`unwritten::are_free`].
-fn lacks_only_free_pages(path: &Path) -> Result<bool> {
-    let path = path.join("data.mdb");
-    let file = with_descriptors(|| std::fs::File::open(&path), |error| Some(error));
-    file.and_then(|file| unwritten::are_free(&file)).map_err(|e| Error::io("read", &path, &e))
-}
-
-fn existing_bytes(path: &Path) -> usize {
-    let bytes = std::fs::metadata(path.join("data.mdb")).map_or(0, |metadata| metadata.len() as usize);
-    // Room to grow, in whole pages.
-    (bytes * 2).next_multiple_of(1 << 20)
-}
-
-/// The system's error behind one of LMDB's.
-fn cause(error: &heed::Error) -> Option<&std::io::Error> {
-    match error {
-        heed::Error::Io(error) => Some(error),
-        _ => None,
-    }
-}
-
-fn index_error(path: &Path, error: &heed::Error) -> Error {
-    if let Some(error) = cause(error) {
-        if is_shortage(error) {
-            return Error::io("open the index in", path, error);
-        }
-        // LMDB says EIO when only a part of a write found room.
-        let cut_short = error.raw_os_error() == Some(libc::EIO) && room::is_full(path);
-        if cut_short || matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
-            return Error::DiskFull { path: path.to_path_buf() };
-        }
-    }
-    Error::Index { path: path.to_path_buf(), reason: error.to_string() }
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

@@ -44,17 +44,17 @@ impl View {
 
 /// The snapshots of one store, and the versions kept for them.
 pub(crate) struct Snapshots {
-    pub(crate) alive: Mutex<BTreeMap<u64, Alive>, { Rank::Alive as u8 }>,
+    alive: Mutex<BTreeMap<u64, Alive>, { Rank::Alive as u8 }>,
     /// The highest sequence that a snapshot may still have: what is superseded and older might be needed. 0 = there is
     /// no snapshot.
-    pub(crate) newest: AtomicU64,
+    newest: AtomicU64,
     versions: Versions,
-    pub(crate) retention: Arc<Retention>,
+    retention: Arc<Retention>,
 }
 
-pub(crate) struct Alive {
-    pub(crate) view: View,
-    pub(crate) ended: Arc<AtomicBool>,
+struct Alive {
+    view: View,
+    ended: Arc<AtomicBool>,
 }
 
 impl Snapshots {
@@ -77,7 +77,7 @@ impl Snapshots {
         self.keep_copy(key, superseded, planted::is_on(Bug::EarlierCopyKept));
     }
 
-    pub(crate) fn keep_copy(&self, key: &[u8], superseded: &Superseded, later: bool) {
+    fn keep_copy(&self, key: &[u8], superseded: &Superseded, later: bool) {
         if !self.is_any() || superseded.is_empty() || planted::is_on(Bug::SnapshotVersionsForgotten) {
             return;
         }
@@ -150,7 +150,7 @@ impl Snapshots {
         self.remove(self.lock(), hold);
     }
 
-    pub(crate) fn remove(&self, mut alive: MutexGuard<'_, BTreeMap<u64, Alive>>, hold: u64) {
+    fn remove(&self, mut alive: MutexGuard<'_, BTreeMap<u64, Alive>>, hold: u64) {
         alive.remove(&hold);
         self.newest.store(newest(&alive), Ordering::SeqCst);
         self.versions.prune(alive.is_empty(), |from, until| alive.values().any(|alive| alive.sees(from, until)));
@@ -158,20 +158,20 @@ impl Snapshots {
         self.retention.end(hold);
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Alive>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Alive>> {
         self.alive.lock().expect("no code panics while it holds the snapshots")
     }
 }
 
 impl Alive {
     /// Whether this snapshot sees a record that was written at `from` and superseded at `until`.
-    pub(crate) fn sees(&self, from: u64, until: u64) -> bool {
+    fn sees(&self, from: u64, until: u64) -> bool {
         let undecided = self.view.sequence == u64::MAX;
         // What a later copy of the same record supersedes is seen by nobody: kept, it would be taken for the later one.
         from < until && (undecided || (from <= self.view.sequence && self.view.sequence < until))
     }
 }
 
-pub(crate) fn newest(alive: &BTreeMap<u64, Alive>) -> u64 {
+fn newest(alive: &BTreeMap<u64, Alive>) -> u64 {
     alive.values().map(|alive| alive.view.sequence).max().unwrap_or(0)
 }

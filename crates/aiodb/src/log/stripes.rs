@@ -6,23 +6,23 @@ use crate::log::commit::Operation;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Stripes, as a power of two: enough that two keys rarely share one while a conditional write is under way.
-pub(crate) const STRIPES_LOG2: u32 = 15;
+const STRIPES_LOG2: u32 = 15;
 
 /// What the log knows of a part of all keys.
 #[derive(Default)]
-pub(crate) struct Stripe {
+struct Stripe {
     /// The last sequence appended; changed under the commit lock.
-    pub(crate) last: AtomicU64,
+    last: AtomicU64,
     /// That of the last one that is no operand.
-    pub(crate) last_base: AtomicU64,
+    last_base: AtomicU64,
     /// Records that are appended and not yet published; grows under the commit lock.
-    pub(crate) unpublished: AtomicU32,
+    unpublished: AtomicU32,
 }
 
 /// What conditional writes must know about all others.
 pub(crate) struct Stripes {
     /// The last one is that of range deletes, which concern any key.
-    pub(crate) stripes: Box<[Stripe]>,
+    stripes: Box<[Stripe]>,
 }
 
 /// The stripe of range deletes.

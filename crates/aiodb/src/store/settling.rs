@@ -9,7 +9,7 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank};
 
 /// Room in the queue for what writers add that have not seen yet that it is nearly full.
-pub(crate) const LEFT_FOR_WRITERS: usize = 8 << 10;
+const LEFT_FOR_WRITERS: usize = 8 << 10;
 
 /// Keys and tags waiting to be settled; a writer that finds the queue full settles its own.
 pub(crate) const MAX_UNSETTLED: usize = 64 << 10;
@@ -53,18 +53,18 @@ impl Unsettled {
 /// The queue of what is to be settled.
 #[derive(Default)]
 pub(crate) struct Settling {
-    pub(crate) queue: Mutex<Queue, { Rank::Queue as u8 }>,
+    queue: Mutex<Queue, { Rank::Queue as u8 }>,
     /// Whether the queue is nearly full.
-    pub(crate) is_crowded: AtomicBool,
+    is_crowded: AtomicBool,
     /// Keys of the queue that the next writers fold.
     pub(crate) urgent: Urgent,
 }
 
 #[derive(Default)]
-pub(crate) struct Queue {
-    pub(crate) waiting: VecDeque<Unsettled>,
+struct Queue {
+    waiting: VecDeque<Unsettled>,
     /// How many have left the queue: the number of the one in front.
-    pub(crate) popped: u64,
+    popped: u64,
 }
 
 impl Settling {
@@ -120,7 +120,7 @@ impl Settling {
         self.lock().waiting.len()
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().expect("no code panics while it holds the queue")
     }
 }

@@ -8,21 +8,21 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank};
 
 /// Keys that wait for a writer to fold them; more than this wait for upkeep, like all others.
-pub(crate) const MAX_URGENT: usize = 1024;
+const MAX_URGENT: usize = 1024;
 
 /// A key with so many operands has all who write operands wait until they are folded.
-pub(crate) const MAX_CROWDED_OPERANDS: usize = 256;
+const MAX_CROWDED_OPERANDS: usize = 256;
 
 /// The keys that the next writers fold.
 #[derive(Default)]
 pub(crate) struct Urgent {
     /// Each once.
-    pub(crate) keys: Mutex<VecDeque<Unsettled>, { Rank::Urgent as u8 }>,
-    pub(crate) count: AtomicUsize,
+    keys: Mutex<VecDeque<Unsettled>, { Rank::Urgent as u8 }>,
+    count: AtomicUsize,
     /// Whether one of them has so many operands that others must wait.
-    pub(crate) is_crowded: AtomicBool,
+    is_crowded: AtomicBool,
     /// Held by the writer that folds.
-    pub(crate) folding: Mutex<(), { Rank::Folding as u8 }>,
+    folding: Mutex<(), { Rank::Folding as u8 }>,
 }
 
 impl Urgent {
@@ -72,7 +72,7 @@ impl Urgent {
         self.begin(false).is_none()
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, VecDeque<Unsettled>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Unsettled>> {
         self.keys.lock().expect("no code panics while it holds the queue")
     }
 }

@@ -1,14 +1,14 @@
 //! The threads that do in production what a simulator calls step by step.
 
-use crate::error::message_of;
-use crate::store::background::MIN_FLUSH_PERIOD;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::error::message_of;
 use crate::io::Device;
 use crate::log::Claim;
+use crate::store::background::MIN_FLUSH_PERIOD;
 use crate::store::engine::Engine;
 use crate::{Error, Result};
 

@@ -69,7 +69,7 @@ impl Gathered {
     }
 
     /// Leaves out what is newer than a sequence up to which all records had been published when they were looked up.
-    fn cache_published(&mut self, published: u64) {
+    fn leave_out_unpublished(&mut self, published: u64) {
         self.leave_out(|entry| entry.sequence <= published);
     }
 
@@ -188,7 +188,7 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         let Some((mut from, published)) = self.gather(generation, key)? else { return Ok(()) };
-        from.cache_published(published);
+        from.leave_out_unpublished(published);
         match self.made_of(from)? {
             Some(fold) => folded.push(fold),
             None => _ = self.settling.push(unsettled.clone()),

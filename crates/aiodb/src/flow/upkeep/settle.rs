@@ -6,20 +6,20 @@
 //!
 //! In both kinds of index the operands of a merge pile up on their base. When there are many, they are folded (`fold.rs`).
 
-use crate::format::location::Location;
-use crate::store::settling::Unsettled;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use crate::Result;
 use crate::flow::upkeep::fold::{MAX_FOLDED_BYTES, folded_bytes};
+use crate::format::location::Location;
 use crate::index::chain::{Entry, FOLD_AT};
 use crate::index::hash::HashIndex;
 use crate::io::Device;
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::engine::Engine;
+use crate::store::settling::Unsettled;
 
 /// A tag under which more older places lie is settled by the writer itself, or a key that is overwritten again and again
 /// would make its tag's run long.

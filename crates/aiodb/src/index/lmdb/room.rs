@@ -5,15 +5,16 @@
 
 use std::os::unix::fs::MetadataExt;
 
+use super::LmdbIndex;
+use super::environment::known_bytes;
 use super::limits::{KEYS_PER_TRANSACTION, MIN_KEYS_PER_TRANSACTION, PAGE_BYTES};
-use super::{LmdbIndex, known_bytes};
 use crate::Result;
 use crate::index::memtable::MAX_ACTIVE_KEYS;
 use crate::io::disk::free_bytes;
 use crate::sync::atomic::Ordering;
 
 /// The fewest keys that the memtable takes; with no room for so many, ordered tables take deletes only.
-const MIN_TAIL_KEYS: u64 = 256;
+const MIN_MEMTABLE_KEYS: u64 = 256;
 
 /// What is kept for deletes: the pages that three of the smallest transactions write, each key through a tree of five levels.
 const KEPT_FOR_DELETES_BYTES: u64 = 3 * MIN_KEYS_PER_TRANSACTION as u64 * 5 * PAGE_BYTES;
@@ -49,22 +50,22 @@ impl Room {
     }
 
     /// How many keys each generation of the memtable may have so that both find room.
-    fn tail_keys(&self) -> u64 {
+    fn memtable_keys(&self) -> u64 {
         let there_is = (self.spare + self.free / SHARE_OF_FREE).saturating_sub(KEPT_FOR_DELETES_BYTES) / 2;
         let split = there_is / SPLIT_BYTES;
         let entered = there_is.saturating_sub(self.used) / ENTRY_BYTES;
-        split.max(entered).clamp(MIN_TAIL_KEYS, MAX_ACTIVE_KEYS as u64)
+        split.max(entered).clamp(MIN_MEMTABLE_KEYS, MAX_ACTIVE_KEYS as u64)
     }
 
     /// The bytes of the disk that nothing else may take while the memtable has so many keys: not less than an index of any size needs.
     fn kept(&self, keys: u64) -> u64 {
-        let least = MIN_TAIL_KEYS * SPLIT_BYTES;
+        let least = MIN_MEMTABLE_KEYS * SPLIT_BYTES;
         (2 * self.need(keys).max(least) + KEPT_FOR_DELETES_BYTES).saturating_sub(self.spare)
     }
 
     /// Whether the disk has too little for the fewest keys.
     fn is_short(&self) -> bool {
-        2 * self.need(MIN_TAIL_KEYS) + KEPT_FOR_DELETES_BYTES > self.spare + self.free
+        2 * self.need(MIN_MEMTABLE_KEYS) + KEPT_FOR_DELETES_BYTES > self.spare + self.free
     }
 
     /// Bytes of the pages that a transaction over so many keys writes at most.
@@ -88,9 +89,9 @@ impl Room {
 impl LmdbIndex {
     /// Sets how many keys the memtable may have by the room that there is. Returns how many bytes of the disk must stay free for
     /// them.
-    pub(crate) fn fit_tail(&self) -> Result<u64> {
+    pub(crate) fn fit_memtable(&self) -> Result<u64> {
         let room = self.room()?;
-        let keys = room.tail_keys();
+        let keys = room.memtable_keys();
         let kept = room.kept(keys);
         self.memtable.limit(keys as usize, room.is_short());
         self.kept_free.store(kept, Ordering::Relaxed);
@@ -141,25 +142,19 @@ impl LmdbIndex {
     }
 }
 
-/// Whether next to nothing is free on the file system of a path.
-pub(super) fn is_full(path: &std::path::Path) -> bool {
-    const NEXT_TO_NOTHING_BYTES: u64 = 1 << 20;
-    free_bytes(path).is_ok_and(|free| free < NEXT_TO_NOTHING_BYTES)
-}
-
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
-    use super::{KEPT_FOR_DELETES_BYTES, MAX_ACTIVE_KEYS, MIN_TAIL_KEYS, Room};
+    use super::{KEPT_FOR_DELETES_BYTES, MAX_ACTIVE_KEYS, MIN_MEMTABLE_KEYS, Room};
 
     #[test]
-    fn both_generations_of_the_tail_find_room() {
+    fn both_memtables_find_room() {
         for used in [0, 1 << 20, 100 << 20, 100 << 30] {
             for spare in [0, 1 << 20, 50 << 20, 10 << 30] {
                 for free in [0, 1 << 20, 30 << 20, 1 << 30, 100 << 30, 10 << 40] {
                     let room = Room { used, spare, free, depth: 3 };
-                    let keys = room.tail_keys();
+                    let keys = room.memtable_keys();
                     let needed = 2 * room.need(keys) + KEPT_FOR_DELETES_BYTES;
-                    let is_least = keys == MIN_TAIL_KEYS;
+                    let is_least = keys == MIN_MEMTABLE_KEYS;
                     assert!(is_least || needed <= spare + free / 4, "{room:?}: {keys} keys need {needed} bytes");
                     assert!(needed <= spare + room.kept(keys), "{room:?}: what {keys} keys need is kept");
                     assert!(is_least || room.kept(keys) <= free / 4, "{room:?}: the rest is for the log");
@@ -171,7 +166,7 @@ mod tests {
     #[test]
     fn a_large_disk_limits_nothing_and_a_full_one_all_but_deletes() {
         let large = Room { used: 60 << 20, spare: 0, free: 50 << 30, depth: 3 };
-        assert_eq!(large.tail_keys(), MAX_ACTIVE_KEYS as u64);
+        assert_eq!(large.memtable_keys(), MAX_ACTIVE_KEYS as u64);
         let full = Room { used: 60 << 20, spare: KEPT_FOR_DELETES_BYTES, free: 0, depth: 3 };
         assert!(full.is_short(), "puts are refused");
     }

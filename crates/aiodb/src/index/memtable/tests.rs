@@ -17,7 +17,7 @@ fn put(sequence: u64, segment: u32) -> Entry {
 /// A look-up has found a record, whose copy is to take its place. Until that happens the record is written over, and what did
 /// that goes through the memtable and out of it again: nothing in the memtable says any more that the copy must not be seen.
 #[test]
-fn a_copy_does_not_hide_what_went_through_the_tail_since_the_look_up() {
+fn a_copy_does_not_hide_what_went_through_the_memtable_since_the_look_up() {
     let memtable = Memtable::default();
     let (old, copy, newer) = (put(5, 1), put(5, 2), put(9, 1));
     let mut superseded = Superseded::new();

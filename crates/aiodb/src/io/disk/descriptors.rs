@@ -9,11 +9,12 @@
 //! kept for longer: descriptors with writes that no flush has followed, since a second descriptor might never be told
 //! that writing them back has failed, and those that the engine keeps for writes that it has admitted.
 
-use crate::error::{descriptor_limit, is_shortage};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::error::{descriptor_limit, is_shortage};
 
 /// The fewest segment files that a store keeps open: half of them may be unflushed, two are being written, one is being made.
 pub(crate) const LEAST_OPEN_FILES: usize = 8;

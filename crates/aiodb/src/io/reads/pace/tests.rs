@@ -22,7 +22,8 @@ fn a_caller_who_waits_for_the_device_gives_it_small_batches() {
     for _ in 0..10 {
         caller.window(MANY_SLEEPS);
     }
-    assert_eq!([17, 64, 128, 1024].map(|in_flight| caller.pace.batch(in_flight)), [2, 8, 8, 8]);
+    assert_eq!([17, 64, 128, 1024].map(|in_flight| caller.pace.batch(in_flight)), [2, 4, 4, 4]);
+    assert_eq!([1, 8, FEW].map(|in_flight| caller.pace.batch(in_flight)), [2, 2, 2]);
 }
 
 #[test]
@@ -33,7 +34,7 @@ fn a_caller_who_is_the_limit_enters_the_kernel_seldom() {
     caller.window(MANY_SLEEPS - 1);
     assert_eq!([17, 32, 64, 1024].map(|in_flight| caller.pace.batch(in_flight)), [8, 16, 32, 32]);
     caller.window(MANY_SLEEPS);
-    assert_eq!(caller.pace.batch(64), 8);
+    assert_eq!(caller.pace.batch(64), 4);
 }
 
 #[test]
@@ -44,7 +45,7 @@ fn a_caller_who_moves_to_another_thread_begins_with_small_batches() {
     assert_eq!(caller.pace.batch(64), 32);
     caller.slept = 3;
     caller.window(0);
-    assert_eq!(caller.pace.batch(64), 8);
+    assert_eq!(caller.pace.batch(64), 4);
 }
 
 #[test]

@@ -214,6 +214,40 @@ fn the_segment_of_the_last_batch_is_not_given_away() {
     }
 }
 
+/// LMDB's file as it was before a range tombstone was carried out covers the same position of the log as afterwards. By then the segment
+/// that held the list of a large value's chunks was used again, and nobody could count the chunks off any more.
+#[test]
+fn an_index_from_before_entries_were_taken_out_is_made_again() {
+    let root = scratch();
+    let file = |process: &str| root.path().join(process).join("store/index/lmdb/data.mdb");
+    let device = SimDevice::new(1);
+    device.set_real_directory(root.path().join("first"));
+    let db = open(&device);
+    let table = db.create_table("t", IndexKind::Lmdb).expect("a table can be made");
+    // Its chunks fill two segments, the list that names them lies in a third.
+    table.put_with(b"large", &value(0, 40_000), Durability::Sync).expect("a put works");
+    for number in 0..6 {
+        table.put_with(&[number], &value(number.into(), 12_000), Durability::Sync).expect("a put works");
+    }
+    table.delete_range(&[0], b"").expect("a range can be deleted");
+    table.put_with(b"last", b"value", Durability::Sync).expect("a put works");
+    db.checkpoint().expect("the disk works");
+    let before = std::fs::read(file("first")).expect("the index has a file");
+    for step in [Step::Upkeep, Step::Reclaim, Step::Checkpoint].into_iter().cycle().take(60) {
+        db.step(step).expect("the disk works");
+    }
+    let next = device.process_death();
+    drop((table, db));
+    std::fs::create_dir_all(file("second").parent().expect("it lies in a directory")).expect("it can be made");
+    std::fs::write(file("second"), before).expect("the file can be put back");
+    next.set_real_directory(root.path().join("second"));
+    let db = open(&next);
+    assert!(db.stats().rebuilt_indexes, "an index that is older than the checkpoint is not believed");
+    assert_eq!(db.recount().expect("the disk works"), Vec::<String>::new());
+    assert_eq!(get(&db, b"large"), None);
+    assert_eq!(get(&db, b"last"), Some(b"value".to_vec()));
+}
+
 /// A closed store is opened, and a power cut tears what is written. Were the next batch written over it and torn as well, the
 /// sectors of both could make up the first one again, which an opening in between had found to be gone.
 #[test]

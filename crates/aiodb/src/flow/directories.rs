@@ -167,6 +167,7 @@ fn empty_manifest() -> Manifest {
         next_sequence: 1,
         next_life: 1,
         next_table: 0,
+        taken_out: 0,
         time_ms: 0,
         tables: Vec::new(),
         segments: Vec::new(),

@@ -150,12 +150,14 @@ impl<D: Device> Engine<D> {
         }
         let mut index = self.new_lmdb(&path)?;
         let covered = index.position()?.map_or(0, |position| position.batch);
-        let older = covered < manifest.position.batch && !planted::is_on(Bug::OldIndexBelieved);
+        let lacks_what_came_after = covered < manifest.position.batch || index.taken_out() < manifest.taken_out;
+        let older = lacks_what_came_after && !planted::is_on(Bug::OldIndexBelieved);
         if older && covered > 0 && !self.options.read_only && !planted::is_on(Bug::OldIndexKept) {
             index.close();
             self.remove_lmdb()?;
             index = self.new_lmdb(&path)?;
         }
+        index.count_taken_out_from(manifest.taken_out);
         let opened = self.lmdb.set(index).is_ok();
         assert!(opened, "an index is opened once");
         Ok(older)

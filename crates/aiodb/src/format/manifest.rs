@@ -87,6 +87,8 @@ pub(crate) struct Manifest {
     pub(crate) next_sequence: u64,
     pub(crate) next_life: u64,
     pub(crate) next_table: u32,
+    /// Transactions that took entries out of the ordered index: one that has seen fewer is older than this checkpoint.
+    pub(crate) taken_out: u64,
     /// The store's clock, in milliseconds since 1970: it never goes back behind this.
     pub(crate) time_ms: u64,
     pub(crate) tables: Vec<ManifestTable>,
@@ -133,6 +135,7 @@ impl Manifest {
         for segment in &self.segments {
             out.extend_from_slice(&segment.growth_bytes.to_le_bytes());
         }
+        out.extend_from_slice(&self.taken_out.to_le_bytes());
         let length = out.len() as u64;
         put(&mut out, 0, MANIFEST_MAGIC);
         put(&mut out, 8, &FORMAT_VERSION.to_le_bytes());
@@ -194,8 +197,20 @@ impl Manifest {
                 segment.growth_bytes = rest.u64()?;
             }
         }
+        let taken_out = if rest.0.is_empty() { 0 } else { rest.u64()? };
         let (checkpoint, closed) = (u64_at(bytes, 40), bytes[48] == 1);
-        Some(Manifest { checkpoint, closed, position, next_sequence, next_life, next_table, time_ms, tables, segments })
+        Some(Manifest {
+            checkpoint,
+            closed,
+            position,
+            next_sequence,
+            next_life,
+            next_table,
+            taken_out,
+            time_ms,
+            tables,
+            segments,
+        })
     }
 }
 

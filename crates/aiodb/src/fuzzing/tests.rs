@@ -127,6 +127,7 @@ fn manifest() -> Manifest {
         next_sequence: 1000,
         next_life: 10,
         next_table: 17,
+        taken_out: 7,
         time_ms: 1_700_000_000_000,
         tables: vec![ManifestTable { id: 16, name, settings, checkpoint: 5 }],
         segments: vec![ManifestSegment {

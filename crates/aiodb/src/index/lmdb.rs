@@ -45,6 +45,7 @@ use limits::KEYS_PER_TRANSACTION;
 
 const POSITION_KEY: [u8; 4] = 0u32.to_be_bytes();
 const PURGED_KEY: [u8; 4] = 5u32.to_be_bytes();
+const TAKEN_OUT_KEY: [u8; 4] = 6u32.to_be_bytes();
 
 const POSITION_VALUE_BYTES: usize = 64;
 
@@ -78,6 +79,9 @@ pub(crate) struct LmdbIndex {
     covered: AtomicU64,
     /// Which range delete is being carried out, and how far.
     carried_to: Mutex<(u64, Vec<u8>), { Rank::CarriedTo as u8 }>,
+    /// Transactions that took entries out of LMDB without anything in the log that would say so. Changed only in the order of
+    /// `transactions`; a checkpoint may read an older value, which asks less of the file than it has.
+    taken_out: AtomicU64,
     /// Keys in the next transaction: fewer than usual where the disk has no room for more pages.
     transaction_keys: AtomicUsize,
     /// Bytes that the last transaction wrote at most: as many are not free yet for the next one.
@@ -125,6 +129,7 @@ impl LmdbIndex {
             counts: Mutex::default(),
             covered: AtomicU64::new(0),
             carried_to: Mutex::default(),
+            taken_out: AtomicU64::new(0),
             transaction_keys: AtomicUsize::new(KEYS_PER_TRANSACTION),
             last_written: AtomicU64::new(0),
             kept_free: AtomicU64::new(0),
@@ -132,6 +137,7 @@ impl LmdbIndex {
         index.load_ranges()?;
         let counts = index.load_prefix(COUNT_PREFIX, |value| u64_at(value, 0) as i64)?;
         *index.counts.lock().expect("nobody else has it yet") = counts;
+        index.taken_out.store(index.committed_number(&TAKEN_OUT_KEY)?, Ordering::Relaxed);
         Ok(index)
     }
 
@@ -247,6 +253,24 @@ impl LmdbIndex {
         Ok(())
     }
 
+    /// How many transactions of purges and range tombstones the file has seen. A file that has seen fewer than a checkpoint knows
+    /// of is older, also where it covers the same position of the log: what it holds may lead into segments that were used again.
+    pub(crate) fn taken_out(&self) -> u64 {
+        self.taken_out.load(Ordering::Relaxed)
+    }
+
+    /// Goes on with the number of a checkpoint, in an index that is made again.
+    pub(crate) fn count_taken_out_from(&self, taken_out: u64) {
+        self.taken_out.fetch_max(taken_out, Ordering::Relaxed);
+    }
+
+    /// Writes down that this transaction takes entries out; the number counts once it is committed.
+    fn store_taken_out(&self, txn: &mut RwTxn<'_>) -> heed::Result<u64> {
+        let taken_out = self.taken_out() + 1;
+        self.database.put(txn, &TAKEN_OUT_KEY, &taken_out.to_le_bytes())?;
+        Ok(taken_out)
+    }
+
     /// Everything before this sequence is in LMDB, as far as this process knows.
     pub(crate) fn covered(&self) -> u64 {
         self.covered.load(Ordering::Acquire)
@@ -259,7 +283,7 @@ impl LmdbIndex {
         let ranges: Vec<_> = self.ranges.all().into_iter().filter(of_table).collect();
         // What is counted of its chunks is forgotten as a whole.
         let accounting = Accounting { died, ..Accounting::NONE };
-        let (done, turn) = self.transact_some(&accounting, |txn, changes, most| {
+        let ((done, taken_out), turn) = self.transact_some(&accounting, |txn, changes, most| {
             let most = most.min(PURGED_PER_TRANSACTION);
             let (mut keys, mut last) = (0, Vec::new());
             for item in self.database.prefix_iter(txn, &table.to_be_bytes())?.take(most) {
@@ -282,8 +306,9 @@ impl LmdbIndex {
             if done {
                 self.forget_chunks(txn, table)?;
             }
-            Ok(done)
+            Ok((done, self.store_taken_out(txn)?))
         })?;
+        self.taken_out.store(taken_out, Ordering::Relaxed);
         self.ranges.forget(of_table);
         // A commit of the memtable writes down those that are known.
         drop(turn);
@@ -351,10 +376,15 @@ impl LmdbIndex {
     /// The last batch that was durable when something in here came of it: a log that ends before it has lost its end.
     pub(crate) fn last_durable_batch(&self) -> Result<u64> {
         let covered = self.position()?.map_or(0, |position| position.batch);
+        Ok(self.committed_number(&PURGED_KEY)?.max(covered))
+    }
+
+    /// A number under a key of the index's own; 0 if there is none.
+    fn committed_number(&self, key: &[u8]) -> Result<u64> {
         let env = self.env();
         let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(|e| self.failed(&e))?;
-        let purged = self.database.get(&txn, &PURGED_KEY).map_err(|e| self.failed(&e))?;
-        Ok(purged.filter(|bytes| bytes.len() == 8).map_or(0, |bytes| u64_at(bytes, 0)).max(covered))
+        let number = self.database.get(&txn, key).map_err(|e| self.failed(&e))?;
+        Ok(number.filter(|bytes| bytes.len() == 8).map_or(0, |bytes| u64_at(bytes, 0)))
     }
 
     /// Bytes of the environment's file.
@@ -478,6 +508,8 @@ impl LmdbIndex {
     /// Records that everything up to the memtable's position is in LMDB.
     fn seal(&self, txn: &mut RwTxn<'_>, immutable: &ImmutableMemtable) -> heed::Result<()> {
         self.store_ranges(txn, immutable.next_sequence)?;
+        // An index that was made again goes on from a checkpoint's number.
+        self.database.put(txn, &TAKEN_OUT_KEY, &self.taken_out().to_le_bytes())?;
         self.database.put(txn, &POSITION_KEY, &self.encode_position(&immutable.position))
     }
 

@@ -14,6 +14,7 @@ use crate::format::segment::{FORMAT_VERSION, put};
 use crate::index::chain::Entry;
 use crate::index::hash::checkpoint::{HASH_HEADER_BYTES, HASH_MAGIC, SHARD_HEADER_BYTES, decode_hash};
 use crate::index::hash::{HashIndex, SHARDS};
+use crate::index::lmdb::LmdbIndex;
 use crate::index::lmdb::counters::Accounting;
 use crate::index::memtable::ImmutableMemtable;
 use crate::index::range_tombstones::MAX_RANGES;
@@ -318,6 +319,7 @@ impl<D: Device> Engine<D> {
             next_sequence,
             next_life,
             next_table: if planted::is_on(Bug::TableIdsReused) { 0 } else { self.catalog.next_id() },
+            taken_out: self.lmdb.get().map_or(0, LmdbIndex::taken_out),
             time_ms: self.certain_ms(),
             tables,
             segments,

@@ -11,6 +11,7 @@ use crate::Result;
 use crate::index::chain::{Superseded, VersionChain};
 use crate::index::range_tombstones::RangeTombstone;
 use crate::planted::{self, Bug};
+use crate::sync::atomic::Ordering;
 
 /// Range deletes in one transaction.
 const RANGES_PER_TRANSACTION: usize = 1024;
@@ -41,7 +42,7 @@ impl LmdbIndex {
         if due.is_empty() {
             return Ok(false);
         }
-        let ((done, reached), turn) = self.transact_some(accounting, |txn, changes, mut left| {
+        let ((done, reached, taken_out), turn) = self.transact_some(accounting, |txn, changes, mut left| {
             let (mut done, mut reached) = (0, (0, Vec::new()));
             for range in &due {
                 let from = if carried_to.0 == range.sequence { &carried_to.1[..] } else { &[] };
@@ -52,8 +53,9 @@ impl LmdbIndex {
                 self.database.delete(txn, &range_key(range))?;
                 done = range.sequence;
             }
-            Ok((done, reached))
+            Ok((done, reached, self.store_taken_out(txn)?))
         })?;
+        self.taken_out.store(taken_out, Ordering::Relaxed);
         *carried_to = reached;
         self.ranges.forget(|known| known.sequence <= done);
         // A commit of the memtable writes down those that are known.

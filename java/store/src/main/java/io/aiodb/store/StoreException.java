@@ -118,6 +118,22 @@ public abstract class StoreException extends RuntimeException {
         }
     }
 
+    /**
+     * The server of the store does not answer, or is not one that has the store's rows. The message says whether a write may
+     * have happened. Calls succeed again once the server is back.
+     */
+    public static final class Unavailable extends StoreException {
+        private static final long serialVersionUID = 1;
+
+        public Unavailable(String message) {
+            super(message);
+        }
+
+        public Unavailable(String message, Throwable cause) {
+            super(message, cause);
+        }
+    }
+
     /** The store, or this table of it, cannot do that at all. */
     public static final class Unsupported extends StoreException {
         private static final long serialVersionUID = 1;

@@ -1,16 +1,11 @@
 package io.aiodb.store.lmdb;
 
+import io.aiodb.store.DirectoryLock;
 import io.aiodb.store.Parameters;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.StoreProvider;
-import java.io.IOException;
-import java.nio.channels.FileChannel;
-import java.nio.channels.FileLock;
-import java.nio.channels.OverlappingFileLockException;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import org.lmdbjava.ByteArrayProxy;
 import org.lmdbjava.Env;
 import org.lmdbjava.EnvFlags;
@@ -41,7 +36,8 @@ public final class LmdbProvider implements StoreProvider {
         long mapBytes = parameters.number("map_bytes", 64L << 30, 1 << 20, MAX_MAP_BYTES);
         int maxTables = (int) parameters.number("max_tables", 256, 1, MAX_TABLES);
         parameters.refuseOthers();
-        FileChannel lock = lock(directory);
+        // LMDB does not notice that a process opens an environment twice, and loses its locks when it does.
+        DirectoryLock lock = DirectoryLock.take(directory);
         try {
             // Read transactions belong to their snapshots and scans, not to threads.
             Env<byte[]> env = Env.create(ByteArrayProxy.PROXY_BA)
@@ -51,43 +47,14 @@ public final class LmdbProvider implements StoreProvider {
                     .open(directory.toFile(), EnvFlags.MDB_NOTLS);
             return new LmdbStore(env, lock);
         } catch (LinkageError failure) {
-            unlock(lock);
+            lock.close();
             throw new StoreException.NativeLibrary(
                     "cannot load LMDB's native library on " + System.getProperty("os.name") + "-"
                             + System.getProperty("os.arch") + ": " + failure,
                     failure);
         } catch (RuntimeException failure) {
-            unlock(lock);
-            throw LmdbStore.failed(failure);
-        }
-    }
-
-    /** LMDB does not notice that a process opens an environment twice, and loses its locks when it does. */
-    private static FileChannel lock(Path directory) {
-        try {
-            Files.createDirectories(directory);
-            FileChannel channel = FileChannel.open(
-                    directory.resolve("LOCK"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
-            try {
-                FileLock lock = channel.tryLock();
-                if (lock != null) {
-                    return channel;
-                }
-            } catch (OverlappingFileLockException openHere) {
-                // Reported below, like one that another process holds.
-            }
-            channel.close();
-        } catch (IOException failure) {
-            throw new StoreException.Configuration("cannot make or lock " + directory + ": " + failure, failure);
-        }
-        throw new StoreException.InUse("the store at " + directory + " is in use: close it there first");
-    }
-
-    static void unlock(FileChannel lock) {
-        try {
             lock.close();
-        } catch (IOException failure) {
-            throw new StoreException.Failed("cannot release the lock of the store: " + failure, failure);
+            throw LmdbStore.failed(failure);
         }
     }
 }

@@ -2,6 +2,7 @@ package io.aiodb.store.lmdb;
 
 import io.aiodb.store.Batch;
 import io.aiodb.store.Capabilities;
+import io.aiodb.store.DirectoryLock;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Lifecycle;
 import io.aiodb.store.Names;
@@ -12,7 +13,6 @@ import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
 import io.aiodb.store.ValueKind;
 import io.aiodb.store.Tables;
-import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
@@ -41,7 +41,7 @@ final class LmdbStore implements Store {
 
     private final Lifecycle lifecycle = new Lifecycle();
     private final Env<byte[]> env;
-    private final FileChannel lock;
+    private final DirectoryLock lock;
 
     /** Changed by calls that run alone. */
     private final Tables<LmdbTable> tables = new Tables<>();
@@ -49,7 +49,7 @@ final class LmdbStore implements Store {
     /** Snapshots and scans, whose transactions must end before the environment. */
     private final Set<Runnable> open = ConcurrentHashMap.newKeySet();
 
-    LmdbStore(Env<byte[]> env, FileChannel lock) {
+    LmdbStore(Env<byte[]> env, DirectoryLock lock) {
         this.env = env;
         this.lock = lock;
         for (byte[] name : env.getDbiNames()) {
@@ -131,7 +131,7 @@ final class LmdbStore implements Store {
         lifecycle.close(() -> {
             List.copyOf(open).forEach(Runnable::run);
             env.close();
-            LmdbProvider.unlock(lock);
+            lock.close();
         });
     }
 

@@ -75,7 +75,7 @@ test-planted: compiler ## Plant known bugs one by one: simulator, orders of thre
 		planted --kills $(PLANTED_KILLS) || { echo "test result: planted bugs under kills: 0 passed; 1 failed;"; exit 1; }
 
 .PHONY: java
-java: native ## Build the jars: the interface of stores, and aiodb, RocksDB and LMDB behind it
+java: native ## Build the jars: the interface of stores, and aiodb, RocksDB, LMDB and Redis behind it
 	$(MVN) package -DskipTests
 	@echo "The jars: $(CURDIR)/java/store*/target/*.jar"
 

@@ -1,0 +1,2 @@
+/** Redis as a {@link io.aiodb.store.Store}. */
+package io.aiodb.store.redis;

@@ -233,6 +233,14 @@ campaign: release $(VENV)/ready $(MEASURED_WITH) ## Run a declared experiment an
 publish: $(VENV)/ready ## Put what a campaign measured into results/, small enough to be committed (NAME= QUICK=1)
 	$(HARNESS) publish $(NAME) $(if $(QUICK),--quick)
 
+# `make size REQUIREMENT=requirements/readings.toml`; docs/sizing.md says what it holds.
+REQUIREMENT :=
+
+.PHONY: size
+size: $(VENV)/ready ## How many nodes a requirement takes, by what was published (REQUIREMENT=file.toml JSON=1)
+	@test -n "$(REQUIREMENT)" || { ls requirements/*.toml; echo "make: which one? make size REQUIREMENT=file.toml" >&2; exit 1; }
+	@$(HARNESS) size $(REQUIREMENT) $(if $(JSON),--json)
+
 .PHONY: bench-compare
 bench-compare: compiler ## Measure data larger than memory beside LMDB, RocksDB, redb and fjall (hours; QUICK=1: 15 minutes)
 	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config

@@ -1,4 +1,4 @@
-"""The command: `harness run`, `check`, `report`, `publish`, `compare`, `estimate`, `list`."""
+"""The command: `harness run`, `check`, `report`, `publish`, `compare`, `estimate`, `size`, `list`."""
 
 import shlex
 import sys
@@ -24,6 +24,9 @@ from harness.report.numbers import number
 from harness.report.page import verdict_of, write_report
 from harness.report.publication import is_published, publish, read_published
 from harness.results import Results, read_results
+from harness.sizing import answer, evidence, requirement
+from harness.sizing.model import build
+from harness.sizing.solve import size
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -175,6 +178,19 @@ def estimate_nodes(
     )
     prices = Prices(node_usd, dram_usd_per_gb, ssd_usd_per_gb, node_dram_gb, node_ssd_gb)
     print(text(estimate(found, engine or ["aiodb"], asked, prices, grown), asked))
+
+
+@app.command("size")
+def size_requirement(
+    file: Annotated[Path, typer.Argument(help="The requirement: a file as docs/sizing.md describes it.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON value instead of text.")] = False,
+    results: Annotated[Path, typer.Option("--results", help="Where published results lie.")] = CHECKOUT / "results",
+) -> None:
+    """Say how many nodes a requirement takes, what they cost, and how far off that may be."""
+    asked = requirement.read(file)
+    model = build(evidence.read(results.resolve(), CHECKOUT / "campaigns", CHECKOUT / "docs"))
+    found = size(model, asked)
+    print(answer.json_text(found) if as_json else answer.text(found))
 
 
 @app.command("list")

@@ -1,0 +1,360 @@
+"""What one kind of node does for a requirement in one way to store the data, resource by resource; and what that rests
+on, with what is a guess and how wide it is."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.experiments.levels import replicas
+from harness.sizing import facts
+from harness.sizing.curves import Curve
+from harness.sizing.fits import Mean, mean, pairs_of, spread
+from harness.sizing.model import ENOUGH_CLIENTS, WRITES, Model
+from harness.sizing.requirement import Node, Requirement
+from harness.sizing.ways import Way
+
+# The normal quantile of a band's end: what lies between two ends is 80 %.
+END = 1.2815515655446004
+
+
+@dataclass(frozen=True)
+class Unsure:
+    """One thing that a rate may be off by: a normal distribution of its logarithm."""
+
+    name: str
+    spread: float
+    # Why it is a guess; empty where it was measured.
+    guess: str
+    # What would be measured to know it better.
+    measure: str
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What one node does of one kind by itself, with all of its processor."""
+
+    kind: str
+    per_s: float
+    # The same on as many cores, and with records, as it was measured with.
+    measured_per_s: float
+    unsure: tuple[Unsure, ...]
+    # What it rests on, as people read it.
+    evidence: str
+    curves: tuple[Curve, ...]
+    # Whether what other kinds cost beside it is in it already.
+    mixed: bool
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why there is no number."""
+
+    reason: str
+
+
+def measure_of(way: Way, kind: str) -> str:
+    """The command that measures a kind alone."""
+    if way.system == "cassandra":
+        campaign = "ycsb-cassandra" if kind == "scans" else "load"
+        return f"{kind} of one such node: make campaign NAME={campaign}"
+    campaign = {"reads": "queue-depth" if way.is_aiodb else "threads", "inserts": "threads"}.get(kind, "ycsb")
+    return f"{kind} on such a machine: make campaign NAME={campaign}"
+
+
+def rate_of(model: Model, way: Way, kind: str, asked: Requirement, node: Node) -> Rate | Refused:
+    """What such a node does of a kind within the latency; Refused where no campaign says so."""
+    pool = model.pool(way, kind)
+    if not pool:
+        return Refused(f"no campaign measured {kind} of {way.name}")
+    durable = [of for of in pool if of.durability == asked.durability] if kind in WRITES else pool
+    known = durable or pool
+    limit = asked.p99_us(kind)
+    within = [of for of in known if of.within(limit)]
+    if not within:
+        return Refused(_too_late(known, kind, limit))
+    # A campaign with few clients, or of a mix, counts where there is no other.
+    best = (
+        [of for of in within if of.most_clients >= ENOUGH_CLIENTS and not of.mixed]
+        or [of for of in within if of.most_clients >= ENOUGH_CLIENTS]
+        or within
+    )
+    sources = [source for of in best if (source := model.source(of, limit, asked.operations.scan_rows))]
+    found = mean(sources, model.beyond)
+    unsure = [
+        Unsure(f"{kind} of one node", found.spread, _weak(best, kind), measure_of(way, kind)),
+        *_far(best, way, kind, asked, node),
+    ]
+    if kind in WRITES and not durable:
+        words = f"{kind} were measured with durability {best[0].durability} only"
+        unsure.append(
+            Unsure(
+                "durability",
+                math.log(facts.DURABILITY_FACTOR) / END,
+                words,
+                f'{kind} with durability {asked.durability}: make campaign NAME=load with commit_log = "batch"',
+            )
+        )
+    return Rate(
+        kind,
+        _scaled(found, best, asked, node),
+        found.rate,
+        tuple(unsure),
+        _evidence(best),
+        tuple(best),
+        all(of.mixed for of in best),
+    )
+
+
+def _too_late(known: list[Curve], kind: str, limit: float | None) -> str:
+    late = [of.p99_us for curve in known for of in curve.points if of.p99_us is not None]
+    if not late:
+        return f"no campaign has the 99th percentile of {kind} here: without a limit there is an answer"
+    return f"no number of clients had {kind} within {(limit or 0) / 1000:g} ms: the least was {min(late) / 1000:.3g} ms"
+
+
+def _doublings(curves: list[Curve], node: Node) -> float:
+    return math.log2(node.cores / curves[0].cores)
+
+
+def _scaled(found: Mean, best: list[Curve], asked: Requirement, node: Node) -> float:
+    """The mean of what was measured, for such a node and such records, by the middle of what is assumed."""
+    per_doubling = math.sqrt(facts.CORES_PER_DOUBLING[0] * facts.CORES_PER_DOUBLING[1])
+    size = max(1.0, asked.data.record_bytes / _record_bytes(best))
+    power = sum(facts.SIZE_POWER) / 2 if size > facts.NEAR else 0.0
+    return float(found.rate * per_doubling ** _doublings(best, node) / size**power)
+
+
+def _record_bytes(best: list[Curve]) -> float:
+    return math.exp(sum(math.log(of.record_bytes) for of in best) / len(best))
+
+
+def _far(best: list[Curve], way: Way, kind: str, asked: Requirement, node: Node) -> list[Unsure]:
+    """What is another than where it was measured, each with how much that may matter."""
+    found = []
+    if doublings := abs(_doublings(best, node)):
+        low, high = facts.CORES_PER_DOUBLING
+        words = f"measured on {best[0].cores} cores, not {node.cores}"
+        campaign = "load" if way.system == "cassandra" else "threads"
+        measure = f"a node of {node.cores} cores: make campaign NAME={campaign} on one"
+        found.append(Unsure("cores", doublings * math.log(high / low) / 2 / END, words, measure))
+    records = _record_bytes(best)
+    size = asked.data.record_bytes / records
+    if not 1 / facts.NEAR <= size <= facts.NEAR:
+        low, high = facts.SIZE_POWER
+        words = f"{kind} were measured with records of {records:,.0f} bytes, not {asked.data.record_bytes:,}"
+        measure = f"records of {asked.data.record_bytes:,} bytes: field_bytes of the campaign"
+        found.append(Unsure("size of a record", abs(math.log(size)) * (high - low) / 2 / END, words, measure))
+    rows = max(of.rows for of in best)
+    if asked.data.rows_then > facts.FAR_ROWS * rows:
+        words = f"{kind} were measured on {rows:,.0f} rows, not {asked.data.rows_then:,.0f}"
+        measure = "as many rows as a node would have: records of the campaign"
+        found.append(Unsure("rows of a node", math.log(facts.FAR_ROWS_FACTOR) / END, words, measure))
+    if kind == "scans":
+        found += _far_scans(best, asked.operations.scan_rows)
+    return found
+
+
+def _far_scans(best: list[Curve], scan_rows: int) -> list[Unsure]:
+    """That scans were shorter or longer."""
+    measured = sorted({of.scan_rows for of in best})
+    off = max(max(scan_rows / of, of / scan_rows) for of in measured)
+    if off <= facts.NEAR:
+        return []
+    words = f"measured with scans of {', '.join(f'{of:g}' for of in measured)} rows, not {scan_rows}"
+    measure = "scans as long as yours: maxscanlength of workloads/workloade"
+    return [Unsure("rows of a scan", math.log(off) / 4 / END, words, measure)]
+
+
+def _weak(best: list[Curve], kind: str) -> str:
+    """Why what was measured is a guess by itself; empty where it is not."""
+    clients = max(of.most_clients for of in best)
+    if clients < ENOUGH_CLIENTS:
+        return f"{kind} were measured with {clients:g} clients at most, which may leave a node idle"
+    if all(len(of.points) > 3 and of.law is None and of.cpu_us is None for of in best):
+        return f"the law of {kind} is off by more than 20 % at clients left out"
+    return ""
+
+
+def _evidence(best: list[Curve]) -> str:
+    said = []
+    for of in best:
+        clients = f"{of.points[0].clients:g} to {of.most_clients:g}" if len(of.points) > 1 else f"{of.most_clients:g}"
+        marked = f", {of.marks} of {len(of.points)} points marked" if of.marks else ""
+        times = "" if of.repeated is not None else ", measured once"
+        beside = ", beside other operations" if of.mixed else ""
+        said.append(
+            f"{of.source} ({of.way.place}; {clients} clients on {of.cores} cores; {of.rows:,.0f} records of "
+            f"{of.record_bytes:,.0f} bytes; {of.durability}{beside}{times}{marked})"
+        )
+    return "; ".join(said)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What of one resource all operations take of a cluster, in nodes that do nothing else."""
+
+    resource: str
+    # By kind: nodes at the middle of what is known, and what that may be off by.
+    parts: Mapping[str, float]
+    unsure: Mapping[str, tuple[Unsure, ...]]
+    # Whether nodes add up as they did where they were measured; else evenly.
+    grows: bool = True
+    note: str = ""
+
+
+def copies_of(kind: str, level: str, replication: int) -> int:
+    """How many replicas work for an operation: all for a write, whatever the level."""
+    return replication if kind in WRITES else replicas(level, replication)
+
+
+def disk_demands(model: Model, way: Way, level: str, asked: Requirement, node: Node) -> list[Demand] | Refused:
+    """Reads, writes and bytes of the disks."""
+    rates = asked.operations.rates()
+    found = []
+    reads, note = node.disk_reads_per_s, ""
+    asks_disk = {"reads", "scans"} & set(rates) and not way.in_memory
+    if asks_disk and reads is None:
+        reads = model.device_reads_per_s()
+        if reads is None:
+            return Refused("give the node's disk_reads_per_s: no campaign measured a disk")
+        note = f"the node's disk_reads_per_s is not given: {reads:,.0f}, as of the disks of the campaigns"
+    if asks_disk and reads is not None:
+        each = _reads_each(model, way)
+        wanted = {
+            kind: rates[kind] * copies_of(kind, level, asked.replication) * rows * each / reads / model.device_ratio()
+            for kind, rows in (("reads", 1), ("scans", asked.operations.scan_rows))
+            if kind in rates
+        }
+        unsure = Unsure("reads of the disk", 0.05, note, "the disk of such a node: make campaign NAME=queue-depth")
+        found.append(Demand("reads", wanted, dict.fromkeys(wanted, (unsure,))))
+    writes = {kind: rates[kind] * asked.replication for kind in WRITES if kind in rates}
+    if writes and asked.durability == "sync" and way.system == "cassandra":
+        carried = model.inserts_per_write()
+        if node.disk_writes_per_s is None:
+            return Refused("durability sync needs the node's disk_writes_per_s")
+        if carried is None:
+            return Refused("no campaign measured how many inserts one write of a disk carries: run clients-disk")
+        unsure = Unsure(
+            "inserts in a write of the disk", carried[1], "", "make campaign NAME=clients-disk with such disks"
+        )
+        wanted = {kind: rate / carried[0] / node.disk_writes_per_s for kind, rate in writes.items()}
+        found.append(Demand("writes", wanted, dict.fromkeys(wanted, (unsure,))))
+    if node.disk_mb_per_s is not None and (by_kind := _disk_bytes(model, way, level, asked)):
+        wanted = {kind: of / node.disk_mb_per_s / 1e6 for kind, of in by_kind.items()}
+        unsure = Unsure("bytes of the disk", 0.2, "", "bytes of the disk per operation: scripts/bench-cassandra.sh")
+        found.append(Demand("disk bytes", wanted, dict.fromkeys(wanted, (unsure,))))
+    return found
+
+
+def _reads_each(model: Model, way: Way) -> float:
+    """Reads of the disk for a row that memory does not have."""
+    if way.is_aiodb:
+        return facts.READS_PER_GET.value
+    each = model.disk_bytes(way, "reads", "read_bytes")
+    return max(1.0, (each or 0.0) * 1000 / facts.READ_AHEAD_BYTES)
+
+
+def _disk_bytes(model: Model, way: Way, level: str, asked: Requirement) -> dict[str, float]:
+    """Bytes/s of all disks by kind, as far as anybody measured them."""
+    rates, record = asked.operations.rates(), asked.data.record_bytes
+    found = {}
+    for kind, rate in rates.items():
+        name = "written_bytes" if kind in WRITES else "read_bytes"
+        if kind not in WRITES and way.in_memory:
+            continue
+        rows = asked.operations.scan_rows if kind == "scans" else 1
+        each = model.disk_bytes(way, "reads" if kind == "scans" else kind, name)
+        if each is not None:
+            found[kind] = rate * copies_of(kind, level, asked.replication) * rows * each * record
+    return found
+
+
+def network_demand(way: Way, level: str, asked: Requirement, node: Node) -> Demand | None:
+    """Bytes that nodes send: answers to clients, and rows between nodes. A read gets the row from one replica and a
+    checksum from each other."""
+    if node.network_gbit_per_s is None or way.system == "embedded":
+        return None
+    message, record = facts.MESSAGE_BYTES.value, asked.data.record_bytes
+    node_bytes = node.network_gbit_per_s * 1e9 / 8
+    wanted = {}
+    for kind, rate in asked.operations.rates().items():
+        copies = copies_of(kind, level, asked.replication)
+        if kind in WRITES:
+            sent = copies * (record + message) + message
+        else:
+            rows = asked.operations.scan_rows if kind == "scans" else 1
+            sent = 2 * (rows * record + message) + (copies - 1) * 2 * message
+        wanted[kind] = rate * sent / node_bytes
+    return Demand("network", wanted, {}, note="network: bytes of records and messages, not measured")
+
+
+def room_demands(way: Way, asked: Requirement, node: Node) -> list[Demand]:
+    """Disk space and memory, as evenly as replicas allow."""
+    rows = asked.data.rows_then
+    found = []
+    space = rows * disk_bytes_of_row(way, asked)
+    amplified = facts.AIODB_SPACE if way.is_aiodb else facts.OTHERS_SPACE
+    found.append(
+        Demand(
+            "disk space",
+            {"data": space * asked.replication / (node.disk_gb * 1e9)},
+            {"data": (_unsure_fact("disk space of a record", amplified, way),)},
+            grows=False,
+        )
+    )
+    room = node.memory_gb * 1e9
+    if way.system == "cassandra":
+        room -= facts.CASSANDRA_MEMORY_GB.value * 1e9
+    held = rows * memory_bytes_of_row(way, asked)
+    wanted = held * asked.replication / room if room > 0 else math.inf
+    fact = facts.MEMORY_PER_RECORD_BYTES if way.in_memory else facts.INDEX_BYTES_PER_KEY
+    unsure = (_unsure_fact("memory of a record", fact, way),) if held else ()
+    found.append(Demand("memory", {"data": wanted}, {"data": unsure}, grows=False))
+    return found
+
+
+def _unsure_fact(name: str, fact: facts.Fact, way: Way) -> Unsure:
+    words = "" if fact.measured else f"{name} of {way.engine} was not measured: {fact.source}"
+    return Unsure(name, fact.spread, words, f"{name} of {way.engine}, on a node with as many rows as yours")
+
+
+def disk_bytes_of_row(way: Way, asked: Requirement) -> float:
+    """What a record takes on disk, with what is dead and not yet gone, and its place in an index."""
+    record = asked.data.record_bytes
+    if not way.is_aiodb:
+        return record * facts.OTHERS_SPACE.value
+    header = facts.RECORD_HEADER_BYTES.value
+    value = record - asked.data.key_bytes
+    if value >= facts.OWN_SECTORS_FROM:
+        sectors = math.ceil(value / facts.SECTOR_BYTES) * facts.SECTOR_BYTES
+        stored = sectors + _rounded(header + 8 + asked.data.key_bytes)
+    else:
+        stored = _rounded(header + record)
+    return stored * facts.AIODB_SPACE.value + facts.INDEX_BYTES_PER_KEY.value
+
+
+def _rounded(size: float) -> float:
+    return math.ceil(size / facts.RECORD_ROUNDING) * facts.RECORD_ROUNDING
+
+
+def memory_bytes_of_row(way: Way, asked: Requirement) -> float:
+    """What of a record memory must hold: the index alone, or all of it."""
+    index = facts.INDEX_BYTES_PER_KEY.value if way.is_aiodb else 0.0
+    return index + (asked.data.record_bytes + facts.MEMORY_PER_RECORD_BYTES.value if way.in_memory else 0.0)
+
+
+def mixing_factor(model: Model, rates: Mapping[str, Rate], asked: Requirement) -> tuple[float, Unsure | None]:
+    """How many times more a mix takes than its parts by themselves, of those that were measured by themselves."""
+    wanted = {
+        kind: rate / rates[kind].per_s for kind, rate in asked.operations.rates().items() if not rates[kind].mixed
+    }
+    how = pairs_of(wanted) if len(wanted) > 1 else 0.0
+    if not how:
+        return 1.0, None
+    words = (
+        "" if model.mixing.log_factor or model.mixing.spread else "no mix was measured: operations are taken to add up"
+    )
+    wide = model.mixing.spread * how if not words else spread([math.log(2.0) * how])
+    return math.exp(model.mixing.log_factor * how), Unsure(
+        "mixing", wide, words, "your mix: make campaign NAME=ycsb-cassandra with 64 clients"
+    )

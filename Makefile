@@ -241,6 +241,10 @@ size: $(VENV)/ready ## How many nodes a requirement takes, by what was published
 	@test -n "$(REQUIREMENT)" || { ls requirements/*.toml; echo "make: which one? make size REQUIREMENT=file.toml" >&2; exit 1; }
 	@$(HARNESS) size $(REQUIREMENT) $(if $(JSON),--json)
 
+.PHONY: reports
+reports: $(VENV)/ready ## Draw the reports of all that is published in results/
+	$(HARNESS) reports
+
 .PHONY: bench-compare
 bench-compare: compiler ## Measure data larger than memory beside LMDB, RocksDB, redb and fjall (hours; QUICK=1: 15 minutes)
 	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config

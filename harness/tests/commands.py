@@ -15,6 +15,7 @@ from harness.fields import Field, Value
 from harness.host import Identity, Origin
 from harness.plan import Campaign, Run, Variant, runs
 from harness.progress import Progress
+from harness.report.answer import Answer, Shown
 from harness.report.figures import Figure, point_series
 from harness.results import Failure, Outcome, Results, read_results, write_campaign, write_outcome
 
@@ -74,6 +75,10 @@ class Commands(Experiment):
             raise BadOutputError(f"no rate: {error}") from error
         (point,) = finished.step.points
         return [Row(point, {"rate_per_s": rate}, (finished.began_s, finished.ended_s)) for rate in rates]
+
+    def answer(self, results: Results) -> Answer:
+        points = [point for point in results.points() if point.rows]
+        return Answer(f"It is so at {len(points)} points.", [Shown("a size", of, "rate_per_s") for of in points])
 
     def figures(self, results: Results) -> Sequence[Figure]:
         series = point_series("shell", results.points(), "size", "rate_per_s")

@@ -32,7 +32,7 @@ def counted(kind: str) -> int:
     if kind == "disturbed":
         return sum(any(mark.startswith(DISTURBED) for mark in point["marks"]) for point in points)
     if kind == "once":
-        return sum(all(len(value["values"]) == 1 for value in point["values"].values()) for point in points)
+        return sum(all(value["n"] == 1 for value in point["values"].values()) for point in points)
     assert not kind, f"points that are {kind}"
     return len(points)
 

@@ -11,7 +11,7 @@ from harness.experiments.memory_full import MemoryFull
 from harness.fields import Value
 from harness.host import Identity, Origin
 from harness.plan import Campaign, Run, Variant
-from harness.report.charts import draw
+from harness.report.charts import drawn
 from harness.results import Outcome, Results
 
 PLACE = Place(Path("/scratch"), Path("/kept"), Path("/checkout"), Path("/aiodb"))
@@ -106,8 +106,8 @@ def test_a_store_of_which_only_its_death_is_known_is_named_with_the_figures() ->
     (row,) = MemoryFull().rows(run, dying(()), PLACE)
     outcome = Outcome(run.id, "redis", 1, "2026-01-31T12:00:00Z", 9.0, (), (row,), ())
     for figure in MemoryFull().figures(results_of(run, outcome)):
-        assert "dead before it had done anything for a second: redis" in figure.note
-        assert "<svg" in draw(figure, "x")
+        assert "dead before it had done anything for a second: Redis" in figure.note
+        assert drawn(figure)
 
 
 def test_points_are_of_ten_seconds_with_the_mean_of_all_their_operations() -> None:
@@ -129,7 +129,7 @@ def test_only_the_dead_have_a_cross(tmp_path: Path) -> None:
         for figure in MemoryFull().figures(results_of(run, outcome)):
             (series,) = figure.series
             assert series.died == died
-            assert "<svg" in draw(figure, "x")
+            assert drawn(figure)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
-"""The report: what is in it, and that it stands alone."""
+"""The report: what its first screen says, what is below, and that it stands alone."""
 
-import json
 import re
-import xml.etree.ElementTree
-from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,22 +10,24 @@ from commands import Commands, campaign, results_in
 
 from harness.errors import HarnessError
 from harness.experiments.base import Row
-from harness.report.charts import compact, draw
-from harness.report.figures import Figure, Look, Series
-from harness.report.index import write_index
+from harness.report.index import Entry, write_index
 from harness.report.numbers import number
-from harness.report.page import verdict_of, write_report
-from harness.report.publication import publish
+from harness.report.page import write_report
+from harness.report.picture import compact
+from harness.report.quantities import interval, quantity
+from harness.report.verdict import reasons, verdict_of
 from harness.results import Failure, Outcome, Results, read_outcome, read_results, write_outcome
+from harness.statistics import summarize
 
 # Where the commands of these results were run.
 CHECKOUT = Path("/some/checkout")
+THREE = [100.0, 101.0, 102.0]
 
 
 class _Page(HTMLParser):
     """Collects what a page asks of others, and its text; raises where tags do not match."""
 
-    VOID = frozenset({"meta", "br", "path", "use", "rect"})
+    VOID = frozenset({"meta", "br"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,19 +36,17 @@ class _Page(HTMLParser):
         self.text = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.references += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href")]
+        self.references += [value or "" for name, value in attrs if name in ("src", "href")]
         if tag not in self.VOID:
             self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.references += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href")]
 
     def handle_endtag(self, tag: str) -> None:
         if tag not in self.VOID:
             assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        if "script" not in self.open and "style" not in self.open:
+            self.text += data
 
 
 def page_of(results: Results) -> _Page:
@@ -59,79 +56,95 @@ def page_of(results: Results) -> _Page:
     return page
 
 
+def results_of(
+    folder: Path, rates: list[float], failure: Failure | None = None, sizes: tuple[int, ...] = (1, 2)
+) -> Results:
+    return results_in(folder, campaign(Commands(), sizes, max(1, len(rates))), rates, failure)
+
+
 def test_a_report_stands_alone_and_its_links_lead_somewhere(tmp_path: Path) -> None:
-    results = results_in(tmp_path, campaign(Commands()), [100.0, 101.0])
-    write_index(tmp_path)
+    results = results_of(tmp_path, THREE)
+    write_index(tmp_path, [Entry(Path("demo/quick"), results)])
     page = page_of(results)
-    outside = [reference for reference in page.references if not reference.startswith("#")]
-    assert outside
-    for reference in outside:
+    assert page.references
+    for reference in page.references:
         assert not re.match(r"\w+:|//", reference), f"{reference} needs a network"
         assert (results.folder / reference).exists()
 
 
+def test_a_report_begins_with_question_answer_and_whether_it_may_be_quoted(tmp_path: Path) -> None:
+    text = page_of(results_of(tmp_path, THREE)).text
+    first = text[: text.index("Every value")]
+    for words in (
+        "Is it so?",
+        "It is so at 2 points.",
+        "quotable: every interval within 10%",
+        "100/s to 102/s",
+        "Rates",
+    ):
+        assert words in first
+    positions = [text.index(words) for words in ("Is it so?", "It is so at", "quotable:", "a size", "Method")]
+    assert positions == sorted(positions)
+
+
 def test_a_report_says_what_was_measured_how_and_where(tmp_path: Path) -> None:
-    page = page_of(results_in(tmp_path, campaign(Commands()), [100.0, 100.1]))
-    for words in ("A <title>", "shell size=1", "100", "sufficient", "a processor", "0123456789ab", "harness run demo",
-                  "sizes above two", "echo <1> & done", "durability", "cores idle for 40%"):  # fmt: skip
+    page = page_of(results_of(tmp_path, THREE))
+    for words in ("1 in size", "a processor", "0123456789ab", "harness run demo", "sizes above two", "echo <1> & done",
+                  "durability", "cores idle for 40%", "processor of processes"):  # fmt: skip
         assert words in page.text
 
 
-def test_published_results_stand_alone_and_name_no_place_of_this_machine(tmp_path: Path) -> None:
-    failure = Failure("size-1", f"no {CHECKOUT}/here", ("why",), ())
-    results = results_in(tmp_path / "raw", campaign(Commands()), [100.0, 101.0], failure)
-    folder = publish(results, tmp_path / "published", CHECKOUT)
-    page = _Page()
-    page.feed((folder / "report.html").read_text())
-    assert [reference for reference in page.references if not reference.startswith("#")] == ["../../index.html"]
-    summary = json.loads((folder / "summary.json").read_text())
-    assert summary["points"][0]["values"]["rate_per_s"]["values"] == [100.0, 101.0]
-    assert summary["origin"]["identity"]["cpu"] == "a processor"
-    published = [path.read_text() for path in (tmp_path / "published").rglob("*.*") if path.is_file()]
-    assert len(published) == 4, "a report, a summary, a figure and the index"
-    assert not any(str(CHECKOUT) in text for text in published)
-    assert "no here" in published[0] + published[1] + published[2] + published[3]
-
-
-def test_a_figure_of_its_own_has_its_colours_with_it(tmp_path: Path) -> None:
-    results = results_in(tmp_path / "raw", campaign(Commands()), [100.0, 101.0])
-    text = (publish(results, tmp_path, CHECKOUT) / "figure-1.svg").read_text()
-    xml.etree.ElementTree.fromstring(text)
-    for name in set(re.findall(r"var\((--\w+)\)", text)):
-        assert f"{name}:" in text
-
-
-def test_wide_intervals_make_a_campaign_insufficient(tmp_path: Path) -> None:
-    results = results_in(tmp_path, campaign(Commands()), [100.0, 200.0])
-    assert verdict_of(results) == ("insufficient at 2 of 2 points", "warn")
-    assert "insufficient" in page_of(results).text
-
-
-def test_one_repetition_is_insufficient(tmp_path: Path) -> None:
-    results = results_in(tmp_path, campaign(Commands(), repetitions=1), [100.0])
-    assert verdict_of(results) == ("insufficient at 2 of 2 points, each measured once", "warn")
+def test_few_repetitions_and_wide_intervals_are_not_quotable(tmp_path: Path) -> None:
+    assert verdict_of(results_of(tmp_path / "wide", [100.0, 200.0, 300.0])) == (
+        "not quotable: each of 2 points with an interval over 10%",
+        "warn",
+    )
+    assert verdict_of(results_of(tmp_path / "twice", [100.0, 100.0]))[0] == (
+        "not quotable: each of 2 points measured fewer than 3 times"
+    )
+    once = results_of(tmp_path / "once", [100.0])
+    assert verdict_of(once)[0] == "not quotable: each of 2 points measured once"
+    assert "measured once" in page_of(once).text
 
 
 def test_missing_runs_are_said(tmp_path: Path) -> None:
-    results = results_in(tmp_path, campaign(Commands()), [])
-    assert verdict_of(results) == ("2 not measured yet", "warn")
-    assert "repetition 2: not measured yet" in page_of(results).text
+    results = results_of(tmp_path, [])
+    assert verdict_of(results) == ("not quotable: 2 of 2 not measured yet", "warn")
+    assert "repetition 1: not measured yet" in page_of(results).text
 
 
 def test_failures_are_shown_with_their_log(tmp_path: Path) -> None:
     failure = Failure("size-1", "ended with exit code 3", ("0.1\tit <broke>",), ({"size": 1},))
-    results = results_in(tmp_path, campaign(Commands()), [100.0, 100.0], failure)
-    assert verdict_of(results) == ("1 of 2 points failed", "bad")
+    results = results_of(tmp_path, THREE, failure)
+    assert verdict_of(results) == ("1 of 2 points quotable: 1 of 2 points failed", "bad")
     assert "it <broke>" in page_of(results).text
-    assert "failed in 2 runs" in page_of(results).text
+    assert "failed in 3 runs" in page_of(results).text
 
 
-def test_the_index_lists_each_report(tmp_path: Path) -> None:
-    write_report(results_in(tmp_path, campaign(Commands()), [100.0, 100.0]), CHECKOUT)
-    text = write_index(tmp_path).read_text()
-    assert "Is it so?" in text, "what was asked"
-    assert "sufficient: every interval within 10%" in text, "and how sure the answer is"
+def test_a_doubt_counts_where_half_of_the_repetitions_have_it(tmp_path: Path) -> None:
+    results = results_of(tmp_path, [*THREE, 100.0], sizes=(1,))
+    assert verdict_of(results)[1] == "good"
+    for mark, word in (("not flat within 60 s", "not flat"), ("disturbed: processes of others computed", "disturbed")):
+        for marked, said in ((1, []), (2, [f"{word} (2 of 4)"]), (4, [word])):
+            outcomes = {
+                run_id: replace(of, rows=tuple(replace(row, marks=(mark,)) for row in of.rows)) if rank < marked else of
+                for rank, (run_id, of) in enumerate(results.outcomes.items())
+            }
+            changed = replace(results, outcomes=outcomes)
+            (point,) = changed.points()
+            assert reasons(point, Commands.metrics) == said
+            assert verdict_of(changed)[1] == ("warn" if said else "good")
+
+
+def test_the_index_has_each_answer(tmp_path: Path) -> None:
+    results = results_of(tmp_path, THREE)
+    write_report(results, CHECKOUT)
+    elsewhere = Entry(Path("other-machine/demo/quick"), results)
+    text = write_index(tmp_path, [Entry(Path("demo/quick"), results), elsewhere]).read_text()
+    for words in ("Is it so?", "It is so at 2 points.", "quotable: every interval within 10%", ">demo, other-machine<"):
+        assert words in text
     assert 'href="demo/quick/report.html"' in text
+    assert 'href="other-machine/demo/quick/report.html"' in text
 
 
 def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -157,44 +170,6 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
         read_results(tmp_path, of, of.variants["quick"], [])
 
 
-def test_drawings_take_their_colours_from_the_page() -> None:
-    ours = Series("ours", ((1, 10, 5, 15), (64, 20, 18, 22)))
-    ceiling = Series("device", ((1, 11, 11, 11), (64, 25, 25, 25)), Look.CEILING)
-    paper = Series("paper", ((64, 30, 30, 30),), Look.PUBLISHED)
-    empty = Series("failed", ())
-    drawn = draw(Figure("A", "b", "x", "y", (ours, ceiling, paper, empty), x_log=True, level=(1.0, "one")), "salt")
-    assert drawn.count("<svg") == 2
-    assert not re.search(r"#0a0[bc]0\d", drawn)
-    assert {"--c0", "--ceiling", "--published", "--grid"} <= set(re.findall(r"var\((--\w+)\)", drawn))
-    ids = re.findall(r' id="(\w+)"', drawn)
-    referred = set(re.findall(r"#(\w+)[\")]", drawn))
-    assert referred <= set(ids)
-
-
-def test_bars_are_drawn_over_categories() -> None:
-    both = (Series("one", ((0, 10, 9, 11), (1, 20, 18, 22))), Series("two", ((0, 5, 4, 6),)))
-    drawn = draw(Figure("A", "b", "", "y", both, categories=("A", "C")), "salt")
-    assert ">A<" in drawn
-    assert ">C<" in drawn
-
-
-def test_long_names_of_categories_are_turned_where_they_would_overlap() -> None:
-    names = tuple(f"a store of {number} nodes" for number in range(5))
-    bars = (Series("one", tuple((number, 10.0, 9.0, 11.0) for number in range(5))),)
-    drawn = draw(Figure("A", "b", "", "y", bars, categories=names), "salt")
-    wide, narrow = drawn.split('<div class="narrow">')
-    assert "rotate(-30" not in wide
-    assert narrow.count("rotate(-30") == 5
-
-
-def test_a_stall_has_its_mark_where_a_logarithm_has_no_place_for_it() -> None:
-    def marks(rates: Sequence[float]) -> int:
-        line = tuple((float(second), rate, rate, rate) for second, rate in enumerate(rates))
-        return draw(Figure("A", "b", "x", "y", (Series("one", line),), y_log=True), "salt").count("<use")
-
-    assert marks([10.0, 0.0, 0.0, 20.0]) == marks([10.0, 15.0, 15.0, 20.0])
-
-
 @pytest.mark.parametrize(
     ("value", "short", "long"),
     [(0, "0", "0"), (0.5, "0.5", "0.5"), (64, "64", "64.0"), (1024, "1024", "1,024"), (20_000, "20K", "20,000"),
@@ -205,12 +180,18 @@ def test_numbers_are_short(value: float, short: str, long: str) -> None:
     assert number(value) == long
 
 
-def test_a_doubtful_point_is_no_good_verdict(tmp_path: Path) -> None:
-    results = results_in(tmp_path, campaign(Commands(), sizes=(1,)), [100.0, 100.0])
-    assert verdict_of(results)[1] == "good"
-    for mark in ("not flat within 60 s", "disturbed: processes of others computed"):
-        outcomes = {
-            run_id: replace(outcome, rows=tuple(replace(row, marks=(mark,)) for row in outcome.rows))
-            for run_id, outcome in results.outcomes.items()
-        }
-        assert verdict_of(replace(results, outcomes=outcomes)) == ("not flat, or disturbed, at 1", "warn")
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [(65_441.0, "1/s", "65.4 K/s"), (945.0, "1/s", "945/s"), (1.75e6, "1/s", "1.75 M/s"), (1_770.0, "µs", "1.77 ms"),
+     (77_823.0, "µs", "77.8 ms"), (0.9463, "1", "0.95"), (13.02, "s", "13.0 s"), (5.2e6, "B", "5.20 MB"),
+     (512.0, "B", "512 B"), (48.0, "", "48.0"), (3_000_000.0, "", "3.00 M")],
+)  # fmt: skip
+def test_quantities_are_in_a_readers_units(value: float, unit: str, said: str) -> None:
+    assert quantity(value, unit) == said
+
+
+def test_an_interval_names_its_unit_once() -> None:
+    assert interval(summarize([60_000.0, 61_000.0, 62_000.0]), "1/s") == "60.0 to 62.0 K/s"
+    assert interval(summarize([900.0, 950.0, 1_100.0]), "1/s") == "900/s to 1.10 K/s"
+    assert interval(summarize([0.9, 0.95, 0.97]), "1") == "0.90 to 0.97"
+    assert interval(summarize([5.0]), "1/s") == "measured once"

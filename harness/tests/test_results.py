@@ -7,7 +7,7 @@ from clusters import CELLS, results_of
 
 from harness.experiments.base import Row
 from harness.experiments.cassandra import Cassandra
-from harness.report.page import verdict_of
+from harness.report.verdict import verdict_of
 from harness.results import Point, Results
 from harness.statistics import summarize
 
@@ -35,7 +35,7 @@ def test_passes_of_a_single_run_have_no_interval() -> None:
     point = Point("store", LEVELS, (rates(10.0, 10.1, 10.2),), ())
     summary = point.summary("operations_per_s")
     assert summary is not None
-    assert (summary.half_width, summary.sufficient) == (None, False)
+    assert (summary.interval, summary.sufficient) == (None, False)
 
 
 def test_what_an_open_loop_found_is_no_further_repetition() -> None:
@@ -70,6 +70,6 @@ def twice(results: Results) -> Results:
 def test_a_campaign_of_one_run_has_measured_each_point_once(passes: int) -> None:
     results = results_of(Cassandra(), CELLS, "cassandra", operations_per_s=100.0)
     results = results if passes == 1 else twice(results)
-    assert verdict_of(results)[0].endswith("points, each measured once")
+    assert verdict_of(results)[0].endswith("points measured once")
     assert {len(point.runs) for point in results.points()} == {1}
     assert {len(point.rows) for point in results.points()} == {passes}

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -19,10 +20,12 @@ from harness.experiments.levels import LEVELS
 from harness.locks import machine_lock
 from harness.plan import Campaign, Variant, runs
 from harness.progress import Progress, duration
-from harness.report.index import write_index
+from harness.report.index import Entry, write_index
 from harness.report.numbers import number
-from harness.report.page import verdict_of, write_report
+from harness.report.page import REPORT, write_report
 from harness.report.publication import is_published, publish, read_published
+from harness.report.published_pages import write_reports
+from harness.report.verdict import verdict_of
 from harness.results import Results, read_results
 from harness.sizing import answer, evidence, requirement
 from harness.sizing.model import build
@@ -109,10 +112,19 @@ def publish_results(
     results: ResultsFolder = DEFAULT_RESULTS,
     target: Annotated[Path, typer.Option("--target", help="Where published results lie.")] = CHECKOUT / "results",
 ) -> None:
-    """Put a campaign's report, figures and values into the folder of published results."""
+    """Put a campaign's values and thinned curves into the folder of published results."""
     campaign = _campaign(name)
     found = _found(campaign, _variant(campaign, quick), results.resolve())
     print(f"Published: {publish(found, target.resolve(), CHECKOUT)}")
+
+
+@app.command("reports")
+def draw_published(
+    published: Annotated[Path, typer.Option("--published", help="Where published results lie.")] = CHECKOUT / "results",
+    target: Annotated[Path, typer.Option("--target", help="Where the pages go.")] = CHECKOUT / "build" / "reports",
+) -> None:
+    """Draw the reports of all published results, and their index."""
+    print(f"The reports: {write_reports(published.resolve(), target.resolve(), CHECKOUT, _campaign)}")
 
 
 @app.command()
@@ -217,9 +229,21 @@ def _estimated(name: str, quick: bool, results: Path) -> Results:
 def _report(campaign: Campaign, variant: Variant, results: Path) -> None:
     found = _found(campaign, variant, results)
     path = write_report(found, CHECKOUT)
-    write_index(results)
+    write_index(results, _entries(results, campaign))
     print(f"{campaign.name} {variant.name}: {verdict_of(found)[0]}")
     print(f"The report: {path}")
+
+
+def _entries(results: Path, measured: Campaign) -> Iterator[Entry]:
+    """The campaigns that have a report, with what they found: those that are declared, and of these the variants that
+    their files still have."""
+    for page in sorted(results.glob(f"*/*/{REPORT}")):
+        folder = page.parent.relative_to(results)
+        name = folder.parent.name
+        declared = (CHECKOUT / "campaigns" / f"{name}.toml").exists()
+        campaign = measured if name == measured.name else _campaign(name) if declared else None
+        if campaign and (variant := campaign.variants.get(folder.name)):
+            yield Entry(folder, _found(campaign, variant, results))
 
 
 def main() -> None:

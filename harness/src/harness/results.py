@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from harness.disturbance import DISTURBED
 from harness.errors import HarnessError
 from harness.experiments.base import Metric, Row
 from harness.fields import Levels, Value
 from harness.files import write_whole
+from harness.flatness import NOT_FLAT
 from harness.host import Identity, Origin
 from harness.plan import Campaign, Run, Variant
 from harness.statistics import Summary, summarize
@@ -22,6 +25,17 @@ from harness.statistics import Summary, summarize
 FORMAT = 1
 # What a run has found, in its folder.
 OUTCOME = "run.json"
+# How marks begin for which a value is not to be quoted: what had not settled, what others disturbed, nodes that had to
+# share a processor, stores that were offered more than they can do, and those that did not do as they were asked.
+DOUBTFUL = MappingProxyType(
+    {
+        NOT_FLAT: "not flat",
+        DISTURBED: "disturbed",
+        "shared CPU": "shared processor",
+        "offered ": "offered too much",
+        "another backend": "another backend",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -90,6 +104,26 @@ class Point:
         """The median of what the device gave."""
         ceilings = [row.ceiling_per_s for row in self.rows if row.ceiling_per_s is not None]
         return statistics.median(ceilings) if ceilings else None
+
+    def doubts(self) -> list[str]:
+        """Why a value is not to be quoted, in a word each: what at least half of the rows are marked with, for then the
+        median may be one of theirs."""
+        found: dict[str, int] = {}
+        for row in self.rows:
+            for word in {
+                word for beginning, word in DOUBTFUL.items() if any(of.startswith(beginning) for of in row.marks)
+            }:
+                found[word] = found.get(word, 0) + 1
+        total = len(self.rows)
+        return [
+            word if count == total else f"{word} ({count} of {total})"
+            for word, count in found.items()
+            if 2 * count >= total
+        ]
+
+    def is_flat(self) -> bool:
+        """Whether throughput had settled in every row."""
+        return not any(mark.startswith(NOT_FLAT) for row in self.rows for mark in row.marks)
 
     def marks(self) -> list[str]:
         """The marks of all rows, each once, with how many have it where not all do. Where a run has several,
@@ -255,15 +289,17 @@ def is_finished(folder: Path, run: Run) -> bool:
     return (folder / "runs" / run.id / "run.json").exists()
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, known: Sequence[int] = (FORMAT,)) -> dict[str, Any]:
     """A file that this program writes; raises HarnessError where it is none, or of another version."""
     try:
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError) as error:
         raise HarnessError(f"cannot read {path}: {error}; move its folder away") from error
-    if values.get("format") != FORMAT:
+    if values.get("format") not in known:
         raise HarnessError(
-            f"{path} has format {values.get('format')}, this program knows {FORMAT}: use the one that wrote it"
+            f"{path} has format {values.get('format')}, this program knows {' and '.join(map(str, known))}: use "
+            "the one "
+            "that wrote it"
         )
     return values
 

@@ -13,6 +13,7 @@ from harness.fields import Field, Value
 
 if TYPE_CHECKING:
     from harness.plan import Run
+    from harness.report.answer import Answer
     from harness.report.figures import Figure, HeatMap
     from harness.results import Results
     from harness.sampling import HostSample
@@ -209,6 +210,10 @@ class Experiment(ABC):
     def marks(self, run: Run, row: Row, host: Sequence[HostSample]) -> Sequence[str]:
         """What a reader must know of a row for what the machine did meanwhile; asked once the run has ended."""
         return ()
+
+    @abstractmethod
+    def answer(self, results: Results) -> Answer:
+        """What the campaign found, for the first screen of its report."""
 
     @abstractmethod
     def figures(self, results: Results) -> Sequence[Figure | HeatMap]:

@@ -34,6 +34,8 @@ from harness.limits import KILLED_FOR_MEMORY
 from harness.node_limits import PARAMETERS, NodeLimits
 from harness.parts import rows_so_far
 from harness.plan import Run
+from harness.report.answer import Answer
+from harness.report.answers import cassandra as answers
 from harness.report.figures import Figure, HeatMap
 from harness.results import Results
 from harness.sampling import HostSample
@@ -215,6 +217,9 @@ class Cassandra(OverNodes):
     def marks(self, run: Run, row: Row, host: Sequence[HostSample]) -> Sequence[str]:
         return () if int(run.levels["nodes"]) == 1 or idle_enough(row, host) else (SHARED,)
 
+    def answer(self, results: Results) -> Answer:
+        return answers.answer(results)
+
     def figures(self, results: Results) -> Sequence[Figure | HeatMap]:
         return figures_of(results)
 
@@ -340,7 +345,7 @@ def _properties(run: Run, point: Mapping[str, Value]) -> tuple[str, ...]:
         f"hosts={cassandra.addresses(int(run.levels['nodes']))}",
         f"cassandra.keyspace=replicas_{point['replication']}",
         f"cassandra.replication={point['replication']}",
-        f"cassandra.table_options={cassandra.ENGINES[engine]}",
+        f"cassandra.table_options={cassandra.ENGINES[engine].options}",
         f"cassandra.readconsistencylevel={point['level']}",
         f"cassandra.writeconsistencylevel={point['level']}",
         f"cassandra.entry={point['entry']}",

@@ -8,7 +8,7 @@ from harness import published
 from harness.experiments.base import DIED, Row
 from harness.experiments.levels import is_strong
 from harness.experiments.scaling_figures import law_figures
-from harness.fields import levels_text
+from harness.fields import Value, levels_text
 from harness.report.figures import (
     Cell,
     Figure,
@@ -16,9 +16,12 @@ from harness.report.figures import (
     Look,
     Series,
     category_series,
+    flat_note,
+    known_marks,
     percentile_figures,
     point_series,
 )
+from harness.report.names import level_name, point_name
 from harness.report.numbers import number
 from harness.results import Point, Results, grouped
 
@@ -26,6 +29,7 @@ RATE = "operations_per_s"
 # Axes whose levels are words: bars.
 WORDS = ("level", "entry", "engine")
 KINDS = {"writeonly": "insert", "sensor": "insert", "readonly": "read"}
+LATENCY_NOTE = "From asking, or when it should have been asked, to the answer."
 # A figure of more curves over time would be a thicket.
 MOST_CURVES = 8
 TITLES = {
@@ -39,106 +43,93 @@ TITLES = {
 
 
 def figures_of(results: Results) -> list[Figure | HeatMap]:
-    """For each workload: throughput and latency over every axis with several levels, heat maps of levels, the knee of
-    latency over throughput, and percentiles."""
+    """For each workload: throughput and 99th percentile over every axis with several levels, heat maps of levels, and
+    percentiles."""
     varying = [axis for axis, levels in results.variant.axes.items() if len(levels) > 1]
     figures: list[Figure | HeatMap] = []
     for workload, points in grouped(results.points(), lambda point: str(point.levels["workload"])).items():
         over = [axis for axis in varying if axis not in ("workload", "engine")] or ["engine"]
         for axis in over:
-            figures += _over(results, workload, points, axis, varying)
+            figures += _over(results, workload, points, axis)
         if KINDS.get(workload) == "insert" and len(points) <= MOST_CURVES:
-            figures += _over_time(workload, points, varying)
+            figures += _over_time(results, workload, points)
         if "level" in varying:
-            figures.append(_heat_map(results, workload, points, varying))
+            figures.append(_heat_map(results, workload, points))
         late = f"open_{KINDS.get(workload, 'read')}_p99_us"
         if "level" in varying and any(point.summary(late) for point in points):
-            title = f"{workload}: 99th percentile by level, in an open loop at a rate that every level can do"
-            figures.append(_figure(results, title, points, "level", late, "µs", varying))
+            title = f"{_letter(workload)}: 99th percentile by level, in an open loop at a rate that every level can do"
+            figures.append(_figure(results, title, points, "level", late, "µs"))
         if "threads" in varying:
-            figures.append(_knee(workload, points, varying))
-            figures += law_figures(
-                workload,
-                grouped(points, _levels_of(["engine", *(of for of in varying if of not in ("engine", "threads"))])),
-            )
+            figures += law_figures(_letter(workload), grouped(points, _named(results, "threads")))
         figures += percentile_figures(
-            _fastest(points), lambda point: str(point.levels["workload"]), _levels_of(varying)
+            _fastest(points), lambda point: _letter(point.levels["workload"]), _named(results)
         )
     return figures
 
 
-def _over_time(workload: str, points: Sequence[Point], varying: Sequence[str]) -> list[Figure]:
+def _letter(workload: Value) -> str:
+    return level_name("workload", workload)
+
+
+def _named(results: Results, *without: str) -> Callable[[Point], str]:
+    """What tells a point from others of its workload, in words."""
+    return lambda point: point_name(results, point, without=("workload", *without))
+
+
+def _over_time(results: Results, workload: str, points: Sequence[Point]) -> list[Figure]:
     """A curve for each cell's first run: what becomes of inserts as a memtable fills up and is flushed."""
-    named = [(_levels_of(varying)(point), point.rows[0]) for point in points if point.rows and point.rows[0].series]
-    if not named:
+    shown = [(point, point.rows[0]) for point in points if point.rows and point.rows[0].series]
+    if not shown:
         return []
     note = "The first run of each cell, second by second, from its own first second on."
     axis = "seconds since the first insert"
-    if any(_died(row) for _, row in named):
+    if any(_died(row) for _, row in shown):
         note += " A cross: a node died there of its limit of memory."
-    rates = [_curve(name, row, row.series) for name, row in named]
+    name = _named(results)
+    rates = [_curve(name(point), point, row, row.series) for point, row in shown]
     # A logarithm has no place for seconds in which nothing ended.
-    late = [_curve(name, row, [of for of in row.latency_us if of[1] > 0]) for name, row in named]
+    late = [_curve(name(point), point, row, [of for of in row.latency_us if of[1] > 0]) for point, row in shown]
+    title = _letter(workload)
     return [
-        Figure(f"{workload}: throughput over time", note, axis, "operations/s", tuple(rates)),
-        Figure(f"{workload}: mean latency over time", note, axis, "µs", tuple(late), y_log=True),
+        Figure(f"{title}: throughput over time", note, axis, "operations/s", tuple(rates)),
+        Figure(f"{title}: mean latency over time", note, axis, "µs", tuple(late), y_log=True),
     ]
 
 
-def _curve(name: str, row: Row, points: Sequence[tuple[float, float]]) -> Series:
+def _curve(name: str, point: Point, row: Row, points: Sequence[tuple[float, float]]) -> Series:
     began = row.series[0][0]
-    return Series(name, tuple((second - began, value, value, value) for second, value in points), died=_died(row))
+    marks = known_marks((second - began, value) for second, value in points)
+    return Series(name, marks, store=str(point.levels["engine"]), died=_died(row))
 
 
 def _died(row: Row) -> bool:
     return any(mark.startswith(DIED) for mark in row.marks)
 
 
-def _over(results: Results, workload: str, points: Sequence[Point], axis: str, varying: Sequence[str]) -> list[Figure]:
-    kind = KINDS.get(workload, "read")
+def _over(results: Results, workload: str, points: Sequence[Point], axis: str) -> list[Figure]:
+    kind, title = KINDS.get(workload, "read"), _letter(workload)
     return [
-        _figure(results, f"{workload}: throughput over {TITLES[axis]}", points, axis, RATE, "operations/s", varying),
-        _figure(
-            results, f"{workload}: mean latency over {TITLES[axis]}", points, axis, f"{kind}_mean_us", "µs", varying
-        ),
+        _figure(results, f"{title}: throughput by {TITLES[axis]}", points, axis, RATE, "operations/s"),
+        _figure(results, f"{title}: 99th percentile by {TITLES[axis]}", points, axis, f"{kind}_p99_us", "µs"),
     ]
 
 
-def _figure(
-    results: Results, title: str, points: Sequence[Point], axis: str, metric: str, unit: str, varying: Sequence[str]
-) -> Figure:
-    others = [of for of in varying if of not in (axis, "workload")]
-    groups = grouped(points, lambda point: ", ".join(_word(of, point) for of in others) or "all")
+def _figure(results: Results, title: str, points: Sequence[Point], axis: str, metric: str, unit: str) -> Figure:
+    groups = grouped(points, _named(results, axis))
     levels = results.variant.axes[axis]
     latency = metric != RATE
+    note = LATENCY_NOTE if latency else flat_note(results)
     if axis in WORDS:
         named = [str(level) for level in levels]
         series = tuple(category_series(name, of, axis, named, metric) for name, of in groups.items())
-        return Figure(title, _note(latency), "", unit, series, categories=tuple(named))
+        words = tuple(level_name(axis, level) for level in levels)
+        return Figure(title, note, "", unit, series, y_log=latency, categories=words)
     lines = [point_series(name, of, axis, metric) for name, of in groups.items()]
     beside = str(results.variant.parameters["beside"])
-    if axis == "threads" and not latency:
+    if axis == "threads" and not latency and beside != "none":
         lines += _published(beside)
-    note = _note(latency) + (f" Dotted: {published.OKUYAMA_RIAK_HARDWARE}; compare shapes." if beside != "none" else "")
+        note += f" Dotted: {published.OKUYAMA_RIAK_HARDWARE}; compare shapes."
     return Figure(title, note, TITLES[axis], unit, tuple(lines), x_log=axis == "threads", y_log=latency)
-
-
-def _note(latency: bool) -> str:
-    return (
-        "From asking, or when it should have been asked, to the answer."
-        if latency
-        else "Of the flat part of each cell; the table marks the others."
-    )
-
-
-def _word(axis: str, point: Point) -> str:
-    value = point.levels[axis]
-    return str(value) if axis in ("engine", "level") else f"{axis} {value}"
-
-
-def _levels_of(varying: Sequence[str]) -> Callable[[Point], str]:
-    axes = [axis for axis in varying if axis != "workload"]
-    return lambda point: ", ".join(_word(axis, point) for axis in axes) or point.store
 
 
 def _fastest(points: Sequence[Point]) -> list[Point]:
@@ -150,41 +141,23 @@ def _fastest(points: Sequence[Point]) -> list[Point]:
     return groups[max(groups, key=lambda name: max(rates[name], default=0.0))]
 
 
-def _heat_map(results: Results, workload: str, points: Sequence[Point], varying: Sequence[str]) -> HeatMap:
-    others = [of for of in varying if of not in ("level", "workload")]
+def _heat_map(results: Results, workload: str, points: Sequence[Point]) -> HeatMap:
+    name = _named(results, "level")
     cells = []
     for point in points:
         if summary := point.summary(RATE):
-            row = ", ".join(_word(of, point) for of in others) or "all"
             level, replication = str(point.levels["level"]), int(point.levels["replication"])
             text = number(summary.median)
-            cells.append(Cell(row, level, summary.median, text, is_strong(level, replication)))
+            cells.append(Cell(name(point), level, summary.median, text, is_strong(level, replication)))
     rows = tuple(dict.fromkeys(cell.row for cell in cells))
     columns = tuple(str(level) for level in results.variant.axes["level"])
     note = "Operations per second. Framed: strong, since reads and writes of this level meet in a replica (R + W > N)."
-    return HeatMap(f"{workload}: throughput by level", note, TITLES["level"], rows, columns, tuple(cells))
-
-
-def _knee(workload: str, points: Sequence[Point], varying: Sequence[str]) -> Figure:
-    """Latency over throughput, a line through growing numbers of clients."""
-    kind = KINDS.get(workload, "read")
-    others = [of for of in varying if of not in ("threads", "workload")]
-    series = []
-    for name, of in grouped(points, lambda point: ", ".join(_word(axis, point) for axis in others) or "all").items():
-        marks = []
-        for point in sorted(of, key=lambda point: int(point.levels["threads"])):
-            rate, latency = point.summary(RATE), point.summary(f"{kind}_mean_us")
-            if rate and latency:
-                half = latency.half_width or 0.0
-                marks.append((rate.median, latency.median, latency.median - half, latency.median + half))
-        series.append(Series(name, tuple(marks)))
-    note = "Along a line the clients grow: where it turns upwards, more of them only wait longer."
-    return Figure(f"{workload}: latency over throughput", note, "operations/s", "µs", tuple(series), y_log=True)
+    return HeatMap(f"{_letter(workload)}: throughput by level", note, TITLES["level"], rows, columns, tuple(cells))
 
 
 def _published(beside: str) -> list[Series]:
     peaks = {"none": {}, "disk": published.ON_DISK_PER_S, "memory": published.IN_MEMORY_PER_S}[beside]
     return [
-        Series(f"{name}, 4 nodes, at most", ((float(clients), rate, rate, rate),), Look.PUBLISHED)
+        Series(f"{name}, 4 nodes, at most", known_marks([(float(clients), rate)]), Look.PUBLISHED)
         for name, (clients, rate) in peaks.items()
     ]

@@ -19,7 +19,10 @@ from harness.experiments.bench import (
 )
 from harness.fields import Field
 from harness.plan import Run
-from harness.report.figures import Figure, Look, Series, point_series
+from harness.report.answer import Answer
+from harness.report.answers import copy_size as answers
+from harness.report.figures import Figure, Look, Series, known_marks, point_series
+from harness.report.names import point_name
 from harness.results import Results, grouped
 
 # Seconds for the device's own rate at each depth.
@@ -118,17 +121,21 @@ class CopySize(Experiment):
             rows.append(Row(point, values, window, ceilings.get(depth)))
         return rows
 
+    def answer(self, results: Results) -> Answer:
+        return answers.answer(results)
+
     def figures(self, results: Results) -> Sequence[Figure]:
         points = results.points()
-        by_depth = grouped(points, lambda point: f"index {point.levels['index']}, {point.levels['depth']} in flight")
+        by_depth = grouped(points, lambda point: point_name(results, point, without=("copy_bytes",)))
         own = [point_series(f"aiodb, {name}", of, "copy_bytes", "gets_per_s") for name, of in by_depth.items()]
-        memory = point_series("LMDB in memory", next(iter(by_depth.values())), "copy_bytes", "lmdb_gets_per_s")
-        paper = tuple((float(copied), rate, rate, rate) for copied, rate in published.AIODB_LMDB_PER_S.items())
+        memory = point_series(
+            "LMDB in memory", next(iter(by_depth.values())), "copy_bytes", "lmdb_gets_per_s", store="lmdb"
+        )
+        paper = known_marks((float(copied), rate) for copied, rate in published.AIODB_LMDB_PER_S.items())
         ceilings = []
         for name, of in by_depth.items():
-            known = [(float(point.levels["copy_bytes"]), point.ceiling_per_s()) for point in of]
-            line = tuple((x, y, y, y) for x, y in known if y is not None)
-            ceilings.append(Series(f"device, {name}", line, Look.CEILING))
+            line = known_marks((float(point.levels["copy_bytes"]), point.ceiling_per_s()) for point in of)
+            ceilings.append(Series(f"the device, {name}", line, Look.CEILING))
         return [
             Figure(
                 "Gets per second against the bytes copied",

@@ -15,7 +15,10 @@ from harness.experiments.bench import (
 )
 from harness.fields import Field
 from harness.plan import Run
+from harness.report.answer import Answer
+from harness.report.answers import cost as answers
 from harness.report.figures import Figure, point_series
+from harness.report.names import point_name
 from harness.results import Results, grouped
 
 # The rates that the costs follow from, measured in each run anew.
@@ -119,11 +122,14 @@ class Cost(Experiment):
                 rows.append(Row(point, {metric.name: row.rate(metric.name) for metric in self.metrics}, window))
         return rows
 
+    def answer(self, results: Results) -> Answer:
+        return answers.answer(results)
+
     def figures(self, results: Results) -> Sequence[Figure]:
         figures = []
         sizes = grouped(results.points(), lambda point: f"{point.levels['value_bytes']} bytes")
         for size, points in sizes.items():
-            rates = grouped(points, lambda point: f"{float(point.levels['gets_per_s']):,.0f} gets/s")
+            rates = grouped(points, lambda point: point_name(results, point, without=("data_gb", "value_bytes")))
             figures.append(
                 Figure(
                     f"Values on SSD by all in memory, values of {size}",

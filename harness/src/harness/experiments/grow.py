@@ -21,7 +21,10 @@ from harness.fields import Field
 from harness.flatness import NOT_FLAT, WINDOW_SECONDS, steady
 from harness.node_limits import PARAMETERS, NodeLimits
 from harness.plan import Run
-from harness.report.figures import Figure, Look, Series, point_series
+from harness.report.answer import Answer
+from harness.report.answers import grow as answers
+from harness.report.figures import Figure, Look, Series, known_marks, point_series
+from harness.report.names import store_name
 from harness.results import Point, Results, grouped
 from harness.sampling import HostSample
 from harness.scaling import LEAST_POINTS, errors, held_out, verdict
@@ -32,7 +35,9 @@ KINDS = {"readonly": "read", "workloadc": "read", "writeonly": "insert", "sensor
 RATE = "operations_per_s"
 # How long a time the 99th percentiles over time are of, each.
 P99_SECONDS = 5.0
-NOTE = "Of the time when nobody joined; bars: 95 % intervals over repetitions, where there are any."
+# A point at which less than this part of the median was answered is an outage.
+OUTAGE_PART = 0.10
+NOTE = "Of the time when nobody joined."
 _JOINS = re.compile(r"^grow: node (\d+) (joins|has joined)$")
 _RECEIVES = re.compile(r"^grow: node (\d+) receives \d+ files\(([\d.]+)(B|KiB|MiB|GiB)\)$")
 _BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -162,30 +167,38 @@ class Grow(OverNodes):
         engines = grouped(results.points(), lambda point: str(point.levels["engine"]))
         others = [
             Figure(
-                title, NOTE, "nodes", unit, tuple(point_series(*named, "nodes", metric) for named in engines.items())
+                title,
+                NOTE,
+                "nodes",
+                unit,
+                tuple(point_series(store_name(engine), of, "nodes", metric) for engine, of in engines.items()),
             )
             for title, unit, metric in (
                 ("99th percentile by nodes", "µs", f"{kind}_p99_us"),
                 ("Bytes sent to each node that joined", "bytes", "moved_bytes"),
             )
         ]
-        return [*_over_time(results), _by_nodes(engines), *others]
+        return [_by_nodes(engines), *_over_time(results), *others]
+
+    def answer(self, results: Results) -> Answer:
+        return answers.answer(results)
 
 
 def _by_nodes(engines: Mapping[str, Sequence[Point]]) -> Figure:
     """Throughput by nodes, and what the law of the estimate says of the most nodes by all the others."""
     series, said = [], [NOTE]
     for engine, points in engines.items():
-        series.append(point_series(engine, points, "nodes", RATE))
+        series.append(point_series(store_name(engine), points, "nodes", RATE))
         per_s = {float(point.levels["nodes"]): of.median for point in points if (of := point.summary(RATE))}
         if len(per_s) >= LEAST_POINTS:
             last = held_out(per_s)[-1]
-            mark = (last.clients, last.law_per_s, last.law_per_s, last.law_per_s)
-            series.append(Series(f"{engine}, predicted from fewer nodes", (mark,), Look.PREDICTED))
+            predicted = known_marks([(last.clients, last.law_per_s)])
+            series.append(Series(f"{store_name(engine)}, predicted from fewer nodes", predicted, Look.PREDICTED))
             said.append(
-                f"The cross, a law fitted to fewer nodes, is off by {last.error(last.law_per_s):.0%}; carrying the "
-                f"point before forward is off by {last.error(last.carried_per_s):.0%}, scaling it by the nodes by "
-                f"{last.error(last.linear_per_s):.0%}: {verdict(errors([last])).words}."
+                f"Cross: a law fitted to fewer nodes, off by {last.error(last.law_per_s):.0%} (carrying the point "
+                "before "
+                f"forward by {last.error(last.carried_per_s):.0%}, scaling it by {last.error(last.linear_per_s):.0%}): "
+                f"{verdict(errors([last])).words.partition(':')[0]}."
             )
     return Figure("Throughput by nodes", " ".join(said), "nodes", "operations/s", tuple(series))
 
@@ -210,7 +223,7 @@ def _properties(run: Run) -> tuple[str, ...]:
         f"hosts={cassandra.addresses(1)}",
         "cassandra.keyspace=grow",
         "cassandra.replication=1",
-        f"cassandra.table_options={cassandra.ENGINES[str(run.levels['engine'])]}",
+        f"cassandra.table_options={cassandra.ENGINES[str(run.levels['engine'])].options}",
         "cassandra.readconsistencylevel=ONE",
         "cassandra.writeconsistencylevel=ONE",
         f"recordcount={run.parameters['records']}",
@@ -296,28 +309,53 @@ def _over_time(results: Results) -> list[Figure]:
         for number, rows in enumerate(itertools.zip_longest(*(point.rows for point in points)), 1):
             known = [row for row in rows if row is not None and row.series]
             start = min((row.series[0][0] for row in known), default=0.0)
-            name = f"repetition {number}" if number > 1 else engine
-            rates.append(_line(name, start, [row.series for row in known]))
-            slowest.append(_line(name, start, [row.p99_us for row in known]))
+            name = f"repetition {number}"
+            rates.append(_line(name, engine, start, [row.series for row in known]))
+            slowest.append(_line(name, engine, start, [row.p99_us for row in known]))
             if number == 1:
                 spans = [_joining(row, start) for row in known if "join_s" in row.values]
         note = "Shaded: a node joins, from being told to until it answers"
         note += " (first repetition)." if len(rates) > 1 else "."
+        note += _outages(rates[:1], spans)
         axis = "seconds since the first operation"
         figures.append(
             Figure(
-                f"{engine}: throughput while nodes join", note, axis, "operations/s", tuple(rates), spans=tuple(spans)
+                f"{store_name(engine)}: throughput while nodes join",
+                note,
+                axis,
+                "operations/s",
+                tuple(rates),
+                spans=tuple(spans),
             )
         )
         if any(series.marks for series in slowest):
-            title, late = f"{engine}: 99th percentile while nodes join", f"{note} Of {P99_SECONDS:g} s each."
+            title, late = (
+                f"{store_name(engine)}: 99th percentile while nodes join",
+                f"{note} Of {P99_SECONDS:g} s each.",
+            )
             figures.append(Figure(title, late, axis, "µs", tuple(slowest), y_log=True, spans=tuple(spans)))
     return figures
 
 
-def _line(name: str, start: float, parts: Iterable[Sequence[tuple[float, float]]]) -> Series:
+def _line(name: str, engine: str, start: float, parts: Iterable[Sequence[tuple[float, float]]]) -> Series:
     """What follows each other in one line, in seconds since a second of the run."""
-    return Series(name, tuple((second - start, value, value, value) for part in parts for second, value in part))
+    line = {second - start: value for part in parts for second, value in part}
+    return Series(name, known_marks(sorted(line.items())), store=engine)
+
+
+def _outages(rates: Sequence[Series], spans: Sequence[tuple[float, float]]) -> str:
+    """Of the points of a line at which hardly anything was answered, how many lie in the shaded times, and how many
+    do not: an outage may begin only once a node has joined."""
+    values = sorted(mark.y for series in rates for mark in series.marks)
+    usual = values[len(values) // 2] if values else 0.0
+    out = [mark.x for series in rates for mark in series.marks if mark.y < OUTAGE_PART * usual]
+    inside = sum(1 for x in out if any(began <= x <= ended for began, ended in spans))
+    if not out:
+        return ""
+    return (
+        f" At {len(out)} of {len(values)} points of the line less than {OUTAGE_PART:.0%} of the usual was answered: "
+        f"{inside} in the shaded times, {len(out) - inside} outside of them."
+    )
 
 
 def _joining(row: Row, start: float) -> tuple[float, float]:

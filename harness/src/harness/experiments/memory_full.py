@@ -26,8 +26,12 @@ from harness.experiments.base import (
 from harness.fields import Field, Value
 from harness.limits import KILLED_FOR_MEMORY, memory_limits_missing
 from harness.plan import Run
-from harness.report.figures import Figure, Series
+from harness.report.answer import Answer
+from harness.report.answers import memory_full as answers
+from harness.report.figures import Figure, Series, known_marks
+from harness.report.names import store_name
 from harness.results import Point, Results
+from harness.statistics import LEAST_VALUES
 from harness.stores.base import DURABILITIES
 from harness.stores.registry import STORES
 from harness.ycsb_output import Status, mean_latencies, rates, read_status
@@ -138,6 +142,9 @@ class MemoryFull(Experiment):
         values = _values(run, status, points)
         return [Row(point, values, window, None, tuple(marks), tuple(points), tuple(mean_latencies(coarse)))]
 
+    def answer(self, results: Results) -> Answer:
+        return answers.answer(results)
+
     def figures(self, results: Results) -> Sequence[Figure]:
         memory = results.variant.parameters["memory_mib"]
         note = f"Points of {POINT_SECONDS} s, of each repetition. Memory: {memory} MiB. A cross: the store died there. "
@@ -207,11 +214,14 @@ def _over_time(results: Results, of: Callable[[Row], Sequence[tuple[float, float
     series = []
     for point in results.points():
         for row in point.rows:
-            marks = tuple((second - row.window_s[0], value, value, value) for second, value in of(row))
-            series.append(Series(_name(point, row), marks, died=any(mark.startswith(DIED) for mark in row.marks)))
+            doubtful = len(point.runs) < LEAST_VALUES or bool(point.doubts())
+            marks = known_marks(((second - row.window_s[0], value) for second, value in of(row)), doubtful)
+            died = any(mark.startswith(DIED) for mark in row.marks)
+            series.append(Series(_name(point, row), marks, store=point.store, died=died))
     return tuple(series)
 
 
 def _name(point: Point, row: Row) -> str:
     repetition = point.rows.index(row) + 1
-    return point.store if len(point.rows) == 1 else f"{point.store}, repetition {repetition}"
+    name = store_name(point.store)
+    return name if len(point.rows) == 1 else f"{name}, repetition {repetition}"

@@ -3,7 +3,7 @@ fitted to all the others."""
 
 from collections.abc import Mapping, Sequence
 
-from harness.report.figures import Figure, Look, Series, point_series
+from harness.report.figures import Figure, Look, Series, known_marks, point_series
 from harness.results import Point
 from harness.scaling import LEAST_POINTS, errors, held_out, verdict
 
@@ -20,7 +20,7 @@ def law_figures(
             continue
         left_out = held_out(per_s)
         off = errors(left_out)
-        predicted = tuple((of.clients, of.law_per_s, of.law_per_s, of.law_per_s) for of in left_out)
+        predicted = known_marks((of.clients, of.law_per_s) for of in left_out)
         figures.append(
             Figure(
                 f"{title}, {name}: each number of clients predicted from the others",

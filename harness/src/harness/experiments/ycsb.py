@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
@@ -12,7 +12,20 @@ from harness.experiments.base import BadOutputError, Experiment, Finished, Metri
 from harness.experiments.scaling_figures import law_figures
 from harness.fields import Field, Value
 from harness.plan import Run
-from harness.report.figures import Figure, Look, Series, category_series, percentile_figures, point_series
+from harness.report.answer import Answer
+from harness.report.answers import ycsb as answers
+from harness.report.figures import (
+    Figure,
+    Look,
+    Series,
+    category_series,
+    flat_note,
+    known_marks,
+    mark_of,
+    percentile_figures,
+    point_series,
+)
+from harness.report.names import level_name, point_name, store_name
 from harness.results import Point, Results, grouped
 from harness.stores.base import DURABILITIES
 from harness.stores.programs import installed
@@ -24,8 +37,6 @@ DEVICE_WORKLOADS = ("workloadc", "readonly")
 DEVICE = "device"
 DEVICE_SECONDS = 6
 DEVICE_BYTES = 256 << 20
-
-SHOWN = "Points that are not flat are shown all the same: the table marks them."
 
 
 class Ycsb(Experiment):
@@ -137,51 +148,55 @@ class Ycsb(Experiment):
             row = dataclasses.replace(row, ceiling_per_s=_device_reads_per_s(asked))
         return [row]
 
+    def answer(self, results: Results) -> Answer:
+        return answers.answer(results)
+
     def figures(self, results: Results) -> Sequence[Figure]:
         if len(results.variant.axes["threads"]) > 1:
             return _over_threads(results)
-        figures = [_bars(results), _late(results)]
         return [
-            *figures,
-            *percentile_figures(results.points(), lambda point: str(point.levels["workload"]), _series_name),
+            _bars(results),
+            _late(results),
+            *percentile_figures(
+                results.points(), lambda point: _letter(point.levels["workload"]), _series_name(results)
+            ),
         ]
 
 
 def _over_threads(results: Results) -> list[Figure]:
     """For each workload throughput and latency over client threads, and what a law says of them."""
     figures = []
-    for workload, points in grouped(results.points(), lambda point: str(point.levels["workload"])).items():
-        stores = grouped(points, lambda point: point.store)
+    for workload, points in grouped(results.points(), lambda point: _letter(point.levels["workload"])).items():
+        stores = grouped(points, lambda point: store_name(point.store))
         rates = [point_series(name, of, "threads", "operations_per_s") for name, of in stores.items()]
-        known = [(float(point.levels["threads"]), ceiling) for point in points if (ceiling := point.ceiling_per_s())]
-        if known:
-            name = "the device, as many reads of 4 KiB in flight"
-            rates.append(Series(name, tuple((x, y, y, y) for x, y in sorted(known)), Look.CEILING))
+        known = [(float(point.levels["threads"]), point.ceiling_per_s()) for point in points]
+        if device := known_marks(sorted(known)):
+            rates.append(Series("the device, as many reads of 4 KiB in flight", device, Look.CEILING))
         kinds = [kind.lower() for kind in client.KINDS if any(of.summary(f"{kind.lower()}_p99_us") for of in points)]
         late = [
             point_series(f"{name}, {kind}", of, "threads", f"{kind}_p99_us")
             for name, of in stores.items()
             for kind in kinds
         ]
-        title = _letter(workload)
-        axis = "client threads"
+        note, axis = flat_note(results), "clients"
         figures += [
-            Figure(f"{title}: throughput", SHOWN, axis, "operations/s", tuple(rates), x_log=True),
-            Figure(f"{title}: 99th percentile", SHOWN, axis, "µs", tuple(late), x_log=True, y_log=True),
-            *law_figures(title, stores),
+            Figure(f"{workload}: throughput", note, axis, "operations/s", tuple(rates), x_log=True),
+            Figure(f"{workload}: 99th percentile", note, axis, "µs", tuple(late), x_log=True, y_log=True),
+            *law_figures(workload, stores),
         ]
     return figures
 
 
 def _bars(results: Results) -> Figure:
-    """Throughput: a group of bars for each workload, a bar in it for each store and number of threads."""
+    """Throughput: over each workload a mark for each store and number of threads."""
     workloads = [str(workload) for workload in results.variant.axes["workload"]]
-    named = grouped(results.points(), _series_name)
+    named = grouped(results.points(), _series_name(results))
     series = [
         category_series(name, points, "workload", workloads, "operations_per_s") for name, points in named.items()
     ]
     series += _device_series(results, workloads)
-    return Figure("Throughput", SHOWN, "", "operations/s", tuple(series), categories=tuple(map(_letter, workloads)))
+    names = tuple(map(_letter, workloads))
+    return Figure("Throughput", flat_note(results), "", "operations/s", tuple(series), y_log=True, categories=names)
 
 
 def _late(results: Results) -> Figure:
@@ -194,20 +209,19 @@ def _late(results: Results) -> Figure:
         if any(point.levels["workload"] == workload and point.summary(f"{kind}_p99_us") for point in points)
     ]
     series = []
-    for name, of in grouped(points, _series_name).items():
+    for name, of in grouped(points, _series_name(results)).items():
         marks = []
         for position, (workload, kind) in enumerate(shown):
             found = next((point for point in of if point.levels["workload"] == workload), None)
-            if found is not None and (late := found.summary(f"{kind}_p99_us")):
-                half = late.half_width or 0.0
-                marks.append((float(position), late.median, late.median - half, late.median + half))
-        series.append(Series(name, tuple(marks)))
-    names = tuple(f"{_letter(workload)}: {kind}" for workload, kind in shown)
-    return Figure("Latency, 99th percentile", SHOWN, "", "µs", tuple(series), y_log=True, categories=names)
+            if found is not None and (late := mark_of(found, float(position), f"{kind}_p99_us")):
+                marks.append(late)
+        series.append(Series(name, tuple(marks), store=of[0].store))
+    names = tuple(f"{_letter(workload).partition(',')[0]}: {kind}" for workload, kind in shown)
+    return Figure("Latency, 99th percentile", flat_note(results), "", "µs", tuple(series), y_log=True, categories=names)
 
 
-def _letter(workload: str) -> str:
-    return workload.removeprefix("workload").upper()
+def _letter(workload: Value) -> str:
+    return level_name("workload", workload)
 
 
 def _device_series(results: Results, workloads: Sequence[str]) -> list[Series]:
@@ -217,14 +231,14 @@ def _device_series(results: Results, workloads: Sequence[str]) -> list[Series]:
         if ceiling := point.ceiling_per_s():
             at = float(workloads.index(str(point.levels["workload"])))
             name = f"the device, {point.levels['threads']} reads of 4 KiB in flight"
-            series.append(
-                Series(name, tuple((at + side, ceiling, ceiling, ceiling) for side in (-0.45, 0.45)), Look.CEILING)
-            )
+            ends = known_marks((at + side, ceiling) for side in (-0.45, 0.45))
+            series.append(Series(name, ends, Look.CEILING))
     return series
 
 
-def _series_name(point: Point) -> str:
-    return f"{point.store}, {point.levels['threads']} threads"
+def _series_name(results: Results) -> Callable[[Point], str]:
+    """What tells a point from others of its workload, in words."""
+    return lambda point: point_name(results, point, without=("workload",))
 
 
 def _asks_device(run: Run) -> bool:

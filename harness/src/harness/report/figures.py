@@ -1,20 +1,29 @@
 """What a figure shows, apart from how it is drawn."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
-from harness.results import Point, grouped
+from harness.results import Point, Results, grouped
 
-# x, y, and the ends of the interval around y.
-Mark = tuple[float, float, float, float]
+
+class Mark(NamedTuple):
+    """A point of a series, with the ends of the interval around it."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+    # Drawn hollow: measured too seldom, with too wide an interval, while it had not settled, or beside others.
+    doubtful: bool = False
 
 
 class Look(Enum):
     """What a series is, which decides its colour and dashes."""
 
-    # Measured here: a colour of its own, with intervals.
+    # Measured here: the colour of its store, with intervals.
     OURS = "ours"
     # What ours is held against, measured in the same run.
     CEILING = "ceiling"
@@ -26,18 +35,21 @@ class Look(Enum):
 
 @dataclass(frozen=True)
 class Series:
-    """Points that belong together, joined by a line in the order of x."""
+    """Points that belong together, in the order of x."""
 
     name: str
     marks: tuple[Mark, ...]
     look: Look = Look.OURS
+    # Of ours, whose it is: a store or engine has one colour in every figure.
+    store: str = ""
     # Whether what was measured ended with the last mark, against its will.
     died: bool = False
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Series over two axes. Where `categories` has names, x counts them from 0, and ours are bars."""
+    """Series over two axes. Where `categories` has names, x counts them from 0. Latencies are in µs, and shown "
+    "in ms."""
 
     title: str
     note: str
@@ -79,27 +91,43 @@ class HeatMap:
     cells: tuple[Cell, ...]
 
 
-def point_series(name: str, points: Sequence[Point], axis: str, metric: str) -> Series:
+def mark_of(point: Point, x: float, metric: str) -> Mark | None:
+    """A metric's median at a place, with its interval; None where the point has no value of it."""
+    summary = point.summary(metric)
+    if summary is None:
+        return None
+    return Mark(x, summary.median, summary.low, summary.high, is_doubtful(point, metric))
+
+
+def is_doubtful(point: Point, metric: str) -> bool:
+    """Whether a value is not to be quoted."""
+    summary = point.summary(metric)
+    return summary is None or not summary.sufficient or bool(point.doubts())
+
+
+def known_marks(xs: Iterable[tuple[float, float | None]], doubtful: bool = False) -> tuple[Mark, ...]:
+    """Marks without intervals, of those places of which a value is known."""
+    return tuple(Mark(x, y, y, y, doubtful) for x, y in xs if y is not None)
+
+
+def point_series(name: str, points: Sequence[Point], axis: str, metric: str, store: str = "") -> Series:
     """A metric's medians over an axis, with their intervals; points without a value are left out, and the report
     lists them as failed."""
-    marks = []
-    for point in points:
-        if summary := point.summary(metric):
-            half = summary.half_width or 0.0
-            mark = (summary.median, summary.median - half, summary.median + half)
-            marks.append((float(point.levels[axis]), *mark))
-    return Series(name, tuple(sorted(marks)))
+    marks = [mark_of(point, float(point.levels[axis]), metric) for point in points]
+    return Series(name, tuple(sorted(filter(None, marks))), store=store or store_of(points))
 
 
-def category_series(name: str, points: Sequence[Point], axis: str, names: Sequence[str], metric: str) -> Series:
-    """A metric's medians as bars over the names of an axis's levels."""
-    marks = []
-    for point in points:
-        if summary := point.summary(metric):
-            half = summary.half_width or 0.0
-            position = float(names.index(str(point.levels[axis])))
-            marks.append((position, summary.median, summary.median - half, summary.median + half))
-    return Series(name, tuple(marks))
+def category_series(
+    name: str, points: Sequence[Point], axis: str, names: Sequence[str], metric: str, store: str = ""
+) -> Series:
+    """A metric's medians over the names of an axis's levels."""
+    marks = [mark_of(point, float(names.index(str(point.levels[axis]))), metric) for point in points]
+    return Series(name, tuple(filter(None, marks)), store=store or store_of(points))
+
+
+def store_of(points: Sequence[Point]) -> str:
+    """Whose points these are: the engine of a table, or the store."""
+    return str(points[0].levels.get("engine", points[0].store)) if points else ""
 
 
 def percentile_figures(
@@ -130,5 +158,20 @@ def _curve(name: str, point: Point, kind: str) -> Series:
     marks = []
     for percent in sorted({percent for curve in curves for percent in curve}):
         found = [curve[percent] for curve in curves if percent in curve]
-        marks.append((percent, statistics.median(found), min(found), max(found)))
-    return Series(name, tuple(marks))
+        marks.append(Mark(percent, statistics.median(found), min(found), max(found), bool(point.doubts())))
+    return Series(name, tuple(marks), store=store_of([point]))
+
+
+def flat_note(results: Results) -> str:
+    """What a caption may say of the parts that were measured: how many points had settled."""
+    points = [point for point in results.points() if point.rows]
+    unsettled = sum(1 for point in points if not point.is_flat())
+    if not unsettled:
+        return "Each value is of the part of its run in which throughput was flat."
+    if unsettled == len(points):
+        return "At no point did throughput settle: each value is of the last 20 s of its run."
+    return (
+        f"Of {len(points)} points {len(points) - unsettled} had settled, and their value is of that part; the "
+        "others' is "
+        "of the last 20 s of their run."
+    )

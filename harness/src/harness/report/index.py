@@ -1,47 +1,61 @@
-"""Writes the page that lists all campaigns which have a report."""
+"""Writes the page that lists all campaigns, each with its answer."""
 
-import json
-import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
 from harness.files import write_whole
+from harness.report.first_screen import LOOKS
 from harness.report.page import REPORT, page
+from harness.report.verdict import verdict_of
+from harness.results import Results
 
-# What a report says of itself, in HTML already.
-_QUESTION = re.compile(r"<h1>.*?</h1><p>(.*?)</p>")
-_VERDICT = re.compile(r'<li class="(good|warn|bad)">(.*?)</li>')
-
-
-def _about(folder: Path) -> Path:
-    """The file that says where a report comes from: a published one has its summary."""
-    raw = folder / "campaign.json"
-    return raw if raw.exists() else folder / "summary.json"
+INDEX = "index.html"
 
 
-def write_index(results: Path) -> Path:
-    """Writes `index.html` into the folder of all campaigns."""
-    rows = []
-    for report in sorted(results.glob(f"*/*/{REPORT}")):
-        folder = report.parent
-        about = json.loads(_about(folder).read_text(encoding="utf-8"))
-        origin = about["origin"]
-        link = f'<a href="{escape(folder.parent.name)}/{escape(folder.name)}/{REPORT}">{escape(folder.parent.name)}</a>'
-        text = report.read_text(encoding="utf-8")
-        question, verdict = _QUESTION.search(text), _VERDICT.search(text)
-        asked = question[1] if question else ""
-        said = f'<span class="{verdict[1]}">{verdict[2]}</span>' if verdict else ""
-        cells = (escape(folder.name), escape(origin["commit"]), escape(origin["began_utc"]))
-        words = f'<td>{link}</td><td class="text">{asked}</td><td class="text">{said}</td>'
-        rows.append(f"<tr>{words}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
-    head = (
-        '<tr><th>campaign</th><th class="text">question</th><th class="text">verdict</th>'
-        "<th>variant</th><th>commit</th><th>begun</th></tr>"
-    )
+@dataclass(frozen=True)
+class Entry:
+    """A report, and where it lies below the folder of the index."""
+
+    folder: Path
+    results: Results
+
+    @property
+    def title(self) -> str:
+        """The campaign's name, with the folder above it where that says of which machine it is."""
+        *above, name, _ = self.folder.parts
+        return f"{name}, {' '.join(above)}" if above else name
+
+
+def write_index(target: Path, entries: Iterable[Entry]) -> Path:
+    """Writes `index.html` into the folder of all reports."""
+    rows = "".join(map(_row, sorted(entries, key=lambda entry: entry.title)))
     body = (
-        "<header><h1>Campaigns</h1><p>Declared experiments: each says what was measured on which machine, how, and how "
-        f'sure it is.</p></header><section><div class="table"><table>{head}{"".join(rows)}</table></div></section>'
+        "<header><h1>Campaigns</h1><p>Declared experiments. Each report says what was found, whether it may be "
+        "quoted, on "
+        f'which machine it was measured, and how.</p></header><section class="index">{rows}</section>'
     )
-    path = results / "index.html"
+    path = target / INDEX
     write_whole(path, page("Campaigns", body))
     return path
+
+
+def _row(entry: Entry) -> str:
+    results = entry.results
+    answer = results.campaign.experiment.answer(results)
+    verdict, look = verdict_of(results)
+    finding = answer.finding
+    held = (
+        f' <span class="chip {LOOKS[finding.agreement]}">the document: {finding.agreement.value}</span>'
+        if finding
+        else ""
+    )
+    here = results.origin.identity
+    where = f"{results.variant.name}, {here.cpu}, {here.cores} cores, {results.origin.began_utc[:10]}"
+    return (
+        f'<article><h2><a href="{escape(entry.folder.as_posix())}/{REPORT}">{escape(entry.title)}</a></h2>'
+        f'<p class="question">{escape(results.campaign.question)}</p><p class="answer">{escape(answer.sentence)}</p>'
+        f'<p><span class="chip {look}">{escape(verdict)}</span>{held}</p><p><small>{escape(where)}</small></p>'
+        "</article>"
+    )

@@ -1,65 +1,149 @@
-"""Puts a campaign's results where a repository keeps them, and reads them there: the report, its figures as files that
-other pages can show, and the figures' values; small enough to be committed, so without the raw files."""
+"""Puts a campaign's results where a repository keeps them, and reads them there: `summary.json` with every value and
+where it comes from, and `series.json` with thinned curves. Reports are drawn from these, as from raw files."""
 
 import dataclasses
 import json
-import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from harness.errors import HarnessError
 from harness.experiments.base import Row
 from harness.files import write_whole
-from harness.plan import Campaign, Run, Variant, runs
-from harness.report.charts import draw_alone
-from harness.report.index import write_index
-from harness.report.page import REPORT, below, report_html, verdict_of
+from harness.plan import Campaign, runs
+from harness.report.evidence import Evidence, raw_evidence
+from harness.report.older import is_older, outcomes_of_older, variant_of
+from harness.report.panels import Panel
+from harness.report.thinning import shortened, thin
+from harness.report.verdict import below, verdict_of
 from harness.results import Failure, Outcome, Point, Results, origin_of, read_json, read_plan
+from harness.saturation import Saturation
 
 SUMMARY = "summary.json"
-# A mark that not all runs of a point have, and how many do.
-_MARK_OF_SOME = re.compile(r"^(.*) \((\d+) of \d+\)$")
+SERIES = "series.json"
+# The form of both files. Summaries of the form before are read as well; they have no curves.
+FORMAT = 2
+# Digits of a published value; medians are taken before they are cut.
+_DIGITS = 9
+# The curves of a row.
+_CURVES = ("series", "latency_us", "p99_us")
 
 
-def publish(results: Results, target: Path, checkout: Path) -> Path:
-    """Writes report, figures and summary below `target`, and its index; returns their folder."""
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """A campaign's results as they were published."""
+
+    results: Results
+    evidence: Evidence
+    # Where the curves come from, if not from samples.
+    curves_from: str = ""
+
+
+def publish(results: Results, target: Path, checkout: Path, evidence: Evidence | None = None) -> Path:
+    """Writes summary and series below `target`; returns their folder."""
     folder = target / results.campaign.name / results.variant.name
-    write_whole(folder / REPORT, report_html(results, checkout, raw_beside=False))
-    for old in folder.glob("figure-*.svg"):
-        old.unlink()
-    for number, figure in enumerate(results.campaign.experiment.figures(results), 1):
-        write_whole(folder / f"figure-{number}.svg", draw_alone(figure, f"figure-{number}"))
-    write_whole(folder / SUMMARY, below(checkout, json.dumps(_summary(results), indent=1) + "\n"))
-    write_index(target)
+    write_published(Published(results, evidence or raw_evidence(results)), folder, checkout)
     return folder
 
 
-def _summary(results: Results) -> dict[str, Any]:
+def write_published(published: Published, folder: Path, checkout: Path) -> None:
+    """Writes summary and series into a folder."""
+    summary, series = _summary(published, checkout), _series(published)
+    write_whole(folder / SUMMARY, below(checkout, json.dumps(summary, indent=1, ensure_ascii=False) + "\n"))
+    write_whole(folder / SERIES, json.dumps(series, separators=(",", ":"), ensure_ascii=False) + "\n")
+
+
+def _summary(published: Published, checkout: Path) -> dict[str, Any]:
+    results = published.results
+    verdict, _ = verdict_of(results)
     return {
-        **read_plan(results.folder),
-        "verdict": verdict_of(results)[0],
+        "format": FORMAT,
+        **_plan(results),
+        "verdict": verdict,
         "points": [_point(point, results) for point in results.points()],
-        "commands": [list(command) for of in results.outcomes.values() for command in of.commands],
+        "runs": [
+            _run(outcome, published.evidence.verdicts.get(run_id, ())) for run_id, outcome in results.outcomes.items()
+        ],
     }
+
+
+def _plan(results: Results) -> dict[str, Any]:
+    """What was planned and where it comes from, as the results' own file has it."""
+    if is_published(results.folder):
+        said = json.loads((results.folder / SUMMARY).read_text(encoding="utf-8"))
+        return {name: said[name] for name in ("campaign", "variant", "plan", "origin")}
+    return {name: of for name, of in read_plan(results.folder).items() if name != "format"}
 
 
 def _point(point: Point, results: Results) -> dict[str, Any]:
     summaries = {metric.name: point.summary(metric.name) for metric in results.campaign.experiment.metrics}
-    values: Mapping[str, Any] = {
-        name: {"median": of.median, "half_width": of.half_width, "values": of.values}
-        for name, of in summaries.items()
-        if of is not None
-    }
     return {
         "store": point.store,
         "levels": dict(point.levels),
-        "values": values,
+        "values": {
+            name: {"median": _cut(of.median), "interval": [_cut(end) for end in of.interval or ()], "n": len(of.values)}
+            for name, of in summaries.items()
+            if of is not None
+        },
         "ceiling_per_s": point.ceiling_per_s(),
         "marks": point.marks(),
-        "failures": [dataclasses.asdict(failure) for failure in point.failures],
     }
+
+
+def _run(outcome: Outcome, verdicts: Sequence[Saturation | None]) -> dict[str, Any]:
+    known = [*verdicts, *[None] * (len(outcome.rows) - len(verdicts))]
+    return {
+        "run_id": outcome.run_id,
+        "store": outcome.store,
+        "repetition": outcome.repetition,
+        "began_utc": outcome.began_utc,
+        "seconds": round(outcome.seconds, 1),
+        "commands": [shlex.join(command) for command in outcome.commands],
+        "rows": [_row(row, verdict) for row, verdict in zip(outcome.rows, known, strict=True)],
+        "failures": [dataclasses.asdict(failure) for failure in outcome.failures],
+    }
+
+
+def _row(row: Row, verdict: Saturation | None) -> dict[str, Any]:
+    return {
+        "levels": dict(row.levels),
+        "values": {name: _cut(value) for name, value in row.values.items()},
+        "window_s": list(row.window_s),
+        "ceiling_per_s": None if row.ceiling_per_s is None else _cut(row.ceiling_per_s),
+        "marks": list(row.marks),
+        "saturated": None if verdict is None else [verdict.resource, verdict.evidence],
+        "step": row.step,
+        "part": row.part,
+    }
+
+
+def _cut(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def _series(published: Published) -> dict[str, Any]:
+    results, evidence = published.results, published.evidence
+    return {
+        "format": FORMAT,
+        "from": published.curves_from,
+        "rows": {run_id: [_curves(row) for row in outcome.rows] for run_id, outcome in results.outcomes.items()},
+        "panels": {
+            run_id: [
+                {"title": panel.title, "lines": [[name, thin(line)] for name, line in panel.lines]} for panel in shown
+            ]
+            for run_id, shown in evidence.panels.items()
+        },
+    }
+
+
+def _curves(row: Row) -> dict[str, Any]:
+    curves: dict[str, Any] = {name: thin(curve) for name in _CURVES if (curve := getattr(row, name))}
+    if row.percentiles_us:
+        curves["percentiles_us"] = {
+            kind: [(percent, shortened(late)) for percent, late in curve] for kind, curve in row.percentiles_us.items()
+        }
+    return curves
 
 
 def is_published(folder: Path) -> bool:
@@ -68,69 +152,73 @@ def is_published(folder: Path) -> bool:
 
 
 def read_published(folder: Path, campaign: Campaign) -> Results:
-    """The values of published results, by the plan that they were measured with. What was not published is missing: the
-    raw files, when a run began, and which of a point's values have a mark that not all have."""
+    """The values of published results, by the plan that they were measured with."""
+    return read_with_evidence(folder, campaign).results
+
+
+def read_with_evidence(folder: Path, campaign: Campaign) -> Published:
+    """The same with what was saturated and the resources over time. A summary of the form before has neither."""
     path = folder / SUMMARY
-    summary = read_json(path)
+    summary = read_json(path, known=(FORMAT - 1, FORMAT))
     origin = origin_of(path, summary)
     try:
-        variant = _variant(summary)
-        planned = runs(campaign, variant)
-        rows: dict[str, list[Row]] = {run.id: [] for run in planned}
-        failures: dict[str, list[Failure]] = {run.id: [] for run in planned}
-        for point in summary["points"]:
-            measuring = [run for run in planned if run.store == point["store"] and point["levels"] in run.points()]
-            found = _rows(point)
-            for number, row in enumerate(found):
-                rows[measuring[number * len(measuring) // len(found)].id].append(row)
-            failures[measuring[0].id] += [
-                Failure(of["step"], of["reason"], tuple(of["log"]), (point["levels"],)) for of in point["failures"]
-            ]
-    except (KeyError, TypeError, IndexError) as error:
+        variant = variant_of(summary)
+        planned = tuple(runs(campaign, variant))
+        if is_older(summary):
+            found = outcomes_of_older(summary, planned, origin.began_utc)
+            return Published(Results(folder, campaign, variant, origin, planned, found), Evidence())
+        series = read_json(folder / SERIES, known=(FORMAT,))
+        outcomes = {of["run_id"]: _outcome(of, series["rows"][of["run_id"]]) for of in summary["runs"]}
+        verdicts = {of["run_id"]: tuple(_saturation(row["saturated"]) for row in of["rows"]) for of in summary["runs"]}
+        shown = {run_id: tuple(map(_panel, of)) for run_id, of in series["panels"].items()}
+        curves_from = str(series["from"])
+    except (KeyError, TypeError, IndexError, ValueError) as error:
         raise HarnessError(f"{path} is no summary of {campaign.name} ({error!r})") from error
-    outcomes = {
-        run.id: _outcome(run, origin.began_utc, rows[run.id], failures[run.id])
-        for run in planned
-        if rows[run.id] or failures[run.id]
-    }
-    return Results(folder, campaign, variant, origin, tuple(planned), outcomes)
-
-
-def _variant(summary: Mapping[str, Any]) -> Variant:
-    plan = summary["plan"]
-    return Variant(
-        summary["variant"],
-        tuple(plan["stores"]),
-        tuple(plan["phases"]),
-        plan["repetitions"],
-        MappingProxyType({axis: tuple(levels) for axis, levels in plan["axes"].items()}),
-        MappingProxyType(plan["parameters"]),
-        tuple(plan["left_out"]),
+    if unknown := outcomes.keys() - {run.id for run in planned}:
+        raise HarnessError(
+            f"{path} has the run {min(unknown)}, which its plan does not make: measure it again, or take the program "
+            f"of commit {origin.commit} to read it"
+        )
+    ordered = {run.id: outcomes[run.id] for run in planned if run.id in outcomes}
+    return Published(
+        Results(folder, campaign, variant, origin, planned, ordered), Evidence(verdicts, shown), curves_from
     )
 
 
-def _rows(point: Mapping[str, Any]) -> list[Row]:
-    """As many rows as the metric with the most values has of them."""
-    values = {name: of["values"] for name, of in point["values"].items()}
-    return [
-        Row(
-            point["levels"],
-            {name: of[number] for name, of in values.items() if number < len(of)},
-            (0.0, 0.0),
-            point["ceiling_per_s"],
-            tuple(filter(None, (_mark_of(number, mark) for mark in point["marks"]))),
-        )
-        for number in range(max(map(len, values.values()), default=0))
-    ]
+def _outcome(of: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> Outcome:
+    return Outcome(
+        of["run_id"],
+        of["store"],
+        of["repetition"],
+        of["began_utc"],
+        of["seconds"],
+        tuple(tuple(shlex.split(command)) for command in of["commands"]),
+        tuple(_read_row(row, its) for row, its in zip(of["rows"], curves, strict=True)),
+        tuple(Failure(it["step"], it["reason"], tuple(it["log"]), tuple(it["points"])) for it in of["failures"]),
+    )
 
 
-def _mark_of(number: int, mark: str) -> str | None:
-    """The mark as a point's row of this number has it; None where it has not."""
-    of_some = _MARK_OF_SOME.match(mark)
-    if of_some is None:
-        return mark
-    return of_some[1] if number < int(of_some[2]) else None
+def _read_row(row: Mapping[str, Any], curves: Mapping[str, Any]) -> Row:
+    began, ended = row["window_s"]
+    return Row(
+        row["levels"],
+        row["values"],
+        (began, ended),
+        row["ceiling_per_s"],
+        tuple(row["marks"]),
+        percentiles_us={
+            kind: tuple((percent, late) for percent, late in curve)
+            for kind, curve in curves.get("percentiles_us", {}).items()
+        },
+        step=row["step"],
+        part=row["part"],
+        **{name: tuple((x, y) for x, y in curves.get(name, ())) for name in _CURVES},
+    )
 
 
-def _outcome(run: Run, began_utc: str, rows: Sequence[Row], failures: Sequence[Failure]) -> Outcome:
-    return Outcome(run.id, run.store, run.repetition, began_utc, 0.0, (), tuple(rows), tuple(failures))
+def _saturation(said: Sequence[str] | None) -> Saturation | None:
+    return None if said is None else Saturation(*said)
+
+
+def _panel(of: Mapping[str, Any]) -> Panel:
+    return Panel(of["title"], tuple((name, tuple((x, y) for x, y in line)) for name, line in of["lines"]))

@@ -14,6 +14,9 @@ class Store(ABC):
     """One store, as `bin/ycsb` calls it."""
 
     name: ClassVar[str]
+    # As people call it, and its colour in every figure, one of style.css.
+    title: ClassVar[str]
+    colour: ClassVar[str]
     # Those that it can be asked for.
     durabilities: ClassVar[tuple[str, ...]] = DURABILITIES
     # Until its servers answer, about.

@@ -23,12 +23,24 @@ WRITES_PER_S = 20_000
 _NODE_DISK_BYTES = 150 << 20
 _COMMIT_LOG_BYTES = 8 << 30
 
-# What a table is made with: which memtable holds it. `stock` is what Cassandra takes unless told otherwise.
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+    """What holds a table: a memtable."""
+
+    # What the table is made with.
+    options: str
+    # As people call it, and its colour in every figure.
+    title: str
+    colour: str
+
+
+# `stock` is what Cassandra takes unless told otherwise.
 ENGINES = MappingProxyType(
     {
-        "stock": "memtable = 'default'",
-        "trie": "memtable = 'trie'",
-        "aiodb": "memtable = 'aiodb'",
+        "stock": Engine("memtable = 'default'", "Cassandra's memtable", "c1"),
+        "trie": Engine("memtable = 'trie'", "Cassandra's trie memtable", "c5"),
+        "aiodb": Engine("memtable = 'aiodb'", "aiodb", "c0"),
     }
 )
 

@@ -23,7 +23,7 @@ class _Table(Store):
     def properties(self, place: Place, durability: str) -> Sequence[str]:
         return (
             f"hosts={cassandra.addresses(1)}",
-            f"cassandra.table_options={cassandra.ENGINES[self.engine]}",
+            f"cassandra.table_options={cassandra.ENGINES[self.engine].options}",
             "cassandra.readconsistencylevel=ONE",
             "cassandra.writeconsistencylevel=ONE",
         )
@@ -42,6 +42,8 @@ class StockTable(_Table):
     """What Cassandra takes unless told otherwise."""
 
     name = "cassandra"
+    title = "Cassandra's memtable"
+    colour = "c1"
     engine = "stock"
 
 
@@ -49,4 +51,6 @@ class AiodbTable(_Table):
     """This project's memtable."""
 
     name = "cassandra-aiodb"
+    title = "aiodb under Cassandra"
+    colour = "c0"
     engine = "aiodb"

@@ -15,15 +15,21 @@ class Aiodb(_Embedded):
     """This project's engine."""
 
     name = "aiodb"
+    title = "aiodb"
+    colour = "c0"
 
 
 class RocksDb(_Embedded):
     """RocksDB."""
 
     name = "rocksdb"
+    title = "RocksDB"
+    colour = "c2"
 
 
 class Lmdb(_Embedded):
     """LMDB, whose writes are all `sync`, whatever is asked for."""
 
     name = "lmdb"
+    title = "LMDB"
+    colour = "c3"

@@ -19,6 +19,8 @@ class Redis(Store):
     """`redis-server` with an append-only file, synchronised as the durability says."""
 
     name = "redis"
+    title = "Redis"
+    colour = "c4"
 
     def properties(self, place: Place, durability: str) -> Sequence[str]:
         return (f"redis.host={HOST}", f"redis.port={PORT}")

@@ -1,0 +1,1 @@
+"""The answer of each kind of experiment, for the first screen of its report."""

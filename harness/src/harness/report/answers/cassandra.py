@@ -1,0 +1,180 @@
+"""Cells over Cassandra: what further nodes, clients, levels and entry nodes do to throughput. Which of these a campaign
+asks follows from its axes."""
+
+from collections.abc import Sequence
+
+from harness import published
+from harness.experiments.base import DIED
+from harness.report.answer import Answer, Shown
+from harness.report.answers.common import (
+    NOTHING,
+    by_level,
+    distinct,
+    find,
+    grows_until,
+    joined,
+    judged,
+    measured,
+    median,
+    said,
+    times,
+    unknown,
+)
+from harness.report.names import level_name, levels_name, point_name, store_name, varying
+from harness.report.quantities import digits, quantity
+from harness.results import Point, Results, grouped
+
+RATE = "operations_per_s"
+KINDS = {"writeonly": "insert", "sensor": "insert"}
+
+
+def answer(results: Results) -> Answer:
+    """By the axis that the campaign is about."""
+    points = measured(results.points(), RATE)
+    if not points:
+        return NOTHING
+    axes = varying(results)
+    if "level" in axes:
+        return _levels(results, points)
+    if "entry" in axes:
+        return _entries(results, points)
+    if "nodes" in axes:
+        return _nodes(results, points)
+    if "threads" in axes:
+        return _clients(results, points)
+    return _engines(results, points)
+
+
+def late_of(point: Point) -> str:
+    """The 99th percentile of what a cell does."""
+    return f"{KINDS.get(str(point.levels['workload']), 'read')}_p99_us"
+
+
+def _shown(results: Results, points: Sequence[Point]) -> list[Shown]:
+    return [Shown(point_name(results, of), of, RATE, late_of(of)) for of in points]
+
+
+def _engines_of(points: Sequence[Point]) -> dict[str, list[Point]]:
+    return grouped(points, lambda point: store_name(str(point.levels["engine"])))
+
+
+def _levels(results: Results, points: list[Point]) -> Answer:
+    parts, drops = [], []
+    for workload, of in grouped(points, lambda point: level_name("workload", point.levels["workload"])).items():
+        told = []
+        for engine, cells in _engines_of(of).items():
+            weak, strong = find(cells, level="ONE"), find(cells, level="ALL")
+            least = (median(strong, RATE) or 0.0) / (median(weak, RATE) or 1.0)
+            drops.append(least)
+            told.append(
+                f"{engine} {said(weak, RATE, '1/s')} at ONE and {said(strong, RATE, '1/s')} at ALL ({_change(least)})"
+            )
+        parts.append(f"{workload}: {joined(told)}")
+    finding = judged(
+        "a stronger level costs throughput and latency, for reads most",
+        points,
+        f"at ALL {_range([100 * (of - 1) for of in drops])} % of the throughput at ONE",
+        lambda: all(of < 1 for of in drops),
+    )
+    return Answer(f"{_capital('; '.join(parts))}.", _shown(results, points), finding)
+
+
+def _change(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.0f} %".replace("-", "−")
+
+
+def _range(values: Sequence[float]) -> str:
+    return f"{min(values):+.0f} to {max(values):+.0f}".replace("-", "−")
+
+
+def _entries(results: Results, points: list[Point]) -> Answer:
+    parts = []
+    for engine, of in _engines_of(points).items():
+        told = []
+        for entry, cells in grouped(of, lambda point: str(point.levels["entry"])).items():
+            curve = by_level(cells, "threads", RATE)
+            rates = " and ".join(said(point, RATE, "1/s") for point in curve)
+            told.append(f"{rates} {level_name('entry', entry)}")
+        parts.append(f"{engine}: {joined(told)}")
+    clients = joined([str(of) for of in results.variant.axes["threads"]])
+    most = published.IN_MEMORY_PER_S["okuyama"]
+    finding = unknown(
+        f"okuyama: {most[1]:,.0f} inserts/s by {most[0]} clients, and through one entry node its processor is used up",
+        "the nodes share one processor and none has a limit of its own, so no node's processor is seen to be used up",
+    )
+    return Answer(f"With {clients} clients: {'; '.join(parts)}.", _shown(results, points), finding)
+
+
+def _nodes(results: Results, points: list[Point]) -> Answer:
+    clients = max(int(of.levels["threads"]) for of in points)
+    parts, gains = [], []
+    cells = [of for of in points if of.levels["threads"] == clients]
+    for engine, of in _engines_of(cells).items():
+        curve = by_level(of, "nodes", RATE)
+        first, last = curve[0], curve[-1]
+        gain = (median(last, RATE) or 0.0) / (median(first, RATE) or 1.0)
+        gains.append(gain)
+        parts.append(
+            f"{engine} does {said(first, RATE, '1/s')} on {level_name('nodes', first.levels['nodes'])} and "
+            f"{said(last, RATE, '1/s')} on {last.levels['nodes']} ({times(gain)} as much)"
+        )
+    theirs = joined([f"{name} {rate:,.0f}" for name, (_, rate) in published.ON_DISK_PER_S.items()])
+    finding = judged(
+        f"durable inserts are about the same at any number of clients ({theirs}/s on 4 nodes), and grow with nodes",
+        points,
+        f"{times(min(gains))} to {times(max(gains))} as much with the most nodes",
+        lambda: min(gains) > 1.1,
+    )
+    return Answer(f"By {clients} clients, {joined(parts)}.", _shown(results, points), finding)
+
+
+def _clients(results: Results, points: list[Point]) -> Answer:
+    parts, told, stops = [], [], []
+    for workload, of in grouped(points, lambda point: level_name("workload", point.levels["workload"])).items():
+        ends = []
+        for name, cells in grouped(of, lambda point: point_name(results, point, ("threads", "workload"))).items():
+            curve = by_level(cells, "threads", RATE)
+            enough = grows_until(curve, RATE)
+            ends.append(f"up to {enough.levels['threads']} clients on {name} ({said(enough, RATE, '1/s')})")
+            stops.append(enough is not curve[-1])
+            told += [enough, curve[-1]]
+        parts.append(f"{workload} grow {joined(ends)}")
+    most = max(int(of.levels["threads"]) for of in points)
+    late = [value for of in points if of.levels["threads"] == most and (value := median(of, late_of(of))) is not None]
+    waits = f"; with {most} clients the 99th percentile is {quantity(min(late), 'µs')} to {quantity(max(late), 'µs')}"
+    finding = judged(
+        "throughput grows with the clients until the node is used up; more of them only wait longer",
+        points,
+        f"{sum(stops)} of {len(stops)} curves stop growing before {most} clients",
+        lambda: all(stops),
+    )
+    return Answer(f"{_capital('; '.join(parts))}{waits if late else ''}.", _shown(results, distinct(told)), finding)
+
+
+def _engines(results: Results, points: list[Point]) -> Answer:
+    parts = []
+    for point in points:
+        name = levels_name(point.levels, [axis for axis in varying(results) if axis != "workload"])
+        row = point.rows[0]
+        dead = any(mark.startswith(DIED) for mark in row.marks)
+        rates = [rate for _, rate in row.series]
+        parts.append(
+            f"{name} does {said(point, RATE, '1/s')}"
+            + (f" ({digits(max(rates) / 1e3)} to {digits(min(rates) / 1e3)} K/s in single seconds)" if rates else "")
+            + (", and dies" if dead else "")
+        )
+    finding = judged(
+        "inserts fall a hundredfold once memory is used up, or the process dies",
+        points,
+        joined(parts),
+        lambda: any(any(mark.startswith(DIED) for mark in of.rows[0].marks) for of in points),
+    )
+    return Answer(f"By {_who(points)}, {joined(parts)}.", _shown(results, points), finding)
+
+
+def _who(points: Sequence[Point]) -> str:
+    return level_name("threads", points[0].levels["threads"])
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

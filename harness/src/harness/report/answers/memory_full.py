@@ -1,0 +1,50 @@
+"""What becomes of inserts once memory is used up."""
+
+from harness.experiments.base import DIED
+from harness.report.answer import Agreement, Answer, Finding, Shown
+from harness.report.answers.common import NOTHING, joined, median, said, unknown
+from harness.report.names import store_name
+from harness.results import Point, Results
+from harness.statistics import LEAST_VALUES
+
+RATE = "operations_per_s"
+# What counts as the fall of the long run: what is left of the rate.
+FALL = 0.01
+
+
+def answer(results: Results) -> Answer:
+    """Of each store how far it came, how much it kept up, and whether it died."""
+    points = [point for point in results.points() if point.rows]
+    if not points:
+        return NOTHING
+    parts = [_of(point) for point in points]
+    shown = [Shown(f"{store_name(of.store)}: inserts, all of the time", of, RATE) for of in points]
+    shown += [Shown(f"{store_name(of.store)}: of the worst 10 s", of, "least_per_s") for of in points]
+    shown += [Shown(f"{store_name(of.store)}: its data by the memory", of, "memory_times") for of in points]
+    memory = results.variant.parameters["memory_mib"]
+    return Answer(f"With {memory} MiB of memory {joined(parts)}.", shown, _finding(points))
+
+
+def _of(point: Point) -> str:
+    name, far = store_name(point.store), said(point, "memory_times", "1")
+    if died(point):
+        return f"{name} dies with {far} of it in data"
+    return (
+        f"{name} takes {said(point, RATE, '1/s')} up to {far} times it ({said(point, 'least_per_s', '1/s')} at worst)"
+    )
+
+
+def died(point: Point) -> bool:
+    """Whether a store did not live to the end in every repetition."""
+    return all(any(mark.startswith(DIED) for mark in row.marks) for row in point.rows)
+
+
+def _finding(points: list[Point]) -> Finding:
+    says = "inserts fall a hundredfold once memory is used up, or the process dies"
+    left = {of.store: (median(of, "least_per_s") or 0.0) / (median(of, "first_per_s") or 1.0) for of in points}
+    told = [f"{store_name(of.store)} " + ("dies" if died(of) else f"falls to {left[of.store]:.0%}") for of in points]
+    why = f"in its worst 10 s, by its first, {joined(told)}"
+    if any(len(of.runs) < LEAST_VALUES for of in points):
+        return unknown(says, f"{why}; measured once")
+    agrees = all(died(of) or left[of.store] <= FALL for of in points)
+    return Finding(says, Agreement.AGREES if agrees else Agreement.DIFFERS, why)

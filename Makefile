@@ -237,9 +237,9 @@ publish: $(VENV)/ready ## Put what a campaign measured into results/, small enou
 REQUIREMENT :=
 
 .PHONY: size
-size: $(VENV)/ready ## How many nodes a requirement takes, by what was published (REQUIREMENT=file.toml JSON=1)
+size: $(VENV)/ready ## How many nodes a requirement takes, by what was published (REQUIREMENT=file.toml JSON=1 HTML=page.html)
 	@test -n "$(REQUIREMENT)" || { ls requirements/*.toml; echo "make: which one? make size REQUIREMENT=file.toml" >&2; exit 1; }
-	@$(HARNESS) size $(REQUIREMENT) $(if $(JSON),--json)
+	@$(HARNESS) size $(REQUIREMENT) $(if $(JSON),--json) $(if $(HTML),--html $(HTML))
 
 .PHONY: reports
 reports: $(VENV)/ready ## Draw the reports of all that is published in results/

@@ -17,6 +17,7 @@ from harness.errors import HarnessError
 from harness.estimate import Prices, Requirement, estimate, text
 from harness.executor import Setting, execute
 from harness.experiments.levels import LEVELS
+from harness.files import write_whole
 from harness.locks import machine_lock
 from harness.plan import Campaign, Variant, runs
 from harness.progress import Progress, duration
@@ -27,7 +28,7 @@ from harness.report.publication import is_published, publish, read_published
 from harness.report.published_pages import write_reports
 from harness.report.verdict import verdict_of
 from harness.results import Results, read_results
-from harness.sizing import answer, evidence, requirement
+from harness.sizing import evidence, forms, requirement
 from harness.sizing.model import build
 from harness.sizing.solve import size
 
@@ -196,13 +197,16 @@ def estimate_nodes(
 def size_requirement(
     file: Annotated[Path, typer.Argument(help="The requirement: a file as docs/sizing.md describes it.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON value instead of text.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Writes the answer as one page as well.")] = None,
     results: Annotated[Path, typer.Option("--results", help="Where published results lie.")] = CHECKOUT / "results",
 ) -> None:
     """Say how many nodes a requirement takes, what they cost, and how far off that may be."""
     asked = requirement.read(file)
     model = build(evidence.read(results.resolve(), CHECKOUT / "campaigns", CHECKOUT / "docs"))
     found = size(model, asked)
-    print(answer.json_text(found) if as_json else answer.text(found))
+    if html is not None:
+        write_whole(html, forms.page(found))
+    print(forms.json_text(found) if as_json else forms.text(found))
 
 
 @app.command("list")

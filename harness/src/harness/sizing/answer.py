@@ -1,163 +1,141 @@
-"""The answer to a requirement, as text and as data."""
+"""The answer to a requirement, section by section, in words that all its forms share."""
 
-import dataclasses
-import json
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from harness.scaling import MOST_ERROR
-from harness.sizing.fits import DRAWS, HeldOut
+from harness.sizing.curves import Curve
+from harness.sizing.findings import Trial, cheapest, coverage, late_text, trials
+from harness.sizing.fits import DRAWS
 from harness.sizing.requirement import Requirement
-from harness.sizing.solve import MORE_LOAD, Answer, Late, Sizing
-
-FORMAT = 1
+from harness.sizing.solve import Answer, Sizing
 
 
 @dataclass(frozen=True)
-class Trial:
-    """What predictions of a campaign's held-out points came to."""
+class Section:
+    """A part of the answer: rows of a table, the first of which is its head, and lines."""
 
-    source: str
-    what: str
-    points: int
-    median: float
-    most: float
-
-    @property
-    def holds(self) -> bool:
-        """Whether all were within what an answer may be off by."""
-        return self.most <= MOST_ERROR
-
-    @property
-    def words(self) -> str:
-        """The verdict: within the bar, or that nobody can say."""
-        return f"within {MOST_ERROR:.0%}" if self.holds else f"cannot be said within {MOST_ERROR:.0%}"
+    # Empty of what belongs to the answer itself.
+    title: str
+    rows: tuple[tuple[str, ...], ...] = ()
+    lines: tuple[str, ...] = ()
+    is_title: bool = False
 
 
-def trials(held_out: Iterable[HeldOut]) -> list[Trial]:
-    """By campaign and what was held out."""
-    groups: dict[tuple[str, str], list[float]] = {}
-    for of in held_out:
-        groups.setdefault((of.source, of.what), []).append(of.error)
-    return [Trial(*key, len(of), statistics.median(of), max(of)) for key, of in groups.items()]
-
-
-def cheapest(sizing: Sizing) -> list[str]:
-    """Of each level the cheapest row, and whether that is sure."""
-    return [_cheapest(level, [of for of in sizing.answers if of.level == level]) for level in sizing.requirement.levels]
-
-
-def _cheapest(level: str, answers: Sequence[Answer]) -> str:
-    known = [of for of in answers if of.refused is None]
-    if not known:
-        return f"{level}: no answer, every row is refused"
-    kept = [of for of in known if not any(it.is_over for it in of.late)]
-    best = min(kept or known, key=lambda of: of.usd)
-    over = "" if kept else "; no row keeps the 99th percentile"
-    dropped = (
-        "; dearer than one whose 99th percentile is over the limit" if best.usd > min(of.usd for of in known) else ""
-    )
-    rivals = [of for of in kept or known if of is not best and of.least_usd <= best.most_usd]
-    said = f"{level}: the cheapest is {_name(best)}, {best.usd:,.0f} USD"
-    if not rivals:
-        return f"{said}: its band lies below all others{over}{dropped}"
-    return (
-        f"{said}, by the middle of its band: {_name(min(rivals, key=lambda of: of.usd))} may be cheaper{over}{dropped}"
-    )
-
-
-def _name(of: Answer) -> str:
-    return f"{of.node}, {of.way.name}"
-
-
-def text(sizing: Sizing) -> str:
-    """The answer in words and columns."""
-    answers = sizing.answers
-    parts = [
-        *([sizing.requirement.title] if sizing.requirement.title else []),
-        asked_text(sizing.requirement),
-        "",
-        *_columns([_HEAD, *(_cells(number, of) for number, of in enumerate(answers, 1))]),
-        "",
-        *cheapest(sizing),
-        *_refusals(answers),
-        *_grouped("Guesses, by row:", ((of, it) for of in answers for it in of.guesses), answers),
-        *_grouped("To be measured next, by row:", ((of, _narrow_text(of)) for of in answers if of.narrow), answers),
-        *_grouped(
-            "Rests on, by row:", ((of, f"{kind}: {it}") for of in answers for kind, it in of.evidence.items()), answers
+def sections(sizing: Sizing) -> list[Section]:
+    """The answer, what it comes to first."""
+    answers, asked, off = sizing.answers, sizing.requirement, trials(sizing.held_out)
+    measured = [_measured(of) for of in _used(answers)]
+    found = [
+        *([Section("", lines=(asked.title,), is_title=True)] if asked.title else []),
+        Section("", lines=(asked_text(asked),)),
+        Section("", lines=tuple(cheapest(sizing))),
+        Section("", rows=(_HEAD, *(_cells(number, of) for number, of in enumerate(answers, 1)))),
+        _grouped("Refused, by row", ((of, of.refused) for of in answers if of.refused is not None), answers),
+        _grouped("Guesses, by row", ((of, it) for of in answers for it in of.guesses), answers),
+        _grouped("To be measured next, by row", ((of, _narrow_text(of)) for of in answers if of.narrow), answers),
+        _grouped("Rests on, by row", ((of, _names(*it)) for of in answers for it in of.curves.items()), answers),
+        Section(
+            "What that was measured on, one node without replicas each", rows=(_MEASURED, *measured) if measured else ()
         ),
-        *_grouped("Notes, by row:", ((of, it) for of in answers for it in of.notes), answers),
-        "",
-        f"How far off predictions were of points held out ({len(sizing.held_out)} points):",
-        *_columns(
-            [("campaign", "what", "points", "median", "most", "so"), *map(_trial_cells, trials(sizing.held_out))], "  "
+        _grouped("Notes, by row", ((of, it) for of in answers for it in of.notes), answers),
+        Section(
+            f"How far off predictions were of {len(sizing.held_out)} points held out",
+            rows=(_TRIED, *map(_trial_cells, off)) if off else (),
+            lines=(*coverage(sizing.held_out), *_untried(sizing)),
         ),
-        "",
-        LEGEND,
+        Section("How to read this", lines=LEGEND),
     ]
-    return "\n".join(parts)
+    return [of for of in found if of.rows or of.lines]
 
 
-LEGEND = f"""\
-nodes: the middle of {DRAWS:,} draws, and between which 80 % of them lie. p99: the worst kind, of clients that wait for
-each answer, or * of requests that come at their own rate; of one node at level ONE; ! over the limit. binds: the
-resource that takes the most nodes. more: further nodes for {MORE_LOAD - 1:.0%} more load, their price, and in how many
-draws there are any. guess: the data do not carry that far, for the reasons named."""
-_HEAD = ("", "node", "stored", "level", "nodes", "80 %", "USD", "80 %", "p99 ms", "binds", "more", "")
+def _untried(sizing: Sizing) -> list[str]:
+    return [f"nothing else measured what these did: {', '.join(sizing.untried)}"] if sizing.untried else []
+
+
+LEGEND = (
+    f"nodes, USD: at the middle of {DRAWS:,} draws, and between which numbers 80 % of them lie",
+    "p99: the worst kind, of clients that wait for each answer, or * of requests that come at their own rate; of one "
+    "node at level ONE; ! over the limit",
+    "binds: the resource that takes the most nodes",
+    "with 10 % more load: further nodes and their price at the middle, and in how many draws there are any",
+    "so: measured, or guess where the data do not carry that far, or refused, for the reasons named",
+)
+_TRIED = ("campaign", "what", "points", "median", "most", "so")
+_HEAD = ("", "node", "stored", "level", "nodes (80 %)", "USD (80 %)", "p99 ms", "binds", "with 10 % more load", "so")
 
 
 def _cells(number: int, of: Answer) -> tuple[str, ...]:
     start = (f"{number}", of.node, of.way.name, of.level)
     if of.refused is not None:
-        return (*start, "-", "-", "-", "-", "-", "-", "-", "refused")
+        return (*start, "-", "-", "-", "-", "-", of.grade)
+    more = f"{of.more_nodes} more, {of.more_usd:,.0f} USD" if of.more_nodes else "no more"
     return (
         *start,
-        f"{of.nodes:,}",
-        f"{of.least:,}-{of.most:,}",
-        f"{of.usd:,.0f}",
-        f"{of.least_usd:,.0f}-{of.most_usd:,.0f}",
+        f"{of.nodes:,} ({of.least:,}-{of.most:,})",
+        f"{of.usd:,.0f} ({of.least_usd:,.0f}-{of.most_usd:,.0f})",
         late_text(of.late),
         of.binds,
-        f"+{of.more_nodes} {of.more_usd:,.0f} USD ({of.more_chance:.0%})",
+        f"{more} ({of.more_chance:.0%})",
         of.grade,
     )
 
 
-def late_text(late: Sequence[Late]) -> str:
-    """The latest kind's percentile; `*` where requests came at their own rate, `!` over its limit."""
-    known = [of for of in late if of.worst_ms is not None]
-    if not known:
-        return "?"
-    over = [of for of in known if of.is_over] or known
-    worst = max(over, key=lambda of: of.worst_ms or 0.0)
-    own = "*" if worst.open_ms is not None and worst.worst_ms == worst.open_ms else ""
-    return f"{worst.worst_ms:.3g}{own}{'!' if worst.is_over else ''}"
+_MEASURED = (
+    "campaign",
+    "of",
+    "stored",
+    "per second",
+    "clients",
+    "cores",
+    "records",
+    "bytes",
+    "memory",
+    "durability",
+    "",
+)
+
+
+def _measured(of: Curve) -> tuple[str, ...]:
+    """One campaign's rates of a kind: at the best number of clients, with what a reader must know."""
+    said = [
+        *(["measured once"] if of.repeated is None else []),
+        *([f"{of.marks} of {len(of.points)} points marked"] if of.marks else []),
+        *(["beside other kinds"] if of.mixed else []),
+        *([f"scans of {of.scan_rows:g} rows"] if of.kind == "scans" else []),
+    ]
+    return (
+        of.source,
+        of.kind,
+        of.way.name,
+        f"{max(it.per_s for it in of.points):,.0f}",
+        f"{of.points[0].clients:g} to {of.most_clients:g}" if len(of.points) > 1 else f"{of.most_clients:g}",
+        f"{of.cores}",
+        f"{of.rows:,.0f}",
+        f"{of.record_bytes:,.0f}",
+        f"{of.memory_part:,.0f} times" if of.memory_part >= 1 else f"{of.memory_part:.0%} of data",
+        of.durability,
+        ", ".join(said),
+    )
+
+
+def _used(answers: Sequence[Answer]) -> list[Curve]:
+    return list(dict.fromkeys(curve for of in answers for curves in of.curves.values() for curve in curves))
+
+
+def _names(kind: str, curves: Sequence[Curve]) -> str:
+    return f"{kind}: {', '.join(dict.fromkeys(of.source for of in curves))}"
 
 
 def _trial_cells(of: Trial) -> tuple[str, ...]:
     return (of.source, of.what, f"{of.points}", f"{of.median:.0%}", f"{of.most:.0%}", of.words)
 
 
-def _columns(rows: Sequence[tuple[str, ...]], indent: str = "") -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return [indent + line.rstrip() for line in lines]
-
-
-def _refusals(answers: Sequence[Answer]) -> list[str]:
-    return _grouped("Refused, by row:", ((of, of.refused) for of in answers if of.refused is not None), answers)
-
-
-def _grouped(title: str, said: Iterable[tuple[Answer, str]], answers: Sequence[Answer]) -> list[str]:
+def _grouped(title: str, said: Iterable[tuple[Answer, str]], answers: Sequence[Answer]) -> Section:
     """What is said of rows, each once, with the numbers of the rows."""
     rows: dict[str, list[int]] = {}
     for of, words in said:
         rows.setdefault(words, []).append(next(number for number, it in enumerate(answers, 1) if it is of))
-    if not rows:
-        return []
-    return ["", title, *(f"  [{_ranges(numbers)}] {words}" for words, numbers in rows.items())]
+    return Section(title, lines=tuple(f"[{_ranges(numbers)}] {words}" for words, numbers in rows.items()))
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -179,57 +157,9 @@ def asked_text(asked: Requirement) -> str:
     """What was asked for, in one line."""
     rates = ", ".join(f"{rate:,.0f} {kind}" for kind, rate in asked.operations.rates().items())
     rows, size = asked.data.rows_then, asked.data.rows_then * asked.data.record_bytes / 1e9
-    copies = f", {asked.replication} times" if asked.system == "cassandra" else ""
+    copies = f", {asked.replication} times" if asked.replication > 1 else ""
     lost = f"; nodes that may be lost: {asked.lost_nodes}" if asked.lost_nodes else ""
     return (
         f"{rates} per second; {rows:,.0f} rows of {asked.data.record_bytes:,} bytes ({size:,.0f} GB){copies}; "
         f"durability {asked.durability}{lost}; {asked.headroom:.0%} of each node stays unused"
     )
-
-
-def data(sizing: Sizing) -> dict[str, Any]:
-    """The answer as plain values."""
-    return {
-        "format": FORMAT,
-        "requirement": sizing.requirement.model_dump(mode="json"),
-        "answers": [_answer(of) for of in sizing.answers],
-        "cheapest": cheapest(sizing),
-        "held_out": [{**dataclasses.asdict(of), "error": of.error} for of in sizing.held_out],
-        "trials": [{**dataclasses.asdict(of), "verdict": of.words} for of in trials(sizing.held_out)],
-        "sources": list(sizing.sources),
-    }
-
-
-def _answer(of: Answer) -> dict[str, Any]:
-    start = {"node": of.node, "stored": of.way.name, "level": of.level, "grade": of.grade}
-    if of.refused is not None:
-        return {**start, "reason": of.refused}
-    return {
-        **start,
-        "nodes": {"middle": of.nodes, "least": of.least, "most": of.most},
-        "usd": {"middle": of.usd, "least": of.least_usd, "most": of.most_usd},
-        "p99_ms": {it.kind: _late(it) for it in of.late},
-        "binds": of.binds,
-        "nodes_by_resource": dict(of.by_resource),
-        "more_load": {"times": MORE_LOAD, "nodes": of.more_nodes, "usd": of.more_usd, "chance": of.more_chance},
-        "guesses": list(of.guesses),
-        "measure_next": {"what": of.narrow, "part_of_band": of.narrowed} if of.narrow else None,
-        "evidence": dict(of.evidence),
-        "notes": list(of.notes),
-    }
-
-
-def _late(of: Late) -> Mapping[str, float | None]:
-    return {
-        "closed_loop": of.closed_ms,
-        "at_its_own_rate": of.open_ms,
-        "its_rate_per_s": of.open_per_s,
-        "limit": of.limit_ms,
-        "used": of.used,
-        "used_at_its_own_rate": of.open_used,
-    }
-
-
-def json_text(sizing: Sizing) -> str:
-    """The answer for programs."""
-    return json.dumps(data(sizing), indent=1)

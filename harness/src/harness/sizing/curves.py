@@ -36,6 +36,8 @@ class Curve:
     cores: int
     record_bytes: float
     rows: float
+    # Memory by the bytes of all records.
+    memory_part: float
     scan_rows: float
     # Whether other kinds were done beside it, so that their cost is in its rate.
     mixed: bool
@@ -154,6 +156,7 @@ def _curve(key: tuple[str, Way, str, str, bool], members: Sequence[tuple[Observa
         cores=first.cores,
         record_bytes=first.record_bytes,
         rows=first.rows,
+        memory_part=first.memory_part,
         scan_rows=first.scan_rows,
         mixed=mixed,
         of_device=any(of.device_per_s and of.per_s > DEVICE_BOUND * of.device_per_s for of, _ in members),

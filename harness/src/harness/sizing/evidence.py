@@ -53,6 +53,8 @@ class Observation:
     cores: int
     record_bytes: float
     rows: float
+    # What the records may have of memory, by their bytes.
+    memory_part: float
     scan_rows: float
     durability: str
     # Of each node's disk and memory; empty where none.
@@ -154,6 +156,7 @@ def _of_point(point: Point, results: Results, source: str) -> Observation | None
         cores=results.origin.identity.cores,
         record_bytes=record,
         rows=rows,
+        memory_part=memory / max(1.0, rows * record),
         scan_rows=YCSB_SCAN_ROWS,
         durability=_durability(levels),
         limits=_limits(levels),
@@ -215,7 +218,7 @@ def _of_bench(path: Path, described: Mapping[str, Any], known: Mapping[str, Any]
     machine = known["machine"]
     for (workload, line), rows in rounds.items():
         mix = {known["workloads"][workload]: 1.0} if workload in known["workloads"] else described.get("mix")
-        way = _way_of_line(described["lines"].get(line), bool(described["larger_than_memory"]))
+        way = _way_of_line(described["lines"].get(line), float(described["memory_part"]) < 1)
         if mix is None or way is None:
             continue
         yield Observation(
@@ -233,6 +236,7 @@ def _of_bench(path: Path, described: Mapping[str, Any], known: Mapping[str, Any]
             cores=int(machine["cores"]),
             record_bytes=float(machine["record_bytes"]),
             rows=float(described["rows"]),
+            memory_part=float(described["memory_part"]),
             scan_rows=float(known["scan_rows"].get(workload, 0)),
             durability=str(machine["durability"]),
             limits={},

@@ -28,6 +28,16 @@ class HeldOut:
     point: str
     predicted: float
     measured: float
+    # Whether it is of several nodes or replicas, or of kinds together, and not of one kind on one node.
+    of_cluster: bool = False
+    of_mix: bool = False
+    # Half the width of the band that was given beforehand, of the logarithm; None where there was none.
+    half_band: float | None = None
+
+    @property
+    def in_band(self) -> bool | None:
+        """Whether what was measured lay within the band; None without one."""
+        return None if self.half_band is None else abs(self.log_error) <= self.half_band
 
     @property
     def error(self) -> float:
@@ -40,13 +50,17 @@ class HeldOut:
         return math.log(self.predicted / self.measured)
 
 
+# The normal quantile of a band's end.
+END = float(stats.norm.ppf(BAND[1]))
+
+
 def spread(errors: Sequence[float]) -> float:
     """The standard deviation of a normal distribution whose 80 % are those of Student's t for so few errors around
     zero; zero without any."""
     if not errors:
         return 0.0
     rms = math.sqrt(sum(of * of for of in errors) / len(errors))
-    return rms * float(stats.t.ppf(BAND[1], len(errors)) / stats.norm.ppf(BAND[1]))
+    return rms * float(stats.t.ppf(BAND[1], len(errors)) / END)
 
 
 @functools.cache
@@ -117,7 +131,7 @@ def mean(sources: Sequence[Source], beyond: Between) -> Mean:
     log_rate = sum(w * of.log_rate for w, of in zip(weights, sources, strict=True)) / sum(weights)
     wide = math.sqrt(beyond.variance + 1 / sum(weights)) if beyond.variance or any(of.variance for of in sources) else 0
     if beyond.freedom:
-        wide *= float(stats.t.ppf(BAND[1], beyond.freedom) / stats.norm.ppf(BAND[1]))
+        wide *= float(stats.t.ppf(BAND[1], beyond.freedom) / END)
     return Mean(log_rate, wide)
 
 
@@ -189,12 +203,18 @@ def growth_held_out(points: Sequence[Growing]) -> list[HeldOut]:
                         f"{left.nodes} nodes",
                         left.nodes**law.exponent,
                         left.times,
+                        of_cluster=True,
                     )
                 )
         if law := growth([of for of in points if of.source != name]):
             found += [
                 HeldOut(
-                    name, "several nodes, from other campaigns", f"{of.nodes} nodes", of.nodes**law.exponent, of.times
+                    name,
+                    "several nodes, from other campaigns",
+                    f"{of.nodes} nodes",
+                    of.nodes**law.exponent,
+                    of.times,
+                    True,
                 )
                 for of in members
             ]
@@ -256,7 +276,9 @@ def fanout_held_out(source: str, rates: Mapping[str, Mapping[int, float]], names
                 _line({of: it for of, it in by_copies.items() if of != copies}) if len(by_copies) > 2 else (0, 0)
             )
             if (taken := first + further * (copies - 1)) > 0:
-                found.append(HeldOut(source, f"{engine}, by replicas that answer", names[copies], 1 / taken, rate))
+                found.append(
+                    HeldOut(source, f"{engine}, by replicas that answer", names[copies], 1 / taken, rate, True)
+                )
     return found
 
 

@@ -10,6 +10,7 @@ from harness.experiments.levels import replicas
 from harness.sizing.curves import Curve, curves
 from harness.sizing.evidence import Observation
 from harness.sizing.fits import (
+    END,
     Between,
     Fanout,
     Growing,
@@ -35,6 +36,9 @@ WRITES = ("inserts", "updates")
 UNKNOWN_GROWTH = Growth(0.85, 0.12, 1)
 UNKNOWN_FANOUT = Fanout(0.5, 0.4)
 SHARED = "shared CPU"
+
+# What campaigns have in common that measured the same: system, engine, where values lie, kind, durability.
+_Measured = tuple[str, str, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -91,11 +95,7 @@ class Model:
 
     def device_ratio(self) -> float:
         """The part of what a device gives that a store gets from it; 1 where nobody measured both."""
-        ratios: dict[str, list[float]] = {}
-        for of in self.observations:
-            if of.device_per_s and of.kind == "reads":
-                ratios.setdefault(of.source, []).append(min(1.0, of.per_s / of.device_per_s))
-        return statistics.median(max(of) for of in ratios.values()) if ratios else 1.0
+        return _device_ratio(self.observations)
 
     def device_reads_per_s(self) -> float | None:
         """The most that a device gave in a campaign; of several machines the median. None where nobody asked."""
@@ -153,12 +153,21 @@ def build(observations: Sequence[Observation]) -> Model:
         single_variance=single,
         held_out=(
             *own,
-            *_campaigns_held_out(groups, beyond),
+            *_campaigns_held_out(groups),
             *growth_held_out(growing),
+            *_disks_held_out(observations, growing),
             *_levels_held_out(levels),
             *_corrected(mixed),
         ),
     )
+
+
+def _device_ratio(observations: Sequence[Observation]) -> float:
+    ratios: dict[str, list[float]] = {}
+    for of in observations:
+        if of.device_per_s and of.kind == "reads":
+            ratios.setdefault(of.source, []).append(min(1.0, of.per_s / of.device_per_s))
+    return statistics.median(max(of) for of in ratios.values()) if ratios else 1.0
 
 
 def _source(curve: Curve, p99_us: float | None, scan_rows: float, single: float) -> Source | None:
@@ -173,9 +182,9 @@ def _source(curve: Curve, p99_us: float | None, scan_rows: float, single: float)
     return Source(curve.source, math.log(rate), variance)
 
 
-def _groups(found: Sequence[Curve], single: float) -> dict[tuple[str, str, str, str, str], list[tuple[Curve, Source]]]:
+def _groups(found: Sequence[Curve], single: float) -> dict[_Measured, list[tuple[Curve, Source]]]:
     """Campaigns that measured the same, with enough clients and each kind alone."""
-    groups: dict[tuple[str, str, str, str, str], list[tuple[Curve, Source]]] = {}
+    groups: dict[_Measured, list[tuple[Curve, Source]]] = {}
     for curve in found:
         source = _source(curve, None, COMPARED_ROWS, single)
         if (
@@ -191,16 +200,19 @@ def _groups(found: Sequence[Curve], single: float) -> dict[tuple[str, str, str, 
     return groups
 
 
-def _campaigns_held_out(
-    groups: Mapping[tuple[str, str, str, str, str], Sequence[tuple[Curve, Source]]], beyond: Between
-) -> list[HeldOut]:
+def _campaigns_held_out(groups: Mapping[_Measured, Sequence[tuple[Curve, Source]]]) -> list[HeldOut]:
+    """What each campaign found, predicted from those that measured the same, with the band that all others give."""
     found = []
-    for group in groups.values():
+    for key, group in groups.items():
         for curve, left in group:
             others = [source for _, source in group if source.name != left.name]
-            if others:
-                what = f"{curve.kind}, {curve.way.name}, from other campaigns"
-                found.append(HeldOut(left.name, what, "the most", mean(others, beyond).rate, left.rate))
+            if not others:
+                continue
+            rest = [[of for _, of in members if of.name != left.name] for it, members in groups.items() if it != key]
+            predicted = mean(others, between([others, *rest]))
+            what = f"{curve.kind}, {curve.way.name}, from other campaigns"
+            half = END * predicted.spread
+            found.append(HeldOut(left.name, what, "the most", predicted.rate, left.rate, half_band=half))
     return found
 
 
@@ -218,6 +230,23 @@ def growth_points(observations: Sequence[Observation]) -> list[Growing]:
         if several:
             rates = several[max(several)]
             found += [Growing(source, nodes, rate / rates[1]) for nodes, rate in sorted(rates.items()) if nodes > 1]
+    return found
+
+
+def _disks_held_out(observations: Sequence[Observation], growing: Sequence[Growing]) -> list[HeldOut]:
+    """What nodes did whose disks were limited, as a sizing foretells it from their number and their limits: reads by
+    the part of a device that stores get elsewhere, and each number of nodes by the growth of all the others."""
+    ratio = _device_ratio(observations)
+    found = []
+    for of in observations:
+        limit = of.limits.get("node_reads_per_s")
+        if limit is None or of.kind != "reads" or of.replication != 1 or "entry" in of.limits:
+            continue
+        law = growth([it for it in growing if (it.source, it.nodes) != (of.source, of.nodes)])
+        predicted = limit * ratio * (law or UNKNOWN_GROWTH).times(of.nodes)
+        found.append(
+            HeldOut(of.source, "reads/s of nodes, by their disks", f"{of.nodes} nodes", predicted, of.per_s, True)
+        )
     return found
 
 
@@ -267,7 +296,7 @@ def mixing_held_out(observations: Sequence[Observation], found: Sequence[Curve])
         if all(rates.values()):
             taken = sum(part / float(rates[kind] or 1) for kind, part in of.mix.items())
             what = f"{' and '.join(of.mix)} mixed, {of.way.name}"
-            predicted.append(HeldOut(of.source, what, f"{of.clients:g} clients", 1 / taken, of.per_s))
+            predicted.append(HeldOut(of.source, what, f"{of.clients:g} clients", 1 / taken, of.per_s, of_mix=True))
     return predicted
 
 

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.experiments.levels import replicas
+from harness.scaling import MOST_ERROR
 from harness.sizing import facts
 from harness.sizing.curves import Curve
-from harness.sizing.fits import Mean, mean, pairs_of, spread
+from harness.sizing.fits import END, Mean, mean, pairs_of, spread
 from harness.sizing.model import ENOUGH_CLIENTS, WRITES, Model
 from harness.sizing.requirement import Node, Requirement
 from harness.sizing.ways import Way
-
-# The normal quantile of a band's end: what lies between two ends is 80 %.
-END = 1.2815515655446004
 
 
 @dataclass(frozen=True)
@@ -38,8 +36,7 @@ class Rate:
     # The same on as many cores, and with records, as it was measured with.
     measured_per_s: float
     unsure: tuple[Unsure, ...]
-    # What it rests on, as people read it.
-    evidence: str
+    # What it rests on.
     curves: tuple[Curve, ...]
     # Whether what other kinds cost beside it is in it already.
     mixed: bool
@@ -66,25 +63,18 @@ def rate_of(model: Model, way: Way, kind: str, asked: Requirement, node: Node) -
     pool = model.pool(way, kind)
     if not pool:
         return Refused(f"no campaign measured {kind} of {way.name}")
-    durable = [of for of in pool if of.durability == asked.durability] if kind in WRITES else pool
-    known = durable or pool
     limit = asked.p99_us(kind)
-    within = [of for of in known if of.within(limit)]
+    within = [of for of in pool if of.within(limit)]
     if not within:
-        return Refused(_too_late(known, kind, limit))
-    # A campaign with few clients, or of a mix, counts where there is no other.
-    best = (
-        [of for of in within if of.most_clients >= ENOUGH_CLIENTS and not of.mixed]
-        or [of for of in within if of.most_clients >= ENOUGH_CLIENTS]
-        or within
-    )
+        return Refused(_too_late(pool, kind, limit))
+    best = _best(within, asked.durability if kind in WRITES else None)
     sources = [source for of in best if (source := model.source(of, limit, asked.operations.scan_rows))]
     found = mean(sources, model.beyond)
     unsure = [
-        Unsure(f"{kind} of one node", found.spread, _weak(best, kind), measure_of(way, kind)),
+        Unsure(f"{kind} of one node", found.spread, _weak(found, best, kind), measure_of(way, kind)),
         *_far(best, way, kind, asked, node),
     ]
-    if kind in WRITES and not durable:
+    if kind in WRITES and best[0].durability != asked.durability:
         words = f"{kind} were measured with durability {best[0].durability} only"
         unsure.append(
             Unsure(
@@ -99,10 +89,23 @@ def rate_of(model: Model, way: Way, kind: str, asked: Requirement, node: Node) -
         _scaled(found, best, asked, node),
         found.rate,
         tuple(unsure),
-        _evidence(best),
         tuple(best),
         all(of.mixed for of in best),
     )
+
+
+def _best(within: list[Curve], durability: str | None) -> list[Curve]:
+    """The curves that say most of what a node does: those with enough clients, of the durability that is asked for, and
+    of a kind alone come first. Clients that wait for a device with each write leave a node idle if they are few."""
+    ranks = [(_is_busy(of), durability in (None, of.durability), not of.mixed) for of in within]
+    best = max(ranks)
+    found = [of for of, rank in zip(within, ranks, strict=True) if rank == best]
+    # Of another durability there may be several: one of them is taken, lest a mean be of two.
+    return [of for of in found if of.durability == found[0].durability] if durability else found
+
+
+def _is_busy(of: Curve) -> bool:
+    return of.most_clients >= ENOUGH_CLIENTS
 
 
 def _too_late(known: list[Curve], kind: str, limit: float | None) -> str:
@@ -165,28 +168,14 @@ def _far_scans(best: list[Curve], scan_rows: int) -> list[Unsure]:
     return [Unsure("rows of a scan", math.log(off) / 4 / END, words, measure)]
 
 
-def _weak(best: list[Curve], kind: str) -> str:
+def _weak(found: Mean, best: list[Curve], kind: str) -> str:
     """Why what was measured is a guess by itself; empty where it is not."""
-    clients = max(of.most_clients for of in best)
-    if clients < ENOUGH_CLIENTS:
+    if not any(map(_is_busy, best)):
+        clients = max(of.most_clients for of in best)
         return f"{kind} were measured with {clients:g} clients at most, which may leave a node idle"
-    if all(len(of.points) > 3 and of.law is None and of.cpu_us is None for of in best):
-        return f"the law of {kind} is off by more than 20 % at clients left out"
+    if (factor := math.exp(END * found.spread)) > 1 + MOST_ERROR:
+        return f"what a node does of {kind} is known within a factor of {factor:.2f}, and not within {MOST_ERROR:.0%}"
     return ""
-
-
-def _evidence(best: list[Curve]) -> str:
-    said = []
-    for of in best:
-        clients = f"{of.points[0].clients:g} to {of.most_clients:g}" if len(of.points) > 1 else f"{of.most_clients:g}"
-        marked = f", {of.marks} of {len(of.points)} points marked" if of.marks else ""
-        times = "" if of.repeated is not None else ", measured once"
-        beside = ", beside other operations" if of.mixed else ""
-        said.append(
-            f"{of.source} ({of.way.place}; {clients} clients on {of.cores} cores; {of.rows:,.0f} records of "
-            f"{of.record_bytes:,.0f} bytes; {of.durability}{beside}{times}{marked})"
-        )
-    return "; ".join(said)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 //! The room of state: what an open store has, flow by flow.
 //!
-//! It owns [`engine::Engine`] and the state of every flow in a type of its own: tables, epochs, the clock, and what checkpoints,
-//! settling, purging, reclaim and the store's threads are at. It promises that each of these types keeps its own invariants under its own
+//! It owns [`engine::Engine`], in layers, and the state of every flow in a type of its own: tables, epochs, the clock, and what
+//! checkpoints, settling, purging, reclaim and the store's threads are at. It promises that each of these types keeps its own invariants under its own
 //! locks. It never has flows: nothing here reads, writes or moves records.
 
+pub(crate) mod append_path;
 pub(crate) mod background;
 pub(crate) mod catalog;
 pub(crate) mod checkpoints;
@@ -11,10 +12,14 @@ pub(crate) mod clock;
 pub(crate) mod commit;
 pub(crate) mod engine;
 pub(crate) mod epochs;
+pub(crate) mod host;
 pub(crate) mod purging;
+pub(crate) mod read_path;
 pub(crate) mod reclaiming;
 pub(crate) mod recovered;
 pub(crate) mod settling;
 pub(crate) mod staging;
 pub(crate) mod status;
+pub(crate) mod upkeep;
 pub(crate) mod urgent;
+pub(crate) mod write_path;

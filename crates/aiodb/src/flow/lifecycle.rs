@@ -19,6 +19,7 @@ use crate::log::Segments;
 use crate::metrics::Meters;
 use crate::planted::{self, Bug};
 use crate::retention::Retention;
+use crate::store::append_path::AppendPath;
 use crate::store::background::Background;
 use crate::store::catalog::{Catalog, Generation};
 use crate::store::checkpoints::Checkpointing;
@@ -26,10 +27,14 @@ use crate::store::clock::StoreClock;
 use crate::store::commit::Commit;
 use crate::store::engine::Engine;
 use crate::store::epochs::Epochs;
+use crate::store::host::Host;
 use crate::store::purging::Purging;
+use crate::store::read_path::ReadPath;
 use crate::store::settling::Settling;
 use crate::store::staging::Staging;
 use crate::store::status::Status;
+use crate::store::upkeep::Upkeep;
+use crate::store::write_path::WritePath;
 use crate::sync::Mutex;
 use crate::{Error, IndexKind, Options, Result};
 
@@ -85,35 +90,44 @@ impl<D: Device> Engine<D> {
         let buffers = crate::log::commit::private_buffers(buffer_bytes);
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);
         let retention = Arc::new(Retention::default());
-        Ok(Engine {
+        let host = Host {
             block_bytes: report.block_bytes,
-            cache: new_cache(options.cache_bytes)?,
-            meters: Meters::default(),
             device,
             root,
-            options,
             report,
             hash_seed: identity.hash_seed,
+            meters: Meters::default(),
+            clock: StoreClock::new(),
+            status: Status::new(locks),
+            options,
+        };
+        let reads = ReadPath {
             segments,
             commit,
             catalog,
             lmdb: OnceLock::new(),
             epochs: Epochs::default(),
-            publishers: Epochs::default(),
+            cache: new_cache(host.options.cache_bytes)?,
             snapshots: Arc::new(Snapshots::new(Arc::clone(&retention))),
             retention,
+            host,
+        };
+        let appends = AppendPath {
+            reads,
+            publishers: Epochs::default(),
             settling: Settling::default(),
-            checkpointing: Checkpointing::after(manifest.checkpoint),
-            reclaiming: Mutex::default(),
-            room_lock: Mutex::default(),
-            lmdb_lies_apart,
-            purging: Purging::default(),
             staging: Staging::default(),
             background: Background::default(),
-            recovered: OnceLock::new(),
-            clock: StoreClock::new(),
-            status: Status::new(locks),
-        })
+            lmdb_lies_apart,
+        };
+        let upkeep = Upkeep {
+            appends,
+            checkpointing: Checkpointing::after(manifest.checkpoint),
+            reclaiming: Mutex::default(),
+            purging: Purging::default(),
+        };
+        let writes = WritePath { upkeep, room_lock: Mutex::default() };
+        Ok(Engine { writes, recovered: OnceLock::new() })
     }
 
     /// Loads the checkpointed indexes. Returns the tables whose index is lost or is to be made again.

@@ -11,7 +11,6 @@ use crate::format::place::footprint;
 use crate::format::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
 use crate::index::chain::{Entry, Superseded};
 use crate::index::hash::{Published, hash_location};
-use crate::index::lmdb::LmdbIndex;
 use crate::index::lmdb::counters::ChunkBytes;
 use crate::io::Device;
 use crate::merge::Cover;
@@ -258,9 +257,5 @@ impl<D: Device> Engine<D> {
         let written = life(record.segment);
         let chunks = decode_chunks(list).map(|(_, chunks)| chunks).unwrap_or_default();
         chunks.into_iter().filter(move |chunk| life(chunk.location.segment).is_some_and(|life| Some(life) <= written))
-    }
-
-    pub(crate) fn lmdb(&self) -> &LmdbIndex {
-        self.lmdb.get().expect("an lmdb table opens the environment")
     }
 }

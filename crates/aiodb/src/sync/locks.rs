@@ -32,11 +32,11 @@ ranks! {
     Changing,
     /// A writer folds the operands of waiting keys: `Urgent::folding`.
     Folding,
-    /// A write makes room on a full disk: `Engine::room_lock`.
+    /// A write makes room on a full disk: `WritePath::room_lock`.
     MakingRoom,
     /// What a dropped table had leaves the counts and indexes: `Purging::current`.
     Purge,
-    /// A segment is being emptied: `Engine::reclaiming`.
+    /// A segment is being emptied: `Upkeep::reclaiming`.
     Reclaiming,
     /// A checkpoint is being made: `Checkpointing::one_at_a_time`.
     Checkpointing,

@@ -1,0 +1,31 @@
+//! What brings a record from an open batch to the log and into the indexes. Upkeep appends too, so nothing here asks for
+//! upkeep: what a publication leaves to be done is queued.
+
+use std::ops::Deref;
+
+use crate::io::Device;
+use crate::store::background::Background;
+use crate::store::epochs::Epochs;
+use crate::store::read_path::ReadPath;
+use crate::store::settling::Settling;
+use crate::store::staging::Staging;
+
+/// The layer of appends and publications.
+pub(crate) struct AppendPath<D: Device> {
+    /// Writers between append and publication.
+    pub(crate) publishers: Epochs,
+    pub(crate) settling: Settling,
+    pub(crate) staging: Staging,
+    pub(crate) background: Background,
+    /// Whether the files of the ordered index are on another disk than the rest.
+    pub(crate) lmdb_lies_apart: bool,
+    pub(crate) reads: ReadPath<D>,
+}
+
+impl<D: Device> Deref for AppendPath<D> {
+    type Target = ReadPath<D>;
+
+    fn deref(&self) -> &ReadPath<D> {
+        &self.reads
+    }
+}

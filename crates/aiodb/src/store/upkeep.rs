@@ -1,0 +1,27 @@
+//! What keeps a store in shape: checkpoints, purges and reclaim.
+
+use std::ops::Deref;
+
+use crate::io::Device;
+use crate::store::append_path::AppendPath;
+use crate::store::checkpoints::Checkpointing;
+use crate::store::purging::Purging;
+use crate::store::reclaiming::Reclaiming;
+use crate::sync::{Mutex, Rank};
+
+/// The layer of upkeep.
+pub(crate) struct Upkeep<D: Device> {
+    pub(crate) checkpointing: Checkpointing,
+    pub(crate) reclaiming: Mutex<Reclaiming, { Rank::Reclaiming as u8 }>,
+    /// Dropped and truncated tables. A step of a purge may commit the memtable.
+    pub(crate) purging: Purging,
+    pub(crate) appends: AppendPath<D>,
+}
+
+impl<D: Device> Deref for Upkeep<D> {
+    type Target = AppendPath<D>;
+
+    fn deref(&self) -> &AppendPath<D> {
+        &self.appends
+    }
+}

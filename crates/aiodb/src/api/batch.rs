@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::flow::batch::{Batch, BatchOperation, Change};
 use crate::io::Device;
-use crate::store::engine::Engine;
+use crate::store::read_path::ReadPath;
 use crate::{Result, Table};
 
 impl<D: Device> Batch<D> {
@@ -62,7 +62,7 @@ impl<D: Device> Batch<D> {
         self
     }
 
-    pub(crate) fn has_large(&self, engine: &Engine<D>) -> bool {
+    pub(crate) fn has_large(&self, engine: &ReadPath<D>) -> bool {
         let limit = engine.whole_value_bytes();
         let is_large = |change: &Change| matches!(change, Change::Put(value, _) if value.len() > limit);
         self.operations.iter().any(|operation| is_large(&operation.change))

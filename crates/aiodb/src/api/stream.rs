@@ -18,7 +18,7 @@ use crate::index::Candidates;
 use crate::index::snapshots::View;
 use crate::io::{Device, Disk};
 use crate::store::catalog::{Generation, TableSlot};
-use crate::store::engine::Engine;
+use crate::store::read_path::ReadPath;
 use crate::{Durability, Error, Result, Sequence, Table};
 
 /// How much is asked of a source at once.
@@ -121,7 +121,7 @@ pub struct ValueWriter<D: Device = Disk> {
     slot: Arc<TableSlot>,
     generation: Arc<Generation>,
     key: Vec<u8>,
-    /// Keeps reclaim away from the chunks, see [`Engine::stage`].
+    /// Keeps reclaim away from the chunks, see `WritePath::stage`.
     staged: u64,
     chunks: Vec<Chunk>,
     chunked_bytes: u64,
@@ -333,7 +333,7 @@ enum Found<T> {
     Chunks(u64, Vec<Chunk>),
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> ReadPath<D> {
     /// Finds the newest value of a key and lends it to `take` if it lies in one piece. The caller holds a pin.
     fn find_value<T>(
         &self,

@@ -10,9 +10,9 @@ use crate::index::snapshots::View;
 use crate::io::Device;
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
-use crate::store::engine::Engine;
+use crate::store::read_path::ReadPath;
 
-impl<D: Device> Engine<D> {
+impl<D: Device> ReadPath<D> {
     /// What is cached of a key's value at a candidate's place, if the view asks the cache. The caller holds a pin or a
     /// moment, so that the segment's life is still that of the look-up. The record of another key there counts as not
     /// cached: the log says what that means.
@@ -25,7 +25,7 @@ impl<D: Device> Engine<D> {
         self.cached_at(candidate, table, key, view)
     }
 
-    /// What is cached of an operand that the index knows to be one, as [`Engine::cached`] says it of a put.
+    /// What is cached of an operand that the index knows to be one, as [`ReadPath::cached`] says it of a put.
     pub(crate) fn cached_operand(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
         if !candidate.is_operand() {
             return None;
@@ -33,7 +33,7 @@ impl<D: Device> Engine<D> {
         self.cached_at(candidate, operands_of(table), key, view)
     }
 
-    /// What is cached that is the whole value of a key with this one candidate, as [`Engine::cached`] says it: a put, or an
+    /// What is cached that is the whole value of a key with this one candidate, as [`ReadPath::cached`] says it: a put, or an
     /// operand that is the value alone.
     pub(crate) fn cached_alone(
         &self,
@@ -55,12 +55,12 @@ impl<D: Device> Engine<D> {
         self.cache.get(self.place(candidate.location)?).filter(|cached| cached.is_of(table, key))
     }
 
-    /// Whether it is worth asking [`Engine::cached`] and [`Engine::cached_operand`] for what lies at a place.
+    /// Whether it is worth asking [`ReadPath::cached`] and [`ReadPath::cached_operand`] for what lies at a place.
     pub(crate) fn is_cached(&self, location: Location, view: &View) -> bool {
         self.cache.is_on() && view.cached && self.place(location).is_some_and(|place| self.cache.holds(place))
     }
 
-    /// Keeps an operand that the index knows to be one, as [`Engine::keep`] a value.
+    /// Keeps an operand that the index knows to be one, as [`ReadPath::keep`] a value.
     pub(crate) fn cache_operand(&self, location: Location, table: u32, key: &[u8], operand: &[u8]) {
         self.keep(location, operands_of(table), key, operand);
     }
@@ -74,7 +74,7 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Keeps a later copy of a record, like [`Engine::cache_written`], if there is something of its former place here.
+    /// Keeps a later copy of a record, like [`ReadPath::cache_written`], if there is something of its former place here.
     pub(crate) fn cache_moved(
         &self,
         generation: &Generation,

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use crate::io::Device;
 use crate::merge::Cover;
 use crate::store::catalog::Generation;
-use crate::store::engine::Engine;
+use crate::store::read_path::ReadPath;
 use crate::{Error, MergeOperator, Result};
 
 /// Calls a method of a user's operator. A panic there is that call's error: what the caller holds is given back on the way,
@@ -17,7 +17,7 @@ fn guarded<T>(operator: &str, call: impl FnOnce() -> std::result::Result<T, Stri
     outcome.map_err(|reason| Error::Merge { operator: operator.to_string(), reason })
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> ReadPath<D> {
     /// The operator of a table, with its name.
     fn merge_operator<'a>(&'a self, generation: &'a Generation) -> Result<(&'a str, &'a dyn MergeOperator)> {
         let Some(name) = &generation.settings.merge else {

@@ -18,7 +18,7 @@ use crate::index::{Candidate, Candidates};
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::log::Segment;
 use crate::store::catalog::{Generation, TableIndex};
-use crate::store::engine::Engine;
+use crate::store::read_path::ReadPath;
 use crate::{Error, Result};
 
 /// What the bytes of a candidate turned out to be.
@@ -38,7 +38,7 @@ pub(crate) enum Outcome<'a> {
 /// What a base holds, and the operands after it, newest first.
 pub(crate) type Parts = (Option<Vec<u8>>, Vec<Vec<u8>>);
 
-impl<D: Device> Engine<D> {
+impl<D: Device> ReadPath<D> {
     /// A blocking get: the caller's thread, one read for a value up to a quarter of a segment.
     pub(crate) fn get(&self, generation: &Arc<Generation>, key: &[u8], view: &View) -> Result<Option<Vec<u8>>> {
         let _pin = self.epochs.pin();

@@ -15,6 +15,7 @@ use crate::io::reads::{Done, Reads};
 use crate::io::{Device, MAX_QUEUE_DEPTH};
 use crate::store::catalog::{Generation, TableSlot};
 use crate::store::engine::Engine;
+use crate::store::read_path::ReadPath;
 use crate::store::epochs::OwnedEpochGuard;
 use crate::{Error, Result, Snapshot};
 
@@ -339,7 +340,7 @@ impl Get {
     }
 
     /// Goes on with what is cached of the next candidate, if that is there: a value is the answer.
-    fn take_cached<D: Device>(&mut self, engine: &Engine<D>) -> bool {
+    fn take_cached<D: Device>(&mut self, engine: &ReadPath<D>) -> bool {
         if !self.chunks.is_empty() {
             return false;
         }
@@ -363,7 +364,7 @@ impl Get {
     }
 
     /// Takes in the bytes at [`Get::location`].
-    fn take_in<D: Device>(&mut self, engine: &Engine<D>, bytes: &[u8]) -> Result<Next> {
+    fn take_in<D: Device>(&mut self, engine: &ReadPath<D>, bytes: &[u8]) -> Result<Next> {
         if let Some(chunk) = self.chunks.get(self.next_chunk) {
             engine.check_chunk(chunk, bytes)?;
             self.value.extend_from_slice(bytes);
@@ -404,12 +405,12 @@ impl Get {
     }
 
     /// The answer when nothing is left to be read.
-    fn finish<D: Device>(&mut self, engine: &Engine<D>) -> Result<Answer> {
+    fn finish<D: Device>(&mut self, engine: &ReadPath<D>) -> Result<Answer> {
         self.finish_over(engine, !self.chunks.is_empty())
     }
 
     /// Applies the operands to [`Get::value`], if that is there.
-    fn finish_over<D: Device>(&mut self, engine: &Engine<D>, found: bool) -> Result<Answer> {
+    fn finish_over<D: Device>(&mut self, engine: &ReadPath<D>, found: bool) -> Result<Answer> {
         if self.operands.is_empty() {
             return Ok(if found { Answer::Copied } else { Answer::Absent });
         }

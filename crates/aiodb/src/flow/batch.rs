@@ -10,8 +10,8 @@ use crate::format::record::encode_range_end;
 use crate::io::{Device, Disk};
 use crate::store::catalog::TableSlot;
 use crate::store::commit::{Guard, Operation};
-use crate::store::engine::Engine;
 use crate::store::staging::Staged;
+use crate::store::write_path::WritePath;
 use crate::{Durability, Error, Result, Sequence};
 
 /// A batch in the log.
@@ -23,7 +23,7 @@ pub(crate) struct AppendedBatch<'a> {
     pub(crate) staging: Option<Staged<'a>>,
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> WritePath<D> {
     /// Applies a batch and returns when it is acknowledged in its class.
     pub(crate) fn write_batch(&self, batch: &Batch<D>, durability: Durability) -> Result<Sequence> {
         let AppendedBatch { sequence, unpublished, staging: _staging } = self.append_batch(batch, durability)?;

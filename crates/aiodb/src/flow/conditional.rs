@@ -21,7 +21,7 @@ use crate::log::stripes::{RANGES, Stripes};
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableSlot};
 use crate::store::commit::{Operation, Turn};
-use crate::store::engine::Engine;
+use crate::store::write_path::WritePath;
 use crate::sync::yield_now;
 use crate::{Durability, Error, Result, Sequence};
 
@@ -71,7 +71,7 @@ enum Attempt<'a> {
 /// A conditional write that is in the log.
 pub(crate) type Conditional<'a> = (Option<Appended<'a>>, Sequence);
 
-impl<D: Device> Engine<D> {
+impl<D: Device> WritePath<D> {
     /// Appends the operations if all requirements hold at that place in the log, else fails with
     /// [`Error::ConditionFailed`]. `None`: a table of the operations has another generation now; make them anew.
     pub(crate) fn append_conditional<'a>(

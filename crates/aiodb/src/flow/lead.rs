@@ -8,15 +8,15 @@ use crate::io::{Device, File, InPhase, Phase, UNIT_BYTES, WriteSync};
 use crate::log::State;
 use crate::log::commit::WORDS;
 use crate::planted::{self, Bug};
+use crate::store::append_path::AppendPath;
 use crate::store::commit::{CommitState, Guard, Sealed};
-use crate::store::engine::Engine;
 use crate::store::epochs::EpochGuard;
 use crate::sync::atomic::Ordering;
 use crate::sync::yield_now;
 use crate::{Error, Result, Sequence};
 
 /// The work of a writer that writes a batch or flushes for others. They must not wait for ever should it panic.
-struct Leading<'a, D: Device>(&'a Engine<D>);
+struct Leading<'a, D: Device>(&'a AppendPath<D>);
 
 impl<D: Device> Leading<'_, D> {
     fn end(self) {
@@ -32,7 +32,7 @@ impl<D: Device> Drop for Leading<'_, D> {
     }
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> AppendPath<D> {
     /// Makes everything appended so far durable and published.
     pub(crate) fn flush(&self) -> Result<()> {
         let state = self.idle()?;
@@ -51,7 +51,7 @@ impl<D: Device> Engine<D> {
         self.flush_idle(state)
     }
 
-    /// [`Engine::flush`], once nobody writes.
+    /// [`AppendPath::flush`], once nobody writes.
     fn flush_idle(&self, mut state: Guard<'_>) -> Result<()> {
         if state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
             state.open.as_mut().expect("just seen").sync_wanted = true;

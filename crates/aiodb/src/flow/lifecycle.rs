@@ -1,7 +1,7 @@
 //! How a store is opened and closed.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use crate::cache::ValueCache;
@@ -10,14 +10,12 @@ use crate::flow::futures::Futures;
 use crate::flow::room::unless_full;
 use crate::format::manifest::{Identity, Manifest, damage_error};
 use crate::format::settings::Settings;
-use crate::index::lmdb::LmdbIndex;
 use crate::index::snapshots::Snapshots;
-use crate::io::disk::{LEAST_OPEN_FILES, with_descriptors};
+use crate::io::disk::LEAST_OPEN_FILES;
 use crate::io::small_file::read_file;
 use crate::io::{Access, Device, InPhase, Phase};
 use crate::log::Segments;
 use crate::metrics::Meters;
-use crate::planted::{self, Bug};
 use crate::retention::Retention;
 use crate::store::append_path::AppendPath;
 use crate::store::background::Background;
@@ -155,59 +153,6 @@ impl<D: Device> Engine<D> {
         Ok(rebuild)
     }
 
-    /// Opens the ordered index; true if it must be made again from the log. Then it is empty: what an index older than the
-    /// checkpoint holds may have been deleted since, and the log need not say so any more.
-    fn open_lmdb(&self, manifest: &Manifest) -> Result<bool> {
-        let path = self.lmdb_path()?;
-        if self.options.rebuild_index {
-            self.remove_lmdb()?;
-        }
-        let mut index = self.new_lmdb(&path)?;
-        let covered = index.position()?.map_or(0, |position| position.batch);
-        let lacks_what_came_after = covered < manifest.position.batch || index.taken_out() < manifest.taken_out;
-        let older = lacks_what_came_after && !planted::is_on(Bug::OldIndexBelieved);
-        if older && covered > 0 && !self.options.read_only && !planted::is_on(Bug::OldIndexKept) {
-            index.close();
-            self.remove_lmdb()?;
-            index = self.new_lmdb(&path)?;
-        }
-        index.count_taken_out_from(manifest.taken_out);
-        let opened = self.lmdb.set(index).is_ok();
-        assert!(opened, "an index is opened once");
-        Ok(older)
-    }
-
-    /// Removes the files of the ordered index. Where the checkpoint knows no table of this kind, they hold nothing that the
-    /// log after it does not say.
-    fn remove_lmdb(&self) -> Result<()> {
-        if self.options.read_only {
-            return Ok(());
-        }
-        let path = self.lmdb_path()?;
-        match with_descriptors(|| std::fs::remove_dir_all(&path), |error| Some(error)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, &error)),
-            _ => Ok(()),
-        }
-    }
-
-    fn new_lmdb(&self, path: &Path) -> Result<LmdbIndex> {
-        let index = LmdbIndex::open(path, self.segments.store, Arc::clone(&self.snapshots), self.options.read_only)?;
-        let device = self.device.clone();
-        index.ask_for_room(move || device.has_room_for_index());
-        Ok(index)
-    }
-
-    /// Opens what tables of this kind need.
-    pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<()> {
-        if kind != IndexKind::Lmdb || self.lmdb.get().is_some() {
-            return Ok(());
-        }
-        let index = self.new_lmdb(&self.lmdb_path()?)?;
-        // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
-        let _ = self.lmdb.set(index);
-        Ok(())
-    }
-
     /// Entries of tables that were dropped, but not yet purged, when the store was closed.
     fn forget_orphans(&self) -> Result<()> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
@@ -219,11 +164,6 @@ impl<D: Device> Engine<D> {
             }
         }
         Ok(())
-    }
-
-    fn lmdb_path(&self) -> Result<PathBuf> {
-        let path = self.root.join("index").join("lmdb");
-        self.device.real_path(&path).map_err(|e| Error::io("find a place for", path, &e))
     }
 
     /// See [`Handle::close`]; `stop_drivers` ends the threads of the futures.

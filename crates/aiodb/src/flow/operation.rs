@@ -10,8 +10,8 @@ use crate::index::lmdb::codec::MAX_WHOLE_KEY_BYTES;
 use crate::io::Device;
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::commit::Operation;
-use crate::store::engine::Engine;
 use crate::store::staging::Staged;
+use crate::store::write_path::WritePath;
 use crate::{Durability, IndexKind, Result, Sequence};
 
 impl Operation<'_> {
@@ -45,7 +45,7 @@ impl Stored<'static> {
     }
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> WritePath<D> {
     /// Puts one value, large ones in chunks that come before the record that names them.
     pub(crate) fn put(
         &self,
@@ -137,7 +137,7 @@ impl<D: Device> Engine<D> {
         self.staging.begin(|| self.commit.log_end().life)
     }
 
-    /// [`Engine::begin_staging`] for an owner that cannot borrow: to be ended by `Staging::end`.
+    /// [`WritePath::begin_staging`] for an owner that cannot borrow: to be ended by `Staging::end`.
     pub(crate) fn stage(&self) -> u64 {
         self.staging.begin_unowned(|| self.commit.log_end().life)
     }

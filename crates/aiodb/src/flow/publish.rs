@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::flow::upkeep::fold::is_fold_due;
+use crate::flow::upkeep::settle::is_fold_due;
 use crate::format::batch::{BatchView, Placed};
 use crate::format::location::Location;
 use crate::format::place::footprint;
@@ -15,8 +15,8 @@ use crate::index::lmdb::counters::ChunkBytes;
 use crate::io::Device;
 use crate::merge::Cover;
 use crate::planted::{self, Bug};
+use crate::store::append_path::AppendPath;
 use crate::store::catalog::{Generation, TableIndex};
-use crate::store::engine::Engine;
 use crate::store::settling::Unsettled;
 
 /// What a record says to an index.
@@ -49,13 +49,13 @@ impl<'a> Publication<'a> {
     }
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> AppendPath<D> {
     /// Makes a record visible.
     pub(crate) fn publish(&self, generation: &Arc<Generation>, publication: &Publication<'_>) {
         self.publish_in_order(generation, publication, |location| self.order(publication, location));
     }
 
-    /// Like [`Engine::publish`]; `order` says how new places under one tag are.
+    /// Like [`AppendPath::publish`]; `order` says how new places under one tag are.
     pub(crate) fn publish_in_order<O: Ord>(
         &self,
         generation: &Arc<Generation>,

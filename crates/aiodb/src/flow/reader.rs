@@ -15,8 +15,8 @@ use crate::io::reads::{Done, Reads};
 use crate::io::{Device, MAX_QUEUE_DEPTH};
 use crate::store::catalog::{Generation, TableSlot};
 use crate::store::engine::Engine;
-use crate::store::read_path::ReadPath;
 use crate::store::epochs::OwnedEpochGuard;
+use crate::store::read_path::ReadPath;
 use crate::{Error, Result, Snapshot};
 
 /// A read up to this length uses a buffer that was registered with the device; longer ones allocate.

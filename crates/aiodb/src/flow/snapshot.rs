@@ -10,8 +10,8 @@ use crate::flow::lifecycle::Handle;
 use crate::index::snapshots::View;
 use crate::io::{Device, Disk};
 use crate::planted::{self, Bug};
+use crate::store::append_path::AppendPath;
 use crate::store::catalog::{Generation, TableSlot};
-use crate::store::engine::Engine;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::{Error, Result};
 
@@ -68,7 +68,7 @@ impl<D: Device> Clone for Snapshot<D> {
     }
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> AppendPath<D> {
     /// A sequence up to which everything is published, not below that of any acknowledged write.
     fn snapshot_sequence(&self) -> Result<u64> {
         let (sequence, batch) = self.commit.sequence_to_publish();

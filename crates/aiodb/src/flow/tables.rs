@@ -5,10 +5,10 @@ use crate::format::record::Kind;
 use crate::format::settings::{Settings, check_name, is_name};
 use crate::io::{Device, InPhase, Phase};
 use crate::store::commit::Operation;
-use crate::store::engine::Engine;
+use crate::store::write_path::WritePath;
 use crate::{Compression, Durability, Error, Result, TableOptions};
 
-impl<D: Device> Engine<D> {
+impl<D: Device> WritePath<D> {
     pub(crate) fn create_table(&self, name: &str, options: &TableOptions) -> Result<()> {
         check_name(name)?;
         self.commit.check()?;

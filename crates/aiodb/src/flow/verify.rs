@@ -5,15 +5,17 @@ use std::ops::Bound;
 use crate::flow::read::Outcome;
 use crate::format::manifest::damage_error;
 use crate::format::record::{Chunk, Kind, decode_chunks};
+use crate::format::segment::{Damage, SegmentHeader};
 use crate::index::chain::Entry;
 use crate::index::lmdb::codec::{encode_key, prefix_key};
 use crate::index::memtable::Reached;
 use crate::index::snapshots::View;
-use crate::io::{Device, UNIT_BYTES};
+use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::log::scan::Scan;
 use crate::log::{Segment, State};
 use crate::store::catalog::{Generation, TableIndex};
-use crate::store::engine::Engine;
+use crate::store::read_path::ReadPath;
+use crate::store::upkeep::Upkeep;
 use crate::{Error, Result};
 
 /// More damage than this is counted, not listed.
@@ -47,7 +49,7 @@ impl VerifyReport {
     }
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> Upkeep<D> {
     /// Checks all batches of all segments, then that every index entry leads to a record of its key.
     pub(crate) fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
         // What is in the memtable of an index reaches its file first; else only what was there before is followed.
@@ -59,6 +61,22 @@ impl<D: Device> Engine<D> {
         let _pin = self.epochs.pin();
         self.verify_all(&mut report, progress)?;
         Ok(report)
+    }
+}
+
+impl<D: Device> ReadPath<D> {
+    pub(crate) fn check_segment_header(&self, segment: &Segment<D>) -> Result<SegmentHeader> {
+        let path = self.segments.path(segment.number);
+        let mut unit = AlignedBuffer::new(UNIT_BYTES);
+        segment.file.read_at(&mut unit, 0).map_err(|e| Error::io("read", &path, &e))?;
+        let advice = "the segment's header is damaged: restore the file, or the store from a backup";
+        let header = SegmentHeader::decode(&unit).map_err(|damage| damage_error(&path, 0, damage, advice))?;
+        let count = self.segments.directory_count();
+        if header.store != self.segments.store || header.segment != segment.number || header.directories != count {
+            let damage = Damage::Foreign("the header of another segment or store");
+            return Err(damage_error(&path, 0, damage, advice));
+        }
+        Ok(header)
     }
 
     fn verify_all(&self, report: &mut VerifyReport, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {

@@ -11,12 +11,11 @@ use crate::flow::publish::Publication;
 use crate::format::batch::{Append, Placed};
 use crate::format::place::batch_bytes;
 use crate::format::record::Kind;
-use crate::format::segment::BATCH_MOVES;
-use crate::io::{Device, InPhase, Phase, UNIT_BYTES};
+use crate::io::{Device, InPhase, Phase};
 use crate::log::Claim;
-use crate::log::commit::{WORDS, buffer_bytes};
+use crate::log::commit::WORDS;
 use crate::store::commit::{Guard, Operation, Turn};
-use crate::store::engine::Engine;
+use crate::store::write_path::WritePath;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::{Durability, Error, Result, Sequence};
 
@@ -41,6 +40,12 @@ pub(crate) fn last_sequence(placed: &PlacedList) -> Sequence {
     Sequence(placed.last().expect("a write has a record").sequence)
 }
 
+/// How much of the last free segments these operations may take.
+fn claim_of(operations: &[Operation<'_>]) -> Claim {
+    let frees = |kind| matches!(kind, Kind::Delete | Kind::RangeTombstone | Kind::TableDrop | Kind::TableTruncate);
+    if operations.iter().all(|operation| frees(operation.append.kind)) { Claim::Deletes } else { Claim::Ordinary }
+}
+
 /// A writer between append and publication, until this is dropped.
 struct Publishing<'a>(&'a AtomicU32);
 
@@ -57,13 +62,13 @@ impl Drop for Publishing<'_> {
     }
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> WritePath<D> {
     /// Writes a group of operations atomically and returns when it is acknowledged in its class.
     pub(crate) fn write(&self, operations: &[Operation<'_>], durability: Durability) -> Result<Sequence> {
         self.write_placed(operations, durability).map(|placed| last_sequence(&placed))
     }
 
-    /// Like [`Engine::write`]; says where each record went.
+    /// Like [`WritePath::write`]; says where each record went.
     pub(crate) fn write_placed(&self, operations: &[Operation<'_>], durability: Durability) -> Result<PlacedList> {
         let appended = self.append(operations, durability, None, || true)?;
         let Appended { placed, unpublished } = appended.expect("what is always permitted is appended");
@@ -74,10 +79,27 @@ impl<D: Device> Engine<D> {
         Ok(placed)
     }
 
+    /// Writes what recovery has found in memory: it takes any room that there is, and helps nobody.
+    pub(crate) fn write_recovered(&self, operations: &[Operation<'_>]) -> Result<PlacedList> {
+        let appended = self.append_claiming(Claim::Recovery, operations, Durability::None, None, || true)?;
+        Ok(appended.expect("what is always permitted is appended").placed)
+    }
+
     /// Appends a group of operations if `permitted` says so under the commit lock, and publishes it unless its batch must
-    /// be durable first: then [`Engine::wait_durable`] is left to do. `None` means that it was not permitted.
+    /// be durable first: then `AppendPath::wait_durable` is left to do. `None` means that it was not permitted.
     pub(crate) fn append(
         &self,
+        operations: &[Operation<'_>],
+        durability: Durability,
+        turn: Option<&Turn<'_>>,
+        permitted: impl FnOnce() -> bool,
+    ) -> Result<Option<Appended<'_>>> {
+        self.append_claiming(claim_of(operations), operations, durability, turn, permitted)
+    }
+
+    fn append_claiming(
+        &self,
+        claim: Claim,
         operations: &[Operation<'_>],
         durability: Durability,
         turn: Option<&Turn<'_>>,
@@ -89,7 +111,6 @@ impl<D: Device> Engine<D> {
         if length > self.max_batch_bytes() {
             return Err(Error::BatchTooLarge { length, max: self.max_batch_bytes() });
         }
-        let claim = self.claim(operations);
         if turn.is_none() {
             self.apply_backpressure(operations, claim)?;
         }
@@ -148,7 +169,7 @@ impl<D: Device> Engine<D> {
         }
         // Chunks are part of a larger write, maybe of background work itself.
         let is_part = operations.iter().any(|operation| operation.append.kind == Kind::Chunk);
-        if self.recovered.get().is_none() || is_part {
+        if claim == Claim::Recovery || is_part {
             return Ok(());
         }
         if self.settling.urgent.is_any() {
@@ -161,87 +182,6 @@ impl<D: Device> Engine<D> {
         }
         let ranges = operations.iter().filter(|operation| operation.append.kind == Kind::RangeTombstone).count();
         if ranges > 0 { self.bound_range_tombstones(ranges) } else { Ok(()) }
-    }
-
-    /// The longest batch, and so the longest atomic group.
-    pub(crate) fn max_batch_bytes(&self) -> usize {
-        buffer_bytes(self.segments.segment_bytes) - UNIT_BYTES
-    }
-
-    /// Appends records moved out of one segment as a batch of their own: a unit must not hold a live record of a key
-    /// beside a move of an older one. `still_current` is asked while everything older is published. Returns where each
-    /// record went (`None` if it was no longer current).
-    ///
-    /// Others append again while the batch is written and published: what they write of its keys comes after it in the log, and
-    /// may come before it to an index, which then leaves the move out or puts it below.
-    pub(crate) fn write_moves(
-        &self,
-        moves: &[Operation<'_>],
-        still_current: impl Fn(&Operation<'_>) -> bool,
-    ) -> Result<Vec<Option<Placed>>> {
-        let _phase = InPhase::enter(&self.device, Phase::ReclaimMove);
-        // Most of what is open is written while others still append: once they wait, only what came meanwhile is left.
-        self.write_open_batch()?;
-        let turn = self.take_turn()?;
-        self.write_moves_in_turn(moves, still_current, turn)
-    }
-
-    /// Waits until nobody has the log to himself, and has it then.
-    pub(crate) fn take_turn(&self) -> Result<Turn<'_>> {
-        let mut state = self.commit.lock();
-        while state.turn {
-            self.commit.check()?;
-            state = self.wait_idle(state);
-        }
-        state.turn = true;
-        Ok(crate::log::commit::Turn(&self.commit))
-    }
-
-    fn write_moves_in_turn(
-        &self,
-        moves: &[Operation<'_>],
-        still_current: impl Fn(&Operation<'_>) -> bool,
-        turn: Turn<'_>,
-    ) -> Result<Vec<Option<Placed>>> {
-        let mut state = self.idle()?;
-        while state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
-            self.lead(state)?;
-            state = self.idle()?;
-        }
-        if let Some(open) = state.open.take() {
-            self.put_back_empty(&mut state, open);
-        }
-        drop(state);
-        // Nothing can be appended before this turn ends, so what is current now is so at the append. The indexes are
-        // not asked under the commit lock, because a publication takes them in the other order.
-        let current: Vec<bool> = moves.iter().map(still_current).collect();
-        let kept = || moves.iter().zip(&current).filter(|(_, current)| **current).map(|(operation, _)| operation);
-        if !current.contains(&true) {
-            return Ok(vec![None; moves.len()]);
-        }
-        let length = batch_bytes(kept().map(|operation| &operation.append));
-        let mut state = self.idle()?;
-        let mut is_made = false;
-        while self.needs_segment(&state, length) && !self.may_take(Claim::Moves, is_made) {
-            drop(state);
-            self.make_segment_for(Claim::Moves)?;
-            is_made = true;
-            state = self.idle()?;
-        }
-        if state.closed {
-            return Err(Error::Closed);
-        }
-        self.open_batch(&mut state, length, Claim::Moves, BATCH_MOVES)?;
-        let open = state.open.as_mut().expect("just opened");
-        let mut placed = Vec::with_capacity(moves.len());
-        for (operation, current) in moves.iter().zip(current) {
-            placed.push(current.then(|| open.append(operation)));
-        }
-        let bytes = open.batch.used_bytes() as u64;
-        turn.end(&mut state);
-        self.lead(state)?;
-        self.commit.counters.moved_bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ok(placed)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::index::memtable::Reached;
 use crate::index::snapshots::View;
 use crate::io::Device;
 use crate::store::catalog::TableIndex;
-use crate::store::engine::Engine;
+use crate::store::upkeep::Upkeep;
 use crate::{Db, Result};
 
 /// Keys of an ordered index that are looked at in one transaction.
@@ -37,7 +37,7 @@ impl<D: Device> Db<D> {
     }
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> Upkeep<D> {
     fn recount(&self) -> Result<Vec<String>> {
         while !self.purge_some()? {}
         // The memtable of an ordered index holds entries beside those that they will replace.

@@ -24,7 +24,7 @@ use crate::io::{Access, AlignedBuffer, Device, Disk, File, UNIT_BYTES, WriteSync
 use crate::log::{Segment, State};
 use crate::retention::Retention;
 use crate::store::catalog::TableIndex;
-use crate::store::engine::Engine;
+use crate::store::upkeep::Upkeep;
 use crate::{Backend, Db, Error, Result};
 use pipe::{Job, Pace, pump};
 use point::{FileKind, Point, PointFile, PointSegment};
@@ -120,7 +120,7 @@ struct Wanted<'a, D: Device> {
     length: u64,
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> Upkeep<D> {
     /// The store's identity as that of one directory, whatever it lies in: as what is restored has it.
     fn identity(&self) -> Result<Identity> {
         let path = self.root.join("STORE");
@@ -170,7 +170,7 @@ impl<D: Device> Engine<D> {
 
 /// A backup in progress.
 struct Backup<'a, D: Device, T: Device> {
-    engine: &'a Engine<D>,
+    engine: &'a Upkeep<D>,
     repository: Repository<T>,
     number: u64,
     captured: Captured<D::File>,

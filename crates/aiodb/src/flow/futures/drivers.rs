@@ -9,6 +9,7 @@ use crate::flow::futures::{Futures, Get, Work, Write};
 use crate::flow::reader::Reader;
 use crate::io::Device;
 use crate::store::engine::Engine;
+use crate::store::write_path::WritePath;
 
 /// Gets in flight for all futures of a store: enough to keep a device busy.
 const GETS_IN_FLIGHT: usize = 128;
@@ -117,7 +118,7 @@ impl<D: Device> Work<D> for Write<D> {
     }
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> WritePath<D> {
     /// Appends all these writes, and then waits once for all whose class wants that.
     fn write_for_futures(&self, writes: &mut Vec<Write<D>>) {
         let mut waiting = Vec::with_capacity(writes.len());

@@ -16,7 +16,7 @@ use crate::log::commit::{PENDING_BUFFERS, buffer_bytes};
 use crate::planted::{self, Bug};
 use crate::store::commit::Operation;
 use crate::store::engine::Engine;
-use crate::{Durability, Error, Result};
+use crate::{Error, Result};
 
 /// What the pending batches hold beyond the log's end.
 #[derive(Default)]
@@ -137,7 +137,7 @@ impl<D: Device> Engine<D> {
             let generation = self.catalog.generation(record.table);
             operations.push(Operation { generation, append, hash: self.hash(&record.key) });
         }
-        let placed = self.write_placed(&operations, Durability::None)?;
+        let placed = self.write_recovered(&operations)?;
         for record in group {
             self.replay_table(&Record::new(record.kind, record.table, 0, &record.key, &record.value))?;
         }

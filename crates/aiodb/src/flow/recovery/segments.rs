@@ -1,7 +1,7 @@
 //! Which segment files there are, and what each is: in use, free, being filled, or lost.
 
-use crate::format::manifest::{Manifest, ManifestSegment, damage_error};
-use crate::format::segment::{Damage, HEADER_BYTES, SegmentHeader};
+use crate::format::manifest::{Manifest, ManifestSegment};
+use crate::format::segment::{HEADER_BYTES, SegmentHeader};
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::log::{Segment, State, UNFILLED_END};
 use crate::store::engine::Engine;
@@ -120,19 +120,5 @@ impl<D: Device> Engine<D> {
         let read = segment.file.read_at(&mut unit, 0);
         read.map_err(|e| Error::io("read", self.segments.path(segment.number), &e))?;
         Ok(unit[..HEADER_BYTES].iter().all(|byte| *byte == 0))
-    }
-
-    pub(crate) fn check_segment_header(&self, segment: &Segment<D>) -> Result<SegmentHeader> {
-        let path = self.segments.path(segment.number);
-        let mut unit = AlignedBuffer::new(UNIT_BYTES);
-        segment.file.read_at(&mut unit, 0).map_err(|e| Error::io("read", &path, &e))?;
-        let advice = "the segment's header is damaged: restore the file, or the store from a backup";
-        let header = SegmentHeader::decode(&unit).map_err(|damage| damage_error(&path, 0, damage, advice))?;
-        let count = self.segments.directory_count();
-        if header.store != self.segments.store || header.segment != segment.number || header.directories != count {
-            let damage = Damage::Foreign("the header of another segment or store");
-            return Err(damage_error(&path, 0, damage, advice));
-        }
-        Ok(header)
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::error::message_of;
 use crate::io::Device;
 use crate::log::Claim;
+use crate::store::append_path::AppendPath;
 use crate::store::background::MIN_FLUSH_PERIOD;
 use crate::store::engine::Engine;
 use crate::{Error, Result};
@@ -72,7 +73,7 @@ pub(crate) fn start<D: Device>(engine: &Arc<Engine<D>>) -> Result<()> {
 /// Does a piece of work of a thread of the store's own. If it panics, the thread is gone, and what it leaves undone would be
 /// missed by everyone: the store accepts no more writes and says why, to waiters, in its statistics and when it is closed.
 /// True if there was no panic.
-pub(crate) fn survive<D: Device>(engine: &Engine<D>, thread: &str, work: impl FnOnce()) -> bool {
+pub(crate) fn survive<D: Device>(engine: &AppendPath<D>, thread: &str, work: impl FnOnce()) -> bool {
     let outcome = catch_unwind(AssertUnwindSafe(work));
     if let Err(panic) = &outcome {
         engine.fail_because(format!("the thread {thread} of the store panicked: {}", message_of(&**panic)));

@@ -24,14 +24,14 @@ use crate::log::{Claim, Segment, State};
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::checkpoints::Retired;
-use crate::store::engine::Engine;
 use crate::store::settling::Unsettled;
+use crate::store::upkeep::Upkeep;
 use crate::{IndexKind, Result};
 
 /// How much of a hash index is encoded before it is written.
 const WRITE_BYTES: usize = 1 << 20;
 
-impl<D: Device> Engine<D> {
+impl<D: Device> Upkeep<D> {
     /// Makes a checkpoint of everything published so far. Writers go on meanwhile.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         self.checkpoint_making_room(false, &mut |_| Ok(()))
@@ -123,7 +123,7 @@ impl<D: Device> Engine<D> {
         self.commit_memtable_after(&mut self.checkpointing.lock_commit())
     }
 
-    /// [`Engine::commit_memtable`] for who holds its lock, under which is what an earlier call has left.
+    /// [`Upkeep::commit_memtable`] for who holds its lock, under which is what an earlier call has left.
     fn commit_memtable_after(&self, unfinished: &mut Option<ImmutableMemtable>) -> Result<()> {
         if let Some(immutable) = unfinished.as_mut() {
             self.commit_frozen(immutable)?;

@@ -10,33 +10,25 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::Result;
+use crate::flow::upkeep::settle::MAX_OPERANDS;
 use crate::format::location::Location;
 use crate::format::record::{Kind, Origin};
 use crate::index::Candidates;
 use crate::index::chain::{Entry, FOLD_AT};
-use crate::index::lmdb::codec::{decode_key, prefix_key};
+use crate::index::lmdb::codec::prefix_key;
 use crate::index::snapshots::View;
 use crate::io::Device;
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::commit::Operation;
-use crate::store::engine::Engine;
 use crate::store::settling::Unsettled;
-
-/// A key with so many operands has the next writer fold them before it goes on.
-const MAX_OPERANDS: usize = 64;
+use crate::store::write_path::WritePath;
 
 /// Keys that a writer folds at once.
 const FOLDED_AT_ONCE: usize = 256;
 
 /// What operands make is written when so many bytes of it, or of what it is made of, have gathered.
 pub(crate) const MAX_FOLDED_BYTES: usize = 1 << 20;
-
-/// Whether a key is to be queued when it gets the operand that makes them so many: once for upkeep, once for writers. One whose
-/// operands cannot be folded, by an operator that fails or over a base that will expire, is tried ever more seldom.
-pub(crate) fn is_fold_due(operands: usize) -> bool {
-    operands >= FOLD_AT && operands.is_power_of_two()
-}
 
 /// A key's operands and what is below them, as they were when they were looked up.
 pub(crate) struct Gathered {
@@ -111,23 +103,22 @@ pub(crate) fn folded_bytes(folded: &[Folded]) -> usize {
     folded.iter().map(|fold| fold.value.len()).sum()
 }
 
-impl<D: Device> Engine<D> {
-    /// Queues a tag or key that has so many operands; the next writer folds them if they are many. A full queue only means
-    /// that more operands will queue it again.
-    pub(crate) fn must_fold_operands(&self, unsettled: Unsettled, operands: usize) {
-        let unsettled = unsettled.for_folding();
-        if operands >= MAX_OPERANDS {
-            self.settling.urgent.push(unsettled.clone(), operands);
+impl<D: Device> WritePath<D> {
+    /// Settles up to `limit` of what is queued, and folds. True if any of it is done with.
+    pub(crate) fn settle_some(&self, limit: usize) -> bool {
+        let (mut progress, mut folded) = (false, Vec::new());
+        for _ in 0..limit {
+            let fold = |key, unsettled: &Unsettled| {
+                self.note_failure(self.fold_published(key, unsettled, &mut folded));
+            };
+            let Some(done) = self.settle_front(true, fold) else { break };
+            progress |= done;
+            if folded_bytes(&folded) >= MAX_FOLDED_BYTES {
+                self.note_failure(self.write_folded(&std::mem::take(&mut folded)));
+            }
         }
-        let _ = self.settling.push(unsettled);
-    }
-
-    /// Queues an index key whose operands have piled up over several commits of the ordered index. If there is no room, the
-    /// next commit of the key finds them again. One that is shortened is left: only its record knows the key.
-    pub(crate) fn must_fold(&self, index_key: &[u8], operands: usize) {
-        let Some((table, key)) = decode_key(index_key) else { return };
-        let Some(generation) = self.catalog.generation(table) else { return };
-        self.must_fold_operands(Unsettled::key(&generation, key), operands);
+        self.note_failure(self.write_folded(&folded));
+        progress
     }
 
     /// Folds what waits for a writer, and with it what is queued anyway: the operands of all are in memory still, and would have
@@ -287,7 +278,7 @@ impl<D: Device> Engine<D> {
         })
     }
 
-    /// [`Engine::still_current`] for what operands make. In a `hash` table only what came after the look-up is read, and only if
+    /// `Upkeep::still_current` for what operands make. In a `hash` table only what came after the look-up is read, and only if
     /// a put or delete may be among it: everybody waits meanwhile.
     fn may_be_folded(&self, fold: &Folded, operation: &Operation<'_>) -> bool {
         let Gathered { generation, key, places, .. } = &fold.from;

@@ -11,13 +11,13 @@ use crate::index::hash::{HashIndex, SHARDS};
 use crate::io::Device;
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
-use crate::store::engine::Engine;
 use crate::store::purging::{Gone, Purge};
+use crate::store::upkeep::Upkeep;
 
 /// Places of a hash index that are counted off in one step.
 const PLACES_PER_STEP: usize = 64 << 10;
 
-impl<D: Device> Engine<D> {
+impl<D: Device> Upkeep<D> {
     /// Queues a generation that no table has any more.
     pub(crate) fn forget_generation(&self, old: Option<Arc<Generation>>) {
         let Some(generation) = old else { return };

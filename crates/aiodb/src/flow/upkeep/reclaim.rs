@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::flow::read::Outcome;
-use crate::format::batch::{Append, Found, Placed};
+use crate::format::batch::{Append, Found};
 use crate::format::location::Location;
 use crate::format::manifest::damage_error;
-use crate::format::place::Cursor;
 use crate::format::record::{Chunk, Form, Kind, Origin, encode_chunks, encode_range_end, range_end};
 use crate::format::segment::array;
 use crate::index::Candidates;
@@ -24,8 +23,8 @@ use crate::log::{Segment, State};
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::commit::Operation;
-use crate::store::engine::Engine;
 use crate::store::reclaiming::{Alive, Reclaiming, Victim};
+use crate::store::upkeep::Upkeep;
 use crate::{Error, Result};
 
 /// Garbage is left alone until it is this share of all bytes in sealed segments...
@@ -35,9 +34,6 @@ const MAX_LIVE_SHARE: f64 = 0.8;
 
 /// What a delete that must be kept takes, roughly.
 pub(crate) const DELETE_BYTES: u64 = 64;
-
-/// Less room than this at a segment's end is left unused.
-const MIN_MOVE_BYTES: usize = 2 * UNIT_BYTES;
 
 /// On a full disk more is moved for less.
 const MAX_LIVE_SHARE_WHEN_FULL: f64 = 0.95;
@@ -61,14 +57,14 @@ enum Need {
     Tombstone(u64),
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> Upkeep<D> {
     /// Does a bounded part of the work: reads some of the current victim, and moves what has gathered once it is worth a
     /// batch. True if there may be more to do.
     pub(crate) fn reclaim_some(&self) -> Result<bool> {
         self.squeeze_some(0)
     }
 
-    /// [`Engine::reclaim_some`]; where nothing is worth it otherwise, a segment with a life before this one is emptied for any dead
+    /// [`Upkeep::reclaim_some`]; where nothing is worth it otherwise, a segment with a life before this one is emptied for any dead
     /// record that it has.
     pub(crate) fn squeeze_some(&self, until: u64) -> Result<bool> {
         let is_purged = self.purge_some()?;
@@ -340,42 +336,6 @@ impl<D: Device> Engine<D> {
             }
             _ => Ok(()),
         })
-    }
-
-    /// Writes copies of records that are still current when nothing else can be appended, in as few batches as they fit into. `moved` is told the number
-    /// of each that was written, and its place.
-    pub(crate) fn move_in_batches(
-        &self,
-        mut operations: &[Operation<'_>],
-        still_current: impl Fn(&Operation<'_>) -> bool,
-        mut moved: impl FnMut(usize, Placed) -> Result<()>,
-    ) -> Result<()> {
-        let mut number = 0;
-        while !operations.is_empty() {
-            // The rest of the log's last segment is filled first: what is emptied must be more than what is begun.
-            let limit = self.move_batch_bytes();
-            let mut cursor = Cursor::new();
-            let fits = |operation: &&Operation<'_>| {
-                cursor.take(&operation.append);
-                cursor.end <= limit
-            };
-            let (batch, rest) = operations.split_at(operations.iter().take_while(fits).count().max(1));
-            for placed in self.write_moves(batch, &still_current)? {
-                if let Some(placed) = placed {
-                    moved(number, placed)?;
-                }
-                number += 1;
-            }
-            operations = rest;
-        }
-        Ok(())
-    }
-
-    /// The longest batch that fits what is left of the last segment, or any segment when that is next to nothing.
-    fn move_batch_bytes(&self) -> usize {
-        let room = (self.segments.segment_bytes - self.commit.log_end().offset) as usize;
-        let most = self.max_batch_bytes();
-        if room < MIN_MOVE_BYTES { most } else { most.min(room) }
     }
 
     /// Asked while everything older is published. An index that cannot be asked moves nothing.

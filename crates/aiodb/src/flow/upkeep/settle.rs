@@ -11,21 +11,30 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::Result;
-use crate::flow::upkeep::fold::{MAX_FOLDED_BYTES, folded_bytes};
 use crate::format::location::Location;
 use crate::index::chain::{Entry, FOLD_AT};
 use crate::index::hash::HashIndex;
+use crate::index::lmdb::codec::{decode_key, prefix_key};
 use crate::io::Device;
 use crate::planted::{self, Bug};
+use crate::store::append_path::AppendPath;
 use crate::store::catalog::{Generation, TableIndex};
-use crate::store::engine::Engine;
 use crate::store::settling::Unsettled;
 
 /// A tag under which more older places lie is settled by the writer itself, or a key that is overwritten again and again
 /// would make its tag's run long.
 const MAX_RUN: usize = 8;
 
-impl<D: Device> Engine<D> {
+/// A key with so many operands has the next writer fold them before it goes on.
+pub(crate) const MAX_OPERANDS: usize = 64;
+
+/// Whether a key is to be queued when it gets the operand that makes them so many: once for upkeep, once for writers. One whose
+/// operands cannot be folded, by an operator that fails or over a base that will expire, is tried ever more seldom.
+pub(crate) fn is_fold_due(operands: usize) -> bool {
+    operands >= FOLD_AT && operands.is_power_of_two()
+}
+
+impl<D: Device> AppendPath<D> {
     /// Queues what a publication leaves; `older` says how much has piled up.
     pub(crate) fn must_settle(&self, unsettled: Unsettled, older: usize) {
         let crowded = unsettled.key.is_empty() && older >= MAX_RUN;
@@ -38,42 +47,53 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Settles up to `limit` of what is queued. True if any of it is done with.
-    pub(crate) fn settle_some(&self, limit: usize) -> bool {
-        self.settle_queued(limit, true)
-    }
-
-    /// [`Engine::settle_some`] without folds, for a writer that makes room: the chunks of a large fold would need room themselves.
-    pub(crate) fn settle_tags(&self, limit: usize) -> bool {
-        self.settle_queued(limit.min(self.settling.len()), false)
-    }
-
-    fn settle_queued(&self, limit: usize, folds: bool) -> bool {
-        let mut progress = false;
-        let mut folded = Vec::new();
-        for _ in 0..limit {
-            let Some((number, unsettled)) = self.settling.front() else { break };
-            if (unsettled.folds && !folds) || self.is_for_writers(&unsettled) {
-                // Writers fold it if it gets more operands; once these are written, there is time to read them.
-                let _ = self.settling.push(unsettled);
-                self.settling.pop(number);
-                continue;
-            }
-            let before = self.settling.len();
-            match self.settle(&unsettled) {
-                Some(key) if folds => self.note_failure(self.fold_published(key, &unsettled, &mut folded)),
-                Some(_) => drop(self.settling.push(Unsettled { folds: true, ..unsettled })),
-                None => {}
-            }
-            self.settling.pop(number);
-            // What could not be settled has been queued again.
-            progress |= self.settling.len() < before;
-            if folded_bytes(&folded) >= MAX_FOLDED_BYTES {
-                self.note_failure(self.write_folded(&std::mem::take(&mut folded)));
-            }
+    /// Queues a tag or key that has so many operands; the next writer folds them if they are many. A full queue only means
+    /// that more operands will queue it again.
+    pub(crate) fn must_fold_operands(&self, unsettled: Unsettled, operands: usize) {
+        let unsettled = unsettled.for_folding();
+        if operands >= MAX_OPERANDS {
+            self.settling.urgent.push(unsettled.clone(), operands);
         }
-        self.note_failure(self.write_folded(&folded));
+        let _ = self.settling.push(unsettled);
+    }
+
+    /// Queues an index key whose operands have piled up over several commits of the ordered index. If there is no room, the
+    /// next commit of the key finds them again. One that is shortened is left: only its record knows the key.
+    pub(crate) fn must_fold(&self, index_key: &[u8], operands: usize) {
+        let Some((table, key)) = decode_key(index_key) else { return };
+        let Some(generation) = self.catalog.generation(table) else { return };
+        self.must_fold_operands(Unsettled::key(&generation, key), operands);
+    }
+
+    /// Settles up to `limit` of the tags that are queued now, without folds, for a writer that makes room: the chunks of a large
+    /// fold would need room themselves. True if any of them is done with.
+    pub(crate) fn settle_tags(&self, limit: usize) -> bool {
+        let mut progress = false;
+        for _ in 0..limit.min(self.settling.len()) {
+            let again = |_, unsettled: &Unsettled| drop(self.settling.push(unsettled.clone().for_folding()));
+            let Some(done) = self.settle_front(false, again) else { break };
+            progress |= done;
+        }
         progress
+    }
+
+    /// Settles what waits longest, and has `fold` see to a key with many operands. `None` if nothing waits; true if it is done
+    /// with.
+    pub(crate) fn settle_front(&self, folds: bool, fold: impl FnOnce(Vec<u8>, &Unsettled)) -> Option<bool> {
+        let (number, unsettled) = self.settling.front()?;
+        if (unsettled.folds && !folds) || self.is_for_writers(&unsettled) {
+            // Writers fold it if it gets more operands; once these are written, there is time to read them.
+            let _ = self.settling.push(unsettled);
+            self.settling.pop(number);
+            return Some(false);
+        }
+        let before = self.settling.len();
+        if let Some(key) = self.settle(&unsettled) {
+            fold(key, &unsettled);
+        }
+        self.settling.pop(number);
+        // What could not be settled has been queued again.
+        Some(self.settling.len() < before)
     }
 
     /// Whether the newest of a tag's many operands waits to be written, so that they cannot be folded yet and would be read in
@@ -189,7 +209,7 @@ impl<D: Device> Engine<D> {
         let generation = &unsettled.generation;
         let Some(base) = key.records.iter().position(|(entry, _)| entry.is_base()) else { return false };
         let (base_entry, mut older_left) = (key.records[base].0, false);
-        let index_key = crate::index::lmdb::codec::prefix_key(generation.id, &key.key);
+        let index_key = prefix_key(generation.id, &key.key);
         for (entry, list) in key.records.drain(base + 1..) {
             self.snapshots.keep(&index_key, &std::iter::once((entry, base_entry.sequence)).collect());
             let retired = index.remove(unsettled.hash, entry.location);

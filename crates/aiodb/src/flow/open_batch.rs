@@ -1,0 +1,182 @@
+//! The open batch: who appends finds one here in which that fits, in a fresh segment where it must be; and what no segment takes,
+//! since the files of the indexes will need it.
+
+use crate::format::segment::SegmentHeader;
+use crate::io::{Device, File, InPhase, Phase, UNIT_BYTES};
+use crate::log::open_batch::{BatchStart, OpenBatch};
+use crate::log::{Claim, RESERVED_SEGMENTS, State};
+use crate::store::append_path::AppendPath;
+use crate::store::catalog::TableIndex;
+use crate::store::commit::{CommitState, Guard, Open, Operation, Turn};
+use crate::sync::atomic::Ordering;
+use crate::{Error, Result};
+
+/// The checkpoint of a hash index grows at most by this share of what is written.
+const HASH_GROWTH_SHARE: u64 = 3;
+
+/// Of a large log one in so many segments is kept free for what makes room: all that has garbage may have to be emptied before a
+/// segment is gained, and then it is to be more than one.
+const SEGMENTS_PER_RESERVED: u64 = 64;
+
+impl<D: Device> AppendPath<D> {
+    /// An open batch in which the operations fit, which fill `length` bytes of a new one: the current one, or the next
+    /// after this caller has written it.
+    pub(crate) fn room_for(
+        &self,
+        operations: &[Operation<'_>],
+        length: usize,
+        claim: Claim,
+        turn: Option<&Turn<'_>>,
+    ) -> Result<Guard<'_>> {
+        let appends = || operations.iter().map(|operation| &operation.append);
+        let mut is_made = false;
+        let mut state = self.commit.lock();
+        loop {
+            self.commit.check()?;
+            match &state.open {
+                _ if state.closed => return Err(Error::Closed),
+                _ if state.turn && turn.is_none() => state = self.wait_idle(state),
+                _ if claim == Claim::Ordinary && !self.segments.is_reserve_whole() => {
+                    drop(state);
+                    self.keep_index_room()?;
+                    self.segments.restore_reserve()?;
+                    state = self.commit.lock();
+                }
+                None if self.needs_segment(&state, length) && !self.may_take(claim, is_made) => {
+                    // Others need the lock to end what they have written, and those who need less room go on.
+                    drop(state);
+                    self.make_segment_for(claim)?;
+                    is_made = true;
+                    state = self.commit.lock();
+                }
+                None => self.open_batch(&mut state, length, claim, 0)?,
+                Some(open) if open.batch.fits(appends()) => return Ok(state),
+                Some(open) if open.batch.is_empty() => {
+                    let open = state.open.take().expect("just seen");
+                    self.put_back_empty(&mut state, open);
+                    state.leave_segment = true;
+                }
+                Some(_) if state.busy => state = self.wait_idle(state),
+                Some(_) => {
+                    self.lead(state)?;
+                    state = self.commit.lock();
+                }
+            }
+        }
+    }
+
+    /// Whether a segment may be taken: what makes room takes of the reserve only where no more could be made.
+    pub(crate) fn may_take(&self, claim: Claim, is_made: bool) -> bool {
+        self.segments.has_free(claim) && (is_made || self.segments.free_count() > RESERVED_SEGMENTS)
+    }
+
+    /// Whether a batch of this length goes into a fresh segment.
+    pub(crate) fn needs_segment(&self, state: &CommitState, length: usize) -> bool {
+        state.leave_segment || state.end.offset + length as u64 > self.segments.segment_bytes
+    }
+
+    /// Undoes the opening of a batch that nothing was appended to.
+    pub(crate) fn put_back_empty(&self, state: &mut CommitState, open: Open) {
+        // If it was the first of its segment, the header is still to be written: by the next batch there, or by none.
+        state.unwritten_header = open.segment_header;
+        state.buffers.push(open.batch.into_buffer());
+    }
+
+    /// Opens the next batch, in a fresh segment when this one has too little room left.
+    pub(crate) fn open_batch(&self, state: &mut CommitState, length: usize, claim: Claim, flags: u16) -> Result<()> {
+        let segment_header;
+        if self.needs_segment(state, length) {
+            let _phase = InPhase::enter(&self.device, Phase::Cut);
+            let segment = self.segments.take_free(claim)?;
+            self.segments.keep_open(segment).inspect_err(|_| self.segments.set_free(segment))?;
+            self.background.wake_maker();
+            state.unwritten_header = None;
+            let life = state.next_life;
+            state.next_life += 1;
+            segment_header = Some(SegmentHeader {
+                store: self.segments.store,
+                segment: segment.number,
+                directories: self.segments.directory_count(),
+                segment_bytes: self.segments.segment_bytes,
+                life,
+                first_batch: state.end.batch + 1,
+                previous_checksum: state.end.checksum,
+                previous_segment: state.end.segment,
+                previous_end: state.end.offset,
+                durable_batch: self.commit.durable(),
+            });
+            segment.begin(&self.segments.store, life, State::Active, UNIT_BYTES as u64);
+            if let Some(previous) = self.segments.find(state.end.segment).filter(|s| s.life() == state.end.life) {
+                previous.end.store(state.end.offset, Ordering::Release);
+                previous.set_state(State::Sealed);
+                // Its last batch may be on its way; then the leader lets go.
+                if !state.busy {
+                    previous.file.let_go();
+                }
+            }
+            (state.end.segment, state.end.life, state.end.offset) = (segment.number, life, UNIT_BYTES as u64);
+            state.leave_segment = false;
+        } else {
+            self.segments.keep_open(self.segments.get(state.end.segment))?;
+            segment_header = state.unwritten_header.take();
+        }
+        let room = self.segments.segment_bytes - state.end.offset;
+        let start = BatchStart {
+            store: self.segments.store,
+            segment: state.end.segment,
+            life: state.end.life,
+            offset: u32::try_from(state.end.offset).expect("a segment is shorter than 4 GiB"),
+            number: state.end.batch + 1,
+            first_sequence: state.next_sequence,
+            previous_checksum: state.end.checksum,
+            flags,
+        };
+        let buffer = state.buffers.pop().expect("one buffer is free when no batch is open");
+        let batch = OpenBatch::open(buffer, start, crate::log::commit::MAX_BATCH_BYTES.min(room as usize));
+        state.open =
+            Some(Open { batch, deferred: Vec::new(), sync_wanted: false, waiters: 0, writers: 0, segment_header });
+        Ok(())
+    }
+
+    /// Sees to it that no segment takes the room that the next files of the indexes need, and that the memtable of the ordered index
+    /// grows no more than there is room for.
+    pub(crate) fn keep_index_room(&self) -> Result<()> {
+        let mut kept = 0;
+        // What is written before this is asked again adds keys.
+        let growth = (self.segments.spare() + 1) * self.segments.segment_bytes / HASH_GROWTH_SHARE;
+        for generation in self.catalog.generations() {
+            if let TableIndex::Hash(index) = &generation.index {
+                // The next checkpoint is written beside the last one, and is longer than that where there are more keys.
+                let next = index.encoded_bytes() as u64;
+                let longer = next.saturating_sub(generation.checkpoint_bytes.load(Ordering::Relaxed));
+                kept = kept.max(2 * growth) + next + longer;
+            }
+        }
+        if let Some(lmdb) = self.lmdb.get().filter(|_| !self.options.read_only) {
+            let needed = lmdb.fit_memtable()?;
+            // A simulated machine keeps this index on a disk of its own.
+            kept += if self.lmdb_lies_apart { self.device.index_needs_bytes() } else { needed };
+        }
+        self.segments.keep_for_indexes(kept);
+        self.segments.keep_for_emptying(self.needed_for_emptying());
+        Ok(())
+    }
+
+    /// Bytes that must be there beyond the reserve so that every segment can be emptied, whatever is deleted: moved records are longer.
+    fn needed_for_emptying(&self) -> u64 {
+        let segment_bytes = self.segments.segment_bytes;
+        // Where as much is free as is used, nothing need be counted.
+        if self.segments.unmade_bytes() >= self.segments.iter().count() as u64 * segment_bytes {
+            return 0;
+        }
+        let in_use = self.segments.iter().filter(|segment| matches!(segment.state(), State::Active | State::Sealed));
+        let (count, growth) = in_use.fold((0, 0), |(count, growth), segment| (count + 1, growth + segment.growth()));
+        growth + count / SEGMENTS_PER_RESERVED * segment_bytes
+    }
+
+    /// Makes a segment for a write that has found none.
+    pub(crate) fn make_segment_for(&self, claim: Claim) -> Result<()> {
+        self.keep_index_room()?;
+        self.segments.make_for(claim)
+    }
+}

@@ -1,8 +1,10 @@
-//! The order of the rooms of the engine: imports go down only, and no circle of files is larger than a few.
+//! The order of the rooms of the engine: imports go down only, and no circle of files is larger than a few. And its layers: each flow
+//! names no layer of the state above the one that it needs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use imports::Graph;
+use imports::{Edge, Graph};
 
 /// From the bottom to the top. A file may import from its own room and from those before it.
 const ROOMS: [&str; 12] =
@@ -13,6 +15,80 @@ const MAX_CIRCLE: usize = 3;
 
 /// Files beside the rooms, at most.
 const MAX_LEAVES: usize = 12;
+
+/// The layers of an open store (`store/`), from the bottom to the top, and the files above them whose methods or functions take one: each
+/// stands with the highest that it takes.
+const LAYERS: [(&str, &[&str]); 6] = [
+    ("host", &[]),
+    (
+        "read_path",
+        &[
+            "api/batch.rs",
+            "api/stream.rs",
+            "flow/cached.rs",
+            "flow/lmdb_files.rs",
+            "flow/merging.rs",
+            "flow/read.rs",
+            "flow/reader.rs",
+            "flow/recovery/counts.rs",
+        ],
+    ),
+    (
+        "append_path",
+        &[
+            "flow/lead.rs",
+            "flow/moves.rs",
+            "flow/open_batch.rs",
+            "flow/publish.rs",
+            "flow/snapshot.rs",
+            "flow/upkeep/settle.rs",
+        ],
+    ),
+    (
+        "upkeep",
+        &[
+            "flow/recovery/segments.rs",
+            "flow/upkeep/checkpoint.rs",
+            "flow/upkeep/purge.rs",
+            "flow/upkeep/reclaim.rs",
+            "flow/verify.rs",
+            "tools/accounting.rs",
+            "tools/backup.rs",
+        ],
+    ),
+    (
+        "write_path",
+        &[
+            "flow/batch.rs",
+            "flow/conditional.rs",
+            "flow/futures/drivers.rs",
+            "flow/operation.rs",
+            "flow/room.rs",
+            "flow/tables.rs",
+            "flow/upkeep/fold.rs",
+            "flow/write.rs",
+        ],
+    ),
+    (
+        "engine",
+        &[
+            // Opens and closes it.
+            "flow/lifecycle.rs",
+            // Bring every layer up to the log, before anything else may use it.
+            "flow/recovery.rs",
+            "flow/recovery/pending.rs",
+            // Count all of it, with what recovery did.
+            "flow/metrics.rs",
+            "flow/metrics_file.rs",
+            "flow/stats.rs",
+            // The threads: every kind of work behind the scenes, and the metrics file.
+            "flow/upkeep/background.rs",
+        ],
+    ),
+];
+
+/// Files that name the whole engine only to keep it alive or to pass it on.
+const KEEPERS: [&str; 5] = ["api/db.rs", "api/open.rs", "flow/futures.rs", "flow/futures/drivers.rs", "flow/reader.rs"];
 
 /// The room of a file; one that lies in no room is a leaf, below all.
 fn room_of(file: &Path) -> usize {
@@ -63,4 +139,39 @@ fn few_files_lie_beside_the_rooms() {
     let leaves =
         entries.filter(is_file).filter(|entry| room_of(&Path::new("src").join(entry.file_name())) == 0).count();
     assert!(leaves <= MAX_LEAVES, "{leaves} files lie beside the rooms");
+}
+
+#[test]
+fn few_flows_take_the_whole_engine() {
+    let graph = Graph::of_crate(env!("CARGO_MANIFEST_DIR")).expect("the sources can be read");
+    let layer_of = |edge: &Edge| {
+        let within = edge.to.strip_prefix("src/store").ok()?.with_extension("");
+        LAYERS.iter().position(|(layer, _)| within == Path::new(layer))
+    };
+    let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+    let mut keeping: BTreeSet<String> = BTreeSet::new();
+    for edge in graph.edges().iter().filter(|edge| !edge.from.starts_with("src/store")) {
+        let Some(layer) = layer_of(edge) else { continue };
+        let file = edge.from.strip_prefix("src").expect("sources lie in src").display().to_string();
+        if layer + 1 == LAYERS.len() && KEEPERS.contains(&file.as_str()) {
+            keeping.insert(file);
+            continue;
+        }
+        let highest = taken.entry(file).or_default();
+        *highest = layer.max(*highest);
+    }
+    assert_eq!(keeping, KEEPERS.iter().map(ToString::to_string).collect(), "files that keep the engine alive");
+    let listed: BTreeMap<String, usize> = LAYERS
+        .iter()
+        .enumerate()
+        .flat_map(|(layer, (_, files))| files.iter().map(move |file| (file.to_string(), layer)))
+        .collect();
+    let name = |layer: Option<&usize>| layer.map_or("none", |layer| LAYERS[*layer].0);
+    let differing: Vec<String> = taken
+        .keys()
+        .chain(listed.keys().filter(|file| !taken.contains_key(*file)))
+        .filter(|file| taken.get(*file) != listed.get(*file))
+        .map(|file| format!("{file} takes {}, but is listed with {}", name(taken.get(file)), name(listed.get(file))))
+        .collect();
+    assert!(differing.is_empty(), "the table of layers is wrong:\n{}", differing.join("\n"));
 }

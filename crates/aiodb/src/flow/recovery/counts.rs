@@ -9,10 +9,10 @@ use crate::format::segment::SegmentHeader;
 use crate::index::lmdb::counters::ChunkBytes;
 use crate::io::Device;
 use crate::store::catalog::TableIndex;
-use crate::store::engine::Engine;
+use crate::store::read_path::ReadPath;
 use crate::{IndexKind, Result};
 
-impl<D: Device> Engine<D> {
+impl<D: Device> ReadPath<D> {
     /// Whether a table exists and its index is in memory.
     pub(super) fn is_hash(&self, table: u32) -> bool {
         let generation = self.catalog.generation(table);

@@ -4,7 +4,7 @@ use crate::format::manifest::{Manifest, ManifestSegment};
 use crate::format::segment::{HEADER_BYTES, SegmentHeader};
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::log::{Segment, State, UNFILLED_END};
-use crate::store::engine::Engine;
+use crate::store::upkeep::Upkeep;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ struct SegmentFiles<'a, D: Device> {
     unfilled: Vec<&'a Segment<D>>,
 }
 
-impl<D: Device> Engine<D> {
+impl<D: Device> Upkeep<D> {
     /// Opens all segment files, reads their headers, and marks those in use. Returns the headers by segment.
     pub(super) fn load_segments(
         &self,

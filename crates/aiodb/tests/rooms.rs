@@ -31,6 +31,8 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "flow/read.rs",
             "flow/reader.rs",
             "flow/recovery/counts.rs",
+            "flow/scan/fetch.rs",
+            "flow/scan/stretches.rs",
         ],
     ),
     (

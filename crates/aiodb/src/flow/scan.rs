@@ -1,10 +1,11 @@
 //! Scans: all records of a range, or of a table, at one moment.
 //!
 //! The index is walked in bounded steps ahead of the caller, and the values are read ahead of him too, side by side
-//! (`scan/fetch.rs`); values that lie next to each other in the log come in one read.
+//! (`scan/stretches.rs`); values that lie next to each other in the log come in one read.
 
 mod fetch;
 mod ordered;
+mod stretches;
 mod unordered;
 
 use std::ops::Bound;

@@ -1,8 +1,4 @@
-//! Reads the values of a scan ahead of the caller.
-//!
-//! Records come in the order of the scan. Neighbours in that order that are neighbours in the log as well share a read,
-//! a _stretch_; so a scan of values that lie in its order runs at the device's sequential speed, and any other at its
-//! random one.
+//! The records of a scan ahead of the caller, in its order: where the value of each comes from, and what it is.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
@@ -10,6 +6,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::stretches::Stretches;
+use crate::Result;
 use crate::flow::lifecycle::Handle;
 use crate::flow::read::Outcome;
 use crate::flow::snapshot::Moment;
@@ -18,31 +16,18 @@ use crate::format::record::{Kind, Record};
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::snapshots::View;
 use crate::index::{Candidate, Candidates};
-use crate::io::reads::{Done, Reads};
-use crate::io::{AlignedBuffer, Device};
+use crate::io::Device;
 use crate::store::catalog::Generation;
-use crate::{Error, Result};
+use crate::store::read_path::ReadPath;
 
-/// Reads in flight, or done and waiting for the caller to come to them: twice what keeps a device busy, since reads do not
-/// end in the order of the scan.
-const DEPTH: usize = 128;
-/// The longest stretch that several records share.
-const MAX_STRETCH_BYTES: usize = 256 << 10;
-/// Records further apart do not share a read.
-const MAX_GAP_BYTES: usize = 16 << 10;
 /// Bytes read ahead of the caller, or about to be.
 const LOOK_AHEAD_BYTES: usize = 4 << 20;
 /// Records ahead of the caller, once he has come far.
 const LOOK_AHEAD_RECORDS: usize = 4096;
 /// Records ahead of the caller at first: many scans want few records.
 const FIRST_AHEAD_RECORDS: usize = 16;
-/// The caller's thread reads up to so many stretches by itself, one after the other, in a scan that has not come far:
-/// making a queue, with its memory, takes longer.
-const ALONE_STRETCHES: usize = 4;
 /// A scan that has read no more records than this has not come far: it also asks the cache.
 const SHORT_RECORDS: usize = 64;
-/// A read up to this length needs no memory of its own.
-const BUFFER_BYTES: usize = 8 << 10;
 
 /// The records between the index and the caller.
 pub(super) struct Fetch<D: Device> {
@@ -54,15 +39,10 @@ pub(super) struct Fetch<D: Device> {
     wanted: u64,
     /// Records that were taken, without those out of the cache.
     read: usize,
-    reads: Option<Reads<D::Queue>>,
     ahead: VecDeque<Ahead>,
     /// All keys are here.
     complete: bool,
-    stretches: VecDeque<Stretch>,
-    /// The number of the first stretch, and of the first that has not been given to the device.
-    first_stretch: u64,
-    next_stretch: u64,
-    bytes_ahead: usize,
+    stretches: Stretches<D>,
     current: Current,
 }
 
@@ -108,36 +88,14 @@ enum Said {
     LookUp,
 }
 
-/// One read for neighbouring records.
-struct Stretch {
-    segment: u32,
-    start: usize,
-    end: usize,
-    /// Records that lie in it and were not taken yet.
-    records: usize,
-    state: State,
-}
-
-enum State {
-    /// More records may join.
-    Open,
-    Reading,
-    /// In this slot of the reads.
-    Here(u32),
-    /// Read by the caller's thread: whole blocks, and where the stretch begins in them.
-    Alone(AlignedBuffer, usize),
-    Failed(Error),
-}
-
 /// The record that the caller has.
 #[derive(Default)]
 struct Current {
     key: Vec<u8>,
     /// Unless it is lent.
     value: Vec<u8>,
-    /// The part of a slot's bytes that is the value, and the slot.
-    lent: Option<std::ops::Range<usize>>,
-    slot: u32,
+    /// The slot of the reads that the value lies in, and what part of it is the value.
+    lent: Option<(u32, std::ops::Range<usize>)>,
 }
 
 impl<D: Device> Fetch<D> {
@@ -155,13 +113,9 @@ impl<D: Device> Fetch<D> {
             values,
             wanted,
             read: 0,
-            reads: None,
             ahead: VecDeque::new(),
             complete: false,
-            stretches: VecDeque::new(),
-            first_stretch: 0,
-            next_stretch: 0,
-            bytes_ahead: 0,
+            stretches: Stretches::default(),
             current: Current::default(),
         })
     }
@@ -183,7 +137,7 @@ impl<D: Device> Fetch<D> {
 
     /// Whether more keys should be added before the next record is taken.
     pub(super) fn wants_more(&self) -> bool {
-        !self.complete && self.ahead.len() < self.window().div_ceil(2) && self.bytes_ahead < LOOK_AHEAD_BYTES
+        !self.complete && self.ahead.len() < self.window().div_ceil(2) && self.stretches.bytes() < LOOK_AHEAD_BYTES
     }
 
     /// How many keys should be added, if any.
@@ -253,8 +207,11 @@ impl<D: Device> Fetch<D> {
 
     /// Makes the next record the current one: `None` at the end, `Some(false)` where there is nothing to be seen.
     pub(super) fn take_next(&mut self) -> Result<Option<bool>> {
-        self.give_back();
-        self.start_reads(None)?;
+        self.current.lent = None;
+        self.stretches.give_back();
+        if !self.reads_alone() {
+            self.stretches.start(&self.engine, self.wants_more(), None)?;
+        }
         let Some(ahead) = self.ahead.pop_front() else { return Ok(None) };
         self.read += usize::from(!matches!(ahead.from, From::Cached(_)));
         self.current.key.clear();
@@ -270,10 +227,10 @@ impl<D: Device> Fetch<D> {
 
     /// The current record.
     pub(super) fn current(&self) -> (&[u8], &[u8]) {
-        let Current { key, value, lent, slot } = &self.current;
-        match (lent, &self.reads) {
-            (Some(range), Some(reads)) => (key, &reads.bytes(*slot)[range.clone()]),
-            _ => (key, value),
+        let Current { key, value, lent } = &self.current;
+        match lent {
+            Some((slot, range)) => (key, &self.stretches.bytes_in(*slot)[range.clone()]),
+            None => (key, value),
         }
     }
 
@@ -287,15 +244,21 @@ impl<D: Device> Fetch<D> {
                 let resolved = self.pinned(|| self.engine.resolve(&self.generation, key, &candidates, &view));
                 resolved?.map_or(Said::Nothing, Said::Owned)
             }
-            From::Copy { bytes, place } => match self.say(&place, &bytes)? {
-                Said::Lent(range) => Said::Owned(bytes[range].to_vec()),
-                said => said,
-            },
-            From::Stretch { number, place } => self.take_from_stretch(number, &place)?,
+            From::Copy { bytes, place } => {
+                let view = self.view();
+                let said = place.say(&self.engine, &self.generation, &view, &mut self.current.key, &bytes)?;
+                said.out_of(&bytes)
+            }
+            From::Stretch { number, place } => return self.take_from_stretch(number, &place),
         };
+        self.show(said)
+    }
+
+    /// Makes what was said the current record's value; false if it has none.
+    fn show(&mut self, said: Said) -> Result<bool> {
         match said {
             Said::Nothing => return Ok(false),
-            Said::Lent(range) => self.current.lent = Some(range),
+            Said::Lent(..) => unreachable!("it is lent out of a slot, or owned"),
             Said::Owned(value) => self.current.value = value,
             Said::LookUp => {
                 let value = self.engine.get(&self.generation, &self.current.key, &self.view())?;
@@ -317,96 +280,31 @@ impl<D: Device> Fetch<D> {
         found.is_some()
     }
 
-    fn take_from_stretch(&mut self, number: u64, place: &Place) -> Result<Said> {
-        if self.reads_alone() {
-            self.read_alone(number)?;
+    fn take_from_stretch(&mut self, number: u64, place: &Place) -> Result<bool> {
+        let (view, location) = (self.view(), place.candidate.location);
+        let length = self.engine.read_length(location);
+        let alone = self.reads_alone();
+        let may_grow = self.wants_more();
+        if alone {
+            self.stretches.read_alone(&self.engine, number)?;
         }
-        let at = (number - self.first_stretch) as usize;
-        if matches!(self.stretches[at].state, State::Alone(..)) {
-            return self.take_alone(at, place);
-        }
-        let slot = self.wait_for(number)?;
-        let stretch = &mut self.stretches[(number - self.first_stretch) as usize];
-        stretch.records -= 1;
-        let at = place.candidate.location.offset as usize - stretch.start;
-        let length = self.engine.read_length(place.candidate.location);
-        // Taken out while the current record changes, and put back whatever happens.
-        let reads = self.reads.take().expect("a stretch was read");
-        let said = self.say(place, &reads.bytes(slot)[at..at + length]);
-        self.reads = Some(reads);
-        Ok(match said? {
-            Said::Lent(range) => {
-                self.current.slot = slot;
-                Said::Lent(at + range.start..at + range.end)
+        let (slot, bytes) = self.stretches.take(&self.engine, number, may_grow, location, length)?;
+        let said = place.say(&self.engine, &self.generation, &view, &mut self.current.key, bytes)?;
+        match (slot, said) {
+            (Some((slot, start)), Said::Lent(range)) => {
+                self.current.lent = Some((slot, start + range.start..start + range.end));
+                Ok(true)
             }
-            said => said,
-        })
+            (_, said) => {
+                let said = said.out_of(bytes);
+                self.show(said)
+            }
+        }
     }
 
     /// Whether the caller's thread reads what is next, since a queue would not be worth making.
     fn reads_alone(&self) -> bool {
-        let open = || self.stretches.iter().filter(|stretch| matches!(stretch.state, State::Open)).count();
-        self.reads.is_none() && self.is_short() && open() <= ALONE_STRETCHES
-    }
-
-    /// Reads a stretch, if that was not done yet.
-    fn read_alone(&mut self, number: u64) -> Result<()> {
-        let stretch = &mut self.stretches[(number - self.first_stretch) as usize];
-        if !matches!(stretch.state, State::Open) {
-            return Ok(());
-        }
-        let location = stretch.location();
-        let length = stretch.end - stretch.start;
-        let mut buffer = AlignedBuffer::new(self.engine.blocks_bytes(location, length));
-        let head = self.engine.read_blocks(self.engine.segment_of(location)?, location, length, &mut buffer)?;
-        stretch.state = State::Alone(buffer, head);
-        self.next_stretch = number + 1;
-        Ok(())
-    }
-
-    fn take_alone(&mut self, at: usize, place: &Place) -> Result<Said> {
-        let stretch = &mut self.stretches[at];
-        stretch.records -= 1;
-        let start = place.candidate.location.offset as usize - stretch.start;
-        let length = self.engine.read_length(place.candidate.location);
-        // Taken out while the current record changes, and put back whatever happens.
-        let State::Alone(buffer, head) = std::mem::replace(&mut stretch.state, State::Reading) else {
-            unreachable!("the caller has looked")
-        };
-        let bytes = &buffer[head + start..head + start + length];
-        let said = match self.say(place, bytes) {
-            Ok(Said::Lent(range)) => Ok(Said::Owned(bytes[range].to_vec())),
-            said => said,
-        };
-        self.stretches[at].state = State::Alone(buffer, head);
-        said
-    }
-
-    /// What the bytes at a place say. A record that is alone under its tag says what the current key is.
-    fn say(&mut self, place: &Place, bytes: &[u8]) -> Result<Said> {
-        let (table, view) = (self.generation.id, self.view());
-        if place.candidate.known.is_none() {
-            let record = self.engine.decode(place.candidate.location, bytes)?;
-            if place.listed.as_ref().is_some_and(|listed| listed.contains(record.key)) || record.kind == Kind::Delete {
-                return Ok(Said::Nothing);
-            }
-            self.current.key.extend_from_slice(record.key);
-        }
-        let key = &self.current.key;
-        Ok(match self.engine.interpret(table, key, &place.candidate, &view, bytes)? {
-            Outcome::Value(Cow::Borrowed(value)) => {
-                let start = value.as_ptr().addr() - bytes.as_ptr().addr();
-                Said::Lent(start..start + value.len())
-            }
-            Outcome::Value(Cow::Owned(value)) => Said::Owned(value),
-            Outcome::Deleted => Said::Nothing,
-            // Of the index's operands only those that are alone are read here.
-            Outcome::Operand(operand) if place.candidate.known.is_some() => {
-                Said::Owned(self.engine.merged(&self.generation, key, None, &mut vec![operand.into_owned()])?)
-            }
-            // More has to be read, or the moment sees an older record.
-            Outcome::Chunks(..) | Outcome::Operand(_) | Outcome::Unseen => Said::LookUp,
-        })
+        self.is_short() && self.stretches.are_few()
     }
 
     /// Where a record comes from that lies whole at one place: a stretch that it joins or begins, unless it is still in
@@ -423,85 +321,7 @@ impl<D: Device> Fetch<D> {
             }
             // It has been written in the meantime.
         }
-        let (start, end) = (location.offset as usize, location.offset as usize + length);
-        let before = self.bytes_ahead;
-        match self.stretches.back_mut().filter(|stretch| stretch.can_take(location.segment, start, end)) {
-            Some(stretch) => {
-                self.bytes_ahead -= stretch.end - stretch.start;
-                (stretch.start, stretch.end) = (stretch.start.min(start), stretch.end.max(end));
-                stretch.records += 1;
-                self.bytes_ahead += stretch.end - stretch.start;
-            }
-            None => {
-                let state = State::Open;
-                self.stretches.push_back(Stretch { segment: location.segment, start, end, records: 1, state });
-                self.bytes_ahead = before + (end - start);
-            }
-        }
-        From::Stretch { number: self.first_stretch + self.stretches.len() as u64 - 1, place }
-    }
-
-    /// Gives stretches to the device while it has room. The last one waits for more records, unless no more are coming or it
-    /// is awaited.
-    fn start_reads(&mut self, awaited: Option<u64>) -> Result<()> {
-        if self.reads_alone() {
-            return Ok(());
-        }
-        loop {
-            let at = (self.next_stretch - self.first_stretch) as usize;
-            let is_awaited = awaited == Some(self.next_stretch);
-            let may_grow = self.wants_more() && at + 1 == self.stretches.len() && !is_awaited;
-            let Some(stretch) = self.stretches.get(at).filter(|_| !may_grow) else { return Ok(()) };
-            let segment = self.engine.segment_of(stretch.location())?;
-            let reads = match &mut self.reads {
-                Some(reads) => reads,
-                None => self.reads.insert(new_reads(&self.engine)?),
-            };
-            if !reads.has_room() {
-                return Ok(());
-            }
-            reads.push(&segment.file, stretch.start as u64, stretch.end - stretch.start, self.next_stretch);
-            self.stretches[at].state = State::Reading;
-            self.next_stretch += 1;
-        }
-    }
-
-    /// The slot in which a stretch lies, once it has been read.
-    fn wait_for(&mut self, number: u64) -> Result<u32> {
-        loop {
-            match &self.stretches[(number - self.first_stretch) as usize].state {
-                State::Here(slot) => return Ok(*slot),
-                State::Failed(error) => return Err(error.clone()),
-                State::Open | State::Reading => self.start_reads(Some(number))?,
-                State::Alone(..) => unreachable!("it is taken without waiting"),
-            }
-            let reads = self.reads.as_mut().expect("something is being read");
-            let polled = reads.poll(true).map_err(|e| Error::io("read from", &self.engine.root, &e))?;
-            let Done { slot, token, outcome } = polled.expect("what is waited for is being read");
-            let stretch = &mut self.stretches[(token - self.first_stretch) as usize];
-            stretch.state = match outcome {
-                Ok(()) => State::Here(slot),
-                Err(e) => {
-                    reads.release(slot);
-                    State::Failed(Error::io("read", self.engine.segments.path(stretch.segment), &e))
-                }
-            };
-        }
-    }
-
-    /// Ends the claim on the current record, and on the stretches that have been taken whole.
-    fn give_back(&mut self) {
-        self.current.lent = None;
-        while let Some(stretch) = self.stretches.front().filter(|stretch| stretch.records == 0) {
-            match stretch.state {
-                State::Here(slot) => self.reads.as_mut().expect("it was read").release(slot),
-                State::Failed(_) | State::Alone(..) => {}
-                State::Open | State::Reading => return,
-            }
-            self.bytes_ahead -= stretch.end - stretch.start;
-            self.stretches.pop_front();
-            self.first_stretch += 1;
-        }
+        From::Stretch { number: self.stretches.join(location, length), place }
     }
 
     fn pinned<T>(&self, read: impl FnOnce() -> T) -> T {
@@ -510,23 +330,46 @@ impl<D: Device> Fetch<D> {
     }
 }
 
-impl Stretch {
-    /// Where it begins.
-    fn location(&self) -> Location {
-        Location { segment: self.segment, offset: self.start as u32, length: 0 }
-    }
-
-    fn can_take(&self, segment: u32, start: usize, end: usize) -> bool {
-        let (first, last) = (self.start.min(start), self.end.max(end));
-        let gap = (start.saturating_sub(self.end)).max(self.start.saturating_sub(end));
-        matches!(self.state, State::Open)
-            && self.segment == segment
-            && gap <= MAX_GAP_BYTES
-            && last - first <= MAX_STRETCH_BYTES
+impl Place {
+    /// What the bytes here say. A record that is alone under its tag says what the current `key` is.
+    fn say<D: Device>(
+        &self,
+        engine: &ReadPath<D>,
+        generation: &Generation,
+        view: &View,
+        key: &mut Vec<u8>,
+        bytes: &[u8],
+    ) -> Result<Said> {
+        if self.candidate.known.is_none() {
+            let record = engine.decode(self.candidate.location, bytes)?;
+            if self.listed.as_ref().is_some_and(|listed| listed.contains(record.key)) || record.kind == Kind::Delete {
+                return Ok(Said::Nothing);
+            }
+            key.extend_from_slice(record.key);
+        }
+        Ok(match engine.interpret(generation.id, key, &self.candidate, view, bytes)? {
+            Outcome::Value(Cow::Borrowed(value)) => {
+                let start = value.as_ptr().addr() - bytes.as_ptr().addr();
+                Said::Lent(start..start + value.len())
+            }
+            Outcome::Value(Cow::Owned(value)) => Said::Owned(value),
+            Outcome::Deleted => Said::Nothing,
+            // Of the index's operands only those that are alone are read here.
+            Outcome::Operand(operand) if self.candidate.known.is_some() => {
+                Said::Owned(engine.merged(generation, key, None, &mut vec![operand.into_owned()])?)
+            }
+            // More has to be read, or the moment sees an older record.
+            Outcome::Chunks(..) | Outcome::Operand(_) | Outcome::Unseen => Said::LookUp,
+        })
     }
 }
 
-fn new_reads<D: Device>(engine: &Arc<Handle<D>>) -> Result<Reads<D::Queue>> {
-    let queue = engine.device.queue(DEPTH).map_err(|e| Error::io("make a read queue for", &engine.root, &e))?;
-    Ok(Reads::new(queue, DEPTH, BUFFER_BYTES, engine.block_bytes))
+impl Said {
+    /// The same without a loan.
+    fn out_of(self, bytes: &[u8]) -> Said {
+        match self {
+            Said::Lent(range) => Said::Owned(bytes[range].to_vec()),
+            said => said,
+        }
+    }
 }

@@ -9,11 +9,12 @@ mod copy;
 pub(crate) mod counters;
 mod environment;
 mod limits;
+mod look_up;
 mod ranges;
 mod room;
 mod unwritten;
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -21,8 +22,7 @@ use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, RwTxn};
 
 use super::chain::{Entry, Superseded, VersionChain};
-use super::memtable::parts::Chains;
-use super::memtable::{ImmutableMemtable, KeyRange, Memtable, Reached};
+use super::memtable::{ImmutableMemtable, Memtable};
 use super::range_tombstones::{RangeTombstone, Ranges};
 use super::throttle::Throttle;
 use crate::checksum::crc32c;
@@ -315,51 +315,6 @@ impl LmdbIndex {
         Ok(done)
     }
 
-    /// The keys of a range of index keys with what a view sees of them: about `limit`, from the range's start or, backward,
-    /// from its end. Says how far it came. A key whose value was deleted may be among them.
-    pub(crate) fn range(
-        &self,
-        range: KeyRange<'_>,
-        backward: bool,
-        limit: usize,
-        view: &View,
-    ) -> Result<(Chains, Reached)> {
-        // Newest first, as in a look-up; the range deletes before everything, since they are forgotten last.
-        let deletes = if self.ranges.len() == 0 { Vec::new() } else { self.ranges.all() };
-        let (mut found, reached) = loop {
-            let (freezes, mut found) = (self.memtable.freezes(), Chains::new());
-            let reached = self.memtable.range(range, backward, limit, view.sequence, &mut found);
-            let reached = reached.and(self.committed_range(range, backward, limit, view, &mut found)?, backward);
-            if self.memtable.freezes() == freezes {
-                break (found, reached);
-            }
-        };
-        let within = match &reached {
-            Reached::End => range,
-            Reached::Key(key) if backward => (Bound::Included(&**key), range.1),
-            Reached::Key(key) => (range.0, Bound::Included(&**key)),
-        };
-        if !view.is_latest() {
-            for key in self.snapshots.version_keys(within) {
-                found.entry(key).or_default();
-            }
-        }
-        found.retain(|key, chain| {
-            if !RangeBounds::<[u8]>::contains(&within, &**key) {
-                return false;
-            }
-            if !view.is_latest() {
-                self.snapshots.add_versions(key, view, chain);
-            }
-            let covering = |range: &&RangeTombstone| range.sequence <= view.sequence && range.covers(key);
-            if let Some(delete) = deletes.iter().rev().find(covering) {
-                chain.cut(delete.sequence, &mut Superseded::new());
-            }
-            !chain.is_empty()
-        });
-        Ok((found, reached))
-    }
-
     /// The position that the index covers, `None` in a new environment.
     pub(crate) fn position(&self) -> Result<Option<Position>> {
         let env = self.env();
@@ -390,83 +345,6 @@ impl LmdbIndex {
     /// Bytes of the environment's file.
     pub(crate) fn disk_bytes(&self) -> u64 {
         self.env().as_ref().map_or(0, |env| env.real_disk_size().unwrap_or(0))
-    }
-
-    fn chain(&self, key: &[u8], view: &View) -> Result<VersionChain> {
-        // Asked first: a range delete is forgotten only after its keys are gone.
-        let deleted = self.ranges.covering(key, view.sequence);
-        let mut chain = VersionChain::default();
-        loop {
-            let freezes = self.memtable.freezes();
-            self.memtable.lookup(key, view.sequence, &mut chain);
-            if chain.is_complete() {
-                break;
-            }
-            self.committed(key, view, &mut chain)?;
-            if self.memtable.freezes() == freezes {
-                break;
-            }
-            chain = VersionChain::default();
-        }
-        if !view.is_latest() {
-            self.snapshots.add_versions(key, view, &mut chain);
-        }
-        if deleted > 0 {
-            chain.cut(deleted, &mut Superseded::new());
-        }
-        Ok(chain)
-    }
-
-    /// Adds what is committed of a key, below what is there.
-    fn committed(&self, key: &[u8], view: &View, chain: &mut VersionChain) -> Result<()> {
-        let env = self.env();
-        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(|e| self.failed(&e))?;
-        if let Some(value) = self.database.get(&txn, key).map_err(|e| self.failed(&e))? {
-            self.add_committed(value, view, chain)?;
-        }
-        Ok(())
-    }
-
-    fn add_committed(&self, value: &[u8], view: &View, chain: &mut VersionChain) -> Result<()> {
-        let committed = decode_chain(value).ok_or_else(|| self.bad_entry())?;
-        chain.add_below(&committed, view.sequence);
-        Ok(())
-    }
-
-    /// Adds up to `limit` committed keys of a range.
-    fn committed_range(
-        &self,
-        range: KeyRange<'_>,
-        backward: bool,
-        limit: usize,
-        view: &View,
-        found: &mut Chains,
-    ) -> Result<Reached> {
-        let env = self.env();
-        let failed = |e: heed::Error| self.failed(&e);
-        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(failed)?;
-        let mut reached = Reached::End;
-        let mut taken = 0;
-        let mut take = |item: heed::Result<(&[u8], &[u8])>| {
-            let (key, value) = item.map_err(failed)?;
-            taken += 1;
-            if taken == limit {
-                reached = Reached::Key(key.into());
-            }
-            if let Some(known) = found.get_mut(key) {
-                return self.add_committed(value, view, known);
-            }
-            let mut chain = VersionChain::default();
-            self.add_committed(value, view, &mut chain)?;
-            found.insert(key.into(), chain);
-            Ok(())
-        };
-        if backward {
-            self.database.rev_range(&txn, &range).map_err(failed)?.take(limit).try_for_each(&mut take)?;
-        } else {
-            self.database.range(&txn, &range).map_err(failed)?.take(limit).try_for_each(&mut take)?;
-        }
-        Ok(reached)
     }
 
     /// What a transaction finds of a key; nothing in an entry of the wrong length.

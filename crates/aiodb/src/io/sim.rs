@@ -16,95 +16,26 @@
 
 mod content;
 mod file;
+mod machine;
 mod queue;
 #[cfg(test)]
 mod tests;
 mod tree;
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use fastrand::Rng;
-
-use self::tree::{Tree, absolute};
+use self::machine::{CrashInside, Fault, Machine, State};
+use self::tree::absolute;
 use super::{Access, Device, Mapping, Phase, Report, SECTOR_BYTES, UNIT_BYTES};
-use crate::sync::{Mutex, MutexGuard, Rank};
 
 pub use self::file::SimFile;
+pub use self::machine::{Call, Counters, Effect, Event};
 pub use self::queue::SimQueue;
-
-/// The simulated clock advances by this much with each call, so that waiting in a loop for a time to come ends.
-const STEP_US: u64 = 20;
 
 /// The greatest depth of a read queue.
 const MAX_DEPTH: usize = 4096;
-
-/// A kind of device call that can be made to fail with [`SimDevice::fail`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// Reads through a file or a queue.
-    Read,
-    /// Writes. Some of the sectors may have been written.
-    Write,
-    /// [`File::sync`](super::File::sync), after which the unwritten rest stays unwritten even if a later sync succeeds,
-    /// and [`Device::sync_dir`].
-    Sync,
-}
-
-/// What an injected fault does to a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// The call fails with `EIO`.
-    Fail,
-    /// A write or sync is acknowledged and has not happened. Reads are not affected.
-    Lose,
-    /// A write goes to this many units further on in its file, around the end. Other calls are not affected.
-    Misdirect(u64),
-    /// The call takes this many milliseconds more.
-    Delay(u64),
-}
-
-/// What is told to the observer of a machine, see [`SimDevice::observe`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// The process dies now.
-    Crash,
-    /// The engine has ended a phase.
-    End(Phase),
-}
-
-/// What has happened on a [`SimDevice`] since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Calls of the device, its files and its queues that a crash can hit.
-    pub steps: u64,
-    /// Calls of `write_at`.
-    pub writes: u64,
-    /// Calls of `sync` and `sync_dir`.
-    pub syncs: u64,
-    /// Process deaths and power cuts.
-    pub crashes: u64,
-    /// Writes of which some sectors took effect and others did not.
-    pub torn_writes: u64,
-    /// Sectors whose newest state a power cut took.
-    pub lost_sectors: u64,
-    /// Directory changes (a name made, changed or removed) that a power cut took.
-    pub lost_names: u64,
-    /// Calls that were made to fail, by kind: reads, writes, syncs.
-    pub failed: [u64; 3],
-    /// Writes, and syncs, that were acknowledged and did not happen.
-    pub lost_writes: u64,
-    /// See `lost_writes`.
-    pub lost_syncs: u64,
-    /// Writes that went elsewhere.
-    pub misdirected_writes: u64,
-    /// Calls that were delayed.
-    pub delayed_calls: u64,
-    /// Calls that found the disk full.
-    pub refused_for_space: u64,
-}
 
 /// A deterministic machine in memory; see the module for its rules.
 ///
@@ -130,58 +61,6 @@ pub struct SimLock {
     path: PathBuf,
 }
 
-struct Machine(Mutex<State, { Rank::Machine as u8 }>);
-
-impl Machine {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // An assertion that failed in a test leaves nothing half done that a later call could trip over.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-struct Fault {
-    call: Call,
-    effect: Effect,
-    skip: u64,
-    times: u64,
-    on: Box<dyn Fn(&Path) -> bool + Send>,
-}
-
-/// See [`SimDevice::crash_inside`].
-struct CrashInside {
-    phase: Phase,
-    skip: u64,
-    steps: u64,
-    /// How many phases the engine is in, this one included, once it has begun.
-    depth: Option<usize>,
-}
-
-struct State {
-    random: Rng,
-    block_bytes: usize,
-    tree: Tree,
-    /// The number of the running process.
-    generation: u64,
-    /// Steps until the crash.
-    crash_in: Option<u64>,
-    /// The phase in which the process is to crash.
-    crash_inside: Option<CrashInside>,
-    crashed: bool,
-    /// The phases that the engine is in, outermost first; after a crash those that it was in.
-    phases: Vec<Phase>,
-    observer: Option<Box<dyn FnMut(Event) + Send>>,
-    real_directory: Option<PathBuf>,
-    /// Bytes that must be free for LMDB to commit.
-    index_needs: Option<u64>,
-    capacity: Option<u64>,
-    faults: Vec<Fault>,
-    locks: BTreeSet<PathBuf>,
-    clock_us: u64,
-    /// How far the system's clock has been set forward, or back.
-    wall_offset_ms: i64,
-    counters: Counters,
-}
-
 impl SimDevice {
     /// An empty machine with 512-byte blocks.
     pub fn new(seed: u64) -> SimDevice {
@@ -191,26 +70,7 @@ impl SimDevice {
     /// An empty machine whose direct I/O is aligned to `block_bytes`: 512 or 4096.
     pub fn with_block_bytes(seed: u64, block_bytes: usize) -> SimDevice {
         assert!([SECTOR_BYTES, UNIT_BYTES].contains(&block_bytes), "blocks have 512 or 4096 bytes, not {block_bytes}");
-        let state = State {
-            random: Rng::with_seed(seed),
-            block_bytes,
-            tree: Tree::new(),
-            generation: 0,
-            crash_in: None,
-            crash_inside: None,
-            crashed: false,
-            phases: Vec::new(),
-            observer: None,
-            real_directory: None,
-            index_needs: None,
-            capacity: None,
-            faults: Vec::new(),
-            locks: BTreeSet::new(),
-            clock_us: 0,
-            wall_offset_ms: 0,
-            counters: Counters::default(),
-        };
-        SimDevice { machine: Arc::new(Machine(Mutex::new(state))), generation: 0 }
+        SimDevice { machine: Arc::new(Machine::new(seed, block_bytes)), generation: 0 }
     }
 
     /// Kills the process during the `steps`-th call from now (1 is the next): that call may take effect wholly, partly
@@ -506,95 +366,4 @@ impl Drop for SimLock {
             state.locks.remove(&self.path);
         }
     }
-}
-
-impl State {
-    /// Counts a call of the process `generation`, and says whether the process dies during it.
-    fn step(&mut self, generation: u64) -> io::Result<bool> {
-        if generation != self.generation {
-            return Err(stale());
-        }
-        if self.crashed {
-            return Err(crashed());
-        }
-        self.counters.steps += 1;
-        self.clock_us += STEP_US;
-        self.crash_in = self.crash_in.map(|steps| steps - 1);
-        if self.crash_in == Some(0) {
-            self.crash_in = None;
-            self.crashed = true;
-            // What the process stores in its mappings from here on must not count.
-            self.tree.absorb();
-            self.tree.orphan_memory();
-            self.tell(Event::Crash);
-        }
-        Ok(self.crashed)
-    }
-
-    /// Sets the moment of a crash inside a phase, when that begins, and brings it forward to the phase's end.
-    fn aim(&mut self, phase: Phase, begins: bool) {
-        let depth = self.phases.len();
-        let Some(inside) = self.crash_inside.as_mut().filter(|inside| inside.phase == phase) else { return };
-        match inside.depth {
-            None if begins && inside.skip > 0 => inside.skip -= 1,
-            None if begins => (inside.depth, self.crash_in) = (Some(depth), Some(inside.steps)),
-            Some(at) if !begins && at == depth => self.crash_in = Some(1),
-            _ => {}
-        }
-    }
-
-    fn tell(&mut self, event: Event) {
-        if let Some(observer) = &mut self.observer {
-            observer(event);
-        }
-    }
-
-    /// Makes a call that a crash either prevents or lets take effect; writes, which can be torn, are made otherwise.
-    fn call<T>(&mut self, generation: u64, effect: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
-        let dies = self.step(generation)?;
-        if dies && self.random.bool() {
-            return Err(crashed());
-        }
-        let outcome = effect(self);
-        if dies { Err(crashed()) } else { outcome }
-    }
-
-    /// What an injected fault does to this call. Delays are over when this returns.
-    fn disturbance(&mut self, call: Call, path: &Path) -> Option<Effect> {
-        let mut found = None;
-        for fault in self.faults.iter_mut().filter(|fault| fault.call == call && fault.times > 0) {
-            if !(fault.on)(path) {
-                continue;
-            }
-            if fault.skip > 0 {
-                fault.skip -= 1;
-                continue;
-            }
-            fault.times -= 1;
-            if let Effect::Delay(ms) = fault.effect {
-                self.clock_us += ms * 1000;
-                self.counters.delayed_calls += 1;
-                continue;
-            }
-            found = Some(fault.effect);
-            break;
-        }
-        self.faults.retain(|fault| fault.times > 0);
-        match (found?, call) {
-            (Effect::Fail, _) => self.counters.failed[call as usize] += 1,
-            (Effect::Lose, Call::Write) => self.counters.lost_writes += 1,
-            (Effect::Lose, Call::Sync) => self.counters.lost_syncs += 1,
-            (Effect::Misdirect(_), Call::Write) => self.counters.misdirected_writes += 1,
-            _ => {}
-        }
-        found
-    }
-}
-
-fn stale() -> io::Error {
-    io::Error::other("stale handle")
-}
-
-fn crashed() -> io::Error {
-    io::Error::other("simulated crash")
 }

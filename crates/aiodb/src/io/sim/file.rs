@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
+use super::SimDevice;
+use super::machine::{Call, Effect, State, crashed, stale};
 use super::tree::Inode;
-use super::{Call, Effect, SimDevice, State, crashed, stale};
 use crate::io::{Access, File, SECTOR_BYTES, UNIT_BYTES, WriteSync};
 
 /// An open file of a [`SimDevice`]; of no use after the process that opened it died.

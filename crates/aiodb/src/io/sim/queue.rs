@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::io;
 
-use super::{SimDevice, SimFile, State};
+use super::machine::State;
+use super::{SimDevice, SimFile};
 use crate::io::{Queue, Reaped};
 
 /// One read in so many transfers fewer bytes than asked for, and as many each fail with `EAGAIN` and `EINTR`, all of

@@ -43,6 +43,19 @@ fn settle(db: &Db) {
     panic!("everything that is written can be settled, but {} tags are left", db.stats().unsettled_tags);
 }
 
+/// Puts a value, or deletes the key, and notes what it has then.
+fn write(table: &Table, wanted: &mut Contents, number: u64, value: Option<Vec<u8>>) {
+    let outcome = match &value {
+        Some(value) => table.put_with(&key(number), value, Durability::None),
+        None => table.delete_with(&key(number), Durability::None),
+    };
+    outcome.expect("a write works");
+    match value {
+        Some(value) => wanted.insert(number, value),
+        None => wanted.remove(&number),
+    };
+}
+
 #[test]
 fn keys_that_share_a_tag_keep_apart() {
     for (hash_mask, keys) in MASKS {
@@ -51,17 +64,6 @@ fn keys_that_share_a_tag_keep_apart() {
         let options = Options { hash_mask, direct: false, ..quiet() };
         let (mut db, mut table) = open(directory.path(), IndexKind::Hash, &options);
         let mut wanted = Contents::new();
-        let write = |table: &Table, wanted: &mut Contents, number: u64, value: Option<Vec<u8>>| {
-            let outcome = match &value {
-                Some(value) => table.put_with(&key(number), value, Durability::None),
-                None => table.delete_with(&key(number), Durability::None),
-            };
-            outcome.expect("a write works");
-            match value {
-                Some(value) => wanted.insert(number, value),
-                None => wanted.remove(&number),
-            };
-        };
         for number in 0..keys {
             write(&table, &mut wanted, number, Some(value(number, number as usize % 200)));
         }

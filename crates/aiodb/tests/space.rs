@@ -148,10 +148,8 @@ fn large_values_are_reclaimed_with_their_parts() {
     }
 }
 
-/// Fills the disk, finds that reads and deletes go on, makes room, and finds that writes go on. `work` does what the
-/// store's own threads would, `write` ends a batch.
-fn fill_and_recover<D: Device>(db: &Db<D>, table: &Table<D>, write: impl Fn(), work: impl Fn(), what: &str) {
-    let length = |number: u64| 1000 + number as usize % 3000;
+/// Puts keys, whose values have this `length`, until the disk is full; returns how many there are. `write` ends a batch.
+fn fill<D: Device>(table: &Table<D>, length: &dyn Fn(u64) -> usize, write: impl Fn(), what: &str) -> u64 {
     let mut full = None;
     let mut count = 0;
     for number in 0..200_000u64 {
@@ -167,6 +165,14 @@ fn fill_and_recover<D: Device>(db: &Db<D>, table: &Table<D>, write: impl Fn(), w
         }
     }
     assert!(matches!(full, Some(Error::DiskFull { .. })), "{what}: a full disk is a refusal, not: {full:?}");
+    count
+}
+
+/// Fills the disk, finds that reads and deletes go on, makes room, and finds that writes go on. `work` does what the
+/// store's own threads would, `write` ends a batch.
+fn fill_and_recover<D: Device>(db: &Db<D>, table: &Table<D>, write: impl Fn(), work: impl Fn(), what: &str) {
+    let length = |number: u64| 1000 + number as usize % 3000;
+    let count = fill(table, &length, write, what);
     let get =
         |number: u64| table.get(&key(number)).unwrap_or_else(|error| panic!("{what}: a get of key {number}: {error}"));
     for number in (0..count).step_by(97) {

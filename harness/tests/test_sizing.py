@@ -12,7 +12,7 @@ import pytest
 
 from harness.errors import HarnessError
 from harness.scaling import MOST_ERROR, Law
-from harness.sizing import evidence, facts, findings, forms
+from harness.sizing import evidence, facts, findings, forms, solve
 from harness.sizing.curves import curves
 from harness.sizing.evidence import Observation
 from harness.sizing.model import Model, build, growth_points
@@ -54,7 +54,7 @@ def asked(**changes: Any) -> Requirement:
     values: dict[str, Any] = {
         "operations": {"reads": 1000.0},
         "headroom": 0.0,
-        "data": {"rows": 1e6, "record_bytes": 1000},
+        "data": {"rows": 1e6, "record_bytes": 1000, "key_bytes": 18},
         "node": {"same": {"cores": 2, "memory_gb": 1000.0, "disk_gb": 1000.0, "disk_reads_per_s": 1e6, "usd": 100.0}},
     }
     return Requirement.model_validate({**values, **changes})
@@ -66,7 +66,7 @@ def node(**changes: Any) -> dict[str, Any]:
 
 
 def one(model: Model, requirement: Requirement, way: Way = AIODB, level: str = "ONE") -> Answer:
-    return next(of for of in size(model, requirement).answers if of.way == way and of.level == level)
+    return solve.answer(model, requirement, next(iter(requirement.node)), way, level)
 
 
 def test_what_was_measured_exactly_is_answered_exactly() -> None:
@@ -132,18 +132,29 @@ def test_each_resource_can_bind() -> None:
 
 def test_disk_space_is_counted_by_hand() -> None:
     model = build(swept())
-    found = one(model, asked(data={"rows": 1e9, "record_bytes": 1000, "key_bytes": 20}))
+    found = one(model, asked(data={"rows": 1e9, "record_bytes": 1000, "key_bytes": 18}))
     # 24 bytes of header, rounded up to 16; half as much again until reclaim; the index.
     stored = 1024 * 1.5 + 110
     assert found.by_resource["disk space"] == pytest.approx(stored * 1e9 / 1000e9)
-    large = one(model, asked(data={"rows": 1e9, "record_bytes": 2020, "key_bytes": 20}))
+    large = one(model, asked(data={"rows": 1e9, "record_bytes": 2018, "key_bytes": 18}))
     sectors = (2048 + 64) * 1.5 + 110
     assert large.by_resource["disk space"] == pytest.approx(sectors * 1e9 / 1000e9), "a value on sectors of its own"
 
 
+def test_long_keys_take_more_of_the_index_and_are_a_guess() -> None:
+    model = build(swept())
+    roomy = node(disk_gb=1e9, memory_gb=101.393)
+    found = one(model, asked(data={"rows": 1e10, "record_bytes": 1000, "key_bytes": 118}, node=roomy))
+    assert found.by_resource["memory"] == pytest.approx((110 + 150) * 1e10 / 100e9, rel=0.02), (
+        "a byte and a half for each of 100"
+    )
+    assert "the index was measured with keys of 18 bytes, not 118" in found.guesses
+
+
 def test_memory_holds_the_index_or_all_data() -> None:
     model = build([*swept(), *swept(way=OWN)])
-    requirement = asked(data={"rows": 1e10, "record_bytes": 1000}, node=node(disk_gb=1e9, memory_gb=101.393))
+    data = {"rows": 1e10, "record_bytes": 1000, "key_bytes": 18}
+    requirement = asked(data=data, node=node(disk_gb=1e9, memory_gb=101.393))
     assert one(model, requirement).by_resource["memory"] == pytest.approx(110 * 1e10 / 100e9)
     assert one(model, requirement, OWN).by_resource["memory"] == pytest.approx(1064 * 1e10 / 100e9)
     tiny = one(model, asked(node=node(memory_gb=1.0)))
@@ -268,8 +279,14 @@ def test_a_further_replica_a_stricter_level_and_headroom_never_take_fewer_nodes(
 
 
 @pytest.fixture(scope="module")
-def published() -> Model:
-    return build(evidence.read(CHECKOUT / "results", CHECKOUT / "campaigns", CHECKOUT / "docs"))
+def found() -> list[Observation]:
+    """Everything that was published."""
+    return evidence.read(CHECKOUT / "results", CHECKOUT / "campaigns", CHECKOUT / "docs")
+
+
+@pytest.fixture(scope="module")
+def published(found: list[Observation]) -> Model:
+    return build(found)
 
 
 def trial(model: Model, source: str, what: str) -> findings.Trial:
@@ -297,6 +314,34 @@ def test_what_published_threads_did_is_predicted_or_said_to_be_unknown(published
         assert found.points == 5
         assert found.words == ("within 20%" if found.most <= MOST_ERROR else "cannot be said within 20%")
     assert reads.holds
+
+
+def test_published_grow_is_sized_without_the_number_of_nodes_that_is_asked_for(found: list[Observation]) -> None:
+    """The bar once more, as a user would ask: nodes for what four did, from what fewer did and other campaigns."""
+    grow = [of for of in found if of.source == "grow"]
+    most = max(grow, key=lambda of: of.nodes)
+    limit = most.limits["node_reads_per_s"]
+    rest = build([of for of in found if of is not most])
+    requirement = asked(operations={"reads": most.per_s}, node=node(disk_reads_per_s=limit))
+    nodes = one(rest, requirement).by_resource["reads"]
+    assert abs(nodes / most.nodes - 1) <= MOST_ERROR
+
+
+def test_published_threads_are_sized_without_the_point_that_is_asked_for_or_said_to_be_unknown(
+    found: list[Observation],
+) -> None:
+    points = [of for of in found if of.source == "threads" and of.kind == "inserts"]
+    assert len(points) > 3
+    for left in points:
+        rest = build([of for of in found if of is not left])
+        late = left.p99_us["inserts"] / 1000
+        requirement = asked(
+            system="embedded", durability="sync", operations={"inserts": left.per_s}, p99_ms={"inserts": late}
+        )
+        row = one(rest, requirement, EMBEDDED)
+        off = abs(row.by_resource["processor"] - 1) if row.refused is None else math.inf
+        known = any("and not within 20%" in of for of in row.guesses) or row.refused is not None
+        assert off <= MOST_ERROR or known, f"{left.clients:g} clients: off by {off:.0%}, and nothing says so"
 
 
 def test_every_campaign_that_is_used_shows_how_far_off_it_was(published: Model) -> None:
@@ -404,6 +449,14 @@ def test_rates_that_the_device_bounds_say_nothing_of_the_processor() -> None:
     assert found.by_resource["reads"] == pytest.approx(0.2 * 1.1)
 
 
+def test_a_small_part_of_a_mix_says_nothing_of_its_kind() -> None:
+    mean_us = {"scans": 1000.0, "inserts": 500.0}
+    mixed = observation(mix={"scans": 0.95, "inserts": 0.05}, clients=8.0, mean_us=mean_us, p99_us={})
+    (curve,) = curves([mixed])
+    assert (curve.kind, curve.mixed) == ("scans", True)
+    assert curve.points[0].per_s == pytest.approx(8000.0), "eight clients that wait a millisecond each time"
+
+
 def test_a_curve_says_how_late_a_rate_is() -> None:
     (curve,) = curves(swept())
     assert curve.p99_us(LAW.per_s(8)) == pytest.approx(8000.0)
@@ -417,6 +470,7 @@ def test_a_curve_says_how_late_a_rate_is() -> None:
 def test_the_facts_are_those_of_the_documents() -> None:
     operations = (CHECKOUT / "docs" / "operations.md").read_text()
     assert f"about {facts.INDEX_BYTES_PER_KEY.value:.0f} bytes a key" in operations
+    assert f"keys of {facts.INDEX_KEY_BYTES} bytes" in operations
     assert f"a record takes {facts.RECORD_HEADER_BYTES.value:.0f} bytes beside key and value" in operations
     assert f"rounded up to {facts.RECORD_ROUNDING}" in operations
     assert f"a value from {facts.OWN_SECTORS_FROM:,} bytes on takes whole\n  sectors" in operations
@@ -426,8 +480,7 @@ def test_the_facts_are_those_of_the_documents() -> None:
     assert f"the disk reads {facts.READ_AHEAD_BYTES // 1024} KB ahead" in cassandra
 
 
-def test_published_evidence_is_read_with_what_it_was_measured_on() -> None:
-    found = evidence.read(CHECKOUT / "results", CHECKOUT / "campaigns", CHECKOUT / "docs")
+def test_published_evidence_is_read_with_what_it_was_measured_on(found: list[Observation]) -> None:
     sources = {of.source for of in found}
     assert {"load", "threads", "grow", "queue-depth", "cassandra-in-memory", "cassandra-limited"} <= sources
     assert all(of.cores > 0 and of.per_s > 0 for of in found)

@@ -10,6 +10,8 @@ from harness.sizing.evidence import Observation
 from harness.sizing.fits import HeldOut
 from harness.sizing.ways import Way
 
+# What is a smaller part of a mix says what that mix does, and little of the kind.
+LEAST_PART = 0.25
 # A rate that reaches so much of what the device gave beside it says nothing of the processor.
 DEVICE_BOUND = 0.7
 
@@ -140,7 +142,9 @@ def _asked(of: Observation, kind: str) -> Asked | None:
     late = of.p99_us.get(kind)
     if of.kind == kind:
         return Asked(of.clients, of.per_s, late)
-    return Asked(of.clients, of.clients * 1e6 / of.mean_us[kind], late) if kind in of.mean_us else None
+    if of.mix[kind] < LEAST_PART or kind not in of.mean_us:
+        return None
+    return Asked(of.clients, of.clients * 1e6 / of.mean_us[kind], late)
 
 
 def _curve(key: tuple[str, Way, str, str, bool], members: Sequence[tuple[Observation, Asked]]) -> Curve:

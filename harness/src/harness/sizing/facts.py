@@ -25,6 +25,11 @@ SECTOR_BYTES = 512
 AIODB_SPACE = Fact(1.5, "docs/operations.md", spread=0.1)
 # The ordered index, which a store under Cassandra has: on disk, and to be held by the page cache.
 INDEX_BYTES_PER_KEY = Fact(110, "docs/operations.md", spread=0.1)
+# The keys of that index (docs/operations.md, "Choosing"). What each further byte of a key adds is assumed: the index
+# has them whole, in pages that are two thirds full.
+INDEX_KEY_BYTES = 18
+INDEX_BYTES_PER_KEY_BYTE = 1.5
+LONG_KEYS_SPREAD = 0.2
 # What Cassandra's own files and those of other stores take by what is in them.
 OTHERS_SPACE = Fact(2.0, "twice its bytes is assumed, as a compaction holds old and new files at once", False, 0.25)
 # Memory of each record that is held beside key and value.

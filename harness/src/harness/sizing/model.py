@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.experiments.levels import replicas
-from harness.sizing.curves import Curve, curves
+from harness.sizing.curves import LEAST_PART, Curve, curves
 from harness.sizing.evidence import Observation
 from harness.sizing.fits import (
     END,
@@ -287,7 +287,7 @@ def mixing_held_out(observations: Sequence[Observation], found: Sequence[Curve])
     clients; of updates, where nobody measured them alone, from inserts."""
     predicted = []
     for of in observations:
-        if of.kind is not None or not of.is_plain or min(of.mix.values()) < 0.25:
+        if of.kind is not None or not of.is_plain or min(of.mix.values()) < LEAST_PART:
             continue
         rates = {
             kind: _alone(of, kind, found) or (_alone(of, "inserts", found) if kind == "updates" else None)

@@ -71,7 +71,8 @@ def rate_of(model: Model, way: Way, kind: str, asked: Requirement, node: Node) -
     sources = [source for of in best if (source := model.source(of, limit, asked.operations.scan_rows))]
     found = mean(sources, model.beyond)
     unsure = [
-        Unsure(f"{kind} of one node", found.spread, _weak(found, best, kind), measure_of(way, kind)),
+        Unsure(f"{kind} of one node", found.spread, _wide(found, kind), measure_of(way, kind)),
+        *_few_clients(best, kind),
         *_far(best, way, kind, asked, node),
     ]
     if kind in WRITES and best[0].durability != asked.durability:
@@ -168,14 +169,20 @@ def _far_scans(best: list[Curve], scan_rows: int) -> list[Unsure]:
     return [Unsure("rows of a scan", math.log(off) / 4 / END, words, measure)]
 
 
-def _weak(found: Mean, best: list[Curve], kind: str) -> str:
-    """Why what was measured is a guess by itself; empty where it is not."""
-    if not any(map(_is_busy, best)):
-        clients = max(of.most_clients for of in best)
-        return f"{kind} were measured with {clients:g} clients at most, which may leave a node idle"
-    if (factor := math.exp(END * found.spread)) > 1 + MOST_ERROR:
-        return f"what a node does of {kind} is known within a factor of {factor:.2f}, and not within {MOST_ERROR:.0%}"
-    return ""
+def _wide(found: Mean, kind: str) -> str:
+    """That a rate is a guess by itself, since nobody knows it well; empty where somebody does."""
+    factor = math.exp(END * found.spread)
+    if factor <= 1 + MOST_ERROR:
+        return ""
+    return f"what a node does of {kind} is known within a factor of {factor:.2f}, and not within {MOST_ERROR:.0%}"
+
+
+def _few_clients(best: list[Curve], kind: str) -> list[Unsure]:
+    if any(map(_is_busy, best)):
+        return []
+    clients = max(of.most_clients for of in best)
+    words = f"{kind} were measured with {clients:g} clients at most, which may leave a node idle"
+    return [Unsure("number of clients", 0.0, words, f"{kind} with {ENOUGH_CLIENTS} clients and more")]
 
 
 @dataclass(frozen=True)
@@ -275,61 +282,6 @@ def network_demand(way: Way, level: str, asked: Requirement, node: Node) -> Dema
             sent = 2 * (rows * record + message) + (copies - 1) * 2 * message
         wanted[kind] = rate * sent / node_bytes
     return Demand("network", wanted, {}, note="network: bytes of records and messages, not measured")
-
-
-def room_demands(way: Way, asked: Requirement, node: Node) -> list[Demand]:
-    """Disk space and memory, as evenly as replicas allow."""
-    rows = asked.data.rows_then
-    found = []
-    space = rows * disk_bytes_of_row(way, asked)
-    amplified = facts.AIODB_SPACE if way.is_aiodb else facts.OTHERS_SPACE
-    found.append(
-        Demand(
-            "disk space",
-            {"data": space * asked.replication / (node.disk_gb * 1e9)},
-            {"data": (_unsure_fact("disk space of a record", amplified, way),)},
-            grows=False,
-        )
-    )
-    room = node.memory_gb * 1e9
-    if way.system == "cassandra":
-        room -= facts.CASSANDRA_MEMORY_GB.value * 1e9
-    held = rows * memory_bytes_of_row(way, asked)
-    wanted = held * asked.replication / room if room > 0 else math.inf
-    fact = facts.MEMORY_PER_RECORD_BYTES if way.in_memory else facts.INDEX_BYTES_PER_KEY
-    unsure = (_unsure_fact("memory of a record", fact, way),) if held else ()
-    found.append(Demand("memory", {"data": wanted}, {"data": unsure}, grows=False))
-    return found
-
-
-def _unsure_fact(name: str, fact: facts.Fact, way: Way) -> Unsure:
-    words = "" if fact.measured else f"{name} of {way.engine} was not measured: {fact.source}"
-    return Unsure(name, fact.spread, words, f"{name} of {way.engine}, on a node with as many rows as yours")
-
-
-def disk_bytes_of_row(way: Way, asked: Requirement) -> float:
-    """What a record takes on disk, with what is dead and not yet gone, and its place in an index."""
-    record = asked.data.record_bytes
-    if not way.is_aiodb:
-        return record * facts.OTHERS_SPACE.value
-    header = facts.RECORD_HEADER_BYTES.value
-    value = record - asked.data.key_bytes
-    if value >= facts.OWN_SECTORS_FROM:
-        sectors = math.ceil(value / facts.SECTOR_BYTES) * facts.SECTOR_BYTES
-        stored = sectors + _rounded(header + 8 + asked.data.key_bytes)
-    else:
-        stored = _rounded(header + record)
-    return stored * facts.AIODB_SPACE.value + facts.INDEX_BYTES_PER_KEY.value
-
-
-def _rounded(size: float) -> float:
-    return math.ceil(size / facts.RECORD_ROUNDING) * facts.RECORD_ROUNDING
-
-
-def memory_bytes_of_row(way: Way, asked: Requirement) -> float:
-    """What of a record memory must hold: the index alone, or all of it."""
-    index = facts.INDEX_BYTES_PER_KEY.value if way.is_aiodb else 0.0
-    return index + (asked.data.record_bytes + facts.MEMORY_PER_RECORD_BYTES.value if way.in_memory else 0.0)
 
 
 def mixing_factor(model: Model, rates: Mapping[str, Rate], asked: Requirement) -> tuple[float, Unsure | None]:

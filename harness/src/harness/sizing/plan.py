@@ -18,9 +18,9 @@ from harness.sizing.node import (
     mixing_factor,
     network_demand,
     rate_of,
-    room_demands,
 )
 from harness.sizing.requirement import Node, Requirement
+from harness.sizing.room import room_demands
 from harness.sizing.ways import Way
 
 PROCESSOR = "processor"

@@ -163,7 +163,8 @@ RACES := EpochMovesUnderReaders:interleavings_of_pins \
 	PublishedAskedLate:interleavings_of_puts_deletes_and_settling \
 	LateBaseHidesOperands:interleavings_of_durable_writes_operands_and_checkpoints \
 	OperandHidesWhatWasMade:interleavings_of_snapshots_and_overtaken_operands \
-	MissedOperandOverlooked:interleavings_of_folding_by_writers
+	MissedOperandOverlooked:interleavings_of_folding_by_writers \
+	ChangeCountedEarly:interleavings_of_puts_and_checkpoints
 
 .PHONY: race-planted
 race-planted: compiler ## Plant races in the engine one by one: its threads' orders must show each (SCHEDULES=)

@@ -110,6 +110,8 @@ pub enum Bug {
     DeleteGoneEarly,
     /// Whether older records are published is asked after the look-up that may have missed them.
     PublishedAskedLate,
+    /// A change of a `hash` index is counted before it is made.
+    ChangeCountedEarly,
     /// A waiter that is about to sleep is not told that what it waits for has happened.
     WakeLost,
 }
@@ -190,13 +192,14 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and that of the pins find them. The simulator sees
         /// those that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 7] = [
+        pub const OF_THREADS: [Bug; 8] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
             Bug::OperandHidesWhatWasMade,
             Bug::MissedOperandOverlooked,
             Bug::PublishedAskedLate,
+            Bug::ChangeCountedEarly,
             Bug::WakeLost,
         ];
     }

@@ -10,7 +10,7 @@ use crate::format::location::Location;
 use crate::format::place::footprint;
 use crate::format::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
 use crate::index::chain::{Entry, Superseded};
-use crate::index::hash::{Published, hash_location};
+use crate::index::hash::{HashIndex, Published, hash_location};
 use crate::index::lmdb::counters::ChunkBytes;
 use crate::io::Device;
 use crate::merge::Cover;
@@ -65,7 +65,6 @@ impl<D: Device> AppendPath<D> {
         if generation.is_gone() {
             return;
         }
-        generation.count_change();
         self.count_kind(publication);
         self.segments.add_growth(publication.placed.location, publication.placed.separate.is_some());
         self.count_expiring_chunks(publication);
@@ -76,20 +75,14 @@ impl<D: Device> AppendPath<D> {
             }
             TableIndex::Hash(index) => {
                 let location = hash_location(publication.placed.location);
-                if let Published::Inserted { older, newer } = index.publish(publication.hash, location, order) {
-                    self.segments.add_live(location);
-                    self.count_chunks(generation.id, location, publication.chunks(), 1);
-                    match publication.kind {
-                        // One that was overtaken makes them as many as the one that overtook it would have.
-                        Kind::Merge if is_fold_due(older + newer + 1) => {
-                            let operands = older + newer + 1;
-                            self.must_fold_operands(Unsettled::tag(generation, publication.hash), operands);
-                        }
-                        // What is newer may have overwritten this one before it came.
-                        Kind::Merge if newer == 0 => {}
-                        Kind::Put if older + newer == 0 => {}
-                        _ => self.must_settle(Unsettled::tag(generation, publication.hash), older),
+                match index.publish(publication.hash, location, order) {
+                    Published::Inserted { older, newer } => {
+                        self.segments.add_live(location);
+                        self.count_chunks(generation.id, location, publication.chunks(), 1);
+                        self.queue_inserted(generation, publication, older, newer);
                     }
+                    // The checkpoint that has it may have been made before its tag was queued.
+                    Published::AlreadyThere => self.queue_if_shared(generation, index, publication),
                 }
             }
             TableIndex::Lmdb => {
@@ -105,6 +98,30 @@ impl<D: Device> AppendPath<D> {
                     self.must_fold_operands(Unsettled::key(generation, publication.key), depth);
                 }
             }
+        }
+    }
+
+    /// Queues the tag of a publication that came to a `hash` index among so many older and newer places, if need be.
+    fn queue_inserted(&self, generation: &Arc<Generation>, publication: &Publication<'_>, older: usize, newer: usize) {
+        match publication.kind {
+            // One that was overtaken makes them as many as the one that overtook it would have.
+            Kind::Merge if is_fold_due(older + newer + 1) => {
+                let operands = older + newer + 1;
+                self.must_fold_operands(Unsettled::tag(generation, publication.hash), operands);
+            }
+            // What is newer may have overwritten this one before it came.
+            Kind::Merge if newer == 0 => {}
+            Kind::Put if older + newer == 0 => {}
+            _ => self.must_settle(Unsettled::tag(generation, publication.hash), older),
+        }
+    }
+
+    /// Queues the tag of a publication if other places are under it, or nothing need be.
+    fn queue_if_shared(&self, generation: &Arc<Generation>, index: &HashIndex, publication: &Publication<'_>) {
+        let mut run = SmallVec::new();
+        index.lookup(publication.hash, &mut run);
+        if run.len() > 1 || publication.kind == Kind::Delete {
+            self.must_settle(Unsettled::tag(generation, publication.hash), 0);
         }
     }
 
@@ -158,7 +175,6 @@ impl<D: Device> AppendPath<D> {
         if generation.is_gone() {
             return;
         }
-        generation.count_change();
         self.count_kind(publication);
         if publication.replayed.is_some() {
             // A chunk may have been moved, which was counted where it was done.
@@ -175,11 +191,7 @@ impl<D: Device> AppendPath<D> {
                     self.segments.add_live(to);
                     self.remove_live(old);
                     self.count_replaced_chunks(generation.id, old, publication);
-                    let mut run = SmallVec::new();
-                    index.lookup(publication.hash, &mut run);
-                    if run.len() > 1 || publication.kind == Kind::Delete {
-                        self.must_settle(Unsettled::tag(generation, publication.hash), 0);
-                    }
+                    self.queue_if_shared(generation, index, publication);
                 } else if planted::is_on(Bug::MoveBeatsPut) {
                     self.publish(generation, publication);
                 }

@@ -14,9 +14,12 @@ mod slot;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use smallvec::SmallVec;
 
 use crate::format::location::Location;
+use crate::planted::{self, Bug};
 use crate::sync::{Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use shard::Shard;
 use slot::{GRANULE_BITS, GRANULE_BYTES, SLOT_BYTES, Slot, TAG_BITS, class_of};
@@ -57,20 +60,36 @@ pub struct HashIndex {
 
 /// A shard on cache lines of its own, so that threads working on neighbours do not slow each other down.
 #[repr(align(64))]
-struct Padded(RwLock<Shard, { Rank::HashShard as u8 }>);
+#[derive(Default)]
+struct Padded {
+    shard: RwLock<Shard, { Rank::HashShard as u8 }>,
+    /// See [`HashIndex::changes`]. Changed under the shard's lock.
+    changes: AtomicU64,
+}
 
 impl HashIndex {
     /// An empty index for a log with segments of `segment_bytes`, a power of two from 4 KiB to 4 GiB.
     pub fn new(segment_bytes: u64) -> HashIndex {
         assert!(segment_bytes.is_power_of_two(), "segments of {segment_bytes} bytes: not a power of two");
         assert!((1 << 12..=1 << 32).contains(&segment_bytes), "segments of {segment_bytes} bytes: out of range");
-        let shards = (0..SHARDS).map(|_| Padded(RwLock::new(Shard::default()))).collect();
+        let shards = (0..SHARDS).map(|_| Padded::default()).collect();
         HashIndex { shards, segment_shift: (segment_bytes / GRANULE_BYTES).trailing_zeros() }
     }
 
     /// How many segments a location can name: their numbers must be below this.
     pub fn max_segments(&self) -> u64 {
         1 << (GRANULE_BITS - self.segment_shift)
+    }
+
+    /// How often the index has changed. Each change is counted under its shard's lock: who asked this before he encoded the shards has
+    /// encoded all that was counted, and who finds the same number later knows of no change that was not encoded.
+    pub fn changes(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.changes.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Counts a change of what a checkpoint has besides the shards. The caller holds the lock under which it is made.
+    pub fn count_change(&self, hash: u64) {
+        self.shards[shard_of(hash)].changes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Replaces the content of `found` by the locations under the hash's tag, newest first.
@@ -89,19 +108,25 @@ impl HashIndex {
     /// it is called under the shard's lock, only if the tag is in use, and must not call the index.
     pub fn publish<O: Ord>(&self, hash: u64, location: Location, order: impl Fn(Location) -> O) -> Published {
         let slot = self.slot(hash, location);
+        let counts_early = planted::is_on(Bug::ChangeCountedEarly);
+        if counts_early {
+            self.count_change(hash);
+        }
         let mut shard = self.write(shard_of(hash));
         let run = shard.run(slot.tag());
-        if run.is_empty() {
-            shard.insert(run.start, slot);
-            return Published::Inserted { older: 0, newer: 0 };
-        }
         if run.clone().any(|position| shard.slot(position).granule() == slot.granule()) {
             return Published::AlreadyThere;
         }
-        let age = order(location);
-        let is_older = |&position: &usize| order(self.location(shard.slot(position))) < age;
-        let position = run.clone().find(is_older).unwrap_or(run.end);
+        let mut position = run.start;
+        if !run.is_empty() {
+            let age = order(location);
+            let is_older = |&position: &usize| order(self.location(shard.slot(position))) < age;
+            position = run.clone().find(is_older).unwrap_or(run.end);
+        }
         shard.insert(position, slot);
+        if !counts_early {
+            self.count_change(hash);
+        }
         Published::Inserted { older: run.end - position, newer: position - run.start }
     }
 
@@ -113,6 +138,7 @@ impl HashIndex {
         let position = shard.find(slot.tag(), self.granule(from))?;
         let old = self.location(shard.slot(position));
         shard.set(position, slot);
+        self.count_change(hash);
         Some(old)
     }
 
@@ -122,6 +148,7 @@ impl HashIndex {
         let found = shard.find(tag_of(hash), self.granule(location));
         if let Some(position) = found {
             shard.remove(position);
+            self.count_change(hash);
         }
         found.is_some()
     }
@@ -217,11 +244,11 @@ impl HashIndex {
     }
 
     fn read(&self, shard: usize) -> RwLockReadGuard<'_, Shard> {
-        self.shards[shard].0.read().expect("a thread panicked while it changed this index shard")
+        self.shards[shard].shard.read().expect("a thread panicked while it changed this index shard")
     }
 
     fn write(&self, shard: usize) -> RwLockWriteGuard<'_, Shard> {
-        self.shards[shard].0.write().expect("a thread panicked while it changed this index shard")
+        self.shards[shard].shard.write().expect("a thread panicked while it changed this index shard")
     }
 
     fn slot(&self, hash: u64, location: Location) -> Slot {

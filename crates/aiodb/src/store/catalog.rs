@@ -16,9 +16,7 @@ pub(crate) struct Generation {
     pub(crate) index: TableIndex,
     /// Set when no table has this generation any more: nothing is published in it from then on.
     gone: AtomicBool,
-    /// Changes to the index since the store was opened; tells a checkpoint whether there is anything to write.
-    pub(crate) changes: AtomicU64,
-    /// The checkpoint that holds a hash index (0 = none), and the changes that it has seen.
+    /// The checkpoint that holds a hash index (0 = none), and the index's changes that it has seen.
     pub(crate) checkpointed: Mutex<(u64, u64), { Rank::Checkpointed as u8 }>,
     /// Bytes of that checkpoint's file.
     pub(crate) checkpoint_bytes: AtomicU64,
@@ -42,7 +40,6 @@ impl Generation {
             settings,
             index,
             gone: AtomicBool::new(false),
-            changes: AtomicU64::new(0),
             checkpointed: Mutex::default(),
             checkpoint_bytes: AtomicU64::new(0),
         }
@@ -67,10 +64,6 @@ impl Generation {
 
     pub(crate) fn set_gone(&self) {
         self.gone.store(true, Ordering::SeqCst);
-    }
-
-    pub(crate) fn count_change(&self) {
-        self.changes.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::store::catalog::Generation;
+use crate::store::catalog::{Generation, TableIndex};
 use crate::store::urgent::Urgent;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank};
@@ -68,11 +68,14 @@ struct Queue {
 }
 
 impl Settling {
-    /// Queues a tag or key; gives it back if the queue is full.
+    /// Queues a tag or key; gives it back if the queue is full. A checkpoint has the tags of its index, so each counts as a change.
     pub(crate) fn push(&self, unsettled: Unsettled) -> std::result::Result<(), Unsettled> {
         let mut queue = self.lock();
         if queue.waiting.len() >= MAX_UNSETTLED {
             return Err(unsettled);
+        }
+        if let TableIndex::Hash(index) = &unsettled.generation.index {
+            index.count_change(unsettled.hash);
         }
         queue.waiting.push_back(unsettled);
         self.is_crowded.store(queue.waiting.len() >= MAX_UNSETTLED - LEFT_FOR_WRITERS, Ordering::Relaxed);

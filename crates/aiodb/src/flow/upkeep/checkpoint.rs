@@ -223,7 +223,7 @@ impl<D: Device> Upkeep<D> {
 
     fn checkpoint_hash(&self, generation: &Generation, index: &HashIndex, number: u64) -> Result<()> {
         let mut checkpointed = generation.checkpointed.lock().expect("no code panics while it makes a checkpoint");
-        let changes = generation.changes.load(Ordering::Relaxed);
+        let changes = index.changes();
         if changes == checkpointed.1 {
             return Ok(());
         }
@@ -412,7 +412,7 @@ impl<D: Device> Upkeep<D> {
             // More than the queue holds cannot have been queued.
             let _ = self.settling.push(Unsettled::tag(generation, hash));
         }
-        *generation.checkpointed.lock().expect("nobody else has it yet") = (number, 0);
+        *generation.checkpointed.lock().expect("nobody else has it yet") = (number, index.changes());
         Ok(Some(()))
     }
 

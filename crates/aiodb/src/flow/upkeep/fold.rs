@@ -329,7 +329,6 @@ impl<D: Device> WritePath<D> {
             }
             self.snapshots.keep(&index_key, &std::iter::once((*entry, folded.newest().sequence)).collect());
             if index.remove(hash, entry.location) {
-                generation.count_change();
                 self.remove_live(entry.location);
             }
         }

@@ -216,7 +216,6 @@ impl<D: Device> AppendPath<D> {
             // A move that came in between has put the place elsewhere in the run; another round finds it.
             older_left |= !retired;
             if retired {
-                generation.count_change();
                 self.remove_live(entry.location);
                 self.count_chunks(generation.id, entry.location, &list, -1);
             }
@@ -227,7 +226,6 @@ impl<D: Device> AppendPath<D> {
         let published = if planted::is_on(Bug::DeleteGoneEarly) { u64::MAX } else { published };
         let gone = !older_left && base_entry.sequence <= published;
         if gone && index.remove(unsettled.hash, base_entry.location) {
-            generation.count_change();
             self.remove_live(base_entry.location);
             return false;
         }

@@ -1,0 +1,75 @@
+//! Checkpoints that are made while others write.
+
+use aiodb::io::sim::SimDevice;
+use aiodb::{Durability, Options, Step, Table};
+use shuttle::thread;
+
+use crate::machine::{Machine, options};
+use crate::schedules::{LONG_RUN, RUN, in_many_orders};
+
+/// Bits of a key's hash that choose the shard of a `hash` index.
+const SHARD_BITS: u32 = 10;
+
+/// A put comes to the index while a checkpoint writes it, too late for that one. The next one, for which nothing else has changed,
+/// has it.
+#[test]
+fn interleavings_of_puts_and_checkpoints() {
+    in_many_orders(RUN, |kind| {
+        const PUTS: u8 = 3;
+        let machine = Machine::new(12, kind);
+        // All keys are in the shard that is written first.
+        let one_shard = Options { hash_mask: u64::MAX >> SHARD_BITS, ..options() };
+        let (db, table) = machine.open_with(one_shard.clone());
+        table.put_with(b"first", b"value", Durability::None).expect("the machine runs");
+        let putting = thread::spawn({
+            let table = table.clone();
+            move || {
+                for key in 0..PUTS {
+                    table.put_with(&[key], b"value", Durability::None).expect("the machine runs");
+                }
+            }
+        });
+        db.step(Step::Checkpoint).expect("the machine runs");
+        putting.join().expect("no thread panics");
+        db.step(Step::Checkpoint).expect("the machine runs");
+        let machine = machine.process_death();
+        let (_db, table) = machine.open_with(one_shard);
+        for key in 0..PUTS {
+            let found = table.get(&[key]).expect("the machine runs");
+            assert_eq!(found.as_deref(), Some(&b"value"[..]), "key {key}");
+        }
+    });
+}
+
+/// Keys are overwritten while a checkpoint is made, which may have both places of one and not that they are to be looked at. The
+/// next checkpoint has that, or the replay after the first one finds it out: each key is counted once.
+#[test]
+fn interleavings_of_overwrites_and_checkpoints() {
+    in_many_orders(LONG_RUN, |kind| {
+        const KEYS: u8 = 8;
+        let machine = Machine::new(13, kind);
+        let (db, table) = machine.open();
+        let put_all = |table: &Table<SimDevice>, value: &[u8]| {
+            for key in 0..KEYS {
+                table.put_with(&[key], value, Durability::None).expect("the machine runs");
+            }
+        };
+        put_all(&table, b"old");
+        let putting = thread::spawn({
+            let table = table.clone();
+            move || put_all(&table, b"new")
+        });
+        db.step(Step::Checkpoint).expect("the machine runs");
+        putting.join().expect("no thread panics");
+        let machine = machine.process_death();
+        let (db, table) = machine.open();
+        for step in [Step::Settle, Step::Checkpoint] {
+            db.step(step).expect("the machine runs");
+        }
+        for key in 0..KEYS {
+            assert_eq!(table.get(&[key]).expect("the machine runs").as_deref(), Some(&b"new"[..]));
+        }
+        let keys: Vec<_> = db.stats().tables.iter().map(|table| table.keys).collect();
+        assert_eq!(keys, [u64::from(KEYS)]);
+    });
+}

@@ -101,6 +101,9 @@ impl<D: Device> Engine<D> {
             }
             self.commit.use_buffers(self.map_buffers()?);
         }
+        if let Some(lmdb) = self.lmdb.get().filter(|_| recovered.batches > 0) {
+            lmdb.set_replayed(self.commit.next_sequence());
+        }
         recovered.milliseconds = self.device.clock_ms() - started;
         Ok(recovered)
     }

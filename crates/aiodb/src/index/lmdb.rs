@@ -77,6 +77,8 @@ pub(crate) struct LmdbIndex {
     counts: Mutex<Counts, { Rank::Counts as u8 }>,
     /// Everything before this sequence is in LMDB, as far as this process knows.
     covered: AtomicU64,
+    /// What comes after the last record that was replayed: see [`LmdbIndex::replayed`].
+    replayed: AtomicU64,
     /// Which range delete is being carried out, and how far.
     carried_to: Mutex<(u64, Vec<u8>), { Rank::CarriedTo as u8 }>,
     /// Transactions that took entries out of LMDB without anything in the log that would say so. Changed only in the order of
@@ -128,6 +130,7 @@ impl LmdbIndex {
             has_room: OnceLock::new(),
             counts: Mutex::default(),
             covered: AtomicU64::new(0),
+            replayed: AtomicU64::new(0),
             carried_to: Mutex::default(),
             taken_out: AtomicU64::new(0),
             transaction_keys: AtomicUsize::new(KEYS_PER_TRANSACTION),
@@ -274,6 +277,16 @@ impl LmdbIndex {
     /// Everything before this sequence is in LMDB, as far as this process knows.
     pub(crate) fn covered(&self) -> u64 {
         self.covered.load(Ordering::Acquire)
+    }
+
+    /// Of what a replay has published the file may have had some already, which counts twice until this sequence is covered.
+    pub(crate) fn replayed(&self) -> u64 {
+        self.replayed.load(Ordering::Relaxed)
+    }
+
+    /// Notes what comes after the last record that was replayed.
+    pub(crate) fn set_replayed(&self, next_sequence: u64) {
+        self.replayed.store(next_sequence, Ordering::Relaxed);
     }
 
     /// Deletes up to a transaction's worth of a dropped table's keys; true when none is left. `durable` is the last batch

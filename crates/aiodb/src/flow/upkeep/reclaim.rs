@@ -25,7 +25,7 @@ use crate::store::catalog::{Generation, TableIndex};
 use crate::store::commit::Operation;
 use crate::store::reclaiming::{Alive, Reclaiming, Victim};
 use crate::store::upkeep::Upkeep;
-use crate::{Error, Result};
+use crate::{Error, IndexKind, Result};
 
 /// Garbage is left alone until it is this share of all bytes in sealed segments...
 const GARBAGE_SHARE: f64 = 0.3;
@@ -120,7 +120,7 @@ impl<D: Device> Upkeep<D> {
             while victim.offset < end && victim.offset < stop && victim.alive_bytes < MOVE_BYTES {
                 self.gather_batch(segment, victim)?;
             }
-            self.leave_out_tombstones(victim);
+            self.leave_out_tombstones(victim)?;
             // Moving is a step of its own.
             return Ok(victim.offset >= end && victim.alive.is_empty());
         }
@@ -251,14 +251,36 @@ impl<D: Device> Upkeep<D> {
     /// Leaves out the deletes that nothing refers to where no record is left that could come back. The segments are asked after
     /// the index, since what a delete stands before is counted as dead first; and once for all, since there may be many of both. The
     /// victim is not asked: what is dead there goes with it.
-    fn leave_out_tombstones(&self, victim: &mut Victim) {
+    fn leave_out_tombstones(&self, victim: &mut Victim) -> Result<()> {
         if victim.alive.iter().all(|alive| alive.tombstone.is_none()) {
-            return;
+            return Ok(());
+        }
+        if !self.count_what_deletes_have_left(&victim.alive)? {
+            victim.alive.iter_mut().for_each(|alive| alive.tombstone = None);
+            return Ok(());
         }
         let oldest_dead = self.oldest_life_with_dead_records(self.segments.find(victim.number));
         let is_needed =
             |alive: &mut Alive| alive.tombstone.take().is_none_or(|life| is_tombstone_needed(oldest_dead, life));
         victim.alive.retain_mut(is_needed);
+        Ok(())
+    }
+
+    /// Sees to it that what deletes stand before is counted as dead: in an ordered index that is so once the file has them, and a replay
+    /// counts twice what the file had already. False if the disk has no room for that.
+    fn count_what_deletes_have_left(&self, alive: &[Alive]) -> Result<bool> {
+        let Some(lmdb) = self.lmdb.get() else { return Ok(true) };
+        let is_ordered = |alive: &&Alive| alive.generation.as_ref().is_some_and(|table| table.kind() == IndexKind::Lmdb);
+        let deletes = alive.iter().filter(|alive| alive.tombstone.is_some() && is_ordered(alive));
+        let newest = deletes.map(|delete| delete.sequence + 1).max().unwrap_or(0);
+        let wanted = newest.max(lmdb.replayed());
+        if lmdb.covered() >= wanted {
+            return Ok(true);
+        }
+        match self.making_room(|| self.commit_memtable()) {
+            Err(error) if error.is_full() => Ok(false),
+            committed => committed.map(|()| lmdb.covered() >= wanted),
+        }
     }
 
     fn alive(

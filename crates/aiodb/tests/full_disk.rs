@@ -87,15 +87,51 @@ fn a_disk_full_of_small_records_can_be_emptied() {
 /// Puts so many new records; a put that is refused is tried again, while the store works.
 fn fill_when_there_is_room(table: &Table, count: u64, what: &str) -> u64 {
     for number in 1 << 40..(1 << 40) + count {
-        support::eventually(&format!("{what}: put {number} of {count} on a disk that was emptied"), || {
-            match table.put_with(&key(number), &value(number, 4), Durability::None) {
-                Ok(_) => true,
-                Err(Error::DiskFull { .. }) => false,
-                Err(error) => panic!("{what}: put {number}: {error}"),
-            }
-        });
+        put_when_there_is_room(table, number, 4, &format!("{what}: put {number} of {count} on a disk that was emptied"));
     }
     count
+}
+
+fn put_when_there_is_room(table: &Table, number: u64, length: usize, what: &str) {
+    support::eventually(what, || match table.put_with(&key(number), &value(number, length), Durability::None) {
+        Ok(_) => true,
+        Err(Error::DiskFull { .. }) => false,
+        Err(error) => panic!("{what}: {error}"),
+    });
+}
+
+/// A snapshot may see what is dropped, but not for ever: the disk that it keeps full is worth more.
+#[test]
+fn a_snapshot_does_not_keep_a_disk_full_that_was_emptied() {
+    for kind in KINDS {
+        for how in ["a drop", "a truncate", "a range delete"] {
+            if kind == IndexKind::Hash && how == "a range delete" {
+                continue;
+            }
+            let Some(mount) = disk(24) else { return };
+            let what = format!("{}, {how} under a snapshot", kind.name());
+            let (db, table) = open(&mount.path().join("store"), kind, &small());
+            let count = fill(&table, 0, 3000, &what);
+            let snapshot = db.snapshot().unwrap_or_else(|error| panic!("{what}: {error}"));
+            match how {
+                "a drop" => db.drop_table("t").unwrap_or_else(|error| panic!("{what}: {error}")),
+                "a truncate" => db.truncate_table("t").unwrap_or_else(|error| panic!("{what}: {error}")),
+                _ => {
+                    let deleted = table.delete_range(b"\0", b"");
+                    deleted.map(drop).unwrap_or_else(|error| panic!("{what}: {error}"));
+                }
+            }
+            let again = db.table_or_create("t", kind).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let numbers = 1 << 40..(1 << 40) + count / 2;
+            for number in numbers.clone() {
+                put_when_there_is_room(&again, number, 3000, &format!("{what}: put {number}, half of {count}"));
+            }
+            let seen = snapshot.get(&table, &key(0));
+            assert!(matches!(seen, Err(Error::SnapshotEnded)), "{what}: the snapshot has ended, not: {seen:?}");
+            assert_contents(&again, numbers.step_by(97), 3000, &what);
+            assert_eq!(again.get(&key(0)).expect("a get works"), None, "{what}");
+        }
+    }
 }
 
 /// There is always garbage enough to be taken back: a put waits for that rather than being refused.
@@ -185,13 +221,8 @@ fn run_on_a_full_disk(store: &Path, kind: IndexKind, seed: u64) {
     }
     let again = (model.len() / 2).max(1) as u64;
     for number in 0..again {
-        support::eventually(&format!("{what}: put {number} of {again} on a disk that was emptied"), || {
-            match table.put_with(&key(number), &value(number, length), Durability::None) {
-                Ok(_) => true,
-                Err(Error::DiskFull { .. }) => false,
-                Err(error) => panic!("{what}: put {number}: {error}"),
-            }
-        });
+        let put = format!("{what}: put {number} of {again} on a disk that was emptied");
+        put_when_there_is_room(&table, number, length, &put);
     }
     let report = db.verify(&mut |_, _| {}).unwrap_or_else(|error| panic!("{what}: verify: {error}"));
     assert!(report.damage.is_empty(), "{what}: {:?}", report.damage);

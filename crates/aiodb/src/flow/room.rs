@@ -141,22 +141,34 @@ impl<D: Device> WritePath<D> {
         }
         // Until tags are settled, what was overwritten counts as alive.
         let settled = self.settle_tags(SETTLED_FOR_ROOM);
-        let held = self.checkpoint_state().0;
-        let wanted = held + self.emptied_before_checkpoint();
-        let empty = || {
-            while self.checkpoint_state().0 < wanted && unless_full(self.reclaim_some())? {}
-            Ok::<_, Error>(self.checkpoint_state().0 > held)
-        };
-        // What the memtable supersedes in the ordered index counts as alive until it is committed.
-        if empty()? || (unless_full(self.commit_memtable_if_any())? && empty()?) {
+        if self.empty_segments()? {
             self.free_emptied(claim)?;
+        }
+        let mut ended = false;
+        while !is_freed() && self.end_snapshot_before_dead()? {
+            ended = true;
+            if self.empty_segments()? {
+                self.free_emptied(claim)?;
+            }
         }
         if !is_freed() && claim == Claim::Deletes {
             self.squeeze()?;
         }
-        let is_worth_it = is_freed() || settled;
+        let is_worth_it = is_freed() || settled || ended;
         *in_vain = (!is_worth_it).then(|| (self.device.clock_ms(), released));
         Ok(is_worth_it)
+    }
+
+    /// Empties as many segments as are to be emptied for one checkpoint, if they hold garbage enough. True if there was any.
+    fn empty_segments(&self) -> Result<bool> {
+        let empty = || {
+            let held = self.checkpoint_state().0;
+            let wanted = held + self.emptied_before_checkpoint();
+            while self.checkpoint_state().0 < wanted && unless_full(self.reclaim_some())? {}
+            Ok::<_, Error>(self.checkpoint_state().0 > held)
+        };
+        // What the memtable supersedes in the ordered index counts as alive until it is committed.
+        Ok(empty()? || (unless_full(self.commit_memtable_if_any())? && empty()?))
     }
 
     /// Empties whatever holds any garbage, the oldest first, until deletes have a segment: little may be gained of each, and the deletes
@@ -210,6 +222,23 @@ impl<D: Device> WritePath<D> {
             self.release_retired()?;
         }
         Ok(())
+    }
+
+    /// On a full disk, what only a snapshot keeps of dropped tables and deleted ranges is worth more than the snapshot: until it ends, all of
+    /// that counts as alive. True if one was ended.
+    fn end_snapshot_before_dead(&self) -> Result<bool> {
+        let (oldest, _) = self.snapshots.oldest();
+        let deleted = self.lmdb.get().and_then(|lmdb| lmdb.ranges.newest());
+        let sees_deleted = deleted.is_some_and(|newest| newest > oldest);
+        let hold = self.snapshots.oldest_hold();
+        let sees_gone = hold.is_some_and(|hold| self.purging.lock().iter().any(|gone| hold < gone.hold));
+        let ended = (sees_deleted || sees_gone) && self.snapshots.end_oldest();
+        if ended {
+            // What the index does not cover cannot be carried out.
+            unless_full(self.commit_range_tombstones())?;
+            unless_full(self.take_out_dead())?;
+        }
+        Ok(ended)
     }
 
     /// Takes out of the indexes what deleted ranges and dropped tables had: emptied segments wait for that. True if there was

@@ -61,6 +61,11 @@ impl Ranges {
         self.all.read().expect("no code panics while it holds the ranges").first().cloned()
     }
 
+    /// The sequence of the newest one.
+    pub(crate) fn newest(&self) -> Option<u64> {
+        self.all.read().expect("no code panics while it holds the ranges").last().map(|range| range.sequence)
+    }
+
     /// The oldest ones up to the first that is not as `wanted` says, at most `limit`.
     pub(crate) fn oldest_while(&self, limit: usize, wanted: impl Fn(&RangeTombstone) -> bool) -> Vec<RangeTombstone> {
         let all = self.all.read().expect("no code panics while it holds the ranges");

@@ -117,6 +117,11 @@ impl Snapshots {
         (self.lock().len(), self.versions.len())
     }
 
+    /// The hold of the oldest snapshot.
+    pub(crate) fn oldest_hold(&self) -> Option<u64> {
+        self.lock().first_key_value().map(|(hold, _)| *hold)
+    }
+
     /// Ends the oldest snapshot, so that what was kept for it can go. False if there is none.
     pub(crate) fn end_oldest(&self) -> bool {
         let alive = self.lock();

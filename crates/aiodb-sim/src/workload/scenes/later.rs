@@ -189,7 +189,8 @@ impl Maker {
         self.actions.push(Action::Capacity(None));
     }
 
-    /// Fills the disk, then deletes everything in one way or another, closes and opens the store now and then, and writes again.
+    /// Fills the disk, then deletes everything in one way or another under a snapshot, closes and opens the store now and then, and writes
+    /// again.
     pub(super) fn fill_and_empty(&mut self) {
         self.scatter();
         if self.random.bool() {
@@ -198,6 +199,7 @@ impl Maker {
         self.actions.push(Action::Capacity(Some(self.random.u64(..3))));
         self.scatter();
         self.fill();
+        self.actions.push(Action::Snapshot);
         match self.random.u8(..4) {
             0 => self.actions.extend([Action::Truncate(0), Action::Truncate(1)]),
             1 => self.actions.extend([Action::Drop(0), Action::Drop(1)]),

@@ -114,6 +114,10 @@ pub enum Bug {
     ChangeCountedEarly,
     /// A waiter that is about to sleep is not told that what it waits for has happened.
     WakeLost,
+    /// The chunks of a large value in a batch belong to what its table was before it was emptied.
+    ChunksOfAnotherTable,
+    /// A batch loses its part in a table that was emptied before it came to the log, and keeps the rest.
+    BatchTornByTruncate,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -192,7 +196,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and that of the pins find them. The simulator sees
         /// those that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 8] = [
+        pub const OF_THREADS: [Bug; 10] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
@@ -201,6 +205,8 @@ mod switch {
             Bug::PublishedAskedLate,
             Bug::ChangeCountedEarly,
             Bug::WakeLost,
+            Bug::ChunksOfAnotherTable,
+            Bug::BatchTornByTruncate,
         ];
     }
 }

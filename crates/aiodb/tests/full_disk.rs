@@ -87,7 +87,12 @@ fn a_disk_full_of_small_records_can_be_emptied() {
 /// Puts so many new records; a put that is refused is tried again, while the store works.
 fn fill_when_there_is_room(table: &Table, count: u64, what: &str) -> u64 {
     for number in 1 << 40..(1 << 40) + count {
-        put_when_there_is_room(table, number, 4, &format!("{what}: put {number} of {count} on a disk that was emptied"));
+        put_when_there_is_room(
+            table,
+            number,
+            4,
+            &format!("{what}: put {number} of {count} on a disk that was emptied"),
+        );
     }
     count
 }

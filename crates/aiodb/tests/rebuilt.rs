@@ -10,7 +10,9 @@ use std::path::Path;
 use aiodb::io::sim::SimDevice;
 use aiodb::io::{Access, Device, File, WriteSync};
 use aiodb::merge::Append;
-use aiodb::{Batch, Db, Durability, Error, IndexKind, MergeOperators, Options, Step, Table, TableOptions, WriteOptions};
+use aiodb::{
+    Batch, Db, Durability, Error, IndexKind, MergeOperators, Options, Step, Table, TableOptions, WriteOptions,
+};
 use fastrand::Rng;
 use support::scratch;
 

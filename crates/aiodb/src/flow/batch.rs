@@ -8,6 +8,7 @@ use crate::flow::operation::Stored;
 use crate::flow::write::last_sequence;
 use crate::format::record::encode_range_end;
 use crate::io::{Device, Disk};
+use crate::planted::{self, Bug};
 use crate::store::catalog::TableSlot;
 use crate::store::commit::{Guard, Operation};
 use crate::store::staging::Staged;
@@ -47,7 +48,7 @@ impl<D: Device> WritePath<D> {
         }
     }
 
-    /// `None` if a table was emptied meanwhile.
+    /// `None` if a table was emptied or dropped meanwhile.
     fn append_batch_once(&self, batch: &Batch<D>, durability: Durability) -> Result<Option<AppendedBatch<'_>>> {
         let large = batch.has_large(self);
         if large {
@@ -55,18 +56,22 @@ impl<D: Device> WritePath<D> {
             self.check_requirements(&batch.requirements)?;
         }
         let staging = large.then(|| self.begin_staging());
-        // The batch holds only the lists of chunks.
+        // The batch holds only the lists of chunks. Both belong to one generation of the table, or reclaim would take the chunks for
+        // those of a table that is gone.
         let mut values = Vec::with_capacity(batch.operations.len());
         for BatchOperation { slot, key, change } in &batch.operations {
-            values.push(match change {
-                Change::Put(value, _) | Change::Merge(value) => self.stored(&slot.generation()?, key, value)?,
+            let generation = slot.generation()?;
+            let value = match change {
+                Change::Put(value, _) | Change::Merge(value) => self.stored(&generation, key, value)?,
                 Change::Delete => Stored::empty(),
                 Change::DeleteRange(end) => Stored::whole(encode_range_end(0, end)),
-            });
+            };
+            values.push((generation, value));
         }
         let mut operations: Vec<Operation<'_>> = Vec::with_capacity(batch.operations.len());
-        for (BatchOperation { slot, key, change }, value) in batch.operations.iter().zip(&values) {
-            let generation = slot.generation()?;
+        for (BatchOperation { slot, key, change }, (generation, value)) in batch.operations.iter().zip(&values) {
+            let generation =
+                if planted::is_on(Bug::ChunksOfAnotherTable) { slot.generation()? } else { Arc::clone(generation) };
             operations.push(match change {
                 Change::Put(_, expires_ms) => self.put_operation(generation, key, value, *expires_ms),
                 Change::Merge(_) => self.merge_operation(generation, key, value),
@@ -87,9 +92,16 @@ impl<D: Device> WritePath<D> {
             let sequence = Sequence(self.commit.next_sequence() - 1);
             return Ok(Some(AppendedBatch { sequence, unpublished: None, staging }));
         }
-        let appended = self.append(&operations, durability, None, || true)?.expect("it is always permitted");
-        let sequence = last_sequence(&appended.placed);
-        Ok(Some(AppendedBatch { sequence, unpublished: appended.unpublished, staging }))
+        // Whole in the tables as they are then: in one that was emptied before, its part would be missing beside those in others.
+        let are_there = || {
+            let mut generations = operations.iter().filter_map(|operation| operation.generation.as_ref());
+            !generations.any(|generation| generation.is_gone()) || planted::is_on(Bug::BatchTornByTruncate)
+        };
+        let appended = self.append(&operations, durability, None, are_there)?;
+        Ok(appended.map(|appended| {
+            let sequence = last_sequence(&appended.placed);
+            AppendedBatch { sequence, unpublished: appended.unpublished, staging }
+        }))
     }
 }
 

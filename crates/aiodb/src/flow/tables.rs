@@ -4,6 +4,7 @@ use crate::format::batch::Append;
 use crate::format::record::Kind;
 use crate::format::settings::{Settings, check_name, is_name};
 use crate::io::{Device, InPhase, Phase};
+use crate::planted::{self, Bug};
 use crate::store::commit::Operation;
 use crate::store::write_path::WritePath;
 use crate::{Compression, Durability, Error, Result, TableOptions};
@@ -34,7 +35,7 @@ impl<D: Device> WritePath<D> {
         let id = self.catalog.next_id();
         self.write_table_record(Kind::TableTruncate, old, name, &id.to_le_bytes())?;
         self.forget_generation(self.catalog.apply_create(name, &slot.settings, id));
-        Ok(())
+        self.publish_appended()
     }
 
     pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
@@ -43,6 +44,16 @@ impl<D: Device> WritePath<D> {
         let id = self.catalog.find(name)?.generation()?.id;
         self.write_table_record(Kind::TableDrop, id, name, &[])?;
         self.forget_generation(self.catalog.apply_drop(name, id));
+        self.publish_appended()
+    }
+
+    /// A batch that came to the log before a table was gone counts as one from before that: who has seen the table gone sees the batch in
+    /// other tables.
+    fn publish_appended(&self) -> Result<()> {
+        if !planted::is_on(Bug::BatchTornByTruncate) {
+            self.write_open_batch()?;
+            self.publishers.wait_for_present();
+        }
         Ok(())
     }
 

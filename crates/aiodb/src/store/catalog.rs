@@ -155,6 +155,8 @@ impl Catalog {
         };
         let slot = Arc::clone(tables.by_name.entry(name.to_string()).or_insert_with(fresh));
         let old = Self::id(&slot).and_then(|old| tables.by_id.remove(&old));
+        // First: a batch that finds it so and begins again may find the old one, but who has found the new one finds no batch that did not.
+        old.iter().for_each(|old| old.set_gone());
         slot.set(Some(generation));
         old
     }
@@ -164,8 +166,10 @@ impl Catalog {
         let mut tables = self.write();
         let slot = tables.by_name.get(name).filter(|slot| Self::id(slot) == Some(id)).cloned()?;
         tables.by_name.remove(name);
+        let old = tables.by_id.remove(&id);
+        old.iter().for_each(|old| old.set_gone());
         slot.set(None);
-        tables.by_id.remove(&id)
+        old
     }
 
     fn id(slot: &TableSlot) -> Option<u32> {

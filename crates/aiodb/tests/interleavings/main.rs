@@ -6,6 +6,7 @@ mod checkpoints;
 mod folding;
 mod machine;
 mod schedules;
+mod tables;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -270,7 +270,8 @@ impl<D: Device> Upkeep<D> {
     /// counts twice what the file had already. False if the disk has no room for that.
     fn count_what_deletes_have_left(&self, alive: &[Alive]) -> Result<bool> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(true) };
-        let is_ordered = |alive: &&Alive| alive.generation.as_ref().is_some_and(|table| table.kind() == IndexKind::Lmdb);
+        let is_ordered =
+            |alive: &&Alive| alive.generation.as_ref().is_some_and(|table| table.kind() == IndexKind::Lmdb);
         let deletes = alive.iter().filter(|alive| alive.tombstone.is_some() && is_ordered(alive));
         let newest = deletes.map(|delete| delete.sequence + 1).max().unwrap_or(0);
         let wanted = newest.max(lmdb.replayed());

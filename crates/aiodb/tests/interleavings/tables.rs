@@ -1,0 +1,76 @@
+//! Batches beside changes of the tables that they write to.
+
+use aiodb::io::sim::SimDevice;
+use aiodb::{Batch, Db, Durability, Error, Step, Table};
+use shuttle::rand::Rng as _;
+use shuttle::thread;
+
+use crate::machine::{Machine, value};
+use crate::schedules::{LONG_RUN, in_fewer_orders};
+
+/// A batch has a large value in one table and a part in another, while the first is emptied. Who has seen that done and nothing of the
+/// batch finds the batch whole later; and what is there of the large value stays there, whatever is emptied and used again.
+#[test]
+fn interleavings_of_batches_and_truncates() {
+    in_fewer_orders(LONG_RUN, |kind| {
+        let machine = Machine::new(9, kind);
+        let (db, table) = machine.open();
+        let other = db.create_table("other", kind).expect("the machine runs");
+        let class = [Durability::None, Durability::Sync][shuttle::rand::thread_rng().gen_range(0..2)];
+        // Longer than a quarter of a segment, and so in chunks.
+        let wanted = value(0, 1, 20_000);
+        let writing = thread::spawn({
+            let (db, table, other, wanted) = (db.clone(), table.clone(), other.clone(), wanted.clone());
+            move || {
+                let mut batch = Batch::new();
+                batch.put(&table, b"key", &wanted).expect("it is short");
+                batch.put(&other, b"key", b"part").expect("it is short");
+                db.write_with(&batch, class).expect("the machine runs");
+            }
+        });
+        let emptying = thread::spawn({
+            let (db, other) = (db.clone(), other.clone());
+            move || {
+                db.truncate_table("t").expect("the machine runs");
+                other.get(b"key").expect("the machine runs").is_some()
+            }
+        });
+        writing.join().expect("no thread panics");
+        let was_first = emptying.join().expect("no thread panics");
+        let found = table.get(b"key").expect("the machine runs");
+        assert!(found.is_some() || was_first, "the batch came later, and this part of it is lost");
+        assert!(found.as_ref().is_none_or(|found| *found == wanted), "another value");
+        use_again(&machine, &db, &other);
+        check(&db, &table, &other, found.as_deref());
+        let machine = machine.process_death();
+        let (db, table) = machine.open();
+        let other = db.table("other").expect("it was made");
+        check(&db, &table, &other, found.as_deref());
+    });
+}
+
+/// Empties all segments that have any garbage, and uses them again.
+fn use_again(machine: &Machine, db: &Db<SimDevice>, table: &Table<SimDevice>) {
+    let put = |number: u64| table.put_with(b"garbage", &value(1, number, 15_000), Durability::None);
+    db.step(Step::Write).expect("the machine runs");
+    (0..8).for_each(|number| _ = put(number).expect("the machine runs"));
+    machine.device.set_capacity(Some(0));
+    for number in 0.. {
+        match put(number) {
+            Ok(_) => assert!(number < 100, "the disk is full at last"),
+            Err(Error::DiskFull { .. }) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    machine.device.set_capacity(None);
+    for step in [Step::Checkpoint, Step::Prepare] {
+        db.step(step).expect("the machine runs");
+    }
+    (0..8).for_each(|number| _ = put(number).expect("the machine runs"));
+}
+
+fn check(db: &Db<SimDevice>, table: &Table<SimDevice>, other: &Table<SimDevice>, wanted: Option<&[u8]>) {
+    assert_eq!(other.get(b"key").expect("the machine runs").as_deref(), Some(&b"part"[..]));
+    assert!(table.get(b"key").expect("it was there").as_deref() == wanted, "the large value is another or gone");
+    assert_eq!(db.recount().expect("the machine runs"), Vec::<String>::new());
+}

@@ -5,6 +5,8 @@
 //! record's publication needs is carried along and not looked at.
 
 pub(crate) mod commit;
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings;
 pub(crate) mod open_batch;
 mod pool;
 pub(crate) mod scan;

@@ -112,6 +112,8 @@ pub enum Bug {
     PublishedAskedLate,
     /// A change of a `hash` index is counted before it is made.
     ChangeCountedEarly,
+    /// Whether the reserve is whole is noted after a later judgement.
+    ReserveNotedLate,
     /// A waiter that is about to sleep is not told that what it waits for has happened.
     WakeLost,
     /// The chunks of a large value in a batch belong to what its table was before it was emptied.
@@ -196,7 +198,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and that of the pins find them. The simulator sees
         /// those that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 10] = [
+        pub const OF_THREADS: [Bug; 11] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
@@ -204,6 +206,7 @@ mod switch {
             Bug::MissedOperandOverlooked,
             Bug::PublishedAskedLate,
             Bug::ChangeCountedEarly,
+            Bug::ReserveNotedLate,
             Bug::WakeLost,
             Bug::ChunksOfAnotherTable,
             Bug::BatchTornByTruncate,

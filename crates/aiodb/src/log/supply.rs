@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use super::pool::Pool;
 use super::{MAX_LOG_BYTES, MAX_SEGMENTS, Segment, Segments, State, UNFILLED_END};
 use crate::format::segment::{self, SegmentHeader};
 use crate::io::{Access, AlignedBuffer, Device, File, WriteSync};
 use crate::planted::{self, Bug};
-#[cfg(all(test, not(feature = "shuttle")))]
 use crate::sync::MutexGuard;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::{Error, Result};
@@ -66,18 +66,27 @@ impl Drop for Lent<'_> {
 impl<D: Device> Segments<D> {
     /// Takes a free segment. What must leave the reserve alone makes a new segment or is refused.
     pub(crate) fn take_free(&self, claim: Claim) -> Result<&Segment<D>> {
-        while !self.has_free(claim) {
+        loop {
+            // Others take segments at the same time: what is left for whom is judged and changed under one lock.
+            let mut pool = self.pool();
+            if self.may_give(&pool, claim) {
+                let number = pool.take_free().expect("more are free than are left to others");
+                self.assess_reserve(pool);
+                self.asked_for.fetch_add(1, Ordering::Relaxed);
+                return Ok(self.get(number));
+            }
+            drop(pool);
             self.create_for(claim)?;
         }
-        let number = self.pool().take_free().ok_or_else(|| self.full())?;
-        self.assess_reserve();
-        self.asked_for.fetch_add(1, Ordering::Relaxed);
-        Ok(self.get(number))
     }
 
     /// Whether [`Segments::take_free`] need not make a segment, unless another caller is faster.
     pub(crate) fn has_free(&self, claim: Claim) -> bool {
-        self.pool().free_count() > claim.left_free() && (claim != Claim::Ordinary || self.leaves_for_emptying(1))
+        self.may_give(&self.pool(), claim)
+    }
+
+    fn may_give(&self, pool: &Pool, claim: Claim) -> bool {
+        pool.free_count() > claim.left_free() && (claim != Claim::Ordinary || self.leaves_for_emptying(pool, 1))
     }
 
     /// Free segments, that of checkpoints and those of reclaim among them.
@@ -94,22 +103,27 @@ impl<D: Device> Segments<D> {
     /// Makes the reserve whole, or says that there is no space for that.
     pub(crate) fn restore_reserve(&self) -> Result<()> {
         while self.create_below(RESERVED_SEGMENTS)? {}
-        self.assess_reserve();
-        if self.leaves_for_emptying(0) { Ok(()) } else { Err(self.refuse()) }
+        let pool = self.pool();
+        let leaves_enough = self.leaves_for_emptying(&pool, 0);
+        self.assess_reserve(pool);
+        if leaves_enough { Ok(()) } else { Err(self.refuse()) }
     }
 
-    fn assess_reserve(&self) {
-        let is_whole = self.pool().free_count() >= RESERVED_SEGMENTS && self.leaves_for_emptying(0);
+    /// Notes whether the reserve is whole. Who changes the pool keeps its lock until this is done, or an older judgement could come last.
+    fn assess_reserve(&self, pool: MutexGuard<'_, Pool>) {
+        let is_whole = pool.free_count() >= RESERVED_SEGMENTS && self.leaves_for_emptying(&pool, 0);
+        let held = (!planted::is_on(Bug::ReserveNotedLate)).then_some(pool);
         self.whole.store(is_whole, Ordering::Relaxed);
+        drop(held);
     }
 
     /// Whether enough is free for the log to be emptied after so many segments have been taken.
-    fn leaves_for_emptying(&self, taken: u64) -> bool {
+    fn leaves_for_emptying(&self, pool: &Pool, taken: u64) -> bool {
         let kept = self.kept_for_emptying.load(Ordering::Relaxed);
         if kept == 0 || planted::is_on(Bug::ReserveTakenByPuts) {
             return true;
         }
-        let free = self.pool().free_count() as u64 * self.segment_bytes;
+        let free = pool.free_count() as u64 * self.segment_bytes;
         let wanted = (RESERVED_SEGMENTS as u64 + taken) * self.segment_bytes + kept;
         free >= wanted || free.saturating_add(self.unmade_bytes()) >= wanted
     }
@@ -132,7 +146,7 @@ impl<D: Device> Segments<D> {
     }
 
     fn create_for(&self, claim: Claim) -> Result<()> {
-        if claim == Claim::Ordinary && !self.leaves_for_emptying(1) {
+        if claim == Claim::Ordinary && !self.leaves_for_emptying(&self.pool(), 1) {
             return Err(self.refuse());
         }
         match self.create_below(RESERVED_SEGMENTS + 1) {
@@ -161,7 +175,7 @@ impl<D: Device> Segments<D> {
     /// Makes free segments until the reserve and one more are there.
     pub(crate) fn replenish(&self) -> Result<()> {
         while self.create_below(RESERVED_SEGMENTS + 1)? {}
-        if self.leaves_for_emptying(1) { Ok(()) } else { Err(self.refuse()) }
+        if self.leaves_for_emptying(&self.pool(), 1) { Ok(()) } else { Err(self.refuse()) }
     }
 
     /// Makes a segment ahead of need, if fewer are there than are asked for while one is made. True if it made one.
@@ -180,7 +194,7 @@ impl<D: Device> Segments<D> {
     /// checkpoint need it. No segment is made from it until what is returned is dropped. `None` if there is none.
     pub(crate) fn lend_one(&self) -> Result<Option<Lent<'_>>> {
         let _making = self.making.lock().expect("no code panics while it makes a segment");
-        let Some(number) = self.pool().take_free_in(0) else { return Ok(None) };
+        let Some(number) = self.take_free_in_first(0) else { return Ok(None) };
         self.lent.fetch_add(1, Ordering::Relaxed);
         let lent = Lent(&self.lent);
         let segment = self.get(number);
@@ -191,7 +205,7 @@ impl<D: Device> Segments<D> {
     fn give_back(&self, segment: &Segment<D>) -> Result<()> {
         segment.file.truncate(0).map_err(|e| Error::io("give back the space of", self.path(segment.number), &e))?;
         self.set_absent(segment);
-        self.assess_reserve();
+        self.assess_reserve(self.pool());
         Ok(())
     }
 
@@ -227,12 +241,19 @@ impl<D: Device> Segments<D> {
     /// Gives free segments beyond the reserve back to the file system of the first directory.
     pub(crate) fn give_back_spare(&self) -> Result<()> {
         let _making = self.making.lock().expect("no code panics while it makes a segment");
-        while self.pool().free_count() > RESERVED_SEGMENTS {
-            let Some(number) = self.pool().take_free_in(0) else { break };
+        while let Some(number) = self.take_free_in_first(RESERVED_SEGMENTS) {
             let segment = self.get(number);
             self.give_back(segment).inspect_err(|_| self.set_free(segment))?;
         }
         Ok(())
+    }
+
+    /// Takes a free segment of the first directory, if more than so many are free.
+    fn take_free_in_first(&self, left: usize) -> Option<u32> {
+        let mut pool = self.pool();
+        let number = if pool.free_count() > left { pool.take_free_in(0) } else { None };
+        self.assess_reserve(pool);
+        number
     }
 
     /// Free segments that ordinary writes may take.
@@ -252,8 +273,9 @@ impl<D: Device> Segments<D> {
 
     /// Keeps so many bytes, on the disk or in free segments, from ordinary writes.
     pub(crate) fn keep_for_emptying(&self, bytes: u64) {
+        let pool = self.pool();
         self.kept_for_emptying.store(bytes, Ordering::Relaxed);
-        self.assess_reserve();
+        self.assess_reserve(pool);
     }
 
     /// Takes note of a batch that somebody waited for until it was flushed.
@@ -276,8 +298,9 @@ impl<D: Device> Segments<D> {
     /// Declares an opened segment free.
     pub(crate) fn set_free(&self, segment: &Segment<D>) {
         segment.set_state(State::Free);
-        self.pool().add_free(segment.number);
-        self.assess_reserve();
+        let mut pool = self.pool();
+        pool.add_free(segment.number);
+        self.assess_reserve(pool);
     }
 
     /// Makes a free segment in the directory that lacks one most and has room, unless so many are free. True if it made one.
@@ -285,7 +308,7 @@ impl<D: Device> Segments<D> {
         let _making = self.making.lock().expect("no code panics while it makes a segment");
         let free = self.pool().free_count();
         if free >= count {
-            if free > RESERVED_SEGMENTS && self.leaves_for_emptying(1) {
+            if free > RESERVED_SEGMENTS && self.leaves_for_emptying(&self.pool(), 1) {
                 self.refused.store(false, Ordering::Relaxed);
             }
             return Ok(false);

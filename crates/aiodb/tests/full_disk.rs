@@ -4,6 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aiodb::{Db, Durability, Error, IndexKind, Table};
 use fastrand::Rng;
@@ -136,6 +137,44 @@ fn a_snapshot_does_not_keep_a_disk_full_that_was_emptied() {
             assert_contents(&again, numbers.step_by(97), 3000, &what);
             assert_eq!(again.get(&key(0)).expect("a get works"), None, "{what}");
         }
+    }
+}
+
+/// Nor is a put refused because tables go all the time, one after the other.
+#[test]
+fn overwrites_beside_truncates_are_never_refused() {
+    for kind in KINDS {
+        let Some(mount) = disk(20) else { return };
+        let what = kind.name();
+        let (db, table) = open(&mount.path().join("store"), kind, &small());
+        let emptied = db.create_table("emptied", kind).expect("there is room");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let put = emptied.put_with(b"key", b"value", Durability::None);
+                    put.and_then(|_| db.truncate_table("emptied")).unwrap_or_else(|error| panic!("{what}: {error}"));
+                }
+            });
+            // Also when a put panics.
+            let _over = Over(&is_over);
+            for round in 0..20 {
+                for number in 0..250 {
+                    let put = table.put_with(&key(number), &value(number + round, 2000), Durability::None);
+                    put.unwrap_or_else(|error| panic!("{what}: round {round}, put {number}: {error}"));
+                }
+            }
+        });
+        db.close().expect("a sound store can be closed");
+    }
+}
+
+/// Says that it is over when it is dropped.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -245,10 +245,13 @@ impl<D: Device> WritePath<D> {
     /// something.
     fn take_out_dead(&self) -> Result<bool> {
         let mut progress = false;
-        while self.carry_out_ranges()? {
+        // What others drop and delete meanwhile is not waited for.
+        let (next_table, next_sequence) = (self.catalog.next_id(), self.commit.next_sequence());
+        while self.is_range_due(next_sequence) && self.carry_out_ranges()? {
             progress = true;
         }
-        while !self.purge_some()? {
+        while self.is_purge_due(next_table) {
+            self.purge_some()?;
             progress = true;
         }
         Ok(progress)

@@ -30,6 +30,7 @@ impl<D: Device> WritePath<D> {
     pub(crate) fn truncate_table(&self, name: &str) -> Result<()> {
         let _phase = InPhase::enter(&self.device, Phase::TableTruncate);
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        self.bound_gone()?;
         let slot = self.catalog.find(name)?;
         let old = slot.generation()?.id;
         let id = self.catalog.next_id();
@@ -41,6 +42,7 @@ impl<D: Device> WritePath<D> {
     pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
         let _phase = InPhase::enter(&self.device, Phase::TableDrop);
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        self.bound_gone()?;
         let id = self.catalog.find(name)?.generation()?.id;
         self.write_table_record(Kind::TableDrop, id, name, &[])?;
         self.forget_generation(self.catalog.apply_drop(name, id));

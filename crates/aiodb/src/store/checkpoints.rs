@@ -12,6 +12,10 @@ pub(crate) struct Retired {
     pub(crate) epoch: u64,
     /// Free only when the holds before this stamp are over.
     pub(crate) hold: u64,
+    /// Free only when what it had of tables that are gone is out of the index: they have lower ids than this.
+    pub(crate) next_table: u32,
+    /// Free only when what it had of deleted ranges is out of the index: they have lower sequences than this.
+    pub(crate) next_sequence: u64,
 }
 
 /// What is known of checkpoints.

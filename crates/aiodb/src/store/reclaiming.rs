@@ -12,6 +12,8 @@ use crate::store::catalog::Generation;
 #[derive(Default)]
 pub(crate) struct Reclaiming {
     pub(crate) victim: Option<Victim>,
+    /// The next victim is chosen when the tables with lower ids that are gone are purged.
+    pub(crate) purged_before: Option<u32>,
     /// The lives of segments that could not be read, or in which damage was met. They stay as they are, so that others are
     /// emptied, until the store is opened again.
     pub(crate) damaged: BTreeSet<u64>,

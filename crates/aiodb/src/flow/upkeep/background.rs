@@ -242,10 +242,11 @@ impl<D: Device> Engine<D> {
         if short {
             self.end_snapshot_in_the_way()?;
         }
+        let purges = refusal.is_none() && self.is_purge_due(u32::MAX);
         if let Some(refusal) = refusal {
             self.note_trouble(&refusal);
         }
-        Ok(reclaimed || settled || deleted)
+        Ok(reclaimed || settled || deleted || purges)
     }
 
     /// Carries out some of the range deletes; those that the index does not cover yet are covered first.

@@ -213,6 +213,11 @@ impl<D: Device> Upkeep<D> {
         self.making_room(|| self.commit_memtable()).map(|()| true)
     }
 
+    /// Whether the index may still refer to places that nobody needs because of a range deleted before this sequence.
+    pub(crate) fn is_range_due(&self, before: u64) -> bool {
+        self.lmdb.get().and_then(LmdbIndex::due_range).is_some_and(|oldest| oldest.sequence < before)
+    }
+
     /// Carries out a bounded part of a range delete. True if there may be more to do.
     pub(crate) fn carry_out_ranges(&self) -> Result<bool> {
         let Some(lmdb) = self.lmdb.get().filter(|lmdb| lmdb.ranges.len() > 0) else { return Ok(false) };
@@ -356,11 +361,13 @@ impl<D: Device> Upkeep<D> {
 
     /// Takes a segment out of use that nothing current refers to.
     pub(crate) fn retire(&self, segment: &Segment<D>) {
+        // What is dropped or deleted from now on has nothing in it: else a segment would wait for as long as others go on with that.
+        let (next_table, next_sequence) = (self.catalog.next_id(), self.commit.next_sequence());
         let mut checkpoints = self.checkpointing.numbers();
         segment.set_state(State::Retiring);
+        let (number, checkpoint) = (segment.number, checkpoints.begun);
         let (epoch, hold) = (self.epochs.epoch(), self.retention.stamp());
-        let checkpoint = checkpoints.begun;
-        checkpoints.retired.push(Retired { number: segment.number, checkpoint, epoch, hold });
+        checkpoints.retired.push(Retired { number, checkpoint, epoch, hold, next_table, next_sequence });
     }
 
     /// Frees the retired segments that neither the durable checkpoint nor a reader can need.
@@ -377,8 +384,8 @@ impl<D: Device> Upkeep<D> {
                 // Asked after the holds: a range delete that was not due when the segment was retired waited for one of
                 // them, or for the checkpoint, and so did a dropped table. Their entries are counted off here before
                 // another life is counted.
-                && self.lmdb.get().is_none_or(|lmdb| lmdb.due_range().is_none())
-                && !self.is_purge_due()
+                && !self.is_range_due(retired.next_sequence)
+                && (!self.is_purge_due(retired.next_table) || planted::is_on(Bug::ReusedBeforePurge))
         };
         let (free, kept): (Vec<_>, Vec<_>) = checkpoints.retired.drain(..).partition(is_free);
         checkpoints.retired = kept;

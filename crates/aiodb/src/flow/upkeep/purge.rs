@@ -1,18 +1,22 @@
 //! Takes what dropped and truncated tables had out of the counts and the indexes, a bounded part at a time.
 //!
-//! A drop or a truncate only puts the generation on a list. Nothing that a purge holds while it works is waited for by writers, by
-//! those who change tables, or by snapshots; its transactions and those of a commit of the memtable take turns.
+//! A drop or a truncate only puts the generation on a list, unless that is long. Nothing that a purge holds while it works is waited
+//! for by writers, by those who change tables, or by snapshots; its transactions and those of a commit of the memtable take turns.
 
 use std::sync::Arc;
 
 use crate::Result;
+use crate::flow::room::unless_full;
 use crate::index::chain::Entry;
 use crate::index::hash::{HashIndex, SHARDS};
 use crate::io::Device;
-use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::purging::{Gone, Purge};
 use crate::store::upkeep::Upkeep;
+
+/// Where so many generations are gone, who drops or truncates another table does a part of the work first: the list would grow for as
+/// long as tables go faster than they are purged.
+const MAX_GONE: usize = 16;
 
 /// Places of a hash index that are counted off in one step.
 const PLACES_PER_STEP: usize = 64 << 10;
@@ -26,12 +30,15 @@ impl<D: Device> Upkeep<D> {
         self.purging.lock().push(Gone { generation, hold });
     }
 
-    /// Whether indexes may still refer to places that only a table that is gone needed.
-    pub(crate) fn is_purge_due(&self) -> bool {
-        if planted::is_on(Bug::ReusedBeforePurge) {
-            return false;
-        }
-        self.purging.first_ready(|hold| self.retention.are_over(hold)).is_some()
+    /// Whether indexes may still refer to places that only a table needed that is gone, of those with lower ids than this one.
+    pub(crate) fn is_purge_due(&self, before: u32) -> bool {
+        self.purging.is_any_ready(before, |hold| self.retention.are_over(hold))
+    }
+
+    /// Does a bounded part of the work where too much of it waits.
+    pub(crate) fn bound_gone(&self) -> Result<()> {
+        let waiting = self.purging.lock().len();
+        if waiting >= MAX_GONE { unless_full(self.purge_some()).map(drop) } else { Ok(()) }
     }
 
     /// Does a bounded part of the work. True when nothing is left to do.

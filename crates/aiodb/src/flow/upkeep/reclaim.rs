@@ -67,14 +67,16 @@ impl<D: Device> Upkeep<D> {
     /// [`Upkeep::reclaim_some`]; where nothing is worth it otherwise, a segment with a life before this one is emptied for any dead
     /// record that it has.
     pub(crate) fn squeeze_some(&self, until: u64) -> Result<bool> {
-        let is_purged = self.purge_some()?;
+        self.purge_some()?;
         let mut reclaiming = self.reclaiming.lock().expect("no code panics while it reclaims");
-        let Reclaiming { victim: current, damaged, is_stuck } = &mut *reclaiming;
+        let Reclaiming { victim: current, purged_before, damaged, is_stuck } = &mut *reclaiming;
         if current.is_none() {
-            // What tables that are gone have would be taken for alive.
-            if !is_purged {
+            // What tables that are gone have would be taken for alive. Those that go meanwhile are not waited for: there may be no
+            // end of them.
+            if self.is_purge_due(*purged_before.get_or_insert_with(|| self.catalog.next_id())) {
                 return Ok(true);
             }
+            *purged_before = None;
             let (is_wanted, chosen) = self.choose_victim(damaged, until);
             *is_stuck = is_wanted && chosen.is_none();
             let Some(segment) = chosen else { return Ok(false) };

@@ -84,7 +84,7 @@ fn a_purge_is_done_in_parts() {
         let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;
         let mut steps = 1;
         db.step(Step::Reclaim).expect("the machine runs");
-        while engine.is_purge_due() {
+        while engine.is_purge_due(u32::MAX) {
             db.step(Step::Reclaim).expect("the machine runs");
             steps += 1;
         }
@@ -96,5 +96,40 @@ fn a_purge_is_done_in_parts() {
             std::iter::from_fn(|| records.next_record().expect("the machine runs").map(drop)).count()
         };
         assert_eq!([&before, &gone, &after].map(keys), [10, 0, 10], "{}", kind.name());
+    }
+}
+
+/// Tables that go one after the other keep no segment from being emptied and freed: there is never a moment at which none is to be
+/// purged.
+#[test]
+fn a_stream_of_truncates_leaves_room() {
+    for kind in [IndexKind::Hash, IndexKind::Lmdb] {
+        const ROUNDS: u64 = 40;
+        let directory = tempfile::tempdir().expect("a directory for the test can be made");
+        let db = store(&directory);
+        let [kept, emptied] =
+            ["kept", "emptied"].map(|name| db.create_table(name, kind).expect("the table can be made"));
+        let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;
+        let truncate = || db.truncate_table("emptied").expect("the table can be emptied");
+        let steps = |steps: &[Step]| steps.iter().for_each(|step| db.step(*step).expect("the machine runs"));
+        for round in 0..ROUNDS {
+            for key in 0..10_u64 {
+                let value = vec![round as u8; 100_000];
+                kept.put_with(&key.to_be_bytes(), &value, Durability::None).expect("the machine runs");
+            }
+            emptied.put_with(b"key", b"value", Durability::None).expect("the machine runs");
+            steps(&[Step::Write, Step::Settle]);
+            // At least as many go as are purged meanwhile.
+            for step in [Step::Reclaim, Step::Reclaim, Step::Checkpoint, Step::Reclaim, Step::Prepare] {
+                truncate();
+                truncate();
+                steps(&[step]);
+            }
+        }
+        assert!(engine.is_purge_due(u32::MAX));
+        assert!(engine.segments.released() > ROUNDS / 8, "{}: {}", kind.name(), engine.segments.released());
+        assert!(engine.purging.lock().len() <= 2 * super::MAX_GONE);
+        let wrong = db.recount().expect("what is alive can be counted");
+        assert!(wrong.is_empty(), "{}: {}", kind.name(), wrong.join("; "));
     }
 }

@@ -101,6 +101,10 @@ final class RedisHistory {
                 }
                 changed.forEach((key, befores) -> {
                     for (Before before : befores) {
+                        if (before.sequence() > number) {
+                            // Of what came later than the rows, an earlier part may not be recorded yet.
+                            return;
+                        }
                         if (before.sequence() > sequence) {
                             if (before.value() == null) {
                                 found.remove(key);

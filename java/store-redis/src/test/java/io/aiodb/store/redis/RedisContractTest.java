@@ -40,7 +40,7 @@ class RedisContractTest {
     @Nested
     class Model extends StoreModelContract {
         Model() {
-            super(KIND, parameters());
+            super(KIND, parameters(), 3);
         }
     }
 

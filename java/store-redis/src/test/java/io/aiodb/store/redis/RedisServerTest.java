@@ -127,11 +127,11 @@ final class RedisServerTest {
     @Test
     void aServerThatHangsIsNotWaitedForLongerThanAsked() throws Exception {
         start();
-        try (Store store = open("store", "timeout_millis", "300")) {
+        try (Store store = open("store", "timeout_millis", "2000")) {
             Table table = store.createTable("rows");
             table.put(bytes("a"), bytes("1"), Durability.SYNC);
             signal("STOP");
-            refused(StoreException.Unavailable.class, "300 ms", () -> table.get(bytes("a")));
+            refused(StoreException.Unavailable.class, "2000 ms", () -> table.get(bytes("a")));
             assertThrows(StoreException.Unavailable.class, () -> table.put(bytes("a"), bytes("2"), Durability.SYNC));
             signal("CONT");
             retried(() -> assertArrayEquals(bytes("1"), table.get(bytes("a"))));
@@ -309,7 +309,7 @@ final class RedisServerTest {
     @Test
     void anAppendThatMakesAValueTooLongChangesNothing() {
         start();
-        try (Store store = open("store", "name", "long")) {
+        try (Store store = open("store", "name", "long", "timeout_millis", "120000")) {
             Table table = store.createTable("rows");
             table.put(bytes("a"), bytes("1"), Durability.SYNC);
             server.say("SETRANGE aiodb:long:row:1:a " + (RedisStore.MAX_VALUE_BYTES - 3) + " xx");
@@ -328,7 +328,7 @@ final class RedisServerTest {
     @Test
     void aBatchOfMoreOperationsThanTheServerTakesIsRefused() {
         start();
-        try (Store store = open("store")) {
+        try (Store store = open("store", "timeout_millis", "120000")) {
             Table table = store.createTable("rows");
             Batch batch = new Batch();
             for (int row = 0; row < RedisStore.MAX_OPERATIONS; row++) {

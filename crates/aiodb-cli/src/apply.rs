@@ -58,6 +58,7 @@ pub fn run(args: ApplyArgs, output: &Output) -> Result<Exit, CliError> {
     options.segment_bytes = args.segment_bytes.unwrap_or(options.segment_bytes);
     options.checkpoint_bytes = args.checkpoint_bytes.unwrap_or(options.checkpoint_bytes);
     let db = aiodb::Db::open(&args.store.store, options)?;
+    // Relaxed: it is read after the threads have ended.
     let refused = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..args.writers)

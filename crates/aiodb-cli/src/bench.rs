@@ -88,7 +88,7 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), CliError> {
 }
 
 fn deliver(outcome: &Outcome, output: &OutputArgs, json: bool) -> Result<(), CliError> {
-    // Files first: whoever stops reading the terminal's output must not lose a long measurement.
+    // Files first: a user who stops reading the terminal's output must not lose a long measurement.
     if let Some(file) = &output.json_file {
         outcome::write_file(file, &outcome.to_json())?;
     }

@@ -27,7 +27,7 @@ pub type Change = (Key, Option<String>);
 pub struct Operation {
     /// Unique in a run, and ascending for each writer.
     pub id: u64,
-    /// Who makes it.
+    /// The writer that makes it.
     pub writer: usize,
     /// The class, as `aiodb apply` takes it.
     pub durability: &'static str,

@@ -14,6 +14,7 @@ const MAX_OPEN: usize = 1 << 16;
 pub(crate) struct Handles<T> {
     /// What the objects are called in messages.
     kind: &'static str,
+    /// The last handle given. Relaxed: only a name; the lock publishes the object.
     last: AtomicI64,
     objects: RwLock<HashMap<i64, Arc<T>>>,
 }

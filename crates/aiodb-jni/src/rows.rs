@@ -8,18 +8,18 @@ use crate::failure::Result;
 /// Before each row: the lengths of key and value, 4 bytes each, little-endian.
 const ROW_HEADER_BYTES: usize = 8;
 
-/// A scan, and what it has given that Java does not have yet.
+/// A scan, and the record that it has given and Java does not have yet.
 pub(crate) struct Rows {
     scan: Scan,
     /// A row that did not fit.
-    kept: Option<(Vec<u8>, Vec<u8>)>,
+    left_over: Option<(Vec<u8>, Vec<u8>)>,
     /// A failure behind rows that were fine.
     failed: Option<aiodb::Error>,
 }
 
 impl Rows {
     pub(crate) fn new(scan: Scan) -> Rows {
-        Rows { scan, kept: None, failed: None }
+        Rows { scan, left_over: None, failed: None }
     }
 
     /// Stores as many rows as fit into a buffer. Returns the bytes stored; 0 at the end; where not even the next row
@@ -29,13 +29,13 @@ impl Rows {
             return Err(error.clone().into());
         }
         let mut filled = 0;
-        if let Some((key, value)) = &self.kept {
+        if let Some((key, value)) = &self.left_over {
             let needed = row_bytes(key, value);
             if needed > buffer.len() {
                 return Ok(-(needed as i64));
             }
             filled = put_row(buffer, 0, key, value);
-            self.kept = None;
+            self.left_over = None;
         }
         loop {
             match self.scan.next_record() {
@@ -45,7 +45,7 @@ impl Rows {
                 }
                 Ok(Some((key, value))) => {
                     let needed = row_bytes(key, value);
-                    self.kept = Some((key.to_vec(), value.to_vec()));
+                    self.left_over = Some((key.to_vec(), value.to_vec()));
                     return Ok(if filled == 0 { -(needed as i64) } else { filled as i64 });
                 }
                 Err(error) if filled == 0 => {

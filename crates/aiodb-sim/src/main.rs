@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use aiodb_sim::minimise::{keep, minimise};
+use aiodb_sim::minimise::{minimise, part_of};
 use aiodb_sim::report::Report;
 use aiodb_sim::run::{Violation, run};
 use aiodb_sim::script::Script;
@@ -95,8 +95,8 @@ fn simulate(arguments: &Arguments) -> usize {
             break;
         }
         let mut script = script(seed, arguments.tables.into());
-        if let Some(kept) = &arguments.keep {
-            script = keep(&script, kept);
+        if let Some(actions) = &arguments.keep {
+            script = part_of(&script, actions);
         }
         if arguments.show.is_some() {
             println!("{script}");
@@ -143,8 +143,8 @@ fn explain(script: &Script, arguments: &Arguments, violation: Violation) {
         return;
     }
     let shortest = minimise(script, violation, Duration::from_secs(arguments.minimise));
-    let kept: Vec<String> = shortest.kept.iter().map(usize::to_string).collect();
+    let actions: Vec<String> = shortest.actions.iter().map(usize::to_string).collect();
     println!("the shortest script found that fails: {}", shortest.violation);
-    println!("{}", keep(script, &shortest.kept));
-    println!("again: aiodb-sim --show {} --keep {}", script.seed, kept.join(","));
+    println!("{}", part_of(script, &shortest.actions));
+    println!("again: aiodb-sim --show {} --keep {}", script.seed, actions.join(","));
 }

@@ -257,7 +257,7 @@ impl Model {
         self.changes.len() - 1
     }
 
-    /// A change that was attempted is durable and to be seen by now, at its place before those that came meanwhile.
+    /// A change that was attempted is durable and to be seen by now, at its place before the changes that came meanwhile.
     pub fn publish(&mut self, number: usize, now_ms: u64) -> Vec<Effect> {
         self.changes[number].acknowledged = Some(now_ms);
         self.durable = self.durable.max(number + 1);
@@ -348,8 +348,8 @@ impl Model {
     }
 
     /// After a recovery that kept so many changes: they stay for good, the others are gone.
-    pub fn recovered(&mut self, kept: usize) {
-        for change in self.changes.drain(..).take(kept) {
+    pub fn recovered(&mut self, survived: usize) {
+        for change in self.changes.drain(..).take(survived) {
             change.effects.iter().for_each(|effect| apply(&mut self.base, effect, self.keys));
         }
         self.current = self.base.clone();
@@ -358,14 +358,14 @@ impl Model {
 
     /// Like [`Model::recovered`] on a damaged medium, which may still take the changes since the last checkpoint, those that
     /// this recovery has found included.
-    pub fn recovered_from_damage(&mut self, kept: usize, now_ms: u64) {
-        self.changes.truncate(kept);
+    pub fn recovered_from_damage(&mut self, survived: usize, now_ms: u64) {
+        self.changes.truncate(survived);
         self.current = self.base.clone();
         for change in &mut self.changes {
             change.effects.iter().for_each(|effect| apply(&mut self.current, effect, self.keys));
             change.acknowledged.get_or_insert(now_ms);
         }
-        (self.durable, self.checkpointed) = (kept, self.checkpointed.min(kept));
+        (self.durable, self.checkpointed) = (survived, self.checkpointed.min(survived));
     }
 
     /// In words, how the found contents differ from those after all changes.

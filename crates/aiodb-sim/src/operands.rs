@@ -55,8 +55,8 @@ pub fn combined(value: &[u8]) -> Vec<u8> {
     let stays = |(_, part, time): &(&[u8], u8, i64)| {
         *part == 0 || !found.iter().any(|(_, other, later)| other == part && later > time)
     };
-    let kept = found.iter().rev().filter(|operand| stays(operand)).map(|(bytes, ..)| *bytes);
-    std::iter::once(rest).chain(kept).collect::<Vec<_>>().concat()
+    let staying = found.iter().rev().filter(|operand| stays(operand)).map(|(bytes, ..)| *bytes);
+    std::iter::once(rest).chain(staying).collect::<Vec<_>>().concat()
 }
 
 /// What is before the last operand, its part and its time.

@@ -16,9 +16,9 @@ pub struct Found {
 
 /// Runs up to `seeds` seeds with this bug in the engine, until one fails that does not fail without it.
 pub fn hunt(bug: Bug, seeds: u64) -> Option<Found> {
-    // Those with scenes, with a second client, and without either take turns: some bugs want a long life without one.
+    // Seeds with scenes, with a second client, and without either take turns: some bugs want a long life without one.
     let firsts = match bug {
-        // Only there must what makes room never be refused.
+        // Only there must work that makes room never be refused.
         Bug::ReserveTakenByPuts => &[FIRST_BOUNDED][..],
         _ => &[FIRST_TIMED, FIRST_AIMED, FIRST_WAITING],
     };

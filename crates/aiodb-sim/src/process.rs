@@ -12,7 +12,7 @@ use crate::script::CLIENTS;
 pub(crate) struct Life {
     pub(crate) clients: Vec<Client>,
     /// Snapshots that are held, and what they must show.
-    pub(crate) snapshots: Vec<Kept>,
+    pub(crate) snapshots: Vec<Taken>,
     /// Values that are being written and read piece by piece.
     pub(crate) writing: Vec<Writing>,
     /// See `writing`.
@@ -59,12 +59,12 @@ pub(crate) struct Get {
     pub(crate) from: Moments,
 }
 
-/// A snapshot that is held, and what it must show.
-pub(crate) struct Kept {
+/// A snapshot that was taken, and the contents that it must show.
+pub(crate) struct Taken {
     pub(crate) snapshot: Snapshot<SimDevice>,
     /// Handles from that time: the tables may be gone by now.
     pub(crate) tables: Vec<Option<Table<SimDevice>>>,
-    /// What a write that came to be seen just then leaves open.
+    /// Several where a write came to be seen just then.
     pub(crate) contents: Vec<Contents>,
     /// When it was taken.
     pub(crate) moments: Moments,

@@ -167,7 +167,7 @@ impl Run<'_> {
             self.see(found.hash());
         }
         let least = if self.allowed.damage { self.floor.min(required) } else { required };
-        let Some(kept) = self.model.matching(&found, least, moments) else {
+        let Some(survived) = self.model.matching(&found, least, moments) else {
             return Err(format!(
                 "after recovery the store holds none of the states {least} to {}; beside the last: {}",
                 self.model.len(),
@@ -184,12 +184,12 @@ impl Run<'_> {
             self.ended = true;
             return Ok(());
         }
-        self.report.damage_beyond_detection += u64::from(kept < required);
+        self.report.damage_beyond_detection += u64::from(survived < required);
         if self.allowed.damage {
-            self.model.recovered_from_damage(kept, self.device.clock_ms());
-            self.floor = self.floor.min(kept);
+            self.model.recovered_from_damage(survived, self.device.clock_ms());
+            self.floor = self.floor.min(survived);
         } else {
-            self.model.recovered(kept);
+            self.model.recovered(survived);
             self.floor = 0;
         }
         (self.mark, self.failed) = (None, None);

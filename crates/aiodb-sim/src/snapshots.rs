@@ -6,7 +6,7 @@ use aiodb::io::sim::SimDevice;
 use aiodb::{Error, IndexKind, Scan, ScanOptions};
 
 use crate::model::{Cell, Contents, Held, Moments};
-use crate::process::Kept;
+use crate::process::Taken;
 use crate::script::{MOST_SNAPSHOTS, Part, key_bytes, table_name};
 use crate::state::{Run, Violation};
 
@@ -64,7 +64,7 @@ impl Run<'_> {
         let tables =
             (0..self.script.setup.tables.len()).map(|table| self.db().table(&table_name(table)).ok()).collect();
         let (contents, moments) = (self.possible_contents(), self.moments(from));
-        self.life().snapshots.push(Kept { snapshot, tables, contents, moments });
+        self.life().snapshots.push(Taken { snapshot, tables, contents, moments });
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Run<'_> {
             return Ok(());
         }
         let (kind, backward) = (self.kind(table), key.is_multiple_of(2));
-        let Kept { snapshot, tables, contents, moments } = &self.life().snapshots[number % count];
+        let Taken { snapshot, tables, contents, moments } = &self.life().snapshots[number % count];
         let Some(handle) = tables[table].as_ref().filter(|_| contents[0][table].is_some()) else { return Ok(()) };
         let (possible, moments) = (contents.clone(), *moments);
         let found = snapshot.get(handle, &key_bytes(key)).map(|value| Cell::of(value.as_deref()));
@@ -89,7 +89,7 @@ impl Run<'_> {
             let accepted: Vec<Cell> = held.flat_map(|held| held[key].cells(moments)).collect();
             self.check_answer(found, &accepted, "a get from a snapshot")?;
         }
-        // What it has shown once it shows for good.
+        // Contents that it has shown once it shows for good.
         let shows = |contents: &Contents| {
             contents[table].as_ref().is_some_and(|held| shown.is_none_or(|found| held[key].shows(found, moments)))
         };
@@ -109,7 +109,7 @@ impl Run<'_> {
         }
     }
 
-    /// Compares the records of a table with those that it may have had; returns the contents that fit.
+    /// Compares the records of a table with the ones that it may have had; returns the contents that fit.
     fn check_records(
         &mut self,
         found: aiodb::Result<Vec<(Vec<u8>, Cell)>>,
@@ -121,7 +121,7 @@ impl Run<'_> {
     ) -> Result<Vec<Contents>, Violation> {
         let exists = possible.iter().any(|contents| contents[table].is_some());
         let found = match found {
-            // On a full disk the store ends what keeps it from making room.
+            // On a full disk the store ends snapshots that prevent it from making room.
             Err(Error::SnapshotEnded) if self.allowed.full => return Ok(possible),
             Ok(found) if exists && !self.device.has_crashed() => found,
             found => return self.check_no_records(found, exists, what).map(|()| possible),

@@ -1,5 +1,5 @@
 //! The state of a run: the simulated machine, the process on it, the model beside it, and what the script has made go wrong.
-//! Each file of operations adds its methods to [`Run`]; here are those by which they all reach it.
+//! Each file of operations adds its methods to [`Run`]; here are the methods by which they all reach it.
 
 use std::path::Path;
 

@@ -50,7 +50,7 @@ impl Run<'_> {
 
     /// Takes note of what waits no longer. Called before anything that was read is compared.
     pub(crate) fn notice_published(&mut self) {
-        // What had become of it when the process died, nobody was told.
+        // The process died before its clients were told whether the write was made.
         if self.device.has_crashed() {
             return;
         }

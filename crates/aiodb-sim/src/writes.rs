@@ -63,19 +63,19 @@ impl Run<'_> {
             written => written,
         });
         let moments = self.moments(from);
-        let judged = [&logged, &seen].map(|contents| judge(contents, &conditions, moments));
+        let [logged, seen] = [&logged, &seen].map(|contents| judge(contents, &conditions, moments));
+        let judged = Judged { logged, seen };
         self.conditional(&tables, effects, durability, judged, outcome)
     }
 
-    /// What comes of a conditional write, whose conditions are judged first by what the log has before it, then by what could be
-    /// seen when it began. It may be refused by either: a write that waits is under way as well, and nobody has been told which
-    /// was first.
+    /// Takes the outcome of a conditional write into the model. It may be refused by either judgement: a write that waits is under
+    /// way as well, and no client has been told which was first.
     fn conditional(
         &mut self,
         tables: &[usize],
         effects: Vec<Effect>,
         durability: Durability,
-        [logged, seen]: [Judgement; 2],
+        Judged { logged, seen }: Judged,
         outcome: aiodb::Result<Written>,
     ) -> Result<(), Violation> {
         let exist = tables.iter().all(|table| self.model.exists(*table));
@@ -115,12 +115,13 @@ impl Run<'_> {
             handle.compare_and_set_with(&key_bytes(key), expected.as_deref(), new.as_deref(), durability)
         });
         let moments = self.moments(from);
-        let judged = [&logged, &seen].map(|contents| {
+        let [logged, seen] = [&logged, &seen].map(|contents| {
             let held = contents[table].as_ref().map(|held| held[key].clone()).unwrap_or_default();
             let [at_first, at_last] = held.bytes(moments).map(|bytes| bytes == expected);
             Judgement { may: at_first || at_last, must: at_first && at_last }
         });
         let outcome = outcome.map(|made| if made { Written::Acknowledged } else { Written::Refused });
+        let judged = Judged { logged, seen };
         self.conditional(&[table], vec![Effect::Set(table, key, effect)], durability, judged, outcome)
     }
 
@@ -309,7 +310,7 @@ impl Run<'_> {
             }
             Err(Error::NoSuchTable { .. }) if !tables_exist => Ok(()),
             Err(Error::BatchTooLarge { .. }) => Ok(()),
-            // What makes room must find some, as soon as no client holds what is to be emptied.
+            // A write that makes room must find some, as soon as no client holds the segments to be emptied.
             Err(error @ Error::DiskFull { .. }) if self.script.setup.index_needs.is_some() && is_freeing(&effects) => {
                 if !self.life().end_holding() {
                     return Err(format!("what makes room was refused: {error}"));
@@ -333,7 +334,7 @@ impl Run<'_> {
         if self.device.has_crashed() {
             self.model.attempt(effects);
         } else if goes_on {
-            // What was refused has not happened.
+            // A refused write has not happened.
             self.model.everything_is_durable();
         } else {
             self.model.attempt(effects);
@@ -352,7 +353,15 @@ fn is_freeing(effects: &[Effect]) -> bool {
     !effects.is_empty() && effects.iter().all(frees)
 }
 
-/// What can be said of conditions.
+/// The judgements of a write's conditions.
+struct Judged {
+    /// By the contents that the log has before the write.
+    logged: Judgement,
+    /// By the contents that could be seen when it began.
+    seen: Judgement,
+}
+
+/// Whether conditions hold.
 struct Judgement {
     /// They may have held.
     may: bool,

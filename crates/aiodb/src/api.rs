@@ -1,7 +1,7 @@
-//! The room of users: what they call, with their documentation.
+//! The room of users: the types and methods that they call, with their documentation.
 //!
-//! It owns [`db::Db`], [`table::Table`] and the methods of batches, snapshots, streams and futures. It promises to check arguments, and to say
-//! what each call costs and survives. It never touches bytes or files: everything goes through `flow`.
+//! It owns [`db::Db`], [`table::Table`] and the methods of batches, snapshots, streams and futures. It promises to check arguments, and to document
+//! the cost and the durability of each call. It never touches bytes or files: everything goes through `flow`.
 
 pub(crate) mod batch;
 pub(crate) mod conditional;

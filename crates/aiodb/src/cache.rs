@@ -1,22 +1,22 @@
 //! Values that were read lately, so that a hot key does not cost a device read each time.
 //!
 //! Entries are keyed by place, not by key: acknowledged bytes of a segment's life never change, so an entry is never
-//! stale, and the index stays the only judge of what is current. An overwrite puts the key's bytes elsewhere; what lay at the
-//! old place is not asked for any more. When the index lets go of that place the cache forgets it, so that hot keys which are
-//! written over do not fill it. A move takes what is here along.
+//! stale, and only the index decides which place is current. An overwrite puts the key's bytes elsewhere; the old place is not
+//! asked for any more. When the index lets go of that place the cache forgets it, so that hot keys which are
+//! written over do not fill it. When a record is moved, its entry takes the new place.
 //!
-//! An entry is the whole value of one put, or one operand that the index knew to be one, as it was given; what operands
-//! make together is not kept, since one of them may come to be known after a newer one. Nor are parts of large values and
+//! An entry is the whole value of one put, or one operand that the index knew to be one, as it was given. Values merged from
+//! operands do not come here, since one of these may come to be known after a newer one. Nor do parts of large values and
 //! records that expire. Gets of the present ask and fill the cache, and scans as long as they have not come far, as the
-//! view says: a long scan would push out what is asked for again, and a snapshot mostly reads what nobody else will.
-//! Writes fill it too, if the store's options say so.
+//! view says: a long scan would push out values that are asked for again, and a snapshot mostly reads values that no other
+//! reader wants. Writes fill it too, if the store's options say so.
 //!
 //! Entries lie one behind the other in blocks of large pages (`arena.rs`). Each shard fills its blocks in two queues and
 //! empties the oldest (`shard.rs`), in the manner of S3-FIFO (Yang et al., SOSP 2023): an entry that was asked for once
-//! leaves after a short while, so reading everything once does not push out what is read again and again.
+//! leaves after a short while, so reading everything once does not push out values that are read again and again.
 //!
-//! The room of the cache. It owns the memory in which values are kept, by place, within a budget. It never knows tables or snapshots:
-//! `flow/cached.rs` says what is asked and kept.
+//! The room of the cache. It owns the memory of cached values, by place, within a budget. It never knows tables or snapshots:
+//! `flow/cached.rs` decides which values are asked for and inserted.
 
 mod arena;
 mod shard;
@@ -29,7 +29,7 @@ use shard::Shard;
 
 pub(crate) use arena::Cached;
 
-/// Locks that the entries are spread over. Fixed, so that what is evicted does not depend on the machine.
+/// Locks that the entries are spread over. Fixed, so that evictions do not depend on the machine.
 const SHARDS: u64 = 16;
 
 /// A smaller cache has fewer shards, so that the blocks of each can hold some values of a device block.
@@ -44,7 +44,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Without a seed, so that a simulated machine does the same each time; nobody outside chooses places, so nobody can
+    /// Without a seed, so that a simulated machine does the same each time; users do not choose places, so they cannot
     /// make them collide. A life belongs to one segment, which need not be mixed in.
     fn hash(&self) -> u64 {
         // The upper half of the product depends on all bits; the lower half is folded onto it.
@@ -82,7 +82,7 @@ impl ValueCache {
         !self.shards.is_empty()
     }
 
-    /// What was kept of a place, if it is still here.
+    /// The entry of a place, if it is still here.
     pub(crate) fn get(&self, place: Place) -> Option<Cached> {
         let hash = place.hash();
         let found = self.read(self.shard_of(hash)?).get(hash, place);
@@ -94,7 +94,7 @@ impl ValueCache {
         found
     }
 
-    /// Whether something of a place is here, which the caller gets in a moment: only that it is not counts as a look-up.
+    /// Whether a place has an entry, which the caller gets in a moment: so only a miss counts as a look-up.
     pub(crate) fn holds(&self, place: Place) -> bool {
         let found = self.has(place);
         if !found && self.is_on() {
@@ -109,15 +109,15 @@ impl ValueCache {
         self.shard_of(hash).is_some_and(|shard| self.read(shard).prefetch(hash, place))
     }
 
-    /// Keeps a copy of a key and the value that was read from a place and has been checked. One that takes more than a
-    /// block is not kept: it would push out too much at once.
+    /// Inserts a copy of a key and the value that was read from a place and has been checked. A value that takes more than a
+    /// block is not inserted: it would push out too much at once.
     pub(crate) fn insert(&self, place: Place, table: u32, key: &[u8], value: &[u8]) {
         let hash = place.hash();
         let Some(shard) = self.shard_of(hash) else { return };
         shard.0.write().expect(NO_PANIC).insert(hash, place, table, key, value);
     }
 
-    /// Takes out what is here of a place that no index refers to any more.
+    /// Takes out the entry of a place that no index refers to any more.
     pub(crate) fn forget(&self, place: Place) {
         let hash = place.hash();
         if let Some(shard) = self.shard_of(hash) {

@@ -7,7 +7,7 @@ pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
-/// The checksum of bytes that follow those whose checksum is `before`.
+/// The checksum of some bytes and the bytes before them, whose checksum is `before`.
 pub(crate) fn crc32c_append(before: u32, bytes: &[u8]) -> u32 {
     // The register between two parts is the checksum before its final complement.
     let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(!before));

@@ -1,4 +1,4 @@
-//! What a user can choose.
+//! The choices of a user.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::MergeOperators;
 
-/// What an acknowledged write has survived, see `docs/durability.md`. In every class it survives the death of the
-/// process; the classes differ in what a power cut may take.
+/// The durability class of a write, see `docs/durability.md`. In every class an acknowledged write survives the death of the
+/// process; the classes differ in the writes that a power cut may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Acknowledged means on the device: a power cut takes nothing. Concurrent writers share one device write.
@@ -37,7 +37,7 @@ impl IndexKind {
     }
 }
 
-/// How a table is made, see [`crate::Db::create_table_with`]. Lasting: truncating a table keeps it.
+/// How a table is made, see [`crate::Db::create_table_with`]. Lasting: truncating a table changes nothing of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableOptions {
     /// How it finds its records.
@@ -59,7 +59,7 @@ impl From<IndexKind> for TableOptions {
 pub struct WriteOptions {
     /// The class; `None` = the store's.
     pub durability: Option<Durability>,
-    /// Milliseconds since 1970 from which on a put counts as deleted; `None` = never. What has expired stays so even if
+    /// Milliseconds since 1970 from which on a put counts as deleted; `None` = never. A record that has expired stays so even if
     /// the system's clock goes back, unless that was wrong by more than an hour. Without meaning for deletes and operands.
     pub expires_ms: Option<NonZeroU64>,
 }
@@ -107,21 +107,21 @@ pub struct Options {
     /// Bytes in a segment file, fixed when the store is made: a power of two from 64 KiB to 1 GiB. Default 32 MiB. A
     /// store takes at least five segments.
     pub segment_bytes: u64,
-    /// How many segment files have an open file descriptor at a time, at least 8; those of others are opened as they are used.
-    /// Default 0: what the process's limit (raised as far as it may be) leaves after a quarter of it, 32 to 1,024, for
+    /// How many segment files have an open file descriptor at a time, at least 8; other segment files are opened as they are used.
+    /// Default 0: as many as the process's limit (raised as far as it may be) leaves after a quarter of it, 32 to 1,024, for
     /// everything else.
     pub max_open_files: usize,
     /// A checkpoint is made when this many bytes of log have been written since the last. Default 512 MiB.
     pub checkpoint_bytes: u64,
     /// Open the store without changing a byte, also from a read-only file system; every write is refused with
     /// [`crate::Error::ReadOnly`]. Several processes may do so at once, none while another has the store open for
-    /// writing. What was acknowledged after the last checkpoint is brought into memory and stays there: up to
+    /// writing. Writes acknowledged after the last checkpoint are brought into memory and stay there: up to
     /// `checkpoint_bytes` of log. Default false.
     pub read_only: bool,
     /// Memory for values that gets have read lately, in bytes; 0 reads every value from the device. Default 0: a cache
     /// pays only where some keys are asked for again and again, and costs every other get a copy.
     pub cache_bytes: u64,
-    /// Keep what is written in the cache too, so that what was written lately is read without the device; it costs every
+    /// Put written values into the cache too, so that they are read without the device; it costs every
     /// write a copy. Values that are compressed come there when they are first read. Default false.
     pub cache_writes: bool,
     /// While the store is open, a file that is replaced about every second by its metrics as Prometheus text (see
@@ -135,7 +135,7 @@ pub struct Options {
     /// Run background work on a thread of the store's own. Default true; a simulator switches it off and calls
     /// [`crate::Db::step`].
     pub background: bool,
-    /// For tests: hash bits that are kept, so that different keys can be made to share a tag. Default all.
+    /// For tests: hash bits that are used, so that different keys can be made to share a tag. Default all.
     #[doc(hidden)]
     pub hash_mask: u64,
 }

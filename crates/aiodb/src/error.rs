@@ -1,4 +1,4 @@
-//! What can go wrong, in words for the person who must act on it.
+//! Expected failures, in words for the person who must act on them.
 
 use std::any::Any;
 use std::io;
@@ -31,7 +31,7 @@ pub enum Error {
         /** Who holds it. */
         holder: String,
     },
-    /// One of the directories given is not, or not alone, what the store lies in.
+    /// One of the directories given is not the store's, or is not all of it.
     #[error("{path}: {fault}")]
     Directory {
         /** The directory. */
@@ -45,7 +45,7 @@ pub enum Error {
         /** The store. */
         path: PathBuf,
     },
-    /// The store cannot be opened for reading only before its last process's work was finished by one that may write.
+    /// The store cannot be opened for reading only before it was opened for writing once, to finish the work of its last process.
     #[error("the store at {path} was not closed and {reason}: open it once for writing, then for reading only")]
     Unrecovered {
         /** The store. */
@@ -75,7 +75,7 @@ pub enum Error {
         /// The system's message.
         reason: String,
     },
-    /// No file descriptor was left for something, also after the store had closed those of its own that it could. Nothing has
+    /// No file descriptor was left for something, also after the store had closed idle ones of its own. Nothing has
     /// happened; the store goes on as soon as there are some again.
     #[error(
         "cannot {action} {path}: {} Nothing acknowledged is lost, and the store goes on as soon as there are some",
@@ -86,20 +86,20 @@ pub enum Error {
         action: &'static str,
         /// On which file.
         path: PathBuf,
-        /// How many this process may have; `None` if the machine has no more for anybody.
+        /// How many this process may have; `None` if the machine has no more for any process.
         limit: Option<u64>,
     },
-    /// Stored bytes are not what was written.
+    /// Stored bytes are not the bytes that were written.
     #[error("{path} is damaged at byte {offset}: {what}")]
     Corruption {
         /// The damaged file.
         path: PathBuf,
         /// Where in the file, in bytes.
         offset: u64,
-        /// What was expected there, and what can be done.
+        /// The content that was expected there, and what can be done.
         what: String,
     },
-    /// There is no space for another segment or for what an index needs. Reads go on, and so do deletes and the dropping and
+    /// There is no space for another segment or for an index. Reads go on, and so do deletes and the dropping and
     /// truncating of tables; other writes resume once there is space.
     #[error(
         "no space left for new data at {path}: delete records, drop or truncate a table, or free disk space; reads go on"
@@ -206,7 +206,7 @@ pub enum Error {
         /** The name. */
         name: String,
     },
-    /// Where a streamed value was to come from failed.
+    /// The source of a streamed value failed.
     #[error("the source of the value failed after {bytes} bytes: {cause}; nothing was stored")]
     Source {
         /** Bytes that it had given before. */
@@ -277,7 +277,7 @@ pub enum Error {
         /** The directory asked for. */
         path: PathBuf,
     },
-    /// There is no space for a backup, a restored or a salvaged store. What was complete before still is.
+    /// There is no space for a backup, a restored or a salvaged store. Restore points that were complete still are.
     #[error("no space left at {path}: free some and run this again; restore points that were complete still are")]
     DestinationFull {
         /** Where space is missing. */
@@ -293,7 +293,7 @@ pub enum Error {
     },
 }
 
-/// What is wrong with a directory in which a store was looked for, see [`crate::Db::open_several`].
+/// The fault of a directory in which a store was looked for, see [`crate::Db::open_several`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirectoryFault {
@@ -324,8 +324,7 @@ pub enum DirectoryFault {
 }
 
 impl From<Error> for io::Error {
-    /// For what reads and writes through the traits of `std::io`; the error itself can be had back by
-    /// [`io::Error::downcast`].
+    /// For readers and writers with the traits of `std::io`; [`io::Error::downcast`] gives the error itself back.
     fn from(error: Error) -> io::Error {
         let kind = match &error {
             Error::Io { kind, .. } => *kind,
@@ -355,7 +354,7 @@ fn no_merge_operator(name: Option<&str>) -> String {
     }
 }
 
-/// How the system says that there is no space.
+/// The error kinds by which the system says that there is no space.
 const FULL: [io::ErrorKind; 2] = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
 
 impl Error {
@@ -378,7 +377,7 @@ impl Error {
     }
 }
 
-/// What a panic says of itself.
+/// The message of a panic.
 pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_string()

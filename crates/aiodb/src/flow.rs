@@ -1,8 +1,8 @@
-//! The room of flows: the paths of gets and writes, opening and closing, and what keeps a store in shape.
+//! The room of flows: the paths of gets and writes, opening and closing, and upkeep.
 //!
 //! It owns the order of steps: from a key to its value (`read`, `reader`, `scan`), from a write to its acknowledgement (`operation`,
 //! `batch`, `conditional`, `write`, `open_batch`, `lead`, `publish`), from files to an open store (`directories`, `lifecycle`, `recovery`) and
-//! work behind the scenes (`upkeep`). It promises what `docs/durability.md` promises. It never keeps state of its own between two calls: that
+//! work behind the scenes (`upkeep`). Its promises are those of `docs/durability.md`. It never has state of its own between two calls: that
 //! is in `store`, in layers, and a flow is a method of the lowest layer that has what it uses.
 
 pub(crate) mod batch;

@@ -1,6 +1,6 @@
-//! What fuzzers call: each function takes any bytes, and panics if something is wrong with the engine.
+//! The functions that fuzzers call: each takes any bytes, and panics if something is wrong with the engine.
 //!
-//! Checksums keep random bytes away from what decoders do after them. So the first byte of an input says whether the rest is
+//! Random bytes do not get past a decoder's checksums. So the first byte of an input says whether the rest is
 //! taken as it is, or gets right checksums first (`repaired`).
 
 mod batch;
@@ -19,7 +19,7 @@ use crate::format::segment::{
 use crate::index::hash::checkpoint::{HASH_HEADER_BYTES, HASH_MAGIC, SHARD_HEADER_BYTES, decode_hash};
 use crate::index::hash::{HashIndex, SHARDS};
 
-/// What the batch of an input lies in.
+/// The store of an input's batch.
 pub(crate) const STORE: [u8; 16] = *b"a store's number";
 pub(crate) const SEGMENT: u32 = 3;
 pub(crate) const LIFE: u64 = 9;
@@ -124,7 +124,7 @@ fn pending_header(input: &[u8]) {
     }
 }
 
-/// What a checkpoint says of tables and segments.
+/// A checkpoint's lists of tables and segments.
 fn manifest(input: &[u8]) {
     let Some((repaired, bytes)) = mode(input) else { return };
     let mut bytes = bytes.to_vec();
@@ -140,7 +140,7 @@ fn manifest(input: &[u8]) {
     }
 }
 
-/// The checkpoint of a hash index: the input is the file, or says what lies in some of its shards.
+/// The checkpoint of a hash index: the input is the file, or has the bytes of some of its shards.
 fn hash_checkpoint(input: &[u8]) {
     const TABLE: u32 = 16;
     const NUMBER: u64 = 5;
@@ -159,7 +159,7 @@ fn hash_checkpoint(input: &[u8]) {
     }
 }
 
-/// A file with right checksums, whose shards hold what the input says: a shard's number, its length, and its bytes.
+/// A file with right checksums, whose shards the input gives: a shard's number, its length, and its bytes.
 fn hash_file(mut input: &[u8], table: u32, number: u64) -> Vec<u8> {
     let mut shards = vec![vec![0; 8]; SHARDS];
     while let Some((&[low, high, length], rest)) = input.split_first_chunk::<3>() {
@@ -182,7 +182,7 @@ fn hash_file(mut input: &[u8], table: u32, number: u64) -> Vec<u8> {
         file.extend_from_slice(&[0; 4]);
         file.extend_from_slice(&body);
     }
-    // What is left of the input is the list of unsettled hashes.
+    // The rest of the input is the list of unsettled hashes.
     let checksum = crc32c(input);
     file.extend_from_slice(input);
     file.extend_from_slice(&checksum.to_le_bytes());

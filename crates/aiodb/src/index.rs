@@ -4,8 +4,9 @@
 //! again from it. Both kinds answer a look-up with candidates, newest first, which the reader checks against the
 //! record: the operands and the base of a merged key, and in `hash` the records of other keys with the same tag.
 //!
-//! The room of indexes. It owns both kinds, versions for snapshots and range deletes, and says what a new record superseded. It
-//! promises that its durable state lags the durable log and records the position that it covers. It never reads a record of the log.
+//! The room of indexes. It owns both kinds, versions for snapshots and range tombstones, and tells which entries a new record
+//! superseded. It promises that its durable state lags the durable log, and says up to which position. It never reads a record of
+//! the log.
 
 pub(crate) mod chain;
 pub mod hash;
@@ -20,12 +21,12 @@ pub use crate::format::location::Location;
 use chain::Entry;
 use smallvec::SmallVec;
 
-/// What a look-up found.
+/// A place that a look-up found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) location: Location,
-    /// What an ordered index says of the record. It has compared the whole key, so a record of another key at this place
-    /// is damage; a hash index says nothing but the place.
+    /// The entry of an ordered index. It has compared the whole key, so a record of another key at this place
+    /// is damage; a hash index knows nothing but the place.
     pub(crate) known: Option<Entry>,
 }
 

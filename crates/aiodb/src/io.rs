@@ -6,7 +6,7 @@
 //! number, with one stated exception: LMDB maps its own file.
 //!
 //! The room of I/O. It owns devices, files, read queues and their buffers, and small files that are replaced as a whole. It promises what
-//! [`Device`], [`File`] and [`Queue`] say, on every backend. It never knows what it reads or writes.
+//! [`Device`], [`File`] and [`Queue`] say, on every backend. It never knows the meaning of the bytes that it reads or writes.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("aiodb reads through interfaces of the Linux kernel and is not available for other systems");

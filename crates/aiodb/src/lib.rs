@@ -21,7 +21,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Start with [`Db`], [`Table`] and [`Options`]; what an acknowledged write means is said at [`Durability`].
+//! Start with [`Db`], [`Table`] and [`Options`]; [`Durability`] says what an acknowledged write means.
 
 mod api;
 mod cache;

@@ -1,8 +1,8 @@
 //! The segments of the log: files, states, and how many of their bytes are alive.
 //!
-//! The room of the log. It owns segments, their pool, the open batch and the group commit with what conditional writes must know of
-//! it. It promises one order of all batches, and that a segment's bytes do not change within a life. It never knows indexes or tables: what a
-//! record's publication needs is carried along and not looked at.
+//! The room of the log. It owns segments, their pool, the open batch and the group commit with its stripes for conditional writes.
+//! It promises one order of all batches, and that a segment's bytes do not change within a life. It never knows indexes or tables: it
+//! carries the generation that a record's publication needs, and does not look at it.
 
 pub(crate) mod commit;
 #[cfg(all(test, feature = "shuttle"))]
@@ -31,9 +31,9 @@ use supply::WAITED_FLUSHES_PER_FILL;
 
 pub(crate) use supply::{Claim, RESERVED_SEGMENTS};
 
-/// What expires is counted in steps of this length...
+/// Records that expire are counted in steps of this length...
 const EXPIRY_STEP_MS: u64 = 60_000;
-/// ...and at most this many of them by segment; the earliest are counted with the next.
+/// ...and at most this many steps by segment; the earliest is counted with the next.
 const MAX_EXPIRY_TIMES: usize = 256;
 
 const GROUP: usize = 1024;
@@ -48,7 +48,7 @@ pub(crate) const UNFILLED_END: u64 = 0;
 /// The longest log that a slot of a hash index can point into.
 const MAX_LOG_BYTES: u64 = 16 << 40;
 
-/// What a segment is used for at the moment.
+/// The use of a segment at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
@@ -58,7 +58,7 @@ pub(crate) enum State {
     Active = 1,
     /// Full.
     Sealed = 2,
-    /// Nothing in it is referred to any more; waiting for a checkpoint and for readers.
+    /// No record in it is referred to any more; waiting for a checkpoint and for readers.
     Retiring = 3,
     /// The file is empty: its space was given back.
     Absent = 4,
@@ -68,17 +68,24 @@ pub(crate) enum State {
 pub(crate) struct Segment<D: Device> {
     pub(crate) number: u32,
     pub(crate) file: D::File,
+    /// Release and Acquire, like the life: a thread that sees it finds the seed, the ends and the counts of that life.
     state: AtomicU8,
     life: AtomicU64,
-    /// The seed of this life's checksums.
+    /// The seed of this life's checksums. Release and Acquire, which is more than it needs: it is stored before the life.
     seed: AtomicU32,
-    /// Bytes that are on the device (not necessarily durable); later ones are read from the pending batches.
+    /// Bytes that are on the device (not necessarily durable); later ones are read from the pending batches. Release and Acquire:
+    /// a thread that sees it finds the bytes. A life begins with a Relaxed store, before any index leads there.
     pub(crate) written_end: AtomicU64,
-    /// Bytes whose records are all published in their indexes.
+    /// Bytes whose records are all published in their indexes. Release and Acquire: a thread that sees it finds the entries.
     pub(crate) published_end: AtomicU64,
-    /// Where the log left this segment; meaningful once it is sealed.
+    /// Where the log left this segment; meaningful once it is sealed. Release and Acquire, which is more than it needs: it is stored
+    /// before the state.
     pub(crate) end: AtomicU64,
     /// Records appended in this life, chunks and deletes included.
+    ///
+    /// This and the next four are Relaxed: counts that publish nothing. They choose the segments that reclaim empties. Only whether a
+    /// delete must stay depends on them: its index is asked first, which forgets a delete only after the records below it have been
+    /// counted as dead.
     pub(crate) records: AtomicU64,
     /// Records that an index refers to.
     pub(crate) live_records: AtomicI64,
@@ -90,7 +97,7 @@ pub(crate) struct Segment<D: Device> {
     pub(crate) deletes: AtomicU64,
     /// Bytes of chunks that current records name, by table.
     live_chunks: Mutex<BTreeMap<u32, i64>, { Rank::LiveChunks as u8 }>,
-    /// Bytes of records that expire, by the time at which they have: an estimate, overwritten ones are not taken off.
+    /// Bytes of records that expire, by the time at which they do: an estimate, overwritten ones are not taken off.
     expiring: Mutex<BTreeMap<u64, i64>, { Rank::Expiring as u8 }>,
 }
 
@@ -113,18 +120,19 @@ impl<D: Device> Segment<D> {
         self.life.load(Ordering::Acquire)
     }
 
-    /// All bytes that are referred to. Estimates can be off by what is not yet settled, never negative.
+    /// All bytes that are referred to. An estimate, too high by records whose tags are not settled, never negative.
     pub(crate) fn live(&self) -> u64 {
         let chunks: i64 = self.live_chunks().values().sum();
         u64::try_from(self.live_bytes.load(Ordering::Relaxed) + chunks).unwrap_or(0)
     }
 
-    /// Bytes that all which is referred to takes elsewhere, deletes left out.
+    /// Bytes that the records which are referred to take elsewhere, deletes left out.
     pub(crate) fn bytes_to_move(&self) -> u64 {
         self.live_but_deletes() + self.growth()
     }
 
-    /// [`Segment::live`] without the deletes to which a `hash` index refers until they are settled, as far as they must be some.
+    /// [`Segment::live`] without the deletes to which a `hash` index refers until their tags are settled: so many live records as
+    /// there cannot be puts and operands must be deletes.
     pub(crate) fn live_but_deletes(&self) -> u64 {
         let records = self.records.load(Ordering::Relaxed).saturating_sub(self.deletes.load(Ordering::Relaxed));
         let live_records = u64::try_from(self.live_records.load(Ordering::Relaxed)).unwrap_or(0);
@@ -134,7 +142,7 @@ impl<D: Device> Segment<D> {
         self.live().saturating_sub(deletes_bytes as u64)
     }
 
-    /// By about how many bytes what is referred to grows when it is moved.
+    /// By about how many bytes the records which are referred to grow when they are moved.
     pub(crate) fn growth(&self) -> u64 {
         let records = self.records.load(Ordering::Relaxed).saturating_sub(self.deletes.load(Ordering::Relaxed));
         let live = u64::try_from(self.live_records.load(Ordering::Relaxed)).unwrap_or(0).min(records);
@@ -148,7 +156,7 @@ impl<D: Device> Segment<D> {
         self.live_chunks.lock().expect("no code panics while it counts chunks")
     }
 
-    /// Bytes of records that expire, by the time at which they have, in milliseconds since 1970.
+    /// Bytes of records that expire, by the time at which they do, in milliseconds since 1970.
     pub(crate) fn expiring(&self) -> MutexGuard<'_, BTreeMap<u64, i64>> {
         self.expiring.lock().expect("no code panics while it counts what expires")
     }
@@ -194,30 +202,35 @@ pub(crate) struct Segments<D: Device> {
     access: Access,
     pub(crate) store: [u8; 16],
     pub(crate) segment_bytes: u64,
-    /// How many segments may be unflushed at a time: each keeps its file open until it is flushed.
+    /// How many segments may be unflushed at a time: the file of each is kept open until it is flushed.
     pub(crate) most_unflushed: usize,
     groups: Box<[OnceLock<Group<D>>]>,
     pool: Mutex<Pool, { Rank::Pool as u8 }>,
-    /// Held while a segment is made, so that two threads do not make the same one. Only the pool is locked meanwhile.
+    /// Held while a segment is made, so that two threads do not make the same one.
     making: Mutex<(), { Rank::Making as u8 }>,
-    /// How many segments were asked for: taken, or missed by a writer that had to wait.
+    /// How many segments were asked for: taken, or missed by a writer that had to wait. Relaxed, like the next: it only steers how
+    /// many are made ahead.
     asked_for: AtomicUsize,
     /// How many are to be there ahead of need.
     ahead: AtomicUsize,
-    /// How many segments' space is lent, see [`Segments::lend_one`].
+    /// How many segments' space is lent, see [`Segments::lend_one`]. Relaxed: it is raised under `making`, under which it is read; a
+    /// thread that sees it lowered late only refuses a segment once more.
     lent: AtomicU32,
+    /// See [`Segments::is_refused`]. Relaxed: a hint.
     refused: AtomicBool,
-    /// Bytes of the first directory's disk that no segment takes.
-    kept_for_indexes: AtomicU64,
+    /// Bytes of the first directory's disk that no segment takes. Relaxed, like the next: a bound that publishes nothing, and may
+    /// be met late.
+    reserved_for_indexes: AtomicU64,
     /// Bytes beyond the reserve that ordinary writes leave free.
-    kept_for_emptying: AtomicU64,
+    reserved_for_emptying: AtomicU64,
     /// See [`Segments::is_reserve_whole`].
     whole: AtomicBool,
-    /// Segments given back since the store was opened.
+    /// Segments given back since the store was opened. Relaxed: a count that publishes nothing.
     released: AtomicU64,
-    /// Batches flushed while somebody waited, since a segment was made; many when none was yet.
+    /// Batches flushed while a writer waited, since a segment was made; many when none was yet. Relaxed: a hint.
     waited_flushes: AtomicU32,
-    /// See [`Segments::has_chunks`].
+    /// See [`Segments::has_chunks`]. Relaxed: it is set before the publication of a record with chunks ends, and asked about records
+    /// whose publication has ended.
     chunked: AtomicBool,
 }
 
@@ -247,8 +260,8 @@ impl<D: Device> Segments<D> {
             ahead: AtomicUsize::new(1),
             lent: AtomicU32::new(0),
             refused: AtomicBool::new(false),
-            kept_for_indexes: AtomicU64::new(0),
-            kept_for_emptying: AtomicU64::new(0),
+            reserved_for_indexes: AtomicU64::new(0),
+            reserved_for_emptying: AtomicU64::new(0),
             whole: AtomicBool::new(false),
             released: AtomicU64::new(0),
             waited_flushes: AtomicU32::new(WAITED_FLUSHES_PER_FILL),
@@ -316,7 +329,7 @@ impl<D: Device> Segments<D> {
         u16::try_from(self.directories.len()).expect("the number of directories is limited")
     }
 
-    /// Counts what an index now refers to.
+    /// Counts a record that an index now refers to.
     pub(crate) fn add_live(&self, location: Location) {
         let segment = self.get(location.segment);
         segment.live_bytes.fetch_add(footprint(location.length), Ordering::Relaxed);
@@ -329,7 +342,7 @@ impl<D: Device> Segments<D> {
         self.get(location.segment).growth_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts what an index no longer refers to.
+    /// Counts a record that an index no longer refers to.
     pub(crate) fn remove_live(&self, location: Location) {
         let segment = self.get(location.segment);
         segment.live_bytes.fetch_sub(footprint(location.length), Ordering::Relaxed);
@@ -363,7 +376,7 @@ impl<D: Device> Segments<D> {
         }
     }
 
-    /// Takes over what was counted of a segment's chunks.
+    /// Takes over the counts of a segment's chunks.
     pub(crate) fn load_live_chunks(&self, segment: &Segment<D>, chunks: impl Iterator<Item = (u32, i64)>) {
         let mut live = segment.live_chunks();
         live.extend(chunks);
@@ -375,13 +388,13 @@ impl<D: Device> Segments<D> {
         self.chunked.load(Ordering::Relaxed)
     }
 
-    /// Keeps a segment's file open for what will be written to it: no write that was admitted must fail for want of a
+    /// Keeps a segment's file open for later writes to it: no write that was admitted must fail for want of a
     /// descriptor.
     pub(crate) fn keep_open(&self, segment: &Segment<D>) -> Result<()> {
         segment.file.keep_open().map_err(|e| Error::io("open", self.path(segment.number), &e))
     }
 
-    /// Opens an existing segment file at start-up, and returns it with its length. Recovery finds out what it holds.
+    /// Opens an existing segment file at start-up, and returns it with its length. Recovery looks at its contents.
     pub(crate) fn open_existing(&self, number: u32) -> Result<(&Segment<D>, u64)> {
         let path = self.path(number);
         let file = self.device.open(&path, self.access).map_err(|e| Error::io("open", &path, &e))?;

@@ -1,4 +1,4 @@
-//! Merge operators: what the operands of [`crate::Table::merge`] mean.
+//! Merge operators: the meaning of the operands of [`crate::Table::merge`].
 
 mod frames;
 
@@ -17,9 +17,8 @@ pub trait MergeOperator: Send + Sync {
     /// The name that tables refer to, which never changes.
     fn name(&self) -> &str;
 
-    /// The value of a key: `base` is what was put last (`None` = nothing, or it was deleted), `operands` came after it,
-    /// oldest first. An error, in words, is given to every reader of the key; it stays until the key is put or deleted. So is a
-    /// panic.
+    /// The value of a key: `base` is the last value put (`None` = none, or it was deleted), `operands` came after it,
+    /// oldest first. An error, in words, is given to every reader of the key, until the key is put or deleted. So is a panic.
     fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> std::result::Result<Vec<u8>, String>;
 
     /// Whether an operand with nothing before it is the value, as it is. Then such a key is read without a merge.
@@ -27,19 +26,19 @@ pub trait MergeOperator: Send + Sync {
         false
     }
 
-    /// What an operand says, if others may stand for it or it for others: an operand whose cover is covered by that of a
-    /// later one may be left out of what [`MergeOperator::merge`] is given. An ordered table then counts it as dead at
-    /// once, as what is under a put.
+    /// The cover of an operand, if others may stand for it or it for others: an operand whose cover is covered by that of a
+    /// later one may be left out of the operands that [`MergeOperator::merge`] is given. An ordered table then counts it as dead
+    /// at once, like a record under a put.
     fn cover(&self, operand: &[u8]) -> Option<Cover> {
         let _ = operand;
         None
     }
 }
 
-/// Which parts an operand has, and from when they are.
+/// The parts that an operand has, and their times: an operand covers others, and stands for them, see [`Cover::covers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cover {
-    /// What the parts mean: covers with another number have nothing to do with each other.
+    /// The meaning of the parts: covers with different numbers have nothing to do with each other.
     pub meaning: u64,
     /// The set of the parts, as bits.
     pub parts: u64,
@@ -50,8 +49,8 @@ pub struct Cover {
 }
 
 impl Cover {
-    /// Whether this has each part of another one from a later time: a reader that takes each part from where it is latest takes
-    /// none from there.
+    /// Whether this has each part of `other` from a later time: a reader that takes each part from its latest operand takes
+    /// none from `other`.
     pub fn covers(&self, other: &Cover) -> bool {
         self.meaning == other.meaning && other.parts & !self.parts == 0 && self.earliest > other.latest
     }

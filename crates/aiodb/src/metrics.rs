@@ -1,7 +1,7 @@
-//! What a store counts and times while it works.
+//! Counters and times of a store at work.
 //!
-//! [`Meters`] is what the engine records in, [`Metrics`] what its user reads. Recording must cost next to nothing beside
-//! what it measures: counters of gets are spread over threads, the clock is read beside calls of the system, and for
+//! The engine records in [`Meters`], its user reads [`Metrics`]. Recording must cost next to nothing beside the work that it
+//! measures: counters of gets are spread over threads, the clock is read beside calls of the system, and for
 //! reads through a queue only once in a while.
 
 pub(crate) mod counter;
@@ -15,7 +15,7 @@ use counter::Counter;
 pub use histogram::Distribution;
 use histogram::Histogram;
 
-/// What the engine records in. Times are nanoseconds.
+/// The counters and histograms in which the engine records. Times are nanoseconds. All are Relaxed: they publish nothing.
 #[derive(Default)]
 pub(crate) struct Meters {
     pub(crate) lookups: Counter,
@@ -58,7 +58,7 @@ impl Meters {
     }
 }
 
-/// What a store has counted and timed since it was opened, and its sizes at this moment. Names end with the unit;
+/// The counts and times of a store since it was opened, and its sizes at this moment. Names end with the unit;
 /// `_ns` are nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
@@ -106,11 +106,11 @@ pub struct Metrics {
     pub folded_keys: u64,
     /// Range deletes of `lmdb` tables that count already and are still to be carried out.
     pub waiting_range_deletes: u64,
-    /// How long the oldest get in flight has kept emptied segments from being used again, in milliseconds.
+    /// How long the oldest get in flight has held back the reuse of emptied segments, in milliseconds.
     pub oldest_pin_ms: u64,
     /// Snapshots alive, those of running scans among them.
     pub snapshots: u64,
-    /// Superseded records that are kept for them.
+    /// Superseded records that are retained for them.
     pub kept_versions: u64,
     /// Segments emptied by reclaim.
     pub reclaimed_segments: u64,
@@ -144,7 +144,7 @@ pub struct Metrics {
     pub cache_misses: u64,
     /// Memory of the cache of values.
     pub cache_bytes: u64,
-    /// What it may take at most: [`crate::Options::cache_bytes`].
+    /// The most that it may take: [`crate::Options::cache_bytes`].
     pub cache_budget_bytes: u64,
     /// How long recovery took when the store was opened.
     pub recovery_ms: u64,

@@ -10,7 +10,7 @@
 pub enum Bug {
     /// A `sync` write is acknowledged before its batch is durable.
     AckBeforeFlush = 1,
-    /// What earlier batches left to flush is not flushed before a durable batch.
+    /// Segments with earlier, unflushed batches are not flushed before a durable batch.
     EarlierBatchesUnflushed,
     /// A segment's first batch is durable, its header is not.
     SegmentHeaderUnflushed,
@@ -38,7 +38,7 @@ pub enum Bug {
     RecordUnchecked,
     /// A batch's checksum is not checked by recovery.
     BatchUnchecked,
-    /// Batches of a segment's earlier life are taken for those of this one.
+    /// Batches of a segment's earlier life are taken for batches of this one.
     OldLifeAccepted,
     /// A segment is used again while a reader may see it.
     FreedUnderReader,
@@ -56,13 +56,13 @@ pub enum Bug {
     ReplayOrderLost,
     /// A group whose end was not pending is recovered in part.
     GroupSplit,
-    /// What was still in memory is not recovered.
+    /// Batches that were still in memory are not recovered.
     PendingForgotten,
-    /// What recovery has found is shown before it is durable.
+    /// Records that recovery has found are shown before they are durable.
     RecoveryUnflushed,
     /// An ordered index that is older than the checkpoint is believed.
     OldIndexBelieved,
-    /// What was overwritten is not kept for snapshots.
+    /// Superseded records are not retained for snapshots.
     SnapshotVersionsForgotten,
     /// Folding a key's operands leaves one out.
     OperandDropped,
@@ -74,7 +74,7 @@ pub enum Bug {
     LogEndFreed,
     /// A record that was overwritten, but is not settled yet, is moved past the delete of its key.
     UnsettledMoved,
-    /// An ordered index that is older than the checkpoint is made again over what it holds.
+    /// An ordered index that is older than the checkpoint is made again over its old entries.
     OldIndexKept,
     /// A segment is used again before a dropped table is taken out of the index.
     ReusedBeforePurge,
@@ -82,13 +82,13 @@ pub enum Bug {
     MovedBaseHidesOperands,
     /// A base that comes to the memtable late hides newer operands that became immutable before it came.
     LateBaseHidesOperands,
-    /// An operand in a layer below hides from snapshots what was made of it and others, when that has been superseded.
+    /// An operand in a layer below hides from snapshots the fold of it and others, when that fold has been superseded.
     OperandHidesWhatWasMade,
     /// A fold leaves out an operand that came to the index after the look-up, and stands for it.
     MissedOperandOverlooked,
     /// Conditions are judged while a write that comes before them in the log waits to be published.
     WaitingWriteOverlooked,
-    /// Of two copies of a record that were superseded, snapshots keep the earlier.
+    /// Of two copies of a record that were superseded, the earlier is retained for snapshots.
     EarlierCopyKept,
     /// Reads do not ask whether their snapshot has ended.
     EndedSnapshotRead,
@@ -102,7 +102,7 @@ pub enum Bug {
     TimeNeverComesBack,
     /// Time goes back with a clock that is set back a little.
     TimeGoesBack,
-    /// Ordinary writes take of the reserve that what makes room needs.
+    /// Ordinary writes take of the reserve that making room needs.
     ReserveTakenByPuts,
     /// The epoch moves on while readers of the one before are counted.
     EpochMovesUnderReaders,
@@ -114,7 +114,7 @@ pub enum Bug {
     ChangeCountedEarly,
     /// Whether the reserve is whole is noted after a later judgement.
     ReserveNotedLate,
-    /// A waiter that is about to sleep is not told that what it waits for has happened.
+    /// A waiter that is about to sleep is not told of the event that it waits for.
     WakeLost,
     /// The chunks of a large value in a batch belong to what its table was before it was emptied.
     ChunksOfAnotherTable,
@@ -129,7 +129,8 @@ mod switch {
 
     use super::Bug;
 
-    /// The bug that is switched on; at first the one that the environment names, for processes that a test starts.
+    /// The bug that is switched on; at first the one that the environment names, for processes that a test starts. Relaxed: it is
+    /// switched before the store is opened or the threads are started that run into it.
     static PLANTED: LazyLock<AtomicU8> = LazyLock::new(|| {
         let name = std::env::var("AIODB_PLANTED").unwrap_or_default();
         let named = Bug::ALL.into_iter().chain(Bug::OF_THREADS).find(|bug| format!("{bug:?}") == name);
@@ -196,8 +197,8 @@ mod switch {
             Bug::ReserveTakenByPuts,
         ];
 
-        /// Bugs that several threads run into: `tests/interleavings/` and that of the pins find them. The simulator sees
-        /// those that need no more than a write that waits while another thread goes on.
+        /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
+        /// the bugs that need no more than a write that waits while another thread goes on.
         pub const OF_THREADS: [Bug; 11] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,

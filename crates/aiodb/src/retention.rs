@@ -1,7 +1,7 @@
-//! Keeps what the log no longer needs for as long as a snapshot or a backup may still read it.
+//! Retention of segments and indexes that the log no longer needs, for as long as a snapshot or a backup may still read them.
 //!
-//! A hold is long, where a pin (`pins.rs`) is short: segments that are retired after a hold began keep their bytes until
-//! it ends, and tables that were dropped or truncated keep their index.
+//! A hold is long, where the guard of an epoch (`store/epochs.rs`) is short: segments that are retired after a hold began retain
+//! their bytes until it ends, and tables that were dropped or truncated retain their index.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The order of writes as users see it, and waiting until what they wrote is durable.
+//! The order of writes as users see it, and waiting until their writes are durable.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! The room of state: what an open store has, flow by flow.
+//! The room of state: the state of an open store, flow by flow.
 //!
-//! It owns [`engine::Engine`], in layers, and the state of every flow in a type of its own: tables, epochs, the clock, and what
-//! checkpoints, settling, purging, reclaim and the store's threads are at. It promises that each of these types keeps its own invariants under its own
+//! It owns [`engine::Engine`], in layers, and the state of every flow in a type of its own: tables, epochs, the clock, checkpoints,
+//! settling, purging, reclaim and the store's threads. It promises that each of these types guards its own invariants under its own
 //! locks. It never has flows: nothing here reads, writes or moves records.
 
 pub(crate) mod append_path;

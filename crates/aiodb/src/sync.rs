@@ -1,4 +1,4 @@
-//! Locks and atomics of what threads share: the standard library's, or those of `shuttle`, which runs the real code in
+//! Locks and atomics of state that threads share: the standard library's, or those of `shuttle`, which runs the real code in
 //! orders of its own choosing (`tests/interleavings/`, feature `shuttle`).
 
 mod locks;
@@ -15,18 +15,18 @@ use locks::Held;
 pub(crate) use locks::as_another_thread;
 pub(crate) use locks::{Condvar, Mutex, MutexGuard, Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// A lock that is had in the order in which it was asked for: who takes it again and again does not keep others from it.
+/// A lock that threads get in the order in which they ask: a thread that takes it again and again does not starve others.
 #[derive(Default)]
 pub(crate) struct InOrder<const RANK: u8> {
     queue: Mutex<Queue, { Rank::Word as u8 }>,
     left: Condvar,
 }
 
-/// Numbers of those who ask for an [`InOrder`].
+/// Numbers of the threads that ask for an [`InOrder`].
 #[derive(Default)]
 struct Queue {
     next: u64,
-    /// Whose turn it is.
+    /// The number whose turn it is.
     first: u64,
 }
 
@@ -65,6 +65,8 @@ impl<const RANK: u8> Drop for InOrderGuard<'_, RANK> {
 /// A number that threads sleep on.
 #[derive(Default)]
 pub(crate) struct Word {
+    /// Relaxed: it publishes nothing. A sleeper reads it, and a waker changes it, under the lock of the state that they are about,
+    /// so that the change comes after the reading; the system compares it once more before it lets a thread sleep.
     value: AtomicU32,
     #[cfg(feature = "shuttle")]
     sleepers: (Mutex<(), { Rank::Word as u8 }>, Condvar),
@@ -76,7 +78,7 @@ impl Word {
         self.value.load(Ordering::Relaxed)
     }
 
-    /// Changes the number: a thread that has seen the one before does not fall asleep any more.
+    /// Changes the number: a thread that has seen the earlier number does not fall asleep any more.
     pub(crate) fn change(&self) {
         self.value.fetch_add(1, Ordering::Relaxed);
     }
@@ -98,7 +100,7 @@ impl Word {
     }
 }
 
-/// The same promises, kept with a lock that the kernel would take.
+/// The same promises, by means of a lock that the kernel would take.
 #[cfg(feature = "shuttle")]
 impl Word {
     pub(crate) fn wait(&self, seen: u32) {

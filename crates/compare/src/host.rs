@@ -44,7 +44,7 @@ impl Disk {
     }
 
     /// Waits until everything in the page cache for this file system is on the device.
-    pub fn settle(&self) -> Result<()> {
+    pub fn flush(&self) -> Result<()> {
         nix::unistd::syncfs(&self.directory).map_err(|errno| Error::io("sync", &self.path)(errno.into()))
     }
 
@@ -101,7 +101,7 @@ fn duration(time: TimeVal) -> Duration {
     Duration::from_secs(time.tv_sec() as u64) + Duration::from_micros(time.tv_usec() as u64)
 }
 
-/// The machine, for whoever reads the figures later.
+/// The machine, for later readers of the figures.
 #[derive(Debug, Serialize)]
 pub struct Host {
     kernel: String,

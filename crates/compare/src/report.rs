@@ -207,7 +207,7 @@ pub fn sweep_table(rounds: &[Vec<Point>]) -> String {
     table(&headers, lines.collect())
 }
 
-/// One point in one line, for whoever watches.
+/// One point in one line, for a person who watches.
 pub fn point_line(point: &Point) -> String {
     format!(
         "{}: {} writers, {:.1} K puts/s, p50 {} us, p99 {} us, p99.9 {} us, {:.1} us CPU, caught up after {:.1} s",

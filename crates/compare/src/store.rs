@@ -69,6 +69,16 @@ pub struct Point {
     pub process_bytes_per_user_byte: Option<f64>,
 }
 
+/// The time and the resources that a point has taken.
+struct Spent {
+    write_time: Duration,
+    /// Until the engine had caught up.
+    settled_time: Duration,
+    before: Usage,
+    at_last_put: Usage,
+    after: Usage,
+}
+
 impl<'a> Store<'a> {
     /// Opens the engine in a fresh directory under `parent` and loads `keys` records; all of them are durable, and no
     /// work is left over, when this returns.
@@ -106,7 +116,7 @@ impl<'a> Store<'a> {
 
     /// Lets `writers` put new records for `duration`, then lets the engine catch up.
     pub fn measure(&mut self, writers: u32, duration: Duration) -> Result<Point> {
-        self.disk.settle()?;
+        self.disk.flush()?;
         let keys_before = self.acknowledged.iter().sum();
         let before = self.disk.usage()?;
         let start = Instant::now();
@@ -115,15 +125,16 @@ impl<'a> Store<'a> {
         let at_last_put = self.disk.usage()?;
         self.engine.finish()?;
         let settled_time = start.elapsed();
-        self.disk.settle()?;
+        self.disk.flush()?;
         let after = self.disk.usage()?;
+        let spent = Spent { write_time, settled_time, before, at_last_put, after };
 
         let mut latencies = latency_histogram();
         for histogram in &written {
             latencies.add(histogram).expect("all histograms have the same range");
             self.acknowledged.push(histogram.len());
         }
-        Ok(self.point(writers, keys_before, [write_time, settled_time], &latencies, [before, at_last_put, after]))
+        Ok(self.point(writers, keys_before, &latencies, &spent))
     }
 
     /// Runs the writers and returns the latencies of each, in microseconds.
@@ -151,14 +162,8 @@ impl<'a> Store<'a> {
         })
     }
 
-    fn point(
-        &self,
-        writers: u32,
-        keys_before: u64,
-        [write_time, settled_time]: [Duration; 2],
-        latencies: &Histogram<u64>,
-        [before, at_last_put, after]: [Usage; 3],
-    ) -> Point {
+    fn point(&self, writers: u32, keys_before: u64, latencies: &Histogram<u64>, spent: &Spent) -> Point {
+        let Spent { write_time, settled_time, before, at_last_put, after } = *spent;
         let puts = latencies.len();
         let user_bytes = (puts * self.shape.record_bytes()) as f64;
         let per_user_byte = |before: Option<u64>, after: Option<u64>| Some((after? - before?) as f64 / user_bytes);

@@ -54,7 +54,7 @@ pub(super) struct CacheArgs {
     pub(super) output: OutputArgs,
 }
 
-/// Who answers the gets of a point.
+/// The engine that answers the gets of a point.
 enum Way<'a> {
     Lmdb(&'a MemoryStore),
     Get(&'a LoadedStore, IndexKind),

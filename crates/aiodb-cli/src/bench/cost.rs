@@ -23,7 +23,7 @@ use crate::CliError;
 use aiodb::IndexKind;
 use model::{Prices, Rates, Requirement};
 
-/// The prices' date and kind, for whoever reads the result later.
+/// The prices' date and kind, for later readers of the result.
 const DEFAULT_PRICES: &str = "default prices are assumptions of 2025-06: server DDR5 4.00 USD/GB, data-centre NVMe 0.10 \
                               USD/GB, a node without either 3000 USD; give today's with --dram-usd-per-gb, \
                               --ssd-usd-per-gb and --node-usd";

@@ -71,6 +71,7 @@ impl WriteTarget {
         duration: Duration,
         write: impl Fn(&[u8], u64) -> io::Result<()> + Sync,
     ) -> Result<f64, CliError> {
+        // Relaxed: it only shares out numbers.
         let next = AtomicU64::new(0);
         let work = |buffer: AlignedBuffer, start: Instant| {
             let mut finished = 0;

@@ -57,7 +57,7 @@ impl MemoryStore {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         // SAFETY: without syncing only a power cut can damage the file, and the file ends with this benchmark.
         unsafe { options.map_size(map_bytes).flags(EnvFlags::NO_SYNC | EnvFlags::NO_READ_AHEAD) };
-        // SAFETY: the directory was just made by this process, so nobody else has the file open or changes it.
+        // SAFETY: the directory was just made by this process, so no other process has the file open or changes it.
         let env = unsafe { options.open(dir)? };
         let pairs = env
             .create_databases_and_commit(env.write_txn()?, |opener, transaction| -> heed::Result<_> {

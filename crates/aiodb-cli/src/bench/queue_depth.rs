@@ -257,7 +257,7 @@ impl<'a> IndexRun<'a> {
         let mut rounds = Rounds::default();
         let end = Instant::now() + self.plan.max_point;
         while !rounds.are_enough() && rounds.gets_per_s.len() < self.plan.max_rounds && Instant::now() < end {
-            // Who comes first alternates, so that a drift of the device favours nobody.
+            // Series take turns in coming first, so that a drift of the device favours none.
             let (round, sample) = if rounds.gets_per_s.len().is_multiple_of(2) {
                 let round = measure_store()?;
                 (round, measure_device()?)

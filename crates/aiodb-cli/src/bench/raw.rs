@@ -223,10 +223,10 @@ impl RawReader {
     fn run(&mut self, start: Instant, deadline: Instant) -> io::Result<Tally> {
         // A few entries per system call keep the device busy while others finish; refilling everything at once and
         // then waiting makes reads go in lockstep.
-        let pace = if self.depth <= 16 { 2 } else { 4 };
+        let batch = if self.depth <= 16 { 2 } else { 4 };
         let (mut finished, mut next_look) = (0, 0);
         loop {
-            for _ in 0..pace.min(self.free_slots.len()) {
+            for _ in 0..batch.min(self.free_slots.len()) {
                 self.push();
             }
             let wait_for = if self.free_slots.is_empty() { 1 } else { 0 };

@@ -44,7 +44,7 @@ pub(crate) struct Round {
     /// From the common start until the last thread had finished.
     pub elapsed: Duration,
     pub cpu_us_per_operation: f64,
-    /// What the disk counted, whoever caused it; `None` where it cannot be told.
+    /// The disk's counts, from all processes; `None` where they cannot be told.
     pub disk: Option<DiskCounts>,
     pub latency_ns: Histogram<u64>,
 }

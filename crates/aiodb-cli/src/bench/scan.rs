@@ -69,7 +69,7 @@ enum Series {
     GetsBesideBackup,
 }
 
-/// Those that take turns in every round.
+/// The series that take turns in every round.
 const IN_TURN: [Series; 7] = [
     Series::Sequential,
     Series::ScanInOrder,

@@ -146,6 +146,7 @@ impl Writes<'_> {
         let db = Db::open(&path, Options { durability: self.durability(), cache_bytes: 0, ..Options::default() })?;
         let table = db.create_table("bench", self.kind)?;
         // Numbers are handed out once, so that every put has a key of its own.
+        // Relaxed: it only shares out numbers.
         let next_number = AtomicU64::new(0);
         self.preload(&db, &table, &next_number)?;
         notes.extend(db.stats().fallbacks);

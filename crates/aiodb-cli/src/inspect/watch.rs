@@ -1,4 +1,4 @@
-//! `aiodb stat --watch`: what another process's store is doing, from the metrics file that it keeps.
+//! `aiodb stat --watch`: what another process's store is doing, from its metrics file.
 
 use crate::error::CliError;
 use crate::output::Output;
@@ -138,7 +138,7 @@ fn parse(text: &str) -> Option<Vec<Sample>> {
     (!samples.is_empty()).then_some(samples)
 }
 
-/// A sample's name for people: without what only says of which kind it is.
+/// A sample's name for people: without the parts that only tell its kind.
 fn plain(name: &str, kind: Kind) -> String {
     match kind {
         Kind::Counter => name.replacen("_total", "", 1),

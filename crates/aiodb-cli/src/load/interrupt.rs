@@ -41,6 +41,7 @@ impl Interrupt {
 
     /// Whether a signal has arrived.
     pub fn requested(&self) -> bool {
+        // Relaxed: it publishes nothing.
         self.requested.load(Ordering::Relaxed)
     }
 

@@ -17,11 +17,11 @@ const CANDIDATES: [usize; 4] = [1, 8, 64, 64];
 pub struct Cut {
     /// Requests that had reached the disk.
     pub entries: usize,
-    /// What became of those since the last flush, in words.
+    /// The fate of the writes since the last flush, in words.
     pub kept: &'static str,
     /// Unflushed writes that are not there, or not wholly.
     pub lost: u64,
-    /// Those of them that are there in part.
+    /// Writes among them that are there in part.
     pub torn: u64,
     /// The disk's bytes.
     pub image: Vec<u8>,

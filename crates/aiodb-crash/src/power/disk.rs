@@ -86,7 +86,7 @@ impl Disk {
         self.lock().recording.entries.len()
     }
 
-    /// What has reached the disk, once nobody serves it any more.
+    /// The writes that have reached the disk, once it is not served any more.
     pub fn into_recording(self) -> Recording {
         let state = Arc::into_inner(self.state).expect("the disk is served no more");
         state.into_inner().expect("no request panics").recording

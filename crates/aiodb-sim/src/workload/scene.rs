@@ -19,7 +19,7 @@ pub(super) enum Scene {
     Truncated,
     /// The same keys lie at the same places in one life of a segment after the other, and are read through the cache.
     Recycled,
-    /// A checkpoint is made while it is not settled what was overwritten; afterwards keys are counted.
+    /// A checkpoint is made while tags of overwritten records are not settled; afterwards keys are counted.
     Counted,
     /// Values change on the disk and are read.
     Damaged,
@@ -44,10 +44,10 @@ pub(super) enum Scene {
 }
 
 impl Scene {
-    /// Those that all seeds with scenes know.
+    /// The scenes that all seeds with scenes know.
     pub(super) const FIRST: &[Scene] = Scene::ALL.split_at(6).0;
 
-    /// Those that seeds from [`FIRST_TIMED`](super::FIRST_TIMED) on know.
+    /// The scenes that seeds from [`FIRST_TIMED`](super::FIRST_TIMED) on know.
     pub(super) const TIMED: &[Scene] = Scene::ALL.split_at(13).0;
 
     /// All of them, in the order in which they came, which seeds from [`FIRST_WAITING`](super::FIRST_WAITING) on know.

@@ -206,7 +206,7 @@ impl Maker {
         }
     }
 
-    /// Overwrites and deletes, makes a checkpoint while it is not settled which of the records count, and crashes.
+    /// Overwrites and deletes, makes a checkpoint while the tags of the records are not settled, and crashes.
     fn count(&mut self) {
         let table = self.table();
         for _ in 0..COUNTED {

@@ -51,8 +51,8 @@ impl<D: Device> Table<D> {
 }
 
 impl<D: Device> Batch<D> {
-    /// Makes the batch conditional: it is written only if, at its place in the order of all writes, the key holds what
-    /// the condition says, whatever else the batch does to it. Otherwise [`crate::Db::write`] fails with
+    /// Makes the batch conditional: it is written only if, at its place in the order of all writes, the key meets
+    /// the condition, whatever else the batch does to it. Otherwise [`crate::Db::write`] fails with
     /// [`Error::ConditionFailed`], which counts the conditions from 0, and has changed nothing. A batch without
     /// operations only checks that its conditions (at most 4096) hold all at one moment.
     ///

@@ -161,8 +161,8 @@ impl<D: Device> Db<D> {
         Sequence(self.engine.commit.next_sequence() - 1)
     }
 
-    /// Returns when a power cut can no longer take the write with this sequence, nor any before it; flushes if nobody
-    /// else does. So writes of the classes `interval` and `none` can be made cheaply, and waited for where it matters:
+    /// Returns when a power cut can no longer take the write with this sequence, nor any before it; flushes if no
+    /// other thread does. So writes of the classes `interval` and `none` can be made cheaply, and waited for where it matters:
     ///
     /// ```
     /// # use aiodb::{Db, Durability, IndexKind, Options};

@@ -94,7 +94,7 @@ pub struct GetFuture<D: Device = Disk>(Asked<D, Get, Option<Vec<u8>>>);
 /// A write under way, from [`Table::put_async`], [`Table::delete_async`] or [`Db::write_async`]; it completes when the
 /// write is acknowledged in its class, with its sequence.
 ///
-/// It begins when it is first polled, and all that wait together share one write to the device. A queue holds 4,096;
+/// It begins when it is first polled, and all writes that wait together share one write to the device. A queue holds 4,096;
 /// when that is full, a future waits for a place there. A future that is dropped after it was polled does not take its
 /// write back: that may happen or not, as a whole. It completes with [`Error::Closed`] when the store was closed before
 /// its write was begun, and with [`Error::Option`] in a store that was opened without [`crate::Options::background`].
@@ -127,9 +127,9 @@ impl<D: Device> Future for WriteFuture<D> {
 /// A question to a thread of the store, and where its answer comes.
 struct Asked<D: Device, R: Work<D>, T> {
     engine: Arc<Handle<D>>,
-    /// The question until the queue takes it, or why it is none.
+    /// The question until the queue takes it, or the reason why there is none.
     request: Option<Result<R>>,
-    /// The place among those that wait for the queue.
+    /// The place among the questions that wait for the queue.
     ticket: Option<u64>,
     answer: Arc<Answer<T>>,
 }

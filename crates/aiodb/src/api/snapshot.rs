@@ -52,7 +52,7 @@ impl<D: Device> Snapshot<D> {
         Ok(reader.at(self.clone()))
     }
 
-    /// What the table was at the snapshot's moment.
+    /// The generation that the table had at the snapshot's moment.
     pub(crate) fn generation_of(&self, table: &Arc<TableSlot>) -> Result<Arc<Generation>> {
         let found = self.tables.iter().find(|(slot, _)| Arc::ptr_eq(slot, table));
         found

@@ -28,8 +28,8 @@ impl<D: Device> Table<D> {
     /// Stores all that a source gives as the value of a key, in the store's durability class, without ever holding more
     /// than about 1 MiB of it in memory. The value becomes visible as a whole, at the end.
     ///
-    /// When the source fails ([`Error::Source`]), or gives too much ([`Error::ValueLength`]), nothing is stored: the key
-    /// keeps what it had.
+    /// When the source fails ([`Error::Source`]), or gives too much ([`Error::ValueLength`]), nothing is stored: the value of
+    /// the key stays as it was.
     ///
     /// ```
     /// # use aiodb::{Db, IndexKind, Options};
@@ -88,23 +88,22 @@ impl<D: Device> Table<D> {
         self.engine.check_open()?;
         self.engine.check_key(key)?;
         let generation = self.slot.generation()?;
-        let _pin = self.engine.epochs.pin();
+        let _guard = self.engine.epochs.pin();
         self.engine.get_range(&generation, key, offset, length)
     }
 
     /// Begins to read the value of a key piece by piece; `None` if the key is absent.
     ///
-    /// The reader goes on with this value when the key is overwritten or deleted, and even when the table is dropped. A
-    /// value over 1 MiB (or a quarter of a segment) keeps its space, and that of all that was given up since, until the
-    /// reader is dropped.
+    /// The reader goes on with this value when the key is overwritten or deleted, and even when the table is dropped. For a
+    /// value over 1 MiB (or a quarter of a segment) no space of superseded records is used again until the reader is dropped.
     pub fn read_stream(&self, key: &[u8]) -> Result<Option<ValueReader<D>>> {
         self.engine.check_open()?;
         self.engine.check_key(key)?;
         let generation = self.slot.generation()?;
-        // It comes before the look-up: what that finds stays readable.
+        // It comes before the look-up: records that this finds stay readable.
         let hold = Hold::begin(&self.engine);
         let found = {
-            let _pin = self.engine.epochs.pin();
+            let _guard = self.engine.epochs.pin();
             self.engine.find_value(&generation, key, <[u8]>::to_vec)?
         };
         Ok(found.map(|found| ValueReader::new(Arc::clone(&self.engine), hold, found)))
@@ -114,18 +113,18 @@ impl<D: Device> Table<D> {
 /// Writes one value piece by piece, through [`Write`] too. Nothing of it is visible before [`ValueWriter::finish`], and
 /// dropping the writer gives it up. Errors of [`Write::write`] contain an [`Error`]; after one, nothing more is taken.
 ///
-/// While a writer exists, the space of what is overwritten or deleted after its beginning does not come back.
+/// While a writer exists, the space of records that are overwritten or deleted after its beginning does not come back.
 #[must_use = "a value that is not finished is given up"]
 pub struct ValueWriter<D: Device = Disk> {
     engine: Arc<Handle<D>>,
     slot: Arc<TableSlot>,
     generation: Arc<Generation>,
     key: Vec<u8>,
-    /// Keeps reclaim away from the chunks, see `WritePath::stage`.
+    /// Protects the chunks from reclaim, see `WritePath::stage`.
     staged: u64,
     chunks: Vec<Chunk>,
     chunked_bytes: u64,
-    /// What is not yet in a chunk: at most as much as fits in one.
+    /// The bytes that are not yet in a chunk: at most as many as fit in one.
     rest: Vec<u8>,
     failed: Option<Error>,
 }
@@ -237,7 +236,7 @@ pub struct ValueReader<D: Device = Disk> {
     chunks: Vec<(u64, Chunk)>,
     length: u64,
     position: u64,
-    /// The part that is in memory: what of the value it is, and its bytes.
+    /// The part that is in memory: its range of the value, and its bytes.
     loaded: (Range<u64>, Vec<u8>),
 }
 
@@ -269,7 +268,7 @@ impl<D: Device> ValueReader<D> {
         let (range, bytes) = &mut self.loaded;
         *range = 0..0;
         bytes.clear();
-        let _pin = self.engine.epochs.pin();
+        let _guard = self.engine.epochs.pin();
         self.engine.with_chunk(chunk, |part| bytes.extend_from_slice(part))?;
         *range = *start..start + u64::from(chunk.location.length);
         Ok(())
@@ -327,14 +326,14 @@ impl<D: Device> Drop for Hold<D> {
 
 /// Where a value was found.
 enum Found<T> {
-    /// What was made of a value in one piece.
+    /// The result for a value in one piece.
     Whole(T),
     /// Its length, and the parts that are still to be read.
     Chunks(u64, Vec<Chunk>),
 }
 
 impl<D: Device> ReadPath<D> {
-    /// Finds the newest value of a key and lends it to `take` if it lies in one piece. The caller holds a pin.
+    /// Finds the newest value of a key and lends it to `take` if it lies in one piece. The caller holds a guard of the epoch.
     fn find_value<T>(
         &self,
         generation: &Generation,
@@ -361,7 +360,7 @@ impl<D: Device> ReadPath<D> {
                 })
             })?;
             if merged {
-                // What operands make is in no place of the log.
+                // A value merged from operands is in no place of the log.
                 let value = self.resolve(generation, key, &candidates, &view)?;
                 return Ok(value.map(|value| Found::Whole(take(&value))));
             }
@@ -372,7 +371,7 @@ impl<D: Device> ReadPath<D> {
         Ok(None)
     }
 
-    /// [`Table::get_range`] with a pin.
+    /// [`Table::get_range`] under a guard of the epoch.
     fn get_range(&self, generation: &Generation, key: &[u8], offset: u64, length: usize) -> Result<Option<Vec<u8>>> {
         let end = offset.saturating_add(length as u64);
         let slice = |value: &[u8]| value[part_of(offset..end, 0, value.len())].to_vec();
@@ -392,7 +391,7 @@ impl<D: Device> ReadPath<D> {
         Ok(Some(bytes))
     }
 
-    /// Reads a whole part of a large value, since its checksum covers all of it, and lends it. The caller holds a pin.
+    /// Reads a whole part of a large value, since it has one checksum, and lends it. The caller holds a guard of the epoch.
     fn with_chunk<T>(&self, chunk: &Chunk, use_part: impl FnOnce(&[u8]) -> T) -> Result<T> {
         self.with_bytes(chunk.location, |bytes| {
             self.check_chunk(chunk, bytes)?;
@@ -410,7 +409,7 @@ fn with_starts(chunks: &[Chunk]) -> impl Iterator<Item = (u64, Chunk)> {
     })
 }
 
-/// What a range of a value is of a part that begins at `start` in it and has `length` bytes; empty if they do not meet.
+/// The intersection of a range of a value with a part that begins at `start` and has `length` bytes, as a range of the part.
 fn part_of(range: Range<u64>, start: u64, length: usize) -> Range<usize> {
     let within = |position: u64| position.saturating_sub(start).min(length as u64) as usize;
     within(range.start)..within(range.end).max(within(range.start))

@@ -8,7 +8,7 @@ use crate::flow::scan::{Scan, ScanOptions};
 use crate::flow::snapshot::Moment;
 use crate::format::record::encode_range_end;
 use crate::format::settings::Settings;
-use crate::index::lmdb::codec::KEPT_PREFIX_BYTES;
+use crate::index::lmdb::codec::LONG_KEY_PREFIX_BYTES;
 use crate::index::snapshots::View;
 use crate::io::{Device, Disk};
 use crate::store::catalog::TableSlot;
@@ -38,7 +38,7 @@ impl<D: Device> Table<D> {
         self.slot.settings.kind
     }
 
-    /// What the table was made with.
+    /// The options that the table was made with.
     pub fn options(&self) -> TableOptions {
         let Settings { kind, compression, merge } = self.slot.settings.clone();
         TableOptions { kind, compression, merge }
@@ -147,8 +147,8 @@ impl<D: Device> Table<D> {
             return Err(Error::Unordered { name: self.name().to_string() });
         }
         for bound in [start, end] {
-            if bound.len() > KEPT_PREFIX_BYTES {
-                return Err(Error::KeyLength { length: bound.len(), max: KEPT_PREFIX_BYTES });
+            if bound.len() > LONG_KEY_PREFIX_BYTES {
+                return Err(Error::KeyLength { length: bound.len(), max: LONG_KEY_PREFIX_BYTES });
             }
         }
         self.engine.check_key(start)

@@ -16,7 +16,7 @@ pub struct WaitingWrite<D: Device> {
     sequence: Sequence,
     /// The batch of the log that must be durable; `None` if it is acknowledged.
     number: Option<u64>,
-    /// Keeps the batch's chunks until its records are published.
+    /// Protects the batch's chunks from reclaim until its records are published.
     staging: Option<u64>,
 }
 

@@ -11,7 +11,7 @@ use super::Place;
 /// Entries begin at multiples of this, and addresses count it.
 const GRANULE_BYTES: usize = 16;
 
-/// What an entry begins with. The key follows; behind it, at the next granule, the value.
+/// The start of an entry. The key follows; behind it, at the next granule, the value.
 #[repr(C)]
 struct Header {
     life: u64,
@@ -20,7 +20,7 @@ struct Header {
     table: u32,
     key_length: u32,
     value_length: u32,
-    /// Whether the entry was asked for since it came to where it is.
+    /// Whether the entry was asked for since it came to its place. Relaxed: it publishes nothing, and only steers eviction.
     asked_for: AtomicBool,
 }
 
@@ -56,7 +56,7 @@ struct Block {
     start: usize,
 }
 
-/// A key and its value. Clones share the bytes, which stay as long as anyone has them.
+/// A key and its value. Clones share the bytes, which stay as long as a clone is left.
 #[derive(Clone)]
 pub(crate) struct Cached {
     block: Arc<Block>,
@@ -108,10 +108,10 @@ impl Blocks {
         self.blocks.iter().map(|filling| filling.filled).sum()
     }
 
-    /// Makes room for new entries; false, and nothing has changed, if someone still has an entry of the block.
+    /// Makes room for new entries; false, and nothing has changed, if a thread still has an entry of the block.
     pub(super) fn empty(&mut self, block: u32) -> bool {
         let filling = &mut self.blocks[block as usize];
-        // Nobody else can get at the block from here on, and every thread that could has let go of it before.
+        // Only the caller can get at the block from here on, and every other thread has let go of it before.
         let alone = Arc::get_mut(&mut filling.block).is_some();
         if alone {
             (filling.filled, filling.forgotten) = (0, 0);
@@ -119,7 +119,7 @@ impl Blocks {
         alone
     }
 
-    /// Notes that nobody will ask for an entry again.
+    /// Notes that an entry will not be asked for again.
     pub(super) fn forget(&mut self, address: Address) {
         let (block, offset) = self.split(address);
         let filling = &mut self.blocks[block];
@@ -154,8 +154,8 @@ impl Blocks {
             value_length: value.len() as u32,
             asked_for: AtomicBool::new(false),
         };
-        // SAFETY: the bytes from `filled` to the block's end lie within the mapping and in no entry, so nobody reads
-        // them; nobody else writes, since this borrows all blocks. They begin at a granule, which aligns the header.
+        // SAFETY: the bytes from `filled` to the block's end lie within the mapping and in no entry, so no thread reads
+        // them; no other thread writes, since this borrows all blocks. They begin at a granule, which aligns the header.
         unsafe {
             let start = filling.block.at(offset);
             start.cast::<Header>().write(header);
@@ -225,8 +225,8 @@ impl Block {
     fn entry(&self, offset: usize) -> Entry<'_> {
         let start = self.at(offset);
         // SAFETY: `Blocks::append` wrote a header, a key and a value of the header's lengths here before it gave the
-        // offset away. Nobody writes here again (but for the atomic flag) until `Blocks::empty` has found that nobody
-        // but the blocks has this block, so not before the end of this borrow.
+        // offset away. No thread writes here again (but for the atomic flag) until `Blocks::empty` has found that only
+        // the blocks have this block, so not before the end of this borrow.
         unsafe {
             let header = &*start.cast::<Header>();
             let key = std::slice::from_raw_parts(start.add(HEADER_BYTES), header.key_length as usize);
@@ -265,7 +265,7 @@ impl Cached {
         self.block.entry(self.offset).value
     }
 
-    /// Asks the processor for the value's bytes, for a caller who will want them in a moment.
+    /// Asks the processor for the value's bytes, for a caller that will want them in a moment.
     pub(crate) fn prefetch(&self) {
         self.block.entry(self.offset).prefetch();
     }

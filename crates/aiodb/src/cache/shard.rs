@@ -1,13 +1,13 @@
 //! One shard: a table from places to entries, and two queues of blocks, from which the oldest is emptied.
 //!
-//! New entries come to the young queue, a tenth of the memory. When its oldest block is emptied, what was asked for in
-//! the meantime moves to the old queue and the rest leaves, remembered by a fingerprint; if it is read again soon
-//! enough, it comes to the old queue at once. What was asked for when the old queue's oldest block is emptied goes round
+//! New entries come to the young queue, a tenth of the memory. When its oldest block is emptied, entries that were asked for in
+//! the meantime move to the old queue and the others leave, remembered by a fingerprint; an entry that is read again soon
+//! enough comes to the old queue at once. Entries that were asked for when the old queue's oldest block is emptied go round
 //! once more.
 //!
-//! What was written over is forgotten, and its bytes are free when its block is emptied. A block of which half was forgotten
-//! gains room even if the rest stays; such a one comes before the oldest, and all of its rest stays. Where there is twice as
-//! much memory as data nothing leaves that is current, however much is written over.
+//! Entries that were written over are forgotten, and their bytes are free when their block is emptied. Emptying a block of which
+//! half was forgotten gains room even if its other entries stay: such a block is emptied before the oldest, and all its other
+//! entries stay. Where there is twice as much memory as data no current entry leaves, however much is written over.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,13 +23,13 @@ const BLOCKS: usize = 64;
 /// Blocks of less than this could not hold a few values of a device block.
 const MIN_BLOCK_BYTES: usize = 16 << 10;
 
-/// One block of each queue is being filled, one is kept back for what moves out of an emptied one, and one is emptied.
+/// One block of each queue is being filled, one is spare for entries that move out of an emptied one, and one is emptied.
 const MIN_BLOCKS: usize = 4;
 
 /// The young queue has this share of the blocks.
 const YOUNG_SHARE: usize = 10;
 
-/// The size of an entry for which the memory of those that left is laid out. It need only be roughly right.
+/// The typical size of an entry: so many fingerprints of entries that left are remembered. It need only be roughly right.
 const TYPICAL_ENTRY_BYTES: usize = 2048;
 
 /// Entries with a share of the memory.
@@ -38,7 +38,7 @@ pub(super) struct Shard {
     blocks: Blocks,
     young: Queue,
     old: Queue,
-    /// Emptied blocks of which someone may still have an entry.
+    /// Emptied blocks of which a thread may still have an entry.
     leaving: Vec<u32>,
     /// Empty blocks. The one that was used last comes first, so that memory which was never needed is never taken.
     free: Vec<u32>,
@@ -115,7 +115,7 @@ impl Shard {
         while self.held_bytes() > self.budget_bytes && self.evict() {}
     }
 
-    /// Takes out what nobody will ask for again.
+    /// Takes out an entry that will not be asked for again.
     pub(super) fn forget(&mut self, hash: u64, place: Place) {
         if let Ok(found) = self.entries.find_entry(hash, |address| self.blocks.place(*address) == place) {
             let (address, _) = found.remove();
@@ -123,7 +123,7 @@ impl Shard {
         }
     }
 
-    /// Bytes of all entries that anyone has, and of all bookkeeping.
+    /// Bytes of all entries, also of those in leaving blocks, and of all bookkeeping.
     pub(super) fn used_bytes(&self) -> usize {
         self.blocks.filled_bytes() + self.bookkeeping_bytes()
     }
@@ -137,13 +137,13 @@ impl Shard {
         self.entries.allocation_size() + self.ghosts.bytes()
     }
 
-    /// An empty block for new entries. `None` if there is no room without those whose bytes someone still has.
+    /// An empty block for new entries. `None` if there is no room without the blocks of which a thread still has an entry.
     fn make_room(&mut self) -> Option<u32> {
         self.collect();
         // Each round takes a block out of the young queue for good, or half of one's bytes out of the old queue.
         loop {
             let within_budget = self.held_bytes() + self.blocks.block_bytes() <= self.budget_bytes;
-            // One is kept back for what moves out of the next that is emptied.
+            // One is spare for entries that move out of the next block that is emptied.
             if self.free.len() > 1 && within_budget {
                 return self.free.pop();
             }
@@ -153,7 +153,7 @@ impl Shard {
         }
     }
 
-    /// Finds out which of the leaving blocks are in nobody's hands any more.
+    /// Finds out of which leaving blocks no thread has an entry any more.
     fn collect(&mut self) {
         let blocks = &mut self.blocks;
         self.free.extend(self.leaving.extract_if(.., |block| blocks.empty(*block)));
@@ -169,13 +169,13 @@ impl Shard {
         for address in self.blocks.entries(block) {
             let entry = self.blocks.cached(address);
             let hash = entry.place().hash();
-            // One that is not in the table was forgotten.
+            // An entry that is not in the table was forgotten.
             if self.entries.find(hash, |at| *at == address).is_none() {
                 continue;
             }
             let bytes = entry_bytes(entry.key().len(), entry.value().len());
             let moved = (all_stay || entry.was_asked_for()) && bytes <= may_stay;
-            let to = if moved { self.keep(address) } else { None };
+            let to = if moved { self.promote(address) } else { None };
             let found = self.entries.find_entry(hash, |at| *at == address).expect("just seen");
             match to {
                 Some(to) => {
@@ -218,7 +218,7 @@ impl Shard {
     }
 
     /// Copies an entry to the end of the old queue.
-    fn keep(&mut self, address: Address) -> Option<Address> {
+    fn promote(&mut self, address: Address) -> Option<Address> {
         if let Some(to) = self.old.last().and_then(|block| self.blocks.copy(address, block)) {
             return Some(to);
         }

@@ -1,6 +1,6 @@
 use super::{Place, ValueCache};
 
-/// What an entry takes beside its value: header and key.
+/// Bytes of an entry beside its value: header and key.
 const OVERHEAD_BYTES: u64 = 48;
 
 fn cache(budget_bytes: u64) -> ValueCache {
@@ -74,7 +74,7 @@ fn a_long_value_pushes_nothing_out() {
     assert!(get(&cache, 1, 100));
 }
 
-/// An entry that someone still has keeps its bytes, whatever the cache does meanwhile; its block is used again later.
+/// The bytes of an entry that a thread still has stay, whatever the cache does meanwhile; its block is used again later.
 #[test]
 fn what_was_found_stays_while_it_is_held() {
     let cache = cache(200_000);
@@ -93,7 +93,7 @@ fn what_was_found_stays_while_it_is_held() {
     }
 }
 
-/// Threads that read, keep and check what others push out.
+/// Threads that read, hold and check entries which others push out.
 #[test]
 fn threads_read_what_others_push_out() {
     let cache = cache(1 << 20);
@@ -120,8 +120,8 @@ fn threads_read_what_others_push_out() {
     assert!(hits > misses, "{hits} hits, {misses} misses");
 }
 
-/// What is popular must stay although everything else is read once in between, ten times the cache's size. The same
-/// gets through a list in order of use, as the measure of what reading everything does to a cache that minds it.
+/// Popular entries must stay although everything else is read once in between, ten times the cache's size. The same
+/// gets through a list in order of use show what reading everything does to a cache that suffers from it.
 #[test]
 fn reading_everything_once_leaves_what_is_popular() {
     const LENGTH: usize = 1000;
@@ -197,7 +197,7 @@ fn nothing_leaves_while_forgetting_makes_room() {
     assert_eq!(here, KEYS);
 }
 
-/// What was never here can be forgotten, and what was forgotten can come back.
+/// A place that was never here can be forgotten, and a forgotten place can come back.
 #[test]
 fn a_place_can_be_forgotten_twice_and_kept_again() {
     let cache = cache(1 << 20);
@@ -206,6 +206,6 @@ fn a_place_can_be_forgotten_twice_and_kept_again() {
     let held = cache.get(place(1)).expect("just inserted");
     cache.forget(place(1));
     cache.forget(place(1));
-    assert_eq!(held.value(), content(1, 100), "who has it keeps it");
+    assert_eq!(held.value(), content(1, 100), "its bytes stay");
     assert!(!get(&cache, 1, 100) && get(&cache, 1, 100));
 }

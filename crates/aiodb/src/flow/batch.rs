@@ -20,7 +20,7 @@ pub(crate) struct AppendedBatch<'a> {
     pub(crate) sequence: Sequence,
     /// As in [`crate::flow::write::Appended`].
     pub(crate) unpublished: Option<(Guard<'a>, u64)>,
-    /// Keeps the batch's chunks until its records are published.
+    /// Protects the batch's chunks from reclaim until its records are published.
     pub(crate) staging: Option<Staged<'a>>,
 }
 
@@ -34,7 +34,7 @@ impl<D: Device> WritePath<D> {
         Ok(sequence)
     }
 
-    /// Appends a batch whose conditions hold; what is left to do for its acknowledgement is said by the result.
+    /// Appends a batch whose conditions hold; the result says what is left to do for its acknowledgement.
     pub(crate) fn append_batch(&self, batch: &Batch<D>, durability: Durability) -> Result<AppendedBatch<'_>> {
         let slots = batch.operations.iter().map(|operation| &operation.slot);
         let mut slots = slots.chain(batch.requirements.iter().map(|requirement| &requirement.slot));
@@ -111,13 +111,13 @@ pub(crate) struct BatchOperation {
     pub(crate) change: Change,
 }
 
-/// What happens to a key.
+/// The change of a key.
 pub(crate) enum Change {
-    /// This value, until then.
+    /// A value, and the time until which it counts.
     Put(Vec<u8>, Option<NonZeroU64>),
     Merge(Vec<u8>),
     Delete,
-    /// All keys from this one to that.
+    /// All keys from this one to the given end.
     DeleteRange(Vec<u8>),
 }
 

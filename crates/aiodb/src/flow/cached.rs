@@ -1,4 +1,4 @@
-//! What gets ask the cache, and what is kept there.
+//! The questions of gets to the cache, and the values that are inserted there.
 
 use crate::cache::{Cached, Place};
 use crate::flow::publish::Publication;
@@ -13,19 +13,19 @@ use crate::store::catalog::{Generation, TableIndex};
 use crate::store::read_path::ReadPath;
 
 impl<D: Device> ReadPath<D> {
-    /// What is cached of a key's value at a candidate's place, if the view asks the cache. The caller holds a pin or a
+    /// The cached value of a key at a candidate's place, if the view asks the cache. The caller holds a guard of the epoch or a
     /// moment, so that the segment's life is still that of the look-up. The record of another key there counts as not
-    /// cached: the log says what that means.
+    /// cached: the path through the log deals with it.
     pub(crate) fn cached(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
-        let may_be_kept =
+        let may_be_cached =
             |entry: Entry| entry.kind == Kind::Put && !entry.form.chunked && entry.form.expires_ms.is_none();
-        if !candidate.known.is_none_or(may_be_kept) {
+        if !candidate.known.is_none_or(may_be_cached) {
             return None;
         }
         self.cached_at(candidate, table, key, view)
     }
 
-    /// What is cached of an operand that the index knows to be one, as [`ReadPath::cached`] says it of a put.
+    /// [`ReadPath::cached`] for an operand that the index knows to be one.
     pub(crate) fn cached_operand(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
         if !candidate.is_operand() {
             return None;
@@ -33,8 +33,7 @@ impl<D: Device> ReadPath<D> {
         self.cached_at(candidate, operands_of(table), key, view)
     }
 
-    /// What is cached that is the whole value of a key with this one candidate, as [`ReadPath::cached`] says it: a put, or an
-    /// operand that is the value alone.
+    /// [`ReadPath::cached`] for the whole value of a key with this one candidate: a put, or an operand that is the value alone.
     pub(crate) fn cached_alone(
         &self,
         candidate: &Candidate,
@@ -55,17 +54,17 @@ impl<D: Device> ReadPath<D> {
         self.cache.get(self.place(candidate.location)?).filter(|cached| cached.is_of(table, key))
     }
 
-    /// Whether it is worth asking [`ReadPath::cached`] and [`ReadPath::cached_operand`] for what lies at a place.
+    /// Whether it is worth asking [`ReadPath::cached`] and [`ReadPath::cached_operand`] for the record at a place.
     pub(crate) fn is_cached(&self, location: Location, view: &View) -> bool {
         self.cache.is_on() && view.cached && self.place(location).is_some_and(|place| self.cache.holds(place))
     }
 
-    /// Keeps an operand that the index knows to be one, as [`ReadPath::keep`] a value.
+    /// [`ReadPath::cache_value`] for an operand that the index knows to be one.
     pub(crate) fn cache_operand(&self, location: Location, table: u32, key: &[u8], operand: &[u8]) {
-        self.keep(location, operands_of(table), key, operand);
+        self.cache_value(location, operands_of(table), key, operand);
     }
 
-    /// Keeps what a write makes visible, if the options say so and a get would find it to be kept. Compressed values are
+    /// Caches the value that a write makes visible, if the options say so and a get could find it. Compressed values are
     /// left to the first get. The caller has not said yet that it is published, so the segment's life is still that of
     /// the batch.
     pub(crate) fn cache_written(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
@@ -74,7 +73,7 @@ impl<D: Device> ReadPath<D> {
         }
     }
 
-    /// Keeps a later copy of a record, like [`ReadPath::cache_written`], if there is something of its former place here.
+    /// Caches a later copy of a record, like [`ReadPath::cache_written`], if its former place has an entry.
     pub(crate) fn cache_moved(
         &self,
         generation: &Generation,
@@ -94,15 +93,15 @@ impl<D: Device> ReadPath<D> {
             return;
         }
         match (kind, &generation.index) {
-            (Kind::Put, _) => self.keep(placed.location, generation.id, key, stored),
+            (Kind::Put, _) => self.cache_value(placed.location, generation.id, key, stored),
             (Kind::Merge, TableIndex::Lmdb) => self.cache_operand(placed.location, generation.id, key, stored),
             _ => {}
         }
     }
 
-    /// Keeps the whole value of a put that was found at a location and checked. A record that expires must not be kept:
+    /// Caches the whole value of a put that was found at a location and checked. A record that expires must not be cached:
     /// entries do not know when.
-    pub(crate) fn keep(&self, location: Location, table: u32, key: &[u8], value: &[u8]) {
+    pub(crate) fn cache_value(&self, location: Location, table: u32, key: &[u8], value: &[u8]) {
         if !self.cache.is_on() {
             return;
         }
@@ -111,7 +110,7 @@ impl<D: Device> ReadPath<D> {
         }
     }
 
-    /// Counts what an index no longer refers to, and forgets what is cached of it.
+    /// Counts a record that an index no longer refers to, and forgets its entry in the cache.
     pub(crate) fn remove_live(&self, location: Location) {
         self.segments.remove_live(location);
         if self.cache.is_on()
@@ -128,8 +127,8 @@ impl<D: Device> ReadPath<D> {
     }
 }
 
-/// Operands are kept as records of a table of their own: an unordered index knows only places, and who finds something
-/// cached at one takes it for the value.
+/// Operands are cached as records of a table of their own: an unordered index knows only places, and a get takes the entry
+/// of a place for the value.
 fn operands_of(table: u32) -> u32 {
     !table
 }

@@ -1,13 +1,13 @@
-//! Writes that happen only if certain keys hold what they should: compare-and-set, and batches with conditions.
+//! Writes that happen only if certain keys meet conditions: compare-and-set, and batches with conditions.
 //!
 //! The log is the one order of all writes, so a condition must hold at the place in the log where the write goes. It is
 //! checked optimistically. For every key that is conditional, its stripe (a part of all keys, by hash) knows the last
 //! sequence that was appended to it and how many of its records are not yet published. A conditional write notes where
-//! the log ends, waits until its stripes have nothing unpublished (so that a get sees all that the log held at the note),
+//! the log ends, waits until its stripes have no unpublished record (so that a get sees all that the log held at the note),
 //! evaluates its conditions with ordinary gets, and then appends under the commit lock if no record went to its stripes
 //! since the note. If one did, it starts over.
 //!
-//! A round fails only because another write got in, so all writers together always proceed; and a write that was
+//! A round fails only because another write came in between, so all writers together always proceed; and a write that was
 //! overtaken in [`MOST_ROUNDS`] rounds has the log to itself for the next one (`Turn`), so each of them proceeds too.
 
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use crate::{Durability, Error, Result, Sequence};
 /// How often a conditional write is tried beside others before it makes them wait.
 const MOST_ROUNDS: usize = 16;
 
-/// How often a conditional write looks whether someone has published before it sleeps on the log.
+/// How often a conditional write looks whether other writers have published before it sleeps on the log.
 const MOST_GLANCES: usize = 32;
 
 /// Conditions of one batch.
 pub(crate) const MAX_CONDITIONS: usize = 4096;
 
-/// What a key must hold for a batch to be written.
+/// A condition on a key for a batch to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition<'a> {
     /// The key is absent.
@@ -45,7 +45,7 @@ pub enum Condition<'a> {
     Equals(&'a [u8]),
 }
 
-/// A condition in a batch, with what it is about.
+/// A condition in a batch, with its key.
 pub(crate) struct Requirement {
     pub(crate) slot: Arc<TableSlot>,
     pub(crate) key: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The directories of a store, one for each SSD: which is which, what is wrong with them, and how they come into being.
+//! The directories of a store, one for each SSD: their order, their faults, and how they come into being.
 //!
 //! Each has a file `STORE` that names the store, the directory's ordinal and the number of directories. So they may be
 //! given in any order, and none can be forgotten, exchanged for another store's, or be empty because its disk is not
@@ -15,7 +15,7 @@ use crate::{DirectoryFault, Error, Options, Result};
 /// The most directories of a store.
 pub(crate) const MAX_DIRECTORIES: usize = 64;
 
-/// What may be in the directory of a store that is not complete.
+/// The names that may be in the directory of a store that is not complete.
 const OURS: [&str; 8] = ["LOCK", "MANIFEST", "MANIFEST.copy", "index", "log", "lost+found", "pending", "STORE.new"];
 
 pub(crate) fn check_count(paths: &[&Path]) -> Result<()> {
@@ -52,19 +52,19 @@ pub(crate) fn prepare(paths: &[&Path], options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The directories of a store by ordinal, and what it is; `None` if there is no store in any of them yet.
+/// The directories of a store by ordinal, and its identity.
 pub(crate) struct Found {
     pub(crate) identity: Identity,
     pub(crate) directories: Vec<PathBuf>,
 }
 
-/// Finds out which directory is which.
+/// Finds the ordinal of each directory. `None` if there is no store in any of them yet.
 pub(crate) fn find<D: Device>(device: &D, paths: &[&Path], options: &Options) -> Result<Option<Found>> {
     let mut identities = Vec::new();
     for path in paths {
         identities.push(read_identity(device, &path.join("STORE"))?);
     }
-    // Only the first directory's says that the store is complete; it is the last to be written.
+    // Only the first directory's identity says that the store is complete; it is the last to be written.
     let complete = identities.iter().flatten().find(|identity| identity.ordinal == 0).copied();
     let Some(any) = complete.or_else(|| identities.iter().flatten().next().copied()) else {
         for path in paths {
@@ -111,15 +111,15 @@ fn read_identity<D: Device>(device: &D, path: &Path) -> Result<Option<Identity>>
     }
 }
 
-/// Without an identity, a directory may only hold what an interrupted creation has left.
+/// Without an identity, a directory may only contain the leftovers of an interrupted creation.
 fn refuse_foreign_directory<D: Device>(device: &D, root: &Path, options: &Options) -> Result<()> {
     let names = device.list(root).map_err(|e| Error::io("list", root, &e))?;
     let foreign = |name: &String| !OURS.contains(&name.trim_end_matches(".new")) && !OURS.contains(&name.as_str());
     if names.iter().any(foreign) {
         return Err(Error::NotAStore { path: root.to_path_buf() });
     }
-    // A creation ends with the identity, and only then are there segments: it was lost, and making another would bury
-    // what they hold.
+    // A creation ends with the identity, and only then are there segments: the identity was lost, and making another would bury
+    // their records.
     let log = device.list(&root.join("log")).unwrap_or_default();
     if log.iter().any(|name| name.ends_with(".seg")) {
         let what = "the store's identity is missing; restore the file from a backup, or use `aiodb salvage`";
@@ -131,8 +131,8 @@ fn refuse_foreign_directory<D: Device>(device: &D, root: &Path, options: &Option
     Ok(())
 }
 
-/// Makes a store. The first directory's identity comes last: with it the store exists. The others' lie ready by then, and
-/// get their name afterwards or, after a crash, when the store is opened.
+/// Makes a store. The first directory's identity comes last: with it the store exists. The identities of the others lie ready by
+/// then, and get their name afterwards or, after a crash, when the store is opened.
 pub(crate) fn create<D: Device>(device: &D, paths: &[&Path], options: &Options) -> Result<Found> {
     for (ordinal, path) in paths.iter().enumerate() {
         let names: &[&str] = if ordinal == 0 { &["log", "index", "pending"] } else { &["log", "pending"] };
@@ -182,9 +182,9 @@ fn write_durably<D: Device>(device: &D, path: &Path, bytes: &[u8]) -> Result<()>
     device.sync_dir(directory).map_err(|e| Error::io("flush", directory, &e))
 }
 
-/// Gives the directories' identities their names, removes files that were being written when the process died, and makes
-/// the names of those that it had finished survive a power cut: it may have died before it could.
-pub(crate) fn settle<D: Device>(device: &D, directories: &[PathBuf]) -> Result<()> {
+/// Finishes the work of a process that died: gives the directories' identities their names, removes files that were being
+/// written, and makes the names of finished files survive a power cut.
+pub(crate) fn finish_interrupted<D: Device>(device: &D, directories: &[PathBuf]) -> Result<()> {
     for (ordinal, root) in directories.iter().enumerate() {
         let identity = root.join("STORE");
         if ordinal > 0 && read_file(device, &identity)?.is_none() {

@@ -1,4 +1,4 @@
-//! The queues of what the threads of a store do for async runtimes.
+//! The queues of the work that the threads of a store do for async runtimes.
 
 pub(crate) mod drivers;
 pub(crate) mod requests;
@@ -38,14 +38,14 @@ impl<D: Device> Default for Futures<D> {
 }
 
 impl<D: Device> Futures<D> {
-    /// Ends the threads; what they have not done is answered with [`Error::Closed`], and so is all that comes later.
+    /// Ends the threads; requests that they have not done are answered with [`Error::Closed`], and so are all later ones.
     pub(crate) fn stop(&self) {
         self.gets.stop();
         self.writes.stop();
     }
 }
 
-/// What a thread of the store does for futures.
+/// The work of a thread of the store for futures.
 pub(crate) trait Work<D: Device>: Sized + Send {
     const THREAD: &'static str;
 

@@ -1,4 +1,5 @@
-//! What the leader of a batch does for all who are in it: writes it, flushes it where somebody waits for that, publishes it, wakes them.
+//! The work of the leader of a batch for all writers in it: it writes the batch, flushes it where a writer waits for that, publishes
+//! it, and wakes them.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::sync::atomic::Ordering;
 use crate::sync::yield_now;
 use crate::{Error, Result, Sequence};
 
-/// The work of a writer that writes a batch or flushes for others. They must not wait for ever should it panic.
+/// A writer that writes a batch or flushes for others. They must not wait for ever should it panic.
 struct Leading<'a, D: Device>(&'a AppendPath<D>);
 
 impl<D: Device> Leading<'_, D> {
@@ -39,7 +40,7 @@ impl<D: Device> AppendPath<D> {
         self.flush_idle(state)
     }
 
-    /// Makes everything up to a sequence durable and published, if nobody else does.
+    /// Makes everything up to a sequence durable and published, if no other thread does.
     pub(crate) fn flush_to(&self, sequence: Sequence) -> Result<()> {
         if self.commit.durable_sequence() >= sequence.0 {
             return Ok(());
@@ -51,7 +52,7 @@ impl<D: Device> AppendPath<D> {
         self.flush_idle(state)
     }
 
-    /// [`AppendPath::flush`], once nobody writes.
+    /// [`AppendPath::flush`], once no thread writes.
     fn flush_idle(&self, mut state: Guard<'_>) -> Result<()> {
         if state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
             state.open.as_mut().expect("just seen").sync_wanted = true;
@@ -77,7 +78,7 @@ impl<D: Device> AppendPath<D> {
         }
         let mut state = self.commit.lock();
         self.become_idle(&mut state);
-        // Who came to the open batch meanwhile waits for a leader.
+        // Writers that came to the open batch meanwhile wait for a leader.
         let next = state.waited_for();
         self.wake(state, None, next);
         outcome
@@ -92,7 +93,7 @@ impl<D: Device> AppendPath<D> {
         Ok(())
     }
 
-    /// Waits until nobody writes.
+    /// Waits until no thread writes.
     pub(crate) fn idle(&self) -> Result<Guard<'_>> {
         let mut state = self.commit.lock();
         loop {
@@ -120,7 +121,7 @@ impl<D: Device> AppendPath<D> {
         self.wait_durable(self.commit.lock(), number)
     }
 
-    /// Leads the batch if nobody writes, else sleeps until its leader has made it durable or hands the lead over.
+    /// Leads the batch if no thread writes, else sleeps until its leader has made it durable or hands the lead over.
     pub(crate) fn wait_durable<'a>(&'a self, mut state: Guard<'a>, number: u64) -> Result<()> {
         let word = &self.commit.words[number as usize % WORDS];
         loop {
@@ -146,8 +147,8 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// Writes the open batch for all who are in it, publishes it, and wakes them. The caller must have seen that
-    /// nobody writes.
+    /// Writes the open batch for all writers in it, publishes it, and wakes them. The caller must have seen that
+    /// no thread writes.
     pub(crate) fn lead(&self, mut state: Guard<'_>) -> Result<()> {
         assert!(!state.busy, "one batch is written at a time");
         let mut open = state.open.take().expect("a leader has a batch to write");
@@ -188,7 +189,7 @@ impl<D: Device> AppendPath<D> {
             segment.file.let_go();
         }
         state.completed_end = end;
-        // A thread that begins a snapshot takes what was published meanwhile for complete once nobody publishes.
+        // A thread that begins a snapshot takes the published records for complete once no thread publishes.
         drop(publisher);
         state.sealed = None;
         let sealed = Arc::into_inner(sealed).expect("readers of a sealed batch hold the commit lock");
@@ -210,12 +211,12 @@ impl<D: Device> AppendPath<D> {
         Ok(())
     }
 
-    /// Whether this batch would make more segments dirty than may be: each keeps its descriptor until it is flushed.
+    /// Whether this batch would make more segments dirty than may be: the file of each is kept open until it is flushed.
     fn are_many_dirty(&self, state: &CommitState, sealed: &Sealed) -> bool {
         state.dirty.len() >= self.segments.most_unflushed && !state.dirty.contains(&sealed.open.batch.start.segment)
     }
 
-    /// Wakes the next batch's leader first, since the device is idle until that one runs, then everyone of this batch.
+    /// Wakes the next batch's leader first, since the device is idle until that one runs, then all waiters of this batch.
     fn wake(&self, state: Guard<'_>, done: Option<u64>, next: Option<u64>) {
         let word = |number: u64| &self.commit.words[number as usize % WORDS];
         // Changed under the lock: a waiter that is about to sleep on a word has read it under the lock.
@@ -232,7 +233,7 @@ impl<D: Device> AppendPath<D> {
     }
 
     /// The outcome of a write or flush is unknown. The batch stays readable, since parts of it may be acknowledged, but
-    /// nothing is written any more.
+    /// no thread writes any more.
     fn fail_batch(&self, error: Error) -> Error {
         self.commit.fail(&error);
         let mut state = self.commit.lock();
@@ -241,7 +242,7 @@ impl<D: Device> AppendPath<D> {
         error
     }
 
-    /// Refuses all writes from now on, because a thread of the store's own has panicked, and tells who waits.
+    /// Refuses all writes from now on, because a thread of the store's own has panicked, and tells the waiters.
     pub(crate) fn fail_because(&self, cause: String) {
         self.commit.fail_because(cause);
         self.commit.wake_all(self.commit.lock());
@@ -265,8 +266,8 @@ impl<D: Device> AppendPath<D> {
             let _phase = InPhase::enter(&self.device, Phase::SegmentReuse);
             let mut unit = crate::io::AlignedBuffer::new(UNIT_BYTES);
             put(&mut unit, 0, &header.encode());
-            // Whatever class the batch has: were the header lost, the next process would begin the same life here again,
-            // and take for its own what this one wrote.
+            // In every class: were the header lost, the next process would begin the same life here again,
+            // and take the batches of this one for its own.
             let forgets = planted::is_on(Bug::SegmentHeaderUnflushed) || planted::is_on(Bug::AckBeforeFlush);
             let sync = if forgets { WriteSync::Later } else { WriteSync::Now };
             segment.file.write_at(&unit, 0, sync).map_err(|e| Error::io("write", path(), &e))?;
@@ -298,8 +299,8 @@ impl<D: Device> AppendPath<D> {
         Ok(())
     }
 
-    /// Publishes what waited for this batch, and waits for those who publish for themselves. Until the pin is given back the
-    /// caller counts as publishing.
+    /// Publishes the records that waited for this batch, and waits for the writers that publish their own. Until the guard is given
+    /// back the caller counts as publishing.
     fn publish_sealed(&self, sealed: &Sealed) -> EpochGuard<'_> {
         let _phase = InPhase::enter(&self.device, Phase::Publish);
         let publisher = self.publishers.pin();

@@ -50,7 +50,7 @@ impl<D: Device> Engine<D> {
             None => directories::create(&device, paths, &options)?,
         };
         if !options.read_only {
-            directories::settle(&device, &found.directories)?;
+            directories::finish_interrupted(&device, &found.directories)?;
         }
         let manifest = read_manifest(&device, &found.directories[0], &found.identity)?;
         let engine = Self::assemble(device, found, options, &manifest, locks)?;
@@ -175,7 +175,7 @@ impl<D: Device> Engine<D> {
         stop_drivers();
         self.remove_metrics_file();
         let outcome = match self.commit.failure() {
-            // What can be known is on the device already; the next open recovers it.
+            // All that can be known is on the device already; the next open recovers it.
             Some(cause) => Err(Error::Failed { cause: cause.to_string() }),
             None if self.options.read_only => Ok(()),
             None => self.close_log(),
@@ -189,7 +189,7 @@ impl<D: Device> Engine<D> {
     }
 }
 
-/// What the users' handles share: the last one closes the store.
+/// The store that the users' handles share: the last one closes it.
 pub(crate) struct Handle<D: Device> {
     pub(crate) engine: Arc<Engine<D>>,
     pub(crate) futures: Arc<Futures<D>>,
@@ -200,7 +200,7 @@ impl<D: Device> Handle<D> {
         Handle { engine, futures: Arc::default() }
     }
 
-    /// Makes everything durable, writes a checkpoint and refuses everything from then on.
+    /// Makes all writes durable, writes a checkpoint and refuses all calls from then on.
     pub(crate) fn close(&self) -> Result<()> {
         self.engine.close(|| self.futures.stop())
     }
@@ -216,7 +216,7 @@ impl<D: Device> std::ops::Deref for Handle<D> {
 
 impl<D: Device> Drop for Handle<D> {
     fn drop(&mut self) {
-        // Nobody is left to be told. What was acknowledged is safe without it; a clean close only saves the replay.
+        // No caller is left to be told. Acknowledged writes are safe without it; a clean close only saves the replay.
         let _ = self.close();
     }
 }

@@ -12,18 +12,18 @@ use crate::store::read_path::ReadPath;
 use crate::{Error, IndexKind, Result};
 
 impl<D: Device> ReadPath<D> {
-    /// Opens the ordered index; true if it must be made again from the log. Then it is empty: what an index older than the
-    /// checkpoint holds may have been deleted since, and the log need not say so any more.
+    /// Opens the ordered index; true if it must be made again from the log. Then it is empty: entries of an index older than the
+    /// checkpoint may have been deleted since, and the log need not have those deletes any more.
     pub(crate) fn open_lmdb(&self, manifest: &Manifest) -> Result<bool> {
         let path = self.lmdb_path()?;
         if self.options.rebuild_index {
             self.remove_lmdb()?;
         }
         let mut index = self.new_lmdb(&path)?;
-        let covered = index.position()?.map_or(0, |position| position.batch);
-        let lacks_what_came_after = covered < manifest.position.batch || index.taken_out() < manifest.taken_out;
+        let committed = index.position()?.map_or(0, |position| position.batch);
+        let lacks_what_came_after = committed < manifest.position.batch || index.taken_out() < manifest.taken_out;
         let older = lacks_what_came_after && !planted::is_on(Bug::OldIndexBelieved);
-        if older && covered > 0 && !self.options.read_only && !planted::is_on(Bug::OldIndexKept) {
+        if older && committed > 0 && !self.options.read_only && !planted::is_on(Bug::OldIndexKept) {
             index.close();
             self.remove_lmdb()?;
             index = self.new_lmdb(&path)?;
@@ -34,8 +34,8 @@ impl<D: Device> ReadPath<D> {
         Ok(older)
     }
 
-    /// Removes the files of the ordered index. Where the checkpoint knows no table of this kind, they hold nothing that the
-    /// log after it does not say.
+    /// Removes the files of the ordered index. Where the checkpoint knows no table of this kind, the log after it has all their
+    /// entries.
     pub(crate) fn remove_lmdb(&self) -> Result<()> {
         if self.options.read_only {
             return Ok(());
@@ -47,7 +47,7 @@ impl<D: Device> ReadPath<D> {
         }
     }
 
-    /// Opens what tables of this kind need.
+    /// Opens the index that tables of this kind share.
     pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<()> {
         if kind != IndexKind::Lmdb || self.lmdb.get().is_some() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What the operands of a key make, by the operator of its table.
+//! The merge of a key's operands, by the operator of its table.
 
 use std::panic::AssertUnwindSafe;
 
@@ -8,10 +8,10 @@ use crate::store::catalog::Generation;
 use crate::store::read_path::ReadPath;
 use crate::{Error, MergeOperator, Result};
 
-/// Calls a method of a user's operator. A panic there is that call's error: what the caller holds is given back on the way,
-/// and nobody else notices.
+/// Calls a method of a user's operator. A panic there is that call's error: locks and guards of the caller are given back on the
+/// way, and no other thread notices.
 fn guarded<T>(operator: &str, call: impl FnOnce() -> std::result::Result<T, String>) -> Result<T> {
-    // The engine leaves nothing half done that the operator could see: it is given bytes and gives bytes.
+    // The operator sees no state of the engine that could be half changed: it is given bytes and gives bytes.
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(call));
     let outcome = outcome.unwrap_or_else(|panic| Err(format!("it panicked: {}", crate::error::message_of(&*panic))));
     outcome.map_err(|reason| Error::Merge { operator: operator.to_string(), reason })
@@ -39,14 +39,14 @@ impl<D: Device> ReadPath<D> {
         asked.and_then(|(name, operator)| guarded(name, || Ok(operator.is_value_alone()))).unwrap_or(false)
     }
 
-    /// What an operand says. Of an operator that panics here nothing is known: its operands stand for themselves.
+    /// The cover of an operand. None if the operator panics: its operands stand for themselves.
     pub(crate) fn cover_of(&self, generation: &Generation, operand: &[u8]) -> Option<Cover> {
         let (name, operator) = self.merge_operator(generation).ok()?;
         let cover = guarded(name, || Ok(operator.cover(operand)));
         cover.inspect_err(|error| self.note_trouble(error)).unwrap_or(None)
     }
 
-    /// The value that operands, newest first, make of a base. It may be taken out of them.
+    /// The value of a base and operands, newest first. It may be taken out of them.
     pub(crate) fn merged(
         &self,
         generation: &Generation,

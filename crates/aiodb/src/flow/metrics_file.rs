@@ -25,7 +25,7 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Never flushed: after a power cut nobody wants it. Replaced, so that no reader sees half of it.
+    /// Never flushed: after a power cut it is of no use. Replaced, so that no reader sees half of it.
     fn write_metrics_file(&self, path: &Path) -> Result<()> {
         let new_path = new_name(path);
         let failed = |e: std::io::Error| Error::io("write", &new_path, &e);
@@ -35,7 +35,7 @@ impl<D: Device> Engine<D> {
         self.device.rename(&new_path, path).map_err(|e| Error::io("name", path, &e))
     }
 
-    /// A closed store has no metrics. Who could not be told that the file is still there sees that it grows old.
+    /// A closed store has no metrics. If the file cannot be removed, its readers see that it grows old.
     pub(crate) fn remove_metrics_file(&self) {
         if let Some(path) = &self.options.metrics_file {
             let _ = self.device.remove(path);

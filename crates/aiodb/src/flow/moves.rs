@@ -15,8 +15,8 @@ use crate::{Error, Result};
 const MIN_MOVE_BYTES: usize = 2 * UNIT_BYTES;
 
 impl<D: Device> AppendPath<D> {
-    /// Writes copies of records that are still current when nothing else can be appended, in as few batches as they fit into. `moved` is told the number
-    /// of each that was written, and its place.
+    /// Writes copies of records that are still current when no other record can be appended, in as few batches as they fit into.
+    /// `moved` is told the number of each record that was written, and its place.
     pub(crate) fn move_in_batches(
         &self,
         mut operations: &[Operation<'_>],
@@ -25,7 +25,7 @@ impl<D: Device> AppendPath<D> {
     ) -> Result<()> {
         let mut number = 0;
         while !operations.is_empty() {
-            // The rest of the log's last segment is filled first: what is emptied must be more than what is begun.
+            // The rest of the log's last segment is filled first: more segments must be emptied than begun.
             let limit = self.move_batch_bytes();
             let mut cursor = Cursor::new();
             let fits = |operation: &&Operation<'_>| {
@@ -44,7 +44,7 @@ impl<D: Device> AppendPath<D> {
         Ok(())
     }
 
-    /// The longest batch that fits what is left of the last segment, or any segment when that is next to nothing.
+    /// The longest batch that fits the rest of the last segment, or any segment when that rest is next to nothing.
     fn move_batch_bytes(&self) -> usize {
         let room = (self.segments.segment_bytes - self.commit.log_end().offset) as usize;
         let most = self.max_batch_bytes();
@@ -52,10 +52,10 @@ impl<D: Device> AppendPath<D> {
     }
 
     /// Appends records moved out of one segment as a batch of their own: a unit must not hold a live record of a key
-    /// beside a move of an older one. `still_current` is asked while everything older is published. Returns where each
+    /// beside a move of an older one. `still_current` is asked while every older record is published. Returns where each
     /// record went (`None` if it was no longer current).
     ///
-    /// Others append again while the batch is written and published: what they write of its keys comes after it in the log, and
+    /// Others append again while the batch is written and published: their records of its keys come after it in the log, and
     /// may come before it to an index, which then leaves the move out or puts it below.
     pub(crate) fn write_moves(
         &self,
@@ -63,13 +63,13 @@ impl<D: Device> AppendPath<D> {
         still_current: impl Fn(&Operation<'_>) -> bool,
     ) -> Result<Vec<Option<Placed>>> {
         let _phase = InPhase::enter(&self.device, Phase::ReclaimMove);
-        // Most of what is open is written while others still append: once they wait, only what came meanwhile is left.
+        // Most open records are written while others still append: once they wait, only the records that came meanwhile are left.
         self.write_open_batch()?;
         let turn = self.take_turn()?;
         self.write_moves_in_turn(moves, still_current, turn)
     }
 
-    /// Waits until nobody has the log to himself, and has it then.
+    /// Waits until no thread has the log for itself, and has it then.
     pub(crate) fn take_turn(&self) -> Result<Turn<'_>> {
         let mut state = self.commit.lock();
         while state.turn {
@@ -95,14 +95,15 @@ impl<D: Device> AppendPath<D> {
             self.put_back_empty(&mut state, open);
         }
         drop(state);
-        // Nothing can be appended before this turn ends, so what is current now is so at the append. The indexes are
-        // not asked under the commit lock, because a publication takes them in the other order.
+        // No record can be appended before this turn ends, so a record that is current now is so at the append. The indexes are
+        // not asked under the commit lock, which comes after their locks.
         let current: Vec<bool> = moves.iter().map(still_current).collect();
-        let kept = || moves.iter().zip(&current).filter(|(_, current)| **current).map(|(operation, _)| operation);
+        let current_moves =
+            || moves.iter().zip(&current).filter(|(_, current)| **current).map(|(operation, _)| operation);
         if !current.contains(&true) {
             return Ok(vec![None; moves.len()]);
         }
-        let length = batch_bytes(kept().map(|operation| &operation.append));
+        let length = batch_bytes(current_moves().map(|operation| &operation.append));
         let mut state = self.idle()?;
         let mut is_made = false;
         while self.needs_segment(&state, length) && !self.may_take(Claim::Moves, is_made) {

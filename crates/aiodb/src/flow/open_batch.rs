@@ -1,5 +1,5 @@
-//! The open batch: who appends finds one here in which that fits, in a fresh segment where it must be; and what no segment takes,
-//! since the files of the indexes will need it.
+//! The open batch: a writer finds one here in which its records fit, in a fresh segment where it must be. And the reserve that no
+//! segment takes, since the files of the indexes will need it.
 
 use crate::format::segment::SegmentHeader;
 use crate::io::{Device, File, InPhase, Phase, UNIT_BYTES};
@@ -11,11 +11,11 @@ use crate::store::commit::{CommitState, Guard, Open, Operation, Turn};
 use crate::sync::atomic::Ordering;
 use crate::{Error, Result};
 
-/// The checkpoint of a hash index grows at most by this share of what is written.
+/// The checkpoint of a hash index grows at most by this share of the bytes written.
 const HASH_GROWTH_SHARE: u64 = 3;
 
-/// Of a large log one in so many segments is kept free for what makes room: all that has garbage may have to be emptied before a
-/// segment is gained, and then it is to be more than one.
+/// Of a large log one in so many segments is reserved for making room: all segments with garbage may have to be emptied before
+/// one is gained, and then more than one should be gained.
 const SEGMENTS_PER_RESERVED: u64 = 64;
 
 impl<D: Device> AppendPath<D> {
@@ -38,12 +38,12 @@ impl<D: Device> AppendPath<D> {
                 _ if state.turn && turn.is_none() => state = self.wait_idle(state),
                 _ if claim == Claim::Ordinary && !self.segments.is_reserve_whole() => {
                     drop(state);
-                    self.keep_index_room()?;
+                    self.reserve_index_room()?;
                     self.segments.restore_reserve()?;
                     state = self.commit.lock();
                 }
                 None if self.needs_segment(&state, length) && !self.may_take(claim, is_made) => {
-                    // Others need the lock to end what they have written, and those who need less room go on.
+                    // Other writers need the lock to end their writes, and the ones that need less room go on.
                     drop(state);
                     self.make_segment_for(claim)?;
                     is_made = true;
@@ -65,7 +65,7 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// Whether a segment may be taken: what makes room takes of the reserve only where no more could be made.
+    /// Whether a segment may be taken: work that makes room takes of the reserve only where no more could be made.
     pub(crate) fn may_take(&self, claim: Claim, is_made: bool) -> bool {
         self.segments.has_free(claim) && (is_made || self.segments.free_count() > RESERVED_SEGMENTS)
     }
@@ -75,7 +75,7 @@ impl<D: Device> AppendPath<D> {
         state.leave_segment || state.end.offset + length as u64 > self.segments.segment_bytes
     }
 
-    /// Undoes the opening of a batch that nothing was appended to.
+    /// Undoes the opening of a batch to which no record was appended.
     pub(crate) fn put_back_empty(&self, state: &mut CommitState, open: Open) {
         // If it was the first of its segment, the header is still to be written: by the next batch there, or by none.
         state.unwritten_header = open.segment_header;
@@ -138,34 +138,35 @@ impl<D: Device> AppendPath<D> {
         Ok(())
     }
 
-    /// Sees to it that no segment takes the room that the next files of the indexes need, and that the memtable of the ordered index
-    /// grows no more than there is room for.
-    pub(crate) fn keep_index_room(&self) -> Result<()> {
-        let mut kept = 0;
-        // What is written before this is asked again adds keys.
+    /// Reserves the room that the next files of the indexes need, so that no segment takes it, and lets the memtable of the ordered
+    /// index grow no more than there is room for.
+    pub(crate) fn reserve_index_room(&self) -> Result<()> {
+        let mut reserved = 0;
+        // Writes before the next call of this add keys.
         let growth = (self.segments.spare() + 1) * self.segments.segment_bytes / HASH_GROWTH_SHARE;
         for generation in self.catalog.generations() {
             if let TableIndex::Hash(index) = &generation.index {
                 // The next checkpoint is written beside the last one, and is longer than that where there are more keys.
                 let next = index.encoded_bytes() as u64;
                 let longer = next.saturating_sub(generation.checkpoint_bytes.load(Ordering::Relaxed));
-                kept = kept.max(2 * growth) + next + longer;
+                reserved = reserved.max(2 * growth) + next + longer;
             }
         }
         if let Some(lmdb) = self.lmdb.get().filter(|_| !self.options.read_only) {
             let needed = lmdb.fit_memtable()?;
-            // A simulated machine keeps this index on a disk of its own.
-            kept += if self.lmdb_lies_apart { self.device.index_needs_bytes() } else { needed };
+            // On a simulated machine this index has a disk of its own.
+            reserved += if self.lmdb_lies_apart { self.device.index_needs_bytes() } else { needed };
         }
-        self.segments.keep_for_indexes(kept);
-        self.segments.keep_for_emptying(self.needed_for_emptying());
+        self.segments.reserve_for_indexes(reserved);
+        self.segments.reserve_for_emptying(self.needed_for_emptying());
         Ok(())
     }
 
-    /// Bytes that must be there beyond the reserve so that every segment can be emptied, whatever is deleted: moved records are longer.
+    /// Bytes that must be free beyond the reserve so that every segment can be emptied, whatever is deleted: moved records are
+    /// longer.
     fn needed_for_emptying(&self) -> u64 {
         let segment_bytes = self.segments.segment_bytes;
-        // Where as much is free as is used, nothing need be counted.
+        // Where as much is free as is used, counting is not needed.
         if self.segments.unmade_bytes() >= self.segments.iter().count() as u64 * segment_bytes {
             return 0;
         }
@@ -176,7 +177,7 @@ impl<D: Device> AppendPath<D> {
 
     /// Makes a segment for a write that has found none.
     pub(crate) fn make_segment_for(&self, claim: Claim) -> Result<()> {
-        self.keep_index_room()?;
+        self.reserve_index_room()?;
         self.segments.make_for(claim)
     }
 }

@@ -1,4 +1,4 @@
-//! What is written, as the log takes it: operations, values as their records have them, large ones in chunks.
+//! Writes as the log takes them: operations, values as their records have them, large ones in chunks.
 
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -132,7 +132,7 @@ impl<D: Device> WritePath<D> {
         Ok(Chunk { location: placed[0].location, checksum })
     }
 
-    /// Keeps reclaim away from chunks that no record names yet.
+    /// Protects chunks that no record names yet from reclaim.
     pub(crate) fn begin_staging(&self) -> Staged<'_> {
         self.staging.begin(|| self.commit.log_end().life)
     }
@@ -144,7 +144,7 @@ impl<D: Device> WritePath<D> {
 }
 
 impl Generation {
-    /// Whether a value of this length lies on blocks of its own. A key that the index cannot keep whole stays with its
+    /// Whether a value of this length lies on blocks of its own. A key that is too long for the index stays with its
     /// value, where a scan finds it.
     pub(crate) fn separates(&self, key: &[u8], value_bytes: usize) -> bool {
         self.kind() == IndexKind::Lmdb && value_bytes >= SEPARATE_VALUE_BYTES && key.len() <= MAX_WHOLE_KEY_BYTES

@@ -1,4 +1,4 @@
-//! From the log to the indexes: publication of records. What a publication leaves to be done is in `settle.rs`.
+//! From the log to the indexes: publication of records. `settle.rs` does the work that a publication leaves to the background.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::format::batch::{BatchView, Placed};
 use crate::format::location::Location;
 use crate::format::place::footprint;
 use crate::format::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
-use crate::index::chain::{Entry, Superseded};
+use crate::index::chain::{Entry, NewEntry, Superseded};
 use crate::index::hash::{HashIndex, Published, hash_location};
 use crate::index::lmdb::counters::ChunkBytes;
 use crate::io::Device;
@@ -19,7 +19,7 @@ use crate::store::append_path::AppendPath;
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::settling::Unsettled;
 
-/// What a record says to an index.
+/// A record on its way to an index.
 pub(crate) struct Publication<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) hash: u64,
@@ -55,7 +55,7 @@ impl<D: Device> AppendPath<D> {
         self.publish_in_order(generation, publication, |location| self.order(publication, location));
     }
 
-    /// Like [`AppendPath::publish`]; `order` says how new places under one tag are.
+    /// Like [`AppendPath::publish`]; `order` tells the age of places under one tag.
     pub(crate) fn publish_in_order<O: Ord>(
         &self,
         generation: &Arc<Generation>,
@@ -88,7 +88,8 @@ impl<D: Device> AppendPath<D> {
             TableIndex::Lmdb => {
                 let (entry, mut superseded) = (publication.entry(), Superseded::new());
                 let cover = self.cover(generation, publication);
-                let depth = self.lmdb().insert(generation.id, publication.key, (entry, cover), &mut superseded);
+                let new = NewEntry { entry, cover };
+                let depth = self.lmdb().insert(generation.id, publication.key, new, &mut superseded);
                 if !entry.is_delete() {
                     self.segments.add_live(entry.location);
                     self.count_chunks(generation.id, entry.location, publication.chunks(), 1);
@@ -134,7 +135,7 @@ impl<D: Device> AppendPath<D> {
         self.cover_of(generation, publication.value)
     }
 
-    /// Counts what a segment holds besides what indexes refer to.
+    /// Counts deletes, and records that expire, in their segment.
     fn count_kind(&self, publication: &Publication<'_>) {
         let location = publication.placed.location;
         match (publication.kind, publication.form.expires_ms) {
@@ -144,7 +145,7 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// Counts the chunks of a record that expires, which do so with it.
+    /// Counts the chunks of a record that expires, which expire with it.
     fn count_expiring_chunks(&self, publication: &Publication<'_>) {
         let Some(expires_ms) = publication.form.expires_ms else { return };
         let Some((_, chunks)) = decode_chunks(publication.chunks()) else { return };
@@ -153,12 +154,12 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// How new a place is, compared with that of a publication under the same tag. Places say it by themselves only
-    /// between batches: within one, packed records and large parts go different ways, and sequences decide.
+    /// The age of a place, compared with that of a publication under the same tag. Places alone tell it only between
+    /// batches: within one, packed records and large parts lie apart, and sequences decide.
     fn order(&self, publication: &Publication<'_>, location: Location) -> (u64, u32, u64) {
         match &publication.replayed {
             Some(_) if planted::is_on(Bug::ReplayOrderLost) => (0, 0, 0),
-            // The batch being published is still pending, so whatever is not pending is older.
+            // The batch being published is still pending, so a record that is not pending is older.
             None if location.same_place(publication.placed.location) => (1, 0, publication.placed.sequence),
             None => self.commit.pending_sequence(location).map_or((0, 0, 0), |sequence| (1, 0, sequence)),
             Some(batch) => {
@@ -169,21 +170,21 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// Makes a later copy of a record visible, if what it replaces is still current: a moved record, a put that has taken
-    /// in its operands, or the delete that stands for an expired one.
+    /// Makes a later copy of a record visible, if the record that it replaces is still current: a moved record, a put that is the
+    /// fold of operands, or the delete that stands for an expired record.
     pub(crate) fn publish_move(&self, generation: &Arc<Generation>, publication: &Publication<'_>, origin: Origin) {
         if generation.is_gone() {
             return;
         }
         self.count_kind(publication);
         if publication.replayed.is_some() {
-            // A chunk may have been moved, which was counted where it was done.
+            // A chunk may have been moved, which was counted with the move.
             self.count_expiring_chunks(publication);
         }
         let to = publication.placed.location;
         let from = Location { segment: origin.segment, offset: origin.offset, length: to.length };
         match &generation.index {
-            // It counts as long as it is not carried out, wherever it lies.
+            // A range tombstone counts until it is carried out, in whatever place.
             TableIndex::Lmdb if publication.kind == Kind::RangeTombstone => {}
             TableIndex::Hash(index) => {
                 let to = hash_location(to);
@@ -207,14 +208,14 @@ impl<D: Device> AppendPath<D> {
                         superseded.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
                     }
                     Ok(false) => {}
-                    // The record stays where it was and its segment is not retired: nothing is lost.
+                    // The record stays where it was and its segment is not retired: no record is lost.
                     Err(error) => self.note_trouble(&error),
                 }
             }
         }
     }
 
-    /// Counts the chunks that a later copy of a record of a hash table names instead of those that the record at `old` did.
+    /// Counts the chunks that a later copy of a record of a hash table names, and counts off the chunks of the record at `old`.
     fn count_replaced_chunks(&self, table: u32, old: Location, publication: &Publication<'_>) {
         // A delete may stand for an expired record that named some.
         let is_expiry = publication.kind == Kind::Delete && self.segments.has_chunks();
@@ -230,7 +231,7 @@ impl<D: Device> AppendPath<D> {
         self.count_chunks(table, old, &named, -1);
     }
 
-    /// Counts an entry of an ordered index that was superseded, and the chunks that it names, as dead. Each entry is counted
+    /// Counts a superseded entry of an ordered index, and the chunks that it names, as dead. Each entry is counted
     /// for itself, also where another one is a copy of the same record.
     pub(crate) fn count_dead(&self, table: u32, entry: &Entry) {
         if entry.is_delete() {
@@ -262,8 +263,8 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// The chunks that the list in a record names, but for those whose segment lives again since the record was written: so it
-    /// is with a record that was dead when an index was kept from which a later process recovers.
+    /// The chunks that the list in a record names, but for chunks whose segment has begun another life since the record was
+    /// written. A record with such chunks was dead when the index from which a later process recovers became durable.
     fn named_chunks(&self, record: Location, list: &[u8]) -> impl Iterator<Item = Chunk> {
         let life = |segment| self.segments.find(segment).map(|segment| segment.life());
         let written = life(record.segment);

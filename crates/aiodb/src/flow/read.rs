@@ -21,7 +21,7 @@ use crate::store::catalog::{Generation, TableIndex};
 use crate::store::read_path::ReadPath;
 use crate::{Error, Result};
 
-/// What the bytes of a candidate turned out to be.
+/// The meaning of a candidate's bytes.
 pub(crate) enum Outcome<'a> {
     /// The key's value, or the base of its operands.
     Value(Cow<'a, [u8]>),
@@ -29,25 +29,25 @@ pub(crate) enum Outcome<'a> {
     Chunks(u64, Vec<Chunk>),
     /// The key was deleted, or has expired.
     Deleted,
-    /// An operand; what it is applied to is older.
+    /// An operand; the value that it is applied to is older.
     Operand(Cow<'a, [u8]>),
     /// Another key with the same tag, or a record that the view does not see.
     Unseen,
 }
 
-/// What a base holds, and the operands after it, newest first.
+/// The value of a base, and the operands after it, newest first.
 pub(crate) type Parts = (Option<Vec<u8>>, Vec<Vec<u8>>);
 
 impl<D: Device> ReadPath<D> {
     /// A blocking get: the caller's thread, one read for a value up to a quarter of a segment.
     pub(crate) fn get(&self, generation: &Arc<Generation>, key: &[u8], view: &View) -> Result<Option<Vec<u8>>> {
-        let _pin = self.epochs.pin();
+        let _guard = self.epochs.pin();
         let mut candidates = Candidates::new();
         self.lookup(generation, key, view, &mut candidates)?;
         self.resolve(generation, key, &candidates, view)
     }
 
-    /// Reads candidates, newest first, until they make a value. The caller holds a pin.
+    /// Reads candidates, newest first, until they make a value. The caller holds a guard of the epoch.
     pub(crate) fn resolve(
         &self,
         generation: &Generation,
@@ -62,8 +62,8 @@ impl<D: Device> ReadPath<D> {
         self.merged(generation, key, base.as_deref(), &mut operands).map(Some)
     }
 
-    /// Reads candidates, newest first, down to a base: what that holds, and the operands after it, newest first. The caller holds
-    /// a pin.
+    /// Reads candidates, newest first, down to a base: its value, and the operands after it, newest first. The caller holds
+    /// a guard of the epoch.
     pub(crate) fn read_parts(
         &self,
         generation: &Generation,
@@ -124,7 +124,7 @@ impl<D: Device> ReadPath<D> {
         Ok(())
     }
 
-    /// The records of a key that a view sees. In a `hash` table this reads them. The caller holds a pin.
+    /// The records of a key that a view sees. In a `hash` table this reads them. The caller holds a guard of the epoch.
     pub(crate) fn chain(&self, generation: &Generation, key: &[u8], view: &View) -> Result<VersionChain> {
         let TableIndex::Hash(index) = &generation.index else {
             return self.lmdb().lookup(generation.id, key, view);
@@ -141,7 +141,7 @@ impl<D: Device> ReadPath<D> {
             })?;
         }
         if !view.is_latest() {
-            // Asked last: a record is listed there before the index forgets it.
+            // Asked last: a record is retained there before the index forgets it.
             self.snapshots.add_versions(&prefix_key(generation.id, key), view, &mut chain);
         }
         Ok(chain)
@@ -156,7 +156,7 @@ impl<D: Device> ReadPath<D> {
     pub(crate) fn read_length(&self, location: Location) -> usize {
         let in_unit = location.offset as usize % UNIT_BYTES;
         let length = location.length as usize;
-        // What fits a unit lies in one unit.
+        // A record that fits a unit lies in one unit.
         let length = if length <= UNIT_BYTES { length.min(UNIT_BYTES - in_unit) } else { length };
         length.min((self.segments.segment_bytes - u64::from(location.offset)) as usize)
     }
@@ -166,7 +166,7 @@ impl<D: Device> ReadPath<D> {
         u64::from(location.offset) < segment.written_end.load(Ordering::Acquire)
     }
 
-    /// Checks the bytes at a candidate's location and says what they are to this key. A value or an operand is left in
+    /// Checks the bytes at a candidate's location and tells their meaning for this key. A value or an operand is left in
     /// the cache if the view wants that.
     pub(crate) fn interpret<'a>(
         &self,
@@ -200,7 +200,7 @@ impl<D: Device> ReadPath<D> {
         let outcome = self.say(location, kind, &form, view, stored)?;
         if form.expires_ms.is_none() && view.cached {
             match &outcome {
-                Outcome::Value(value) => self.keep(location, table, key, value),
+                Outcome::Value(value) => self.cache_value(location, table, key, value),
                 Outcome::Operand(operand) if candidate.is_operand() => {
                     self.cache_operand(location, table, key, operand)
                 }
@@ -210,7 +210,7 @@ impl<D: Device> ReadPath<D> {
         Ok(outcome)
     }
 
-    /// What a sound record says.
+    /// The meaning of a sound record.
     fn say<'a>(
         &self,
         location: Location,
@@ -288,7 +288,7 @@ impl<D: Device> ReadPath<D> {
         })
     }
 
-    /// Reads a location with the caller's thread and lends its bytes. The caller holds a pin.
+    /// Reads a location with the caller's thread and lends its bytes. The caller holds a guard of the epoch.
     pub(crate) fn with_bytes<T>(&self, location: Location, use_bytes: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         let segment = self.segment_of(location)?;
         let length = self.read_length(location);
@@ -343,20 +343,20 @@ impl<D: Device> ReadPath<D> {
 }
 
 /// Scratch buffers up to this size stay with their thread.
-const KEPT_SCRATCH_BYTES: usize = 64 << 10;
+const THREAD_SCRATCH_BYTES: usize = 64 << 10;
 
 /// Lends the calling thread's aligned buffer of at least `length` bytes.
 fn with_scratch<T>(length: usize, use_buffer: impl FnOnce(&mut [u8]) -> T) -> T {
     thread_local! {
         static SCRATCH: RefCell<Option<AlignedBuffer>> = const { RefCell::new(None) };
     }
-    let kept = SCRATCH.with(|scratch| scratch.borrow_mut().take());
-    let mut buffer = match kept {
+    let own = SCRATCH.with(|scratch| scratch.borrow_mut().take());
+    let mut buffer = match own {
         Some(buffer) if buffer.len() >= length => buffer,
         _ => AlignedBuffer::new(length),
     };
     let outcome = use_buffer(&mut buffer);
-    if buffer.len() <= KEPT_SCRATCH_BYTES {
+    if buffer.len() <= THREAD_SCRATCH_BYTES {
         SCRATCH.with(|scratch| *scratch.borrow_mut() = Some(buffer));
     }
     outcome

@@ -45,7 +45,7 @@ const MAX_STREAK: u32 = 16;
 /// ```
 pub struct Reader<D: Device> {
     engine: Arc<Engine<D>>,
-    /// Keeps the store open for a reader of a user's; one of the store's own must not.
+    /// Holds the store open for a reader of a user's; a reader of the store's own must not.
     _handle: Option<Arc<Handle<D>>>,
     table: Arc<TableSlot>,
     reads: Reads<D::Queue>,
@@ -56,7 +56,7 @@ pub struct Reader<D: Device> {
     answered: VecDeque<u32>,
     /// Answers given since the device was last looked at.
     streak: u32,
-    /// What the last answer lies in: given back at the next call.
+    /// The memory of the last answer: given back at the next call.
     held: Option<Held>,
     /// Reads as of its moment.
     snapshot: Option<Snapshot<D>>,
@@ -67,7 +67,7 @@ pub struct Reader<D: Device> {
 pub struct Got<'a> {
     /// The token given to [`Reader::submit`].
     pub token: u64,
-    /// The value, `None` if the key is absent, or what went wrong with this get alone.
+    /// The value, `None` if the key is absent, or the error of this get alone.
     pub value: Result<Option<&'a [u8]>>,
 }
 
@@ -76,7 +76,7 @@ struct Held {
     slot: Option<u32>,
 }
 
-/// One get in flight. Its parts keep their memory from one get to the next.
+/// One get in flight. Its parts reuse their memory from one get to the next.
 #[derive(Default)]
 struct Get {
     token: u64,
@@ -84,13 +84,13 @@ struct Get {
     view: View,
     key: Vec<u8>,
     /// Until the answer is known: it lies in memory of the reader's own, or of the cache's.
-    pin: Option<OwnedEpochGuard>,
+    guard: Option<OwnedEpochGuard>,
     candidates: Candidates,
     next_candidate: usize,
     /// The chunk being read, when the value lies in chunks.
     chunks: Vec<Chunk>,
     next_chunk: usize,
-    /// What is to be applied to the value, newest first.
+    /// The operands to be applied to the value, newest first.
     operands: Vec<Vec<u8>>,
     value: Vec<u8>,
     cached: Option<Cached>,
@@ -109,7 +109,7 @@ enum Answer {
 
 /// What to do with bytes that have arrived.
 enum Next {
-    /// These bytes of them are the value.
+    /// These of the bytes are the value.
     Value(std::ops::Range<usize>),
     /// Read further, or answer from the get's own memory.
     Continue,
@@ -122,7 +122,7 @@ impl<D: Device> Reader<D> {
         Ok(reader)
     }
 
-    /// A reader that does not keep the store open.
+    /// A reader that does not hold the store open.
     pub(crate) fn of_engine(engine: Arc<Engine<D>>, table: Arc<TableSlot>, depth: usize) -> Result<Reader<D>> {
         if !(1..=MAX_QUEUE_DEPTH).contains(&depth) {
             return Err(Error::Option { option: "depth", value: depth.to_string(), allowed: "1 to 4096" });
@@ -136,7 +136,7 @@ impl<D: Device> Reader<D> {
         Ok(Reader { engine, _handle: None, table, reads, gets, free, answered, streak: 0, held: None, snapshot: None })
     }
 
-    /// The same reader on what a snapshot sees.
+    /// The same reader on a snapshot.
     pub(crate) fn at(mut self, snapshot: Snapshot<D>) -> Reader<D> {
         self.snapshot = Some(snapshot);
         self
@@ -169,10 +169,10 @@ impl<D: Device> Reader<D> {
         self.engine.check_key(key)?;
         let number = *self.free.last().expect("a get is submitted only where there is room");
         let get = &mut self.gets[number as usize];
-        // The pin comes before the look-up: what that finds stays readable until the answer is known.
-        let pin = self.engine.epochs.pin();
+        // The guard comes before the look-up: records that this finds stay readable until the answer is known.
+        let guard = self.engine.epochs.pin();
         self.engine.lookup(&generation, key, &view, &mut get.candidates)?;
-        get.pin = Some(pin.keep());
+        get.guard = Some(guard.into_owned());
         self.free.pop();
         (get.token, get.generation, get.view) = (token, Some(generation), view);
         (get.next_candidate, get.answer) = (0, None);
@@ -188,7 +188,7 @@ impl<D: Device> Reader<D> {
     pub fn poll(&mut self) -> Result<Option<Got<'_>>> {
         self.give_back();
         loop {
-            // Answers from the cache must not keep those of the device waiting for ever.
+            // Answers from the cache must not make those of the device wait for ever.
             let look = self.answered.is_empty() || self.streak >= MAX_STREAK;
             if let Some(number) = self.answered.pop_front_if(|_| !look) {
                 self.streak += 1;
@@ -214,14 +214,14 @@ impl<D: Device> Reader<D> {
             };
             match next {
                 Ok(Next::Value(range)) if self.snapshot.is_none() => {
-                    self.unpin(number);
+                    self.give_back_guard(number);
                     self.held = Some(Held { get: number, slot: Some(slot) });
                     let value = Ok(Some(&self.reads.bytes(slot)[range]));
                     return Ok(Some(Got { token: self.gets[number as usize].token, value }));
                 }
                 Ok(Next::Value(range)) => {
                     let get = &mut self.gets[number as usize];
-                    get.keep(&self.reads.bytes(slot)[range]);
+                    get.take_over(&self.reads.bytes(slot)[range]);
                     self.reads.release(slot);
                     self.is_answered(number);
                 }
@@ -262,7 +262,7 @@ impl<D: Device> Reader<D> {
                 let wanted = Location { length: length as u32, ..location };
                 if self.engine.commit.read_pending(wanted, &mut copy) {
                     match get.take_in(&self.engine, &copy) {
-                        Ok(Next::Value(range)) => get.keep(&copy[range]),
+                        Ok(Next::Value(range)) => get.take_over(&copy[range]),
                         Ok(Next::Continue) => {}
                         Err(error) => get.answer = Some(Err(error)),
                     }
@@ -280,14 +280,14 @@ impl<D: Device> Reader<D> {
     }
 
     fn is_answered(&mut self, number: u32) {
-        self.unpin(number);
+        self.give_back_guard(number);
         self.answered.push_back(number);
     }
 
-    /// A get that has its answer keeps no segment from being used again, however late it is polled.
-    fn unpin(&mut self, number: u32) {
-        if let Some(pin) = self.gets[number as usize].pin.take() {
-            self.engine.epochs.give_back(pin);
+    /// Gives back the guard of a get that has its answer: it holds up no segment, however late it is polled.
+    fn give_back_guard(&mut self, number: u32) {
+        if let Some(guard) = self.gets[number as usize].guard.take() {
+            self.engine.epochs.give_back(guard);
         }
     }
 
@@ -305,7 +305,7 @@ impl<D: Device> Reader<D> {
 impl<D: Device> Drop for Reader<D> {
     fn drop(&mut self) {
         for number in 0..self.gets.len() as u32 {
-            self.unpin(number);
+            self.give_back_guard(number);
         }
     }
 }
@@ -330,7 +330,7 @@ impl Get {
         }
     }
 
-    /// What is to be read next, or is being read.
+    /// The location that is to be read next, or is being read.
     fn location(&self) -> Location {
         if self.chunks.is_empty() {
             self.candidates[self.next_candidate].location
@@ -339,7 +339,7 @@ impl Get {
         }
     }
 
-    /// Goes on with what is cached of the next candidate, if that is there: a value is the answer.
+    /// Goes on with the cached entry of the next candidate, if there is one: a value is the answer.
     fn take_cached<D: Device>(&mut self, engine: &ReadPath<D>) -> bool {
         if !self.chunks.is_empty() {
             return false;
@@ -357,7 +357,7 @@ impl Get {
             self.cached = Some(cached);
             self.answer = Some(Ok(Answer::Cached));
         } else {
-            self.keep(cached.value());
+            self.take_over(cached.value());
             self.answer = Some(self.finish_over(engine, true));
         }
         true
@@ -379,7 +379,7 @@ impl Get {
                 return Ok(Next::Value(start..start + value.len()));
             }
             Outcome::Value(value) => {
-                self.keep(&value);
+                self.take_over(&value);
                 self.answer = Some(self.finish_over(engine, true));
             }
             Outcome::Chunks(length, chunks) => {
@@ -398,7 +398,7 @@ impl Get {
     }
 
     /// Takes a value over into the get's own memory, as its answer.
-    fn keep(&mut self, value: &[u8]) {
+    fn take_over(&mut self, value: &[u8]) {
         self.value.clear();
         self.value.extend_from_slice(value);
         self.answer = Some(Ok(Answer::Copied));

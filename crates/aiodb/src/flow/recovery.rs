@@ -1,8 +1,8 @@
-//! From the files of a store to an engine: the last checkpoint, the log after it, and what was still in memory.
+//! From the files of a store to an engine: the last checkpoint, the log after it, and the batches that were still in memory.
 //!
 //! The log after the checkpoint is followed batch by batch; each names the checksum of the one before, and a segment's
-//! header names the batch that it goes on with. The walk ends at the first break. Was the batch there durable once, which
-//! later batches and segments tell, then this is damage and reported as such; otherwise it is the torn tail of a crash.
+//! header names the batch that it goes on with. The walk ends at the first break. If the batch there was durable once, which
+//! later batches and segments tell, the break is damage and reported as such; otherwise it is the torn tail of a crash.
 
 mod counts;
 pub(crate) mod pending;
@@ -31,10 +31,10 @@ use crate::store::recovered::Recovered;
 use crate::{Error, Result};
 
 /// Each opening goes on with lives that begin at random up to this far ahead. Where a device has lost the header of a segment
-/// that it had acknowledged, the next process would begin the same life there, and take the batches behind it for its own.
+/// that it had acknowledged, the next process would otherwise begin the same life there, and take the batches behind it for its own.
 const LIFE_LEAP_BITS: u32 = 24;
 
-/// A record under the tag of one that is being rebuilt.
+/// A record under the same tag as a record that is being rebuilt.
 struct Known {
     same_key: bool,
     sequence: u64,
@@ -42,7 +42,7 @@ struct Known {
     location: Location,
 }
 
-/// Where the next batch must be, and what it must follow.
+/// The place where the next batch must be, and the batch that it must follow.
 struct Walk {
     position: Position,
     next_sequence: u64,
@@ -73,11 +73,11 @@ impl<D: Device> Engine<D> {
         }
         let next_life = headers.values().map(|header| header.life + 1).max().unwrap_or(1).max(manifest.next_life);
         let leap = self.device.random() >> (u64::BITS - LIFE_LEAP_BITS);
-        // After a close nothing lies behind the end. After a crash a torn batch may: were another written over it and torn as
-        // well, the two could make up the first one again. And the header of a segment may have been left that was to follow,
-        // into which the next recovery would turn.
+        // After a close no batch lies behind the end. After a crash a torn batch may: were another written over it and torn as
+        // well, the two could make up the first one again. And the next segment may have got its header already: then the next
+        // recovery would go on there.
         let is_clean = manifest.closed && recovered.batches == 0 && !later;
-        // Reclaim did not always keep the segment: nothing may be written to one that is free, or another life of it.
+        // Earlier programs could reclaim the segment: no batch may be written to a free one, or to another life of it.
         let there = |segment: &&Segment<D>| {
             segment.state() == State::Sealed && segment.life() == walk.position.life && walk.position.batch > 0
         };
@@ -87,7 +87,7 @@ impl<D: Device> Engine<D> {
         self.commit.resume(walk.position, walk.next_sequence, next_life + leap, !goes_on);
         if recovered.rebuilt {
             self.settle_rebuilt();
-            // For the same reason: what a deleted range had may name places that were used again since.
+            // For the same reason: entries in a deleted range may name places that were used again since.
             self.commit_range_tombstones()?;
             while self.carry_out_ranges()? {}
         }
@@ -108,7 +108,7 @@ impl<D: Device> Engine<D> {
         Ok(recovered)
     }
 
-    /// Makes indexes again from all that lies before the checkpoint's position; the replay after it does the rest.
+    /// Makes indexes again from all batches before the checkpoint's position; the replay after it does the rest.
     fn rebuild(&self, manifest: &Manifest, tables: &BTreeSet<u32>, scan: &mut Scan) -> Result<()> {
         let mut segments = manifest.segments.clone();
         segments.sort_by_key(|segment| segment.life);
@@ -232,7 +232,7 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// Like [`Engine::replay_record`] where the index may lack what a moved record replaces.
+    /// Like `replay_record` where the index may lack the record that a moved one replaces.
     fn rebuild_record(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
         let record = &found.record;
         let (Some(_), Some(generation)) = (record.moved, self.catalog.generation(record.table)) else {
@@ -247,7 +247,7 @@ impl<D: Device> Engine<D> {
             self.publish(&generation, &publication);
             return Ok(());
         };
-        // Where it was moved from says nothing here: another life of that segment may hold something else there.
+        // The place that it was moved from is of no use here: another life of that segment may have another record there.
         let known = self.known_records(index, &publication)?;
         let newer_base = |known: &&Known| known.sequence > record.sequence && known.kind != Kind::Merge;
         if let Some(copy) = known.iter().find(|known| known.same_key && known.sequence == record.sequence) {
@@ -315,8 +315,8 @@ impl<D: Device> Engine<D> {
         Ok(())
     }
 
-    /// A break in the log is damage if something later says that the missing batch was durable. Returns whether there is
-    /// anything later at all, however torn.
+    /// A break in the log is damage if a later batch or segment proves that the missing batch was durable. Returns whether there is
+    /// any later batch, however torn.
     fn refuse_damage(
         &self,
         headers: &BTreeMap<u32, SegmentHeader>,
@@ -345,7 +345,7 @@ impl<D: Device> Engine<D> {
             }
         }
         scan.forget();
-        // The index has forgotten for good what a later batch has deleted.
+        // The index has forgotten for good the records that a later batch has deleted.
         let index = self.lmdb.get().map_or(Ok(0), LmdbIndex::last_durable_batch)?;
         let witness = match witness {
             Some(segment) => format!("segment {segment}"),
@@ -359,7 +359,7 @@ impl<D: Device> Engine<D> {
         Err(Error::Corruption { path: self.segments.path(number), offset, what })
     }
 
-    /// Segments that were activated after the checkpoint but are not on the chain hold nothing that counts.
+    /// Segments that were activated after the checkpoint but are not on the chain have no records that count.
     fn retire_void_segments(&self, manifest: &Manifest, headers: &BTreeMap<u32, SegmentHeader>, walk: &Walk) {
         for (number, header) in headers {
             let segment = self.segments.get(*number);

@@ -1,4 +1,4 @@
-//! Room on a disk that is full or nearly so: what a write does that finds none.
+//! Room on a disk that is full or nearly so: the ways of a write that finds none.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const MOST_ROUNDS: usize = 8;
 
 /// Segments are emptied before a checkpoint frees them until they have this share of the bytes that it writes...
 const CHECKPOINT_SHARE: u64 = 4;
-/// ...but at most so many: what is alive in them takes room of the reserve until then.
+/// ...but at most so many: their live records take room of the reserve until then.
 const MOST_EMPTIED: usize = 16;
 
 /// So long after a write has found that no room can be made, other writes do not try.
@@ -29,7 +29,7 @@ const SETTLED_FOR_ROOM: usize = 8 << 10;
 const READER_GLANCES: u32 = 50;
 const READER_GLANCE: Duration = Duration::from_millis(1);
 
-/// What is refused for lack of space must not keep other work from making some.
+/// The outcome, or the default where space is lacking: that must not stop other work from making some.
 pub(crate) fn unless_full<T: Default>(outcome: Result<T>) -> Result<T> {
     match outcome {
         Err(error) if error.is_full() => Ok(T::default()),
@@ -67,7 +67,7 @@ impl<D: Device> WritePath<D> {
             } else if claim == Claim::Ordinary || !self.options.background {
                 break;
             } else {
-                // Other threads hold what could be freed, or are about to free it.
+                // Other threads hold segments that could be freed, or are about to free them.
                 std::thread::sleep(READER_GLANCE);
             }
         }
@@ -77,7 +77,7 @@ impl<D: Device> WritePath<D> {
     /// How often a write makes room before it is refused.
     fn most_rounds(&self, claim: Claim) -> usize {
         match claim {
-            // Before a delete of a record as small as itself gains anything, every segment may have to be emptied once.
+            // Before a delete of a record as small as itself gains room, every segment may have to be emptied once.
             Claim::Deletes => MOST_ROUNDS + self.segments.iter().count(),
             _ => MOST_ROUNDS,
         }
@@ -98,7 +98,7 @@ impl<D: Device> WritePath<D> {
         in_vain.is_some_and(|(at_ms, then)| released == then && self.device.clock_ms() < at_ms + IN_VAIN_FOR_MS)
     }
 
-    /// What is written frees much: other writes need not wait until they try again.
+    /// Takes note of writes that free much: other writes try again at once.
     pub(crate) fn note_freeing(&self, operations: &[Operation<'_>]) {
         let frees = |kind| matches!(kind, Kind::RangeTombstone | Kind::TableDrop | Kind::TableTruncate);
         if operations.iter().any(|operation| frees(operation.append.kind)) {
@@ -106,12 +106,12 @@ impl<D: Device> WritePath<D> {
         }
     }
 
-    /// Returns when the ordered index has room for what puts add, or refuses them.
+    /// Returns when the ordered index has room for the keys of puts, or refuses them.
     pub(crate) fn find_index_room(&self) -> Result<()> {
         let lmdb = self.lmdb();
         for _ in 0..MOST_ROUNDS {
             let released = self.segments.released();
-            self.keep_index_room()?;
+            self.reserve_index_room()?;
             if !lmdb.memtable.is_short() {
                 return Ok(());
             }
@@ -122,12 +122,12 @@ impl<D: Device> WritePath<D> {
                 break;
             }
         }
-        self.keep_index_room()?;
+        self.reserve_index_room()?;
         if lmdb.memtable.is_short() { Err(Error::DiskFull { path: self.root.clone() }) } else { Ok(()) }
     }
 
-    /// Empties segments and frees what can be freed. True if it is worth trying again: there are segments free that were not yet
-    /// when `released` of them had been given back, or more is known to be dead.
+    /// Empties segments and frees all that can be freed. True if it is worth trying again: segments became free since `released` of
+    /// them had been given back, or more records are known to be dead.
     fn make_room(&self, claim: Claim, released: u64) -> Result<bool> {
         let mut in_vain = self.room_lock.lock().expect("no code panics while it makes room");
         let is_freed = || self.segments.released() > released;
@@ -139,7 +139,7 @@ impl<D: Device> WritePath<D> {
         if is_freed() {
             return Ok(true);
         }
-        // Until tags are settled, what was overwritten counts as alive.
+        // Until tags are settled, overwritten records count as alive.
         let settled = self.settle_tags(SETTLED_FOR_ROOM);
         if self.empty_segments()? {
             self.free_emptied(claim)?;
@@ -190,13 +190,13 @@ impl<D: Device> WritePath<D> {
         }
     }
 
-    /// How many segments are to be emptied for one checkpoint: one that writes a large index is made for several.
+    /// How many segments are to be emptied for one checkpoint: where it writes a large index, several.
     fn emptied_before_checkpoint(&self) -> usize {
         let written: u64 = self.catalog.generations().iter().map(|generation| generation.memory_bytes() as u64).sum();
         ((written / CHECKPOINT_SHARE / self.segments.segment_bytes) as usize).clamp(1, MOST_EMPTIED)
     }
 
-    /// Frees segments that are emptied, if there are any: after a checkpoint, when nobody reads there any more.
+    /// Frees segments that are emptied, if there are any: after a checkpoint, when no reader is there any more.
     fn free_emptied(&self, claim: Claim) -> Result<()> {
         if self.checkpoint_state().0 == 0 {
             return Ok(());
@@ -205,7 +205,7 @@ impl<D: Device> WritePath<D> {
         unless_full(self.take_out_dead())?;
         self.release_retired()?;
         for _ in 0..READER_GLANCES {
-            // Without threads nobody ends a read meanwhile.
+            // Without threads no read ends meanwhile.
             if self.checkpoint_state().0 == 0 || !self.options.background || self.retention.is_any() {
                 break;
             }

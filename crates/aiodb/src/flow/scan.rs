@@ -1,6 +1,6 @@
 //! Scans: all records of a range, or of a table, at one moment.
 //!
-//! The index is walked in bounded steps ahead of the caller, and the values are read ahead of him too, side by side
+//! The index is walked in bounded steps ahead of the caller, and the values are read ahead too, side by side
 //! (`scan/stretches.rs`); values that lie next to each other in the log come in one read.
 
 mod fetch;
@@ -20,7 +20,7 @@ use fetch::Fetch;
 use ordered::Ordered;
 use unordered::Unordered;
 
-/// What a scan goes through, and how. Without further choices: all records, forward, with their values.
+/// The range of a scan, and its direction. Without further choices: all records, forward, with their values.
 #[derive(Clone, Debug)]
 pub struct ScanOptions {
     pub(crate) from: Bound<Vec<u8>>,
@@ -53,12 +53,12 @@ impl ScanOptions {
         ScanOptions { from: Bound::Included(key.to_vec()), ..self }
     }
 
-    /// Leaves out this key and those before it.
+    /// Leaves out this key and all keys before it.
     pub fn after(self, key: &[u8]) -> ScanOptions {
         ScanOptions { from: Bound::Excluded(key.to_vec()), ..self }
     }
 
-    /// Leaves out this key and those after it.
+    /// Leaves out this key and all keys after it.
     pub fn before(self, key: &[u8]) -> ScanOptions {
         ScanOptions { to: Bound::Excluded(key.to_vec()), ..self }
     }
@@ -73,7 +73,7 @@ impl ScanOptions {
         ScanOptions { backward: true, ..self }
     }
 
-    /// Keys alone: values come back empty, and those of whole keys are not read.
+    /// Keys alone: values come back empty, and are not read where the index has the whole key.
     pub fn keys_only(self) -> ScanOptions {
         ScanOptions { values: false, ..self }
     }
@@ -86,9 +86,9 @@ impl ScanOptions {
 
 /// The first key after all that begin with a prefix; `None` if there is none.
 pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
-    let kept = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
-    let mut next = prefix[..=kept].to_vec();
-    next[kept] += 1;
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut next = prefix[..=last].to_vec();
+    next[last] += 1;
     Some(next)
 }
 
@@ -102,11 +102,11 @@ pub struct Scan<D: Device = Disk> {
     fetch: Fetch<D>,
     moment: Arc<Moment<D>>,
     left: u64,
-    /// What ended it early.
+    /// The error that ended it early.
     failed: Option<Error>,
 }
 
-/// Where keys come from.
+/// The source of keys.
 enum Source {
     Ordered(Ordered),
     Unordered(Unordered),
@@ -170,7 +170,7 @@ impl<D: Device> Scan<D> {
                     Source::Ordered(ordered) => ordered.add_some(&mut self.fetch),
                     Source::Unordered(unordered) => unordered.add_some(&mut self.fetch),
                 };
-                // What was looked at says nothing if the moment had ended.
+                // Records that were looked at count only if the moment has not ended.
                 self.moment.check()?;
                 if !more? {
                     self.fetch.add_no_more();
@@ -194,7 +194,7 @@ impl<D: Device> Iterator for Scan<D> {
     fn next(&mut self) -> Option<Result<(Vec<u8>, Vec<u8>)>> {
         let next = self.next_record().map(|record| record.map(|(key, value)| (key.to_vec(), value.to_vec())));
         if next.is_err() {
-            // After an error nothing certain can come.
+            // After an error no certain record can come.
             self.left = 0;
         }
         next.transpose()

@@ -1,8 +1,8 @@
 //! Snapshots: reads as of one moment, while writes go on.
 //!
-//! What a snapshot needs is kept in two ways: superseded records as versions (`index/snapshots.rs`), and the bytes of segments that are retired
-//! after it began (`retention.rs`). Both are bounded: when too much has gathered, or the disk is full, the oldest snapshot ends, and what is
-//! read through it from then on is a typed error.
+//! The records that a snapshot needs are retained in two ways: superseded entries as versions (`index/snapshots.rs`), and the bytes of
+//! segments that are retired after it began (`retention.rs`). Both are bounded: when too much has gathered, or the disk is full, the
+//! oldest snapshot ends, and reads through it are typed errors from then on.
 
 use std::sync::Arc;
 
@@ -34,11 +34,11 @@ impl<D: Device> Moment<D> {
         // A writer that was about to publish before has not seen that there is a snapshot.
         engine.publishers.wait_for_present();
         moment.view.sequence = engine.snapshot_sequence()?;
-        engine.snapshots.settle(hold, moment.view.sequence);
+        engine.snapshots.set_sequence(hold, moment.view.sequence);
         Ok(moment)
     }
 
-    /// What was read before this call is right unless the store has ended the snapshot.
+    /// An error if the store has ended the snapshot: else all that was read before this call is right.
     pub(crate) fn check(&self) -> Result<()> {
         let has_ended = self.ended.load(Ordering::SeqCst) && !planted::is_on(Bug::EndedSnapshotRead);
         if has_ended { Err(Error::SnapshotEnded) } else { Ok(()) }
@@ -54,9 +54,9 @@ impl<D: Device> Drop for Moment<D> {
 /// A consistent view of a whole store, made by [`crate::Db::snapshot`]. It sees every write acknowledged before it was
 /// made, whole batches or nothing of them, and nothing later; records that expire later stay visible in it.
 ///
-/// It keeps overwritten records and emptied segments from being given up. When too much has gathered, or the disk is
-/// full, the store ends its oldest snapshot, and reads through it fail with [`Error::SnapshotEnded`]. It is not kept
-/// over a restart.
+/// Overwritten records and emptied segments are retained for it. When too much has gathered, or the disk is
+/// full, the store ends its oldest snapshot, and reads through it fail with [`Error::SnapshotEnded`]. It does not
+/// survive a restart.
 pub struct Snapshot<D: Device = Disk> {
     pub(crate) moment: Arc<Moment<D>>,
     pub(crate) tables: Arc<Vec<(Arc<TableSlot>, Arc<Generation>)>>,
@@ -74,7 +74,7 @@ impl<D: Device> AppendPath<D> {
         let (sequence, batch) = self.commit.sequence_to_publish();
         if let Some(batch) = batch {
             match self.wait_for_batch(batch) {
-                // What a failed write has left unpublished never will be: neither gets nor snapshots see it.
+                // Records that a failed write has left unpublished never will be: neither gets nor snapshots see them.
                 Err(Error::Failed { .. }) => {}
                 outcome => outcome?,
             }

@@ -58,16 +58,16 @@ pub struct Stats {
     pub durable_batch: u64,
     /// Checkpoints made.
     pub checkpoints: u64,
-    /// Bytes of log since the last checkpoint: what a restart would replay.
+    /// Bytes of log since the last checkpoint: a restart would replay them.
     pub checkpoint_log_lag_bytes: u64,
     /// Tags of `hash` indexes waiting to be settled, and keys of `lmdb` tables whose operands wait to be folded.
     pub unsettled_tags: u64,
-    /// How long the oldest get in flight has kept emptied segments from being used again, to the nearest round of upkeep; 0 if
-    /// none is in flight. A [`crate::Reader`] that is not polled keeps its gets in flight.
+    /// How long the oldest get in flight has held back the reuse of emptied segments, to the nearest round of upkeep; 0 if
+    /// none is in flight. The gets of a [`crate::Reader`] that is not polled stay in flight.
     pub oldest_pin_ms: u64,
     /// Snapshots alive, those of running scans among them.
     pub snapshots: u64,
-    /// Superseded records that are kept for them, in memory about 150 bytes each.
+    /// Superseded records that are retained for them, in memory about 150 bytes each.
     pub kept_versions: u64,
     /// Range deletes of `lmdb` tables that count already and are still to be carried out.
     pub waiting_range_deletes: u64,

@@ -1,4 +1,4 @@
-//! Reads everything and compares it with its checksums and with the indexes.
+//! Reads all batches and compares them with their checksums and with the indexes.
 
 use std::ops::Bound;
 
@@ -24,7 +24,7 @@ const MAX_LISTED: usize = 1000;
 /// Keys of an ordered index looked at in one transaction.
 const KEYS_PER_VISIT: usize = 1000;
 
-/// What [`crate::Db::verify`] found.
+/// The findings of [`crate::Db::verify`].
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {
     /// Segments read.
@@ -52,13 +52,13 @@ impl VerifyReport {
 impl<D: Device> Upkeep<D> {
     /// Checks all batches of all segments, then that every index entry leads to a record of its key.
     pub(crate) fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<VerifyReport> {
-        // What is in the memtable of an index reaches its file first; else only what was there before is followed.
+        // The memtable of an index is committed first; else only entries that were committed before are followed.
         if !self.options.read_only {
             self.checkpoint()?;
         }
         let mut report = VerifyReport::default();
-        // The pin keeps segments from beginning another life while they are read.
-        let _pin = self.epochs.pin();
+        // Under the guard no segment begins another life while it is read.
+        let _guard = self.epochs.pin();
         self.verify_all(&mut report, progress)?;
         Ok(report)
     }
@@ -127,10 +127,10 @@ impl<D: Device> ReadPath<D> {
         Ok(())
     }
 
-    /// Where the walk can go on after damage.
+    /// The offset at which the walk can go on after damage.
     fn next_batch_offset(&self, segment: &Segment<D>, damaged: u64, end: u64, scan: &mut Scan) -> Result<u64> {
         let seed = segment.seed();
-        // A sound header says how long its batch is, whatever happened to the body.
+        // A sound header tells the length of its batch, whatever happened to the body.
         if let Ok((header, _)) = scan.header(&self.segments, segment, seed, damaged)? {
             return Ok(damaged + u64::from(header.length));
         }
@@ -186,7 +186,7 @@ impl<D: Device> ReadPath<D> {
         }
         let checked = self.with_bytes(entry.location, |bytes| {
             if entry.separate.is_some() {
-                // What has expired is checked all the same.
+                // Expired records are checked all the same.
                 let view = View { at_ms: Some(0), cached: false, ..View::LATEST };
                 return match self.interpret(generation.id, &key[4..], &entry.candidate(), &view, bytes)? {
                     Outcome::Chunks(length, chunks) => Ok(Some((length, chunks))),

@@ -22,7 +22,7 @@ use crate::{Durability, Error, Result, Sequence};
 /// Batches of the classes `interval` and `none` are written when they have this many bytes.
 pub(crate) const BATCH_TARGET_BYTES: usize = 1 << 20;
 
-/// How many tags a writer settles where too many wait.
+/// How many tags a writer settles where too many are queued.
 const SETTLED_WHEN_CROWDED: usize = 1 << 10;
 
 /// Where the records of one write went.
@@ -79,7 +79,7 @@ impl<D: Device> WritePath<D> {
         Ok(placed)
     }
 
-    /// Writes what recovery has found in memory: it takes any room that there is, and helps nobody.
+    /// Writes the records that recovery has found in memory: it takes any room that there is, and helps with no upkeep.
     pub(crate) fn write_recovered(&self, operations: &[Operation<'_>]) -> Result<PlacedList> {
         let appended = self.append_claiming(Claim::Recovery, operations, Durability::None, None, || true)?;
         Ok(appended.expect("what is always permitted is appended").placed)
@@ -105,7 +105,7 @@ impl<D: Device> WritePath<D> {
         turn: Option<&Turn<'_>>,
         permitted: impl FnOnce() -> bool,
     ) -> Result<Option<Appended<'_>>> {
-        // Asked before anything is waited for.
+        // Asked before the first wait.
         self.commit.check()?;
         let length = batch_bytes(operations.iter().map(|operation| &operation.append));
         if length > self.max_batch_bytes() {
@@ -158,7 +158,7 @@ impl<D: Device> WritePath<D> {
         Ok(Some(Appended { placed, unpublished: None }))
     }
 
-    /// Helps with background work that this write would make more of, where that has reached a bound.
+    /// Backpressure: helps with, or waits for, background work that this write would add to, where that has reached a bound.
     fn apply_backpressure(&self, operations: &[Operation<'_>], claim: Claim) -> Result<()> {
         if let Some(lmdb) = self.lmdb.get().filter(|_| operations.iter().any(Operation::is_ordered)) {
             lmdb.throttle.wait(|| lmdb.memtable.active_keys());
@@ -176,7 +176,7 @@ impl<D: Device> WritePath<D> {
             self.fold_urgent(operations.iter().any(|operation| operation.append.kind == Kind::Merge));
         }
         if self.settling.is_crowded() {
-            // What waits in the open batch cannot be settled.
+            // Tags with records in the open batch cannot be settled.
             self.write_open_batch()?;
             self.settle_some(SETTLED_WHEN_CROWDED);
         }

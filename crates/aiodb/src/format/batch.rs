@@ -9,7 +9,7 @@ use crate::io::UNIT_BYTES;
 /// three or more records share a unit, and a lone put fits in one.
 pub(crate) const SEPARATE_VALUE_BYTES: usize = 1280;
 
-/// Where in the link chain a further unit's header keeps its link.
+/// The offset of its link in a further unit's header.
 pub(crate) const UNIT_LINK_OFFSET: usize = 4;
 
 /// A record to be appended.
@@ -23,7 +23,7 @@ pub(crate) struct Append<'a> {
     pub(crate) separate: bool,
     pub(crate) more: bool,
     pub(crate) form: Form,
-    /// For a moved record: what it replaces, and the sequence that it keeps.
+    /// For a moved record: the place that it replaces, and its sequence, which a move does not change.
     pub(crate) moved: Option<(Origin, u64)>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Append<'a> {
 /// Where an appended record went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Placed {
-    /// What a get reads: the whole record, or the separate value.
+    /// The bytes that a get reads: the whole record, or the separate value.
     pub(crate) location: Location,
     /// The separate value's checksum.
     pub(crate) separate: Option<u32>,
@@ -67,7 +67,7 @@ pub(crate) struct BatchView<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found<'a> {
     pub(crate) record: Record<'a>,
-    /// What a get of it reads: the whole record, or the separate value.
+    /// The bytes that a get of it reads: the whole record, or the separate value.
     pub(crate) location: Location,
 }
 
@@ -77,7 +77,7 @@ impl<'a> BatchView<'a> {
         Records { view: self, unit: 0, at: BATCH_HEADER_BYTES }
     }
 
-    /// The bytes at a Location in this batch, if they lie in it.
+    /// The bytes at a location, if they lie in this batch.
     pub(crate) fn slice(&self, location: Location) -> Option<&'a [u8]> {
         let from = location.offset.checked_sub(self.offset)? as usize;
         self.bytes.get(from..from.checked_add(location.length as usize)?)

@@ -16,7 +16,7 @@ const MANIFEST_MAGIC: &[u8; 8] = b"AIODBMAN";
 const IDENTITY_MAGIC: &[u8; 8] = b"AIODBSTO";
 const MANIFEST_HEADER_BYTES: usize = 64;
 
-/// What a store is, for ever.
+/// The identity of a store, for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) store: [u8; 16],
@@ -71,13 +71,13 @@ pub(crate) struct ManifestSegment {
     pub(crate) end: u64,
     /// Live bytes in chunks, by table.
     pub(crate) live_chunks: Vec<(u32, i64)>,
-    /// Bytes of records that expire, by the time at which they have.
+    /// Bytes of records that expire, by the time at which they do.
     pub(crate) expiring: Vec<(u64, i64)>,
     /// Bytes by which its records grow when they are moved for the first time.
     pub(crate) growth_bytes: u64,
 }
 
-/// A checkpoint: where replay starts, and what was there.
+/// A checkpoint: the position where replay starts, and the tables and segments there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) checkpoint: u64,

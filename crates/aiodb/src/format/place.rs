@@ -65,7 +65,7 @@ impl Cursor {
     }
 }
 
-/// Bytes of a segment that a part of this length takes when it lies among its like: what moving it elsewhere cannot save.
+/// Bytes of a segment that a part of this length takes when it lies among its like: moving it elsewhere cannot save them.
 pub(crate) fn footprint(length: u32) -> i64 {
     let length = length as usize;
     let bytes = if length <= MAX_PACKED_BYTES {
@@ -76,7 +76,8 @@ pub(crate) fn footprint(length: u32) -> i64 {
     bytes as i64
 }
 
-/// By how many bytes a record grows at most, with what it takes beside its value when that lies apart, when it is moved: it then says where it was.
+/// By how many bytes a record grows at most when it is moved, since it then says where it was. With a separate value, the bytes
+/// of the record beside that value are counted too.
 pub(crate) fn moved_growth(length: u32, is_separate: bool) -> u64 {
     const ORIGIN_BYTES: u32 = 8;
     const RECORD_BYTES: u64 = 64;

@@ -19,7 +19,7 @@ const CHUNK_TOTAL_BYTES: usize = 8;
 /// Bytes of each extension between a record's header and its key.
 const EXTENSION_BYTES: usize = 8;
 
-/// What a record says. The numbers are the format's.
+/// The kind of a record. The numbers are the format's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -35,7 +35,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether it says something to its table's index.
+    /// Whether it changes its table's index.
     pub(crate) fn is_indexed(self) -> bool {
         matches!(self, Kind::Put | Kind::Delete | Kind::RangeTombstone | Kind::Merge)
     }
@@ -213,7 +213,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The value of a range delete: the life of the segment in which it was first written (0 in the record that was), and the
+/// The value of a range delete: the life of the segment in which it was first written (0 if it was not moved since), and the
 /// first key that is spared, empty for none.
 pub(crate) fn encode_range_end(origin_life: u64, end: &[u8]) -> Vec<u8> {
     [&origin_life.to_le_bytes(), end].concat()

@@ -16,7 +16,7 @@ pub(crate) const BATCH_HEADER_BYTES: usize = 128;
 /// Bytes at the start of a further unit of packed records.
 pub(crate) const UNIT_HEADER_BYTES: usize = 16;
 
-/// Where a batch header's link lies: the first byte after what its own checksum covers.
+/// Where a batch header's link lies: the first byte after the bytes of its own checksum.
 pub(crate) const BATCH_LINK_OFFSET: usize = 64;
 
 /// A batch of records re-appended by reclaim.
@@ -32,7 +32,7 @@ const UNIT_MAGIC: &[u8; 4] = b"APAK";
 
 const _: () = assert!(HEADER_BYTES <= SECTOR_BYTES, "a header is written by the disk whole or not at all");
 
-/// Why bytes are not what was asked for.
+/// Why bytes are not the thing that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Damage {
     /// Not this kind of thing, or not of this store, segment, life or offset.
@@ -65,7 +65,7 @@ impl Seed {
         Seed(crc32c_append(crc, &life.to_le_bytes()))
     }
 
-    /// The seed as a number that a segment can keep for its life.
+    /// The seed as a number that a segment can store for its life.
     pub(crate) fn to_cached(self) -> u32 {
         self.0
     }
@@ -139,7 +139,7 @@ impl SegmentHeader {
     }
 }
 
-/// What recovery must know of a batch that was still in memory.
+/// The facts that recovery must know of a batch that was still in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PendingHeader {
     pub(crate) store: [u8; 16],
@@ -267,7 +267,7 @@ pub(crate) fn seal_header(out: &mut [u8; HEADER_BYTES], magic: &[u8; 8]) {
     put(out, 12, &checksum.to_le_bytes());
 }
 
-/// Checks what [`seal_header`] wrote.
+/// Checks a header that [`seal_header`] wrote.
 pub(crate) fn check_header(bytes: &[u8], magic: &[u8; 8], what: &'static str) -> Result<(), Damage> {
     if bytes.len() < HEADER_BYTES || &bytes[0..8] != magic {
         return Err(Damage::Foreign(what));

@@ -1,4 +1,4 @@
-//! What a table is made with, and its bytes.
+//! The settings that a table is made with, and their bytes.
 
 use crate::{Compression, Error, IndexKind, Result, TableOptions};
 
@@ -8,7 +8,7 @@ pub(crate) const FIRST_TABLE_ID: u32 = 16;
 /// The longest name of a table, in bytes.
 const MAX_NAME_BYTES: usize = 255;
 
-/// What a table was made with; truncating it changes nothing of this.
+/// The settings that a table was made with; truncating it changes none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) kind: IndexKind,

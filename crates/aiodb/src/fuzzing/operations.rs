@@ -25,7 +25,7 @@ enum End {
     PowerCut,
 }
 
-/// What the store must hold: the state after all changes, or after a crash one after at least so many of them.
+/// The contents that the store must have: the state after all changes, or after a crash one after at least so many of them.
 #[derive(Default)]
 struct Model {
     base: Contents,
@@ -65,7 +65,7 @@ impl Script<'_> {
         let length = match size {
             0..200 => usize::from(size) * 3,
             200..240 => usize::from(size) * 20,
-            // Longer than what is stored in one piece.
+            // Too long to be stored in one piece.
             _ => usize::from(size) * 100,
         };
         (0..length).map(|position| fill.wrapping_add((position % 251) as u8)).collect()
@@ -122,7 +122,7 @@ impl Run<'_> {
         Ok((db, table))
     }
 
-    /// A process, its end, and what the next one finds.
+    /// A process, its end, and the contents that the next one finds.
     fn live(&mut self, operations: &mut usize) {
         let opened = self.open();
         let outcome = match &opened {
@@ -154,7 +154,7 @@ impl Run<'_> {
         let total = self.model.changes.len();
         let matching = (required..=total).rev().find(|changes| self.model.contents(*changes) == found);
         let matching = matching.unwrap_or_else(|| panic!("{end:?}: none of the states {required} to {total}"));
-        // What recovery has shown is durable.
+        // Records that recovery has shown are durable.
         self.model = Model { base: self.model.contents(matching), ..Model::default() };
         self.device = self.device.process_death();
     }

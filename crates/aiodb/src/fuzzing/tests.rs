@@ -143,7 +143,7 @@ fn manifest() -> Manifest {
     }
 }
 
-/// What fuzzers and the list of valid inputs start from.
+/// The inputs from which fuzzers and the list of valid inputs start.
 fn inputs(target: &str) -> Vec<Vec<u8>> {
     let files = std::fs::read_dir(corpus(target)).expect("each target has a corpus");
     let mut paths: Vec<PathBuf> = files.map(|file| file.expect("the corpus can be listed").path()).collect();

@@ -33,22 +33,36 @@ impl Entry {
         self.kind == Kind::Delete
     }
 
-    /// What a get must read of a put or an operand.
+    /// The place that a get must read of a put or an operand.
     pub(crate) fn candidate(&self) -> Candidate {
         Candidate { location: self.location, known: Some(*self) }
     }
 }
 
-/// An entry that no longer counts, and the sequence from which on that is so.
+/// An entry to be inserted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewEntry {
+    pub(crate) entry: Entry,
+    /// The cover of an operand that is in no layer below, if it has one: others may stand for it, or it for others.
+    pub(crate) cover: Option<Cover>,
+}
+
+impl From<Entry> for NewEntry {
+    fn from(entry: Entry) -> NewEntry {
+        NewEntry { entry, cover: None }
+    }
+}
+
+/// Entries that no longer count, each with the sequence from which on that is so.
 pub(crate) type Superseded = SmallVec<[(Entry, u64); 2]>;
 
 /// A key's records that count, newest first: merge operands, then at most one put or delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VersionChain {
     entries: SmallVec<[Entry; 1]>,
-    /// What operands say, by their sequences: of those that are in no layer below, from where they would come back.
+    /// The covers of operands, by their sequences: only of operands that are in no layer below, from where they would come back.
     covers: Vec<(u64, Cover)>,
-    /// A layer below has newer operands than the base here: a later copy of that was put on top.
+    /// A layer below has newer operands than the base here, which is a later copy that was put on top.
     partial: bool,
 }
 
@@ -62,8 +76,8 @@ impl VersionChain {
         self.entries.is_empty()
     }
 
-    /// What must be read for the key's value, newest first, without the `left_out` newest records. A delete is known
-    /// for what it is, and where its record was may hold something else by now.
+    /// The places that must be read for the key's value, newest first, without the `left_out` newest records. A delete need not
+    /// be read, and its place may have another record by now.
     pub(crate) fn candidates(&self, left_out: usize) -> impl Iterator<Item = Candidate> {
         self.entries.iter().skip(left_out).filter(|entry| !entry.is_delete()).map(Entry::candidate)
     }
@@ -78,7 +92,7 @@ impl VersionChain {
         self.entries.len() - usize::from(self.has_base())
     }
 
-    /// Whether all that has to be read is one operand.
+    /// Whether only one operand has to be read.
     pub(crate) fn is_one_operand(&self) -> bool {
         self.operands() == 1 && self.entries[1..].iter().all(Entry::is_delete)
     }
@@ -92,7 +106,7 @@ impl VersionChain {
         self.entries.last().is_some_and(Entry::is_base)
     }
 
-    /// Puts an entry where its sequence says. What no longer counts, perhaps the entry itself, goes to `superseded`. Of
+    /// Puts an entry in the order of sequences. Entries that no longer count, perhaps this one, go to `superseded`. Of
     /// two entries with one sequence the second counts: it is a later copy of the same record.
     pub(crate) fn insert(&mut self, entry: Entry, superseded: &mut Superseded) {
         let at = self.entries.iter().position(|other| other.sequence <= entry.sequence).unwrap_or(self.entries.len());
@@ -112,7 +126,7 @@ impl VersionChain {
         }
     }
 
-    /// Puts an operand that is in no layer below where its sequence says, unless a later one stands for it. Those for which
+    /// Inserts an operand that is in no layer below, unless a later one stands for it. The operands for which
     /// it stands, or it itself, go to `superseded`.
     pub(crate) fn insert_covering(&mut self, entry: Entry, cover: Cover, superseded: &mut Superseded) {
         let sequence = entry.sequence;
@@ -149,9 +163,10 @@ impl VersionChain {
         self.partial |= other.partial;
     }
 
-    /// Adds an entry from a layer below, or one that was superseded: of two copies of one record, the one that is there counts,
-    /// unless it is an operand and the other what was made of it and those below it. A superseded one comes so, while a layer
-    /// that its successor has not reached yet has the operand still, and perhaps not all of those below it.
+    /// Adds an entry from a layer below, or a superseded one. Of two copies of one record the copy in this chain counts, with one
+    /// exception: if it is an operand and the other is a base, the other is the fold of this operand and all older ones. A superseded
+    /// fold meets its operand here when its successor has not reached a layer that has the operand still, and perhaps not all older
+    /// ones.
     pub(crate) fn insert_below(&mut self, entry: Entry) {
         let is_made_of =
             |other: &Entry| entry.is_base() && !other.is_base() && !planted::is_on(Bug::OperandHidesWhatWasMade);

@@ -1,8 +1,9 @@
 //! The in-memory hash index: from a 64-bit keyed hash of a key to the places of its records, about 11 bytes per key
 //! whatever the key's length.
 //!
-//! The index never sees a key. It keeps 37 bits of the hash (10 choose the shard, 27 are the tag), so two keys may share
-//! a tag: every location under a tag is kept, newest first, and the engine reads the records to tell the keys apart.
+//! The index never sees a key. It has 37 bits of the hash (10 choose the shard, 27 are the tag), so two keys may share
+//! a tag: every location under a tag is there, newest first, and the engine reads the records to tell the keys apart, which is
+//! called to settle a tag.
 //!
 //! Each of the [`SHARDS`] shards is a sorted table behind a lock of its own and is resized alone, so no call waits for
 //! more than one shard's sweep (about 20,000 slots in an index of 20 million keys).
@@ -34,7 +35,7 @@ const SHARD_BITS: u32 = 10;
 /// Bytes in front of the slots of an encoded shard: their number.
 const COUNT_BYTES: usize = 8;
 
-/// What [`HashIndex::publish`] did.
+/// The outcome of [`HashIndex::publish`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
     /// The location was under this tag already; nothing changed.
@@ -43,14 +44,14 @@ pub enum Published {
     Inserted {
         /// Locations with the same tag that are older than this one. They belong to the same key or to another one.
         older: usize,
-        /// Those that are newer: a write that waited for its batch comes after later ones of its key.
+        /// Locations that are newer: a write that waited for its batch comes after later ones of its key.
         newer: usize,
     },
 }
 
 /// Locations by hash. All methods may be called from many threads.
 ///
-/// The lengths that go in are exact; those that come out are the bounds of their size classes ([`class_bound`]), so a
+/// The lengths that go in are exact; the lengths that come out are the bounds of their size classes ([`class_bound`]), so a
 /// read of `length` bytes may reach beyond the record and even beyond the segment's end: the caller cuts it there.
 pub struct HashIndex {
     shards: Box<[Padded]>,
@@ -130,7 +131,7 @@ impl HashIndex {
         Published::Inserted { older: run.end - position, newer: position - run.start }
     }
 
-    /// Puts `to` where `from` was, with the age of `from`, and returns what was there. `None` if `from` is not there;
+    /// Puts `to` where `from` was, with the age of `from`, and returns the old location. `None` if `from` is not there;
     /// nothing changes then. Only the place of `from` is compared, not its length.
     pub fn replace(&self, hash: u64, from: Location, to: Location) -> Option<Location> {
         let slot = self.slot(hash, to);
@@ -220,8 +221,8 @@ impl HashIndex {
         SHARDS * COUNT_BYTES + entries * SLOT_BYTES
     }
 
-    /// Fills an empty shard from the bytes of [`HashIndex::encode_shard`]. Any other bytes are an error that says what
-    /// is wrong with them, and leave the shard empty.
+    /// Fills an empty shard from the bytes of [`HashIndex::encode_shard`]. Any other bytes are an error that names
+    /// the fault, and leave the shard empty.
     pub fn decode_shard(&self, shard: usize, bytes: &[u8]) -> Result<(), &'static str> {
         let (count, slots) = bytes.split_first_chunk().ok_or("an index shard is cut off within its count")?;
         let (slots, rest) = slots.as_chunks::<SLOT_BYTES>();
@@ -280,7 +281,7 @@ pub(crate) fn shard_of(hash: u64) -> usize {
     (hash >> (u64::BITS - SHARD_BITS)) as usize
 }
 
-/// The bits behind those that choose the shard.
+/// The bits behind the ones that choose the shard.
 fn tag_of(hash: u64) -> u64 {
     hash << SHARD_BITS >> (u64::BITS - TAG_BITS)
 }

@@ -1,6 +1,6 @@
 //! The ordered index on disk: LMDB behind a bounded memtable, one environment for all tables of this kind.
 //!
-//! LMDB holds no value, only Locations. Its map grows when it is full, under a lock that no read transaction spans; a
+//! LMDB holds no value, only locations. Its map grows when it is full, under a lock that no read transaction spans; a
 //! transaction lasts one look-up. NOSYNC and WRITEMAP stay off: a power cut must not corrupt the index, a full disk must
 //! not be a SIGBUS.
 
@@ -21,8 +21,8 @@ use std::sync::{Arc, OnceLock};
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, RwTxn};
 
-use super::chain::{Entry, Superseded, VersionChain};
-use super::memtable::{ImmutableMemtable, Memtable};
+use super::chain::{Entry, NewEntry, Superseded, VersionChain};
+use super::memtable::{ImmutableMemtable, LookedUp, Memtable};
 use super::range_tombstones::{RangeTombstone, Ranges};
 use super::throttle::Throttle;
 use crate::checksum::crc32c;
@@ -31,7 +31,6 @@ use crate::format::position::Position;
 use crate::format::segment::{put, u32_at, u64_at};
 use crate::index::snapshots::{Snapshots, View};
 use crate::io::disk::with_descriptors;
-use crate::merge::Cover;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{InOrder, Mutex, Rank, RwLock, RwLockReadGuard};
 use crate::{Error, Result};
@@ -52,14 +51,14 @@ const POSITION_VALUE_BYTES: usize = 64;
 /// Keys of a dropped table in one transaction: so few that a commit of the memtable, which has to wait for it, hardly notices.
 const PURGED_PER_TRANSACTION: usize = 8 << 10;
 
-/// Writers are told so often how far a commit has come.
-const KEYS_PER_PACE: usize = 1 << 10;
+/// Keys between two reports of a commit's progress to the throttle.
+const KEYS_PER_PROGRESS: usize = 1 << 10;
 
 /// The environment of all `lmdb` tables.
 pub(crate) struct LmdbIndex {
     /// Read for the time of a transaction, written while the map grows; `None` once the index is closed.
     env: RwLock<Option<Env>, { Rank::Env as u8 }>,
-    /// Held while the environment is copied, and before the map grows: a thread that waits for `env` to be free keeps new readers out.
+    /// Held while the environment is copied, and before the map grows: a thread that waits for `env` to be free locks new readers out.
     copying: Mutex<(), { Rank::Copying as u8 }>,
     database: Database<'static, Bytes, Bytes>,
     path: PathBuf,
@@ -68,28 +67,29 @@ pub(crate) struct LmdbIndex {
     pub(crate) throttle: Throttle,
     pub(crate) ranges: Ranges,
     snapshots: Arc<Snapshots>,
-    /// Held for a transaction that writes, and what comes of it: commits of the memtable, purges and range deletes take turns. Below it
-    /// come `copying`, `env` and the locks of single fields.
+    /// Held for a transaction that writes, and for the changes here that follow it: commits of the memtable, purges and range
+    /// tombstones take turns.
     transactions: InOrder<{ Rank::Transactions as u8 }>,
     /// Whether a simulated disk has room for a commit.
     has_room: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     /// Keys in LMDB, by table.
     counts: Mutex<Counts, { Rank::Counts as u8 }>,
-    /// Everything before this sequence is in LMDB, as far as this process knows.
-    covered: AtomicU64,
-    /// What comes after the last record that was replayed: see [`LmdbIndex::replayed`].
+    /// See [`LmdbIndex::committed_sequence`]. Release and Acquire: a thread that sees it finds the commit.
+    committed_sequence: AtomicU64,
+    /// The sequence after the last record that was replayed: see [`LmdbIndex::replayed`]. Relaxed: written before the store has a second thread.
     replayed: AtomicU64,
-    /// Which range delete is being carried out, and how far.
+    /// The sequence of the range tombstone that is being carried out, and the last key that was taken out for it.
     carried_to: Mutex<(u64, Vec<u8>), { Rank::CarriedTo as u8 }>,
-    /// Transactions that took entries out of LMDB without anything in the log that would say so. Changed only in the order of
-    /// `transactions`; a checkpoint may read an older value, which asks less of the file than it has.
+    /// Transactions that took entries out of LMDB without a record in the log that would say so. Relaxed: it is changed only in
+    /// turns of `transactions`; a checkpoint may read an older value, which asks less of the file than it has.
     taken_out: AtomicU64,
-    /// Keys in the next transaction: fewer than usual where the disk has no room for more pages.
+    /// Keys in the next transaction: fewer than usual where the disk has no room for more pages. Relaxed, like the next two: an
+    /// estimate that publishes nothing.
     transaction_keys: AtomicUsize,
     /// Bytes that the last transaction wrote at most: as many are not free yet for the next one.
     last_written: AtomicU64,
-    /// Bytes of the disk that are kept free for the file to grow.
-    kept_free: AtomicU64,
+    /// Bytes of the disk that are reserved for the file to grow.
+    reserved_bytes: AtomicU64,
 }
 
 impl LmdbIndex {
@@ -102,11 +102,11 @@ impl LmdbIndex {
         let file_bytes = std::fs::metadata(path.join("data.mdb")).map_or(0, |metadata| metadata.len());
         let mut options = EnvOpenOptions::new();
         options.map_size(INITIAL_MAP_BYTES.max(existing_bytes(path))).max_readers(MAX_READERS);
-        // Without a lock file nobody announces readers to writers; a shared lock on the store keeps all writers out.
+        // Without a lock file writers do not know of readers; a shared lock on the store excludes all writers.
         let reading = if read_only { EnvFlags::READ_ONLY | EnvFlags::NO_LOCK } else { EnvFlags::empty() };
         // SAFETY: NO_READ_AHEAD is only advice to the kernel, and no other flag that gives up safety is set for writers.
         unsafe { options.flags(EnvFlags::NO_READ_AHEAD | reading) };
-        // SAFETY: the store's lock keeps other processes from this file, and nothing else here writes to it.
+        // SAFETY: the store's lock excludes other processes from this file, and nothing else here writes to it.
         let open = || unsafe { options.open(path) };
         let env = with_descriptors(open, cause).map_err(failed)?;
         // A page that the file no longer has would end the process (`SIGBUS`).
@@ -129,13 +129,13 @@ impl LmdbIndex {
             transactions: InOrder::default(),
             has_room: OnceLock::new(),
             counts: Mutex::default(),
-            covered: AtomicU64::new(0),
+            committed_sequence: AtomicU64::new(0),
             replayed: AtomicU64::new(0),
             carried_to: Mutex::default(),
             taken_out: AtomicU64::new(0),
             transaction_keys: AtomicUsize::new(KEYS_PER_TRANSACTION),
             last_written: AtomicU64::new(0),
-            kept_free: AtomicU64::new(0),
+            reserved_bytes: AtomicU64::new(0),
         };
         index.load_ranges()?;
         let counts = index.load_prefix(COUNT_PREFIX, |value| u64_at(value, 0) as i64)?;
@@ -155,15 +155,9 @@ impl LmdbIndex {
     }
 
     /// Publishes an entry in the memtable; returns how many of the key's operands are there.
-    pub(crate) fn insert(
-        &self,
-        table: u32,
-        key: &[u8],
-        entry: (Entry, Option<Cover>),
-        superseded: &mut Superseded,
-    ) -> usize {
+    pub(crate) fn insert(&self, table: u32, key: &[u8], entry: NewEntry, superseded: &mut Superseded) -> usize {
         let key = encode_key(table, key);
-        self.memtable.insert(&key, entry, superseded, |superseded| self.keep(&key, superseded))
+        self.memtable.insert(&key, entry, superseded, |superseded| self.retain(&key, superseded))
     }
 
     /// Whether a record of the key's value is at this place.
@@ -171,7 +165,7 @@ impl LmdbIndex {
         Ok(self.lookup(table, key, &View::LATEST)?.at_place(location).is_some())
     }
 
-    /// Puts a later copy of a record in its place, if what is there is still current.
+    /// Puts a later copy of a record in its place, if the record at `from` is still current.
     pub(crate) fn relocate(
         &self,
         table: u32,
@@ -185,17 +179,18 @@ impl LmdbIndex {
             let freezes = self.memtable.freezes();
             let chain = self.chain(&key, &View::LATEST)?;
             let Some(current) = chain.at_place(from).copied() else { return Ok(false) };
-            let keep = |superseded: &Superseded| self.keep(&key, superseded);
-            if let Some(replaced) = self.memtable.replace(&key, (&chain, current, freezes), entry, superseded, keep) {
+            let retain = |superseded: &Superseded| self.retain(&key, superseded);
+            let looked_up = LookedUp { chain: &chain, current, freezes };
+            if let Some(replaced) = self.memtable.replace(&key, looked_up, entry, superseded, retain) {
                 return Ok(replaced);
             }
         }
     }
 
-    /// Commits an immutable memtable durably in bounded transactions; the last one records the covered position. After
+    /// Commits an immutable memtable durably in bounded transactions; the last one records the position. After
     /// an error the same memtable can be committed further.
     pub(crate) fn commit(&self, immutable: &mut ImmutableMemtable, accounting: &Accounting<'_>) -> Result<()> {
-        let _paced = self.throttle.begin();
+        let _throttled = self.throttle.begin();
         self.commit_parts(immutable, accounting)
     }
 
@@ -225,7 +220,7 @@ impl LmdbIndex {
                 }
             }
             if is_last {
-                self.covered.store(immutable.next_sequence, Ordering::Release);
+                self.committed_sequence.store(immutable.next_sequence, Ordering::Release);
                 return Ok(());
             }
         }
@@ -240,24 +235,24 @@ impl LmdbIndex {
         reached: &dyn Fn(usize),
     ) -> heed::Result<()> {
         for (number, &(key, chain)) in keys.iter().enumerate() {
-            if number.is_multiple_of(KEYS_PER_PACE) {
+            if number.is_multiple_of(KEYS_PER_PROGRESS) {
                 reached(number);
             }
             if changes.is_gone(key) {
-                // What the index itself has of the key is purged with the rest of its table.
+                // The committed entries of the key are purged with the rest of its table.
                 changes.died(key, chain.entries().iter().copied());
                 continue;
             }
-            let (kept, superseded) = self.apply(txn, key, chain)?;
-            self.store(txn, key, &kept, changes)?;
-            changes.stored(key, &kept);
+            let (chain, superseded) = self.apply(txn, key, chain)?;
+            self.store(txn, key, &chain, changes)?;
+            changes.stored(key, &chain);
             changes.died(key, superseded.into_iter().map(|(entry, _)| entry));
         }
         Ok(())
     }
 
     /// How many transactions of purges and range tombstones the file has seen. A file that has seen fewer than a checkpoint knows
-    /// of is older, also where it covers the same position of the log: what it holds may lead into segments that were used again.
+    /// of is older, also where it has the same position of the log: its entries may lead into segments that were used again.
     pub(crate) fn taken_out(&self) -> u64 {
         self.taken_out.load(Ordering::Relaxed)
     }
@@ -275,16 +270,16 @@ impl LmdbIndex {
     }
 
     /// Everything before this sequence is in LMDB, as far as this process knows.
-    pub(crate) fn covered(&self) -> u64 {
-        self.covered.load(Ordering::Acquire)
+    pub(crate) fn committed_sequence(&self) -> u64 {
+        self.committed_sequence.load(Ordering::Acquire)
     }
 
-    /// Of what a replay has published the file may have had some already, which counts twice until this sequence is covered.
+    /// The file may have had some of the records that a replay has published, which count twice until everything before this sequence is in LMDB.
     pub(crate) fn replayed(&self) -> u64 {
         self.replayed.load(Ordering::Relaxed)
     }
 
-    /// Notes what comes after the last record that was replayed.
+    /// Notes the sequence after the last record that was replayed.
     pub(crate) fn set_replayed(&self, next_sequence: u64) {
         self.replayed.store(next_sequence, Ordering::Relaxed);
     }
@@ -294,7 +289,7 @@ impl LmdbIndex {
     pub(crate) fn purge(&self, table: u32, durable: u64, died: &dyn Fn(u32, &Entry)) -> Result<bool> {
         let of_table = |range: &RangeTombstone| table_of(&range.start) == table;
         let ranges: Vec<_> = self.ranges.all().into_iter().filter(of_table).collect();
-        // What is counted of its chunks is forgotten as a whole.
+        // The counts of its chunks are forgotten as a whole.
         let accounting = Accounting { died, ..Accounting::NONE };
         let ((done, taken_out), turn) = self.transact_some(&accounting, |txn, changes, most| {
             let most = most.min(PURGED_PER_TRANSACTION);
@@ -323,12 +318,12 @@ impl LmdbIndex {
         })?;
         self.taken_out.store(taken_out, Ordering::Relaxed);
         self.ranges.forget(of_table);
-        // A commit of the memtable writes down those that are known.
+        // Not before: a commit of the memtable writes down the range tombstones that are known.
         drop(turn);
         Ok(done)
     }
 
-    /// The position that the index covers, `None` in a new environment.
+    /// The position up to which the index has the log, `None` in a new environment.
     pub(crate) fn position(&self) -> Result<Option<Position>> {
         let env = self.env();
         let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(|e| self.failed(&e))?;
@@ -337,14 +332,14 @@ impl LmdbIndex {
         };
         self.decode_position(bytes).map(Some).ok_or_else(|| Error::Index {
             path: self.path.clone(),
-            reason: "the covered position does not check out, or belongs to another store".into(),
+            reason: "its position in the log does not check out, or belongs to another store".into(),
         })
     }
 
-    /// The last batch that was durable when something in here came of it: a log that ends before it has lost its end.
+    /// The last batch that a change of this index has relied on as durable: a log that ends before it has lost its end.
     pub(crate) fn last_durable_batch(&self) -> Result<u64> {
-        let covered = self.position()?.map_or(0, |position| position.batch);
-        Ok(self.committed_number(&PURGED_KEY)?.max(covered))
+        let committed = self.position()?.map_or(0, |position| position.batch);
+        Ok(self.committed_number(&PURGED_KEY)?.max(committed))
     }
 
     /// A number under a key of the index's own; 0 if there is none.
@@ -360,37 +355,37 @@ impl LmdbIndex {
         self.env().as_ref().map_or(0, |env| env.real_disk_size().unwrap_or(0))
     }
 
-    /// What a transaction finds of a key; nothing in an entry of the wrong length.
+    /// The chain of a key that a transaction finds; an empty one in an entry of the wrong length.
     fn committed_in(&self, txn: &RwTxn<'_>, key: &[u8]) -> heed::Result<Option<VersionChain>> {
         Ok(self.database.get(txn, key)?.map(|value| decode_chain(value).unwrap_or_default()))
     }
 
-    /// What a key's records are with those of the memtable, and which ones count no more.
+    /// A key's chain with the entries of the memtable, and the entries that count no more.
     fn apply(&self, txn: &RwTxn<'_>, key: &[u8], memtable: &VersionChain) -> heed::Result<(VersionChain, Superseded)> {
         let mut superseded = Superseded::new();
         let mut chain = self.committed_in(txn, key)?.unwrap_or_default();
         for entry in memtable.entries() {
             if chain.entries().contains(entry) {
-                // A replay has published what is here already, and counted it a second time.
+                // A replay has published a record that is here already, and counted it a second time.
                 superseded.push((*entry, entry.sequence));
             } else {
                 chain.insert(*entry, &mut superseded);
             }
         }
         if self.snapshots.is_any() {
-            self.snapshots.keep_below(key, &self.until_range(key, &superseded));
+            self.snapshots.retain_below(key, &self.until_range(key, &superseded));
         }
         Ok((chain.without_delete(), superseded))
     }
 
-    /// Tells the snapshots what is superseded in the memtable.
-    fn keep(&self, key: &[u8], superseded: &Superseded) {
+    /// Retains entries that were superseded in the memtable, for snapshots.
+    fn retain(&self, key: &[u8], superseded: &Superseded) {
         if self.snapshots.is_any() {
-            self.snapshots.keep(key, &self.until_range(key, superseded));
+            self.snapshots.retain(key, &self.until_range(key, superseded));
         }
     }
 
-    /// Superseded entries, for as long as no range delete came first.
+    /// Superseded entries; where a range tombstone came first, it is what superseded them.
     fn until_range(&self, key: &[u8], superseded: &Superseded) -> Superseded {
         let until = |(entry, until): &(Entry, u64)| (*entry, self.ranges.first_after(key, entry.sequence).min(*until));
         superseded.iter().map(until).collect()
@@ -422,7 +417,7 @@ impl LmdbIndex {
         self.env.read().expect("no code panics while it holds the environment")
     }
 
-    /// Does something while nobody else can write to the environment.
+    /// Does something while no other thread can write to the environment.
     #[cfg(all(test, not(feature = "shuttle")))]
     pub(crate) fn with_writer_held(&self, work: impl FnOnce()) {
         let env = self.env();

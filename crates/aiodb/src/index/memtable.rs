@@ -1,15 +1,14 @@
-//! The ordered memtable of an on-disk index: what was published but is not yet in the index's own durable state.
+//! The ordered memtables of an on-disk index: entries that are published but not yet in the index's own durable state.
 //!
-//! Two generations: the active one takes new entries, the immutable one is being committed. A look-up asks the active one,
-//! the immutable one, then the index on disk; an entry leaves the memtable only after the commit that holds it is durable.
+//! There are two: the active one takes new entries, the immutable one is being committed. A look-up asks the active one,
+//! the immutable one, then the index on disk; an entry leaves the memtables only after the commit that holds it is durable.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
 use self::parts::{ActiveKeys, Chains, ImmutableKeys, MAX_PART_KEYS};
-use super::chain::{Entry, Superseded, VersionChain};
+use super::chain::{Entry, NewEntry, Superseded, VersionChain};
 use crate::format::position::Position;
-use crate::merge::Cover;
 use crate::planted::{self, Bug};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -23,23 +22,24 @@ const MORE_KEYS: usize = 1024;
 /// A range of index keys.
 pub(crate) type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
+/// The active memtable and the immutable one, if there is one.
 #[derive(Default)]
-struct Generations {
+struct Memtables {
     active: ActiveKeys,
     immutable: Option<Arc<ImmutableKeys>>,
 }
 
-impl Generations {
+impl Memtables {
     fn immutable(&self, key: &[u8]) -> Option<&VersionChain> {
         self.immutable.as_ref()?.get(key)
     }
 }
 
-/// A immutable memtable on its way to disk.
+/// An immutable memtable on its way to disk.
 #[derive(Clone)]
 pub(crate) struct ImmutableMemtable {
     pub(crate) chains: Arc<ImmutableKeys>,
-    /// What the index covers once all keys are committed.
+    /// The position up to which the index has the log once all keys are committed.
     pub(crate) position: Position,
     /// The sequence after that position.
     pub(crate) next_sequence: u64,
@@ -47,25 +47,36 @@ pub(crate) struct ImmutableMemtable {
     pub(crate) committed: usize,
 }
 
-/// The memtable.
+/// Both memtables of an index.
 #[derive(Default)]
 pub(crate) struct Memtable {
-    /// Held for writing only where generations or the parts of one change; below it, keys have locks of their own.
-    generations: RwLock<Generations, { Rank::Memtables as u8 }>,
-    /// Keys in the active memtable.
+    /// Held for writing only where the active memtable becomes immutable, or the parts of it change; keys have locks of their own.
+    both: RwLock<Memtables, { Rank::Memtables as u8 }>,
+    /// Keys in the active memtable. Relaxed: it is changed under the lock, and bounds the memtable only roughly.
     active_keys: AtomicUsize,
     /// Whether there may be any entry: most look-ups find none and need no lock. Set before an entry is there, cleared
-    /// after its commit is durable.
+    /// after its commit is durable: Release and Acquire, so that a look-up that finds it cleared finds the commit too.
     occupied: AtomicBool,
+    /// See [`Memtable::freezes`]. SeqCst: it is read around a look-up in LMDB, which synchronises by means of its own.
     freezes: AtomicU64,
     limit: Limit,
 }
 
-/// How many keys the active memtable may have.
+/// How many keys the active memtable may have. Relaxed: a bound that publishes nothing, and may be met late.
 struct Limit {
     keys: AtomicUsize,
-    /// Whether there is no room on the disk for any but those of deletes.
+    /// Whether there is no room on the disk for any keys but those of deletes.
     is_short: AtomicBool,
+}
+
+/// A record that a look-up has found.
+pub(crate) struct LookedUp<'a> {
+    /// The key's records.
+    pub(crate) chain: &'a VersionChain,
+    /// The record among them.
+    pub(crate) current: Entry,
+    /// [`Memtable::freezes`] before the look-up.
+    pub(crate) freezes: u64,
 }
 
 impl Default for Limit {
@@ -75,37 +86,37 @@ impl Default for Limit {
 }
 
 impl Memtable {
-    /// Adds what the memtable knows of a key up to a sequence.
+    /// Adds the entries of a key up to a sequence.
     pub(crate) fn lookup(&self, key: &[u8], newest: u64, chain: &mut VersionChain) {
         if self.occupied.load(Ordering::Acquire) {
-            let generations = self.read();
-            generations.active.find(key, |known| chain.add_below(known, newest));
+            let both = self.read();
+            both.active.find(key, |known| chain.add_below(known, newest));
             if !chain.is_complete() {
-                generations.immutable(key).into_iter().for_each(|known| chain.add_below(known, newest));
+                both.immutable(key).into_iter().for_each(|known| chain.add_below(known, newest));
             }
         }
     }
 
-    /// Inserts an entry, an operand perhaps with what it says. What it supersedes, perhaps itself, is added to `superseded`;
-    /// `keep` is told of it before a look-up can miss it. Returns how many operands of the key are in the active memtable.
+    /// Inserts an entry. Entries that it supersedes, perhaps itself, are added to `superseded`; `retain` is told of them before
+    /// a look-up can miss them. Returns how many operands of the key are in the active memtable.
     pub(crate) fn insert(
         &self,
         key: &[u8],
-        (entry, cover): (Entry, Option<Cover>),
+        NewEntry { entry, cover }: NewEntry,
         superseded: &mut Superseded,
-        keep: impl Fn(&Superseded),
+        retain: impl Fn(&Superseded),
     ) -> usize {
-        let generations = self.read();
-        // A write that waited for its batch comes here after later ones, which may have been immutable meanwhile.
-        let immutable = generations.immutable(key).map_or(&[][..], VersionChain::entries);
+        let both = self.read();
+        // A write that waited for its batch comes here after later ones, which may have become immutable meanwhile.
+        let immutable = both.immutable(key).map_or(&[][..], VersionChain::entries);
         let newer = &immutable[..immutable.partition_point(|other| other.sequence > entry.sequence)];
         if let Some(base) = newer.iter().find(|other| other.is_base()) {
             superseded.push((entry, base.sequence));
-            keep(superseded);
+            retain(superseded);
             return 0;
         }
         let below_operands = entry.is_base() && !newer.is_empty() && !planted::is_on(Bug::LateBaseHidesOperands);
-        self.change(generations, key, |chain| {
+        self.change(both, key, |chain| {
             match cover {
                 Some(cover) => chain.insert_covering(entry, cover, superseded),
                 None => chain.insert(entry, superseded),
@@ -114,43 +125,43 @@ impl Memtable {
             if below_operands && chain.entries().contains(&entry) {
                 chain.set_partial();
             }
-            // Nobody looks before the lock is released.
-            keep(superseded);
+            // No look-up comes before the lock is released.
+            retain(superseded);
             chain.operands()
         })
     }
 
-    /// Calls a closure with what the active memtable knows of a key, for it to be changed: it must leave something there.
+    /// Calls a closure with the active memtable's chain of a key, for it to be changed: it must leave an entry there.
     fn change<T>(
         &self,
-        generations: RwLockReadGuard<'_, Generations>,
+        both: RwLockReadGuard<'_, Memtables>,
         key: &[u8],
         change: impl FnOnce(&mut VersionChain) -> T,
     ) -> T {
         self.occupied.store(true, Ordering::Release);
-        let (changed, keys) = generations.active.change(key.into(), change);
+        let (changed, keys) = both.active.change(key.into(), change);
         if keys.is_some() {
             self.active_keys.fetch_add(1, Ordering::Relaxed);
         }
-        drop(generations);
+        drop(both);
         if keys.is_some_and(|keys| keys.is_multiple_of(MAX_PART_KEYS)) {
             self.write().active.split(key);
         }
         changed
     }
 
-    /// Puts a later copy of a record in the place of an entry of the chain that a look-up has just given, if the memtable still
-    /// agrees. `None` if a generation became immutable since, before which so many were: what hides the record may be committed by
-    /// now. `superseded` and `keep` as for [`Memtable::insert`]; what lies below the active memtable is superseded by its commit.
+    /// Puts a later copy of a record in the place of the one that a look-up has just found, if it is still current. `None` if the
+    /// active memtable became immutable since: a record that hides it may be committed by now. `superseded` and `retain` as for
+    /// [`Memtable::insert`]; a record below the active memtable is superseded by that one's commit.
     pub(crate) fn replace(
         &self,
         key: &[u8],
-        (chain, current, freezes): (&VersionChain, Entry, u64),
+        LookedUp { chain, current, freezes }: LookedUp<'_>,
         entry: Entry,
         superseded: &mut Superseded,
-        keep: impl Fn(&Superseded),
+        retain: impl Fn(&Superseded),
     ) -> Option<bool> {
-        let generations = self.read();
+        let both = self.read();
         if self.freezes() != freezes {
             return None;
         }
@@ -161,13 +172,13 @@ impl Memtable {
         };
         let is_hidden = |chain: &VersionChain| chain.entries().iter().any(hides);
         let is_in = |chain: &VersionChain| chain.entries().contains(&current);
-        // What is in the active memtable goes before what is in the immutable one.
-        let frozen_hides = generations.immutable(key).is_some_and(is_hidden);
-        if frozen_hides && generations.active.find(key, is_in) != Some(true) {
+        // An entry of the active memtable counts before one of the immutable memtable.
+        let immutable_hides = both.immutable(key).is_some_and(is_hidden);
+        if immutable_hides && both.active.find(key, is_in) != Some(true) {
             return Some(false);
         }
-        self.change(generations, key, |changed| {
-            if is_hidden(changed) || frozen_hides && !is_in(changed) {
+        self.change(both, key, |changed| {
+            if is_hidden(changed) || immutable_hides && !is_in(changed) {
                 return Some(false);
             }
             changed.insert(entry, superseded);
@@ -176,13 +187,13 @@ impl Memtable {
             if chain.entries().iter().any(is_below) && !planted::is_on(Bug::MovedBaseHidesOperands) {
                 changed.set_partial();
             }
-            keep(superseded);
+            retain(superseded);
             Some(true)
         })
     }
 
-    /// Adds all keys of a range, with what is known of them up to a sequence, to `found`: at most `limit` from each
-    /// generation, from the range's start or, backward, from its end. Says whether the memtable had more.
+    /// Adds all keys of a range, with their entries up to a sequence, to `found`: at most `limit` from each
+    /// memtable, from the range's start or, backward, from its end. Says whether they had more.
     pub(crate) fn range(
         &self,
         range: KeyRange<'_>,
@@ -200,14 +211,14 @@ impl Memtable {
             }
             found.get_mut(key).expect("just made").add_below(known, newest);
         };
-        let Generations { active, immutable } = &*self.read();
+        let Memtables { active, immutable } = &*self.read();
         let active = active.range(range, backward, limit, &mut add);
         let immutable = immutable.as_ref().and_then(|immutable| immutable.range(range, backward, limit, &mut add));
         let reached = |last: Option<_>| last.map_or(Reached::End, Reached::Key);
         reached(active).and(reached(immutable), backward)
     }
 
-    /// Keys in both generations.
+    /// Keys in both memtables.
     pub(crate) fn len(&self) -> usize {
         self.active_keys() + self.read().immutable.as_ref().map_or(0, |immutable| immutable.len())
     }
@@ -217,12 +228,12 @@ impl Memtable {
         self.active_keys.load(Ordering::Relaxed)
     }
 
-    /// Whether the active memtable should be immutable before more is inserted.
+    /// Whether the active memtable should become immutable before more is inserted.
     pub(crate) fn is_full(&self) -> bool {
         self.active_keys() >= self.limit.keys.load(Ordering::Relaxed)
     }
 
-    /// Sets how many keys the active memtable may have; `is_short` says that the disk has no room for those of puts.
+    /// Sets how many keys the active memtable may have; `is_short` says that the disk has no room for keys of puts.
     pub(crate) fn limit(&self, keys: usize, is_short: bool) {
         self.limit.keys.store(keys.min(MAX_ACTIVE_KEYS), Ordering::Relaxed);
         self.limit.is_short.store(is_short, Ordering::Relaxed);
@@ -238,44 +249,45 @@ impl Memtable {
         self.limit.keys.store(self.active_keys() + MORE_KEYS, Ordering::Relaxed);
     }
 
-    /// Whether the disk has no room for what puts would add.
+    /// Whether the disk has no room for the keys of puts.
     pub(crate) fn is_short(&self) -> bool {
         self.limit.is_short.load(Ordering::Relaxed)
     }
 
-    /// How many generations became immutable. What a look-up finds here goes with what is committed after it as long as this has not
-    /// changed: a generation is committed only after it became immutable, so what is committed in between was seen here.
+    /// How many memtables became immutable. As long as this has not changed, the entries that a look-up finds here go with the
+    /// committed ones that it finds after them: a memtable is committed only after it became immutable, so entries that were
+    /// committed in between were seen here.
     pub(crate) fn freezes(&self) -> u64 {
         self.freezes.load(Ordering::SeqCst)
     }
 
-    /// Freezes the active memtable. Only after [`Memtable::forget_immutable`] can the next one be immutable.
+    /// Makes the active memtable immutable. The next one can become so only after [`Memtable::forget_immutable`].
     pub(crate) fn freeze(&self, position: Position, next_sequence: u64) -> ImmutableMemtable {
-        let mut generations = self.write();
-        assert!(generations.immutable.is_none(), "one generation is committed at a time");
+        let mut both = self.write();
+        assert!(both.immutable.is_none(), "one memtable is committed at a time");
         self.freezes.fetch_add(1, Ordering::SeqCst);
-        let chains = Arc::new(std::mem::take(&mut generations.active).freeze());
+        let chains = Arc::new(std::mem::take(&mut both.active).freeze());
         self.active_keys.store(0, Ordering::Relaxed);
-        generations.immutable = Some(Arc::clone(&chains));
+        both.immutable = Some(Arc::clone(&chains));
         ImmutableMemtable { chains, position, next_sequence, committed: 0 }
     }
 
     /// Drops the immutable memtable, whose commit is durable.
     pub(crate) fn forget_immutable(&self) {
-        let mut generations = self.write();
-        let immutable = generations.immutable.take();
+        let mut both = self.write();
+        let immutable = both.immutable.take();
         self.occupied.store(self.active_keys() > 0, Ordering::Release);
-        drop(generations);
+        drop(both);
         // Freeing many entries takes time: not under the lock.
         drop(immutable);
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Generations> {
-        self.generations.read().expect("no code panics while it holds the memtable")
+    fn read(&self) -> RwLockReadGuard<'_, Memtables> {
+        self.both.read().expect("no code panics while it holds the memtable")
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Generations> {
-        self.generations.write().expect("no code panics while it holds the memtable")
+    fn write(&self) -> RwLockWriteGuard<'_, Memtables> {
+        self.both.write().expect("no code panics while it holds the memtable")
     }
 }
 

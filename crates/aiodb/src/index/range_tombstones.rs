@@ -1,15 +1,15 @@
-//! Range deletes that are not carried out yet: every look-up in an ordered index asks whether one of them covers its key.
+//! Range tombstones that are not carried out yet: every look-up in an ordered index asks whether one of them contains its key.
 //!
 //! Carrying one out takes its keys out of the index in the background; then it is forgotten here. In the log it stays as
-//! long as any delete does.
+//! long as any other delete.
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Rank, RwLock};
 
-/// Where so many wait for the background, another one waits too. A batch with more of them is taken alone.
+/// Where so many wait to be carried out, the next writer of one waits too. A batch with more of them is taken alone.
 pub(crate) const MAX_RANGES: usize = 1024;
 
-/// A range of index keys, in which nothing counts that is older than the sequence.
+/// A range of index keys, in which records older than the sequence do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RangeTombstone {
     /// The first key, with its table.
@@ -20,7 +20,7 @@ pub(crate) struct RangeTombstone {
 }
 
 impl RangeTombstone {
-    pub(crate) fn covers(&self, key: &[u8]) -> bool {
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
         *self.start <= *key && *key < *self.end
     }
 }
@@ -29,7 +29,8 @@ impl RangeTombstone {
 #[derive(Default)]
 pub(crate) struct Ranges {
     all: RwLock<Vec<RangeTombstone>, { Rank::Ranges as u8 }>,
-    /// How many there are: look-ups need no lock while there is none.
+    /// How many there are: look-ups need no lock while there is none. Release and Acquire: a look-up that finds none left finds the
+    /// keys of the last ones taken out.
     count: AtomicUsize,
 }
 
@@ -43,16 +44,16 @@ impl Ranges {
         self.count.store(all.len(), Ordering::Release);
     }
 
-    /// The sequence of the newest one up to `newest` that covers a key; 0 = none.
-    pub(crate) fn covering(&self, key: &[u8], newest: u64) -> u64 {
-        let mut covers = |range: &&RangeTombstone| range.sequence <= newest && range.covers(key);
-        self.look(|all| all.iter().rev().find(&mut covers).map_or(0, |range| range.sequence))
+    /// The sequence of the newest one up to `newest` that contains a key; 0 = none.
+    pub(crate) fn newest_containing(&self, key: &[u8], newest: u64) -> u64 {
+        let mut contains = |range: &&RangeTombstone| range.sequence <= newest && range.contains(key);
+        self.look(|all| all.iter().rev().find(&mut contains).map_or(0, |range| range.sequence))
     }
 
-    /// The sequence of the oldest one after `sequence` that covers a key; the highest number = none.
+    /// The sequence of the oldest one after `sequence` that contains a key; the highest number = none.
     pub(crate) fn first_after(&self, key: &[u8], sequence: u64) -> u64 {
-        let covers = |range: &&RangeTombstone| range.sequence > sequence && range.covers(key);
-        let found = self.look(|all| all.iter().find(covers).map_or(0, |range| range.sequence));
+        let contains = |range: &&RangeTombstone| range.sequence > sequence && range.contains(key);
+        let found = self.look(|all| all.iter().find(contains).map_or(0, |range| range.sequence));
         if found == 0 { u64::MAX } else { found }
     }
 
@@ -78,7 +79,7 @@ impl Ranges {
     }
 
     /// Whether the one with this sequence is not carried out yet.
-    pub(crate) fn contains(&self, sequence: u64) -> bool {
+    pub(crate) fn is_waiting(&self, sequence: u64) -> bool {
         let all = self.all.read().expect("no code panics while it holds the ranges");
         all.binary_search_by_key(&sequence, |range| range.sequence).is_ok()
     }
@@ -87,7 +88,7 @@ impl Ranges {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Forgets those that `done` says.
+    /// Forgets the ones of which `done` says so.
     pub(crate) fn forget(&self, done: impl Fn(&RangeTombstone) -> bool) {
         let mut all = self.all.write().expect("no code panics while it holds the ranges");
         all.retain(|range| !done(range));

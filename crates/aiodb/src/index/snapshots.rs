@@ -1,7 +1,7 @@
-//! What reads see: views, the snapshots of a store, and the superseded records that they need.
+//! The views of reads, the snapshots of a store, and the superseded records that are retained for them.
 //!
-//! A snapshot is a sequence: it sees the records up to it. Records that an index no longer refers to, because newer ones took their place, are
-//! listed as versions until no snapshot can see them. The list is bounded: when it is full, the oldest snapshot ends.
+//! A snapshot is a sequence: it sees the records up to it. Records that an index no longer refers to, because newer ones superseded
+//! them, are listed as versions until no snapshot can see them. The list is bounded: when it is full, the oldest snapshot ends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::retention::Retention;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank};
 
-/// Superseded records that are kept for all snapshots together; about 150 bytes each.
+/// Superseded records that are retained for all snapshots together; about 150 bytes each.
 pub(crate) const MAX_VERSIONS: usize = 256 << 10;
 
-/// What a read sees.
+/// The records that a read sees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     /// Records up to this sequence.
     pub(crate) sequence: u64,
     /// Records that expire after this time, in milliseconds since 1970; `None` = now.
     pub(crate) at_ms: Option<u64>,
-    /// Whether it asks the cache, and leaves there what it reads.
+    /// Whether it asks the cache, and leaves there the values that it reads.
     pub(crate) cached: bool,
 }
 
@@ -34,7 +34,7 @@ impl Default for View {
 }
 
 impl View {
-    /// Whatever is published.
+    /// All published records.
     pub(crate) const LATEST: View = View { sequence: u64::MAX, at_ms: None, cached: true };
 
     pub(crate) fn is_latest(&self) -> bool {
@@ -42,11 +42,12 @@ impl View {
     }
 }
 
-/// The snapshots of one store, and the versions kept for them.
+/// The snapshots of one store, and the versions retained for them.
 pub(crate) struct Snapshots {
     alive: Mutex<BTreeMap<u64, Alive>, { Rank::Alive as u8 }>,
-    /// The highest sequence that a snapshot may still have: what is superseded and older might be needed. 0 = there is
-    /// no snapshot.
+    /// The highest sequence that a snapshot may still have: superseded records that are older might be needed. 0 = there is
+    /// no snapshot. SeqCst: a thread that begins a snapshot raises this and then looks for publishers (`publishers`), a
+    /// publisher counts itself there and then reads this, and one of the two must see the other.
     newest: AtomicU64,
     versions: Versions,
     retention: Arc<Retention>,
@@ -54,6 +55,8 @@ pub(crate) struct Snapshots {
 
 struct Alive {
     view: View,
+    /// SeqCst, which is more than it needs: it is set under the lock before versions are given up under the same lock, and readers
+    /// look at it after they have read.
     ended: Arc<AtomicBool>,
 }
 
@@ -62,22 +65,22 @@ impl Snapshots {
         Snapshots { alive: Mutex::default(), newest: AtomicU64::new(0), versions: Versions::default(), retention }
     }
 
-    /// Whether what is superseded might be needed. Most writes find that it is not.
+    /// Whether superseded records might be needed. Most writes find that they are not.
     pub(crate) fn is_any(&self) -> bool {
         self.newest.load(Ordering::SeqCst) > 0
     }
 
-    /// Keeps the superseded records of an index key that a snapshot can see. Called before the index forgets them.
-    pub(crate) fn keep(&self, key: &[u8], superseded: &Superseded) {
-        self.keep_copy(key, superseded, true);
+    /// Retains the superseded records of an index key that a snapshot can see. Called before the index forgets them.
+    pub(crate) fn retain(&self, key: &[u8], superseded: &Superseded) {
+        self.retain_copies(key, superseded, true);
     }
 
-    /// Like [`Snapshots::keep`] for records of a layer below, of which later copies may have been superseded already.
-    pub(crate) fn keep_below(&self, key: &[u8], superseded: &Superseded) {
-        self.keep_copy(key, superseded, planted::is_on(Bug::EarlierCopyKept));
+    /// Like [`Snapshots::retain`] for records of a layer below, of which later copies may have been superseded already.
+    pub(crate) fn retain_below(&self, key: &[u8], superseded: &Superseded) {
+        self.retain_copies(key, superseded, planted::is_on(Bug::EarlierCopyKept));
     }
 
-    fn keep_copy(&self, key: &[u8], superseded: &Superseded, later: bool) {
+    fn retain_copies(&self, key: &[u8], superseded: &Superseded, later: bool) {
         if !self.is_any() || superseded.is_empty() || planted::is_on(Bug::SnapshotVersionsForgotten) {
             return;
         }
@@ -94,12 +97,12 @@ impl Snapshots {
         }
     }
 
-    /// Adds the kept records of an index key that a view sees.
+    /// Adds the retained records of an index key that a view sees.
     pub(crate) fn add_versions(&self, key: &[u8], view: &View, chain: &mut VersionChain) {
         self.versions.add(key, view.sequence, chain);
     }
 
-    /// The keys of kept records in a range of index keys.
+    /// The keys of retained records in a range of index keys.
     pub(crate) fn version_keys(&self, range: (std::ops::Bound<&[u8]>, std::ops::Bound<&[u8]>)) -> Vec<Box<[u8]>> {
         self.versions.keys(range)
     }
@@ -112,7 +115,7 @@ impl Snapshots {
         (sequence.unwrap_or(u64::MAX), at_ms.unwrap_or(u64::MAX))
     }
 
-    /// Snapshots and kept records.
+    /// Snapshots and retained records.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.lock().len(), self.versions.len())
     }
@@ -131,7 +134,7 @@ impl Snapshots {
         true
     }
 
-    /// Begins a snapshot that sees nothing definite yet: from now on everything that is superseded is kept.
+    /// Begins a snapshot without a sequence yet: from now on all superseded records are retained.
     pub(crate) fn begin(&self, at_ms: u64) -> (u64, Arc<AtomicBool>) {
         let ended = Arc::new(AtomicBool::new(false));
         let mut alive = self.lock();
@@ -142,8 +145,8 @@ impl Snapshots {
         (hold, ended)
     }
 
-    /// Says what a snapshot sees.
-    pub(crate) fn settle(&self, hold: u64, sequence: u64) {
+    /// Sets the sequence up to which a snapshot sees records.
+    pub(crate) fn set_sequence(&self, hold: u64, sequence: u64) {
         let mut alive = self.lock();
         if let Some(alive) = alive.get_mut(&hold) {
             alive.view.sequence = sequence;
@@ -172,7 +175,7 @@ impl Alive {
     /// Whether this snapshot sees a record that was written at `from` and superseded at `until`.
     fn sees(&self, from: u64, until: u64) -> bool {
         let undecided = self.view.sequence == u64::MAX;
-        // What a later copy of the same record supersedes is seen by nobody: kept, it would be taken for the later one.
+        // A record that a later copy of itself superseded is seen by no snapshot: retained, it would be taken for the later copy.
         from < until && (undecided || (from <= self.view.sequence && self.view.sequence < until))
     }
 }

@@ -1,18 +1,19 @@
 //! How fast the memtable of an ordered index may grow while its immutable memtable is being committed.
 //!
-//! A commit takes seconds where the index is larger than memory. Were writers held up only when the next generation is full,
+//! A commit takes seconds where the index is larger than memory. Were writers held up only when the active memtable is full,
 //! all would stand still until its end; so they are let in as it proceeds.
 
 use super::memtable::MAX_ACTIVE_KEYS;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex, Rank};
 
-/// Keys that the active memtable may have when a commit begins: what is written in about a second.
+/// Keys that the active memtable may have when a commit begins: as many as are written in about a second.
 const FIRST_KEYS: usize = MAX_ACTIVE_KEYS / 8;
 
-/// What writers wait for.
+/// Lets writers in.
 pub(crate) struct Throttle {
-    /// Keys that the active memtable may have by now.
+    /// Keys that the active memtable may have by now. Relaxed: it publishes nothing, it is changed under the lock, and a writer
+    /// looks again under the lock before it sleeps.
     allowed: AtomicUsize,
     waiting: Mutex<(), { Rank::Throttle as u8 }>,
     changed: Condvar,
@@ -44,7 +45,7 @@ impl Throttle {
     pub(crate) fn wait(&self, keys: impl Fn() -> usize) {
         // Most of the time no commit is under way, and keys need not be counted.
         let is_ahead = || {
-            let allowed = self.allowed.load(Ordering::Acquire);
+            let allowed = self.allowed.load(Ordering::Relaxed);
             allowed < usize::MAX && keys() >= allowed
         };
         if !is_ahead() {
@@ -59,12 +60,12 @@ impl Throttle {
     /// The active memtable may have so many keys.
     pub(crate) fn allow(&self, keys: usize) {
         let _waiting = self.waiting.lock().expect(NO_PANIC);
-        self.allowed.store(keys, Ordering::Release);
+        self.allowed.store(keys, Ordering::Relaxed);
         self.changed.notify_all();
     }
 }
 
-/// A commit that writers are let in with.
+/// A commit under way.
 pub(crate) struct Commit<'a>(&'a Throttle);
 
 impl Drop for Commit<'_> {

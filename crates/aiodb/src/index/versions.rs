@@ -10,7 +10,7 @@ use crate::index::chain::{Entry, VersionChain};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Rank, RwLock};
 
-/// The list is searched for what nobody needs any more when it has grown by this many.
+/// The list is searched for versions that no snapshot needs any more when it has grown by this many.
 const PRUNE_STEP: usize = 1024;
 
 /// A superseded record.
@@ -26,9 +26,11 @@ type Map = BTreeMap<Box<[u8]>, SmallVec<[Version; 1]>>;
 #[derive(Default)]
 pub(super) struct Versions {
     map: RwLock<Map, { Rank::Versions as u8 }>,
+    /// How many there are. Release and Acquire, which is more than it needs: a version is counted before the index forgets its
+    /// entry under a lock of its own, so a look-up that misses the entry finds the count raised.
     count: AtomicUsize,
-    /// The count after the last search.
-    kept: AtomicUsize,
+    /// The count after the last search. Relaxed: it only says when to search next.
+    pruned_to: AtomicUsize,
 }
 
 impl Versions {
@@ -78,10 +80,10 @@ impl Versions {
         map.range::<[u8], _>(range).map(|(key, _)| key.clone()).collect()
     }
 
-    /// Forgets what nobody needs: all at once when `none` does, else when enough has gathered since the last time.
+    /// Forgets versions that are not `needed`: all at once when `none` is, else when enough have gathered since the last time.
     pub(super) fn prune(&self, none: bool, needed: impl Fn(u64, u64) -> bool) {
         let count = self.len();
-        if count == 0 || (!none && count < 2 * self.kept.load(Ordering::Relaxed) + PRUNE_STEP) {
+        if count == 0 || (!none && count < 2 * self.pruned_to.load(Ordering::Relaxed) + PRUNE_STEP) {
             return;
         }
         let mut map = self.map.write().expect("no code panics while it holds the versions");
@@ -92,8 +94,8 @@ impl Versions {
             versions.retain(|version| needed(version.entry.sequence, version.until));
             !versions.is_empty()
         });
-        let kept = map.values().map(SmallVec::len).sum();
-        self.count.store(kept, Ordering::Release);
-        self.kept.store(kept, Ordering::Relaxed);
+        let left = map.values().map(SmallVec::len).sum();
+        self.count.store(left, Ordering::Release);
+        self.pruned_to.store(left, Ordering::Relaxed);
     }
 }

@@ -85,7 +85,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Wraps memory that `owner` keeps alive.
+    /// Wraps memory that lives as long as `owner`.
     ///
     /// # Safety
     /// `start .. start + length` must stay mapped, readable and writable while `owner` lives, be aligned to

@@ -1,4 +1,4 @@
-//! What the engine asks of the outside world.
+//! The traits by which the engine reaches the outside world.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,14 +48,14 @@ pub enum WriteSync {
     Now,
 }
 
-/// What a device found out about itself when it was opened.
+/// The findings of a device about itself when it was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The read queue that is used: `uring`, `libaio`, `threads` or `sim`.
     pub backend: &'static str,
     /// Whether segments bypass the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// The alignment that reads must keep, in bytes: 512 or 4096.
+    /// The alignment that reads must have, in bytes: 512 or 4096.
     pub block_bytes: usize,
     /// Why a preferred backend or `O_DIRECT` was not used, in words; empty when nothing was refused.
     pub fallbacks: Vec<String>,
@@ -67,16 +67,16 @@ pub struct OpenFiles {
     /// Descriptors at this moment.
     pub open: usize,
     /// The bound. At most half of the files may be kept open by [`File::keep_open`] or by writes that no [`File::sync`] has
-    /// followed; the device keeps descriptors of such files open, and closes and opens those of others as they are used.
+    /// followed; the device leaves the descriptors of such files open, and closes and opens other descriptors as they are used.
     pub most: usize,
 }
 
-/// A part of the engine's work, as far as it matters where in it a crash falls.
+/// A part of the engine's work in which it matters where a crash falls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// A batch is written to its segment.
     Append,
-    /// What was written before becomes durable.
+    /// Earlier writes become durable.
     Flush,
     /// Records become visible in their indexes.
     Publish,
@@ -118,7 +118,7 @@ impl Phase {
     ];
 }
 
-/// Tells the device that the engine is in a phase, until this is dropped. It costs nothing on a device that does not ask.
+/// Tells the device that the engine is in a phase, until this is dropped. It costs nothing on a device that ignores phases.
 pub(crate) struct InPhase<'a, D: Device> {
     device: &'a D,
     phase: Phase,
@@ -143,7 +143,7 @@ pub trait Device: Clone + Send + Sync + 'static {
     type File: File;
     /// A queue of asynchronous reads, owned by one thread at a time.
     type Queue: Queue<File = Self::File>;
-    /// Retention the exclusive right to a store until dropped.
+    /// Holds the exclusive right to a store until dropped.
     type Lock: Send + Sync;
 
     /// Makes a directory and its parents; no error if it is there.
@@ -153,7 +153,7 @@ pub trait Device: Clone + Send + Sync + 'static {
     /// Opens a file. One opened with [`Access::direct`] is found by its name again whenever it is used: it must not be removed
     /// or replaced before, nor renamed but by [`Device::rename`].
     fn open(&self, path: &Path, access: Access) -> io::Result<Self::File>;
-    /// Bytes that are free on the disk of a path; `None` where nobody can say.
+    /// Bytes that are free on the disk of a path; `None` where the system cannot say.
     fn free_bytes(&self, path: &Path) -> Option<u64>;
     /// Renames a file over whatever has the new name; durable after [`Device::sync_dir`].
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -161,19 +161,19 @@ pub trait Device: Clone + Send + Sync + 'static {
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes creations, renames and removals in a directory survive a power cut.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Maps a file of exactly `length` bytes (made or resized as needed) as memory that outlives the process: what was
-    /// stored there before the process died is there afterwards. A power cut may keep any mixture of its pages.
+    /// Maps a file of exactly `length` bytes (made or resized as needed) as memory that outlives the process: bytes that were
+    /// stored there before the process died are there afterwards. A power cut may leave any mixture of its pages.
     fn map(&self, path: &Path, length: usize) -> io::Result<Mapping>;
-    /// Takes the exclusive lock on `path`. `Ok(Err(holder))` names who holds it.
+    /// Takes the exclusive lock on `path`. `Ok(Err(holder))` names the process that holds it.
     fn lock(&self, path: &Path) -> io::Result<Result<Self::Lock, String>>;
-    /// Takes a lock on `path` that excludes [`Device::lock`], but not this, and writes nothing. A device on which nobody
-    /// else reads takes the exclusive lock.
+    /// Takes a lock on `path` that excludes [`Device::lock`], but not other shared locks, and writes nothing. A device on which
+    /// only one process reads takes the exclusive lock.
     fn lock_shared(&self, path: &Path) -> io::Result<Result<Self::Lock, String>> {
         self.lock(path)
     }
     /// A new read queue that can hold `depth` reads (1 to [`MAX_QUEUE_DEPTH`]) in flight.
     fn queue(&self, depth: usize) -> io::Result<Self::Queue>;
-    /// What was found at probing.
+    /// The findings at opening.
     fn report(&self) -> Report;
     /// Descriptors of segments. On a device that does not run out of them, none and no bound.
     fn open_files(&self) -> OpenFiles {
@@ -216,8 +216,8 @@ pub trait File: Clone + Send + Sync + 'static {
     fn write_at(&self, bytes: &[u8], offset: u64, sync: WriteSync) -> io::Result<()>;
     /// Makes all earlier writes to this file survive a power cut. Never retried: after an error their fate is unknown.
     fn sync(&self) -> io::Result<()>;
-    /// Reserves space for the file's first `length` bytes and extends it to that length, or fails with `StorageFull`
-    /// without keeping what it got. False if the file system cannot reserve: then the file is only as long as that.
+    /// Reserves space for the file's first `length` bytes and extends it to that length, or fails with `StorageFull` and
+    /// gives back the space that it got. False if the file system cannot reserve: then the file has the length, but no space.
     fn reserve(&self, length: u64) -> io::Result<bool>;
     /// The file's length.
     fn length(&self) -> io::Result<u64>;
@@ -240,7 +240,7 @@ pub struct Reaped {
     pub outcome: io::Result<u32>,
 }
 
-/// Asynchronous reads. An implementation moves requests to the device and results back; buffers, pacing, short reads
+/// Asynchronous reads. An implementation moves requests to the device and results back; buffers, batches, short reads
 /// and retries are the matter of [`Reads`](super::reads::Reads), which all implementations share.
 ///
 /// Dropping a queue waits until the device owns no buffer any more.
@@ -263,15 +263,15 @@ pub trait Queue: Send {
     /// the queue has been dropped.
     unsafe fn push(&mut self, slot: u32, file: &Self::File, offset: u64, buffer: *mut u8, length: u32);
 
-    /// Hands what was pushed to the device and waits until at least `wait_for` results can be reaped (0 or 1).
+    /// Hands the pushed reads to the device and waits until at least `wait_for` results can be reaped (0 or 1).
     /// Retries `EINTR`; `EAGAIN` and `EBUSY` are handled by reaping.
     fn enter(&mut self, wait_for: u32) -> io::Result<()>;
 
     /// The next result, if one is there. Never blocks and never enters the kernel.
     fn reap(&mut self) -> Option<Reaped>;
 
-    /// How often the calling thread has slept in its life: [`Reads`](super::reads::Reads) sees by it who waits for whom. A queue that
-    /// cannot tell has a caller who never sleeps.
+    /// How often the calling thread has slept in its life: by it [`Reads`](super::reads::Reads) sees whether the caller waits for
+    /// the device. A queue that cannot tell says 0, as if the caller never slept.
     fn sleeps(&self) -> u64 {
         0
     }

@@ -21,7 +21,7 @@ use super::{Access, Device, Mapping, OpenFiles, Report, SECTOR_BYTES};
 use crate::config::Backend;
 use crate::error::Result;
 
-/// The disks of this machine, through the kernel. Clones share what was found out at opening.
+/// The disks of this machine, through the kernel. Clones share the findings at opening.
 #[derive(Clone)]
 pub struct Disk(Arc<Opened>);
 
@@ -45,7 +45,7 @@ impl Opened {
 impl Disk {
     /// Finds out by trial, on a file made and removed in `dir`, how files there are best read: whether `O_DIRECT` is
     /// accepted (tried if `direct`), with which alignment, and which backend works. With a `backend` other than `Auto`
-    /// that one must work. What was refused is told by [`Device::report`].
+    /// that one must work. [`Device::report`] tells what was refused, and why.
     ///
     /// Raises the process's limit of open files as far as it may, since a store has many segments.
     pub fn open(dir: &Path, backend: Backend, direct: bool) -> Result<Disk> {
@@ -70,7 +70,7 @@ impl Disk {
     }
 
     /// The same disk for files to be opened from now on, of which so many with [`Access::direct`] have a descriptor at a
-    /// time, at least 8; 0 for what the process's limit leaves, as it is by default.
+    /// time, at least 8. 0, the default, stands for as many as the process's limit leaves.
     pub fn with_max_open_files(self, most: usize) -> Disk {
         let opened = Opened::new(self.0.kind, self.0.report.clone());
         Disk(Arc::new(Opened { start_ns: self.0.start_ns, descriptors: Descriptors::new(most), ..opened }))
@@ -164,7 +164,7 @@ impl Device for Disk {
     fn lock(&self, path: &Path) -> io::Result<std::result::Result<DiskLock, String>> {
         let mut file = for_system(|| open_options(Access::CREATE).open(path))?;
         if let Some(holder) = flock(&mut file, libc::LOCK_EX)? {
-            // Readers leave no name; the one that is there is of somebody who wrote earlier.
+            // Readers leave no name; a name that is there is of a process that wrote earlier.
             let only_read = flock(&mut file, libc::LOCK_SH)?.is_none();
             return Ok(Err(if only_read { "others that only read it".to_owned() } else { holder }));
         }
@@ -179,7 +179,7 @@ impl Device for Disk {
         let open = |access| for_system(|| open_options(access).open(path));
         let mut file = match open(Access::READ) {
             Err(error) if error.kind() == NotFound => match open(Access::CREATE) {
-                // A copy on a medium where nobody can make the file: then nobody can open it for writing either.
+                // A copy on a medium where no process can make the file: then none can open it for writing either.
                 Err(error) if matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => {
                     return Ok(Ok(DiskLock { file: None }));
                 }
@@ -245,7 +245,7 @@ impl Drop for DiskLock {
     }
 }
 
-/// Takes a lock, or says who holds one that excludes it: as the last who took an exclusive one has written there.
+/// Takes a lock, or names the holder of one that excludes it: the name that the last exclusive holder has written there.
 fn flock(file: &mut std::fs::File, kind: libc::c_int) -> io::Result<Option<String>> {
     // SAFETY: the call takes numbers only.
     if unsafe { libc::flock(file.as_raw_fd(), kind | libc::LOCK_NB) } == 0 {
@@ -262,7 +262,7 @@ fn flock(file: &mut std::fs::File, kind: libc::c_int) -> io::Result<Option<Strin
     Ok(Some(if holder.is_empty() { "another process".to_owned() } else { holder }))
 }
 
-/// What the file system of a path has left for users without privileges, in bytes.
+/// Bytes that the file system of a path has left for users without privileges.
 pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
     // SAFETY: all zeros is a valid value of this plain structure.
@@ -274,8 +274,8 @@ pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Nanoseconds since the machine was started. They pass while it is suspended, too, unlike those of [`std::time::Instant`]: what
-/// was to be done by now is not put off by that, and a system's clock that went on has not been set.
+/// Nanoseconds since the machine was started. They pass while it is suspended, too, unlike those of [`std::time::Instant`]: so a
+/// suspension puts off no work that is due, and does not look as if the system's clock had been set.
 fn boot_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call takes a pointer to a valid structure.
@@ -284,7 +284,7 @@ fn boot_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What the holder of a lock is called: `process 4242 (cassandra)`.
+/// The name of this process as the holder of a lock: `process 4242 (cassandra)`.
 fn own_name() -> String {
     let command = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
     format!("process {} ({})", std::process::id(), command.trim())

@@ -120,7 +120,7 @@ impl LibaioQueue {
         claims
     }
 
-    /// Hands over what is queued: all of it, or as much as the kernel takes while other reads are in flight.
+    /// Hands over the queued reads: all of them, or as many as the kernel takes while other reads are in flight.
     fn submit(&mut self) -> io::Result<()> {
         let mut refusals = 0;
         while !self.queued.is_empty() {

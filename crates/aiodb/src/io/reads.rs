@@ -1,11 +1,11 @@
-//! The driver of asynchronous reads above any [`Queue`]: it owns the buffers and does what all queues need alike, that
-//! is pacing, alignment, short reads and retries.
+//! The driver of asynchronous reads above any [`Queue`]: it owns the buffers, and does for all queues alike the submission in
+//! batches, alignment, short reads and retries.
 
 use std::io;
 
 use std::sync::Arc;
 
-use self::pace::Pace;
+use self::submission::Submission;
 use super::{AlignedBuffer, Queue, UNIT_BYTES};
 use crate::metrics::histogram::Histogram;
 
@@ -41,7 +41,7 @@ pub struct Reads<Q: Queue> {
     /// Reads given to the queue since it was last entered.
     unentered: usize,
     in_flight: usize,
-    pace: Pace,
+    submission: Submission,
     timing: Option<Timing>,
 }
 
@@ -72,7 +72,7 @@ struct Slot<F> {
     head: usize,
     /// Bytes requested.
     length: usize,
-    /// Bytes read from `start` on: whole blocks that cover the request.
+    /// Bytes read from `start` on: whole blocks that contain the request.
     span: usize,
     /// Bytes of the span that have arrived: whole blocks while the read is in flight.
     filled: usize,
@@ -120,7 +120,7 @@ impl<Q: Queue> Reads<Q> {
             block_bytes,
             unentered: 0,
             in_flight: 0,
-            pace: Pace::default(),
+            submission: Submission::default(),
             timing: None,
         }
     }
@@ -165,8 +165,8 @@ impl<Q: Queue> Reads<Q> {
         };
         self.in_flight += 1;
         self.issue(slot);
-        // What could not be handed over stays queued: `poll` tries again and returns the error if it is still there.
-        if self.unentered >= self.pace.batch(self.in_flight) && self.queue.enter(0).is_ok() {
+        // A read that could not be handed over stays queued: `poll` tries again and returns the error if it is still there.
+        if self.unentered >= self.submission.batch(self.in_flight) && self.queue.enter(0).is_ok() {
             self.unentered = 0;
         }
     }
@@ -213,7 +213,7 @@ impl<Q: Queue> Reads<Q> {
         self.free.push(slot);
     }
 
-    /// Gives what is left of a read to the queue.
+    /// Gives the rest of a read to the queue.
     fn issue(&mut self, slot: u32) {
         let read = &mut self.slots[slot as usize];
         let length = (read.span - read.filled).min(MAX_TRANSFER_BYTES);
@@ -223,7 +223,7 @@ impl<Q: Queue> Reads<Q> {
             None => unsafe { self.arena.as_mut_ptr().add(slot as usize * self.buffer_bytes) },
         };
         let file = read.file.as_ref().expect("a read in flight has a file");
-        // SAFETY: the buffer holds `span` bytes and outlives the queue; nobody looks at it before the read has ended,
+        // SAFETY: the buffer holds `span` bytes and outlives the queue; no caller looks at it before the read has ended,
         // because `bytes` refuses slots in flight and a slot is given out once.
         unsafe { self.queue.push(slot, file, read.start + read.filled as u64, buffer.add(read.filled), length as u32) };
         self.unentered += 1;
@@ -248,13 +248,13 @@ impl<Q: Queue> Reads<Q> {
             timing.waits.record((timing.clock_ns)().saturating_sub(pushed_ns));
         }
         self.in_flight -= 1;
-        self.pace.end(|| self.queue.sleeps());
+        self.submission.end(|| self.queue.sleeps());
         Some(Done { slot, token: read.token, outcome: outcome.map(|_| ()) })
     }
 }
 
 impl Timing {
-    /// The time, if this read is one of those that are timed.
+    /// The time, if this read is a timed one.
     fn push(&mut self) -> Option<u64> {
         self.pushed += 1;
         (self.pushed % TIMED_EVERY == 1).then(|| (self.clock_ns)())
@@ -298,6 +298,6 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
-mod pace;
+mod submission;
 #[cfg(test)]
 mod tests;

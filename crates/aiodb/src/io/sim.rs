@@ -12,7 +12,7 @@
 //! | `open` of a new file, `rename`, `remove`       | after `sync_dir`; before it, the directory's oldest few changes |
 //! | `create_dir`                                   | after `sync_dir` of it, of one within, or of its parent         |
 //!
-//! Of a sector written several times without a sync, any of these states may be what is left.
+//! Of a sector written several times without a sync, any of these states may be left.
 
 mod content;
 mod file;
@@ -49,13 +49,14 @@ const MAX_DEPTH: usize = 4096;
 #[derive(Clone)]
 pub struct SimDevice {
     machine: Arc<Machine>,
-    generation: u64,
+    /// The number of its process on the machine.
+    process: u64,
 }
 
 /// The system's clock when a machine is made: some day in 2026.
 const START_WALL_MS: u64 = 1_780_000_000_000;
 
-/// Retention a simulated lock until dropped.
+/// Holds a simulated lock until dropped.
 pub struct SimLock {
     device: SimDevice,
     path: PathBuf,
@@ -70,7 +71,7 @@ impl SimDevice {
     /// An empty machine whose direct I/O is aligned to `block_bytes`: 512 or 4096.
     pub fn with_block_bytes(seed: u64, block_bytes: usize) -> SimDevice {
         assert!([SECTOR_BYTES, UNIT_BYTES].contains(&block_bytes), "blocks have 512 or 4096 bytes, not {block_bytes}");
-        SimDevice { machine: Arc::new(Machine::new(seed, block_bytes)), generation: 0 }
+        SimDevice { machine: Arc::new(Machine::new(seed, block_bytes)), process: 0 }
     }
 
     /// Kills the process during the `steps`-th call from now (1 is the next): that call may take effect wholly, partly
@@ -107,7 +108,7 @@ impl SimDevice {
     #[must_use = "the device of the process that died is of no further use"]
     pub fn power_cut(&self) -> SimDevice {
         self.restart(|state| {
-            let (sectors, names) = state.tree.settle(&mut state.random);
+            let (sectors, names) = state.tree.lose_unflushed(&mut state.random);
             state.counters.lost_sectors += sectors;
             state.counters.lost_names += names;
         })
@@ -118,13 +119,13 @@ impl SimDevice {
         state.tree.absorb();
         state.tree.orphan_memory();
         happening(&mut state);
-        state.generation += 1;
+        state.process += 1;
         (state.crash_in, state.crash_inside) = (None, None);
         state.crashed = false;
         state.phases.clear();
         state.locks.clear();
         state.counters.crashes += 1;
-        SimDevice { machine: self.machine.clone(), generation: state.generation }
+        SimDevice { machine: self.machine.clone(), process: state.process }
     }
 
     /// Makes calls on files whose path (as opened) satisfies `on` fail with `EIO`: after the next `skip` such calls,
@@ -174,18 +175,18 @@ impl SimDevice {
         inode.unwrap_or_else(|| panic!("no file {} to corrupt", path.display())).lock().corrupt(offset, mask);
     }
 
-    /// The phases that the engine is in, outermost first; after a crash those in which it happened.
+    /// The phases that the engine is in, outermost first; after a crash the phases in which it happened.
     pub fn phases(&self) -> Vec<Phase> {
         self.machine.lock().phases.clone()
     }
 
-    /// Has events told to `observer`, which must not call the device.
+    /// Tells `observer` of events; it must not call the device.
     pub fn observe(&self, observer: impl FnMut(Event) + Send + 'static) {
         self.machine.lock().observer = Some(Box::new(observer));
     }
 
-    /// Says under which directory of the kernel's file system the files lie that libraries open by themselves; else they
-    /// lie under their own paths.
+    /// Sets the directory of the kernel's file system under which files lie that libraries open by themselves. Without one
+    /// they lie under their own paths.
     pub fn set_real_directory(&self, directory: impl Into<PathBuf>) {
         self.machine.lock().real_directory = Some(directory.into());
     }
@@ -222,7 +223,7 @@ impl SimDevice {
     }
 
     fn call<T>(&self, effect: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
-        self.machine.lock().call(self.generation, effect)
+        self.machine.lock().call(self.process, effect)
     }
 }
 
@@ -287,7 +288,7 @@ impl Device for SimDevice {
             }
             let path = absolute(path);
             if !state.locks.insert(path.clone()) {
-                return Ok(Err(format!("simulated process {}", state.generation)));
+                return Ok(Err(format!("simulated process {}", state.process)));
             }
             Ok(Ok(path))
         })
@@ -341,7 +342,7 @@ impl Device for SimDevice {
     /// Both ends of a phase are steps: a crash can hit them where the engine only works in memory.
     fn mark(&self, phase: Phase, begins: bool) {
         let mut state = self.machine.lock();
-        if state.generation != self.generation || state.crashed {
+        if state.process != self.process || state.crashed {
             return;
         }
         if begins {
@@ -349,9 +350,9 @@ impl Device for SimDevice {
         }
         state.aim(phase, begins);
         // A crash shows in the next call.
-        let dies = state.step(self.generation).unwrap_or(true);
+        let dies = state.step(self.process).unwrap_or(true);
         if !begins && !dies {
-            // Those of one thread end in the order in which they began; other threads have theirs in between.
+            // Phases of one thread end in the order in which they began, with phases of other threads in between.
             let began = state.phases.iter().rposition(|begun| *begun == phase);
             state.phases.remove(began.expect("a phase that ends has begun"));
             state.tell(Event::End(phase));
@@ -362,7 +363,7 @@ impl Device for SimDevice {
 impl Drop for SimLock {
     fn drop(&mut self) {
         let mut state = self.device.machine.lock();
-        if state.generation == self.device.generation {
+        if state.process == self.device.process {
             state.locks.remove(&self.path);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Where the kernel has it (6.1 on), a ring is bound to the thread that enters it first (`SINGLE_ISSUER`), which lets
 //! completions be handled only when that thread asks for them (`DEFER_TASKRUN`): the cheapest way to read. A queue may
-//! nevertheless move to another thread. The kernel then refuses to enter the ring; it is closed, what was in flight is
+//! nevertheless move to another thread. The kernel then refuses to enter the ring; it is closed, reads in flight are
 //! reported as interrupted, for [`super::reads::Reads`] to push again, and a ring that any thread may enter takes over
 //! for good.
 
@@ -20,8 +20,8 @@ use super::{MAX_QUEUE_DEPTH, Queue, Reaped};
 /// Sizes of a ring's table of registered files, in the order tried: the kernel allows no more than the process may have
 /// open. A file lies at the index of its descriptor; files with higher descriptors are read unregistered.
 const FILE_TABLES: [u32; 4] = [8192, 512, 128, 32];
-/// How many times the kernel is entered between two searches for registered files that nobody has open any more, or whose
-/// descriptor was closed. A removed file keeps its space until then.
+/// How many times the kernel is entered between two searches for registered files that have no handle any more, or whose
+/// descriptor was closed. A removed file takes up its space until then.
 const ENTERS_PER_SWEEP: u32 = 4096;
 /// How often in a row the kernel may refuse to take reads for want of resources.
 const MAX_REFUSALS: u32 = 100;
@@ -62,7 +62,7 @@ pub struct UringQueue {
 
 impl UringQueue {
     pub fn new(depth: usize) -> io::Result<UringQueue> {
-        // Each mode needs less of the kernel than the one before; what refuses the last one is the reason.
+        // Each mode needs less of the kernel than the one before; the refusal of the last one is reported.
         UringQueue::with_mode(depth, Mode::Bound)
             .or_else(|_| UringQueue::with_mode(depth, Mode::Shared))
             .or_else(|_| UringQueue::with_mode(depth, Mode::Plain))
@@ -86,7 +86,7 @@ impl UringQueue {
     /// Replaces a ring that is bound to another thread by one that is bound to none. Waits for the end of the old one.
     fn leave_thread(&mut self) -> io::Result<()> {
         let mut ring = Ring::new(self.depth, Mode::Shared).or_else(|_| Ring::new(self.depth, Mode::Plain))?;
-        // SAFETY: the caller of `register` keeps the memory allocated until this queue is dropped, which waits.
+        // SAFETY: the caller of `register` leaves the memory allocated until this queue is dropped, which waits.
         unsafe { ring.register_arena(&self.arena) };
         self.ring = ring;
         self.claims.clear();
@@ -102,12 +102,12 @@ impl UringQueue {
         !self.interrupted.is_empty() || !self.refused.is_empty() || !self.ring.uring.completion().is_empty()
     }
 
-    /// Gives the ring what was pushed.
+    /// Gives the pushed reads to the ring.
     fn fill_ring(&mut self) -> io::Result<()> {
         while let Some(read) = self.pushed.pop_front() {
             let claim = match read.file.try_claim() {
                 Ok(Some(claim)) => Ok(claim),
-                // All descriptors are in use, maybe by this queue: what it has in the ring goes first.
+                // All descriptors are in use, maybe by this queue: the reads in the ring go first.
                 Ok(None) if !self.claims.is_empty() => {
                     self.pushed.push_front(read);
                     self.submit(0)?;
@@ -160,8 +160,8 @@ impl UringQueue {
         }
     }
 
-    /// Waits until the kernel owns no buffer any more. False from a thread that may not enter the ring.
-    fn settle(&mut self) -> bool {
+    /// Waits until the kernel owns no buffer any more. False on a thread that may not enter the ring.
+    fn drain(&mut self) -> bool {
         loop {
             while self.reap().is_some() {}
             if self.pending_count == self.ring.unsubmitted() + self.pushed.len() as u32 {
@@ -215,7 +215,7 @@ impl Queue for UringQueue {
 
 impl Drop for UringQueue {
     fn drop(&mut self) {
-        if self.settle() {
+        if self.drain() {
             self.ring.end.iter_mut().for_each(|end| end.wait = false);
             // The kernel frees a ring some time after it was closed. Until then its files would be open, and a file
             // system could not be unmounted. A refusal (to another thread than the ring's) costs just that.
@@ -237,10 +237,10 @@ fn outcome(result: i32) -> io::Result<u32> {
     }
 }
 
-/// Who may enter a ring.
+/// Which threads may enter a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
-    /// Only the first thread that does.
+    /// Only the first thread that enters it.
     Bound,
     /// Any thread, one at a time.
     Shared,
@@ -248,14 +248,14 @@ enum Mode {
     Plain,
 }
 
-/// An io_uring with what is registered in it.
+/// An io_uring with the files and the memory that are registered in it.
 struct Ring {
     uring: IoUring,
     /// A bound ring is made disabled: the thread that enables it is the one that it is bound to.
     enabled: bool,
     arena_registered: bool,
-    /// What is registered at the index of each descriptor; empty if the kernel refused the table. The kernel keeps a
-    /// registered file open by itself. A descriptor can come to mean another file, the address of its [`OpenFile`]
+    /// The file that is registered at the index of each descriptor; empty if the kernel refused the table. The kernel holds a
+    /// registered file open by itself. A descriptor can come to mean another file; the address of an [`OpenFile`]
     /// cannot while a weak pointer to it is held.
     files: Vec<Weak<OpenFile>>,
     /// Of a bound ring. Declared, and so dropped, after the ring, whose end it waits for.
@@ -351,7 +351,7 @@ impl Ring {
         Some(types::Fixed(index))
     }
 
-    /// Lets go of registered files that nobody has open any more, or not there.
+    /// Lets go of registered files that have no handle any more, or another descriptor.
     fn sweep(&mut self) {
         let unused = Weak::new();
         for (index, file) in self.files.iter_mut().enumerate() {

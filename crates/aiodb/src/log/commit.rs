@@ -1,6 +1,7 @@
-//! What concurrent writers share: the open batch, the one being written, the log's end, and what waiters sleep on.
+//! The state that concurrent writers share: the open batch, the one being written, the log's end, and the words on which waiters
+//! sleep.
 //!
-//! The flow that uses it is in `write.rs`; here are only the state and what can be asked of it.
+//! The flow that uses it is in `write.rs`; here are only the state and the questions to it.
 
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
@@ -28,7 +29,7 @@ pub(crate) const PENDING_BUFFERS: usize = 2;
 /// Waiters of batch `n` sleep on word `n % WORDS`; at most two batches have waiters at a time.
 pub(crate) const WORDS: usize = 4;
 
-/// One record of a write. `T` is what its publication needs and the log does not look at: the table whose index takes it.
+/// One record of a write. `T`, at which the log does not look, is the table whose index takes the record.
 pub(crate) struct Operation<'a, T> {
     /// `None` for records that no index refers to.
     pub(crate) generation: Option<Arc<T>>,
@@ -77,21 +78,21 @@ pub(crate) struct Sealed<T> {
     pub(crate) length: usize,
 }
 
-/// What the commit lock protects.
+/// The state that the commit lock protects.
 pub(crate) struct CommitState<T> {
     pub(crate) open: Option<Open<T>>,
     pub(crate) sealed: Option<Arc<Sealed<T>>>,
-    /// Who began to wait for the sealed batch after it was sealed.
+    /// Writers that began to wait for the sealed batch after it was sealed.
     pub(crate) sealed_waiters: u32,
-    /// Someone writes a batch or flushes; at most one at a time.
+    /// A thread writes a batch or flushes; at most one at a time.
     pub(crate) busy: bool,
     pub(crate) idle_waiters: u32,
     pub(crate) buffers: Vec<Mapping>,
-    /// Where the next batch goes: what it follows.
+    /// The position at which the next batch goes.
     pub(crate) end: Position,
     /// The end of the last batch that is written and published, and the sequence after it.
     pub(crate) completed_end: (Position, u64),
-    /// Someone has the log to himself for a moment, see [`Turn`]: everyone else's appends wait.
+    /// A thread has the log for itself for a moment, see [`Turn`]: all other appends wait.
     pub(crate) turn: bool,
     /// Batches that are written now count only together with the one after them.
     pub(crate) continues: bool,
@@ -107,7 +108,7 @@ pub(crate) struct CommitState<T> {
 }
 
 impl<T> CommitState<T> {
-    /// The open batch, if somebody waits for it to be written.
+    /// The open batch, if a writer waits for it to be written.
     pub(crate) fn waited_for(&self) -> Option<u64> {
         self.open.as_ref().filter(|open| open.waiters > 0).map(|open| open.batch.start.number)
     }
@@ -122,16 +123,18 @@ impl<T> CommitState<T> {
 pub(crate) struct Commit<T> {
     pub(crate) state: Mutex<CommitState<T>, { Rank::Commit as u8 }>,
     pub(crate) idle: Condvar,
-    /// The last batch that is written and published.
+    /// The last batch that is written and published. Release and Acquire, like the next two: a thread that sees it finds the batch's
+    /// records in the indexes.
     pub(crate) completed: AtomicU64,
     /// The last batch that a power cut cannot take.
     pub(crate) durable: AtomicU64,
     /// The last sequence that a power cut cannot take.
     pub(crate) durable_sequence: AtomicU64,
-    /// What conditional writes must know about all others.
+    /// The appends that conditional writes must know.
     pub(crate) stripes: Stripes,
     pub(crate) words: [Word; WORDS],
-    /// Writers between append and publication, by batch.
+    /// Writers between append and publication, by batch. Raised under the commit lock, which the leader takes to seal the batch, so
+    /// Relaxed; lowered with Release and read with Acquire: a leader that finds none finds the published records.
     pub(crate) publishing: [AtomicU32; WORDS],
     pub(crate) failed: OnceLock<String>,
     /// Set in a store that is open for reading only: its first directory.
@@ -139,7 +142,7 @@ pub(crate) struct Commit<T> {
     pub(crate) counters: Counters,
 }
 
-/// What was written since the store was opened.
+/// Counts since the store was opened. Relaxed: they publish nothing.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) log_bytes: AtomicU64,
@@ -149,11 +152,11 @@ pub(crate) struct Counters {
     pub(crate) checkpoints: AtomicU64,
 }
 
-/// The right to append while everyone else waits. Only ever one at a time; its owner must not wait for another.
+/// The right to append while all other writers wait. Only ever one at a time; its owner must not wait for another.
 pub(crate) struct Turn<'a, T>(pub(crate) &'a Commit<T>);
 
 impl<T> Turn<'_, T> {
-    /// Ends the turn of someone who holds the commit lock.
+    /// Ends the turn of a thread that holds the commit lock.
     pub(crate) fn end(self, state: &mut CommitState<T>) {
         state.turn = false;
         self.0.idle.notify_all();
@@ -169,12 +172,12 @@ impl<T> Drop for Turn<'_, T> {
 }
 
 /// The commit lock, held. A thread that panics with it may have left anything half done: the store accepts no more writes, and all
-/// who wait are told.
+/// waiters are told.
 pub(crate) struct Guard<'a, T> {
     /// `None` only while this is given up.
     state: Option<MutexGuard<'a, CommitState<T>>>,
     commit: &'a Commit<T>,
-    /// Taken by what a panic drops.
+    /// Taken while a panic unwinds.
     in_panic: bool,
 }
 
@@ -249,14 +252,14 @@ impl<T> Commit<T> {
         }
     }
 
-    /// After a panic of who held it too: see [`Guard`].
+    /// Takes the lock, also after a panic of a thread that held it: see [`Guard`].
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         Guard { state: Some(state), commit: self, in_panic: panicking() }
     }
 
-    /// Sleeps until nobody writes, or there is another reason to look again.
+    /// Sleeps until no thread writes, or there is another reason to look again.
     pub(crate) fn wait_idle<'a>(&'a self, mut guard: Guard<'a, T>) -> Guard<'a, T> {
         guard.idle_waiters += 1;
         let state = guard.state.take().expect(HELD);
@@ -266,7 +269,7 @@ impl<T> Commit<T> {
         guard
     }
 
-    /// Wakes all who wait for a batch or for nobody to write.
+    /// Wakes all threads that wait for a batch or for the end of a write.
     pub(crate) fn wake_all<'a>(&self, state: impl DerefMut<Target = CommitState<T>> + 'a) {
         self.idle.notify_all();
         self.words.iter().for_each(Word::change);
@@ -297,7 +300,7 @@ impl<T> Commit<T> {
         self.lock().appended_sequence() + 1
     }
 
-    /// A sequence up to which everything is published once the named batch is, if there is one, and once those who publish
+    /// A sequence up to which everything is published once the named batch is, if there is one, and once the writers that publish
     /// at this moment have done so. Not below that of any acknowledged write.
     pub(crate) fn sequence_to_publish(&self) -> (u64, Option<u64>) {
         let state = self.lock();
@@ -367,12 +370,12 @@ impl<T> Commit<T> {
         state.buffers = buffers;
     }
 
-    /// Refuses every later append.
+    /// Refuses all later appends.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
     }
 
-    /// An error once that was done.
+    /// An error once [`Commit::close`] was called.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.lock().closed { Err(Error::Closed) } else { Ok(()) }
     }
@@ -384,7 +387,7 @@ impl<T> Commit<T> {
         self.failed.get().map_or(Ok(()), |cause| Err(Error::Failed { cause: cause.clone() }))
     }
 
-    /// Marks the store as failed: the outcome of a write or flush is unknown, and nothing may be built on it.
+    /// Marks the store as failed: the outcome of a write or flush is unknown, and no write may rely on it.
     pub(crate) fn fail(&self, error: &Error) {
         self.fail_because(error.to_string());
     }

@@ -26,7 +26,7 @@ fn take_from_a_full_disk() {
     });
     let upkeep = shuttle::thread::spawn({
         let segments = Arc::clone(&segments);
-        move || segments.keep_for_emptying(0)
+        move || segments.reserve_for_emptying(0)
     });
     let taken = writers.map(|writer| usize::from(writer.join().expect("no thread panics"))).iter().sum::<usize>();
     upkeep.join().expect("no thread panics");

@@ -7,7 +7,7 @@ use crate::format::record::{Kind, Record, Separate, sequence_of};
 use crate::format::segment::{BATCH_LINK_OFFSET, BatchHeader, PendingHeader, Seed, encode_unit_header, put};
 use crate::io::{Mapping, UNIT_BYTES};
 
-/// Where a batch goes and what it follows.
+/// The place of a batch, and the batch that it follows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchStart {
     pub(crate) store: [u8; 16],
@@ -215,7 +215,7 @@ impl OpenBatch {
         self.start.offset + at as u32
     }
 
-    /// Takes room for a large part and fills what surrounds it with zeros.
+    /// Takes room for a large part and fills the bytes around it with zeros.
     fn place_large(&mut self, length: usize) -> usize {
         let before = self.cursor.end;
         let at = self.cursor.take_large(length);

@@ -1,4 +1,4 @@
-//! Which segments are free, and in which directory the next one is taken or made.
+//! The free segments, and the choice of the directory in which the next one is taken or made.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub(super) struct Pool {
 struct Stripe {
     free: BTreeSet<u32>,
     absent: BTreeSet<u32>,
-    /// The lowest number above all that exist.
+    /// The lowest number above all segments of the directory.
     next: u32,
 }
 
@@ -24,7 +24,7 @@ impl Pool {
         Pool { directories: (0..count as u32).map(stripe).collect(), turn: 0 }
     }
 
-    /// A number above all that exist.
+    /// A number above all segments.
     pub(super) fn end(&self) -> u32 {
         // The lowest next number of a directory without segments is its ordinal.
         self.directories.iter().map(|stripe| stripe.next).max().unwrap_or(0)
@@ -74,11 +74,11 @@ impl Pool {
         self.directories[ordinal].free.pop_first()
     }
 
-    /// The directories, those first that will run out of free segments first.
+    /// The directories, the one first that will run out of free segments first.
     pub(super) fn by_need(&self) -> Vec<usize> {
         let count = self.directories.len();
         let mut ordinals: Vec<usize> = (0..count).map(|step| (self.turn + step) % count).collect();
-        // Stable: among equals the one whose turn comes sooner.
+        // Stable: among equals the one comes first whose turn comes sooner.
         ordinals.sort_by_key(|&ordinal| self.to_give(ordinal));
         ordinals
     }
@@ -89,7 +89,7 @@ impl Pool {
         stripe.absent.first().map_or((stripe.next, false), |absent| (*absent, true))
     }
 
-    /// Free segments that a directory can give; -1 in the first one means that it lacks the one for checkpoints.
+    /// Free segments that a directory can give; -1 for the first one means that it lacks the segment for checkpoints.
     fn to_give(&self, ordinal: usize) -> isize {
         self.free_in(ordinal) as isize - isize::from(ordinal == 0)
     }

@@ -93,7 +93,7 @@ impl Scan {
         Ok(&self.window[from.min(to)..to])
     }
 
-    /// Forgets what was read, because it may be written again.
+    /// Forgets the bytes that were read, because they may be written again.
     pub(crate) fn forget(&mut self) {
         self.length = 0;
     }

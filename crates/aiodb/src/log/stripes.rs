@@ -1,4 +1,4 @@
-//! What conditional writes must know about all others: what was appended to each part of all keys.
+//! The facts that conditional writes must know about all other writes: the last append to each part of all keys.
 
 use crate::format::batch::Placed;
 use crate::format::record::Kind;
@@ -8,24 +8,26 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Stripes, as a power of two: enough that two keys rarely share one while a conditional write is under way.
 const STRIPES_LOG2: u32 = 15;
 
-/// What the log knows of a part of all keys.
+/// The appends to a part of all keys.
 #[derive(Default)]
 struct Stripe {
-    /// The last sequence appended; changed under the commit lock.
+    /// The last sequence appended. Relaxed, like the next: it is changed under the commit lock, and read under it or by the thread
+    /// that has the log for itself.
     last: AtomicU64,
-    /// That of the last one that is no operand.
+    /// The last sequence of a record that is no operand.
     last_base: AtomicU64,
-    /// Records that are appended and not yet published; grows under the commit lock.
+    /// Records that are appended and not yet published. Raised under the commit lock, under which a conditional write notes the log's
+    /// end, so Relaxed; lowered with Release and read with Acquire: a thread that finds none finds the published records.
     unpublished: AtomicU32,
 }
 
-/// What conditional writes must know about all others.
+/// The appends to all keys, by parts.
 pub(crate) struct Stripes {
-    /// The last one is that of range deletes, which concern any key.
+    /// The last one is that of range tombstones, which concern any key.
     stripes: Box<[Stripe]>,
 }
 
-/// The stripe of range deletes.
+/// The stripe of range tombstones.
 pub(crate) const RANGES: usize = 1 << STRIPES_LOG2;
 
 impl Default for Stripes {
@@ -64,10 +66,10 @@ impl Stripes {
     /// To be noted when one of these records has been published.
     pub(crate) fn published(&self, table: u32, hash: u64, kind: Kind) {
         let before = self.stripes[Stripes::of(table, hash, kind)].unpublished.fetch_sub(1, Ordering::Release);
-        assert!(before > 0, "what is published was appended");
+        assert!(before > 0, "a record that is published was appended");
     }
 
-    /// No put or delete of a key came to the log after this sequence since the store was opened. Asked while nobody appends.
+    /// No put or delete of a key came to the log after this sequence since the store was opened. Asked while no thread appends.
     pub(crate) fn last_base(&self, table: u32, hash: u64) -> u64 {
         self.stripes[Stripes::number(table, hash)].last_base.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Where free segments come from: they are made, given back by reclaim, or returned to the file system; and who may take them.
+//! The supply of free segments: they are made, given back by reclaim, or returned to the file system; and the claims of writes to them.
 
 use std::path::Path;
 
@@ -12,19 +12,19 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::{Error, Result};
 
 /// Free segments that ordinary writes may not take: one for deletes, two for reclaim, and one whose space the files of a
-/// checkpoint can have, without which nothing that reclaim empties becomes free.
+/// checkpoint can have, without which no segment that reclaim empties becomes free.
 pub(crate) const RESERVED_SEGMENTS: usize = 4;
 
-/// Free segments kept beyond the reserve; more are given back to the file system.
+/// Free segments that stay beyond the reserve; more are given back to the file system.
 const SPARE_SEGMENTS: usize = 4;
 
-/// Segments that are made ahead of need, at most: what is kept of those that were emptied, too.
+/// The most segments that are made ahead of need: as many as stay free beyond the reserve.
 pub(super) const MAX_AHEAD_SEGMENTS: usize = SPARE_SEGMENTS;
 
 /// How much of a new segment is written at a time.
 pub(super) const PREWRITE_BYTES: usize = 1 << 20;
 
-/// A new segment is filled if so many batches were flushed while somebody waited since the one before was made: flushes that
+/// A new segment is filled if so many batches were flushed while a writer waited since the last segment was made: flushes that
 /// change the file's layout too take a third longer and more.
 pub(super) const WAITED_FLUSHES_PER_FILL: u32 = 16;
 
@@ -35,9 +35,9 @@ pub(crate) enum Claim {
     Ordinary,
     /// Deletes and dropped tables make room, but only through reclaim: its segment is not for them.
     Deletes,
-    /// What reclaim moves makes room, but only after a checkpoint.
+    /// The moves of reclaim make room, but only after a checkpoint.
     Moves,
-    /// What must be written before anything else can be done.
+    /// Records that must be written before anything else can be done.
     Recovery,
 }
 
@@ -54,7 +54,7 @@ impl Claim {
     }
 }
 
-/// Space of the first directory that is kept from new segments while this lives.
+/// Space of the first directory that new segments may not take while this lives.
 pub(crate) struct Lent<'a>(&'a AtomicU32);
 
 impl Drop for Lent<'_> {
@@ -64,7 +64,7 @@ impl Drop for Lent<'_> {
 }
 
 impl<D: Device> Segments<D> {
-    /// Takes a free segment. What must leave the reserve alone makes a new segment or is refused.
+    /// Takes a free segment. A claim that must leave the reserve alone makes a new segment or is refused.
     pub(crate) fn take_free(&self, claim: Claim) -> Result<&Segment<D>> {
         loop {
             // Others take segments at the same time: what is left for whom is judged and changed under one lock.
@@ -89,7 +89,7 @@ impl<D: Device> Segments<D> {
         pool.free_count() > claim.left_free() && (claim != Claim::Ordinary || self.leaves_for_emptying(pool, 1))
     }
 
-    /// Free segments, that of checkpoints and those of reclaim among them.
+    /// Free segments, the reserve among them.
     pub(crate) fn free_count(&self) -> usize {
         self.pool().free_count()
     }
@@ -119,27 +119,27 @@ impl<D: Device> Segments<D> {
 
     /// Whether enough is free for the log to be emptied after so many segments have been taken.
     fn leaves_for_emptying(&self, pool: &Pool, taken: u64) -> bool {
-        let kept = self.kept_for_emptying.load(Ordering::Relaxed);
-        if kept == 0 || planted::is_on(Bug::ReserveTakenByPuts) {
+        let reserved = self.reserved_for_emptying.load(Ordering::Relaxed);
+        if reserved == 0 || planted::is_on(Bug::ReserveTakenByPuts) {
             return true;
         }
         let free = pool.free_count() as u64 * self.segment_bytes;
-        let wanted = (RESERVED_SEGMENTS as u64 + taken) * self.segment_bytes + kept;
+        let wanted = (RESERVED_SEGMENTS as u64 + taken) * self.segment_bytes + reserved;
         free >= wanted || free.saturating_add(self.unmade_bytes()) >= wanted
     }
 
     /// Bytes of the segments that can still be made in one of the directories.
     pub(crate) fn unmade_bytes(&self) -> u64 {
-        let kept = |ordinal| if ordinal == 0 { self.kept_for_indexes.load(Ordering::Relaxed) } else { 0 };
+        let reserved = |ordinal| if ordinal == 0 { self.reserved_for_indexes.load(Ordering::Relaxed) } else { 0 };
         let free = |(ordinal, path): (usize, &std::path::PathBuf)| {
-            // Where nobody can say how much is free, a segment is refused when it does not fit.
-            self.device.free_bytes(path).map_or(u64::MAX, |free| free.saturating_sub(kept(ordinal)))
+            // Where the system cannot say how much is free, a segment is refused when it does not fit.
+            self.device.free_bytes(path).map_or(u64::MAX, |free| free.saturating_sub(reserved(ordinal)))
         };
         self.directories.iter().enumerate().map(free).max().unwrap_or(0)
     }
 
     /// Makes a segment for a writer that has found none beyond the reserve, unless one is there by now: it may just have been made.
-    /// Where none can be made, the writer may have what its claim leaves of the reserve.
+    /// Where none can be made, the writer may have the part of the reserve that its claim admits.
     pub(crate) fn make_for(&self, claim: Claim) -> Result<()> {
         self.asked_for.fetch_add(1, Ordering::Relaxed);
         self.create_for(claim)
@@ -160,7 +160,7 @@ impl<D: Device> Segments<D> {
         self.full()
     }
 
-    /// Keeps segments from being made until what is returned is dropped.
+    /// Prevents the making of segments until the returned guard is dropped.
     #[cfg(all(test, not(feature = "shuttle")))]
     pub(crate) fn hold_making(&self) -> MutexGuard<'_, ()> {
         self.making.lock().expect("no code panics while it makes a segment")
@@ -191,7 +191,7 @@ impl<D: Device> Segments<D> {
     }
 
     /// Gives the space of a free segment back to the file system of the first directory, where the files of a
-    /// checkpoint need it. No segment is made from it until what is returned is dropped. `None` if there is none.
+    /// checkpoint need it. No segment is made from it until the returned loan is dropped. `None` if there is none.
     pub(crate) fn lend_one(&self) -> Result<Option<Lent<'_>>> {
         let _making = self.making.lock().expect("no code panics while it makes a segment");
         let Some(number) = self.take_free_in_first(0) else { return Ok(None) };
@@ -209,8 +209,8 @@ impl<D: Device> Segments<D> {
         Ok(())
     }
 
-    /// Gives the space back that files have which are no segments yet: once it is known that nothing of the log is missing, none of their
-    /// bytes can be of use, and on a full disk neither indexes nor other segments may do without it.
+    /// Gives back the space of files that are no segments yet: once recovery knows that no part of the log is missing, none of their
+    /// bytes can be of use, and on a full disk indexes and other segments may need the space.
     pub(crate) fn give_back_absent(&self) -> Result<()> {
         let looked_at = |segment: &Segment<D>, e: &std::io::Error| Error::io("look at", self.path(segment.number), e);
         for segment in self.iter().filter(|segment| segment.state() == State::Absent) {
@@ -266,19 +266,19 @@ impl<D: Device> Segments<D> {
         self.released.load(Ordering::Relaxed)
     }
 
-    /// Keeps so many bytes of the first directory's disk free of segments that are made from now on.
-    pub(crate) fn keep_for_indexes(&self, bytes: u64) {
-        self.kept_for_indexes.store(bytes, Ordering::Relaxed);
+    /// Reserves so many bytes of the first directory's disk: no segment that is made from now on takes them.
+    pub(crate) fn reserve_for_indexes(&self, bytes: u64) {
+        self.reserved_for_indexes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Keeps so many bytes, on the disk or in free segments, from ordinary writes.
-    pub(crate) fn keep_for_emptying(&self, bytes: u64) {
+    /// Reserves so many bytes, on the disk or in free segments: ordinary writes do not take them.
+    pub(crate) fn reserve_for_emptying(&self, bytes: u64) {
         let pool = self.pool();
-        self.kept_for_emptying.store(bytes, Ordering::Relaxed);
+        self.reserved_for_emptying.store(bytes, Ordering::Relaxed);
         self.assess_reserve(pool);
     }
 
-    /// Takes note of a batch that somebody waited for until it was flushed.
+    /// Takes note of a batch that a writer waited for until it was flushed.
     pub(crate) fn note_waited_flush(&self) {
         self.waited_flushes.fetch_add(1, Ordering::Relaxed);
     }
@@ -288,8 +288,8 @@ impl<D: Device> Segments<D> {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Declares an opened segment absent: its file was being filled or emptied when the process died. What is there
-    /// stays until the segment is filled again.
+    /// Declares an opened segment absent: its file was being filled or emptied when the process died. The bytes there
+    /// stay until the segment is filled again.
     pub(crate) fn set_absent(&self, segment: &Segment<D>) {
         segment.set_state(State::Absent);
         self.pool().add_absent(segment.number);
@@ -314,7 +314,7 @@ impl<D: Device> Segments<D> {
             return Ok(false);
         }
         let made = self.create_where_there_is_room();
-        // While there is one for ordinary writes, the disk is not full for anyone.
+        // While there is one for ordinary writes, the disk is not full for any write.
         let is_refused = made.as_ref().is_err_and(Error::is_full) && free <= RESERVED_SEGMENTS;
         self.refused.store(is_refused, Ordering::Relaxed);
         made.map(|()| true)
@@ -336,11 +336,12 @@ impl<D: Device> Segments<D> {
     }
 
     /// Makes a new free segment in a directory, or fills an absent one again. Space is taken before the segment counts, so that
-    /// later writes do not fail for lack of it. Where writers wait for flushes every byte is written too, so that those do
-    /// not change the file's layout; elsewhere that would be each byte twice, see `docs/decisions/0020-segments-are-filled-for-flushes.md`.
+    /// later writes do not fail for lack of it. Where writers wait for flushes every byte is written too, so that flushes do
+    /// not change the file's layout; elsewhere that would write each byte twice, see
+    /// `docs/decisions/0020-segments-are-filled-for-flushes.md`.
     /// The caller holds `making`.
     fn create_in(&self, ordinal: usize) -> Result<()> {
-        // Refused rather than made to wait: the checkpoint may wait for the writer that wants the segment.
+        // The caller is refused and does not wait: the checkpoint may wait for the writer that wants the segment.
         if ordinal == 0 && (self.lent.load(Ordering::Relaxed) > 0 || !self.leaves_enough()) {
             return Err(self.full());
         }
@@ -380,11 +381,12 @@ impl<D: Device> Segments<D> {
         Ok(())
     }
 
-    /// Whether another segment in the first directory leaves its disk what the indexes need.
+    /// Whether another segment in the first directory leaves on its disk the room that the indexes need.
     fn leaves_enough(&self) -> bool {
-        let kept = self.kept_for_indexes.load(Ordering::Relaxed);
-        // Where nobody can say how much is free, a segment is refused when it does not fit.
-        kept == 0 || self.device.free_bytes(&self.directories[0]).is_none_or(|free| free >= self.segment_bytes + kept)
+        let reserved = self.reserved_for_indexes.load(Ordering::Relaxed);
+        // Where the system cannot say how much is free, a segment is refused when it does not fit.
+        reserved == 0
+            || self.device.free_bytes(&self.directories[0]).is_none_or(|free| free >= self.segment_bytes + reserved)
     }
 
     fn fill(&self, file: &D::File, number: u32, path: &Path) -> Result<()> {
@@ -419,7 +421,7 @@ impl<D: Device> Segments<D> {
 }
 
 /// How many segments are to be there ahead of need, after one was made and `asked_for` were asked for meanwhile: as many and one.
-/// More at once, fewer one by one: writes come in bursts.
+/// The number rises at once and falls by one: writes come in bursts.
 pub(super) fn wanted_ahead(ahead: usize, asked_for: usize) -> usize {
     (asked_for + 1).max(ahead - 1).clamp(1, MAX_AHEAD_SEGMENTS)
 }

@@ -27,7 +27,7 @@ fn no_segment_is_made_of_lent_space() {
     segments.replenish().expect("the space is free again");
 }
 
-/// Bytes that nobody waits for are written once; who waits for flushes finds segments that are filled.
+/// Bytes that no writer waits for are written once; a writer that waits for flushes finds segments that are filled.
 #[test]
 fn segments_are_filled_where_writers_wait_for_flushes() {
     let device = SimDevice::new(1);
@@ -68,7 +68,7 @@ fn as_many_segments_are_made_ahead_as_are_taken_while_one_is_made() {
     assert_eq!(made(), 1);
 }
 
-/// What makes room takes of the reserve, and nobody else writes before it is whole again.
+/// Work that makes room takes of the reserve, and no other write goes on before it is whole again.
 #[test]
 fn ordinary_writes_leave_what_emptying_the_log_takes() {
     let device = SimDevice::new(1);
@@ -79,13 +79,13 @@ fn ordinary_writes_leave_what_emptying_the_log_takes() {
         Segments::new(device.clone(), vec![PathBuf::from("/store")], Access::SEGMENT, [7; 16], SEGMENT_BYTES);
     let reserved = RESERVED_SEGMENTS as u64;
     device.set_capacity(Some((reserved + 3) * SEGMENT_BYTES));
-    segments.keep_for_emptying(SEGMENT_BYTES);
+    segments.reserve_for_emptying(SEGMENT_BYTES);
     segments.take_free(Claim::Ordinary).expect("there is room for the reserve and three");
     segments.take_free(Claim::Ordinary).expect("there is room for the reserve and two");
     assert!(segments.is_reserve_whole());
-    assert!(segments.take_free(Claim::Ordinary).is_err_and(|error| error.is_full()), "one is kept for emptying");
+    assert!(segments.take_free(Claim::Ordinary).is_err_and(|error| error.is_full()), "one is reserved for emptying");
     for _ in 0..2 {
-        segments.make_for(Claim::Deletes).expect("what is kept is for deletes");
+        segments.make_for(Claim::Deletes).expect("the reserve is for deletes");
         segments.take_free(Claim::Deletes).expect("so is one of the reserve");
     }
     assert!(!segments.is_reserve_whole());

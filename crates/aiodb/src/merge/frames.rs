@@ -1,13 +1,13 @@
-//! Values that are rows of frames, see [`Frames`]. If a frame is left out for one that is left out as well, that is for
-//! frames that are later still; so it does not matter in which order frames are merged, and how many at a time.
+//! Values that are rows of frames, see [`Frames`]. A frame that stands for another may itself be left out, for frames that are
+//! later still; so it does not matter in which order frames are merged, and how many at a time.
 
 use super::{Cover, MergeOperator};
 
-/// Appends frames, and leaves out those of which later ones have all parts: an operator named `frames`.
+/// Appends frames, and leaves out each of which later ones have all parts: an operator named `frames`.
 ///
 /// A frame is its length, and so many bytes; numbers are unsigned and variable: as many one bits as bytes follow, a zero
-/// bit unless there are eight, and the number, big-endian. The first byte says what it is: 0 for one that stands alone, 1
-/// for one with a _cover_: a number that says what its parts mean, the set of its parts as bits, the earliest time of a
+/// bit unless there are eight, and the number, big-endian. The first byte is 0 for a frame that stands alone, 1
+/// for one with a _cover_: a number for the meaning of its parts, the set of its parts as bits, the earliest time of a
 /// part (8 bytes, big-endian), and how much later the latest is. A frame is left out where others of the same meaning have
 /// each of its parts, and their earliest times are after the latest of its own: a reader that takes each part from the frame
 /// where it is latest misses nothing. Values that are no frames are appended as they are.
@@ -19,7 +19,7 @@ const WITH_COVER: u8 = 1;
 /// A set of parts is a number of so many bits.
 const PARTS: usize = u64::BITS as usize;
 
-/// What a frame's bytes behind its length begin with.
+/// The cover at the start of a frame's bytes behind its length, if it has one.
 fn read_cover(mut bytes: &[u8]) -> Option<Cover> {
     let meaning = number(&mut bytes)?;
     let parts = number(&mut bytes).filter(|parts| *parts > 0)?;
@@ -34,7 +34,7 @@ fn parts(cover: &Cover) -> impl Iterator<Item = usize> {
     (0..PARTS).filter(move |part| parts >> part & 1 == 1)
 }
 
-/// From when each part of one meaning is in the latest frame that has it.
+/// The latest time of each part of one meaning.
 struct Latest {
     meaning: u64,
     parts: [i64; PARTS],
@@ -56,13 +56,13 @@ impl MergeOperator for Frames {
         let all = || values.clone().copied().collect::<Vec<_>>().concat();
         let mut frames = Vec::with_capacity(1 + operands.len());
         for value in values.clone() {
-            // What is none is not for this operator to judge: its reader will.
+            // A value that is no frames is not for this operator to judge: its reader will.
             let Some(()) = split(value, &mut frames) else { return Ok(all()) };
         }
         let latest = latest(&frames);
         let is_covered = |cover: &Cover| latest.iter().any(|latest| latest.covers(cover));
-        let kept = frames.iter().filter(|(_, cover)| !cover.as_ref().is_some_and(is_covered));
-        Ok(kept.map(|(bytes, _)| *bytes).collect::<Vec<_>>().concat())
+        let left = frames.iter().filter(|(_, cover)| !cover.as_ref().is_some_and(is_covered));
+        Ok(left.map(|(bytes, _)| *bytes).collect::<Vec<_>>().concat())
     }
 
     /// Frames that could have been left out do no harm.

@@ -1,4 +1,4 @@
-//! Counters that many threads raise and hardly anyone reads.
+//! Counters that many threads raise and few read.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ pub(crate) const STRIPES: usize = 8;
 struct Stripe(AtomicU64);
 
 /// A count that only grows. Raising it costs about as much as a store to the caller's own memory; reading it sums the
-/// stripes.
+/// stripes. Relaxed: it publishes nothing.
 #[derive(Default)]
 pub(crate) struct Counter {
     stripes: [Stripe; STRIPES],
@@ -23,7 +23,7 @@ impl Counter {
         self.stripes[stripe()].0.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// What was counted so far, at least by everyone who has synchronised with the caller.
+    /// The count so far, at least of all threads that have synchronised with the caller.
     pub(crate) fn sum(&self) -> u64 {
         self.stripes.iter().map(|stripe| stripe.0.load(Ordering::Relaxed)).sum()
     }
@@ -31,6 +31,7 @@ impl Counter {
 
 /// The calling thread's stripe.
 fn stripe() -> usize {
+    /// Relaxed: it only tells threads apart.
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static STRIPE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);

@@ -11,7 +11,7 @@ const EXACT: usize = 2 * BUCKETS_PER_DOUBLING;
 /// Enough for every 64-bit number.
 const BUCKETS: usize = EXACT + (64 - EXACT.ilog2() as usize) * BUCKETS_PER_DOUBLING;
 
-/// How often values of each size were seen. Recording is two additions to shared memory.
+/// How often values of each size were seen. Recording is two additions to shared memory. Relaxed: it publishes nothing.
 pub(crate) struct Histogram {
     buckets: [AtomicU64; BUCKETS],
     sum: AtomicU64,
@@ -30,7 +30,7 @@ impl Histogram {
         self.sum.fetch_add(value, Ordering::Relaxed);
     }
 
-    /// What was recorded so far. Values recorded meanwhile may be in the sum and not yet in a bucket, or the reverse.
+    /// The values recorded so far. One recorded meanwhile may be in the sum and not yet in a bucket, or the reverse.
     pub(crate) fn snapshot(&self) -> Distribution {
         let counts = self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).enumerate();
         let buckets = counts.filter(|(_, count)| *count > 0).map(|(bucket, count)| (bound_of(bucket), count)).collect();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Distribution, Metrics};
 
-/// What a bucket of times ends at: powers of two of nanoseconds from a microsecond to a minute.
+/// The ends of buckets of times: powers of two of nanoseconds from a microsecond to a minute.
 const TIME_BOUNDS: std::ops::RangeInclusive<u32> = 10..=36;
 /// From a sector to the longest batch.
 const BYTE_BOUNDS: std::ops::RangeInclusive<u32> = 9..=22;
@@ -12,7 +12,7 @@ const COUNT_BOUNDS: std::ops::RangeInclusive<u32> = 0..=16;
 /// Per cent; each is the end of a recorded bucket.
 const SHARE_BOUNDS: [u64; 6] = [10, 20, 40, 64, 80, 96];
 
-/// One metric: its name without the prefix, what it is, and its values.
+/// One metric: its name without the prefix, its meaning, and its values.
 pub(super) struct Family<'a> {
     pub(super) name: &'static str,
     help: &'static str,

@@ -1,4 +1,4 @@
-//! A planted bug that nobody hunts shows nothing.
+//! A planted bug that no test hunts shows nothing.
 
 use std::collections::BTreeSet;
 

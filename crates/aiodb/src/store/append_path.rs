@@ -1,5 +1,5 @@
-//! What brings a record from an open batch to the log and into the indexes. Upkeep appends too, so nothing here asks for
-//! upkeep: what a publication leaves to be done is queued.
+//! The layer that brings a record from an open batch to the log and into the indexes. Upkeep appends too, so no method here asks for
+//! upkeep: the work that a publication leaves is queued.
 
 use std::ops::Deref;
 

@@ -21,6 +21,7 @@ pub(crate) struct Background {
     pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
     pub(crate) signal: Mutex<bool>,
     pub(crate) woken: Condvar,
+    /// SeqCst, which is more than it needs: it is set before the threads are woken, which look at it when they wake.
     pub(crate) stopped: AtomicBool,
     pub(crate) last: Mutex<Written>,
     pub(crate) asked: Asked,
@@ -29,7 +30,10 @@ pub(crate) struct Background {
 }
 
 /// The shortest interval, in milliseconds, of the writes since the last flush began; the highest number if there is none.
-/// Earlier writes need nothing any more, so that a long interval counts again when nobody asks for a short one.
+/// Earlier writes need no flush any more, so that a long interval counts again when no write asks for a short one.
+///
+/// SeqCst, which is more than it needs: a write appends before it notes its interval, and a flush resets this before it takes the
+/// batch, both under the commit lock; so a note that the flush has reset is of a write that it makes durable.
 pub(crate) struct Asked(AtomicU64);
 
 impl Default for Asked {
@@ -41,7 +45,7 @@ impl Default for Asked {
 impl Asked {
     /// Takes note of an acknowledged write. True if its interval is shorter than all others.
     pub(crate) fn note(&self, interval_ms: u64) -> bool {
-        // Most writes find theirs, and need not fight for the line.
+        // Most writes find their interval, and need not fight for the line.
         self.0.load(Ordering::SeqCst) > interval_ms && self.0.fetch_min(interval_ms, Ordering::SeqCst) > interval_ms
     }
 

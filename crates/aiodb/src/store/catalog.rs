@@ -9,16 +9,18 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::{Error, IndexKind, Result};
 
-/// What a table is between two truncates: records name it by its id, which is never used again.
+/// The incarnation of a table between two truncates: records name it by its id, which is never used again.
 pub(crate) struct Generation {
     pub(crate) id: u32,
     pub(crate) settings: Settings,
     pub(crate) index: TableIndex,
-    /// Set when no table has this generation any more: nothing is published in it from then on.
+    /// Set when no table has this generation any more: no record is published in it from then on. SeqCst: a purge sets it and then
+    /// looks for publishers, a publisher counts itself (`publishers`) and then reads it, and one of the two must see the
+    /// other.
     gone: AtomicBool,
     /// The checkpoint that holds a hash index (0 = none), and the index's changes that it has seen.
     pub(crate) checkpointed: Mutex<(u64, u64), { Rank::Checkpointed as u8 }>,
-    /// Bytes of that checkpoint's file.
+    /// Bytes of that checkpoint's file. Relaxed: an estimate that publishes nothing. Relaxed: an estimate that publishes nothing.
     pub(crate) checkpoint_bytes: AtomicU64,
 }
 
@@ -57,7 +59,8 @@ impl Generation {
         }
     }
 
-    /// Asked by publishers while they are pinned: the thread that has set it waits for those who have not seen it.
+    /// Whether no table has this generation any more. Publishers ask while they are counted: the thread that has set it waits for the
+    /// publishers that have not seen it.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::SeqCst)
     }
@@ -114,7 +117,7 @@ impl Catalog {
         self.read().by_name.get(name).cloned().ok_or_else(|| Error::NoSuchTable { name: name.to_string() })
     }
 
-    /// The generation that records with this id belong to, unless it was dropped or truncated.
+    /// The generation of records with this id, unless it was dropped or truncated.
     pub(crate) fn generation(&self, id: u32) -> Option<Arc<Generation>> {
         self.read().by_id.get(&id).cloned()
     }
@@ -137,8 +140,8 @@ impl Catalog {
         tables.next_id = tables.next_id.max(next_id);
     }
 
-    /// Adds a table, or gives an existing one of the same settings a new and empty generation. Ids rise, so a replayed change that the
-    /// catalog has gone beyond has no effect. Returns the generation that was replaced.
+    /// Adds a table, or gives an existing one of the same settings a new and empty generation. Ids rise, so a replayed change with
+    /// a lower id than the table's has no effect. Returns the generation that was replaced.
     pub(crate) fn apply_create(&self, name: &str, settings: &Settings, id: u32) -> Option<Arc<Generation>> {
         let mut tables = self.write();
         if tables.next_id > id
@@ -161,7 +164,7 @@ impl Catalog {
         old
     }
 
-    /// Drops the table if it still has this generation. Returns what was dropped.
+    /// Drops the table if it still has this generation. Returns the dropped generation.
     pub(crate) fn apply_drop(&self, name: &str, id: u32) -> Option<Arc<Generation>> {
         let mut tables = self.write();
         let slot = tables.by_name.get(name).filter(|slot| Self::id(slot) == Some(id)).cloned()?;

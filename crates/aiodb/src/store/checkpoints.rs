@@ -1,9 +1,9 @@
-//! What is known of checkpoints, and the segments that wait for them.
+//! The numbers of checkpoints, and the segments that wait for them.
 
 use crate::index::memtable::ImmutableMemtable;
 use crate::sync::{Mutex, MutexGuard, Rank};
 
-/// A segment that nothing refers to any more, but that an older checkpoint or a reader may still need.
+/// A segment that no index refers to any more, but that an older checkpoint or a reader may still need.
 pub(crate) struct Retired {
     pub(crate) number: u32,
     /// Free only after a checkpoint with a higher number.
@@ -18,7 +18,7 @@ pub(crate) struct Retired {
     pub(crate) next_sequence: u64,
 }
 
-/// What is known of checkpoints.
+/// The numbers of checkpoints, and retired segments.
 #[derive(Default)]
 pub(crate) struct Checkpoints {
     /// The number of the checkpoint that was begun last, and of the one that is durable.
@@ -50,7 +50,7 @@ impl Checkpointing {
         self.numbers.lock().expect("no code panics while it holds the checkpoints")
     }
 
-    /// The right to commit the memtable, and what an earlier commit has left.
+    /// The right to commit the memtable, and the one that an earlier commit has left.
     pub(crate) fn lock_commit(&self) -> MutexGuard<'_, Option<ImmutableMemtable>> {
         self.unfinished_commit.lock().expect("no code panics while it commits an index")
     }

@@ -1,9 +1,9 @@
 //! The store's time, by which records expire: the system's clock as far as it can be believed.
 //!
 //! A wall clock may be wrong, and may be put right. Small steps are followed: ahead at once; back by standing still, so that
-//! what has expired stays so. A clock that is more than [`MAX_STEP_MS`] away from where the monotonic clock says it must be
-//! is doubted: the store's time goes on with the monotonic clock, until the wall clock either is back or has stood where it
-//! is for [`BELIEVED_AFTER_MS`]; then it is believed, whichever way it went. So one wrong reading does nothing, and no wrong
+//! expired records stay so. A clock that is more than [`MAX_STEP_MS`] away from the time that the monotonic clock implies
+//! is doubted: the store's time goes on with the monotonic clock, until the wall clock either is back or has stood
+//! there for [`BELIEVED_AFTER_MS`]; then it is believed, whichever way it went. So one wrong reading does nothing, and no wrong
 //! clock holds the store's time for longer than that once it was put right.
 
 use std::cmp::Ordering::{Greater, Less};
@@ -18,7 +18,7 @@ pub(crate) const MAX_STEP_MS: u64 = 60 * 60 * 1000;
 /// How long a clock that stepped further must have stood there, by the monotonic clock, before it is believed.
 const BELIEVED_AFTER_MS: u64 = 10 * 60 * 1000;
 
-/// Both clocks are not read in one moment, and the system's is slewed: so far apart they say the same.
+/// Both clocks are not read in one moment, and the system's is slewed: readings so far apart count as the same.
 const MAX_DRIFT_MS: u64 = 1000;
 
 /// A reading of both clocks.
@@ -31,18 +31,18 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// By how much the system's clock is ahead of the monotonic one: the same all the time, unless somebody sets it.
+    /// By how much the system's clock is ahead of the monotonic one: the same all the time, unless it is set.
     fn offset_ms(&self) -> i64 {
         self.wall_ms.wrapping_sub(self.monotonic_ms) as i64
     }
 
-    /// What the system's clock would show with this offset.
+    /// The time that the system's clock would show with this offset.
     fn with_offset(&self, offset_ms: i64) -> u64 {
         self.monotonic_ms.saturating_add_signed(offset_ms)
     }
 }
 
-/// Since when the system's clock is not believed, and what it shows meanwhile.
+/// The moment since which the system's clock is not believed, and its offset meanwhile.
 #[derive(Clone, Copy)]
 struct Doubt {
     since_ms: u64,
@@ -57,8 +57,11 @@ pub(crate) fn later(first_ms: u64, then_ms: u64) -> u64 {
 
 /// The time of one store.
 pub(crate) struct StoreClock {
+    /// Only [`StoreClock::resume`] and the end of a doubt set it back. Release and Acquire, which is more than it needs, as for
+    /// `is_held`: no other data is read by it.
     time_ms: AtomicU64,
-    /// [`Reading::offset_ms`] as it is believed.
+    /// [`Reading::offset_ms`] as it is believed. Relaxed: it is changed under `doubt`, and a thread that reads an old one looks again
+    /// under that lock.
     offset_ms: AtomicI64,
     /// Whether there is a doubt.
     is_held: AtomicBool,
@@ -76,9 +79,9 @@ impl StoreClock {
         }
     }
 
-    /// Goes on from a time that was written down: the later of the two clocks', unless the store's is so far ahead that one
-    /// of them must be wrong. Then the store's time goes on from there, as it does when the clock is set back, or where
-    /// that cannot be written down again (`believes_wall`) from what the system's clock shows.
+    /// Goes on from a time that was written down: from the later of that and the system's clock, unless the store's time is so far
+    /// ahead that one of them must be wrong. Then the store's time goes on from its own, as it does when the clock is set back, or,
+    /// where it cannot be written down again (`believes_wall`), from the system's clock.
     pub(crate) fn resume(&self, written_ms: u64, reading: Reading, believes_wall: bool) {
         let mut doubt = self.doubt.lock().expect(NO_PANIC);
         let is_far_ahead = written_ms > reading.wall_ms.saturating_add(MAX_STEP_MS);
@@ -104,7 +107,7 @@ impl StoreClock {
         self.judge(reading)
     }
 
-    /// The time that no doubt can make too late: what goes by it cannot be taken back.
+    /// The time that no doubt can make too late: for decisions that cannot be taken back.
     pub(crate) fn certain_ms(&self, reading: Reading) -> u64 {
         let now_ms = self.now_ms(reading);
         if self.is_held.load(Ordering::Acquire) { now_ms.min(reading.wall_ms) } else { now_ms }
@@ -121,7 +124,7 @@ impl StoreClock {
         }
     }
 
-    /// What to think of a clock that is not where it was.
+    /// Judges a clock that is not where it was.
     #[cold]
     fn judge(&self, reading: Reading) -> u64 {
         let mut doubt = self.doubt.lock().expect(NO_PANIC);

@@ -1,4 +1,4 @@
-//! The group commit of a store: what the log carries along with each record is the generation of its table.
+//! The group commit of a store: the log carries the generation of its table along with each record.
 
 use crate::log::commit;
 use crate::store::catalog::Generation;

@@ -1,4 +1,4 @@
-//! What all handles of one open store share.
+//! The state that all handles of one open store share.
 //!
 //! Its state lies in layers, each of which holds the one below: [`Host`], [`ReadPath`], [`AppendPath`], [`Upkeep`], [`WritePath`],
 //! [`Engine`]. A flow is a method of the lowest layer that has what it uses, so it cannot reach what lies above.
@@ -15,7 +15,7 @@ use crate::io::Device;
 use crate::store::recovered::Recovered;
 use crate::store::write_path::WritePath;
 
-/// An open store, whole: for what opens it, counts it or works through all of it.
+/// An open store, whole: for flows that open it, count it or work through all of it.
 pub(crate) struct Engine<D: Device> {
     /// Set when it has been recovered.
     pub(crate) recovered: OnceLock<Recovered>,

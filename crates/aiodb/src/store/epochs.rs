@@ -1,8 +1,12 @@
-//! Keeps segments from being used again while someone may still read them.
+//! Epoch-based reclamation: no segment is used again while a reader may still read there.
 //!
-//! Epoch-based reclamation: a reader pins the current epoch before it looks a key up and unpins it after its read. A
+//! A reader takes a guard of the current epoch ([`Epochs::pin`]) before it looks a key up, and gives it back after its read. A
 //! segment retired in epoch `e` may be used again in epoch `e + 2`, when every reader that could have seen a reference
 //! to it has gone.
+//!
+//! Epoch and counts are SeqCst: a reader counts itself and then reads the epoch once more, a thread that moves the epoch reads the
+//! counts after it has read the epoch, and one of the two must see the other. Users of [`Epochs::pin`] rely on that order too: see
+//! `Snapshots::newest` and `Generation::gone`.
 
 use crate::planted::{self, Bug};
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -19,23 +23,23 @@ struct Counter(AtomicU64);
 #[derive(Default)]
 pub(crate) struct Epochs {
     epoch: AtomicU64,
-    /// Readers pinned in even and in odd epochs.
+    /// Readers in even and in odd epochs.
     counts: [[Counter; STRIPES]; 2],
     /// When the epoch moved last, as far as [`Epochs::age_ms`] has seen, and which one it was.
     moved: Mutex<(u64, u64), { Rank::Moved as u8 }>,
 }
 
-/// A reader that is counted until this is dropped, be it by a panic.
+/// The guard of a reader, which is counted until this is dropped, be it by a panic.
 #[must_use]
 pub(crate) struct EpochGuard<'a> {
     epochs: &'a Epochs,
-    kept: OwnedEpochGuard,
+    owned: OwnedEpochGuard,
 }
 
 impl EpochGuard<'_> {
-    /// The same reader, counted until [`Epochs::give_back`]: for an owner that has the epochs beside it.
-    pub(crate) fn keep(self) -> OwnedEpochGuard {
-        let OwnedEpochGuard { parity, stripe } = self.kept;
+    /// The guard of the same reader, counted until [`Epochs::give_back`]: for an owner that has the epochs beside it.
+    pub(crate) fn into_owned(self) -> OwnedEpochGuard {
+        let OwnedEpochGuard { parity, stripe } = self.owned;
         std::mem::forget(self);
         OwnedEpochGuard { parity, stripe }
     }
@@ -43,11 +47,11 @@ impl EpochGuard<'_> {
 
 impl Drop for EpochGuard<'_> {
     fn drop(&mut self) {
-        self.epochs.end(&self.kept);
+        self.epochs.end(&self.owned);
     }
 }
 
-/// A reader that is counted until its owner gives this back, when it is dropped at the latest.
+/// The guard of a reader, which is counted until its owner gives this back.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct OwnedEpochGuard {
@@ -68,35 +72,35 @@ impl Epochs {
             if self.epoch.load(Ordering::SeqCst) == epoch {
                 return EpochGuard {
                     epochs: self,
-                    kept: OwnedEpochGuard { parity: parity as u8, stripe: stripe as u8 },
+                    owned: OwnedEpochGuard { parity: parity as u8, stripe: stripe as u8 },
                 };
             }
             count.fetch_sub(1, Ordering::SeqCst);
         }
     }
 
-    /// Ends the claim of a reader that was kept.
-    pub(crate) fn give_back(&self, kept: OwnedEpochGuard) {
-        self.end(&kept);
+    /// Ends the claim of a reader.
+    pub(crate) fn give_back(&self, guard: OwnedEpochGuard) {
+        self.end(&guard);
     }
 
-    fn end(&self, pin: &OwnedEpochGuard) {
-        let before = self.counts[pin.parity as usize][pin.stripe as usize].0.fetch_sub(1, Ordering::SeqCst);
-        assert!(before > 0, "a pin is given back once");
+    fn end(&self, guard: &OwnedEpochGuard) {
+        let before = self.counts[guard.parity as usize][guard.stripe as usize].0.fetch_sub(1, Ordering::SeqCst);
+        assert!(before > 0, "a guard is given back once");
     }
 
-    /// Returns when everyone who is counted now has gone, for those who never stay long.
+    /// Returns when all readers that are counted now have gone; for readers that never stay long.
     pub(crate) fn wait_for_present(&self) {
         let present = self.epoch();
         while self.epoch() < present + 2 {
-            // Where nobody is in the way, giving up the processor would only let others come in between.
+            // Where no reader is in the way, giving up the processor would only let others come in between.
             if !self.try_advance() {
                 yield_now();
             }
         }
     }
 
-    /// How long the oldest reader has been counted, in milliseconds, to the last call of this before it came; 0 if nobody is
+    /// How long the oldest reader has been counted, in milliseconds, since the last call of this before it came; 0 if no reader is
     /// counted. `now_ms` is of a clock that never goes back.
     pub(crate) fn age_ms(&self, now_ms: u64) -> u64 {
         self.try_advance();
@@ -133,6 +137,7 @@ impl Epochs {
 fn stripe() -> usize {
     use std::cell::Cell;
     use std::sync::atomic::AtomicUsize;
+    /// Relaxed: it only tells threads apart.
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static STRIPE: Cell<usize> = Cell::new(NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % STRIPES);
@@ -151,7 +156,7 @@ mod tests {
     fn a_reader_that_panics_is_counted_no_more() {
         let epochs = Epochs::default();
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _pin = epochs.pin();
+            let _guard = epochs.pin();
             panic!("a reader panics");
         }));
         assert!(outcome.is_err());
@@ -164,7 +169,7 @@ mod tests {
     fn the_age_of_the_oldest_reader_grows_until_it_has_gone() {
         let epochs = Epochs::default();
         assert_eq!(epochs.age_ms(1000), 0);
-        let old = epochs.pin().keep();
+        let old = epochs.pin().into_owned();
         let ages: Vec<_> = (2..6).map(|second| epochs.age_ms(second * 1000)).collect();
         assert!(ages.is_sorted() && ages[3] >= 2000, "{ages:?}");
         let young = epochs.pin();

@@ -1,4 +1,4 @@
-//! What everything in an open store may use: the device, the options, the store's time, counters, and whether it is open.
+//! The layer that all others may use: the device, the options, the store's time, counters, and whether the store is open.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub(crate) struct Host<D: Device> {
     pub(crate) block_bytes: usize,
     pub(crate) hash_seed: u64,
     pub(crate) meters: Meters,
-    /// By which records expire.
+    /// The clock by which records expire.
     pub(crate) clock: StoreClock,
     pub(crate) status: Status<D::Lock>,
 }
@@ -42,20 +42,20 @@ impl<D: Device> Host<D> {
         self.status.check_open()
     }
 
-    /// Remembers a failure that no caller can be told of.
+    /// Remembers a failure of which no caller can be told.
     pub(crate) fn note_trouble(&self, error: &Error) {
         self.status.note_trouble(error);
     }
 }
 
 impl<D: Device> Host<D> {
-    /// The store's time, by which it is judged what has expired: see [`StoreClock`].
+    /// The store's time, by which records expire: see [`StoreClock`].
     pub(crate) fn now_ms(&self) -> u64 {
         self.clock.now_ms(self.read_clocks())
     }
 
-    /// The store's time for what cannot be taken back: what is written down of it, and what is given up because it has
-    /// expired. A clock that is in doubt makes nothing expire for good.
+    /// The store's time for decisions that cannot be taken back: the time that is written down, and records that are given up
+    /// because they have expired. A clock in doubt makes no record expire for good.
     pub(crate) fn certain_ms(&self) -> u64 {
         self.clock.certain_ms(self.read_clocks())
     }

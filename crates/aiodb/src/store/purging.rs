@@ -8,32 +8,30 @@ use crate::sync::{Mutex, MutexGuard, Rank};
 /// Generations that no table has any more, until indexes and counts have forgotten them.
 #[derive(Default)]
 pub(crate) struct Purging {
-    /// What is being purged. Held for a step, above `Checkpointing::unfinished_commit`, the commit lock and the order of LMDB's
-    /// transactions. On a full disk a drop purges while it holds `Catalog::changing`; no other lock of the store may be held
-    /// above this one.
+    /// The generation that is being purged. Held for a step.
     pub(crate) current: Mutex<Option<Purge>, { Rank::Purge as u8 }>,
-    /// Held for moments only; below it come the holds alone.
+    /// Held for moments only.
     pub(crate) waiting: Mutex<Vec<Gone>, { Rank::Gone as u8 }>,
 }
 
 /// A generation that is to be purged.
 pub(crate) struct Gone {
     pub(crate) generation: Arc<Generation>,
-    /// What a snapshot looks at waits for its end: the holds before this stamp.
+    /// The purge waits for the end of the snapshots that look at it: of the holds before this stamp.
     pub(crate) hold: u64,
 }
 
 /// A generation that is being purged, and how far that has come.
 pub(crate) struct Purge {
     pub(crate) generation: Arc<Generation>,
-    /// Of a hash index: shards that are counted off.
+    /// For a hash index: shards that are counted off.
     pub(crate) shards: usize,
-    /// Of an ordered table: whether nothing of it is in the memtable, where nothing comes any more.
+    /// For an ordered table: whether none of its records is in the memtable, where none comes any more.
     pub(crate) has_left_memtable: bool,
 }
 
 impl Purging {
-    /// The first generation that nobody looks at any more.
+    /// The first generation that no reader looks at any more.
     pub(crate) fn first_ready(&self, is_over: impl Fn(u64) -> bool) -> Option<Arc<Generation>> {
         self.lock().iter().find(|gone| is_over(gone.hold)).map(|gone| Arc::clone(&gone.generation))
     }

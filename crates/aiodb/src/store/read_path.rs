@@ -1,5 +1,5 @@
-//! What a get or a scan needs: the log's segments and its pending bytes, the tables with their indexes, the cache, and what
-//! keeps all of that while somebody reads.
+//! The layer that a get or a scan needs: the log's segments and its pending bytes, the tables with their indexes, the cache, and the
+//! epochs and holds that protect all of that while a reader is there.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};

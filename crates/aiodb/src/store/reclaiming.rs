@@ -1,4 +1,4 @@
-//! What reclaim is at.
+//! The state of reclaim.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::format::record::{Form, Kind};
 use crate::log::scan::Scan;
 use crate::store::catalog::Generation;
 
-/// What reclaim is at.
+/// The state of reclaim.
 #[derive(Default)]
 pub(crate) struct Reclaiming {
     pub(crate) victim: Option<Victim>,
@@ -17,7 +17,7 @@ pub(crate) struct Reclaiming {
     /// The lives of segments that could not be read, or in which damage was met. They stay as they are, so that others are
     /// emptied, until the store is opened again.
     pub(crate) damaged: BTreeSet<u64>,
-    /// There is garbage enough, but none that can be had before what was emptied is free.
+    /// There is garbage enough, but none that can be had before emptied segments are free.
     pub(crate) is_stuck: bool,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Victim {
     pub(crate) scan: Scan,
     /// The oldest life with dead records when the segment was chosen.
     pub(crate) oldest_dead: u64,
-    /// What was found alive and is to be moved in one go.
+    /// Records that were found alive and are to be moved in one go.
     pub(crate) alive: Vec<Alive>,
     pub(crate) alive_bytes: usize,
 }

@@ -1,6 +1,6 @@
-//! What recovery found.
+//! The findings of recovery.
 
-/// What recovery did, for `stat`.
+/// The counts of recovery, for `stat`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recovered {
     pub(crate) batches: u64,

@@ -1,4 +1,4 @@
-//! The queue of what publications leave to the background.
+//! The queue of the work that publications leave to the background: tags to be settled and keys to be folded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::store::urgent::Urgent;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank};
 
-/// Room in the queue for what writers add that have not seen yet that it is nearly full.
+/// Room in the queue for writers that have not seen yet that it is nearly full.
 const LEFT_FOR_WRITERS: usize = 8 << 10;
 
-/// Keys and tags waiting to be settled; a writer that finds the queue full settles its own.
+/// The most tags to be settled and keys to be folded; a writer that finds the queue full settles its own tag.
 pub(crate) const MAX_UNSETTLED: usize = 64 << 10;
 
 /// A tag of a hash index that may hold dead places, or a key whose operands are to be folded.
@@ -50,11 +50,11 @@ impl Unsettled {
     }
 }
 
-/// The queue of what is to be settled.
+/// The queue.
 #[derive(Default)]
 pub(crate) struct Settling {
     queue: Mutex<Queue, { Rank::Queue as u8 }>,
-    /// Whether the queue is nearly full.
+    /// Whether the queue is nearly full. Relaxed: a hint, changed under the queue's lock. Relaxed: a hint, changed under the queue's lock.
     is_crowded: AtomicBool,
     /// Keys of the queue that the next writers fold.
     pub(crate) urgent: Urgent,
@@ -82,18 +82,18 @@ impl Settling {
         Ok(())
     }
 
-    /// What waits longest, and its number; it stays queued until [`Settling::pop`].
+    /// The tag or key that waits longest, and its number; it stays queued until [`Settling::pop`].
     pub(crate) fn front(&self) -> Option<(u64, Unsettled)> {
         let queue = self.lock();
         queue.waiting.front().map(|unsettled| (queue.popped, unsettled.clone()))
     }
 
-    /// Some of those that wait longest; they stay queued.
+    /// Some tags and keys that wait longest; they stay queued.
     pub(crate) fn first(&self, limit: usize) -> Vec<Unsettled> {
         self.lock().waiting.iter().take(limit).cloned().collect()
     }
 
-    /// Takes the one of this number off the queue, unless another thread that settled it too has done so.
+    /// Takes the tag or key of this number off the queue, unless another thread that settled it too has done so.
     pub(crate) fn pop(&self, number: u64) {
         let mut queue = self.lock();
         if queue.popped == number {
@@ -103,7 +103,7 @@ impl Settling {
         }
     }
 
-    /// Whether a writer should settle something before it adds more: what finds no room in the queue may never be settled.
+    /// Whether a writer should settle tags before it adds more: a tag that finds no room in the queue may never be settled.
     pub(crate) fn is_crowded(&self) -> bool {
         self.is_crowded.load(Ordering::Relaxed)
     }

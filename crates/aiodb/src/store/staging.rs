@@ -20,14 +20,14 @@ pub(crate) struct Staged<'a> {
 }
 
 impl Staging {
-    /// Keeps reclaim away from chunks that no record names yet. `life` gives the life of the log's last segment.
+    /// Protects chunks that no record names yet from reclaim. `life` gives the life of the log's last segment.
     pub(crate) fn begin(&self, life: impl FnOnce() -> u64) -> Staged<'_> {
         Staged { staging: self, token: self.begin_unowned(life) }
     }
 
     /// [`Staging::begin`] for an owner that cannot borrow: to be ended by [`Staging::end`].
     pub(crate) fn begin_unowned(&self, life: impl FnOnce() -> u64) -> u64 {
-        // Only a name for this value: nothing is published with it.
+        // Relaxed: only a name for this value.
         let token = self.next.fetch_add(1, Ordering::Relaxed);
         let mut begun = self.lock();
         begun.insert(token, life());

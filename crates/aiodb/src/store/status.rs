@@ -1,4 +1,4 @@
-//! Whether a store is open, what is wrong with it, and its right to its directories.
+//! Whether a store is open, its last trouble, and its right to its directories.
 
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, Rank};
@@ -18,17 +18,17 @@ impl<L> Status<L> {
         Status { closed: AtomicBool::new(false), trouble: Mutex::default(), locks: Mutex::new(locks) }
     }
 
-    /// Refuses further calls. False if that was done before.
+    /// Refuses further calls. False if it was closed before.
     pub(crate) fn close(&self) -> bool {
         !self.closed.swap(true, Ordering::SeqCst)
     }
 
-    /// A call that comes in the same moment may go either way, so the order of this load does not matter.
+    /// Relaxed: a call that comes in the same moment may go either way.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
     }
 
-    /// Remembers a failure that no caller can be told of.
+    /// Remembers a failure of which no caller can be told.
     pub(crate) fn note_trouble(&self, error: &Error) {
         *self.trouble.lock().expect("no code panics while it notes trouble") = Some(error.to_string());
     }

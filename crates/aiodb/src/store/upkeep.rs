@@ -1,4 +1,4 @@
-//! What keeps a store in shape: checkpoints, purges and reclaim.
+//! The layer of upkeep: checkpoints, purges and reclaim.
 
 use std::ops::Deref;
 

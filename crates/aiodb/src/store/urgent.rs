@@ -10,7 +10,7 @@ use crate::sync::{Mutex, MutexGuard, Rank};
 /// Keys that wait for a writer to fold them; more than this wait for upkeep, like all others.
 const MAX_URGENT: usize = 1024;
 
-/// A key with so many operands has all who write operands wait until they are folded.
+/// If a key has so many operands, all writers of operands wait until they are folded.
 const MAX_CROWDED_OPERANDS: usize = 256;
 
 /// The keys that the next writers fold.
@@ -18,8 +18,9 @@ const MAX_CROWDED_OPERANDS: usize = 256;
 pub(crate) struct Urgent {
     /// Each once.
     keys: Mutex<VecDeque<Unsettled>, { Rank::Urgent as u8 }>,
+    /// How many there are. Relaxed, like the next: a hint, changed under the lock of the keys.
     count: AtomicUsize,
-    /// Whether one of them has so many operands that others must wait.
+    /// Whether one of them has so many operands that writers of operands must wait.
     is_crowded: AtomicBool,
     /// Held by the writer that folds.
     folding: Mutex<(), { Rank::Folding as u8 }>,
@@ -30,10 +31,10 @@ impl Urgent {
         let mut keys = self.lock();
         if keys.len() < MAX_URGENT && !keys.iter().any(|known| known.is_same(&unsettled)) {
             keys.push_back(unsettled);
-            self.count.store(keys.len(), Ordering::Release);
+            self.count.store(keys.len(), Ordering::Relaxed);
         }
         if operands >= MAX_CROWDED_OPERANDS {
-            self.is_crowded.store(true, Ordering::Release);
+            self.is_crowded.store(true, Ordering::Relaxed);
         }
     }
 
@@ -41,23 +42,23 @@ impl Urgent {
     pub(crate) fn take(&self) -> Option<Unsettled> {
         let mut keys = self.lock();
         let taken = keys.pop_front();
-        self.count.store(keys.len(), Ordering::Release);
+        self.count.store(keys.len(), Ordering::Relaxed);
         if keys.is_empty() {
-            self.is_crowded.store(false, Ordering::Release);
+            self.is_crowded.store(false, Ordering::Relaxed);
         }
         taken
     }
 
     /// Whether a writer should fold something before it adds more.
     pub(crate) fn is_any(&self) -> bool {
-        self.count.load(Ordering::Acquire) > 0
+        self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// The right to fold, for one writer at a time: two would make the same of the same operands. Who makes a crowd larger waits
-    /// for it.
+    /// The right to fold, for one writer at a time: two would fold the same operands. Where a key is crowded, a writer that
+    /// `adds_operands` waits for it.
     pub(crate) fn begin(&self, adds_operands: bool) -> Option<MutexGuard<'_, ()>> {
-        // A writer that panicked has left nothing half done: what it took is still queued.
-        if adds_operands && self.is_crowded.load(Ordering::Acquire) {
+        // A writer that panicked has left nothing half done: the key that it took is still queued.
+        if adds_operands && self.is_crowded.load(Ordering::Relaxed) {
             return Some(self.folding.lock().unwrap_or_else(PoisonError::into_inner));
         }
         match self.folding.try_lock() {

@@ -1,7 +1,8 @@
 //! The locks of a store and the order in which a thread may hold several.
 //!
-//! A thread that holds a lock takes only such as come after it in [`Rank`]. So no two threads wait for each other. Debug builds, and
-//! so all tests, end with a panic at the first lock that is taken out of order; release builds check nothing.
+//! A thread that holds a lock takes only locks that come after it in [`Rank`]. So no two threads wait for each other. Debug builds,
+//! and so all tests, panic at the first lock that is taken out of order; release builds check nothing. This list is the only
+//! place that tells the order.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
@@ -34,7 +35,7 @@ ranks! {
     Folding,
     /// A write makes room on a full disk: `WritePath::room_lock`.
     MakingRoom,
-    /// What a dropped table had leaves the counts and indexes: `Purging::current`.
+    /// The records of a dropped table leave the counts and indexes: `Purging::current`.
     Purge,
     /// A segment is being emptied: `Upkeep::reclaiming`.
     Reclaiming,
@@ -52,7 +53,7 @@ ranks! {
     Transactions,
     /// The environment of LMDB; for writing while its map grows: `LmdbIndex::env`.
     Env,
-    /// What is counted with the entries of LMDB: `LmdbIndex::counts`.
+    /// Counts that are committed with the entries of LMDB: `LmdbIndex::counts`.
     Counts,
     /// The active and the immutable memtable: `Memtable::both`.
     Memtables,
@@ -86,13 +87,13 @@ ranks! {
     Expiring,
     /// A shard of the cache.
     CacheShard,
-    /// What waits to be settled: `Settling::queue`.
+    /// Tags to be settled and keys to be folded: `Settling::queue`.
     Queue,
     /// Keys that the next writer folds: `Urgent::keys`.
     Urgent,
     /// Tables that wait to be purged: `Purging::waiting`.
     Gone,
-    /// What readers of the past hold.
+    /// Holds of snapshots and backups: `Retention::state`.
     Retention,
     /// When an epoch began.
     Moved,
@@ -104,7 +105,7 @@ ranks! {
     Trouble,
     /// The locks on the directories of the store.
     StoreLocks,
-    /// What threads sleep on, and turns.
+    /// Numbers that threads sleep on, and turns.
     Word,
     /// A simulated machine.
     Machine,
@@ -146,14 +147,14 @@ mod held {
             Held(rank)
         }
 
-        /// [`Held::note`] of a lock that was only tried: who does not wait may have it out of order.
+        /// [`Held::note`] of a lock that was only tried: a thread that does not wait may have it out of order.
         pub(crate) fn note_tried(rank: u8) -> Held {
             let _ = HELD.try_with(|held| held.borrow_mut().push(rank));
             Held(rank)
         }
     }
 
-    /// Does what another thread would do while this one holds its locks.
+    /// Does the work of another thread while this one holds its locks.
     #[cfg(all(test, not(feature = "shuttle")))]
     pub(crate) fn as_another_thread<T>(work: impl FnOnce() -> T) -> T {
         let mine = HELD.with(RefCell::take);
@@ -216,7 +217,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         map(self.0.lock(), |inner| MutexGuard { inner, held })
     }
 
-    /// The lock, if nobody has it. It never waits, so that it may be tried out of order.
+    /// The lock, if it is free. It never waits, so that it may be tried out of order.
     pub(crate) fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(inner) => Ok(MutexGuard { inner, held: Held::note_tried(RANK) }),
@@ -260,7 +261,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
     }
 }
 
-/// What threads that hold a [`Mutex`] wait for.
+/// An event that threads which hold a [`Mutex`] wait for.
 #[derive(Default)]
 pub(crate) struct Condvar(inner::Condvar);
 

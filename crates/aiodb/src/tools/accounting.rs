@@ -1,4 +1,4 @@
-//! Counts again what the counters of live bytes should say. For tests: the counters only choose what reclaim empties,
+//! A recount of live bytes, to compare the counters with. For tests: the counters only choose which segments reclaim empties,
 //! so a wrong one shows as space that never comes back.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::{Db, Result};
 /// Keys of an ordered index that are looked at in one transaction.
 const KEYS_PER_VISIT: usize = 1000;
 
-/// What the indexes refer to in one segment.
+/// The records and bytes that the indexes refer to in one segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Live {
     records: i64,
@@ -28,7 +28,7 @@ struct Live {
 }
 
 impl<D: Device> Db<D> {
-    /// Counts what the indexes refer to in each segment, and says in words where the counters differ. Makes a checkpoint
+    /// Counts the records that the indexes refer to in each segment, and says in words where the counters differ. Makes a checkpoint
     /// first. Nothing else may use the store or hold a snapshot meanwhile.
     #[doc(hidden)]
     pub fn recount(&self) -> Result<Vec<String>> {
@@ -40,9 +40,9 @@ impl<D: Device> Db<D> {
 impl<D: Device> Upkeep<D> {
     fn recount(&self) -> Result<Vec<String>> {
         while !self.purge_some()? {}
-        // The memtable of an ordered index holds entries beside those that they will replace.
+        // The memtable of an ordered index has entries beside the committed ones that they will replace.
         self.checkpoint()?;
-        // What a range delete hides is counted until that is carried out.
+        // Records that a range delete hides are counted until it is carried out.
         while self.carry_out_ranges()? {}
         let mut counted: BTreeMap<u32, Live> = BTreeMap::new();
         for generation in self.catalog.generations() {

@@ -3,7 +3,7 @@
 //! A restore point is a checkpoint and the log up to a position after it, as a crash at that position would have left
 //! them. So a backup makes a checkpoint, remembers its manifest and its files, copies the indexes, notes how far the log
 //! has come meanwhile, and copies the log up to there. The copied indexes may be ahead of the checkpoint, never of the
-//! noted position; replay makes them exact. A hold keeps the bytes of segments that are retired while they are copied.
+//! noted position; replay makes them exact. A hold retains the bytes of segments that are retired while they are copied.
 
 mod pipe;
 mod point;
@@ -35,12 +35,12 @@ pub use restore::RestoreReport;
 /// How a backup is made.
 #[derive(Clone, Debug, Default)]
 pub struct BackupOptions {
-    /// The most bytes of log that are read in a second, so that other readers keep their speed. Default `None`: as fast
+    /// The most bytes of log that are read in a second, so that other readers are not slowed down. Default `None`: as fast
     /// as both devices can.
     pub bytes_per_second: Option<u64>,
 }
 
-/// What [`Db::backup`] has done.
+/// The outcome of [`Db::backup`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupReport {
     /// The restore point that was made.
@@ -50,13 +50,13 @@ pub struct BackupReport {
 }
 
 impl<D: Device> Db<D> {
-    /// Copies the store into the backup repository at `destination`, which is made if it is missing, while everyone goes
-    /// on reading and writing. The new restore point holds everything acknowledged before the call, of the writes during
-    /// it those up to some moment, and nothing after that; of an atomic batch all or nothing. What earlier restore points
-    /// have brought there is not copied again.
+    /// Copies the store into the backup repository at `destination`, which is made if it is missing, while reads and writes
+    /// go on. The new restore point holds every write acknowledged before the call, the writes during it up to some moment,
+    /// and no later ones; of an atomic batch all or nothing. Bytes that earlier restore points have brought there are not
+    /// copied again.
     ///
     /// `progress` is told the bytes copied and the bytes to copy. When this returns the restore point is durable. After an
-    /// error, or a crash, the earlier ones are as they were; the next backup removes what this one left.
+    /// error, or a crash, the earlier ones are as they were; the next backup removes the files that this one left.
     ///
     /// Fails with [`Error::NotARepository`], [`Error::OtherStore`], [`Error::RepositoryInUse`],
     /// [`Error::DestinationFull`], or as [`Db::checkpoint`] does.
@@ -121,7 +121,7 @@ struct Wanted<'a, D: Device> {
 }
 
 impl<D: Device> Upkeep<D> {
-    /// The store's identity as that of one directory, whatever it lies in: as what is restored has it.
+    /// The store's identity as if it lay in one directory: a restored store has this one.
     fn identity(&self) -> Result<Identity> {
         let path = self.root.join("STORE");
         let bytes = read_file(&self.device, &path)?.unwrap_or_default();
@@ -200,7 +200,7 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
             files,
             manifest: self.captured.manifest.clone(),
         };
-        // Once it is closed, another process may use what the hold protected.
+        // Once it is closed, another process may use segments that the hold protected.
         engine.check_open()?;
         self.repository.add(point)?;
         let point = self.repository.points().pop().expect("just added");
@@ -250,7 +250,7 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
         Ok(Some(PointFile { kind: FileKind::Lmdb, length, checksum }))
     }
 
-    /// Copies what the repository does not have yet.
+    /// Copies the bytes that the repository does not have yet.
     fn copy_segments(
         &mut self,
         wanted: &[Wanted<'_, D>],
@@ -304,7 +304,7 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
             opened => opened.map_err(|e| Error::io("open", &path, &e))?,
         };
         let length = file.length().map_err(|e| Error::io("look at", &path, &e))?;
-        // Beyond what a restore point refers to lies what an unfinished backup has left.
+        // Bytes beyond those that restore points refer to are left over from an unfinished backup.
         let stored = longest.length.min(length / UNIT_BYTES as u64 * UNIT_BYTES as u64);
         let usable = |known: &&PointSegment| known.length <= wanted.length.min(stored);
         let Some(start) = known.iter().rev().find(usable) else { return Ok(Plan { stored, ..nothing }) };
@@ -372,15 +372,15 @@ impl<'a, T: Device> Target<'a, T> {
         written.map_err(|e| Error::io("write", &self.path, &e))
     }
 
-    /// Makes what was written durable; returns the checksum of the whole.
+    /// Makes the written bytes durable; returns the checksum of the whole.
     fn finish(&self) -> Result<u32> {
         self.file.sync().map_err(|e| Error::io("flush", &self.path, &e))?;
         Ok(self.checksum)
     }
 }
 
-/// The first bytes of a segment with a header that says that the store lies in one directory, as what is restored does;
-/// `None` if they say so already. So it does not matter which of the two later backups are of.
+/// The first bytes of a segment with a header that says that the store lies in one directory, as a restored store does;
+/// `None` if they say so already. So later backups of the original and of the restored store agree.
 fn in_one_directory(bytes: &[u8]) -> Option<AlignedBuffer> {
     let header = SegmentHeader::decode(bytes).ok().filter(|header| header.directories > 1)?;
     let mut changed = AlignedBuffer::new(bytes.len());

@@ -1,4 +1,4 @@
-//! Takes out of a damaged store what can be proved right, and says what cannot.
+//! Takes out of a damaged store the records that can be proved right, and lists the damage.
 //!
 //! Two walks over the log. The first finds the newest sound version of each key; the second writes those versions into a
 //! fresh store. Nothing is believed that has no checksum of its own: indexes are not looked at, batches that do not check
@@ -23,12 +23,12 @@ use crate::{Db, Durability, Error, Options, Result};
 use scan::{Bytes, Item};
 use source::{Source, Tables};
 use versions::{Operand, Versions};
-use writer::Writer;
+use writer::{OldTable, Writer};
 
 /// More than this is counted, not listed.
 const MAX_LISTED: usize = 1000;
 
-/// What [`salvage`] has found and written.
+/// The findings of [`salvage`], and the counts of its writes.
 #[derive(Clone, Debug, Default)]
 pub struct SalvageReport {
     /// Segments that were read.
@@ -39,7 +39,7 @@ pub struct SalvageReport {
     pub tables: BTreeMap<String, u64>,
     /// Bytes of their values and operands, as they are stored.
     pub value_bytes: u64,
-    /// What does not check out, at most 1000 places.
+    /// Places that do not check out, at most 1000 of them.
     pub lost: Vec<LostRegion>,
     /// All such places.
     pub lost_regions: u64,
@@ -47,10 +47,10 @@ pub struct SalvageReport {
     pub doubtful: Vec<DoubtfulKey>,
     /// All such keys.
     pub doubtful_keys: u64,
-    /// Keys that were written in a version older than what is lost at the places above. Where lost bytes do not even say
+    /// Keys that were written in a version older than the lost bytes at the places above. Where lost bytes do not even say
     /// their keys, any of these may have had a newer version there.
     pub older_than_damage: u64,
-    /// What else had to be done without.
+    /// Other things that had to be done without.
     pub notes: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ pub struct LostRegion {
     pub offset: u64,
     /// How many bytes. Records among them that check out by themselves were taken all the same.
     pub length: u64,
-    /// What is wrong there.
+    /// The fault there.
     pub what: String,
 }
 
@@ -92,9 +92,9 @@ impl SalvageReport {
     }
 }
 
-/// Writes what can be proved right in the damaged store at `store` into a new store at `out`, a directory that is
+/// Writes the records that can be proved right in the damaged store at `store` into a new store at `out`, a directory that is
 /// missing or empty. Takes the newest sound version of each key, with its merge operands and the time at which it expires;
-/// what was deleted, or has expired, stays so. `progress` is told the bytes read and the bytes in all: the log is read
+/// deleted and expired keys stay so. `progress` is told the bytes read and the bytes in all: the log is read
 /// twice, a segment at a time. Some 60 bytes of memory are taken for each key, and 100 and the key for each operand.
 ///
 /// The source is never changed, and may lie on a read-only file system. Fails with [`Error::NoStore`], [`Error::Locked`]
@@ -108,9 +108,9 @@ pub fn salvage(
     salvage_several(&[store], out, progress)
 }
 
-/// Like [`salvage`] for a store that lies in several directories, given in any order. One that is lost may be left out:
-/// the report says what is missing then. The new store lies in one directory. Fails with [`Error::Directory`] if one
-/// belongs to another store.
+/// Like [`salvage`] for a store that lies in several directories, given in any order. A lost directory may be left out:
+/// the report then lists the missing segments. The new store lies in one directory. Fails with [`Error::Directory`] if a
+/// directory belongs to another store.
 pub fn salvage_several<P: AsRef<Path>>(
     directories: &[P],
     out: impl AsRef<Path>,
@@ -140,7 +140,7 @@ pub fn salvage_several<P: AsRef<Path>>(
     Ok(report)
 }
 
-/// Retention a shared lock where there is a lock file, without writing to it.
+/// Takes a shared lock where there is a lock file, without writing to it.
 fn refuse_open_store(root: &Path) -> Result<Option<std::fs::File>> {
     let path = root.join("LOCK");
     let Ok(file) = std::fs::File::open(&path) else { return Ok(None) };
@@ -150,7 +150,7 @@ fn refuse_open_store(root: &Path) -> Result<Option<std::fs::File>> {
             let holder = if holder.is_empty() { "another process".to_string() } else { holder };
             Err(Error::Locked { path: root.to_path_buf(), holder })
         }
-        // Where files cannot be locked, nobody has the store open either.
+        // Where files cannot be locked, no process has the store open either.
         _ => Ok(Some(file)),
     }
 }
@@ -175,9 +175,9 @@ struct Salvage<D: Device> {
     lost_below: u64,
     /// The highest number of a sound batch, and the checksum that the next one names.
     last_batch: Option<(u64, u32)>,
-    /// The latest time that anything in the store says, in milliseconds since 1970.
+    /// The latest time found in the store, in milliseconds since 1970.
     time_ms: u64,
-    /// Which of the pending batches hold what the log lacks.
+    /// The pending batches with records that the log lacks.
     pending: Vec<usize>,
 }
 
@@ -197,8 +197,8 @@ impl<D: Device> Salvage<D> {
         }
         self.find_pending(report);
         self.find_missing_batches(report);
-        self.tables.settle();
-        self.versions.settle();
+        self.tables.apply();
+        self.versions.apply_deletes();
         Ok(())
     }
 
@@ -233,7 +233,7 @@ impl<D: Device> Salvage<D> {
         }
     }
 
-    /// Notes what a record says. Every kind of record is dealt with here.
+    /// Notes a record of any kind.
     fn find_record(&mut self, record: &Record<'_>, location: Location, value: Option<&[u8]>) {
         match (record.kind, value) {
             (Kind::Delete, _) => self.versions.note_base(record, true),
@@ -256,8 +256,8 @@ impl<D: Device> Salvage<D> {
         chunks.is_some_and(|chunks| chunks.iter().all(|chunk| self.source.read_chunk(chunk).is_some()))
     }
 
-    /// Records that were acknowledged but not in the log when the process died. Pending files of an earlier time are
-    /// told by the numbers of their batches.
+    /// Records that were acknowledged but not in the log when the process died. The number of its batch tells whether a pending
+    /// file is of an earlier time.
     fn find_pending(&mut self, report: &mut SalvageReport) {
         let pending = Arc::clone(&self.source.pending);
         for (position, batch) in pending.iter().enumerate() {
@@ -335,7 +335,7 @@ impl<D: Device> Salvage<D> {
             return Ok(());
         }
         let Some((name, settings)) = self.tables.find(record.table) else { return Ok(()) };
-        let table = (record.table, &*name, &settings);
+        let table = OldTable { id: record.table, name: &name, settings: &settings };
         if record.form.chunked {
             // Parts that could be read a moment ago.
             let Some(whole) = self.read_chunks(value) else { return Ok(()) };
@@ -347,13 +347,14 @@ impl<D: Device> Salvage<D> {
         Ok(())
     }
 
-    /// Writes the operands, after all that they are applied to.
+    /// Writes the operands, after all values that they are applied to.
     fn write_operands(&mut self, writer: &mut Writer<'_>) -> Result<()> {
         for Operand { table, key, form, location, checksum } in self.versions.take_operands() {
             let Some((name, settings)) = self.tables.find(table) else { continue };
             // It could be read a moment ago.
             let Some(value) = self.source.read_value(location, checksum) else { continue };
-            writer.copy(Kind::Merge, (table, &name, &settings), &key, form, &value)?;
+            let old = OldTable { id: table, name: &name, settings: &settings };
+            writer.copy(Kind::Merge, old, &key, form, &value)?;
             self.count_written(writer, table, &key, name);
         }
         Ok(())
@@ -365,8 +366,8 @@ impl<D: Device> Salvage<D> {
         }
     }
 
-    /// By the clock of the process that wrote the store or of this machine, whichever is ahead; by this machine's, if the store's is so
-    /// far ahead that it must have been wrong.
+    /// Whether a record has expired by the clock of the process that wrote the store or of this machine, whichever is ahead; by
+    /// this machine's alone, if the store's is so far ahead that it must have been wrong.
     fn has_expired(&self, form: &Form) -> bool {
         let now_ms = clock::later(self.time_ms, self.source.device_ms());
         form.expires_ms.is_some_and(|expires_ms| expires_ms.get() <= now_ms)
@@ -378,7 +379,7 @@ impl<D: Device> Salvage<D> {
         Some(parts?.concat())
     }
 
-    /// Lists the keys of which something newer than what was written is known to be lost.
+    /// Lists the keys of which a version newer than the written one is known to be lost.
     fn tell_doubts(&self, doubtful: BTreeSet<(u32, Vec<u8>)>, report: &mut SalvageReport) {
         for (table, key) in doubtful {
             let Some((name, _)) = self.tables.find(table) else { continue };

@@ -34,6 +34,7 @@ struct Redb {
     name: String,
     settings: RedbSettings,
     cache_bytes: Option<u64>,
+    /// Commits begun. Relaxed: a count that publishes nothing.
     commits: AtomicU64,
     db: Database,
 }

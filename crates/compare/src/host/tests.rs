@@ -27,7 +27,7 @@ fn usage_grows_with_what_is_written() {
     let disk = Disk::under(directory.path()).unwrap();
     let before = disk.usage().unwrap();
     fs::write(directory.path().join("file"), vec![1; 1 << 20]).unwrap();
-    disk.settle().unwrap();
+    disk.flush().unwrap();
     let after = disk.usage().unwrap();
     assert!(after.cpu >= before.cpu);
     if let (Some(before), Some(after)) = (before.device_bytes, after.device_bytes) {

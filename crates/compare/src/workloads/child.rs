@@ -240,13 +240,24 @@ struct Measured<'a> {
     next_number: u64,
 }
 
+/// The time and the resources that a point has taken.
+struct Spent {
+    /// Until the last operation, and durability of all, in seconds.
+    seconds: f64,
+    /// From there until the engine had done the work that writes left for later, in seconds.
+    catch_up_seconds: f64,
+    before: Usage,
+    at_end: Usage,
+    after: Usage,
+}
+
 impl Measured<'_> {
     /// None if the engine cannot do it.
     fn point(&mut self, point: Point, seed: u64) -> Result<Option<Figures>> {
         if point.workload.only_reads() && self.perform(point, seed << 1, self.request.warm_up)?.is_none() {
             return Ok(None);
         }
-        self.disk.settle()?;
+        self.disk.flush()?;
         let before = self.disk.usage()?;
         let start = Instant::now();
         let Some(tally) = self.perform(point, seed << 1 | 1, self.request.duration)? else { return Ok(None) };
@@ -257,19 +268,15 @@ impl Measured<'_> {
         let at_end = self.disk.usage()?;
         if !point.workload.only_reads() {
             self.engine.finish()?;
-            self.disk.settle()?;
+            self.disk.flush()?;
         }
         let catch_up_seconds = start.elapsed().as_secs_f64() - seconds;
         let after = self.disk.usage()?;
-        self.figures(tally, [seconds, catch_up_seconds], [before, at_end, after]).map(Some)
+        self.figures(tally, Spent { seconds, catch_up_seconds, before, at_end, after }).map(Some)
     }
 
-    fn figures(
-        &self,
-        tally: Tally,
-        [seconds, catch_up_seconds]: [f64; 2],
-        [before, at_end, after]: [Usage; 3],
-    ) -> Result<Figures> {
+    fn figures(&self, tally: Tally, spent: Spent) -> Result<Figures> {
+        let Spent { seconds, catch_up_seconds, before, at_end, after } = spent;
         let operations = tally.gets + tally.puts;
         let user_bytes = tally.puts * (KEY_BYTES + self.request.pairs.value_bytes) as u64;
         let per = |difference: Option<u64>, count: u64| (count > 0).then(|| Some(difference? as f64 / count as f64))?;

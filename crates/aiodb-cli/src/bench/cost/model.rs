@@ -5,7 +5,7 @@
 
 use crate::bench::rows::cost::{Bound, GB};
 
-/// What somebody needs.
+/// A requirement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Requirement {
     /// Keys and values.

@@ -42,7 +42,7 @@ pub(crate) struct QueueDepthRow {
     pub fio_cpu_us_per_read: Option<f64>,
     pub raw_reads_per_s: Option<f64>,
     pub raw_cpu_us_per_read: Option<f64>,
-    /// Counted by the disk, whoever caused them.
+    /// Counted by the disk, from all processes.
     pub device_reads_per_get: Option<f64>,
 }
 

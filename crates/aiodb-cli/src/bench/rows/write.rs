@@ -45,7 +45,7 @@ pub(crate) struct StoreWrites {
     pub p99_us: f64,
     pub p999_us: f64,
     pub cpu_us_per_put: f64,
-    /// Written by the disk until caught up, whoever wrote, over bytes of keys and values.
+    /// Written by the disk until caught up, by all processes, over bytes of keys and values.
     pub device_bytes_per_user_byte: Option<f64>,
     /// The disk's own durable writes per second at 1 in flight, just before each round: of 4 KiB, or with futures of as
     /// much as a batch of all in flight.

@@ -138,6 +138,7 @@ struct Pieces {
     /// A file and the offset in it of each piece.
     pieces: Vec<(usize, u64)>,
     files: Vec<File>,
+    /// Relaxed: it only shares out numbers.
     next: AtomicU64,
 }
 

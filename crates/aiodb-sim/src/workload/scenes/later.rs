@@ -67,7 +67,7 @@ impl Maker {
         for key in 0..TIMED {
             let value = self.value_of(8..300);
             if self.random.bool() {
-                // A power cut must not take what a wrong clock hides: nobody could tell.
+                // A power cut must not take a record that a wrong clock hides: no check could tell.
                 self.actions.push(Action::PutFor(table, key, value, Durability::Sync, lives_ms));
             }
         }
@@ -118,8 +118,8 @@ impl Maker {
         }
     }
 
-    /// As [`Maker::recycle`], with gets in flight while what they read is overwritten: they leave it in the cache behind those
-    /// who have just taken it out.
+    /// As [`Maker::recycle`], with gets in flight while the values that they read are overwritten: they put them into the cache
+    /// after the writers have just taken them out.
     pub(super) fn recycle_in_flight(&mut self) {
         let table = self.table();
         for _ in 0..RECYCLED {

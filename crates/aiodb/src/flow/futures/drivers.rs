@@ -30,8 +30,8 @@ impl<D: Device> Work<D> for Get {
     }
 }
 
-/// The thread that gets. It enters the kernel to wait for the device only while gets are in flight; what arrives in the
-/// meantime is submitted after the next completion.
+/// The thread that gets. It enters the kernel to wait for the device only while gets are in flight; gets that arrive in the
+/// meantime are submitted after the next completion.
 struct Gets<D: Device> {
     engine: Arc<Engine<D>>,
     /// Made by the first get, and anew after a failure of its queue.
@@ -94,7 +94,7 @@ impl<D: Device> Gets<D> {
         reply.give(value);
     }
 
-    /// The queue itself has failed, and with it all that is in flight.
+    /// The queue itself has failed, and with it all gets in flight.
     fn give_up(&mut self, error: crate::Error) {
         self.reader = None;
         self.free.clear();
@@ -119,7 +119,7 @@ impl<D: Device> Work<D> for Write<D> {
 }
 
 impl<D: Device> WritePath<D> {
-    /// Appends all these writes, and then waits once for all whose class wants that.
+    /// Appends all these writes, and then waits once for all writes whose class wants that.
     fn write_for_futures(&self, writes: &mut Vec<Write<D>>) {
         let mut waiting = Vec::with_capacity(writes.len());
         for write in writes.drain(..) {

@@ -25,7 +25,7 @@ struct State<R> {
     stopped: bool,
 }
 
-/// What became of a request.
+/// The outcome of offering a request.
 pub(crate) enum Offer<R> {
     Taken,
     /// There is no place for it now; the waker is called when there may be one.
@@ -41,7 +41,7 @@ impl<R> Default for Requests<R> {
 }
 
 impl<R> Requests<R> {
-    /// Queues a request, and starts the thread with the first. The ticket keeps a future's place while there is no room.
+    /// Queues a request, and starts the thread with the first. The ticket is a future's place while there is no room.
     pub(crate) fn offer(
         &self,
         request: R,
@@ -82,7 +82,7 @@ impl<R> Requests<R> {
     }
 
     /// Moves up to `most` requests to the end of `taken`; `wait` says to wait for the first. False once the store is
-    /// being closed: what is still queued is answered with [`Error::Closed`] then.
+    /// being closed: requests that are still queued are answered with [`Error::Closed`] then.
     pub(crate) fn take(&self, taken: &mut Vec<R>, most: usize, wait: bool) -> bool {
         let mut state = self.lock();
         while wait && state.queue.is_empty() && !state.stopped {
@@ -103,7 +103,7 @@ impl<R> Requests<R> {
         true
     }
 
-    /// Refuses all later requests, and those that no thread will take any more.
+    /// Refuses all later requests, and the queued ones that no thread will take any more.
     pub(crate) fn refuse(&self) {
         let mut state = self.lock();
         state.stopped = true;

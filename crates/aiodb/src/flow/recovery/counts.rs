@@ -1,5 +1,5 @@
-//! What an opened store knows of live bytes before the log is replayed: hash indexes and the ordered one say it of records,
-//! the checkpoint of the chunks of hash tables, the ordered index of those of its tables.
+//! The counts of live bytes before the log is replayed: of records from the hash indexes and the ordered one, of chunks
+//! of hash tables from the checkpoint, of chunks of ordered tables from the ordered index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,8 +19,8 @@ impl<D: Device> ReadPath<D> {
         generation.is_some_and(|generation| matches!(generation.index, TableIndex::Hash(_)))
     }
 
-    /// What the ordered index counts of chunks, by table. Earlier programs counted them in the checkpoint: then that counts,
-    /// and is taken over.
+    /// The ordered index's counts of chunks, by table. Earlier programs counted them in the checkpoint: then the counts there
+    /// are taken over.
     pub(super) fn chunks_in_lmdb(
         &self,
         manifest: &Manifest,

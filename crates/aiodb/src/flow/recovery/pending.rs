@@ -1,4 +1,4 @@
-//! What was still in memory when the process died: the pending batches, read back and written into the log again.
+//! The pending batches, which were still in memory when the process died, read back and written into the log again.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::store::commit::Operation;
 use crate::store::engine::Engine;
 use crate::{Error, Result};
 
-/// What the pending batches hold beyond the log's end.
+/// The records of the pending batches beyond the log's end.
 #[derive(Default)]
 pub(super) struct Pending {
     pub(super) records: Vec<PendingRecord>,
@@ -41,8 +41,8 @@ pub(super) struct PendingRecord {
 }
 
 impl<D: Device> Engine<D> {
-    /// Copies out what the pending batches hold beyond the log's end: acknowledged, but not written when the process
-    /// died. Anything that does not follow the log's end is of an earlier time.
+    /// Copies out the records of the pending batches beyond the log's end: acknowledged, but not written when the process
+    /// died. A batch that does not follow the log's end is of an earlier time.
     pub(super) fn load_pending(&self, walk: &Walk) -> Result<Pending> {
         let mut files = Vec::new();
         for number in 0..PENDING_BUFFERS {
@@ -77,7 +77,7 @@ impl<D: Device> Engine<D> {
             });
             let view =
                 BatchView { bytes: batch, seed, segment: header.segment, offset: header.offset, number: header.number };
-            // Moves need not be saved: what they moved is still where it was.
+            // Moves need not be saved: the moved records are still where they were.
             if header.flags & BATCH_MOVES == 0 {
                 next_sequence = copy_pending(&view, next_sequence, &mut out.records);
             }
@@ -88,7 +88,7 @@ impl<D: Device> Engine<D> {
         Ok(out)
     }
 
-    /// A store that is open for reading only cannot write into the log what must be there before it can be read.
+    /// Refuses to open a store for reading only that has pending records: they must be written into the log before they can be read.
     pub(super) fn refuse_pending(&self, pending: &[PendingRecord]) -> Result<()> {
         if pending.is_empty() {
             return Ok(());
@@ -97,12 +97,12 @@ impl<D: Device> Engine<D> {
         Err(Error::Unrecovered { path: self.root.clone(), reason })
     }
 
-    /// Writes what was pending into the log again, durably, in groups as it was written. The pending files still hold it
+    /// Writes pending records into the log again, durably, in their groups. The pending files still have them
     /// until that is done.
     pub(super) fn append_pending(&self, pending: Vec<PendingRecord>) -> Result<u64> {
         let mut count = 0;
         let mut moved: BTreeMap<Location, Chunk> = BTreeMap::new();
-        // However many batches it takes: after a crash in between, the pending files are what counts.
+        // However many batches it takes: after a crash in between, the pending files count.
         self.commit.set_continues(true);
         let mut group = Vec::new();
         for mut record in pending {

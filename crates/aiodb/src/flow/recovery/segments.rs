@@ -1,4 +1,4 @@
-//! Which segment files there are, and what each is: in use, free, being filled, or lost.
+//! The segment files at an opening, and the state of each: in use, free, being filled, or lost.
 
 use crate::format::manifest::{Manifest, ManifestSegment};
 use crate::format::segment::{HEADER_BYTES, SegmentHeader};
@@ -8,7 +8,7 @@ use crate::store::upkeep::Upkeep;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the last checkpoint says of its segments, by number.
+/// The segments of the last checkpoint, by number.
 type Listed<'a> = BTreeMap<u32, &'a ManifestSegment>;
 
 /// The files of the log as they are found.
@@ -46,7 +46,7 @@ impl<D: Device> Upkeep<D> {
             } else if header.life >= manifest.next_life {
                 segment.begin(&self.segments.store, header.life, State::Sealed, UNIT_BYTES as u64);
             } else if referred.contains(number) {
-                // What a dropped table or a deleted range had here is still to be taken out of the index, and off the
+                // Records of a dropped table or a deleted range here are still to be taken out of the index, and off the
                 // counts of this life.
                 segment.begin(&self.segments.store, header.life, State::Sealed, UNIT_BYTES as u64);
                 self.retire(segment);
@@ -101,13 +101,13 @@ impl<D: Device> Upkeep<D> {
         Error::Corruption { path: self.segments.path(number), offset, what }
     }
 
-    /// Takes over what the checkpoint says of a segment.
+    /// Takes over the checkpoint's counts of a segment.
     fn begin_listed(&self, segment: &Segment<D>, entry: &ManifestSegment, rebuild: &BTreeSet<u32>) {
         segment.begin(&self.segments.store, entry.life, State::Sealed, entry.end);
         segment.records.store(u64::from(entry.records), std::sync::atomic::Ordering::Relaxed);
         segment.deletes.store(u64::from(entry.deletes), std::sync::atomic::Ordering::Relaxed);
         segment.growth_bytes.store(entry.growth_bytes, std::sync::atomic::Ordering::Relaxed);
-        // Of a table that is gone, or whose index is made again, nothing is known here.
+        // The counts of a table that is gone, or whose index is made again, are left out.
         let known = |(table, _): &&(u32, i64)| self.is_hash(*table) && !rebuild.contains(table);
         self.segments.load_live_chunks(segment, entry.live_chunks.iter().filter(known).copied());
         segment.expiring().extend(entry.expiring.iter().copied());

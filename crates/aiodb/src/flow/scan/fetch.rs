@@ -22,7 +22,7 @@ use crate::store::read_path::ReadPath;
 
 /// Bytes read ahead of the caller, or about to be.
 const LOOK_AHEAD_BYTES: usize = 4 << 20;
-/// Records ahead of the caller, once he has come far.
+/// Records ahead of the caller, once the scan has come far.
 const LOOK_AHEAD_RECORDS: usize = 4096;
 /// Records ahead of the caller at first: many scans want few records.
 const FIRST_AHEAD_RECORDS: usize = 16;
@@ -53,7 +53,7 @@ struct Ahead {
     from: From,
 }
 
-/// Where its value comes from.
+/// The source of its value.
 enum From {
     /// Nowhere: the key is enough.
     Key,
@@ -61,30 +61,30 @@ enum From {
     Stretch { number: u64, place: Place },
     /// Bytes that were copied out of a pending batch.
     Copy { bytes: Vec<u8>, place: Place },
-    /// Several records or chunks, read when it is this one's turn.
+    /// Several records or chunks, read when it is this record's turn.
     Candidates(Candidates),
-    /// The cache, or where that has lost them meanwhile, these records.
+    /// The cache or, where that has lost them meanwhile, these records.
     Cached(Candidates),
-    /// A look-up, when it is this one's turn.
+    /// A look-up, when it is this record's turn.
     LookUp,
 }
 
-/// Where a record lies that is whole at one place.
+/// The place of a record that lies whole at one place.
 struct Place {
     candidate: Candidate,
-    /// If it is of one of these keys, it is left out.
+    /// A record of one of these keys is left out.
     listed: Option<Arc<BTreeSet<Vec<u8>>>>,
 }
 
-/// What some bytes say of the current record.
+/// The meaning of some bytes for the current record.
 enum Said {
-    /// That there is none.
+    /// There is no record.
     Nothing,
-    /// These of them are its value.
+    /// These of the bytes are its value.
     Lent(std::ops::Range<usize>),
     /// Its value.
     Owned(Vec<u8>),
-    /// That its key must be looked up.
+    /// Its key must be looked up.
     LookUp,
 }
 
@@ -129,7 +129,7 @@ impl<D: Device> Fetch<D> {
         self.read <= SHORT_RECORDS
     }
 
-    /// How many records may be ahead of the caller: about as many as he has taken.
+    /// How many records may be ahead of the caller: about as many as were taken.
     fn window(&self) -> usize {
         let most = self.read.clamp(FIRST_AHEAD_RECORDS, LOOK_AHEAD_RECORDS);
         most.min(usize::try_from(self.wanted).unwrap_or(usize::MAX))
@@ -161,7 +161,7 @@ impl<D: Device> Fetch<D> {
         self.ahead.push_back(Ahead { key: key.into(), from });
     }
 
-    /// Where the value of a key comes from that an ordered index has.
+    /// The source of the value of a key in an ordered index.
     fn source_of(&mut self, chain: &VersionChain, newest: &Entry) -> From {
         let view = self.view();
         let candidates: Candidates = chain.candidates(0).collect();
@@ -190,7 +190,7 @@ impl<D: Device> Fetch<D> {
         let mut keys = BTreeSet::new();
         for place in places {
             let mut add = |record: &Record<'_>| keys.extend([record.key.to_vec()]);
-            self.pinned(|| self.engine.with_record(*place, &mut add))?;
+            self.in_epoch(|| self.engine.with_record(*place, &mut add))?;
         }
         Ok(keys)
     }
@@ -200,12 +200,12 @@ impl<D: Device> Fetch<D> {
         let mut key = Vec::new();
         if let Some(entry) = chain.newest() {
             let mut take = |record: &Record<'_>| key.extend_from_slice(record.key);
-            self.pinned(|| self.engine.with_record(entry.location, &mut take))?;
+            self.in_epoch(|| self.engine.with_record(entry.location, &mut take))?;
         }
         Ok(key)
     }
 
-    /// Makes the next record the current one: `None` at the end, `Some(false)` where there is nothing to be seen.
+    /// Makes the next record the current one: `None` at the end, `Some(false)` where the view sees no record.
     pub(super) fn take_next(&mut self) -> Result<Option<bool>> {
         self.current.lent = None;
         self.stretches.give_back();
@@ -218,7 +218,7 @@ impl<D: Device> Fetch<D> {
         self.current.key.extend_from_slice(&ahead.key);
         self.current.value.clear();
         let taken = self.take(ahead);
-        // What was read says nothing if the moment had ended.
+        // Bytes that were read count only if the moment has not ended.
         self.moment.check()?;
         let seen = taken?;
         self.wanted -= u64::from(seen);
@@ -241,7 +241,7 @@ impl<D: Device> Fetch<D> {
             From::Cached(candidates) if self.take_cached(&candidates) => return Ok(true),
             From::Candidates(candidates) | From::Cached(candidates) => {
                 let (key, view) = (&ahead.key, self.view());
-                let resolved = self.pinned(|| self.engine.resolve(&self.generation, key, &candidates, &view));
+                let resolved = self.in_epoch(|| self.engine.resolve(&self.generation, key, &candidates, &view));
                 resolved?.map_or(Said::Nothing, Said::Owned)
             }
             From::Copy { bytes, place } => {
@@ -273,7 +273,7 @@ impl<D: Device> Fetch<D> {
     fn take_cached(&mut self, candidates: &[Candidate]) -> bool {
         let [candidate] = candidates else { return false };
         let (key, view) = (&self.current.key, self.view());
-        let found = self.pinned(|| self.engine.cached_alone(candidate, &self.generation, key, &view));
+        let found = self.in_epoch(|| self.engine.cached_alone(candidate, &self.generation, key, &view));
         if let Some(cached) = &found {
             self.current.value.extend_from_slice(cached.value());
         }
@@ -302,12 +302,12 @@ impl<D: Device> Fetch<D> {
         }
     }
 
-    /// Whether the caller's thread reads what is next, since a queue would not be worth making.
+    /// Whether the caller's thread reads the next stretch, since a queue would not be worth making.
     fn reads_alone(&self) -> bool {
         self.is_short() && self.stretches.are_few()
     }
 
-    /// Where a record comes from that lies whole at one place: a stretch that it joins or begins, unless it is still in
+    /// The source of a record that lies whole at one place: a stretch that it joins or begins, unless it is still in
     /// memory.
     fn place(&mut self, place: Place) -> From {
         let location = place.candidate.location;
@@ -324,8 +324,8 @@ impl<D: Device> Fetch<D> {
         From::Stretch { number: self.stretches.join(location, length), place }
     }
 
-    fn pinned<T>(&self, read: impl FnOnce() -> T) -> T {
-        let _pin = self.engine.epochs.pin();
+    fn in_epoch<T>(&self, read: impl FnOnce() -> T) -> T {
+        let _guard = self.engine.epochs.pin();
         read()
     }
 }
@@ -354,7 +354,7 @@ impl Place {
             }
             Outcome::Value(Cow::Owned(value)) => Said::Owned(value),
             Outcome::Deleted => Said::Nothing,
-            // Of the index's operands only those that are alone are read here.
+            // Of the index's operands only single ones are read here.
             Outcome::Operand(operand) if self.candidate.known.is_some() => {
                 Said::Owned(engine.merged(generation, key, None, &mut vec![operand.into_owned()])?)
             }

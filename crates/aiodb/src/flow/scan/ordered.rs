@@ -10,7 +10,7 @@ use super::fetch::Fetch;
 use crate::Result;
 use crate::flow::scan::after_prefix;
 use crate::index::chain::{Entry, VersionChain};
-use crate::index::lmdb::codec::{KEPT_PREFIX_BYTES, decode_key, prefix_key};
+use crate::index::lmdb::codec::{LONG_KEY_PREFIX_BYTES, decode_key, prefix_key};
 use crate::index::memtable::Reached;
 use crate::io::Device;
 
@@ -23,7 +23,7 @@ const TABLE_BYTES: usize = 4;
 /// A walk through a range of keys.
 pub(super) struct Ordered {
     options: ScanOptions,
-    /// What is left, in index keys.
+    /// The rest of the range, in index keys.
     range: (Bound<Vec<u8>>, Bound<Vec<u8>>),
     finished: bool,
     /// Keys that share a prefix with a shortened one, until the last of them is here.
@@ -66,11 +66,11 @@ impl Ordered {
     }
 
     fn add<D: Device>(&mut self, key: Box<[u8]>, chain: VersionChain, fetch: &mut Fetch<D>) -> Result<()> {
-        let shared = TABLE_BYTES + KEPT_PREFIX_BYTES;
+        let shared = TABLE_BYTES + LONG_KEY_PREFIX_BYTES;
         if self.alike.first().is_some_and(|(first, _)| key.len() <= shared || key[..shared] != first[..shared]) {
             self.add_alike(fetch)?;
         }
-        // Where a delete lies nobody needs to know, and its entry may be out of date.
+        // The place of a delete is not needed, and its entry may be out of date.
         let is_deleted = chain.newest().is_none_or(Entry::is_delete);
         match key.len() > shared {
             _ if is_deleted => {}
@@ -110,8 +110,8 @@ impl Ordered {
 fn first_index_key(table: u32, from: &Bound<Vec<u8>>) -> Bound<Vec<u8>> {
     match from {
         Bound::Unbounded => Bound::Included(prefix_key(table, &[])),
-        Bound::Included(key) | Bound::Excluded(key) if key.len() > KEPT_PREFIX_BYTES => {
-            Bound::Included(prefix_key(table, &key[..KEPT_PREFIX_BYTES]))
+        Bound::Included(key) | Bound::Excluded(key) if key.len() > LONG_KEY_PREFIX_BYTES => {
+            Bound::Included(prefix_key(table, &key[..LONG_KEY_PREFIX_BYTES]))
         }
         Bound::Included(key) => Bound::Included(prefix_key(table, key)),
         Bound::Excluded(key) => Bound::Excluded(prefix_key(table, key)),
@@ -122,8 +122,8 @@ fn first_index_key(table: u32, from: &Bound<Vec<u8>>) -> Bound<Vec<u8>> {
 fn last_index_key(table: u32, to: &Bound<Vec<u8>>) -> Bound<Vec<u8>> {
     match to {
         Bound::Unbounded => Bound::Excluded(prefix_key(table + 1, &[])),
-        Bound::Included(key) | Bound::Excluded(key) if key.len() > KEPT_PREFIX_BYTES => {
-            let next = after_prefix(&prefix_key(table, &key[..KEPT_PREFIX_BYTES]));
+        Bound::Included(key) | Bound::Excluded(key) if key.len() > LONG_KEY_PREFIX_BYTES => {
+            let next = after_prefix(&prefix_key(table, &key[..LONG_KEY_PREFIX_BYTES]));
             Bound::Excluded(next.expect("a table's id is not the highest number"))
         }
         Bound::Included(key) => Bound::Included(prefix_key(table, key)),
@@ -131,7 +131,7 @@ fn last_index_key(table: u32, to: &Bound<Vec<u8>>) -> Bound<Vec<u8>> {
     }
 }
 
-/// Whether no key can be in a range; an ordered map panics over such.
+/// Whether no key can be in a range; an ordered map panics over such a range.
 fn is_empty(range: &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> bool {
     match range {
         (Bound::Included(from), Bound::Included(to)) => from > to,

@@ -12,7 +12,7 @@ use crate::io::{AlignedBuffer, Device};
 use crate::store::read_path::ReadPath;
 use crate::{Error, Result};
 
-/// Reads in flight, or done and waiting for the caller to come to them: twice what keeps a device busy, since reads do not
+/// Reads in flight, or done and waiting for the caller to come to them: twice as many as make a device busy, since reads do not
 /// end in the order of the scan.
 const DEPTH: usize = 128;
 /// The longest stretch that several records share.

@@ -26,9 +26,9 @@ pub(super) struct Unordered {
     single: Vec<Location>,
     /// Places that share a tag.
     shared: Vec<Vec<Location>>,
-    /// Keys of these shards of which the index may have forgotten something. They are read key by key...
+    /// Keys of these shards of which the index may have forgotten records. They are read key by key...
     superseded: BTreeSet<Vec<u8>>,
-    /// ...and not where a place leads to them.
+    /// ...and left out where a place leads to them.
     listed: Option<Arc<BTreeSet<Vec<u8>>>>,
 }
 
@@ -70,7 +70,7 @@ impl Unordered {
             });
             self.next_shard += 1;
         }
-        // Asked after the index: what that forgets is listed before.
+        // Asked after the index: a record is retained before the index forgets it.
         let table = fetch.generation.id;
         let (from, to) = (prefix_key(table, &[]), prefix_key(table + 1, &[]));
         let listed = fetch.engine.snapshots.version_keys((Bound::Included(&from), Bound::Excluded(&to)));

@@ -22,15 +22,15 @@ fn seen(snapshots: &Snapshots, sequence: u64) -> BTreeSet<u64> {
 #[test]
 fn a_version_is_kept_as_long_as_a_snapshot_sees_it() {
     let snapshots = Snapshots::new(Arc::new(Retention::default()));
-    let supersede = |from, until| snapshots.keep(b"key", &[(entry(from), until)].into_iter().collect());
+    let supersede = |from, until| snapshots.retain(b"key", &[(entry(from), until)].into_iter().collect());
     supersede(1, 2);
     assert_eq!(snapshots.counts(), (0, 0), "nobody sees it");
     let (first, _) = snapshots.begin(0);
     supersede(2, 5);
-    snapshots.settle(first, 4);
+    snapshots.set_sequence(first, 4);
     supersede(5, 6);
     let (second, _) = snapshots.begin(0);
-    snapshots.settle(second, 6);
+    snapshots.set_sequence(second, 6);
     supersede(6, 9);
     assert_eq!(seen(&snapshots, 4), BTreeSet::from([2]));
     assert_eq!(seen(&snapshots, 6), BTreeSet::from([6]));
@@ -44,11 +44,11 @@ fn a_version_is_kept_as_long_as_a_snapshot_sees_it() {
 fn the_oldest_snapshot_ends_when_too_much_has_gathered() {
     let snapshots = Snapshots::new(Arc::new(Retention::default()));
     let (oldest, oldest_ended) = snapshots.begin(0);
-    snapshots.settle(oldest, 10);
+    snapshots.set_sequence(oldest, 10);
     let (newer, newer_ended) = snapshots.begin(0);
-    snapshots.settle(newer, 1 << 40);
+    snapshots.set_sequence(newer, 1 << 40);
     for number in 0..=MAX_VERSIONS as u32 {
-        snapshots.keep(&number.to_be_bytes(), &[(entry(1), 11)].into_iter().collect());
+        snapshots.retain(&number.to_be_bytes(), &[(entry(1), 11)].into_iter().collect());
     }
     assert!(oldest_ended.load(std::sync::atomic::Ordering::SeqCst));
     assert!(!newer_ended.load(std::sync::atomic::Ordering::SeqCst));

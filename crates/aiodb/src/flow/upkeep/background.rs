@@ -1,4 +1,4 @@
-//! The threads that do in production what a simulator calls step by step.
+//! The threads of a store. Their work is in steps, which a simulator calls one by one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -19,13 +19,13 @@ const MAKER: &str = "aiodb-segments";
 
 /// The writer looks at the open batch at least this often, so that `none` leaves nothing in memory for long.
 const WRITER_PERIOD: Duration = Duration::from_millis(500);
-/// How often maintenance looks for work when nobody wakes it.
+/// How often maintenance looks for work when it is not woken.
 const MAINTENANCE_PERIOD: Duration = Duration::from_millis(50);
 /// Tags settled in one step.
 const SETTLED_PER_STEP: usize = 256;
 /// Retired segments are worth a checkpoint of their own when there are so many...
 const RETIRED_BEFORE_CHECKPOINT: usize = 4;
-/// ...and one of so many segments is retired: in a large store a checkpoint writes more, most of it once for several changes.
+/// ...and one of so many segments is retired: in a large store a checkpoint writes more, mostly once for several changes.
 const SEGMENTS_PER_RETIRED: usize = 8;
 
 /// A bounded piece of background work.
@@ -43,11 +43,11 @@ pub enum Step {
     DeleteRanges,
     /// Move live records out of the emptiest segment.
     Reclaim,
-    /// Make free segments ahead of need, and free those that nobody needs any more.
+    /// Make free segments ahead of need, and free retired segments that no checkpoint or reader needs any more.
     Prepare,
-    /// What the writer's thread does when it wakes: write or flush the open batch if it is due by the clock.
+    /// The writer's thread does this when it wakes: write or flush the open batch if it is due by the clock.
     WriteBehind,
-    /// What the other thread does when it wakes: a bit of everything that is due.
+    /// The upkeep's thread does this when it wakes: a bit of everything that is due.
     Upkeep,
 }
 
@@ -70,9 +70,8 @@ pub(crate) fn start<D: Device>(engine: &Arc<Engine<D>>) -> Result<()> {
     Ok(())
 }
 
-/// Does a piece of work of a thread of the store's own. If it panics, the thread is gone, and what it leaves undone would be
-/// missed by everyone: the store accepts no more writes and says why, to waiters, in its statistics and when it is closed.
-/// True if there was no panic.
+/// Does a piece of work of a thread of the store's own. If it panics, the thread is gone, and its work is never done again: the
+/// store accepts no more writes and says why, to waiters, in its statistics and when it is closed. True if there was no panic.
 pub(crate) fn survive<D: Device>(engine: &AppendPath<D>, thread: &str, work: impl FnOnce()) -> bool {
     let outcome = catch_unwind(AssertUnwindSafe(work));
     if let Err(panic) = &outcome {
@@ -81,7 +80,7 @@ pub(crate) fn survive<D: Device>(engine: &AppendPath<D>, thread: &str, work: imp
     outcome.is_ok()
 }
 
-/// Writes open batches of the classes that do not wait, and flushes for `interval`.
+/// Writes open batches of the classes `interval` and `none`, and flushes for `interval`.
 fn write_out<D: Device>(engine: Weak<Engine<D>>) {
     loop {
         let Some(engine) = engine.upgrade() else { return };
@@ -104,7 +103,7 @@ fn write_out<D: Device>(engine: Weak<Engine<D>>) {
     }
 }
 
-/// Everything else that happens behind the scenes.
+/// Does all other work behind the scenes.
 fn maintain<D: Device>(engine: Weak<Engine<D>>) {
     loop {
         let Some(engine) = engine.upgrade() else { return };
@@ -153,8 +152,8 @@ impl<D: Device> Engine<D> {
         if self.commit.failure().is_some() {
             return false;
         }
-        self.keep_index_room().and_then(|()| self.segments.make_ahead()).unwrap_or_else(|error| {
-            // A full disk is met by upkeep too, which does something about it.
+        self.reserve_index_room().and_then(|()| self.segments.make_ahead()).unwrap_or_else(|error| {
+            // Upkeep meets a full disk too, and makes room.
             if !error.is_full() {
                 self.note_trouble(&error);
             }
@@ -179,7 +178,7 @@ impl<D: Device> Engine<D> {
             Step::Reclaim => self.reclaim_some().map(drop),
             Step::Prepare => {
                 self.release_retired()?;
-                self.keep_index_room()?;
+                self.reserve_index_room()?;
                 self.segments.replenish()
             }
             Step::WriteBehind => self.write_behind().0,
@@ -187,9 +186,9 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Writes or flushes what is due; says how long there is nothing more to do.
+    /// Writes or flushes the batches that are due; returns how long no more work will be due.
     fn write_behind(&self) -> (Result<()>, Duration) {
-        // A clock that is set is noticed although nobody asks what has expired.
+        // A clock that is set is noticed even if no read asks for the time.
         self.now_ms();
         let now = self.device.clock_ms();
         let period = self.background.flush_period().map(|period| period.as_millis() as u64);
@@ -213,9 +212,9 @@ impl<D: Device> Engine<D> {
         if self.commit.failure().is_some() {
             return Ok(false);
         }
-        // The age of a reader is known from when upkeep has first seen it.
+        // The age of a reader counts from the first look of upkeep at it.
         self.epochs.age_ms(self.device.clock_ms());
-        // A full disk must not keep the other work from making room.
+        // A full disk must not stop the other work from making room.
         let mut refusal = None;
         let mut some = |outcome: Result<bool>| match outcome {
             Err(error) if error.is_full() => {
@@ -249,7 +248,7 @@ impl<D: Device> Engine<D> {
         Ok(reclaimed || settled || deleted || purges)
     }
 
-    /// Carries out some of the range deletes; those that the index does not cover yet are covered first.
+    /// Carries out some range tombstones, after a commit of the memtable if older records are not committed yet.
     fn delete_ranges(&self) -> Result<bool> {
         Ok(self.carry_out_ranges()? || (self.commit_range_tombstones()? && self.carry_out_ranges()?))
     }

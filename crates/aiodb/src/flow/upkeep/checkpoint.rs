@@ -1,4 +1,4 @@
-//! Brings the durable state of the indexes up to the log, so that a restart need not read what came before, and so that
+//! Brings the durable state of the indexes up to the log, so that a restart need not read the log before that, and so that
 //! emptied segments can be used again.
 
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ impl<D: Device> Upkeep<D> {
         if !planted::is_on(Bug::CheckpointAheadOfLog) {
             self.flush()?;
         }
-        // From here on nothing is written to it, and its descriptor may be the last that there is for what follows.
+        // From here on the last segment is not written, and the following steps may need its descriptor.
         if let Some(segment) = self.segments.find(self.commit.log_end().segment) {
             segment.file.let_go();
         }
@@ -79,7 +79,7 @@ impl<D: Device> Upkeep<D> {
     fn checkpoint_as(&self, closed: bool, remember: &mut dyn FnMut(&Manifest) -> Result<()>) -> Result<()> {
         let _one_at_a_time =
             self.checkpointing.one_at_a_time.lock().expect("no code panics while it makes a checkpoint");
-        // One that has waited for the last one must not be made: another process may have opened the store.
+        // A checkpoint that has waited for the last one must not be made: another process may have opened the store.
         if !closed {
             self.commit.check_open()?;
         }
@@ -102,7 +102,7 @@ impl<D: Device> Upkeep<D> {
                 self.checkpoint_hash(&generation, index, number)?;
             }
         }
-        // An index may lag the durable log, never lead it: what the shards say beyond the position must be durable.
+        // An index may lag the durable log, never lead it: records in the shards beyond the position must be durable.
         if !planted::is_on(Bug::CheckpointAheadOfLog) {
             self.flush()?;
         }
@@ -117,24 +117,24 @@ impl<D: Device> Upkeep<D> {
         self.release_retired()
     }
 
-    /// Commits the memtable of the ordered index, which then covers what was published before. After an error, for lack of space say, the
-    /// entries stay where gets find them, and the next call goes on with them.
+    /// Commits the memtable of the ordered index, with all records that were published before. After an error, for lack of space say,
+    /// the entries stay where gets find them, and the next call goes on with them.
     pub(crate) fn commit_memtable(&self) -> Result<()> {
         self.commit_memtable_after(&mut self.checkpointing.lock_commit())
     }
 
-    /// [`Upkeep::commit_memtable`] for who holds its lock, under which is what an earlier call has left.
+    /// [`Upkeep::commit_memtable`] for a caller that holds its lock, and with it the memtable that an earlier call has left.
     fn commit_memtable_after(&self, unfinished: &mut Option<ImmutableMemtable>) -> Result<()> {
         if let Some(immutable) = unfinished.as_mut() {
             self.commit_frozen(immutable)?;
             *unfinished = None;
         }
-        // Asked first: what is published later may be in the memtable as well.
+        // Asked first: records that are published later may be in the memtable as well.
         let (position, next_sequence) = self.commit.completed_end();
         let immutable = unfinished.insert(self.lmdb().memtable.freeze(position, next_sequence));
         self.commit_frozen(immutable)?;
         *unfinished = None;
-        self.keep_index_room()
+        self.reserve_index_room()
     }
 
     fn commit_frozen(&self, immutable: &mut ImmutableMemtable) -> Result<()> {
@@ -160,7 +160,7 @@ impl<D: Device> Upkeep<D> {
     /// that, the memtable goes on growing with deletes, and while the store is being opened.
     pub(crate) fn bound_memtable(&self, claim: Claim) -> Result<()> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
-        // What a store that is open for reading only has in its memtable stays there.
+        // The memtable of a store that is open for reading only is never committed.
         if !lmdb.memtable.is_full() || self.options.read_only {
             return Ok(());
         }
@@ -177,12 +177,12 @@ impl<D: Device> Upkeep<D> {
         }
     }
 
-    /// Carries out range deletes until that many more can be accepted.
+    /// Carries out range tombstones until that many more can be accepted.
     pub(crate) fn bound_range_tombstones(&self, more: usize) -> Result<()> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
         // A batch with more than the bound is taken when no other waits.
         while lmdb.ranges.len() > 0 && lmdb.ranges.len() + more > MAX_RANGES {
-            // Only what the index covers can be carried out, and what no snapshot looks behind.
+            // A range tombstone can be carried out once all older records are committed and no snapshot looks behind it.
             if !self.carry_out_ranges()? {
                 self.commit_range_tombstones()?;
                 if lmdb.ranges.oldest().is_some_and(|oldest| oldest.sequence > self.snapshots.oldest().0) {
@@ -193,18 +193,18 @@ impl<D: Device> Upkeep<D> {
         Ok(())
     }
 
-    /// Commits the memtable if there is a range delete that the index does not cover. True if it covers more now.
+    /// Commits the memtable if the oldest range tombstone is not committed. True if it is now.
     pub(crate) fn commit_range_tombstones(&self) -> Result<bool> {
         let Some(lmdb) = self.lmdb.get() else { return Ok(false) };
-        let Some(oldest) = lmdb.ranges.oldest().filter(|oldest| oldest.sequence >= lmdb.covered()) else {
+        let Some(oldest) = lmdb.ranges.oldest().filter(|oldest| oldest.sequence >= lmdb.committed_sequence()) else {
             return Ok(false);
         };
         self.flush()?;
         self.making_room(|| self.commit_memtable())?;
-        Ok(oldest.sequence < lmdb.covered())
+        Ok(oldest.sequence < lmdb.committed_sequence())
     }
 
-    /// Commits the memtable, if there is anything in it: what its entries supersede in the index counts as alive until then.
+    /// Commits the memtable, if it has entries: records that these supersede in the index count as alive until then.
     /// True if it was committed.
     pub(crate) fn commit_memtable_if_any(&self) -> Result<bool> {
         if self.lmdb.get().is_none_or(|lmdb| lmdb.memtable.len() == 0) {
@@ -258,7 +258,7 @@ impl<D: Device> Upkeep<D> {
                 written += self.write_piece(&file, &mut out, written).map_err(failed)?;
             }
         }
-        // Taken after the last shard: nothing that it holds twice is missing here.
+        // Taken after the last shard: every tag with several places there is here.
         let mut unsettled = self.settling.hashes(generation.id);
         if planted::is_on(Bug::UnsettledTagsForgotten) {
             unsettled.clear();
@@ -314,7 +314,7 @@ impl<D: Device> Upkeep<D> {
             expiring: segment.expiring().iter().map(|(time_ms, bytes)| (*time_ms, *bytes)).collect(),
             growth_bytes: segment.growth_bytes.load(Ordering::Relaxed),
         });
-        // What is activated from now on is found by its header.
+        // A segment that is activated from now on is found by its header.
         let segments: Vec<_> = listed.filter(|segment| segment.life <= position.life).collect();
         let next_life = next_life.min(position.life + 1);
         Manifest {
@@ -331,8 +331,8 @@ impl<D: Device> Upkeep<D> {
         }
     }
 
-    /// The segments that a checkpoint may refer to: also retired ones, unless an earlier checkpoint was begun since. None can
-    /// be retired while they are looked at.
+    /// The segments that a checkpoint may refer to: also retired ones, unless an earlier checkpoint was begun since. No segment can
+    /// be retired meanwhile.
     fn in_use_for(&self, checkpoint: u64) -> Vec<&Segment<D>> {
         let checkpoints = self.checkpointing.numbers();
         let recent = checkpoints.retired.iter().filter(|retired| retired.checkpoint >= checkpoint);
@@ -359,7 +359,7 @@ impl<D: Device> Upkeep<D> {
         Ok(())
     }
 
-    /// Takes a segment out of use that nothing current refers to.
+    /// Takes a segment out of use that no index refers to.
     pub(crate) fn retire(&self, segment: &Segment<D>) {
         // What is dropped or deleted from now on has nothing in it: else a segment would wait for as long as others go on with that.
         let (next_table, next_sequence) = (self.catalog.next_id(), self.commit.next_sequence());
@@ -381,14 +381,14 @@ impl<D: Device> Upkeep<D> {
             (retired.checkpoint < durable || planted::is_on(Bug::FreedBeforeCheckpoint))
                 && (retired.epoch + 2 <= epoch || planted::is_on(Bug::FreedUnderReader))
                 && self.retention.are_over(retired.hold)
-                // Asked after the holds: a range delete that was not due when the segment was retired waited for one of
+                // Asked after the holds: a range tombstone that was not due when the segment was retired waited for one of
                 // them, or for the checkpoint, and so did a dropped table. Their entries are counted off here before
                 // another life is counted.
                 && !self.is_range_due(retired.next_sequence)
                 && (!self.is_purge_due(retired.next_table) || planted::is_on(Bug::ReusedBeforePurge))
         };
-        let (free, kept): (Vec<_>, Vec<_>) = checkpoints.retired.drain(..).partition(is_free);
-        checkpoints.retired = kept;
+        let (free, waiting): (Vec<_>, Vec<_>) = checkpoints.retired.drain(..).partition(is_free);
+        checkpoints.retired = waiting;
         drop(checkpoints);
         let _phase = (!free.is_empty()).then(|| InPhase::enter(&self.device, Phase::SegmentReuse));
         let mut free = free.into_iter();
@@ -416,7 +416,7 @@ impl<D: Device> Upkeep<D> {
             crate::format::manifest::damage_error(&path, offset as u64, damage, advice)
         })?;
         for hash in unsettled {
-            // More than the queue holds cannot have been queued.
+            // No more tags than the queue has room for can have been queued.
             let _ = self.settling.push(Unsettled::tag(generation, hash));
         }
         *generation.checkpointed.lock().expect("nobody else has it yet") = (number, index.changes());

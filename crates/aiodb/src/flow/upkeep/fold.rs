@@ -1,8 +1,9 @@
-//! Folding: where a key has many operands, what they make is put as a later copy of the newest one, which supersedes them all.
+//! Folding: where a key has many operands, their fold, the value that they make, is put as a later copy of the newest of them, and
+//! supersedes them all.
 //!
-//! Upkeep folds what is queued (`settle.rs`). A key that gets operands faster than that is folded by those who write: what they
-//! have just added is still in memory. Only what is older than everything that may still be on its way is folded, so that what
-//! others add meanwhile stays on top of it.
+//! Upkeep folds the keys in the queue (`settle.rs`). A key that gets operands faster than that is folded by its writers, while the
+//! operands are still in memory. Only operands that are older than every record still on its way are folded, so that operands
+//! that others add meanwhile stay on top of the fold.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,10 +28,10 @@ use crate::store::write_path::WritePath;
 /// Keys that a writer folds at once.
 const FOLDED_AT_ONCE: usize = 256;
 
-/// What operands make is written when so many bytes of it, or of what it is made of, have gathered.
+/// Folds are written when so many bytes of them, or of their operands, have gathered.
 pub(crate) const MAX_FOLDED_BYTES: usize = 1 << 20;
 
-/// A key's operands and what is below them, as they were when they were looked up.
+/// A key's operands and its base, as they were when they were looked up.
 pub(crate) struct Gathered {
     generation: Arc<Generation>,
     key: Vec<u8>,
@@ -38,7 +39,7 @@ pub(crate) struct Gathered {
     entries: Vec<(Entry, u64)>,
     /// The operands themselves, newest first.
     operands: Vec<Vec<u8>>,
-    /// What was put before them.
+    /// The value put before them.
     base: Option<Vec<u8>>,
     /// The places where records of the key may be, newest first: of a `hash` table all those under its tag.
     places: Vec<Location>,
@@ -50,9 +51,9 @@ impl Gathered {
         self.operands.iter().chain(&self.base).map(Vec::len).sum()
     }
 
-    /// Leaves out the newest ones, so that those are left which `keeps` says.
-    fn leave_out(&mut self, keeps: impl Fn(&Entry) -> bool) {
-        let newest = self.entries.iter().position(|(entry, _)| keeps(entry)).unwrap_or(self.entries.len());
+    /// Leaves out the newest records, down to the first that `stays`.
+    fn leave_out(&mut self, stays: impl Fn(&Entry) -> bool) {
+        let newest = self.entries.iter().position(|(entry, _)| stays(entry)).unwrap_or(self.entries.len());
         self.entries.drain(..newest);
         self.operands.drain(..newest.min(self.operands.len()));
         let place = self.entries.first().map(|(entry, _)| entry.location);
@@ -60,13 +61,14 @@ impl Gathered {
         self.places.drain(..at.unwrap_or(self.places.len()));
     }
 
-    /// Leaves out what is newer than a sequence up to which all records had been published when they were looked up.
+    /// Leaves out records that are newer than a sequence up to which all had been published when they were looked up.
     fn leave_out_unpublished(&mut self, published: u64) {
         self.leave_out(|entry| entry.sequence <= published);
     }
 
-    /// Leaves out the records above one that was missed: `places` are those of now, and everything up to `published` is there.
-    fn keep_whole(&mut self, places: &[Location], published: u64) {
+    /// Leaves out the records above one that was missed: `places` are the present ones, and every record up to `published` is
+    /// there.
+    fn leave_out_missed(&mut self, places: &[Location], published: u64) {
         let same = |(one, other): &(&Location, &Location)| one.same_place(**other);
         let common = self.places.iter().rev().zip(places.iter().rev()).take_while(same).count();
         let missed_is_overlooked = planted::is_on(Bug::MissedOperandOverlooked);
@@ -85,14 +87,14 @@ impl Gathered {
     }
 }
 
-/// What is to be put in place of a key's operands.
+/// The fold to be put in place of a key's operands.
 pub(crate) struct Folded {
     from: Gathered,
     value: Vec<u8>,
 }
 
 impl Folded {
-    /// The record of which it is a copy.
+    /// The record of which the fold is a copy.
     fn newest(&self) -> &Entry {
         &self.from.entries[0].0
     }
@@ -121,9 +123,9 @@ impl<D: Device> WritePath<D> {
         progress
     }
 
-    /// Folds what waits for a writer, and with it what is queued anyway: the operands of all are in memory still, and would have
-    /// to be read back one by one once the open batch is written for the first. What comes after [`MAX_FOLDED_BYTES`] waits for the
-    /// next writer. One that `adds_operands` may have to wait for another that folds.
+    /// Folds the keys that wait for a writer, and with them the other keys in the queue: the operands of all are still in memory, and
+    /// would have to be read back one by one once the open batch is written for the first. Keys after [`MAX_FOLDED_BYTES`] wait for
+    /// the next writer. A writer that `adds_operands` may have to wait for another that folds.
     pub(crate) fn fold_urgent(&self, adds_operands: bool) {
         let Some(_folding) = self.settling.urgent.begin(adds_operands) else { return };
         let Some(first) = self.settling.urgent.take() else { return };
@@ -149,8 +151,8 @@ impl<D: Device> WritePath<D> {
         self.note_failure(self.fold_gathered(gathered));
     }
 
-    /// Folds operands of which some are in the open batch. That is written first, so that all older records are published: what
-    /// is above one that was missed is left to the next attempt.
+    /// Folds operands of which some are in the open batch. That is written first, so that all older records are published: operands
+    /// above a record that was missed are left to the next attempt.
     fn fold_gathered(&self, gathered: Vec<Gathered>) -> Result<()> {
         if gathered.is_empty() {
             return Ok(());
@@ -159,7 +161,7 @@ impl<D: Device> WritePath<D> {
         let published = self.published_sequence();
         let mut folded = Vec::with_capacity(gathered.len());
         for mut from in gathered {
-            from.keep_whole(&self.places_of(&from)?, published);
+            from.leave_out_missed(&self.places_of(&from)?, published);
             let unsettled = from.unsettled(self.hash(&from.key));
             match self.made_of(from)? {
                 Some(fold) => folded.push(fold),
@@ -169,8 +171,8 @@ impl<D: Device> WritePath<D> {
         self.write_folded(&folded)
     }
 
-    /// Adds what a queued key's operands make, as far as all older records are published, to what is to be written. Queued again
-    /// where these are too few.
+    /// Adds the fold of a queued key's operands, as far as all older records are published, to the folds to be written. The key is
+    /// queued again where these are too few.
     pub(crate) fn fold_published(&self, key: Vec<u8>, unsettled: &Unsettled, folded: &mut Vec<Folded>) -> Result<()> {
         let generation = unsettled.generation();
         // A key may be queued more than once, and one batch has one copy of a record.
@@ -187,10 +189,10 @@ impl<D: Device> WritePath<D> {
         Ok(())
     }
 
-    /// A key's operands, if they are many, and what is below them; with a sequence up to which nothing can be missing. If the base
-    /// will expire, they stay when it has.
+    /// A key's operands, if they are many, and its base; with a sequence up to which no record can be missing. None if the base
+    /// will expire: the operands stay when it has.
     fn gather(&self, generation: &Arc<Generation>, key: Vec<u8>) -> Result<Option<(Gathered, u64)>> {
-        let _pin = self.epochs.pin();
+        let _guard = self.epochs.pin();
         let published = self.published_sequence();
         let run = self.places_under(generation, &key);
         let chain = self.chain(generation, &key, &View::LATEST)?;
@@ -211,7 +213,7 @@ impl<D: Device> WritePath<D> {
         Ok(Some((Gathered { generation, key, entries, operands, base, places }, published)))
     }
 
-    /// What operands make, unless they are too few.
+    /// The fold of operands, unless they are too few.
     fn made_of(&self, mut from: Gathered) -> Result<Option<Folded>> {
         if from.operands.len() < FOLD_AT {
             return Ok(None);
@@ -223,7 +225,7 @@ impl<D: Device> WritePath<D> {
         Ok(Some(Folded { from, value }))
     }
 
-    /// Where the records of a gathered key are now.
+    /// The present places of a gathered key's records.
     fn places_of(&self, gathered: &Gathered) -> Result<Vec<Location>> {
         let Gathered { generation, key, .. } = gathered;
         match &generation.index {
@@ -244,7 +246,7 @@ impl<D: Device> WritePath<D> {
         run.to_vec()
     }
 
-    /// Puts what operands make as later copies of the newest of them, many in one batch: writers wait for each batch.
+    /// Puts folds as later copies of their newest operands, many in one batch: writers wait for each batch.
     pub(crate) fn write_folded(&self, folded: &[Folded]) -> Result<()> {
         let large = folded.iter().any(|fold| fold.value.len() > self.whole_value_bytes());
         let _staging = large.then(|| self.begin_staging());
@@ -278,8 +280,8 @@ impl<D: Device> WritePath<D> {
         })
     }
 
-    /// `Upkeep::still_current` for what operands make. In a `hash` table only what came after the look-up is read, and only if
-    /// a put or delete may be among it: everybody waits meanwhile.
+    /// `Upkeep::still_current` for a fold. In a `hash` table only records that came after the look-up are read, and only if
+    /// a put or delete may be among them: all writers wait meanwhile.
     fn may_be_folded(&self, fold: &Folded, operation: &Operation<'_>) -> bool {
         let Gathered { generation, key, places, .. } = &fold.from;
         let run = self.places_under(generation, key);
@@ -294,7 +296,7 @@ impl<D: Device> WritePath<D> {
         if self.commit.stripes.last_base(generation.id, operation.hash) <= fold.newest().sequence {
             return true;
         }
-        let _pin = self.epochs.pin();
+        let _guard = self.epochs.pin();
         let leaves_it = |location: &Location| {
             let mut leaves = false;
             let read = self.with_record(*location, &mut |record| {
@@ -305,20 +307,20 @@ impl<D: Device> WritePath<D> {
         newer.iter().all(leaves_it)
     }
 
-    /// Takes out of a `hash` index what a copy that is there by now has superseded. Settling would find it by reading it all
-    /// again; it is left those that name chunks, or were moved meanwhile.
+    /// Takes the records that a fold has superseded out of a `hash` index. Settling would find them by reading all of them
+    /// again; it is left the records that name chunks, or were moved meanwhile.
     fn retire_folded(&self, folded: &Folded) {
         let Gathered { generation, key, entries, .. } = &folded.from;
         let TableIndex::Hash(index) = &generation.index else { return };
-        // No snapshot may begin between the decision what no snapshot sees and the removal, no segment another life.
-        let (_publisher, _pin) = (self.publishers.pin(), self.epochs.pin());
+        // Between the decision which records no snapshot sees and their removal no snapshot may begin, and no segment another life.
+        let (_publisher, _guard) = (self.publishers.pin(), self.epochs.pin());
         // All of a table that was dropped or truncated is taken out of the counts at once.
         if generation.is_gone() {
             return;
         }
         let hash = self.hash(key);
         let run = self.places_under(generation, key);
-        // A copy that came too late has superseded nothing.
+        // A fold that came too late has superseded no record.
         if run.iter().any(|location| location.same_place(folded.newest().location)) {
             return;
         }
@@ -327,14 +329,14 @@ impl<D: Device> WritePath<D> {
             if self.segments.get(entry.location.segment).life() != *life {
                 continue;
             }
-            self.snapshots.keep(&index_key, &std::iter::once((*entry, folded.newest().sequence)).collect());
+            self.snapshots.retain(&index_key, &std::iter::once((*entry, folded.newest().sequence)).collect());
             if index.remove(hash, entry.location) {
                 self.remove_live(entry.location);
             }
         }
     }
 
-    /// Has the next writer fold again what others have added to a key meanwhile, if that is much.
+    /// Queues the key for the next writer again, if others have added many operands meanwhile.
     fn fold_what_came(&self, gathered: &Gathered) {
         // An index that cannot be asked is found out by the next get of the key.
         let operands = self.places_of(gathered).map_or(0, |places| places.len());

@@ -1,4 +1,4 @@
-//! Takes what dropped and truncated tables had out of the counts and the indexes, a bounded part at a time.
+//! Takes the records of dropped and truncated tables out of the counts and the indexes, a bounded part at a time.
 //!
 //! A drop or a truncate only puts the generation on a list, unless that is long. Nothing that a purge holds while it works is waited
 //! for by writers, by those who change tables, or by snapshots; its transactions and those of a commit of the memtable take turns.
@@ -41,14 +41,14 @@ impl<D: Device> Upkeep<D> {
         if waiting >= MAX_GONE { unless_full(self.purge_some()).map(drop) } else { Ok(()) }
     }
 
-    /// Does a bounded part of the work. True when nothing is left to do.
+    /// Does a bounded part of the work. True when no work is left.
     pub(crate) fn purge_some(&self) -> Result<bool> {
         let mut current = self.purging.current.lock().expect("no code panics while it purges");
         self.commit.check_open()?;
         if current.is_none() {
             let ready = self.purging.first_ready(|hold| self.retention.are_over(hold));
             let Some(generation) = ready else { return Ok(true) };
-            // A publisher that took the table before it went, and has not seen that, may still add something.
+            // A publisher that has not seen that the table is gone may still add records.
             self.publishers.wait_for_present();
             *current = Some(Purge { generation, shards: 0, has_left_memtable: false });
         }

@@ -1,8 +1,8 @@
 //! Takes space back: the records that are still alive in the emptiest segment are appended again, then the segment can be
-//! used for something else.
+//! used again.
 //!
-//! What counts is the index, record by record; the counts of live bytes only choose the segment. A record is moved while
-//! everything older is published and nothing can be appended, and only if its place is still the current one.
+//! The index decides which records are alive; the counts of live bytes only choose the segment. A record is moved while
+//! every older record is published and none can be appended, and only if its place is still the current one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const GARBAGE_SHARE: f64 = 0.3;
 /// ...and a segment is not worth moving if more than this share of it is alive.
 const MAX_LIVE_SHARE: f64 = 0.8;
 
-/// What a delete that must be kept takes, roughly.
+/// Bytes of a delete that must stay, roughly.
 pub(crate) const DELETE_BYTES: u64 = 64;
 
 /// On a full disk more is moved for less.
@@ -47,24 +47,24 @@ const MOVE_BYTES: usize = 1 << 20;
 /// Segments whose garbage is always tolerated: a store this small is not worth the writes.
 const TOLERATED_SEGMENTS: u64 = 4;
 
-/// Why a record of a victim is kept.
+/// The reason why a record of a victim must stay.
 enum Need {
-    /// It is not.
+    /// None.
     Nothing,
-    /// Something refers to it.
+    /// An index refers to it.
     Record,
-    /// It may keep older records from coming back; see [`Alive::tombstone`].
+    /// Older records might come back without it; see [`Alive::tombstone`].
     Tombstone(u64),
 }
 
 impl<D: Device> Upkeep<D> {
-    /// Does a bounded part of the work: reads some of the current victim, and moves what has gathered once it is worth a
+    /// Does a bounded part of the work: reads some of the current victim, and moves the gathered records once they are worth a
     /// batch. True if there may be more to do.
     pub(crate) fn reclaim_some(&self) -> Result<bool> {
         self.squeeze_some(0)
     }
 
-    /// [`Upkeep::reclaim_some`]; where nothing is worth it otherwise, a segment with a life before this one is emptied for any dead
+    /// [`Upkeep::reclaim_some`]; where no segment is worth it otherwise, a segment with a life before this one is emptied for any dead
     /// record that it has.
     pub(crate) fn squeeze_some(&self, until: u64) -> Result<bool> {
         self.purge_some()?;
@@ -96,7 +96,7 @@ impl<D: Device> Upkeep<D> {
         }
         let life = victim.life;
         if !matches!(emptied, Ok(false)) {
-            // After an error another one may do better; this one is chosen again when it still is the emptiest.
+            // After an error another segment may do better; this one is chosen again when it still is the emptiest.
             *current = None;
         }
         match emptied {
@@ -109,12 +109,12 @@ impl<D: Device> Upkeep<D> {
         Ok(true)
     }
 
-    /// Whether nothing can be emptied before what was emptied is free.
+    /// Whether no segment can be emptied before emptied ones are free.
     pub(crate) fn is_reclaim_stuck(&self) -> bool {
         self.reclaiming.lock().expect("no code panics while it reclaims").is_stuck
     }
 
-    /// Works on a victim; true once everything in it is dead.
+    /// Works on a victim; true once all records in it are dead.
     fn empty_some(&self, segment: &Segment<D>, victim: &mut Victim) -> Result<bool> {
         let end = segment.end.load(Ordering::Acquire);
         let stop = victim.offset + STEP_BYTES;
@@ -132,11 +132,11 @@ impl<D: Device> Upkeep<D> {
         Ok(victim.offset >= end)
     }
 
-    /// The sealed segment with the smallest live share, if garbage has reached its threshold. Else, of those with a life before
+    /// The sealed segment with the smallest live share, if garbage has reached its threshold. Else, of the segments with a life before
     /// `squeezed_until`, the oldest with dead records. Says first whether any is wanted.
     fn choose_victim(&self, damaged: &BTreeSet<u64>, squeezed_until: u64) -> (bool, Option<&Segment<D>>) {
-        // The log's last batch is needed wherever it lies: after a recovery that is a sealed segment until the next batch is
-        // there, and so it is where the next one has a fresh segment and nothing has been written to that.
+        // The log's last batch is needed wherever it lies. It lies in a sealed segment after a recovery, until the next batch is
+        // written, and where the next batch has a fresh segment to which no batch has been written yet.
         let end = if planted::is_on(Bug::LogEndFreed) { u64::MAX } else { self.commit.completed_end().0.life };
         let floor = self.staging.floor().min(end);
         let sealed = |segment: &&Segment<D>| {
@@ -150,14 +150,14 @@ impl<D: Device> Upkeep<D> {
         let total = segments.len() as u64 * segment_bytes;
         let oldest_dead = self.oldest_life_with_dead_records(None);
         let now_ms = self.certain_ms();
-        // On a full disk every bit counts; otherwise garbage is cheaper than moving what lies beside it.
+        // On a full disk every bit counts; otherwise garbage is cheaper than moving the live records beside it.
         let full = self.segments.is_refused() || squeezed_until > 0;
         let live = |segment: &Segment<D>| {
             let live = if full { segment.bytes_to_move() } else { segment.live_but_deletes() };
             live.saturating_sub(segment.expired(now_ms)).min(segment_bytes)
         };
-        let kept = |segment: &Segment<D>| {
-            // Those of the oldest go with what they delete.
+        let stays = |segment: &Segment<D>| {
+            // The deletes of the oldest segment go with the records that they delete.
             let deletes = if oldest_dead < segment.life() { segment.deletes.load(Ordering::Relaxed) } else { 0 };
             (live(segment) + deletes * DELETE_BYTES).min(segment_bytes)
         };
@@ -167,12 +167,12 @@ impl<D: Device> Upkeep<D> {
             return (false, None);
         }
         let most = if full { MAX_LIVE_SHARE_WHEN_FULL } else { MAX_LIVE_SHARE };
-        let emptiest = segments.iter().min_by_key(|segment| (kept(segment), segment.life())).copied();
-        let victim = emptiest.filter(|segment| kept(segment) as f64 <= segment_bytes as f64 * most);
+        let emptiest = segments.iter().min_by_key(|segment| (stays(segment), segment.life())).copied();
+        let victim = emptiest.filter(|segment| stays(segment) as f64 <= segment_bytes as f64 * most);
         if victim.is_some() {
             return (true, victim);
         }
-        // Where deletes are what takes the space, the segments are emptied from the oldest on whose dead records need them.
+        // Where deletes take the space, the segments whose dead records need them are emptied, from the oldest on.
         let deletes: u64 = segments.iter().map(|segment| segment.deletes.load(Ordering::Relaxed)).sum();
         let are_many = deletes * DELETE_BYTES >= if full { segment_bytes / 2 } else { tolerated };
         let oldest = segments.into_iter().filter(|segment| holds_dead(segment)).min_by_key(|segment| segment.life());
@@ -181,7 +181,7 @@ impl<D: Device> Upkeep<D> {
         (true, oldest.filter(is_worth_it))
     }
 
-    /// Gathers what is alive of the victim's next batch.
+    /// Gathers the live records of the victim's next batch.
     fn gather_batch(&self, segment: &Segment<D>, victim: &mut Victim) -> Result<()> {
         let batch = victim.scan.batch(&self.segments, segment, victim.offset)?.map_err(|damage| {
             let advice = "its segment cannot be emptied; `aiodb verify` lists all damage";
@@ -208,7 +208,7 @@ impl<D: Device> Upkeep<D> {
         Ok(())
     }
 
-    /// Why a record must be kept. `oldest_dead` is [`Victim::oldest_dead`].
+    /// The reason why a record must stay. `oldest_dead` is [`Victim::oldest_dead`].
     fn need(
         &self,
         segment: &Segment<D>,
@@ -224,13 +224,13 @@ impl<D: Device> Upkeep<D> {
                     self.settle_delete(generation, self.hash(record.key), found.location);
                 }
                 let life = origin_life(segment, found);
-                // What was dead then is so now, unless its segment has gone since: nothing else need be asked.
+                // Records that were dead then are dead now, unless their segment has gone since: no other segment need be asked.
                 if is_tombstone_needed(oldest_dead, life) {
                     return Ok(Need::Record);
                 }
                 let is_referred_to = match record.kind {
                     Kind::Delete => self.is_current(generation, record.key, found.location)?,
-                    _ => self.lmdb.get().is_some_and(|lmdb| lmdb.ranges.contains(record.sequence)),
+                    _ => self.lmdb.get().is_some_and(|lmdb| lmdb.ranges.is_waiting(record.sequence)),
                 };
                 if !is_referred_to {
                     return Ok(Need::Tombstone(life));
@@ -277,12 +277,12 @@ impl<D: Device> Upkeep<D> {
         let deletes = alive.iter().filter(|alive| alive.tombstone.is_some() && is_ordered(alive));
         let newest = deletes.map(|delete| delete.sequence + 1).max().unwrap_or(0);
         let wanted = newest.max(lmdb.replayed());
-        if lmdb.covered() >= wanted {
+        if lmdb.committed_sequence() >= wanted {
             return Ok(true);
         }
         match self.making_room(|| self.commit_memtable()) {
             Err(error) if error.is_full() => Ok(false),
-            committed => committed.map(|()| lmdb.covered() >= wanted),
+            committed => committed.map(|()| lmdb.committed_sequence() >= wanted),
         }
     }
 
@@ -304,7 +304,7 @@ impl<D: Device> Upkeep<D> {
                 value.to_vec()
             }
             Kind::Put if self.is_over(&record.form) => {
-                // A delete takes its place, which keeps older records of the key from coming back.
+                // A delete takes its place, without which older records of the key would come back.
                 (kind, separate, form) = (Kind::Delete, false, Form::default());
                 segment.life().to_le_bytes().to_vec()
             }
@@ -325,8 +325,8 @@ impl<D: Device> Upkeep<D> {
         }
     }
 
-    /// The delete that takes the place of the record which names a chunk, if that has expired: it keeps older records of
-    /// the key from coming back, and nobody needs the chunk then.
+    /// The delete that takes the place of the record which names a chunk, if that has expired: without it older records of
+    /// the key would come back. The chunk is not needed then.
     fn expired_owner(&self, chunk: &Alive) -> Result<Option<Alive>> {
         let Some(generation) = chunk.generation.as_ref().filter(|_| chunk.kind == Kind::Chunk) else { return Ok(None) };
         let Some((location, ..)) = self.naming_record(generation, &chunk.key, chunk.location)? else { return Ok(None) };
@@ -345,7 +345,7 @@ impl<D: Device> Upkeep<D> {
         }))
     }
 
-    /// Whether a record has expired for everyone.
+    /// Whether a record has expired for all readers.
     fn is_over(&self, form: &Form) -> bool {
         let oldest_ms = self.snapshots.oldest().1;
         form.expires_ms.is_some_and(|expires_ms| expires_ms.get() <= self.certain_ms().min(oldest_ms))
@@ -363,7 +363,7 @@ impl<D: Device> Upkeep<D> {
         })
     }
 
-    /// Asked while everything older is published. An index that cannot be asked moves nothing.
+    /// Whether a record is still current; asked while every older record is published. It is not, if the index cannot be asked.
     pub(crate) fn still_current(&self, operation: &Operation<'_>) -> bool {
         let (Some(generation), Some((origin, _))) = (&operation.generation, operation.append.moved) else {
             return false;
@@ -375,13 +375,13 @@ impl<D: Device> Upkeep<D> {
         let location = Location { segment: origin.segment, offset: origin.offset, length: 0 };
         match operation.append.kind {
             Kind::Put | Kind::Merge if !planted::is_on(Bug::MoveBeatsPut) => {
-                // A record that a newer one has superseded must not get into a younger segment than the delete of its key.
+                // A superseded record must not get into a younger segment than the delete of its key.
                 if !planted::is_on(Bug::UnsettledMoved) {
                     self.settle_before_move(generation, operation.hash);
                 }
                 self.is_current(generation, operation.append.key, location).unwrap_or(false)
             }
-            // A delete that stands for an expired record is published only where that is still current.
+            // A delete that stands for an expired record is published only where that record is still current.
             _ => true,
         }
     }
@@ -412,7 +412,7 @@ impl<D: Device> Upkeep<D> {
         key: &[u8],
         chunk: Location,
     ) -> Result<Option<(Location, u64, Vec<Chunk>)>> {
-        let _pin = self.epochs.pin();
+        let _guard = self.epochs.pin();
         self.naming_record_pinned(generation, key, chunk)
     }
 
@@ -423,7 +423,7 @@ impl<D: Device> Upkeep<D> {
         chunk: Location,
     ) -> Result<Option<(Location, u64, Vec<Chunk>)>> {
         let mut candidates = Candidates::new();
-        // What has expired for gets still has its chunks.
+        // A record that has expired for gets still has its chunks.
         let view = View { at_ms: Some(0), cached: false, ..View::LATEST };
         self.lookup(generation, key, &view, &mut candidates)?;
         for candidate in &candidates {
@@ -442,7 +442,7 @@ impl<D: Device> Upkeep<D> {
         Ok(None)
     }
 
-    /// A chunk is dead: what named it is counted off before the chunk's segment begins another life.
+    /// Counts off the record that named a dead chunk, before the chunk's segment begins another life.
     fn count_off_naming_record(&self, generation: &Arc<Generation>, hash: u64) {
         self.settle_before_move(generation, hash);
     }
@@ -476,7 +476,7 @@ impl<D: Device> Upkeep<D> {
 
     /// The record of a key at a location, if that is current.
     fn entry_at(&self, generation: &Generation, key: &[u8], location: Location) -> Result<Option<Entry>> {
-        let _pin = self.epochs.pin();
+        let _guard = self.epochs.pin();
         Ok(self.chain(generation, key, &View::LATEST)?.at_place(location).copied())
     }
 }

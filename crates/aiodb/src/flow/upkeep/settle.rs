@@ -1,8 +1,9 @@
-//! What publications leave to be done in the background, key by key.
+//! The work that publications leave to the background, tag by tag and key by key.
 //!
 //! A `hash` index cannot tell whether a put overwrites an older record under the same tag or merely shares its tag, so
-//! both places are kept, newest first, and the tag is queued. Settling reads the records, keeps those of each key that
-//! count and counts the others as dead. Until then counts of live bytes are estimates on the high side.
+//! both places stay, newest first, and the tag is queued. To settle a tag is to read the records under it, to tell their keys apart,
+//! and to count each record as dead that a newer one of its key supersedes. Until then counts of live bytes are estimates on the
+//! high side.
 //!
 //! In both kinds of index the operands of a merge pile up on their base. When there are many, they are folded (`fold.rs`).
 
@@ -25,17 +26,17 @@ use crate::store::settling::Unsettled;
 /// would make its tag's run long.
 const MAX_RUN: usize = 8;
 
-/// A key with so many operands has the next writer fold them before it goes on.
+/// If a key has so many operands, the next writer folds them before it goes on.
 pub(crate) const MAX_OPERANDS: usize = 64;
 
-/// Whether a key is to be queued when it gets the operand that makes them so many: once for upkeep, once for writers. One whose
+/// Whether a key is to be queued when it has just got so many operands: once for upkeep, once for writers. A key whose
 /// operands cannot be folded, by an operator that fails or over a base that will expire, is tried ever more seldom.
 pub(crate) fn is_fold_due(operands: usize) -> bool {
     operands >= FOLD_AT && operands.is_power_of_two()
 }
 
 impl<D: Device> AppendPath<D> {
-    /// Queues what a publication leaves; `older` says how much has piled up.
+    /// Queues the tag or key of a publication; `older` says how many places have piled up.
     pub(crate) fn must_settle(&self, unsettled: Unsettled, older: usize) {
         let crowded = unsettled.key.is_empty() && older >= MAX_RUN;
         let refused = if crowded { Err(unsettled) } else { self.settling.push(unsettled) };
@@ -58,7 +59,7 @@ impl<D: Device> AppendPath<D> {
     }
 
     /// Queues an index key whose operands have piled up over several commits of the ordered index. If there is no room, the
-    /// next commit of the key finds them again. One that is shortened is left: only its record knows the key.
+    /// next commit of the key finds them again. A shortened key is left: only its record knows the whole key.
     pub(crate) fn must_fold(&self, index_key: &[u8], operands: usize) {
         let Some((table, key)) = decode_key(index_key) else { return };
         let Some(generation) = self.catalog.generation(table) else { return };
@@ -92,7 +93,7 @@ impl<D: Device> AppendPath<D> {
             fold(key, &unsettled);
         }
         self.settling.pop(number);
-        // What could not be settled has been queued again.
+        // A tag that could not be settled has been queued again.
         Some(self.settling.len() < before)
     }
 
@@ -110,8 +111,8 @@ impl<D: Device> AppendPath<D> {
         run.first().is_some_and(|newest| self.commit.pending_sequence(*newest).is_some())
     }
 
-    /// Settles what the publications of a rebuild have queued, before any segment begins another life: lists of chunks that
-    /// count no more may name places of an earlier one. Writes nothing.
+    /// Settles the tags that the publications of a rebuild have queued, before any segment begins another life: lists of chunks that
+    /// count no more may name places of an earlier one. It does not write.
     pub(crate) fn settle_rebuilt(&self) {
         for _ in 0..self.settling.len() {
             let Some((number, unsettled)) = self.settling.front() else { break };
@@ -123,7 +124,7 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// Settles a tag that has several places, so that those left count.
+    /// Settles a tag that has several places, so that the places left count.
     pub(crate) fn settle_before_move(&self, generation: &Arc<Generation>, hash: u64) {
         let TableIndex::Hash(index) = &generation.index else { return };
         let mut run = SmallVec::new();
@@ -133,7 +134,7 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// Settles the tag of a delete to which the index refers still: one with nothing below it need not be there.
+    /// Settles the tag of a delete to which the index refers still: a delete without records below it need not be there.
     pub(crate) fn settle_delete(&self, generation: &Arc<Generation>, hash: u64, location: Location) {
         let TableIndex::Hash(index) = &generation.index else { return };
         if index.contains(hash, location) {
@@ -148,7 +149,7 @@ impl<D: Device> AppendPath<D> {
         }
         let TableIndex::Hash(index) = &unsettled.generation.index else { return Some(unsettled.key.to_vec()) };
         self.meters.settled_tags.count();
-        let _pin = self.epochs.pin();
+        let _guard = self.epochs.pin();
         self.settle_tag(index, unsettled).inspect_err(|error| self.note_trouble(error)).unwrap_or(None)
     }
 
@@ -159,10 +160,10 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// Reads the records under a tag and retires those that do not count. Returns a key with many operands.
+    /// Reads the records under a tag and retires the ones that do not count. Returns a key with many operands.
     fn settle_tag(&self, index: &HashIndex, unsettled: &Unsettled) -> Result<Option<Vec<u8>>> {
         let generation = &unsettled.generation;
-        // No snapshot may begin between the decision what no snapshot sees and the removal.
+        // No snapshot may begin between the decision which records no snapshot sees and their removal.
         let _publisher = self.publishers.pin();
         let published = self.published_sequence();
         // All of a table that was dropped or truncated is taken out of the counts at once.
@@ -203,15 +204,15 @@ impl<D: Device> AppendPath<D> {
         Ok(keys)
     }
 
-    /// Retires a key's records below its base, and a delete with nothing below it. True if that has to be done again.
-    /// `published` is of before the records were looked up.
+    /// Retires a key's records below its base, and a delete without records below it. True if that has to be done again.
+    /// `published` is `published_sequence` before the records were looked up.
     fn settle_key(&self, index: &HashIndex, unsettled: &Unsettled, key: &mut KeyRecords, published: u64) -> bool {
         let generation = &unsettled.generation;
         let Some(base) = key.records.iter().position(|(entry, _)| entry.is_base()) else { return false };
         let (base_entry, mut older_left) = (key.records[base].0, false);
         let index_key = prefix_key(generation.id, &key.key);
         for (entry, list) in key.records.drain(base + 1..) {
-            self.snapshots.keep(&index_key, &std::iter::once((entry, base_entry.sequence)).collect());
+            self.snapshots.retain(&index_key, &std::iter::once((entry, base_entry.sequence)).collect());
             let retired = index.remove(unsettled.hash, entry.location);
             // A move that came in between has put the place elsewhere in the run; another round finds it.
             older_left |= !retired;

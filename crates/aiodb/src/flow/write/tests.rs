@@ -16,7 +16,7 @@ fn store(directory: &tempfile::TempDir) -> (SimDevice, Db<SimDevice>) {
     (device, db)
 }
 
-/// A commit of the ordered index lets nobody in: a writer that adds to an ordered table waits for it, all others go on.
+/// A commit of the ordered index lets no writer in: a writer that adds to an ordered table waits for it, all others go on.
 #[test]
 fn only_writes_to_ordered_tables_wait_for_the_ordered_index() {
     let directory = tempfile::tempdir().expect("a directory for the test can be made");

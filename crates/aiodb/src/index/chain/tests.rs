@@ -40,7 +40,7 @@ fn a_base_displaces_what_is_older_and_is_displaced_by_what_is_newer() {
     assert_eq!(sequences(&chain.without_delete()), [0u64; 0]);
 }
 
-/// An operand that has some parts from one time.
+/// The cover of an operand that has some parts from one time.
 fn cover(parts: u64, time: i64) -> Cover {
     Cover { meaning: 1, parts, earliest: time, latest: time }
 }

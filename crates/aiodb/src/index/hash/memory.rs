@@ -1,9 +1,9 @@
-//! Where a shard's bytes lie.
+//! The memory of a shard.
 
 use memmap2::{MmapMut, MmapOptions};
 
 /// Below this many bytes a shard lies on the heap: small tables then share pages. From here on it has a mapping of its
-/// own, which goes back to the system at once when the shard is resized; the allocator would keep the holes.
+/// own, which goes back to the system at once when the shard is resized; the allocator would not give back the holes.
 const MAPPED_BYTES: usize = 8 << 10;
 
 /// Mappings end on a page.

@@ -1,6 +1,6 @@
 //! One entry of the index in 72 bits, and the size classes.
 
-/// Bits of the hash that a slot keeps.
+/// Bits of the hash in a slot.
 pub(super) const TAG_BITS: u32 = 27;
 
 /// Bits of a place in the log, counted in granules.
@@ -15,8 +15,9 @@ pub(super) const SLOT_BYTES: usize = 9;
 /// The longest record that a location can name, in bytes.
 pub const LENGTH_MAX: u32 = BOUNDS[BOUNDS.len() - 1];
 
-/// The longest record of each size class in bytes. From 336 to 2032 a whole number of the longest fills a unit. From 4 KiB on a class holds a value of a round size together with up
-/// to a sector (512 bytes) of header and key, because such values are what users choose.
+/// The longest record of each size class in bytes. From 336 to 2032 a whole number of the longest fills a unit. From 4 KiB on a
+/// class is for a value of a round size together with up to a sector (512 bytes) of header and key, because users choose such
+/// values.
 const BOUNDS: [u32; 31] = [
     64,
     128,

@@ -6,7 +6,7 @@ use super::*;
 
 const SEGMENT_BYTES: u64 = 64 << 10;
 
-/// The index and what it should hold: by hash, places with their ages, newest first.
+/// The index and its expected contents: by hash, places with their ages, newest first.
 struct Checked {
     index: HashIndex,
     model: BTreeMap<u64, Vec<(Location, u64)>>,
@@ -152,7 +152,7 @@ fn found(index: &HashIndex, hash: u64) -> Vec<Location> {
     found.to_vec()
 }
 
-/// A hash with the given shard and tag. Its low bits are not kept by the index.
+/// A hash with the given shard and tag. The index ignores its low bits.
 fn hash(shard: u64, tag: u64) -> u64 {
     shard << 54 | tag << 27
 }

@@ -11,17 +11,17 @@ use crate::format::segment::{put, u32_at, u64_at};
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::range_tombstones::RangeTombstone;
 
-/// What the keys of range deletes begin with.
+/// The prefix of the keys of range tombstones.
 pub(super) const RANGE_PREFIX: [u8; 4] = 3u32.to_be_bytes();
 
-/// What the keys of counts of chunks begin with.
+/// The prefix of the keys of counts of chunks.
 pub(super) const CHUNK_PREFIX: [u8; 4] = 4u32.to_be_bytes();
 
-/// Keys up to this length are kept whole; LMDB's limit is 511 bytes with the table's id.
+/// Keys up to this length are stored whole; LMDB's limit is 511 bytes with the table's id.
 pub(crate) const MAX_WHOLE_KEY_BYTES: usize = 479;
-/// Of a longer key this much is kept before its digest, so that order is kept as far as it goes. No whole key is as long
-/// as both together.
-pub(crate) const KEPT_PREFIX_BYTES: usize = 448;
+/// Of a longer key so many bytes are stored before its digest, so that keys are in order as far as these tell. No whole key is
+/// as long as prefix and digest together.
+pub(crate) const LONG_KEY_PREFIX_BYTES: usize = 448;
 
 const ENTRY_BYTES: usize = 40;
 
@@ -34,19 +34,19 @@ pub(crate) fn encode_key(table: u32, key: &[u8]) -> Key {
     if key.len() <= MAX_WHOLE_KEY_BYTES {
         out.extend_from_slice(key);
     } else {
-        out.extend_from_slice(&key[..KEPT_PREFIX_BYTES]);
+        out.extend_from_slice(&key[..LONG_KEY_PREFIX_BYTES]);
         out.extend_from_slice(&Sha256::digest(key));
     }
     out
 }
 
-/// A table's key as it is, for the bounds of ranges: those are in the right order with stored keys as long as they are no
-/// longer than what of a long key is kept.
+/// A table's key as it is, for the bounds of ranges: a bound that is no longer than [`LONG_KEY_PREFIX_BYTES`] is in the right
+/// order with stored keys.
 pub(crate) fn prefix_key(table: u32, key: &[u8]) -> Vec<u8> {
     [&table.to_be_bytes(), key].concat()
 }
 
-/// The table and the key of an index key; `None` for a key that was too long to be kept whole.
+/// The table and the key of an index key; `None` for a key that was too long to be stored whole.
 pub(crate) fn decode_key(index_key: &[u8]) -> Option<(u32, &[u8])> {
     (index_key.len() <= 4 + MAX_WHOLE_KEY_BYTES).then(|| (table_of(index_key), &index_key[4..]))
 }

@@ -1,7 +1,7 @@
-//! What the index counts beside its entries: in the transactions that change them, so that both agree after every crash.
+//! Counts beside the entries of the index, changed in the same transactions, so that both agree after every crash.
 //!
-//! A count of chunks belongs to one life of their segment: what could not be counted off, because a list of chunks was
-//! unreadable, is forgotten with the life.
+//! A count of chunks belongs to one life of their segment: bytes that could not be counted off, because a list of chunks was
+//! unreadable, are forgotten with the life.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,20 +37,20 @@ pub(crate) struct ChunkBytes {
     pub(crate) bytes: i64,
 }
 
-/// What a transaction asks the log, and tells it.
+/// The questions of a transaction to the log, and its answers.
 pub(crate) struct Accounting<'a> {
     /// The chunks that a chunked entry names; none if its list cannot be read.
     pub(crate) chunks_of: &'a dyn Fn(&Entry) -> Vec<ChunkBytes>,
-    /// Told of each entry that died, with its table, once that is committed.
+    /// Called with each entry that died, and its table, once that is committed.
     pub(crate) died: &'a dyn Fn(u32, &Entry),
-    /// Told of each index key that has many operands, and how many, once that is committed.
+    /// Called with each index key that has many operands, and how many, once that is committed.
     pub(crate) piled_up: &'a dyn Fn(&[u8], usize),
-    /// Whether nobody can look at a table any more: what the memtable has of it takes no room in the index.
+    /// Whether a table is gone: its keys in the memtable take no room in the index.
     pub(crate) is_gone: &'a dyn Fn(u32) -> bool,
 }
 
 impl Accounting<'_> {
-    /// Tells nobody anything.
+    /// Ignores all.
     pub(crate) const NONE: Accounting<'static> =
         Accounting { chunks_of: &|_| Vec::new(), died: &|_, _| (), piled_up: &|_, _| (), is_gone: &|_| false };
 }
@@ -67,14 +67,14 @@ pub(super) struct Changes<'a> {
 }
 
 impl Changes<'_> {
-    /// Notes what a key's records are now: its operands may be worth folding.
+    /// Notes a key's new chain: its operands may be worth folding.
     pub(super) fn stored(&mut self, key: &[u8], chain: &VersionChain) {
         if chain.operands() >= FOLD_AT {
             self.piled_up.push((key.into(), chain.operands()));
         }
     }
 
-    /// Notes that a key leaves the index with all its records. Of a table that is gone, whose chunks leave the counts as a whole.
+    /// Notes that a key of a table that is gone leaves the index with all its records. Its chunks leave the counts with the table's.
     pub(super) fn purged(&mut self, key: &[u8], chain: &VersionChain) {
         *self.counts.entry(table_of(key)).or_default() -= 1;
         for entry in chain.entries() {
@@ -136,7 +136,7 @@ impl LmdbIndex {
         .map(drop)
     }
 
-    /// The tables that have committed entries, or counts that are left of some.
+    /// The tables that have committed entries, or counts of earlier ones.
     pub(crate) fn tables(&self) -> Result<BTreeSet<u32>> {
         let mut tables: BTreeSet<u32> = self.live_chunks()?.into_iter().map(|(table, _)| table).collect();
         let counts = self.counts.lock().expect("no code panics while it holds the counts");
@@ -150,7 +150,7 @@ impl LmdbIndex {
         counts.get(&table).map_or(0, |&count| count.max(0) as u64)
     }
 
-    /// Stores what a key's records are, and counts the difference.
+    /// Stores a key's chain, and counts the difference.
     pub(super) fn store(
         &self,
         txn: &mut RwTxn<'_>,
@@ -185,8 +185,8 @@ impl LmdbIndex {
         keys.iter().try_for_each(|key| self.database.delete(txn, key).map(drop))
     }
 
-    /// Runs `work` in a transaction, again after growing the map when it was full, and keeps the counters in the same
-    /// transaction. The next one begins once what is returned is dropped.
+    /// Runs `work` in a transaction, again after growing the map when it was full, and changes the counters in the same
+    /// transaction. The next one begins once the returned turn is dropped.
     pub(super) fn transact(
         &self,
         accounting: &Accounting<'_>,
@@ -196,8 +196,8 @@ impl LmdbIndex {
         self.transact_in_turn(accounting, work).map(|()| turn)
     }
 
-    /// [`LmdbIndex::transact`] with at most so many keys as `work` is told: with ever fewer where the disk has no room for the
-    /// pages that they touch. Those that a small transaction frees are there for the one after the next.
+    /// [`LmdbIndex::transact`] with at most as many keys as `work` is told: with ever fewer where the disk has no room for the
+    /// pages that they touch. The old pages of a small transaction are free for the transaction after the next.
     pub(super) fn transact_some<T>(
         &self,
         accounting: &Accounting<'_>,
@@ -287,7 +287,7 @@ impl LmdbIndex {
         for (table, count) in &changes.counts {
             self.database.put(&mut txn, &prefixed(COUNT_PREFIX, *table), &count.to_le_bytes())?;
         }
-        // Nothing that could fail comes after it: what is committed and said not to be would be counted again.
+        // No step that could fail comes after it: entries that are committed and said not to be would be counted again.
         txn.commit()
     }
 

@@ -1,4 +1,4 @@
-//! What bounds transactions of LMDB.
+//! The bounds of LMDB's transactions.
 
 /// The most keys in one transaction: bounds its dirty pages.
 pub(super) const KEYS_PER_TRANSACTION: usize = 32 << 10;

@@ -12,8 +12,8 @@ use crate::index::snapshots::View;
 use crate::{Error, Result};
 
 impl LmdbIndex {
-    /// The keys of a range of index keys with what a view sees of them: about `limit`, from the range's start or, backward,
-    /// from its end. Says how far it came. A key whose value was deleted may be among them.
+    /// The keys of a range of index keys with the records that a view sees: about `limit` keys, from the range's start or,
+    /// backward, from its end. Says how far it came. A key whose value was deleted may be among them.
     pub(crate) fn range(
         &self,
         range: KeyRange<'_>,
@@ -21,7 +21,7 @@ impl LmdbIndex {
         limit: usize,
         view: &View,
     ) -> Result<(Chains, Reached)> {
-        // Newest first, as in a look-up; the range deletes before everything, since they are forgotten last.
+        // Newest first, as in a look-up; the range tombstones before everything, since they are forgotten last.
         let deletes = if self.ranges.len() == 0 { Vec::new() } else { self.ranges.all() };
         let (mut found, reached) = loop {
             let (freezes, mut found) = (self.memtable.freezes(), Chains::new());
@@ -48,8 +48,8 @@ impl LmdbIndex {
             if !view.is_latest() {
                 self.snapshots.add_versions(key, view, chain);
             }
-            let covering = |range: &&RangeTombstone| range.sequence <= view.sequence && range.covers(key);
-            if let Some(delete) = deletes.iter().rev().find(covering) {
+            let containing = |range: &&RangeTombstone| range.sequence <= view.sequence && range.contains(key);
+            if let Some(delete) = deletes.iter().rev().find(containing) {
                 chain.cut(delete.sequence, &mut Superseded::new());
             }
             !chain.is_empty()
@@ -58,8 +58,8 @@ impl LmdbIndex {
     }
 
     pub(super) fn chain(&self, key: &[u8], view: &View) -> Result<VersionChain> {
-        // Asked first: a range delete is forgotten only after its keys are gone.
-        let deleted = self.ranges.covering(key, view.sequence);
+        // Asked first: a range tombstone is forgotten only after its keys are gone.
+        let deleted = self.ranges.newest_containing(key, view.sequence);
         let mut chain = VersionChain::default();
         loop {
             let freezes = self.memtable.freezes();
@@ -82,7 +82,7 @@ impl LmdbIndex {
         Ok(chain)
     }
 
-    /// Adds what is committed of a key, below what is there.
+    /// Adds the committed entries of a key, below the entries in `chain`.
     fn committed(&self, key: &[u8], view: &View, chain: &mut VersionChain) -> Result<()> {
         let env = self.env();
         let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(|e| self.failed(&e))?;

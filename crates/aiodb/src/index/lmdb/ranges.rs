@@ -1,4 +1,4 @@
-//! Range deletes: kept beside the entries until their keys are taken out, a bounded part at a time.
+//! Range tombstones, stored beside the entries until their keys are taken out, a bounded part at a time.
 
 use std::ops::Bound;
 
@@ -13,31 +13,31 @@ use crate::index::range_tombstones::RangeTombstone;
 use crate::planted::{self, Bug};
 use crate::sync::atomic::Ordering;
 
-/// Range deletes in one transaction.
+/// Range tombstones in one transaction.
 const RANGES_PER_TRANSACTION: usize = 1024;
 
 impl LmdbIndex {
-    /// Publishes a range delete.
+    /// Publishes a range tombstone.
     pub(crate) fn insert_range(&self, table: u32, start: &[u8], end: &[u8], sequence: u64) {
         let end = if end.is_empty() { (table + 1).to_be_bytes().to_vec() } else { prefix_key(table, end) };
         self.ranges.insert(RangeTombstone { start: prefix_key(table, start).into(), end: end.into(), sequence });
     }
 
-    /// The oldest range delete, if it is due.
+    /// The oldest range tombstone, if it is due.
     pub(crate) fn due_range(&self) -> Option<RangeTombstone> {
         self.ranges.oldest_while(1, self.is_due()).pop()
     }
 
-    /// Says of a range delete whether it is covered and no snapshot looks behind it. Until it is carried out, entries may
-    /// refer to places that nobody needs any more.
+    /// Says of a range tombstone whether all older records are committed and no snapshot looks behind it. Until it is carried out,
+    /// entries may refer to places that no read needs any more.
     fn is_due(&self) -> impl Fn(&RangeTombstone) -> bool {
-        let (covered, (seen, _)) = (self.covered(), self.snapshots.oldest());
-        move |range| range.sequence < covered && range.sequence <= seen
+        let (committed, (seen, _)) = (self.committed_sequence(), self.snapshots.oldest());
+        move |range| range.sequence < committed && range.sequence <= seen
     }
 
-    /// Carries out a bounded part of the oldest range deletes that are due. True if there may be more to do.
+    /// Carries out a bounded part of the oldest range tombstones that are due. True if there may be more to do.
     pub(crate) fn carry_out_ranges(&self, accounting: &Accounting<'_>) -> Result<bool> {
-        let mut carried_to = self.carried_to.lock().expect("no code panics while it carries out a range delete");
+        let mut carried_to = self.carried_to.lock().expect("no code panics while it carries out a range tombstone");
         let due = self.ranges.oldest_while(RANGES_PER_TRANSACTION, self.is_due());
         if due.is_empty() {
             return Ok(false);
@@ -58,12 +58,12 @@ impl LmdbIndex {
         self.taken_out.store(taken_out, Ordering::Relaxed);
         *carried_to = reached;
         self.ranges.forget(|known| known.sequence <= done);
-        // A commit of the memtable writes down those that are known.
+        // Not before: a commit of the memtable writes down the range tombstones that are known.
         drop(turn);
         Ok(true)
     }
 
-    /// Takes out what a range delete covers, after the key `from` unless that is empty, at most `left` keys. Returns the last
+    /// Takes out the keys of a range tombstone, after the key `from` unless that is empty, at most `left` keys. Returns the last
     /// one if there may be more.
     fn carry_out(
         &self,
@@ -80,14 +80,14 @@ impl LmdbIndex {
             keys.push((key.into(), decode_chain(value).unwrap_or_default()));
         }
         let last = if keys.len() == *left { keys.last().map(|(key, _)| key.to_vec()) } else { None };
-        // One of no keys leaves no room either: its end is found in the next transaction.
+        // Without room for a key, the end of the range is found in the next transaction.
         let reached = if *left == 0 { Some(from.to_vec()) } else { last };
         *left -= keys.len();
         for (key, mut chain) in keys {
             let mut superseded = Superseded::new();
             chain.cut(range.sequence, &mut superseded);
             if !superseded.is_empty() {
-                self.snapshots.keep(&key, &superseded);
+                self.snapshots.retain(&key, &superseded);
                 self.store(txn, &key, &chain, changes)?;
                 changes.died(&key, superseded.into_iter().map(|(entry, _)| entry));
             }
@@ -95,7 +95,7 @@ impl LmdbIndex {
         Ok(reached)
     }
 
-    /// Writes down the range deletes before a sequence.
+    /// Writes down the range tombstones before a sequence.
     pub(super) fn store_ranges(&self, txn: &mut RwTxn<'_>, next_sequence: u64) -> heed::Result<()> {
         let written =
             |range: &&RangeTombstone| range.sequence < next_sequence && !planted::is_on(Bug::RangeDeleteForgotten);

@@ -32,7 +32,7 @@ fn key(number: u64) -> Vec<u8> {
 }
 
 fn insert(index: &LmdbIndex, number: u64, entry: Entry) {
-    index.insert(FIRST_TABLE_ID, &key(number), (entry, None), &mut Superseded::new());
+    index.insert(FIRST_TABLE_ID, &key(number), entry.into(), &mut Superseded::new());
 }
 
 fn freeze(index: &LmdbIndex, next_sequence: u64) -> ImmutableMemtable {
@@ -41,7 +41,7 @@ fn freeze(index: &LmdbIndex, next_sequence: u64) -> ImmutableMemtable {
         .freeze(Position { batch: next_sequence, checksum: 0, segment: 1, life: 1, offset: 4096 }, next_sequence)
 }
 
-/// Commits what is in the memtable; returns the sequences of entries that died.
+/// Commits the memtable; returns the sequences of entries that died.
 fn commit(index: &LmdbIndex, immutable: &mut ImmutableMemtable) -> Result<Vec<u64>> {
     let dead = RefCell::new(Vec::new());
     let died = |_, entry: &Entry| dead.borrow_mut().push(entry.sequence);
@@ -51,7 +51,7 @@ fn commit(index: &LmdbIndex, immutable: &mut ImmutableMemtable) -> Result<Vec<u6
     Ok(dead.into_inner())
 }
 
-/// What is committed counts once, whatever becomes of the file afterwards: a commit that is said to have failed is made again.
+/// A committed entry counts once, whatever becomes of the file afterwards: a commit that is said to have failed is made again.
 #[test]
 fn what_fails_after_a_commit_is_not_counted_again() {
     let directory = tempfile::tempdir().expect("a directory can be made");
@@ -69,7 +69,7 @@ fn what_fails_after_a_commit_is_not_counted_again() {
     assert_eq!(index.count(FIRST_TABLE_ID), 100);
 }
 
-/// Bytes of a file without the pages at its end that nobody has written.
+/// Bytes of a file without the pages at its end that were never written.
 fn written_bytes(file: &Path) -> usize {
     let bytes = fs::read(file).expect("the file can be read");
     let is_written = |page: &&[u8]| page.iter().any(|byte| *byte != 0);
@@ -90,7 +90,7 @@ fn put(index: &LmdbIndex, numbers: std::ops::Range<u64>, sequence: &mut u64) {
 fn use_and_free(index: &LmdbIndex, bytes: usize) {
     let env = index.env();
     let mut txn = env.as_ref().expect("it is open").write_txn().expect("a transaction can begin");
-    // A key before takes pages that were freed long ago: LMDB then knows more such, and gives them to what it writes last.
+    // A put before takes pages that were freed long ago: LMDB then knows more such pages, and uses them for its last writes.
     index.database.put(&mut txn, &key(0), b"value").expect("there is room");
     index.database.put(&mut txn, &key(1), &vec![1; bytes]).expect("there is room");
     index.database.delete(&mut txn, &key(1)).expect("it is there");

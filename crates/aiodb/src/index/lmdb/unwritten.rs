@@ -1,4 +1,4 @@
-//! Whether a file of LMDB's that is shorter than LMDB takes it to be lacks anything.
+//! Whether a file of LMDB's that is shorter than LMDB takes it to be lacks any page in use.
 //!
 //! Pages at the file's end that a transaction has used and freed again are never written; then the list of free pages has them,
 //! which is a tree of LMDB's own. It is read here, and not by LMDB: a page that the file does not have would end the process
@@ -26,11 +26,11 @@ const BRANCH: u16 = 1;
 const LEAF: u16 = 2;
 const OVERFLOW: u16 = 4;
 
-/// Of a page, before what it holds.
+/// Bytes of a page before its content.
 const PAGE_HEADER_BYTES: usize = 16;
-/// Of a node, before its key.
+/// Bytes of a node before its key.
 const NODE_HEADER_BYTES: usize = 8;
-/// Of a node: its data begins on the page that it names.
+/// The flag of a node whose data begins on the page that it names.
 const IS_BIG: u16 = 1;
 /// The number of no page.
 const NO_PAGE: u64 = u64::MAX;
@@ -90,7 +90,7 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// What a leaf's node lists: a count, and so many pages.
+    /// The pages that a leaf's node lists: a count, and so many numbers.
     fn free_of(&self, node: &[u8]) -> io::Result<Vec<u64>> {
         let length = u32_at(node, 0) as usize;
         let data = node.get(NODE_HEADER_BYTES + usize::from(u16_at(node, 6))..).ok_or(ErrorKind::InvalidData)?;
@@ -130,7 +130,7 @@ impl Pages<'_> {
     }
 }
 
-/// The nodes of a page, each with what comes behind it on the page.
+/// The nodes of a page, each with the rest of the page behind it.
 fn nodes(page: &[u8]) -> io::Result<Vec<&[u8]>> {
     let end = usize::from(u16_at(page, 12));
     let offsets = page.get(PAGE_HEADER_BYTES..end).ok_or(ErrorKind::InvalidData)?;

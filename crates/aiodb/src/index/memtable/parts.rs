@@ -1,7 +1,7 @@
 //! Keys in order, in parts of which each has a lock of its own.
 //!
 //! On a busy machine a thread is stopped at any moment, also while it holds a lock, and for milliseconds. Under one lock for
-//! all keys every writer waits for it then; so it is only a writer of a key near by.
+//! all keys every writer would then wait for it; so only a writer of a key near by does.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Deref};
@@ -13,14 +13,14 @@ use crate::sync::{Mutex, MutexGuard, Rank};
 /// Keys with which a part is split.
 pub(crate) const MAX_PART_KEYS: usize = if cfg!(feature = "shuttle") { 4 } else { 256 };
 
-/// What is known of index keys that follow each other.
+/// The chains of index keys that follow each other.
 pub(crate) type Chains = BTreeMap<Box<[u8]>, VersionChain>;
 
-/// Parts in order, `P` being how they are kept: each has the keys from its own on, up to the next one's.
+/// Parts in order, each a `P` behind its first key: it has the keys from there on, up to the next part's first key.
 struct Parts<P>(Vec<(Box<[u8]>, P)>);
 
 impl<P> Parts<P> {
-    /// Which part a key is in.
+    /// The number of the part that a key is in.
     fn number_of(&self, key: &[u8]) -> usize {
         // The first part begins before all keys.
         self.0.partition_point(|(from, _)| **from <= *key) - 1
@@ -41,7 +41,7 @@ impl<P> Parts<P> {
     }
 }
 
-/// Keys that more are added to.
+/// The keys of the active memtable.
 pub(crate) struct ActiveKeys(Parts<Mutex<Chains, { Rank::MemtablePart as u8 }>>);
 
 impl Default for ActiveKeys {
@@ -51,13 +51,13 @@ impl Default for ActiveKeys {
 }
 
 impl ActiveKeys {
-    /// Calls a closure with what is known of a key, if it is known.
+    /// Calls a closure with the chain of a key, if the key is here.
     pub(crate) fn find<T>(&self, key: &[u8], ask: impl FnOnce(&VersionChain) -> T) -> Option<T> {
         lock(self.0.of(key)).get(key).map(ask)
     }
 
-    /// Calls a closure with what is known of a key, perhaps nothing yet, for it to be changed: it must leave something there. Of
-    /// a new key it says how many its part has with it.
+    /// Calls a closure with the chain of a key, an empty one if the key is new, for it to be changed: it must leave an entry there.
+    /// For a new key returns how many keys its part has with it.
     pub(crate) fn change<T>(&self, key: Box<[u8]>, change: impl FnOnce(&mut VersionChain) -> T) -> (T, Option<usize>) {
         let mut part = lock(self.0.of(&key));
         let before = part.len();
@@ -77,7 +77,7 @@ impl ActiveKeys {
         }
     }
 
-    /// As [`ImmutableKeys::range`]; of each part as it is at one moment.
+    /// As [`ImmutableKeys::range`], with each part as it is at one moment.
     pub(crate) fn range(
         &self,
         range: KeyRange<'_>,
@@ -97,14 +97,14 @@ impl ActiveKeys {
     }
 }
 
-/// Keys that stay as they are.
+/// The keys of the immutable memtable.
 pub(crate) struct ImmutableKeys {
     parts: Parts<Chains>,
     keys: usize,
 }
 
 impl ImmutableKeys {
-    /// What is known of a key.
+    /// The chain of a key.
     pub(crate) fn get(&self, key: &[u8]) -> Option<&VersionChain> {
         self.parts.of(key).get(key)
     }
@@ -119,7 +119,7 @@ impl ImmutableKeys {
         self.keys
     }
 
-    /// Calls a closure with at most so many keys of a range, from its start or, backward, from its end. Returns the last of them
+    /// Calls a closure with at most `limit` keys of a range, from its start or, backward, from its end. Returns the last of them
     /// if they are as many: then there may be more.
     pub(crate) fn range(
         &self,

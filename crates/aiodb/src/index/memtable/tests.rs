@@ -3,7 +3,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::parts::Chains;
-use super::{Memtable, Reached};
+use super::{LookedUp, Memtable, Reached};
 use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
@@ -14,8 +14,8 @@ fn put(sequence: u64, segment: u32) -> Entry {
     Entry { kind: Kind::Put, sequence, location, separate: None, form: Form::default() }
 }
 
-/// A look-up has found a record, whose copy is to take its place. Until that happens the record is written over, and what did
-/// that goes through the memtable and out of it again: nothing in the memtable says any more that the copy must not be seen.
+/// A look-up has found a record, whose copy is to take its place. Before that happens a newer record supersedes it, and goes through
+/// the memtable and out of it again: nothing in the memtable says any more that the copy must not be seen.
 #[test]
 fn a_copy_does_not_hide_what_went_through_the_memtable_since_the_look_up() {
     let memtable = Memtable::default();
@@ -23,33 +23,36 @@ fn a_copy_does_not_hide_what_went_through_the_memtable_since_the_look_up() {
     let mut superseded = Superseded::new();
     let found: VersionChain = [old].into_iter().collect();
     let freezes = memtable.freezes();
-    let keep = |_: &Superseded| ();
+    let retain = |_: &Superseded| ();
 
-    memtable.insert(b"key", (newer, None), &mut superseded, keep);
-    assert_eq!(memtable.replace(b"key", (&found, old, freezes), copy, &mut superseded, keep), Some(false));
+    let looked_up = |freezes| LookedUp { chain: &found, current: old, freezes };
+    memtable.insert(b"key", newer.into(), &mut superseded, retain);
+    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy, &mut superseded, retain), Some(false));
     memtable.freeze(Position { batch: 1, checksum: 0, segment: 1, life: 1, offset: 4096 }, 10);
-    assert_eq!(memtable.replace(b"key", (&found, old, freezes), copy, &mut superseded, keep), None);
+    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy, &mut superseded, retain), None);
     memtable.forget_immutable();
-    assert_eq!(memtable.replace(b"key", (&found, old, freezes), copy, &mut superseded, keep), None);
+    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy, &mut superseded, retain), None);
 
     let mut seen = VersionChain::default();
     memtable.lookup(b"key", u64::MAX, &mut seen);
     assert!(seen.is_empty(), "{seen:?}");
-    assert_eq!(memtable.replace(b"key", (&found, old, memtable.freezes()), copy, &mut superseded, keep), Some(true));
+    let freezes = memtable.freezes();
+    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy, &mut superseded, retain), Some(true));
     memtable.lookup(b"key", u64::MAX, &mut seen);
     assert_eq!(seen.entries(), [copy]);
 }
 
-/// A put waits for its batch while an operand that came after it is published, and immutable: the put comes last and stands below.
+/// A put waits for its batch while an operand that came after it is published and becomes immutable: the put comes last and stands
+/// below.
 #[test]
 fn a_base_that_comes_late_does_not_hide_newer_operands() {
     for kind in [Kind::Put, Kind::Delete] {
         let memtable = Memtable::default();
         let (base, operand) = (Entry { kind, ..put(5, 1) }, Entry { kind: Kind::Merge, ..put(6, 1) });
-        memtable.insert(b"key", (operand, None), &mut Superseded::new(), |_| ());
+        memtable.insert(b"key", operand.into(), &mut Superseded::new(), |_| ());
         memtable.freeze(END, 7);
         let mut superseded = Superseded::new();
-        memtable.insert(b"key", (base, None), &mut superseded, |_| ());
+        memtable.insert(b"key", base.into(), &mut superseded, |_| ());
         let mut seen = VersionChain::default();
         memtable.lookup(b"key", u64::MAX, &mut seen);
         assert_eq!((seen.entries(), superseded.len()), (&[operand, base][..], 0));
@@ -60,7 +63,7 @@ fn a_base_that_comes_late_does_not_hide_newer_operands() {
         assert!(!seen.is_complete(), "a look-up that goes on finds the operand");
         // The next base is newer than all.
         let last = put(8, 1);
-        memtable.insert(b"key", (last, None), &mut Superseded::new(), |_| ());
+        memtable.insert(b"key", last.into(), &mut Superseded::new(), |_| ());
         let mut seen = VersionChain::default();
         memtable.lookup(b"key", u64::MAX, &mut seen);
         assert!(seen.is_complete() && seen.entries() == [last]);
@@ -70,7 +73,7 @@ fn a_base_that_comes_late_does_not_hide_newer_operands() {
 const END: Position = Position { batch: 1, checksum: 0, segment: 1, life: 1, offset: 4096 };
 
 fn insert(memtable: &Memtable, key: &[u8], sequence: u64) {
-    memtable.insert(key, (put(sequence, 1), None), &mut Superseded::new(), |_| ());
+    memtable.insert(key, put(sequence, 1).into(), &mut Superseded::new(), |_| ());
 }
 
 /// The keys that the memtable gives of a range, and how far it says that it came.
@@ -145,7 +148,7 @@ fn slice(bound: &Bound<[u8; 4]>) -> Bound<&[u8]> {
     }
 }
 
-/// What was inserted is seen from then on, while parts are split and generations immutable.
+/// An inserted entry is seen from then on, while parts are split and memtables become immutable.
 #[test]
 fn what_was_inserted_is_seen_while_others_insert() {
     const KEYS: u32 = 20_000;
@@ -170,7 +173,7 @@ fn what_was_inserted_is_seen_while_others_insert() {
             .collect();
         let freezer = scope.spawn(|| {
             let mut immutable = Vec::new();
-            // Of an immutable memtable nobody forgets here what it has, so that look-ups find it.
+            // The immutable memtable is not forgotten here, so that look-ups find its entries.
             while !done.load(Ordering::Acquire) {
                 if immutable.is_empty() && memtable.active_keys() > KEYS as usize {
                     immutable.push(memtable.freeze(END, 1).chains);

@@ -1,13 +1,14 @@
 //! Open files as a bound known ahead.
 //!
 //! The system gives a process so many file descriptors and no more, and a store may have more segments than that. So the
-//! descriptors of segments lie in a table with a bound: where it is full, one that nobody uses is closed, and opened again by
-//! the file's name when it is wanted. Other files of a store are open for a short time, and find what the bound leaves; where the
-//! rest of the process has taken that, descriptors that nobody uses are closed for them.
+//! descriptors of segments lie in a table with a bound: where it is full, an idle one is closed, and opened again by
+//! the file's name when it is wanted. Other files of a store are open for a short time, with the descriptors that the bound
+//! leaves; where the rest of the process has taken these, idle descriptors of segments are closed for them. Idle is a descriptor
+//! that no system call uses.
 //!
 //! A use ends with the system call that it was for, so waiting for one to end is safe as long as the waiter has none. Two kinds are
-//! kept for longer: descriptors with writes that no flush has followed, since a second descriptor might never be told
-//! that writing them back has failed, and those that the engine keeps for writes that it has admitted.
+//! kept open for longer: descriptors with writes that no flush has followed, since a second descriptor might never be told
+//! that writing them back has failed, and descriptors that the engine keeps open for writes that it has admitted.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -29,11 +30,11 @@ const MOST_LEFT: u64 = 1024;
 /// Descriptors closed at a time when the system has none: LMDB opens three files in one call.
 const CLOSED_AT_ONCE: usize = 4;
 
-/// How often an opening is repeated when the system has no descriptor. After so many somebody else takes each one that is closed
-/// for it.
+/// How often an opening is repeated when the system has no descriptor: after so many, other users of the system take each
+/// descriptor that is closed for it.
 const MOST_REPETITIONS: usize = 16;
 
-/// Bits of a descriptor's word; the lower ones count who uses it now.
+/// Bits of a descriptor's word; the lower ones count its uses.
 const CLOSED: u32 = 1 << 31;
 const KEPT: u32 = 1 << 30;
 const UNFLUSHED: u32 = 1 << 29;
@@ -43,15 +44,18 @@ const USERS: u32 = USED_LATELY - 1;
 /// The number of a closed descriptor.
 const NO_NUMBER: RawFd = -1;
 
-/// A file's descriptor, which may be closed while nobody uses it.
+/// A file's descriptor, which may be closed while it is idle.
 pub(super) struct Descriptor {
+    /// Uses, and the bits above. SeqCst: a thread changes it and then reads [`Descriptors::waiting`], a waiter counts itself there
+    /// and then reads this, and one of the two must see the other.
     word: AtomicU32,
+    /// Relaxed: a use reads it after it has seen in the word that the descriptor is open, and it is stored before the word says so.
     fd: AtomicI32,
-    /// Where in the table it lies; changed under the table's lock.
+    /// Where in the table it lies. Relaxed: read and changed under the table's lock.
     place: AtomicUsize,
 }
 
-/// What was found out about a descriptor that might be closed.
+/// The findings about a descriptor that might be closed.
 enum Closing {
     Done,
     UsedLately,
@@ -60,7 +64,7 @@ enum Closing {
 }
 
 impl Descriptor {
-    /// An open one, which nobody uses.
+    /// An open one, idle.
     pub(super) fn new(fd: OwnedFd) -> Descriptor {
         Descriptor {
             word: AtomicU32::new(0),
@@ -118,7 +122,7 @@ impl Descriptor {
         }
     }
 
-    /// Opens it again, in use once. The caller is the only one who opens it.
+    /// Opens it again, in use once. Only one thread opens it at a time.
     fn reopen(&self, fd: OwnedFd) {
         self.fd.store(std::os::fd::IntoRawFd::into_raw_fd(fd), Ordering::Relaxed);
         let was = self.word.swap(1 | USED_LATELY, Ordering::SeqCst);
@@ -147,9 +151,9 @@ impl Descriptor {
         }
     }
 
-    /// The word says that it is closed, or nobody has the file any more.
+    /// The word says that it is closed, or the file has no handle any more.
     fn close_number(&self) {
-        // SAFETY: the number is the descriptor's own, and nobody uses it: the callers have seen to that.
+        // SAFETY: the number is the descriptor's own, and it is idle: the callers have seen to that.
         drop(unsafe { OwnedFd::from_raw_fd(self.fd.swap(NO_NUMBER, Ordering::Relaxed)) });
     }
 }
@@ -166,12 +170,13 @@ impl Drop for Descriptor {
 pub(super) struct Descriptors {
     most: usize,
     clock: Mutex<Clock>,
-    /// Somebody who waits for it looks again whether one can be closed.
+    /// A use has ended, or a descriptor need not stay open any more: a waiter looks again whether one can be closed.
     let_go: Condvar,
+    /// Threads that wait, or are about to. SeqCst: see [`Descriptor::word`].
     waiting: AtomicU32,
 }
 
-/// Open descriptors in a circle. The hand passes over those that were used since it came by last.
+/// Open descriptors in a circle. The hand passes over descriptors that were used since it came by last.
 #[derive(Default)]
 struct Clock {
     ring: Vec<Arc<Descriptor>>,
@@ -180,19 +185,19 @@ struct Clock {
     opening: usize,
 }
 
-/// What came of the wish to close a descriptor.
+/// The outcome of the wish to close a descriptor.
 enum Found {
     Closed,
     /// One can be closed as soon as a use ends.
     InUse,
-    /// All that there are have to stay open.
+    /// All descriptors have to stay open.
     Nothing,
 }
 
 impl Clock {
     fn close_one(&mut self) -> Found {
         let mut in_use = false;
-        // On the first way round it may only find what was used lately, and on the second what was used again since.
+        // On the first way round all may have been used lately, and on the second some may have been used again since.
         for _ in 0..2 * self.ring.len() {
             self.hand = if self.hand < self.ring.len() { self.hand } else { 0 };
             match self.ring[self.hand].close_if_idle() {
@@ -248,7 +253,7 @@ impl Place<'_> {
 
     /// The same with one that was closed; it is in use once.
     pub(super) fn fill_again(self, descriptor: &Arc<Descriptor>, fd: OwnedFd) {
-        // First: what the table has is open.
+        // First: descriptors in the table are open.
         descriptor.reopen(fd);
         self.fill(descriptor);
     }
@@ -261,7 +266,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Counts one who waits.
+/// Counts a thread that waits.
 struct Waiting<'a>(&'a AtomicU32);
 
 impl<'a> Waiting<'a> {
@@ -278,7 +283,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Descriptors {
-    /// An empty table of at most so many; 0 for what the process's limit leaves.
+    /// An empty table of at most so many; 0 for as many as the process's limit leaves.
     pub(super) fn new(most: usize) -> Arc<Descriptors> {
         let most = if most == 0 { bound_for(descriptor_limit()) } else { most.max(LEAST_OPEN_FILES) };
         let table =
@@ -297,8 +302,8 @@ impl Descriptors {
         self.clock().open()
     }
 
-    /// A place for one more; where there is none, one that nobody uses is closed. `None` if the caller would have to wait
-    /// for a use to end and does not want to: a thread that uses a descriptor must not.
+    /// A place for one more; where there is none, an idle descriptor is closed. `None` if the caller would have to wait
+    /// for a use to end and `wait` is false: a thread that uses a descriptor must not wait.
     pub(super) fn place(&self, wait: bool) -> io::Result<Option<Place<'_>>> {
         let mut waiting = None;
         let mut clock = self.clock();
@@ -316,7 +321,7 @@ impl Descriptors {
         }
     }
 
-    /// Opens a file for which the system may have no descriptor: then ones that nobody uses are closed. `None` as above.
+    /// Opens a file for which the system may have no descriptor: then idle ones are closed. `None` as for [`Descriptors::place`].
     pub(super) fn open_with<T>(&self, wait: bool, mut open: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
         for _ in 0..MOST_REPETITIONS {
             match open() {
@@ -332,7 +337,7 @@ impl Descriptors {
         open().map(Some)
     }
 
-    /// Takes a descriptor out whose file nobody has any more.
+    /// Takes a descriptor out whose file has no handle any more.
     pub(super) fn remove(&self, descriptor: &Descriptor) {
         let mut clock = self.clock();
         let place = descriptor.place.load(Ordering::Relaxed);
@@ -343,11 +348,11 @@ impl Descriptors {
         self.tell_waiters();
     }
 
-    /// Somebody has ended a use, or keeps a descriptor no more.
+    /// Wakes the waiters, after a use has ended or a descriptor need not stay open any more.
     #[inline]
     pub(super) fn tell_waiters(&self) {
-        // One who waits has counted himself before he looked at the descriptors, and the caller has changed one before this:
-        // so either sees the other.
+        // A waiter counts itself before it looks at the descriptors, and the caller has changed a descriptor before this: so
+        // one of the two sees the other.
         if self.waiting.load(Ordering::SeqCst) > 0 {
             drop(self.clock());
             self.let_go.notify_all();
@@ -363,8 +368,8 @@ impl Descriptors {
         }
     }
 
-    /// Sleeps until somebody lets go. The first time it returns at once, for the caller to look again: before this, nobody
-    /// who let go has known that there is one to be told.
+    /// Sleeps until [`Descriptors::tell_waiters`]. The first time it returns at once, for the caller to look again: a thread that
+    /// ended its use before this has not known that there is a waiter to be told.
     fn wait<'a>(&'a self, clock: MutexGuard<'a, Clock>, waiting: &mut Option<Waiting<'a>>) -> MutexGuard<'a, Clock> {
         if waiting.is_none() {
             *waiting = Some(Waiting::begin(&self.waiting));
@@ -383,7 +388,7 @@ const UNPOISONED: &str = "no code panics while it holds the table of descriptors
 /// The tables of all devices of this process: they share its limit.
 static ALL: Mutex<Vec<Weak<Descriptors>>> = Mutex::new(Vec::new());
 
-/// Does something that needs descriptors of its own; where the system has none, ones of segments that nobody uses are closed.
+/// Does something that needs descriptors of its own; where the system has none, idle ones of segments are closed.
 pub(crate) fn with_descriptors<T, E>(
     mut open: impl FnMut() -> Result<T, E>,
     cause: impl Fn(&E) -> Option<&io::Error>,
@@ -402,10 +407,10 @@ pub(super) fn for_system<T>(open: impl FnMut() -> io::Result<T>) -> io::Result<T
     with_descriptors(open, |error| Some(error))
 }
 
-/// Closes some descriptors of any store's segments that nobody uses.
+/// Closes some idle descriptors of any store's segments.
 fn close_some() -> Found {
     let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-    // Dropped after the lock: the last one to have a table must not need it.
+    // The tables are dropped after the lock, which the end of a table's last handle must not need.
     let tables: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
     drop(all);
     let (mut closed, mut in_use) = (0, false);

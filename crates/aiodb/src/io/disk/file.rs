@@ -19,7 +19,7 @@ pub struct DiskFile(Arc<OpenFile>);
 
 pub(in crate::io) struct OpenFile {
     descriptor: Arc<Descriptor>,
-    /// The alignment that transfers must keep: 1 through the page cache.
+    /// The alignment that transfers must have: 1 through the page cache.
     block_bytes: usize,
     /// Of a segment: its descriptor is closed and opened again as others need one.
     again: Option<Again>,
@@ -34,7 +34,7 @@ struct Again {
     identity: Identity,
 }
 
-/// What a file is, whatever its name. The number of one that was removed is given to another, which was made later.
+/// The identity of a file, whatever its name. The number alone is none: after a removal it is given to a file made later.
 #[derive(PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -49,21 +49,21 @@ impl Identity {
     }
 }
 
-/// A use of a file's descriptor, which stays open until this is dropped. For the time of a system call: a thread that
-/// has one must not wait for another.
+/// A use of a file's descriptor, which stays open until this is dropped. It lasts for one system call: a thread that
+/// has a use must not wait for another.
 pub(in crate::io) struct InUse<F: Deref<Target = OpenFile>> {
     file: F,
     open: ManuallyDrop<SystemFile>,
 }
 
 impl<F: Deref<Target = OpenFile>> InUse<F> {
-    /// Begins a use. `None` if it would have to wait for others to end theirs, and was not to.
+    /// Begins a use. `None` if it would have to wait for another use to end, and `wait` is false.
     #[inline]
     fn begin(file: F, wait: bool) -> io::Result<Option<InUse<F>>> {
         if !file.descriptor.begin_use() && !file.reopen(wait)? {
             return Ok(None);
         }
-        // SAFETY: the descriptor stays open while it is in use, and is closed by nobody else.
+        // SAFETY: the descriptor stays open while it is in use, and only its table closes it.
         let open = ManuallyDrop::new(unsafe { SystemFile::from_raw_fd(file.descriptor.raw_fd()) });
         Ok(Some(InUse { file, open }))
     }
@@ -72,14 +72,14 @@ impl<F: Deref<Target = OpenFile>> InUse<F> {
         self.open.as_raw_fd()
     }
 
-    /// What all clones share; its address identifies the open file.
+    /// The part that all clones share; its address identifies the open file.
     pub(in crate::io) fn shared(&self) -> &OpenFile {
         &self.file
     }
 }
 
 impl InUse<Arc<OpenFile>> {
-    /// Tells later whether somebody still has the file, without having it.
+    /// Tells later whether a clone of the file is left, without being one.
     pub(in crate::io) fn downgrade(&self) -> Weak<OpenFile> {
         Arc::downgrade(&self.file)
     }
@@ -101,7 +101,7 @@ impl OpenFile {
         self.descriptor.raw_fd()
     }
 
-    /// Opens the file again and begins a use. False if it would have to wait and was not to.
+    /// Opens the file again and begins a use. False if it would have to wait, and `wait` is false.
     #[cold]
     fn reopen(&self, wait: bool) -> io::Result<bool> {
         let again = self.again.as_ref().expect("only a file that can be opened again is closed while it is used");
@@ -125,7 +125,7 @@ impl OpenFile {
     }
 }
 
-/// That a file which was there is gone is no answer to whether it is there.
+/// The error when a file that was opened before is gone: not `NotFound`, which would answer the question whether it exists.
 fn lost(error: &io::Error) -> io::Error {
     match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::NotFound, _) => io::Error::other("the file was removed or moved while the store was open"),
@@ -196,7 +196,7 @@ impl DiskFile {
         Ok(InUse::begin(Arc::clone(&self.0), true)?.expect("it was to wait"))
     }
 
-    /// [`DiskFile::claim`] for one who uses others already, and so must not wait: `None` if all are in use.
+    /// [`DiskFile::claim`] for a caller that uses other descriptors already, and so must not wait: `None` if all are in use.
     pub(in crate::io) fn try_claim(&self) -> io::Result<Option<InUse<Arc<OpenFile>>>> {
         InUse::begin(Arc::clone(&self.0), false)
     }
@@ -216,7 +216,7 @@ impl DiskFile {
     /// One positional read, as the kernel does it: possibly short or interrupted.
     ///
     /// # Safety
-    /// `buffer .. buffer + length` must be valid for writes, and nobody else may use it meanwhile.
+    /// `buffer .. buffer + length` must be valid for writes, and used by the kernel alone meanwhile.
     pub(in crate::io) unsafe fn read_once(&self, buffer: *mut u8, length: usize, offset: u64) -> io::Result<usize> {
         let used = self.using()?;
         // SAFETY: promised by the caller.
@@ -259,7 +259,7 @@ impl DiskFile {
         }
     }
 
-    /// Makes the file exactly `length` bytes, all of them backed by space, and keeps what it holds up to there. Unlike
+    /// Makes the file exactly `length` bytes, all of them backed by space; bytes up to there stay as they are. Unlike
     /// [`File::reserve`] it writes zeros where the file system cannot allocate.
     pub(super) fn resize_backed(&self, length: u64) -> io::Result<()> {
         let before = self.length()?;
@@ -279,7 +279,7 @@ impl DiskFile {
         Ok(())
     }
 
-    /// After a refusal for want of space, takes back what was gained; returns the error to report.
+    /// After a refusal for want of space, gives back the space that was gained; returns the error to report.
     fn give_back(&self, length: u64, error: io::Error) -> io::Error {
         // A quota that is used up is a full disk to its owner.
         let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
@@ -359,7 +359,7 @@ impl File for DiskFile {
         let used = self.using()?;
         used.open.set_len(length)?;
         if length == 0 {
-            // Nothing is left that could not be written back.
+            // All bytes are written back.
             self.0.descriptor.set_unflushed(false);
         }
         Ok(())

@@ -17,7 +17,7 @@ const TRIAL_DEPTH: usize = 2;
 /// A way to try out a directory.
 pub(super) type Probe = fn(&Path, Backend, bool) -> Result<(QueueKind, Report)>;
 
-/// Tries out each of the directories; returns what works in all of them.
+/// Tries out each of the directories; returns the queue and the findings that hold in all of them.
 pub(super) fn probe_all(dirs: &[&Path], backend: Backend, direct: bool, probe: Probe) -> Result<(QueueKind, Report)> {
     let (mut kind, mut common) = probe(dirs[0], backend, direct)?;
     if dirs.len() > 1 {
@@ -38,13 +38,13 @@ fn in_directory(dir: &Path, fallback: &str) -> String {
     format!("in {}: {fallback}", dir.display())
 }
 
-/// Tries in `dir` what `backend` and `direct` ask for.
+/// Tries in `dir` the `backend` and the direct I/O that are asked for.
 pub(super) fn probe(dir: &Path, backend: Backend, direct: bool) -> Result<(QueueKind, Report)> {
     let trial = Trial::new(dir).map_err(|error| Error::io("make and read a trial file in", dir, &error))?;
     probe_with(&trial, dir, backend, direct)
 }
 
-/// Tries in the directory of a store what `backend` and `direct` ask for, without writing.
+/// Tries in the directory of a store the `backend` and the direct I/O that are asked for, without writing.
 pub(super) fn probe_reading(dir: &Path, backend: Backend, direct: bool) -> Result<(QueueKind, Report)> {
     match Trial::of_store(dir).map_err(|error| Error::io("read a file in", dir, &error))? {
         Some(trial) => probe_with(&trial, dir, backend, direct),
@@ -97,7 +97,7 @@ fn first_working(
     forced(QueueKind::Threads, trial, file, block_bytes)
 }
 
-/// Reads the trial file through a queue of this kind, and looks at what came.
+/// Reads the trial file through a queue of this kind, and compares the bytes.
 fn read_through(kind: QueueKind, trial: &Trial, file: &DiskFile, block_bytes: usize) -> io::Result<()> {
     let queue = DiskQueue::new(kind, TRIAL_DEPTH)?;
     let mut reads = Reads::new(queue, TRIAL_DEPTH, UNIT_BYTES, block_bytes);
@@ -107,23 +107,23 @@ fn read_through(kind: QueueKind, trial: &Trial, file: &DiskFile, block_bytes: us
     trial.compare(reads.bytes(done.slot), UNIT_BYTES)
 }
 
-/// A file whose first two units are known, removed when this is dropped unless it is to be kept.
+/// A file whose first two units are known, removed when this is dropped unless it is the store's own.
 struct Trial {
     path: PathBuf,
-    kept: bool,
+    is_store_file: bool,
     contents: Vec<u8>,
 }
 
 impl Trial {
     fn new(dir: &Path) -> io::Result<Trial> {
-        // A store keeps its trial file, so that it can be opened when the disk is full.
-        let kept = dir.join("pending").join("trial");
-        if kept.parent().is_some_and(Path::is_dir) {
-            return Trial { path: kept, kept: true, contents: trial_bytes() }.filled();
+        // A store has a trial file for good, so that it can be opened when the disk is full.
+        let trial = dir.join("pending").join("trial");
+        if trial.parent().is_some_and(Path::is_dir) {
+            return Trial { path: trial, is_store_file: true, contents: trial_bytes() }.filled();
         }
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let name = format!(".aiodb-trial-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        Trial { path: dir.join(name), kept: false, contents: trial_bytes() }.filled()
+        Trial { path: dir.join(name), is_store_file: false, contents: trial_bytes() }.filled()
     }
 
     /// A file of a store as it is: its trial file, or else a segment. `None` if it has neither.
@@ -139,7 +139,7 @@ impl Trial {
             let mut contents = vec![0; 2 * UNIT_BYTES];
             let whole = open_file(&path, Access::READ, None).and_then(|file| file.read_at(&mut contents, 0));
             if whole.is_ok_and(|length| length == contents.len()) {
-                return Ok(Some(Trial { path, kept: true, contents }));
+                return Ok(Some(Trial { path, is_store_file: true, contents }));
             }
         }
         Ok(None)
@@ -188,7 +188,7 @@ impl Trial {
 
 impl Drop for Trial {
     fn drop(&mut self) {
-        if self.kept {
+        if self.is_store_file {
             return;
         }
         // Where this fails the directory has become read-only, which the engine's own first write reports.
@@ -196,7 +196,7 @@ impl Drop for Trial {
     }
 }
 
-/// What is written for a trial: no two sectors are alike.
+/// The bytes of a trial file: no two sectors are alike.
 fn trial_bytes() -> Vec<u8> {
     (0..2 * UNIT_BYTES).map(|offset| (offset / SECTOR_BYTES * 31 + offset % SECTOR_BYTES) as u8).collect()
 }

@@ -10,7 +10,7 @@ fn disk_in_memory() -> Option<(tempfile::TempDir, Disk)> {
     Some((dir, disk))
 }
 
-/// Makes the kernel refuse system calls to this thread and to those that it starts.
+/// Makes the kernel refuse system calls to this thread and to the threads that it starts.
 fn refuse(calls: &[libc::c_long]) {
     let instruction = |code: u32, jt: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf: 0, k };
     let mut program = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
@@ -155,7 +155,7 @@ fn a_store_that_is_only_read_gets_no_trial_file() {
     assert_eq!((names(dir.path()), names(&log)), (1, 1), "no file was made");
 }
 
-/// Who may write needs no room for that.
+/// A user who may write needs no room for that.
 #[test]
 fn a_lock_is_had_where_the_holders_name_cannot_be_written() {
     let held = Disk::plain().lock("/dev/full".as_ref()).unwrap();

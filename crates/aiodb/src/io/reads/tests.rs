@@ -117,9 +117,9 @@ fn a_read_past_the_end_says_where_the_file_ends() {
 }
 
 #[test]
-fn submission_is_paced() {
+fn reads_are_submitted_in_batches() {
     let (file, _) = random_file();
-    for (depth, pace) in [(1, 1), (4, 2), (16, 4), (17, 8), (64, 32), (256, 32)] {
+    for (depth, batch) in [(1, 1), (4, 2), (16, 4), (17, 8), (64, 32), (256, 32)] {
         let mut reads = Reads::new(FaultyQueue::new(0, 0, 0), depth, UNIT_BYTES, 512);
         for token in 0..1000 {
             if !reads.has_room() {
@@ -128,7 +128,7 @@ fn submission_is_paced() {
             }
             reads.push(&file, 0, 1, token);
         }
-        assert_eq!(reads.queue.most_at_once, pace, "at depth {depth}");
+        assert_eq!(reads.queue.most_at_once, batch, "at depth {depth}");
     }
 }
 

@@ -41,13 +41,13 @@ impl<T> Versions<T> {
     }
 
     /// Leaves one version, as current and durable.
-    fn settle(&mut self, index: usize) {
+    fn leave_one(&mut self, index: usize) {
         self.0.swap(0, index);
         self.0.truncate(1);
     }
 
     fn flush(&mut self) {
-        self.settle(self.0.len() - 1);
+        self.leave_one(self.0.len() - 1);
     }
 
     fn is_durable(&self) -> bool {
@@ -113,27 +113,27 @@ impl Content {
         self.write_some(bytes, offset, sync, |_| true);
     }
 
-    /// Writes those sectors of `bytes` that `keep` chooses by their position in the write; returns how many of how
-    /// many. The file grows to the end of the last one written.
+    /// Writes the sectors of `bytes` that `choose` picks by their position in the write; returns how many were written,
+    /// and how many there are. The file grows to the end of the last one written.
     pub(super) fn write_some(
         &mut self,
         bytes: &[u8],
         offset: u64,
         sync: WriteSync,
-        keep: impl Fn(usize) -> bool,
+        choose: impl Fn(usize) -> bool,
     ) -> (usize, usize) {
         let mut end = 0;
-        let (mut kept, mut total) = (0, 0);
+        let (mut written, mut total) = (0, 0);
         for piece in pieces(offset, bytes.len()) {
-            if keep(total) {
+            if choose(total) {
                 end = offset + piece.source.end as u64;
                 self.write_piece(piece.sector, piece.within, &bytes[piece.source], sync);
-                kept += 1;
+                written += 1;
             }
             total += 1;
         }
         self.grow(end, sync);
-        (kept, total)
+        (written, total)
     }
 
     fn write_piece(&mut self, number: u64, within: Range<usize>, bytes: &[u8], sync: WriteSync) {
@@ -189,42 +189,42 @@ impl Content {
 
     /// A power cut: each sector (each page of a mapped file) becomes durable in its newest or an older state. Returns
     /// how many sectors lost their newest state.
-    pub(super) fn settle(&mut self, random: &mut Rng) -> u64 {
-        // The odds are drawn for each file, so that "all lost" and "all but one kept" happen for large files too.
-        let keep_of_8 = random.u32(0..=8);
+    pub(super) fn lose_unflushed(&mut self, random: &mut Rng) -> u64 {
+        // The odds are drawn for each file, so that "all lost" and "all but one survive" happen for large files too.
+        let survive_of_8 = random.u32(0..=8);
         let group_sectors = if self.paged { (UNIT_BYTES / SECTOR_BYTES) as u64 } else { 1 };
         let dirty = mem::take(&mut self.dirty);
         let mut lost = 0;
         let mut group = None;
-        let mut group_kept = false;
+        let mut group_survives = false;
         for (number, versions) in self.sectors.iter_mut().filter(|(_, versions)| !versions.is_durable()) {
             if group != Some(number / group_sectors) {
                 group = Some(number / group_sectors);
-                group_kept = random.u32(0..8) < keep_of_8;
+                group_survives = random.u32(0..8) < survive_of_8;
             }
             let newest = versions.0.len() - 1;
-            let index = match (dirty.contains(number), group_kept) {
+            let index = match (dirty.contains(number), group_survives) {
                 (true, true) => newest,
                 (true, false) if !self.paged => random.usize(0..newest),
                 _ => 0,
             };
             lost += u64::from(index != newest);
-            versions.settle(index);
+            versions.leave_one(index);
         }
-        self.settle_length(random, keep_of_8);
+        self.lose_unflushed_length(random, survive_of_8);
         lost
     }
 
-    fn settle_length(&mut self, random: &mut Rng, keep_of_8: u32) {
+    fn lose_unflushed_length(&mut self, random: &mut Rng, survive_of_8: u32) {
         if !self.lengths.is_durable() {
             let newest = self.lengths.0.len() - 1;
-            let kept = random.u32(0..8) < keep_of_8;
-            self.lengths.settle(if kept { newest } else { random.usize(0..newest) });
+            let survives = random.u32(0..8) < survive_of_8;
+            self.lengths.leave_one(if survives { newest } else { random.usize(0..newest) });
         }
         self.cut(self.length());
     }
 
-    /// Forgets what lies beyond `length`: it reads as zeros when the file grows again.
+    /// Forgets the bytes beyond `length`: they read as zeros when the file grows again.
     fn cut(&mut self, length: u64) {
         let sector_bytes = SECTOR_BYTES as u64;
         let first_beyond = length.div_ceil(sector_bytes);
@@ -294,7 +294,7 @@ impl Content {
         self.memory = None;
     }
 
-    /// The process died: the memory belongs to a mapping that nobody may use any more.
+    /// The process died: the memory belongs to a mapping that may not be used any more.
     pub(super) fn orphan_memory(&mut self) {
         self.memory = None;
     }

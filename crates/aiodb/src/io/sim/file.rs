@@ -42,7 +42,7 @@ impl SimFile {
 
 impl File for SimFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.device.machine.lock().call(self.device.generation, |state| {
+        self.device.machine.lock().call(self.device.process, |state| {
             self.check_alignment(state.block_bytes, buffer.as_ptr().addr(), buffer.len(), offset)?;
             state.read(self, buffer, offset)
         })
@@ -50,13 +50,13 @@ impl File for SimFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64, sync: WriteSync) -> io::Result<()> {
         let mut state = self.device.machine.lock();
-        let dies = state.step(self.device.generation)?;
+        let dies = state.step(self.device.process)?;
         let outcome = state.write(self, bytes, offset, sync, dies);
         if dies { Err(crashed()) } else { outcome }
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.device.machine.lock().call(self.device.generation, |state| {
+        self.device.machine.lock().call(self.device.process, |state| {
             state.counters.syncs += 1;
             let effect = state.disturbance(Call::Sync, &self.path);
             let mut content = self.inode.lock();
@@ -64,8 +64,8 @@ impl File for SimFile {
             match effect {
                 Some(Effect::Fail) => {
                     if self.access.direct {
-                        // Reads go past the kernel: they see what the drive has kept.
-                        content.settle(&mut state.random);
+                        // Reads go past the kernel: they see the bytes that reached the drive.
+                        content.lose_unflushed(&mut state.random);
                     } else {
                         content.flush_failing(&mut state.random);
                     }
@@ -81,7 +81,7 @@ impl File for SimFile {
     }
 
     fn reserve(&self, length: u64) -> io::Result<bool> {
-        self.device.machine.lock().call(self.device.generation, |state| {
+        self.device.machine.lock().call(self.device.process, |state| {
             self.check_writable()?;
             state.check_space(&self.inode, length)?;
             self.inode.lock().grow(length, WriteSync::Later);
@@ -90,11 +90,11 @@ impl File for SimFile {
     }
 
     fn length(&self) -> io::Result<u64> {
-        self.device.machine.lock().call(self.device.generation, |_| Ok(self.inode.lock().length()))
+        self.device.machine.lock().call(self.device.process, |_| Ok(self.inode.lock().length()))
     }
 
     fn truncate(&self, length: u64) -> io::Result<()> {
-        self.device.machine.lock().call(self.device.generation, |_| {
+        self.device.machine.lock().call(self.device.process, |_| {
             self.check_writable()?;
             self.inode.lock().truncate(length);
             Ok(())
@@ -105,7 +105,7 @@ impl File for SimFile {
 impl State {
     /// Reads what the kernel shows, mapped memory included.
     pub(super) fn read(&mut self, file: &SimFile, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        if file.device.generation != self.generation {
+        if file.device.process != self.process {
             return Err(stale());
         }
         if self.disturbance(Call::Read, &file.path) == Some(Effect::Fail) {
@@ -143,8 +143,8 @@ impl State {
             return Ok(());
         }
         let chosen = tear(&mut self.random, bytes.len() / SECTOR_BYTES + 2);
-        let (kept, total) = content.write_some(bytes, offset, WriteSync::Later, |position| chosen[position]);
-        self.counters.torn_writes += u64::from(kept > 0 && kept < total);
+        let (written, total) = content.write_some(bytes, offset, WriteSync::Later, |position| chosen[position]);
+        self.counters.torn_writes += u64::from(written > 0 && written < total);
         Err(io::Error::from_raw_os_error(libc::EIO))
     }
 
@@ -169,6 +169,6 @@ fn tear(random: &mut Rng, sectors: usize) -> Vec<bool> {
         let prefix = random.usize(0..=sectors);
         return (0..sectors).map(|position| position < prefix).collect();
     }
-    let keep_of_8 = random.u32(0..=8);
-    (0..sectors).map(|_| random.u32(0..8) < keep_of_8).collect()
+    let survive_of_8 = random.u32(0..=8);
+    (0..sectors).map(|_| random.u32(0..8) < survive_of_8).collect()
 }

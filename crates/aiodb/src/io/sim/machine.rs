@@ -39,7 +39,7 @@ pub enum Effect {
     Delay(u64),
 }
 
-/// What is told to the observer of a machine, see [`SimDevice::observe`](super::SimDevice::observe).
+/// Something that the observer of a machine is told, see [`SimDevice::observe`](super::SimDevice::observe).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The process dies now.
@@ -88,7 +88,7 @@ impl Machine {
             random: Rng::with_seed(seed),
             block_bytes,
             tree: Tree::new(),
-            generation: 0,
+            process: 0,
             crash_in: None,
             crash_inside: None,
             crashed: false,
@@ -133,13 +133,13 @@ pub(super) struct State {
     pub(super) block_bytes: usize,
     pub(super) tree: Tree,
     /// The number of the running process.
-    pub(super) generation: u64,
+    pub(super) process: u64,
     /// Steps until the crash.
     pub(super) crash_in: Option<u64>,
     /// The phase in which the process is to crash.
     pub(super) crash_inside: Option<CrashInside>,
     pub(super) crashed: bool,
-    /// The phases that the engine is in, outermost first; after a crash those that it was in.
+    /// The phases that the engine is in, outermost first; after a crash the phases that it was in.
     pub(super) phases: Vec<Phase>,
     pub(super) observer: Option<Box<dyn FnMut(Event) + Send>>,
     pub(super) real_directory: Option<PathBuf>,
@@ -155,9 +155,9 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Counts a call of the process `generation`, and says whether the process dies during it.
-    pub(super) fn step(&mut self, generation: u64) -> io::Result<bool> {
-        if generation != self.generation {
+    /// Counts a call of a process, and says whether the process dies during it.
+    pub(super) fn step(&mut self, process: u64) -> io::Result<bool> {
+        if process != self.process {
             return Err(stale());
         }
         if self.crashed {
@@ -196,12 +196,8 @@ impl State {
     }
 
     /// Makes a call that a crash either prevents or lets take effect; writes, which can be torn, are made otherwise.
-    pub(super) fn call<T>(
-        &mut self,
-        generation: u64,
-        effect: impl FnOnce(&mut State) -> io::Result<T>,
-    ) -> io::Result<T> {
-        let dies = self.step(generation)?;
+    pub(super) fn call<T>(&mut self, process: u64, effect: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
+        let dies = self.step(process)?;
         if dies && self.random.bool() {
             return Err(crashed());
         }

@@ -13,7 +13,7 @@ const HICCUP_ONE_IN: u32 = 16;
 
 /// A queue of reads of a [`SimDevice`].
 ///
-/// Each [`Queue::enter`] completes a random choice of what is in flight, at least as many reads as were waited for.
+/// Each [`Queue::enter`] completes a random choice of the reads in flight, at least as many as were waited for.
 /// Buffers are filled during `enter`, so nothing happens to them once the queue has been dropped.
 pub struct SimQueue {
     device: SimDevice,
@@ -62,7 +62,7 @@ impl Queue for SimQueue {
         self.in_flight.append(&mut self.pushed);
         let machine = self.device.machine.clone();
         let mut state = machine.lock();
-        if let Err(error) = state.call(self.device.generation, |_| Ok(())) {
+        if let Err(error) = state.call(self.device.process, |_| Ok(())) {
             self.fail_all(&error);
             return Err(error);
         }

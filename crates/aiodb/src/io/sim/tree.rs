@@ -54,7 +54,7 @@ impl Change {
 struct Directory {
     current: BTreeMap<String, Inode>,
     durable: BTreeMap<String, Inode>,
-    /// What leads from `durable` to `current`.
+    /// The changes that lead from `durable` to `current`.
     pending: Vec<Change>,
     /// Whether the directory itself survives a power cut.
     survives: bool,
@@ -77,7 +77,7 @@ impl Directory {
     }
 
     /// A power cut; returns how many changes it took.
-    fn settle(&mut self, random: &mut Rng) -> u64 {
+    fn lose_unflushed(&mut self, random: &mut Rng) -> u64 {
         if self.pending.is_empty() {
             return 0;
         }
@@ -207,7 +207,7 @@ impl Tree {
         files.map(|inode| inode.lock().length().next_multiple_of(granule_bytes)).sum()
     }
 
-    /// Takes over what the process has stored in its mappings up to now.
+    /// Takes over the bytes that the process has stored in its mappings up to now.
     pub(super) fn absorb(&self) {
         self.directories.values().flat_map(Directory::inodes).for_each(|inode| inode.lock().absorb());
     }
@@ -218,22 +218,22 @@ impl Tree {
     }
 
     /// A power cut; returns how many sectors lost their newest state, and how many changes of names were lost.
-    pub(super) fn settle(&mut self, random: &mut Rng) -> (u64, u64) {
+    pub(super) fn lose_unflushed(&mut self, random: &mut Rng) -> (u64, u64) {
         // Paths are sorted, so a directory comes after its parent and is lost with it.
         let mut lost: Vec<PathBuf> = Vec::new();
         self.directories.retain(|path, directory| {
             directory.survives = directory.survives || random.bool();
-            let kept = directory.survives && !lost.iter().any(|gone| path.starts_with(gone));
-            if !kept {
+            let survives = directory.survives && !lost.iter().any(|gone| path.starts_with(gone));
+            if !survives {
                 lost.push(path.clone());
             }
-            kept
+            survives
         });
         let (mut lost_sectors, mut lost_names) = (0, 0);
         for directory in self.directories.values_mut() {
-            lost_names += directory.settle(random);
+            lost_names += directory.lose_unflushed(random);
             for inode in directory.current.values() {
-                lost_sectors += inode.lock().settle(random);
+                lost_sectors += inode.lock().lose_unflushed(random);
             }
         }
         (lost_sectors, lost_names)

@@ -84,7 +84,7 @@ fn numbers_are_read_as_java_writes_them() {
     }
 }
 
-/// What the engine folds on its own first must not change what is read.
+/// The value read must not depend on which operands the engine folds first.
 #[test]
 fn it_does_not_matter_what_is_merged_first() {
     let mut kinds = vec![alone(b"row")];

@@ -77,7 +77,7 @@ fn a_time_that_was_written_down_is_believed_as_far_as_a_step() {
     assert_eq!(clock.now_ms(at(6, 0)), START_MS + YEAR_MS + 1);
     assert_eq!(clock.certain_ms(at(6, 0)), START_MS + 6);
     assert_eq!(clock.now_ms(at(5 + BELIEVED_AFTER_MS, 0)), START_MS + 5 + BELIEVED_AFTER_MS);
-    // Who cannot write down that it is over does not wait for it.
+    // A store that cannot write down that the doubt is over does not wait for it.
     clock.resume(START_MS + YEAR_MS, at(5, 0), true);
     assert_eq!(clock.now_ms(at(6, 0)), START_MS + 6);
     // A store may have been closed for long.

@@ -12,40 +12,40 @@ const SLOTS: usize = 6;
 /// as soon as the epochs allow it.
 fn follow_while_slots_are_destroyed() {
     let slots: Arc<[AtomicU64; SLOTS]> = Arc::new(std::array::from_fn(|slot| AtomicU64::new(slot as u64)));
-    let (pins, current) = (Arc::new(Epochs::default()), Arc::new(AtomicUsize::new(0)));
+    let (epochs, current) = (Arc::new(Epochs::default()), Arc::new(AtomicUsize::new(0)));
     let readers: Vec<_> = (0..2)
         .map(|_| {
-            let (slots, pins, current) = (Arc::clone(&slots), Arc::clone(&pins), Arc::clone(&current));
+            let (slots, epochs, current) = (Arc::clone(&slots), Arc::clone(&epochs), Arc::clone(&current));
             shuttle::thread::spawn(move || {
                 for _ in 0..4 {
-                    let pin = pins.pin();
+                    let guard = epochs.pin();
                     let slot = current.load(Ordering::SeqCst);
                     assert_eq!(
                         slots[slot].load(Ordering::SeqCst),
                         slot as u64,
-                        "a pinned reader finds what it was led to"
+                        "a counted reader finds the slot that it was led to"
                     );
-                    drop(pin);
+                    drop(guard);
                 }
             })
         })
         .collect();
     // Any thread may move to the next epoch.
     let advancing = shuttle::thread::spawn({
-        let pins = Arc::clone(&pins);
+        let epochs = Arc::clone(&epochs);
         move || {
             for _ in 0..2 * SLOTS {
-                pins.try_advance();
+                epochs.try_advance();
             }
         }
     });
     let mut retired = Vec::new();
     for slot in 1..SLOTS {
         current.store(slot, Ordering::SeqCst);
-        retired.push((slot - 1, pins.epoch()));
-        pins.try_advance();
+        retired.push((slot - 1, epochs.epoch()));
+        epochs.try_advance();
         retired.retain(|(slot, epoch)| {
-            let free = epoch + 2 <= pins.epoch();
+            let free = epoch + 2 <= epochs.epoch();
             if free {
                 slots[*slot].store(GONE, Ordering::SeqCst);
             }
@@ -53,9 +53,9 @@ fn follow_while_slots_are_destroyed() {
         });
     }
     readers.into_iter().chain([advancing]).for_each(|reader| reader.join().expect("no thread panics"));
-    pins.try_advance();
-    pins.try_advance();
-    assert!(retired.iter().all(|(_, epoch)| epoch + 2 <= pins.epoch()), "without readers everything becomes free");
+    epochs.try_advance();
+    epochs.try_advance();
+    assert!(retired.iter().all(|(_, epoch)| epoch + 2 <= epochs.epoch()), "without readers everything becomes free");
 }
 
 #[test]

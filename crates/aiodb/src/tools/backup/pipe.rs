@@ -7,13 +7,13 @@ use std::time::Duration;
 use crate::io::{AlignedBuffer, File};
 use crate::{Error, Result};
 
-/// What is read at a time: enough for a device to be at its best with one read after the other.
+/// Bytes that are read at a time: enough for a device to be at its best with one read after the other.
 const PIECE_BYTES: u64 = 4 << 20;
 
-/// The same when there is a limit: small enough not to keep other reads waiting for long.
+/// The same when there is a limit: so small that other reads do not wait for long.
 const PACED_PIECE_BYTES: u64 = 256 << 10;
 
-/// One being read, one waiting, one being used.
+/// One is being read, one waits, one is being used.
 const BUFFERS: usize = 3;
 
 /// A part of a file to be read.
@@ -63,7 +63,7 @@ pub(super) fn pump<F: File>(jobs: &[Job<F>], pace: &Pace<'_>, take: Take<'_>) ->
     })
 }
 
-/// Ends early when nobody takes the pieces any more.
+/// Ends early when the pieces are not taken any more.
 fn read_all<F: File>(
     jobs: &[Job<F>],
     pace: &Pace<'_>,

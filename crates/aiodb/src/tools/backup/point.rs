@@ -18,7 +18,7 @@ const FILE_BYTES: usize = 32;
 const FILE_LMDB: u32 = 1;
 const FILE_HASH: u32 = 2;
 
-/// What all restore points of a repository share: the store that they are of.
+/// The identity that all restore points of a repository share: that of their store.
 pub(super) fn encode_repository(identity: &Identity) -> [u8; HEADER_BYTES] {
     let mut out = [0; HEADER_BYTES];
     put(&mut out, 16, &identity.store);
@@ -46,7 +46,7 @@ pub(super) struct PointSegment {
     pub(super) checksum: u32,
 }
 
-/// Which file of an index.
+/// A file of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileKind {
     /// The environment of the `lmdb` tables.

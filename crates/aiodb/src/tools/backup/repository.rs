@@ -1,9 +1,9 @@
 //! A backup repository: a directory with restore points of one store, and the segments that they share.
 //!
-//! A segment is kept once for each of its lives, however many restore points refer to it. Since the acknowledged bytes of
+//! A segment is stored once for each of its lives, however many restore points refer to it. Since the acknowledged bytes of
 //! a life never change, a restore point needs the first so many bytes of the file, and a later backup only appends to
-//! it. A restore point exists once its `.point` file does; whatever no such file refers to is left over from a backup
-//! that did not come to its end, and the next one removes it.
+//! it. A restore point exists once its `.point` file does; bytes that no such file refers to are left over from a backup
+//! that did not come to its end, and the next one removes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use crate::{Error, Result};
 const IDENTITY_NAME: &str = "REPOSITORY";
 const POINT_SUFFIX: &str = ".point";
 
-/// What a repository may hold before it has an identity.
+/// The names that a repository may contain before it has an identity.
 const OURS: [&str; 6] = ["LOCK", "REPOSITORY.new", "lost+found", "pending", "points", "segments"];
 
 /// One life of a segment: its number and life.
 pub(super) type Life = (u32, u64);
 
-/// What a user can know of a restore point.
+/// A restore point as users see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestorePoint {
     /// Its number in the repository: 1 is the first.
@@ -34,13 +34,13 @@ pub struct RestorePoint {
     pub created_ms: u64,
     /// The sequence of the last write that is in it.
     pub last_sequence: u64,
-    /// Bytes of all files that it refers to, also of those that other restore points refer to.
+    /// Bytes of all files that it refers to, also of files that other restore points refer to too.
     pub bytes: u64,
     /// Segments that it refers to.
     pub segments: u64,
 }
 
-/// What [`Repository::verify`] found.
+/// The findings of [`Repository::verify`].
 #[derive(Clone, Debug, Default)]
 pub struct RepositoryReport {
     /// Files read.
@@ -85,7 +85,7 @@ impl<T: Device> Repository<T> {
         Self::load(device, root, identity, lock)
     }
 
-    /// Opens the repository of a store to add to it, or makes one. Removes what an unfinished backup has left.
+    /// Opens the repository of a store to add to it, or makes one. Removes the leftovers of an unfinished backup.
     pub(super) fn open_or_create(device: T, root: &Path, identity: &Identity) -> Result<Repository<T>> {
         if read_identity(&device, root)?.is_none() {
             refuse_foreign_directory(&device, root)?;
@@ -163,7 +163,7 @@ impl<T: Device> Repository<T> {
         Ok(report)
     }
 
-    /// What the restore points expect of each file, shortest first.
+    /// The expectations of the restore points of each file, shortest first.
     fn expectations(&self) -> BTreeMap<PathBuf, Vec<Expected>> {
         let mut files: BTreeMap<PathBuf, Vec<Expected>> = BTreeMap::new();
         for point in &self.points {
@@ -274,12 +274,12 @@ impl<T: Device> Repository<T> {
     /// Removes every file that no restore point refers to.
     fn remove_leftovers(&self) -> Result<()> {
         let named = |path: PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let mut kept: BTreeSet<String> = self.expectations().into_keys().filter_map(named).collect();
-        kept.extend(self.points.iter().filter_map(|point| named(self.point_path(point.number))));
+        let mut wanted: BTreeSet<String> = self.expectations().into_keys().filter_map(named).collect();
+        wanted.extend(self.points.iter().filter_map(|point| named(self.point_path(point.number))));
         for directory in ["segments", "points"].map(|name| self.root.join(name)) {
             for name in self.device.list(&directory).map_err(|e| Error::io("list", &directory, &e))? {
                 let path = directory.join(&name);
-                if !kept.contains(&name) {
+                if !wanted.contains(&name) {
                     self.device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
                 }
             }
@@ -288,7 +288,7 @@ impl<T: Device> Repository<T> {
     }
 }
 
-/// What a restore point expects of a file.
+/// The expectation of a restore point of a file.
 struct Expected {
     length: u64,
     checksum: u32,
@@ -310,7 +310,7 @@ fn file_name(point: u64, kind: FileKind) -> String {
     }
 }
 
-/// A file of the repository is not what was written, somewhere from `offset` on.
+/// A file of the repository differs from the written bytes, somewhere from `offset` on.
 pub(super) fn damaged_backup(path: &Path, offset: u64) -> Error {
     let what = "from here on the checksum does not match; restore the file from another copy of the repository";
     Error::Corruption { path: path.to_path_buf(), offset, what: what.to_string() }
@@ -337,7 +337,7 @@ fn read_identity<T: Device>(device: &T, root: &Path) -> Result<Option<Identity>>
     decode_repository(&bytes).map(Some).map_err(|damage| damage_error(&path, 0, damage, advice))
 }
 
-/// Without an identity, a directory may only hold what an interrupted creation has left, so no restore point.
+/// Without an identity, a directory may only contain the leftovers of an interrupted creation, so no restore point.
 fn refuse_foreign_directory<T: Device>(device: &T, root: &Path) -> Result<()> {
     let names = device.list(root).map_err(|e| Error::io("list", root, &e))?;
     let points = device.list(&root.join("points")).unwrap_or_default();

@@ -23,7 +23,7 @@ const FILL_BYTES: usize = 1 << 20;
 /// The lives of a restored store begin at random up to this far ahead, so that no life is one of the original's.
 const LIFE_LEAP_BITS: u32 = 40;
 
-/// What [`Repository::restore`] has done.
+/// The outcome of [`Repository::restore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestoreReport {
     /// The restore point.
@@ -38,7 +38,7 @@ impl<T: Device> Repository<T> {
     /// Makes a store in the directory `target` (made if it is missing, else empty) from the restore point of this number,
     /// or from the latest. Every byte is checked against its checksum. `progress` is told the bytes done and in all.
     ///
-    /// The store is durable when this returns, and is opened like any other; its first opening replays what was written
+    /// The store is durable when this returns, and is opened like any other; its first opening replays the writes made
     /// during the backup. It has the original's identity, so that later backups of either can go into the repository; it
     /// is a store of its own all the same, and files of the two must not be mixed. A restore that did not come to its end
     /// leaves a file `RESTORING` and no store; it can be repeated on the same directory.
@@ -122,7 +122,7 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
         self.device.sync_dir(self.root).map_err(|e| Error::io("flush", self.root, &e))
     }
 
-    /// Marks the directory, and empties it of what an interrupted restore has left.
+    /// Marks the directory, and removes the leftovers of an interrupted restore from it.
     fn prepare(&self) -> Result<()> {
         let marker = self.root.join(MARKER_NAME);
         let text =
@@ -215,7 +215,7 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
         file.sync().map_err(|e| Error::io("flush", path, &e))
     }
 
-    /// Numbers between those that are in use get empty files, or they would never be used again.
+    /// Segment numbers that are not in use get empty files, or they would never be used again.
     fn create_absent_segments(&self) -> Result<()> {
         let used: BTreeMap<u32, &PointSegment> =
             self.point.segments.iter().map(|segment| (segment.number, segment)).collect();
@@ -231,7 +231,7 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
         self.point.segments.iter().map(|segment| segment.number + 1).max().unwrap_or(0)
     }
 
-    /// A segment that holds nothing and is on no chain, but says which life was the last one: so the store's next lives
+    /// A segment without records that is on no chain, but says which life was the last one: so the store's next lives
     /// are none that the original had or will have, and its segments never pass for the original's.
     fn write_void_segment(&self, identity: &Identity) -> Result<()> {
         let (file, path) = self.create_segment(self.void_number())?;

@@ -1,7 +1,7 @@
-//! Finding what can be proved in the bytes of one segment, whatever else has happened to them. No I/O here.
+//! Finds the records that can be proved in the bytes of one segment, whatever else has happened to them. No I/O here.
 //!
 //! Where batches check out they are walked as recovery does. Elsewhere every place where a record may lie is tried: its
-//! checksum, which starts from the segment's life and covers the record's place, is proof enough.
+//! checksum, which starts from the segment's life and includes the record's place, is proof enough.
 
 use crate::checksum::crc32c_append;
 use crate::format::batch::{BatchView, Found};
@@ -12,10 +12,10 @@ use crate::io::UNIT_BYTES;
 
 const BATCH_MAGIC: &[u8] = b"ABAT";
 
-/// The kinds of records that say something about one key.
+/// The kinds of records that are about one key.
 const KEY_KINDS: [u8; 3] = [Kind::Put as u8, Kind::Delete as u8, Kind::Merge as u8];
 
-/// What a walk over a segment has found.
+/// A finding of a walk over a segment.
 pub(super) enum Item<'a> {
     /// A record that checks out.
     Record(Found<'a>),
@@ -24,7 +24,7 @@ pub(super) enum Item<'a> {
     /// Bytes that look like a record of a damaged batch whose value, or key, is not as it was written.
     Suspect { table: u32, sequence: u64, key: &'a [u8] },
     /// Bytes that do not check out, and the number of the batch if its header does. Records in them may have been told;
-    /// those that are lost have sequences below the bound, if one is known.
+    /// the lost ones have sequences below the bound, if one is known.
     Damage { offset: u64, length: u64, batch: Option<u64>, below: Option<u64> },
 }
 
@@ -102,7 +102,7 @@ impl<'a> Bytes<'a> {
                 }
             };
         }
-        // Behind the last batch nothing need be: what lies there is of an earlier life.
+        // Behind the last batch nothing need be: bytes there are of an earlier life.
         if following.is_some() || header.is_some() || found > 0 || (start as u64) < self.known_end {
             let whole = header.is_some_and(|header| header.records == found);
             let below = match header.or(following) {
@@ -146,8 +146,8 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// The seed of a segment whose header is lost: that of the batch with the highest number of those that check out with
-/// any seed. A checksum and what it covers leave only one seed, and the body must agree.
+/// The seed of a segment whose header is lost: that of the batch with the highest number among the batches that check out with
+/// any seed. A checksum and the bytes that it is of leave only one seed, and the body must agree.
 pub(super) fn seed_without_header(bytes: &[u8]) -> Option<Seed> {
     let mut newest = None;
     for offset in (UNIT_BYTES..bytes.len().saturating_sub(UNIT_BYTES - 1)).step_by(UNIT_BYTES) {
@@ -164,11 +164,11 @@ pub(super) fn seed_without_header(bytes: &[u8]) -> Option<Seed> {
     newest.map(|(_, seed)| Seed::from_cached(seed))
 }
 
-/// The checksum before these bytes, given that after them. What a checksum adds to the one before is linear in its bits,
+/// The checksum before these bytes, given the one after them. The later checksum is linear in the bits of the earlier one,
 /// so 32 trials say which bits were set.
 fn seed_of(after: u32, bytes: &[u8]) -> Option<u32> {
     let zero = crc32c_append(0, bytes);
-    // Each row: what some bits before change after, reduced so that no two rows have the same highest bit.
+    // Each row: some bits before, and the bits that they change after, reduced so that no two rows have the same highest bit.
     let mut rows: [(u32, u32); 32] = [(0, 0); 32];
     for bit in 0..32 {
         let (mut change, mut bits) = (crc32c_append(1 << bit, bytes) ^ zero, 1u32 << bit);

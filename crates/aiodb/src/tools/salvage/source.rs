@@ -1,4 +1,4 @@
-//! What a damaged store still says about itself. Nothing here writes.
+//! The facts that a damaged store still tells about itself. Nothing here writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(super) struct SourceSegment {
     pub(super) number: u32,
     pub(super) path: PathBuf,
     pub(super) seed: Seed,
-    /// What the manifest says; 0 if nothing.
+    /// The end that the manifest knows; 0 if none.
     pub(super) known_end: u64,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Source<D: Device> {
     /// The files of all segments.
     paths: BTreeMap<u32, PathBuf>,
     pub(super) manifest: Option<Manifest>,
-    /// The store's id, if anything says it.
+    /// The store's id, if a file tells it.
     pub(super) store: Option<[u8; 16]>,
     pub(super) segment_bytes: Option<u64>,
     pub(super) segments: Vec<SourceSegment>,
@@ -71,7 +71,7 @@ pub(super) struct Source<D: Device> {
 }
 
 impl<D: Device> Source<D> {
-    /// Reads identity, manifest and segment headers, and notes what of them is lost.
+    /// Reads identity, manifest and segment headers, and notes which of them are lost.
     pub(super) fn open(device: D, directories: &[&Path], report: &mut SalvageReport) -> Result<Source<D>> {
         let mut paths = BTreeMap::new();
         for directory in directories {
@@ -160,7 +160,7 @@ impl<D: Device> Source<D> {
         Ok(read_file(&self.device, &segment.path)?.unwrap_or_default())
     }
 
-    /// What lay ready to be written, or had been, when the process died.
+    /// The batches that lay ready to be written, or had been, when the process died.
     fn read_pending(&self) -> Vec<Pending> {
         let batch = |number: usize| {
             let bytes = self.find_file(&format!("pending/{number}"), |bytes| Some(bytes.to_vec()))?;
@@ -176,8 +176,8 @@ impl<D: Device> Source<D> {
         self.read_value(chunk.location, Some(chunk.checksum))
     }
 
-    /// The value at a location, in the log or in a pending batch: with a checksum that is all of it, else it is a whole
-    /// record's. `None` if it does not check out.
+    /// The value at a location, in the log or in a pending batch: with a checksum it is the bytes at the location, else it is in
+    /// the record there. `None` if it does not check out.
     pub(super) fn read_value(&self, location: Location, checksum: Option<u32>) -> Option<Vec<u8>> {
         self.read_logged(location, checksum).or_else(|| {
             self.pending.iter().map(Pending::view).filter(|view| view.segment == location.segment).find_map(|view| {
@@ -200,7 +200,7 @@ impl<D: Device> Source<D> {
         self.device.wall_ms()
     }
 
-    /// The identity, or what most segment headers say.
+    /// The identity, or that of most segment headers.
     fn read_identity(
         &mut self,
         headers: &BTreeMap<u32, Option<SegmentHeader>>,
@@ -300,7 +300,7 @@ impl<D: Device> Source<D> {
             let entry = listed.get(&number);
             let known_end = entry.map_or(0, |(_, end)| *end);
             let life = match (ours, entry) {
-                // The file of another time: what the manifest knows is not there.
+                // The file of another time: the life that the manifest knows is not there.
                 (Some(header), Some((life, _))) if header.life < *life => {
                     let what = format!("the segment's life is {}, the manifest knows {life}", header.life);
                     self.lacks_segments = true;
@@ -339,7 +339,7 @@ pub(super) struct Tables {
     gone: BTreeSet<u32>,
     /// Tables that have merge operands.
     merging: BTreeSet<u32>,
-    /// Of the tables with lower ids, those that are not known were dropped.
+    /// Unknown tables with lower ids were dropped.
     complete_below: u32,
     changes: BTreeMap<u64, TableChange>,
     from_sequence: u64,
@@ -375,7 +375,7 @@ impl Tables {
     }
 
     /// Applies the records about tables.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn apply(&mut self) {
         for change in std::mem::take(&mut self.changes).into_values() {
             match change.kind {
                 Kind::TableCreate => {
@@ -394,7 +394,7 @@ impl Tables {
         }
     }
 
-    /// The settings of a table that nothing says anything about.
+    /// The settings of a table of which no file tells any.
     fn likely_settings(&self, id: u32) -> Settings {
         let merge = self.merging.contains(&id).then(|| UNKNOWN_OPERATOR.to_string());
         Settings { kind: IndexKind::Lmdb, compression: Compression::None, merge }

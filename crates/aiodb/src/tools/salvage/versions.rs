@@ -1,4 +1,4 @@
-//! What the sound records of a damaged store say about its keys.
+//! The versions of keys in the sound records of a damaged store.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound::{Included, Unbounded};
@@ -44,7 +44,7 @@ struct RangeTombstone {
 pub(super) struct Versions {
     /// By table and key, hashed to 128 bits. Keys that have only operands count as deleted before everything.
     bases: HashMap<u128, Base>,
-    /// By sequence, which says in what order a key's are applied.
+    /// By sequence: the operands of a key are applied in this order.
     operands: BTreeMap<(u64, u128), Operand>,
     ranges: BTreeMap<u32, Vec<RangeTombstone>>,
     /// For each table: the newest range delete from a key on, 0 for none.
@@ -54,7 +54,7 @@ pub(super) struct Versions {
 
 impl Versions {
     /// Notes a put or a delete that is sound. Of two records with one sequence one is a copy of the other; reclaim writes
-    /// a delete in the place of what has expired.
+    /// a delete in the place of an expired record.
     pub(super) fn note_base(&mut self, record: &Record<'_>, deleted: bool) {
         let new = Base { sequence: record.sequence, deleted, written: false };
         let base = self.bases.entry(identify(record.table, record.key)).or_insert(Base { ..new });
@@ -89,8 +89,8 @@ impl Versions {
         self.lost.push(LostVersion { table, key: key.to_vec(), sequence });
     }
 
-    /// Everything has been noted: forgets operands that do not count.
-    pub(super) fn settle(&mut self) {
+    /// Applies the noted puts and deletes, once all are noted: forgets operands that do not count.
+    pub(super) fn apply_deletes(&mut self) {
         for (table, ranges) in std::mem::take(&mut self.ranges) {
             self.removed.insert(table, newest_by_key(ranges));
         }
@@ -101,14 +101,14 @@ impl Versions {
         });
     }
 
-    /// Whether a put is what its key has, and has not been written.
+    /// Whether a put is the newest version of its key, and has not been written.
     pub(super) fn wants(&self, record: &Record<'_>) -> bool {
         let wanted = |base: &Base| base.sequence == record.sequence && !base.deleted && !base.written;
         self.bases.get(&identify(record.table, record.key)).is_some_and(wanted)
             && removed_before(&self.removed, record.table, record.key) < record.sequence
     }
 
-    /// Notes that something of a key was written. True the first time.
+    /// Notes that a version of a key was written. True the first time.
     pub(super) fn set_written(&mut self, table: u32, key: &[u8]) -> bool {
         let base = self.bases.get_mut(&identify(table, key)).expect("what is written was noted");
         !std::mem::replace(&mut base.written, true)
@@ -119,7 +119,7 @@ impl Versions {
         std::mem::take(&mut self.operands).into_values().collect()
     }
 
-    /// The keys of which something newer than what counts is known to be lost. Asked before the operands are taken.
+    /// The keys of which a version newer than the one that counts is known to be lost. Asked before the operands are taken.
     pub(super) fn doubtful(&self) -> BTreeSet<(u32, Vec<u8>)> {
         let newer = |lost: &&LostVersion| {
             let identity = identify(lost.table, &lost.key);
@@ -130,7 +130,7 @@ impl Versions {
         self.lost.iter().filter(newer).map(|lost| (lost.table, lost.key.clone())).collect()
     }
 
-    /// Whether something of a key was written.
+    /// Whether a version of a key was written.
     pub(super) fn is_written(&self, table: u32, key: &[u8]) -> bool {
         self.bases.get(&identify(table, key)).is_some_and(|base| base.written)
     }
@@ -141,7 +141,7 @@ impl Versions {
     }
 }
 
-/// The newest range delete that covers a key of a table, 0 for none.
+/// The newest range delete that hides a key of a table, 0 for none.
 fn removed_before(removed: &BTreeMap<u32, BTreeMap<Vec<u8>, u64>>, table: u32, key: &[u8]) -> u64 {
     let steps = removed.get(&table);
     steps

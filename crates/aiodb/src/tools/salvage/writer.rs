@@ -10,7 +10,14 @@ use crate::format::record::{Form, Kind, Record};
 use crate::format::settings::Settings;
 use crate::{Db, Durability, Result, Table, TableOptions, WriteOptions};
 
-/// Writes what was found into tables made like those of the old store.
+/// A table of the old store.
+pub(super) struct OldTable<'a> {
+    pub(super) id: u32,
+    pub(super) name: &'a str,
+    pub(super) settings: &'a Settings,
+}
+
+/// Writes the found versions into tables made like those of the old store.
 pub(super) struct Writer<'a> {
     db: &'a Db,
     pub(super) report: &'a mut SalvageReport,
@@ -44,7 +51,7 @@ impl<'a> Writer<'a> {
     pub(super) fn copy(
         &mut self,
         kind: Kind,
-        (id, name, settings): (u32, &str, &Settings),
+        OldTable { id, name, settings }: OldTable<'_>,
         key: &[u8],
         form: Form,
         value: &[u8],
@@ -63,7 +70,7 @@ impl<'a> Writer<'a> {
     pub(super) fn put_large(
         &mut self,
         record: &Record<'_>,
-        (id, name, settings): (u32, &str, &Settings),
+        OldTable { id, name, settings }: OldTable<'_>,
         value: &[u8],
     ) -> Result<()> {
         self.report.value_bytes += value.len() as u64;

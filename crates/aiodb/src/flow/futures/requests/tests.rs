@@ -59,7 +59,7 @@ fn whoever_finds_no_place_is_called_in_turn() {
     assert_eq!(guests[2].calls.count(), 1);
     assert!(guests[1].is_taken(&requests) && guests[2].is_taken(&requests));
     assert!(!guests[3].is_taken(&requests), "both places are taken");
-    // Who was not called yet leaves nothing behind.
+    // A future that was not called yet leaves nothing behind.
     requests.leave(guests[3].ticket.expect("it waits"));
     assert!(requests.take(&mut taken, 1, false));
     assert_eq!(guests[3].calls.count(), 0);

@@ -37,8 +37,8 @@ fn of_two_first_writers_the_shorter_interval_stays() {
     }
 }
 
-/// A thread of the store's own panics while a writer waits for nobody to write: writes stop with that reason, for those who
-/// wait too, and so does the close.
+/// A thread of the store's own panics while a writer waits for the end of a write: writes stop with that reason, waiting ones
+/// too, and so does the close.
 #[test]
 fn a_thread_that_panics_stops_writes_with_its_reason() {
     let device = SimDevice::new(1);
@@ -65,7 +65,7 @@ fn a_thread_that_panics_stops_writes_with_its_reason() {
     assert!(matches!(db.close(), Err(Error::Failed { .. })));
 }
 
-/// A thread that panics while it holds the commit lock leaves nobody waiting: neither for a batch nor for nobody to write.
+/// A thread that panics while it holds the commit lock leaves no thread waiting: neither for a batch nor for the end of a write.
 #[test]
 fn a_panic_under_the_commit_lock_ends_all_waits_with_an_error() {
     let device = SimDevice::new(1);

@@ -18,7 +18,7 @@ impl crate::merge::MergeOperator for Append {
     }
 }
 
-/// A writer that panicked while it folded does not keep all others from it for ever.
+/// A writer that panicked while it folded does not stop all others from folding for ever.
 #[test]
 fn writers_fold_after_one_that_panicked() {
     let device = SimDevice::new(1);

@@ -5,7 +5,7 @@ use super::*;
 const TAG_MAX: u64 = (1 << TAG_BITS) - 1;
 
 impl Shard {
-    /// Fails unless the table is what the module's first comment says.
+    /// Fails unless the table is as the module's first comment says.
     pub(in super::super) fn assert_sound(&self) {
         let mut previous: Option<(usize, u64)> = None;
         let mut count = 0;

@@ -54,7 +54,7 @@ fn operands_count_after_their_base_and_what_was_removed() {
     versions.lose(32, b"folded", 8);
     versions.lose(32, b"folded", 9);
     versions.lose(32, b"removed", 11);
-    versions.settle();
+    versions.apply_deletes();
     assert!(versions.wants(&record(Kind::Put, 7, b"folded", b"")));
     assert!(!versions.wants(&record(Kind::Put, 10, b"removed", b"")));
     let doubtful: Vec<_> = versions.doubtful().into_iter().collect();
@@ -71,7 +71,7 @@ fn a_delete_in_the_place_of_what_has_expired_counts() {
     for deletes in [[false, true], [true, false]] {
         let mut versions = Versions::default();
         deletes.into_iter().for_each(|deleted| versions.note_base(&record(Kind::Put, 5, b"key", b""), deleted));
-        versions.settle();
+        versions.apply_deletes();
         assert!(!versions.wants(&record(Kind::Put, 5, b"key", b"")));
     }
 }

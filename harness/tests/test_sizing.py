@@ -1,72 +1,18 @@
-"""Sizings: from made-up measurements, whose answer can be worked out, and from published ones."""
+"""Sizings from made-up measurements, whose answer can be worked out."""
 
 import dataclasses
-import json
 import math
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sizings import EMBEDDED, LAW, MOST, OWN, asked, node, observation, one, swept
 
-from harness.errors import HarnessError
-from harness.scaling import MOST_ERROR, Law
-from harness.sizing import evidence, facts, findings, forms, solve
+from harness.sizing import findings
 from harness.sizing.curves import curves
 from harness.sizing.evidence import Observation
-from harness.sizing.model import Model, build, growth_points
-from harness.sizing.requirement import Requirement
-from harness.sizing.solve import Answer, size
-from harness.sizing.ways import WAYS, Way
-
-CHECKOUT = Path(__file__).parents[2]
-AIODB = Way("cassandra", "aiodb", "values on SSD")
-OWN = Way("cassandra", "Cassandra's own", "all in memory")
-EMBEDDED = Way("embedded", "aiodb", "values on SSD")
-LAW = Law(0.001, 0.0002, 0.000001)
-COUNTS = (1, 2, 4, 8, 16, 32, 64)
-# The most that the law gives, with 32 clients.
-MOST = max(LAW.per_s(of) for of in COUNTS)
-
-
-def observation(**changes: Any) -> Observation:
-    """A point of one node of aiodb under Cassandra."""
-    plain = Observation(
-        source="load", way=AIODB, mix={"reads": 1.0}, nodes=1, replication=1, level="ONE", clients=64.0,
-        values=(1000.0,), p99_us={"reads": 5000.0}, mean_us={}, cores=2, record_bytes=1000.0, rows=1e6,
-        memory_part=25.0, scan_rows=50.0,
-        durability="interval", limits={}, marks=(),
-    )  # fmt: skip
-    return dataclasses.replace(plain, **changes)
-
-
-def swept(kind: str = "reads", **changes: Any) -> list[Observation]:
-    """One node under each count of clients, by the law, and later the more there are."""
-    return [
-        observation(mix={kind: 1.0}, clients=float(of), values=(LAW.per_s(of),), p99_us={kind: 1000.0 * of}, **changes)
-        for of in COUNTS
-    ]
-
-
-def asked(**changes: Any) -> Requirement:
-    """A requirement near what was measured, with the changes."""
-    values: dict[str, Any] = {
-        "operations": {"reads": 1000.0},
-        "headroom": 0.0,
-        "data": {"rows": 1e6, "record_bytes": 1000, "key_bytes": 18},
-        "node": {"same": {"cores": 2, "memory_gb": 1000.0, "disk_gb": 1000.0, "disk_reads_per_s": 1e6, "usd": 100.0}},
-    }
-    return Requirement.model_validate({**values, **changes})
-
-
-def node(**changes: Any) -> dict[str, Any]:
-    plain = {"cores": 2, "memory_gb": 1000.0, "disk_gb": 1000.0, "disk_reads_per_s": 1e6, "usd": 100.0}
-    return {"same": {**plain, **changes}}
-
-
-def one(model: Model, requirement: Requirement, way: Way = AIODB, level: str = "ONE") -> Answer:
-    return solve.answer(model, requirement, next(iter(requirement.node)), way, level)
+from harness.sizing.model import build, growth_points
+from harness.sizing.solve import size
 
 
 def test_what_was_measured_exactly_is_answered_exactly() -> None:
@@ -251,155 +197,6 @@ def test_a_rate_of_their_own_shows_what_waiting_clients_hide() -> None:
     assert any("measured with waiting clients alone" in of for of in idle.guesses)
 
 
-def test_more_load_never_takes_fewer_nodes(published: Model) -> None:
-    before: Mapping[tuple[str, str], Answer] = {}
-    for load in (100.0, 1_000.0, 3_000.0, 10_000.0, 30_000.0, 100_000.0):
-        operations = {"reads": load, "inserts": load / 3, "updates": load / 5}
-        answers = size(published, asked(operations=operations, replication=3, levels=["ONE", "QUORUM"])).answers
-        found = {(of.way.name, of.level): of for of in answers if of.refused is None}
-        assert found
-        for key, of in found.items():
-            assert of.least <= of.nodes <= of.most
-            assert of.more_nodes >= 0
-            if key in before:
-                earlier = before[key]
-                assert (of.least, of.nodes, of.most) >= (earlier.least, earlier.nodes, earlier.most)
-                assert of.least >= earlier.least
-                assert of.most >= earlier.most
-        before = found
-
-
-def test_a_further_replica_a_stricter_level_and_headroom_never_take_fewer_nodes(published: Model) -> None:
-    operations = {"reads": 40_000.0, "inserts": 9_000.0}
-    plain = asked(operations=operations, replication=2)
-    nodes = one(published, plain).nodes
-    assert one(published, plain.model_copy(update={"replication": 3})).nodes >= nodes
-    assert one(published, plain.model_copy(update={"levels": ["ALL"]}), level="ALL").nodes >= nodes
-    assert one(published, plain.model_copy(update={"headroom": 0.3})).nodes > nodes
-
-
-@pytest.fixture(scope="module")
-def found() -> list[Observation]:
-    """Everything that was published."""
-    return evidence.read(CHECKOUT / "results", CHECKOUT / "campaigns", CHECKOUT / "docs")
-
-
-@pytest.fixture(scope="module")
-def published(found: list[Observation]) -> Model:
-    return build(found)
-
-
-def trial(model: Model, source: str, what: str) -> findings.Trial:
-    return next(of for of in findings.trials(model.held_out) if (of.source, of.what) == (source, what))
-
-
-def test_what_published_nodes_did_is_predicted_from_their_others(published: Model) -> None:
-    """The bar: `grow` within 20 %, each number of nodes from the others, and all of them from another campaign."""
-    for what, points in (
-        ("several nodes, from its others", 3),
-        ("several nodes, from other campaigns", 3),
-        ("reads/s of nodes, by their disks", 4),
-    ):
-        found = trial(published, "grow", what)
-        assert found.points == points
-        assert found.holds
-        assert found.words == "within 20%"
-
-
-def test_what_published_threads_did_is_predicted_or_said_to_be_unknown(published: Model) -> None:
-    """The bar: `threads` within 20 %, or the answer says that nobody can say."""
-    reads = trial(published, "threads", "reads, aiodb, values on SSD")
-    inserts = trial(published, "threads", "inserts, aiodb, values on SSD")
-    for found in (reads, inserts):
-        assert found.points == 5
-        assert found.words == ("within 20%" if found.most <= MOST_ERROR else "cannot be said within 20%")
-    assert reads.holds
-
-
-def test_published_grow_is_sized_without_the_number_of_nodes_that_is_asked_for(found: list[Observation]) -> None:
-    """The bar once more, as a user would ask: nodes for what four did, from what fewer did and other campaigns."""
-    grow = [of for of in found if of.source == "grow"]
-    most = max(grow, key=lambda of: of.nodes)
-    limit = most.limits["node_reads_per_s"]
-    rest = build([of for of in found if of is not most])
-    requirement = asked(operations={"reads": most.per_s}, node=node(disk_reads_per_s=limit))
-    nodes = one(rest, requirement).by_resource["reads"]
-    assert abs(nodes / most.nodes - 1) <= MOST_ERROR
-
-
-def test_published_threads_are_sized_without_the_point_that_is_asked_for_or_said_to_be_unknown(
-    found: list[Observation],
-) -> None:
-    points = [of for of in found if of.source == "threads" and of.kind == "inserts"]
-    assert len(points) > 3
-    for left in points:
-        rest = build([of for of in found if of is not left])
-        late = left.p99_us["inserts"] / 1000
-        requirement = asked(
-            system="embedded", durability="sync", operations={"inserts": left.per_s}, p99_ms={"inserts": late}
-        )
-        row = one(rest, requirement, EMBEDDED)
-        off = abs(row.by_resource["processor"] - 1) if row.refused is None else math.inf
-        known = any("and not within 20%" in of for of in row.guesses) or row.refused is not None
-        assert off <= MOST_ERROR or known, f"{left.clients:g} clients: off by {off:.0%}, and nothing says so"
-
-
-def test_every_campaign_that_is_used_shows_how_far_off_it_was(published: Model) -> None:
-    requirement = asked(operations={"reads": 100.0, "inserts": 10.0}, replication=3)
-    found = size(published, requirement)
-    shown = {of.source for of in found.held_out}
-    for row in found.answers:
-        assert {it.source for of in row.curves.values() for it in of} <= shown | set(found.untried)
-    assert "cassandra-in-memory" not in found.untried
-    assert {"grow", "clients-disk", "consistency", "ycsb-cassandra"} <= shown
-
-
-def test_published_sizings_are_answered_or_refused_with_a_reason(published: Model) -> None:
-    for system in ("cassandra", "embedded"):
-        for durability in ("sync", "interval"):
-            requirement = asked(
-                system=system,
-                durability=durability,
-                operations={"reads": 1e4, "inserts": 1e3, "updates": 1e3, "scans": 10.0},
-                node=node(disk_writes_per_s=1e4),
-            )
-            rows = size(published, requirement).answers
-            assert len(rows) == sum(1 for way in WAYS if way.system == system)
-            assert any(of.refused is None for of in rows)
-            for row in rows:
-                assert (row.refused is None) == (row.nodes > 0)
-                assert row.grade in ("measured", "guess", "refused")
-
-
-def test_text_and_data_say_the_same(published: Model) -> None:
-    requirement = asked(operations={"reads": 10_000.0}, replication=3, levels=["ONE", "ALL"], lost_nodes=1)
-    found = size(published, requirement)
-    said, data = forms.text(found), json.loads(forms.json_text(found))
-    assert len(data["answers"]) == len(found.answers)
-    for row, of in zip(data["answers"], found.answers, strict=True):
-        assert row["grade"] == of.grade
-        if of.refused is None:
-            assert row["nodes"] == {"middle": of.nodes, "least": of.least, "most": of.most}
-            assert f"{of.nodes:,} ({of.least:,}-{of.most:,})" in said
-        else:
-            assert row["reason"] == of.refused
-            assert of.refused in said
-    for cheapest in data["cheapest"]:
-        assert cheapest in said
-
-
-def test_a_page_has_the_answer_open_and_the_rest_folded(published: Model) -> None:
-    found = size(published, asked(title="<b>Ours</b>", operations={"reads": 10_000.0}, replication=3))
-    said = forms.page(found)
-    assert "<h1>&lt;b&gt;Ours&lt;/b&gt;</h1>" in said
-    start, _, folded = said.partition("<details>")
-    assert findings.cheapest(found)[0].replace("'", "&#x27;") in start
-    for row in found.answers:
-        assert row.way.name.replace("'", "&#x27;") in start
-    assert "How far off predictions were" in folded
-    assert "http" not in said, "one file without any other"
-
-
 def test_a_guess_that_changes_no_answer_is_not_named() -> None:
     model = build([*swept(), *swept("inserts")])
     far = asked(operations={"reads": 100.0}, data={"rows": 1e10, "record_bytes": 1000})
@@ -410,28 +207,11 @@ def test_a_guess_that_changes_no_answer_is_not_named() -> None:
     assert not any("durability" in of for of in found.guesses)
 
 
-def test_how_often_bands_held_is_counted(published: Model) -> None:
-    inside = [of.in_band for of in published.held_out if of.in_band is not None]
-    (said,) = findings.coverage(published.held_out)
-    assert said == f"{sum(inside)} of {len(inside)} rates lay within the 80 % band that the other campaigns give"
-    assert sum(inside) >= 0.6 * len(inside), "a band of 80 % that holds in fewer cases than these is none"
-    assert findings.coverage([]) == []
-
-
-def test_more_of_one_kind_never_takes_fewer_nodes(published: Model) -> None:
-    before = 0
-    for reads in (0.0, 10.0, 1_000.0, 5_000.0, 20_000.0, 40_000.0, 80_000.0):
-        operations = {"reads": reads, "updates": 9_000.0, "inserts": 3_000.0}
-        nodes = one(published, asked(operations=operations, replication=3)).nodes
-        assert nodes >= before
-        before = nodes
-
-
 def test_the_cheapest_is_sure_only_where_bands_lie_apart() -> None:
     exact = build([*swept(), *swept(way=OWN, source="other")])
     dear = asked(data={"rows": 1e9, "record_bytes": 1000}, node=node(memory_gb=200.0, disk_gb=1e5))
     (sure,) = findings.cheapest(size(exact, dear))
-    assert sure == "ONE: the cheapest is 1 nodes of same, aiodb, values on SSD, 100 USD: its band lies below all others"
+    assert sure == "ONE: the cheapest is 1 × same, aiodb, values on SSD, 100 USD: its band lies below all others"
     (unsure,) = findings.cheapest(size(exact, asked()))
     assert "may be cheaper" in unsure
     (none,) = findings.cheapest(size(exact, asked(operations={"scans": 1.0})))
@@ -465,39 +245,3 @@ def test_a_curve_says_how_late_a_rate_is() -> None:
     assert between is not None
     assert 8000 < between < 16000
     assert curve.per_s(128) is None, "more clients than were measured"
-
-
-def test_the_facts_are_those_of_the_documents() -> None:
-    operations = (CHECKOUT / "docs" / "operations.md").read_text()
-    assert f"about {facts.INDEX_BYTES_PER_KEY.value:.0f} bytes a key" in operations
-    assert f"keys of {facts.INDEX_KEY_BYTES} bytes" in operations
-    assert f"a record takes {facts.RECORD_HEADER_BYTES.value:.0f} bytes beside key and value" in operations
-    assert f"rounded up to {facts.RECORD_ROUNDING}" in operations
-    assert f"a value from {facts.OWN_SECTORS_FROM:,} bytes on takes whole\n  sectors" in operations
-    assert f"plan for {facts.AIODB_SPACE.value} times the live bytes" in operations
-    cassandra = (CHECKOUT / "docs" / "cassandra.md").read_text()
-    assert f"{facts.CASSANDRA_MEMORY_GB.value * 1000:,.0f} MB" in cassandra
-    assert f"the disk reads {facts.READ_AHEAD_BYTES // 1024} KB ahead" in cassandra
-
-
-def test_published_evidence_is_read_with_what_it_was_measured_on(found: list[Observation]) -> None:
-    sources = {of.source for of in found}
-    assert {"load", "threads", "grow", "queue-depth", "cassandra-in-memory", "cassandra-limited"} <= sources
-    assert all(of.cores > 0 and of.per_s > 0 for of in found)
-    assert "cost" not in sources, "prices are no rates"
-
-
-def test_no_results_and_a_campaign_that_is_gone_are_said(tmp_path: Path) -> None:
-    with pytest.raises(HarnessError, match="has no published results"):
-        evidence.read(tmp_path, CHECKOUT / "campaigns", CHECKOUT / "docs")
-    gone = tmp_path / "gone" / "quick"
-    gone.mkdir(parents=True)
-    (gone / "summary.json").write_text("{}")
-    with pytest.raises(HarnessError, match="was published of a campaign that"):
-        evidence.read(tmp_path, CHECKOUT / "campaigns", CHECKOUT / "docs")
-
-
-def test_a_bench_without_rounds_is_named(tmp_path: Path) -> None:
-    (tmp_path / "cassandra-mix.json").write_text('{"workload": "mix"}\n')
-    with pytest.raises(HarnessError, match=r"cassandra-mix.json has no rounds of a bench"):
-        list(evidence.of_benches(tmp_path))

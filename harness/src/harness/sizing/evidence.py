@@ -130,6 +130,9 @@ def _of_point(point: Point, results: Results, source: str) -> Observation | None
     # `engines` has one client and rows of its own; its operations are no load.
     if rate is None or mix is None or "threads" not in levels or levels.get("target_per_s"):
         return None
+    # A store that did nothing at all has failed, whatever its row says.
+    if min(rate.values) <= 0:
+        return None
     record = 4096.0 + 8 if in_flight else float(levels.get("fields", 1)) * float(levels.get("field_bytes", 0))
     rows = float(levels.get("pairs" if in_flight else "records", 0))
     memory = _mib(levels) or results.origin.identity.memory_bytes

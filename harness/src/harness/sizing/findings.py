@@ -63,7 +63,7 @@ def _cheapest(level: str, answers: Sequence[Answer]) -> str:
         "; dearer than one whose 99th percentile is over the limit" if best.usd > min(of.usd for of in known) else ""
     )
     rivals = [of for of in kept or known if of is not best and of.least_usd <= best.most_usd]
-    said = f"{level}: the cheapest is {best.nodes:,} nodes of {_name(best)}, {best.usd:,.0f} USD"
+    said = f"{level}: the cheapest is {best.nodes:,} × {_name(best)}, {best.usd:,.0f} USD"
     if not rivals:
         return f"{said}: its band lies below all others{over}{dropped}"
     return (

@@ -13,6 +13,9 @@ from rich.markup import escape
 from harness import planfile
 from harness.agreement import AGREE_FRACTION, pairs, unpaired
 from harness.disk import disk_size
+from harness.documents.check import write as write_documents
+from harness.documents.marks import Sources
+from harness.documents.pictures import write_pictures
 from harness.errors import HarnessError
 from harness.estimate import Prices, Requirement, estimate, text
 from harness.executor import Setting, execute
@@ -126,6 +129,14 @@ def draw_published(
 ) -> None:
     """Draw the reports of all published results, and their index."""
     print(f"The reports: {write_reports(published.resolve(), target.resolve(), CHECKOUT, _campaign)}")
+
+
+@app.command("figures")
+def write_figures() -> None:
+    """Put every table and number of the documents as it is published, and the pictures that they show."""
+    sources = Sources(CHECKOUT, _campaign)
+    for path in [*write_documents(sources), *write_pictures(sources)]:
+        print(f"Changed: {path.relative_to(CHECKOUT)}")
 
 
 @app.command()

@@ -110,10 +110,9 @@ class Point:
         median may be one of theirs."""
         found: dict[str, int] = {}
         for row in self.rows:
-            for word in {
-                word for beginning, word in DOUBTFUL.items() if any(of.startswith(beginning) for of in row.marks)
-            }:
-                found[word] = found.get(word, 0) + 1
+            for beginning, word in DOUBTFUL.items():
+                if any(mark.startswith(beginning) for mark in row.marks):
+                    found[word] = found.get(word, 0) + 1
         total = len(self.rows)
         return [
             word if count == total else f"{word} ({count} of {total})"

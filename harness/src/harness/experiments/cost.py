@@ -138,7 +138,7 @@ class Cost(Experiment):
                         f"{name} {value}" for name, value in results.variant.parameters.items() if "usd" in name
                     ),
                     "data, GB",
-                    "USD by USD",
+                    "USD on SSD by USD in memory",
                     tuple(point_series(rate, of, "data_gb", "ssd_to_memory_usd") for rate, of in rates.items()),
                     x_log=True,
                     y_log=True,

@@ -25,6 +25,8 @@ from harness.report.quantities import digits, quantity
 from harness.results import Point, Results, grouped
 
 RATE = "operations_per_s"
+# With fewer levels there is no curve.
+LEAST_CURVE = 3
 KINDS = {"writeonly": "insert", "sensor": "insert"}
 
 
@@ -125,7 +127,12 @@ def _nodes(results: Results, points: list[Point]) -> Answer:
         f"{times(min(gains))} to {times(max(gains))} as much with the most nodes",
         lambda: min(gains) > 1.1,
     )
-    return Answer(f"By {clients} clients, {joined(parts)}.", _shown(results, points), finding)
+    # With two counts of nodes their figure is no curve: then that over clients, two figures on, says more.
+    by_clients = len(results.variant.axes["nodes"]) < LEAST_CURVE and "threads" in varying(results)
+    shown = [of for of in points if int(of.levels["threads"]) in (clients, min(results.variant.axes["threads"]))]
+    return Answer(
+        f"By {clients} clients, {joined(parts)}.", _shown(results, shown), finding, figure=2 if by_clients else 0
+    )
 
 
 def _clients(results: Results, points: list[Point]) -> Answer:
@@ -169,7 +176,8 @@ def _engines(results: Results, points: list[Point]) -> Answer:
         joined(parts),
         lambda: any(any(mark.startswith(DIED) for mark in of.rows[0].marks) for of in points),
     )
-    return Answer(f"By {_who(points)}, {joined(parts)}.", _shown(results, points), finding)
+    over_time = 2 if any(of.rows[0].series for of in points) else 0
+    return Answer(f"By {_who(points)}, {joined(parts)}.", _shown(results, points), finding, figure=over_time)
 
 
 def _who(points: Sequence[Point]) -> str:

@@ -36,4 +36,6 @@ def answer(results: Results) -> Answer:
         f"{joined(said)}, at the prices of the campaign's file",
         lambda: all((median(point, METRIC) or 9.0) < 1 for point in used),
     )
-    return Answer(f"Of values of {sizes[-1]:,} bytes, SSD is cheaper {joined(said)}.", shown, finding)
+    return Answer(
+        f"Of values of {sizes[-1]:,} bytes, SSD is cheaper {joined(said)}.", shown, finding, figure=len(sizes) - 1
+    )

@@ -1,0 +1,1 @@
+"""Figures in documents: generated from what is published, and checked against it."""

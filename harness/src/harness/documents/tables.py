@@ -1,0 +1,270 @@
+"""Tables of documents, between `<!-- table NAME ... -->` and `<!-- end -->`, each from what is published."""
+
+import os
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from harness.documents.benches import CEILING, Spread
+from harness.documents.marks import Sources
+from harness.errors import HarnessError
+from harness.estimate import Prices, Requirement, estimate
+from harness.estimate import text as estimate_text
+from harness.report.answer import Answer
+from harness.report.names import levels_name
+from harness.report.verdict import verdict_of
+from harness.results import Results, grouped
+from harness.scaling import LEAST_POINTS, errors, held_out, verdict
+
+BLOCK = re.compile(r"(<!-- table (.*?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+# What `harness estimate` takes unless it is told otherwise.
+PRICES = Prices(3000.0, 4.0, 0.10, 256.0, 8000.0)
+DAYS = 365.0
+# Characters of a line of what a command prints.
+WIDTH = 120
+WORKLOADS = MappingProxyType(
+    {
+        "get": "gets",
+        "range": "20 rows of a partition",
+        "insert": "inserts",
+        "overwrite": "overwrites",
+        "column": "one column of ten",
+        "scan": "1,000 rows in token order",
+        "mix": "half gets, half overwrites",
+    }
+)
+
+
+def rewritten(text: str, sources: Sources, folder: Path) -> str:
+    """The text of a document in a folder, with every table as it is published."""
+    return BLOCK.sub(lambda found: f"{found[1]}{table(found[2], sources, folder)}\n{found[4]}", text)
+
+
+def table(words: str, sources: Sources, folder: Path) -> str:
+    """The table that a mark asks for, links as from a folder; raises HarnessError where there is none of that name."""
+    name, *arguments = words.split()
+    if name not in _TABLES:
+        raise HarnessError(f"there is no table {name!r}: choose from {', '.join(_TABLES)}")
+    text = _TABLES[name](arguments, sources)
+    return re.sub(r"\]\(/([^)]*)\)", lambda found: f"]({os.path.relpath(sources.checkout / found[1], folder)})", text)
+
+
+def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of Markdown; all but the first column to the right where they are numbers."""
+    aligned = ["---"] + ["---:" if all(row[of][:1].isdigit() for row in rows) else "---" for of in range(1, len(head))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, aligned, *rows))
+
+
+def _campaigns(_: Sequence[str], sources: Sources) -> str:
+    names = sorted(path.stem for path in (sources.checkout / "campaigns").glob("*.toml"))
+    rows = []
+    for name in names:
+        campaign = sources.campaign_of(name)
+        rows.append((f"`{name}`", campaign.question, campaign.source))
+    return _lines(("campaign", "question", "after"), rows)
+
+
+def _answers(names: Sequence[str], sources: Sources) -> str:
+    """Of each campaign, or of those that are named, what the document says, what was found, and with what."""
+    rows = []
+    for name in names or sorted(sources.published):
+        published = sources.published.get(name)
+        if published is None:
+            raise HarnessError(f"nothing is published of {name!r}: there is {', '.join(sorted(sources.published))}")
+        rows.append(_answer_row(name, published.results))
+    return _lines(("campaign", "the document", "here", "quotable", "measured"), rows)
+
+
+def _answer_row(name: str, results: Results) -> tuple[str, ...]:
+    answer: Answer = results.campaign.experiment.answer(results)
+    origin, here = results.origin, results.origin.identity
+    finding = answer.finding
+    said = f"{finding.says}: **{finding.agreement.value}**" if finding else ""
+    quick = " QUICK=1" if results.variant.name == "quick" else ""
+    with_what = (
+        f"`make campaign NAME={results.campaign.name}{quick}`, {origin.commit[:7]}, {here.cpu}, {here.cores} cores, "
+        f"{origin.began_utc[:10]}"
+    )
+    cells = (f"[{name}]({_place(name, results)})", said, answer.sentence, verdict_of(results)[0], with_what)
+    return tuple(cell.replace("|", "\\|") for cell in cells)
+
+
+def _place(name: str, results: Results) -> str:
+    return f"/results/{name}/{results.variant.name}/summary.json"
+
+
+def _laws(_: Sequence[str], sources: Sources) -> str:
+    """How far a law is off at each count of clients or nodes that it was not fitted to, of every published curve."""
+    rows = []
+    for name, published in sorted(sources.published.items()):
+        for curve, per_s in _curves(published.results).items():
+            off = errors(held_out(per_s))
+            cells = (off.law, off.law_most, off.carried, off.linear)
+            judged = verdict(off).words.partition(":")[0]
+            rows.append(
+                (f"{name}{f', {curve}' if curve else ''}", str(len(per_s)), *(f"{of:.0%}" for of in cells), judged)
+            )
+    head = ("curve", "points", "law, median", "at most", "carried forward", "linear", "verdict")
+    return _lines(head, rows)
+
+
+def _curves(results: Results) -> dict[str, dict[float, float]]:
+    """Rates by clients, gets in flight or nodes, of every curve that has enough points."""
+    axis = next(
+        (of for of in ("threads", "depth", "nodes") if len(results.variant.axes.get(of, ())) >= LEAST_POINTS), None
+    )
+    if axis is None:
+        return {}
+    metric = next(of.name for of in results.campaign.experiment.metrics if of.main)
+    others = [of for of, levels in results.variant.axes.items() if len(levels) > 1 and of != axis]
+    curves = {}
+    for name, points in grouped(results.points(), lambda point: levels_name(point.levels, others)).items():
+        per_s = {float(point.levels[axis]): of.median for point in points if (of := point.summary(metric))}
+        if len(per_s) >= LEAST_POINTS:
+            curves[name] = per_s
+    return curves
+
+
+def _rates(arguments: Sequence[str], sources: Sources) -> str:
+    """A row for each workload of a bench's file, a column for each line, then ours by the best of the others."""
+    name, *wanted = arguments
+    bench, about = sources.bench(name), sources.about[name]
+    workloads = wanted or bench.workloads()
+    lines = sorted({line for of in workloads for line in bench.lines(of)}, key=_rank)
+    rows = []
+    for workload in workloads:
+        rates = [_rate(bench.of(workload, line, "per_second")) for line in lines]
+        quotients = [_quotient(bench.by_best(workload, metric)) for metric in ("per_second", "cpu_us", "p99_us")]
+        rows.append((WORKLOADS.get(workload, workload), *rates, *quotients, about.measured(workload)))
+    named = [f"`{line}`" if line != "aiodb" else line for line in lines]
+    head = ("per second", *named, "aiodb to the best", "processor", "p99", "measured")
+    return _lines(head, rows)
+
+
+def _one(arguments: Sequence[str], sources: Sources) -> str:
+    """A row for each line of one workload of a bench's file."""
+    name, workload = arguments
+    bench, about = sources.bench(name), sources.about[name]
+    rows = []
+    for line in sorted(bench.lines(workload), key=_rank):
+        of = {metric: bench.of(workload, line, metric) for metric in ("per_second", "p99_us", "cpu_us", "read_bytes")}
+        rows.append(
+            (
+                f"`{line}`" if line != "aiodb" else line,
+                _rate(of["per_second"]),
+                f"{of['p99_us'].median / 1000:.1f} ms",
+                f"{of['cpu_us'].median:.0f} µs",
+                f"{of['read_bytes'].median:,.0f} bytes",
+                about.measured(workload),
+            )
+        )
+    head = (
+        WORKLOADS.get(workload, workload),
+        "per second",
+        "p99",
+        "processor",
+        "read from the disk for each",
+        "measured",
+    )
+    return _lines(head, rows)
+
+
+def _nodes(arguments: Sequence[str], sources: Sources) -> str:
+    (name,) = arguments
+    bench, about = sources.bench(name), sources.about[name]
+    measured = about.measured("join")
+    join = [bench.of("join", line, "megabytes_per_s") for line in ("aiodb", "default")]
+    repair = [bench.of("repair", line, "seconds") for line in ("aiodb", "default")]
+    faster = bench.by_line("join", "megabytes_per_s", "default")
+    quicker = bench.by_line("repair", "seconds", "default")
+    inverse = Spread(1 / quicker.median, 1 / quicker.high, 1 / quicker.low)
+    costs = [bench.of("join", line, "processor_s_per_gb").median for line in ("aiodb", "default")]
+    rows = [
+        (
+            "a node joins",
+            *(f"{of.median:.0f} MB/s ({of.low:.0f}-{of.high:.0f})" for of in join),
+            _quotient(faster),
+            f"{costs[0]:.0f} s to {costs[1]:.0f} s for each GB",
+            measured,
+        ),
+        (
+            "a full repair",
+            *(f"{of.median:.1f} s ({of.low:.1f}-{of.high:.1f})" for of in repair),
+            _quotient(inverse),
+            "",
+            measured,
+        ),
+    ]
+    return _lines(("", "aiodb", "`default`", "aiodb to `default`", "processor", "measured"), rows)
+
+
+def _benches(_: Sequence[str], sources: Sources) -> str:
+    rows = [
+        (f"[{of.name}](/docs/{of.name})", of.what, of.commit, of.date, of.machine, f"`{of.command}`")
+        for of in sources.about.values()
+    ]
+    return _lines(("file", "what", "commit", "date", "machine", "command"), rows)
+
+
+def _estimate(arguments: Sequence[str], sources: Sources) -> str:
+    """What `harness estimate` says of a requirement, `name=value` each, by a campaign's published results."""
+    name, *words = arguments
+    given = dict(word.split("=", 1) for word in words)
+    published = sources.published.get(name)
+    if published is None:
+        raise HarnessError(f"nothing is published of {name!r}")
+    numbers = {of: float(value) for of, value in given.items() if of != "level"}
+    asked = Requirement(
+        numbers.get("reads_per_s", 0.0),
+        numbers.get("inserts_per_s", 0.0),
+        numbers["p99_ms"],
+        numbers["gigabytes"],
+        numbers.get("growth_gigabytes_per_day", 0.0),
+        DAYS,
+        int(numbers["replication"]),
+        given["level"],
+        numbers["headroom"],
+    )
+    said = estimate_text(estimate(published.results, ["aiodb"], asked, PRICES, None), asked)
+    options = " ".join(f"--{of.replace('_', '-')} {value}" for of, value in given.items())
+    quick = "--quick " if published.results.variant.name == "quick" else ""
+    command = f"$ harness estimate {name} {quick}--results results {options}"
+    lines = [wrapped for line in (command, *said.splitlines()) for wrapped in _wrapped(line)]
+    return "\n".join(["```", *lines, "```"])
+
+
+def _wrapped(line: str) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.wrap(line, WIDTH, subsequent_indent=f"{indent}    ", break_on_hyphens=False) or [""]
+
+
+def _rank(line: str) -> tuple[bool, bool, str]:
+    return line != CEILING, line != "aiodb", line
+
+
+def _rate(of: Spread) -> str:
+    return f"{_hundreds(of.median)} ({_hundreds(of.low)}-{_hundreds(of.high)})"
+
+
+def _hundreds(value: float) -> str:
+    return f"{round(value / 100) * 100:,.0f}" if value >= 1000 else f"{value:.0f}"
+
+
+def _quotient(of: Spread) -> str:
+    return f"{of.median:.2f} ({of.low:.2f} to {of.high:.2f})"
+
+
+_TABLES: MappingProxyType[str, Callable[[Sequence[str], Sources], str]] = MappingProxyType(
+    {
+        "campaigns": _campaigns,
+        "answers": _answers,
+        "laws": _laws,
+        "rates": _rates,
+        "lines": _one,
+        "nodes": _nodes,
+        "benches": _benches,
+        "estimate": _estimate,
+    }
+)

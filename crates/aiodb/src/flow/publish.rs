@@ -126,7 +126,7 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// What an operand says, if that can be told without more ado.
+    /// The cover of an operand, if its value lies whole in the record.
     fn cover(&self, generation: &Generation, publication: &Publication<'_>) -> Option<Cover> {
         let Form { chunked, compressed, .. } = publication.form;
         if publication.kind != Kind::Merge || chunked || compressed {

@@ -167,13 +167,13 @@ impl<D: Device> WritePath<D> {
             while self.checkpoint_state().0 < wanted && unless_full(self.reclaim_some())? {}
             Ok::<_, Error>(self.checkpoint_state().0 > held)
         };
-        // What the memtable supersedes in the ordered index counts as alive until it is committed.
+        // Records that the memtable supersedes in the ordered index count as alive until it is committed.
         Ok(empty()? || (unless_full(self.commit_memtable_if_any())? && empty()?))
     }
 
-    /// Empties whatever holds any garbage, the oldest first, until deletes have a segment: little may be gained of each, and the deletes
-    /// themselves take room until what they delete is gone from all older ones. What was deleted is at least as much as the
-    /// deletes took, so that in the end the reserve is whole again.
+    /// Empties all segments with any garbage, the oldest first, until deletes have a segment: little may be gained of each, and the
+    /// deletes themselves take room until the records that they delete are gone from all older segments. Those have at least as many
+    /// bytes as the deletes took, so that in the end the reserve is whole again.
     fn squeeze(&self) -> Result<()> {
         self.write_open_batch()?;
         let (until, wanted) = (self.commit.next_life(), self.emptied_before_checkpoint());
@@ -241,8 +241,8 @@ impl<D: Device> WritePath<D> {
         Ok(ended)
     }
 
-    /// Takes out of the indexes what deleted ranges and dropped tables had: emptied segments wait for that. True if there was
-    /// something.
+    /// Takes the records of deleted ranges and dropped tables out of the indexes: emptied segments wait for that. True if there were
+    /// any.
     fn take_out_dead(&self) -> Result<bool> {
         let mut progress = false;
         // What others drop and delete meanwhile is not waited for.

@@ -125,7 +125,7 @@ impl Snapshots {
         self.lock().first_key_value().map(|(hold, _)| *hold)
     }
 
-    /// Ends the oldest snapshot, so that what was kept for it can go. False if there is none.
+    /// Ends the oldest snapshot, so that the records retained for it can go. False if there is none.
     pub(crate) fn end_oldest(&self) -> bool {
         let alive = self.lock();
         let Some((&hold, _)) = alive.first_key_value() else { return false };

@@ -218,7 +218,7 @@ impl<D: Device> Upkeep<D> {
         self.lmdb.get().and_then(LmdbIndex::due_range).is_some_and(|oldest| oldest.sequence < before)
     }
 
-    /// Carries out a bounded part of a range delete. True if there may be more to do.
+    /// Carries out a bounded part of a range tombstone. True if there may be more to do.
     pub(crate) fn carry_out_ranges(&self) -> Result<bool> {
         let Some(lmdb) = self.lmdb.get().filter(|lmdb| lmdb.ranges.len() > 0) else { return Ok(false) };
         let died = |table, dead: &Entry| self.count_dead(table, dead);

@@ -71,7 +71,7 @@ impl<D: Device> Upkeep<D> {
         let mut reclaiming = self.reclaiming.lock().expect("no code panics while it reclaims");
         let Reclaiming { victim: current, purged_before, damaged, is_stuck } = &mut *reclaiming;
         if current.is_none() {
-            // What tables that are gone have would be taken for alive. Those that go meanwhile are not waited for: there may be no
+            // The records of tables that are gone would be taken for alive. Those that go meanwhile are not waited for: there may be no
             // end of them.
             if self.is_purge_due(*purged_before.get_or_insert_with(|| self.catalog.next_id())) {
                 return Ok(true);
@@ -250,9 +250,9 @@ impl<D: Device> Upkeep<D> {
         Ok(if needed { Need::Record } else { Need::Nothing })
     }
 
-    /// Leaves out the deletes that nothing refers to where no record is left that could come back. The segments are asked after
-    /// the index, since what a delete stands before is counted as dead first; and once for all, since there may be many of both. The
-    /// victim is not asked: what is dead there goes with it.
+    /// Leaves out the deletes that no index refers to where no record is left that could come back. The segments are asked after
+    /// the index, which forgets a delete only after the records below it are counted as dead; and once for all deletes, since there
+    /// may be many of both. The victim is not asked: its dead records go with it.
     fn leave_out_tombstones(&self, victim: &mut Victim) -> Result<()> {
         if victim.alive.iter().all(|alive| alive.tombstone.is_none()) {
             return Ok(());

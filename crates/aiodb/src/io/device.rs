@@ -210,6 +210,10 @@ pub trait Device: Clone + Send + Sync + 'static {
 
 /// An open file. All offsets and lengths are in bytes.
 pub trait File: Clone + Send + Sync + 'static {
+    /// Whether a thread of its own may read ahead while what was read is used. Not in a simulator, in which the order of all calls decides
+    /// what happens.
+    const READS_AHEAD: bool = true;
+
     /// Reads until the buffer is full or the file ends; returns the bytes read. `EINTR` and short reads are retried.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes all of `bytes`. On an error any part may have been written.

@@ -41,6 +41,8 @@ impl SimFile {
 }
 
 impl File for SimFile {
+    const READS_AHEAD: bool = false;
+
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.device.machine.lock().call(self.device.process, |state| {
             self.check_alignment(state.block_bytes, buffer.as_ptr().addr(), buffer.len(), offset)?;

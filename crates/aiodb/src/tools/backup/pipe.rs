@@ -46,6 +46,9 @@ struct Piece {
 pub(super) fn pump<F: File>(jobs: &[Job<F>], pace: &Pace<'_>, take: Take<'_>) -> Result<()> {
     let most = if pace.bytes_per_second.is_some() { PACED_PIECE_BYTES } else { PIECE_BYTES };
     let piece_bytes = jobs.iter().map(|job| job.to - job.from).max().unwrap_or(0).min(most);
+    if !F::READS_AHEAD {
+        return pump_in_turn(jobs, piece_bytes, take);
+    }
     std::thread::scope(|scope| {
         let (full_out, full_in) = sync_channel(1);
         let (empty_out, empty_in) = channel();
@@ -61,6 +64,19 @@ pub(super) fn pump<F: File>(jobs: &[Job<F>], pace: &Pace<'_>, take: Take<'_>) ->
         }
         Ok(())
     })
+}
+
+/// [`pump`] without a second thread, and so without a pace.
+fn pump_in_turn<F: File>(jobs: &[Job<F>], piece_bytes: u64, take: Take<'_>) -> Result<()> {
+    let mut buffer = AlignedBuffer::new(piece_bytes as usize);
+    for (number, job) in jobs.iter().enumerate() {
+        for offset in (job.from..job.to).step_by(piece_bytes.max(1) as usize) {
+            let piece = &mut buffer[..piece_bytes.min(job.to - offset) as usize];
+            read_whole(job, offset, piece)?;
+            take(number, offset, piece)?;
+        }
+    }
+    Ok(())
 }
 
 /// Ends early when the pieces are not taken any more.

@@ -16,7 +16,7 @@ const LONGEST_MS: f64 = 600.0;
 pub struct Report {
     /// Processes killed.
     pub kills: u64,
-    /// Among them those that had not acknowledged anything yet: mostly killed while opening the store.
+    /// Processes among them that had not acknowledged anything yet: mostly killed while opening the store.
     pub kills_while_opening: u64,
     /// Acknowledged operations that were there afterwards.
     pub acknowledged: u64,

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::failure::{Failure, Result};
 
-/// Objects of one kind that Java may have open at a time. Whoever reaches it forgets to close them.
+/// Objects of one kind that Java may have open at a time. A program that reaches it forgets to close them.
 const MAX_OPEN: usize = 1 << 16;
 
 /// Numbered objects. A number that was closed, or that never was one, is an error and nothing worse; what is being used

@@ -36,7 +36,7 @@ impl MergeOperator for Operands {
     }
 }
 
-/// The bytes of an operand. Most are from a later time than those that were made before.
+/// The bytes of an operand. Most are from a later time than earlier ones.
 pub fn operand(value: Value) -> Vec<u8> {
     let payload = value.bytes();
     let part = if value.seed.is_multiple_of(2) { 0 } else { 1 + (value.seed / 2 % PARTS) as u8 };

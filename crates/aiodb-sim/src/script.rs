@@ -28,7 +28,7 @@ pub struct Setup {
     pub compression: Vec<Compression>,
     /// Bytes of memory for values that were read lately.
     pub cache_bytes: u64,
-    /// Whether those that were written lately are there too.
+    /// Whether values that were written lately are there too.
     pub cache_writes: bool,
     /// Keys in each table.
     pub keys: usize,

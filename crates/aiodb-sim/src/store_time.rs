@@ -35,7 +35,7 @@ enum Belief {
     Whole,
     /// It goes by the monotonic clock: since when the system's clock has stood where it is.
     None { since_ms: u64 },
-    /// Nobody can say until a moment; meanwhile its time lies between these offsets from the monotonic clock.
+    /// Unknown until a moment; meanwhile its time lies between these offsets from the monotonic clock.
     Unknown { until_ms: u64, lowest_ms: i64, highest_ms: i64 },
 }
 

@@ -1,6 +1,6 @@
 //! A second client, whose `sync` writes are in the log and wait for their batch while the first one goes on.
 //!
-//! Until then nobody sees them, and a crash may take them or not. Any call of the first client that writes the batch ends the
+//! Until then no client sees them, and a crash may take them or not. Any call of the first client that writes the batch ends the
 //! waiting; what that call itself has read may be from before or from after.
 
 use aiodb::Durability;

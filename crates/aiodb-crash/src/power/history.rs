@@ -78,7 +78,7 @@ impl History {
     pub fn check(&self, writer: usize, entries: usize, found: &Contents) -> Result<u64, String> {
         let made = &self.writers[writer];
         let required = self.required(writer, entries);
-        // After each operation what the keys may hold: those that no process lived to acknowledge may be there or not.
+        // After each operation what the keys may hold: operations that no process lived to acknowledge may be there or not.
         let mut possible = vec![Contents::new()];
         let mut matches = required == 0 && found.is_empty();
         let mut nearest = None;

@@ -36,7 +36,7 @@ impl Purging {
         self.lock().iter().find(|gone| is_over(gone.hold)).map(|gone| Arc::clone(&gone.generation))
     }
 
-    /// Whether nobody looks any more at a generation with a lower id than this.
+    /// Whether no reader looks any more at a generation with a lower id than this.
     pub(crate) fn is_any_ready(&self, before: u32, is_over: impl Fn(u64) -> bool) -> bool {
         self.lock().iter().any(|gone| gone.generation.id < before && is_over(gone.hold))
     }

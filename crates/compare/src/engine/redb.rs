@@ -49,7 +49,7 @@ pub(super) fn open(directory: &Path, settings: &RedbSettings, resources: Resourc
     }
     let db = builder.create(directory.join("records.redb")).map_err(Error::engine(&name, "open"))?;
     let engine = Redb { name, settings: settings.clone(), cache_bytes, commits: AtomicU64::new(0), db };
-    // Readers find no table that nobody has opened for writing.
+    // Readers find no table that was never opened for writing.
     engine.make_durable()?;
     Ok(Box::new(engine))
 }

@@ -172,7 +172,7 @@ impl<'a> Measurement<'a> {
                 break;
             };
             eprintln!("{}: void: {reason}", store.engine);
-            // Without a point to blame none of those that are left can be measured.
+            // Without a point to blame none of the others can be measured.
             let blamed = begun.map_or(left.clone(), |point| vec![point]);
             left.retain(|point| !blamed.contains(point));
             outcomes.extend(blamed.into_iter().map(|point| outcome(point, None, Some(reason.clone()))));
@@ -306,7 +306,7 @@ impl<'a> Process<'a> {
         drop(input);
         let output = child.stdout.take().expect("the standard output is a pipe");
         let (sender, replies) = mpsc::channel();
-        // The thread ends with the process's output, or once nobody listens any more.
+        // The thread ends with the process's output, or once the other end is dropped.
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
                 if sender.send(line).is_err() {

@@ -213,7 +213,7 @@ impl<D: Device> Upkeep<D> {
         self.making_room(|| self.commit_memtable()).map(|()| true)
     }
 
-    /// Whether the index may still refer to places that nobody needs because of a range deleted before this sequence.
+    /// Whether the index may still refer to places that are not needed because of a range deleted before this sequence.
     pub(crate) fn is_range_due(&self, before: u64) -> bool {
         self.lmdb.get().and_then(LmdbIndex::due_range).is_some_and(|oldest| oldest.sequence < before)
     }

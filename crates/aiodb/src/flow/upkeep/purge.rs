@@ -1,7 +1,7 @@
 //! Takes the records of dropped and truncated tables out of the counts and the indexes, a bounded part at a time.
 //!
 //! A drop or a truncate only puts the generation on a list, unless that is long. Nothing that a purge holds while it works is waited
-//! for by writers, by those who change tables, or by snapshots; its transactions and those of a commit of the memtable take turns.
+//! for by writers, by threads that change tables, or by snapshots; its transactions and those of a commit of the memtable take turns.
 
 use std::sync::Arc;
 

@@ -23,6 +23,9 @@ final class RedisRemoval implements AutoCloseable {
 
     private final AtomicBoolean waiting = new AtomicBoolean();
 
+    /** Whether there may be rows to delete: at first those that an earlier process has left. */
+    private volatile boolean wanted = true;
+
     RedisRemoval(RedisStore store) {
         this.store = store;
     }
@@ -30,11 +33,12 @@ final class RedisRemoval implements AutoCloseable {
     /** Takes note of when a generation was given up. */
     void note(String generation, long sequence) {
         givenUp.put(generation, sequence);
+        wanted = true;
     }
 
     /** Begins, unless that is under way. */
     void begin() {
-        if (waiting.compareAndSet(false, true)) {
+        if (wanted && waiting.compareAndSet(false, true)) {
             try {
                 thread.execute(this::remove);
             } catch (RejectedExecutionException closed) {
@@ -45,26 +49,39 @@ final class RedisRemoval implements AutoCloseable {
 
     private void remove() {
         waiting.set(false);
+        wanted = false;
         try {
             for (byte[] generation : store.call(session -> session.await(session.commands().smembers(store.removedKey())))) {
-                while (removeSome(generation)) {
-                    // The next thousand.
+                Step step = Step.MORE;
+                while (step == Step.MORE) {
+                    step = removeSome(generation);
                 }
+                wanted |= step == Step.LATER;
             }
         } catch (StoreException later) {
-            // What is left is found again with the next table that is emptied or dropped, or when the store is opened.
+            wanted = true;
         }
     }
 
-    /** Whether there are more. */
-    private boolean removeSome(byte[] generation) {
+    /** What is left of a generation: nothing, some rows, or rows that a snapshot needs. */
+    private enum Step {
+        DONE,
+        MORE,
+        LATER
+    }
+
+    private Step removeSome(byte[] generation) {
         return store.call(session -> {
             long sequence = givenUp.getOrDefault(RedisSession.text(generation), 0L);
             if (session.history().oldest() < sequence) {
-                return false;
+                return Step.LATER;
             }
             byte[] more = session.runForValue(RedisScript.REMOVE, session.marker(), generation);
-            return more != null && more.length > 0;
+            if (more != null && more.length > 0) {
+                return Step.MORE;
+            }
+            givenUp.remove(RedisSession.text(generation));
+            return Step.DONE;
         });
     }
 

@@ -255,7 +255,9 @@ final class RedisStore implements Store {
                     RedisSession.bytes(generation));
             long sequence = RedisSession.number(answer.get(0));
             session.history().record(sequence, List.of());
-            removal.note(generation, sequence);
+            if (!generation.isEmpty()) {
+                removal.note(generation, sequence);
+            }
             return RedisSession.text(answer.get(1));
         });
     }

@@ -75,7 +75,7 @@ test-planted: compiler ## Plant known bugs one by one: simulator, orders of thre
 		planted --kills $(PLANTED_KILLS) || { echo "test result: planted bugs under kills: 0 passed; 1 failed;"; exit 1; }
 
 .PHONY: java
-java: native ## Build the jars: the interface of stores, and aiodb, RocksDB, LMDB and Redis behind it
+java: native ## Build the jars: the interface of stores, and aiodb, RocksDB, LMDB, Redis and MySQL behind it
 	$(MVN) package -DskipTests
 	@echo "The jars: $(CURDIR)/java/store*/target/*.jar"
 
@@ -86,7 +86,7 @@ ycsb: native ## Build YCSB over aiodb, RocksDB, LMDB, Redis and CQL, for bin/ycs
 
 .PHONY: test-java
 test-java: native ## Run the tests of the jars, and the shorter ones on a real Cassandra node (2 GB of memory)
-	scripts/install-packages.sh redis-server
+	scripts/install-packages.sh redis-server mariadb-server
 	$(MVN) --fail-at-end -Daiodb.rounds=1 -Daiodb.runs=1 package
 	@echo "On nodes this was a part: make test-cassandra has the long tests and more rounds, make test-cluster several nodes"
 

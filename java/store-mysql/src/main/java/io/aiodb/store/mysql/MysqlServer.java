@@ -1,0 +1,183 @@
+package io.aiodb.store.mysql;
+
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import io.aiodb.store.Durability;
+import io.aiodb.store.ServerDirectory;
+import io.aiodb.store.StoreException;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.Set;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+
+/** The connections with a store's server, in pools: for single reads, for writes, and for views, which last. */
+final class MysqlServer implements AutoCloseable {
+    /** Something that a connection is for. */
+    interface Action<T> {
+        T run(Connection connection) throws SQLException;
+    }
+
+    /** After a connection failed none is tried for so long. */
+    private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+
+    private final MysqlSettings settings;
+    private final MysqlSource source;
+    private final MysqlSchema schema;
+    private final int maxValueBytes;
+    private final Set<Durability> classes;
+    private final HikariDataSource reads;
+    private final HikariDataSource writes;
+    private final HikariDataSource views;
+    private final Semaphore freeViews;
+
+    /** Whether the last call found no server: the next one looks first, so that not all wait for it. */
+    private volatile StoreException down;
+
+    private long lastFailureNanos;
+
+    MysqlServer(MysqlSettings settings, ServerDirectory own) {
+        this.settings = settings;
+        this.source = new MysqlSource(settings);
+        this.schema = new MysqlSchema(settings, own);
+        try (Connection connection = source.getConnection()) {
+            MysqlChecks checks = new MysqlChecks(connection);
+            maxValueBytes = checks.maxValueBytes();
+            classes = checks.classes();
+            source.expect(own.id().toString(), schema.open(connection), maxValueBytes);
+        } catch (SQLException failure) {
+            throw MysqlErrors.translated(failure, settings);
+        }
+        freeViews = new Semaphore(settings.views());
+        reads = pool("reads", settings.connections(), true);
+        writes = pool("writes", settings.connections(), false);
+        views = pool("views", settings.views(), false);
+    }
+
+    private HikariDataSource pool(String name, int size, boolean autoCommit) {
+        HikariConfig configuration = new HikariConfig();
+        configuration.setDataSource(source);
+        configuration.setPoolName("aiodb-mysql-" + name);
+        configuration.setMaximumPoolSize(size);
+        configuration.setMinimumIdle(0);
+        configuration.setAutoCommit(autoCommit);
+        configuration.setConnectionTimeout(settings.timeout().toMillis());
+        configuration.setValidationTimeout(settings.timeout().toMillis());
+        // What is wrong with the server is for the calls to say.
+        configuration.setInitializationFailTimeout(-1);
+        return new HikariDataSource(configuration);
+    }
+
+    MysqlSettings settings() {
+        return settings;
+    }
+
+    MysqlSchema schema() {
+        return schema;
+    }
+
+    int maxValueBytes() {
+        return maxValueBytes;
+    }
+
+    Set<Durability> classes() {
+        return classes;
+    }
+
+    long epoch() {
+        return source.epoch();
+    }
+
+    /** Reads with a connection whose statements are transactions of their own. */
+    <T> T read(Action<T> action) {
+        return with(reads, action);
+    }
+
+    /** Writes with a connection on which nothing is committed yet. */
+    <T> T write(Action<T> action) {
+        return with(writes, action);
+    }
+
+    private <T> T with(HikariDataSource pool, Action<T> action) {
+        try (Connection connection = take(pool)) {
+            return action.run(connection);
+        } catch (SQLException failure) {
+            throw failed(failure);
+        }
+    }
+
+    /** A connection for a view, to be given back by {@link #release}. */
+    Connection view() throws SQLException {
+        if (!freeViews.tryAcquire()) {
+            throw new MysqlErrors.StoreFailure(new StoreException.Limit("too many snapshots and scans are open: close those that"
+                    + " are no longer used, or open the store with more `views`"));
+        }
+        try {
+            return take(views);
+        } catch (SQLException | RuntimeException failure) {
+            freeViews.release();
+            throw failure;
+        }
+    }
+
+    /** Gives a view's connection back, and its transaction up. */
+    void release(Connection view) {
+        try {
+            view.close();
+        } catch (SQLException lost) {
+            // The server gives up what is lost.
+        } finally {
+            freeViews.release();
+        }
+    }
+
+    private Connection take(HikariDataSource pool) throws SQLException {
+        if (down != null) {
+            look();
+        }
+        return pool.getConnection();
+    }
+
+    private synchronized void look() {
+        StoreException last = down;
+        if (last == null) {
+            return;
+        }
+        if (System.nanoTime() - lastFailureNanos < PAUSE_NANOS) {
+            throw new StoreException.Unavailable(last.getMessage(), last);
+        }
+        try {
+            source.getConnection().close();
+            down = null;
+        } catch (SQLException failure) {
+            StoreException said = failed(failure);
+            isDown(said);
+            throw said;
+        }
+    }
+
+    private void isDown(StoreException said) {
+        down = said;
+        lastFailureNanos = System.nanoTime();
+    }
+
+    /** The exception for callers; takes note where there is no server. */
+    synchronized StoreException failed(SQLException failure) {
+        StoreException said = MysqlErrors.translated(failure, settings);
+        if (said instanceof StoreException.Configuration) {
+            // Only who opens a store can be told that its configuration makes no sense.
+            said = new StoreException.Unavailable(said.getMessage(), said);
+        }
+        if (MysqlErrors.isLost(failure)) {
+            isDown(said);
+        }
+        return said;
+    }
+
+    @Override
+    public void close() {
+        views.close();
+        writes.close();
+        reads.close();
+    }
+}

@@ -1,0 +1,308 @@
+package io.aiodb.store.mysql;
+
+import io.aiodb.store.Batch;
+import io.aiodb.store.Capabilities;
+import io.aiodb.store.Durability;
+import io.aiodb.store.Lifecycle;
+import io.aiodb.store.Names;
+import io.aiodb.store.ServerDirectory;
+import io.aiodb.store.Snapshot;
+import io.aiodb.store.Statistics;
+import io.aiodb.store.Store;
+import io.aiodb.store.StoreException;
+import io.aiodb.store.Table;
+import io.aiodb.store.Tables;
+import io.aiodb.store.ValueKind;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.function.Supplier;
+
+/** Tables of InnoDB; {@link MysqlProvider} says how. A batch is a transaction, a snapshot a transaction that reads. */
+final class MysqlStore implements Store {
+    static final String NAME = "mysql";
+
+    /** The longest key of an index with pages of 16 KiB. */
+    static final int MAX_KEY_BYTES = 3072;
+
+    /** How often a transaction is begun again that the server gave up for another one. */
+    private static final int MAX_ATTEMPTS = 1000;
+
+    private final Lifecycle lifecycle = new Lifecycle();
+    private final ServerDirectory own;
+    private final Capabilities capabilities;
+    private final MysqlServer server;
+    private final MysqlRemoval removal;
+    private final MysqlSyncs syncs;
+
+    /** Snapshots and scans that are open. */
+    private final Set<MysqlView> views = ConcurrentHashMap.newKeySet();
+
+    /** By their names. Changed by calls that run alone. */
+    private final NavigableMap<String, MysqlTable> tables = new ConcurrentSkipListMap<>();
+
+    /** Whether a change of tables has failed, so that it is not known which there are. */
+    private volatile boolean doubtful = true;
+
+    MysqlStore(ServerDirectory own, MysqlSettings settings) {
+        this.own = own;
+        this.server = new MysqlServer(settings, own);
+        this.syncs = new MysqlSyncs(server);
+        this.removal = new MysqlRemoval(this);
+        this.capabilities = new Capabilities(
+                NAME, MAX_KEY_BYTES, server.maxValueBytes(), MAX_KEY_BYTES, server.classes(), false, false, true, true);
+        try {
+            findTables();
+        } catch (RuntimeException failure) {
+            removal.close();
+            server.close();
+            throw failure;
+        }
+        removeLater();
+    }
+
+    @Override
+    public Capabilities capabilities() {
+        return capabilities;
+    }
+
+    @Override
+    public Table createTable(String name, ValueKind values) {
+        Objects.requireNonNull(values, "values");
+        Names.check(name);
+        MysqlTable[] made = new MysqlTable[1];
+        change(() -> {
+            if (tables.containsKey(name)) {
+                throw new StoreException.TableExists("the table `" + name + "` exists already");
+            }
+            made[0] = new MysqlTable(this, name, makeRows(name));
+            tables.put(name, made[0]);
+        });
+        return made[0];
+    }
+
+    @Override
+    public Table table(String name) {
+        Objects.requireNonNull(name, "name");
+        return call(() -> {
+            MysqlTable table = tables.get(name);
+            if (table == null) {
+                throw new StoreException.NoSuchTable("there is no table `" + name + "`");
+            }
+            return table;
+        });
+    }
+
+    @Override
+    public List<String> tableNames() {
+        return call(() -> List.copyOf(tables.keySet()));
+    }
+
+    @Override
+    public void write(Batch batch, Durability durability) {
+        Objects.requireNonNull(durability, "durability");
+        batch.tables().forEach(this::own);
+        call(() -> {
+            if (batch.size() > 0) {
+                apply(batch);
+            }
+            syncs.afterWrite(durability);
+            return null;
+        });
+    }
+
+    private void apply(Batch batch) {
+        for (int attempt = 1; ; attempt++) {
+            boolean last = attempt == MAX_ATTEMPTS;
+            if (server.write(connection -> applied(batch, connection, last))) {
+                return;
+            }
+        }
+    }
+
+    /** Whether the batch was applied; false if it is to be tried again. */
+    private boolean applied(Batch batch, Connection connection, boolean last) throws SQLException {
+        try (MysqlWrites writes = new MysqlWrites(this, connection)) {
+            try {
+                requireOwn(connection);
+                batch.replay(writes);
+                writes.flush();
+                connection.commit();
+                return true;
+            } catch (MysqlWrites.Failure carried) {
+                throw carried.failure();
+            }
+        } catch (SQLException failure) {
+            // The server has rolled it back.
+            if (MysqlErrors.isDeadlock(failure) && !last) {
+                connection.rollback();
+                return false;
+            }
+            throw failure;
+        }
+    }
+
+    /** Refuses to write where another process has opened the store, and keeps others from that until the transaction ends. */
+    private void requireOwn(Connection connection) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement("SELECT 1 FROM "
+                + server.settings().table(MysqlSchema.STORE) + " WHERE one = 1 AND epoch = ? LOCK IN SHARE MODE")) {
+            statement.setLong(1, server.epoch());
+            try (ResultSet found = statement.executeQuery()) {
+                if (!found.next()) {
+                    throw MysqlSource.takenOver(server.settings());
+                }
+            }
+        }
+    }
+
+    @Override
+    public Snapshot snapshot() {
+        return call(() -> {
+            MysqlView view = new MysqlView(this);
+            try {
+                return new MysqlSnapshot(this, view, tables.values());
+            } catch (RuntimeException failure) {
+                view.close();
+                throw failure;
+            }
+        });
+    }
+
+    @Override
+    public void sync() {
+        call(() -> {
+            syncs.sync();
+            return null;
+        });
+    }
+
+    @Override
+    public Statistics statistics() {
+        return call(() -> {
+            long rows = 0;
+            for (MysqlTable table : tables.values()) {
+                rows += table.countRows();
+            }
+            long disk = server.read(connection -> MysqlReads.diskBytes(connection, server.settings()));
+            return new Statistics(disk, rows, Map.of("views", (long) views.size()));
+        });
+    }
+
+    @Override
+    public void close() {
+        lifecycle.close(() -> {
+            removal.close();
+            try {
+                syncs.beforeClose();
+            } finally {
+                List.copyOf(views).forEach(MysqlView::close);
+                server.close();
+                own.close();
+            }
+        });
+    }
+
+    /** A call, unless the store was closed. */
+    <T> T call(Supplier<T> body) {
+        return lifecycle.call(() -> {
+            if (doubtful) {
+                findTables();
+            }
+            return body.get();
+        });
+    }
+
+    /** A call that needs to know nothing of tables. */
+    <T> T run(Supplier<T> body) {
+        return lifecycle.call(body);
+    }
+
+    /** A call while no other one runs. */
+    void alone(Runnable body) {
+        lifecycle.callAlone(() -> {
+            body.run();
+            return null;
+        });
+    }
+
+    /** A call that changes tables, while no other one runs. */
+    void change(Runnable body) {
+        alone(() -> {
+            if (doubtful) {
+                findTables();
+            }
+            doubtful = true;
+            try {
+                body.run();
+                doubtful = false;
+            } catch (StoreException.TableExists | StoreException.NoSuchTable nothingChanged) {
+                doubtful = false;
+                throw nothingChanged;
+            }
+            syncs.sync();
+        });
+        removal.note();
+        removeLater();
+    }
+
+    /** Makes the place for rows of a table and gives it the name. Made in a call that runs alone. */
+    long makeRows(String name) {
+        return server.read(connection -> {
+            long generation = server.schema().makeRows(connection, server.epoch());
+            server.schema().name(connection, name, generation);
+            return generation;
+        });
+    }
+
+    /** Takes a table's name away. Made in a call that runs alone. */
+    void forget(MysqlTable table) {
+        server.write(connection -> {
+            requireOwn(connection);
+            server.schema().forget(connection, table.name());
+            connection.commit();
+            return null;
+        });
+        table.is(0);
+        tables.remove(table.name());
+    }
+
+    /** What emptied and dropped tables have left is dropped in the background. */
+    void removeLater() {
+        removal.begin();
+    }
+
+    Set<MysqlView> views() {
+        return views;
+    }
+
+    MysqlServer server() {
+        return server;
+    }
+
+    MysqlTable own(Table table) {
+        return Tables.own(table, this, MysqlTable.class);
+    }
+
+    /** The tables as the server has them. */
+    private synchronized void findTables() {
+        if (!doubtful) {
+            return;
+        }
+        Map<String, Long> found = server.read(server.schema()::generations);
+        tables.values().stream().filter(table -> !found.containsKey(table.name())).forEach(table -> {
+            table.is(0);
+            tables.remove(table.name());
+        });
+        found.forEach((name, generation) ->
+                tables.computeIfAbsent(name, absent -> new MysqlTable(this, name, generation)).is(generation));
+        doubtful = false;
+    }
+}

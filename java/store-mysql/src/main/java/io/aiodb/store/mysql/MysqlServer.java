@@ -7,6 +7,7 @@ import io.aiodb.store.ServerDirectory;
 import io.aiodb.store.StoreException;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
@@ -159,6 +160,10 @@ final class MysqlServer implements AutoCloseable {
     private void isDown(StoreException said) {
         down = said;
         lastFailureNanos = System.nanoTime();
+        // Connections that nobody has tried since are lost as well.
+        for (HikariDataSource pool : List.of(reads, writes, views)) {
+            pool.getHikariPoolMXBean().softEvictConnections();
+        }
     }
 
     /** The exception for callers; takes note where there is no server. */

@@ -218,11 +218,10 @@ bench: release ## Measure everything against the limits of the disk under build/
 # `make campaign NAME=queue-depth QUICK=1`; campaigns/ has them.
 NAME :=
 
-# What each is measured with, beside the command.
-YCSB_CAMPAIGNS := ycsb threads memory-full
-CASSANDRA_CAMPAIGNS := clients-disk clients-memory consistency engines grow load memory-full-cassandra ycsb-cassandra
-# Cassandra is among the stores of the full one.
-CASSANDRA_CAMPAIGNS += $(if $(QUICK),,ycsb)
+# What each is measured with, beside the command: its file says so, by its experiment and its stores.
+CAMPAIGNS_WITH = $(notdir $(basename $(shell grep -lE $(1) campaigns/*.toml)))
+YCSB_CAMPAIGNS = $(call CAMPAIGNS_WITH,'^experiment = "(ycsb|memory-full)"')
+CASSANDRA_CAMPAIGNS = $(call CAMPAIGNS_WITH,'^experiment = "(cassandra|engines|grow)"|^stores = .*"cassandra')
 
 MEASURED_WITH = $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),ycsb) $(if $(filter $(CASSANDRA_CAMPAIGNS),$(NAME)),java)
 
@@ -247,6 +246,10 @@ size: $(VENV)/ready ## How many nodes a requirement takes, by what was published
 .PHONY: reports
 reports: $(VENV)/ready ## Draw the reports of all that is published in results/
 	$(HARNESS) reports
+
+.PHONY: figures
+figures: $(VENV)/ready ## Put tables, numbers and pictures of the documents as they are published
+	$(HARNESS) figures
 
 .PHONY: bench-compare
 bench-compare: compiler ## Measure data larger than memory beside LMDB, RocksDB, redb and fjall (hours; QUICK=1: 15 minutes)

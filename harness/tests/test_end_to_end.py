@@ -31,7 +31,7 @@ round_ms = 20
 max_rounds = 2
 max_seconds = 1
 
-[full]
+[night]
 stores = ["aiodb"]
 phases = ["bench"]
 repetitions = 1

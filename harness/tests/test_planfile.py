@@ -8,7 +8,7 @@ import pytest
 from harness import planfile
 from harness.errors import HarnessError, PlanError
 from harness.fields import Field
-from harness.plan import runs
+from harness.plan import rotated, runs
 
 CAMPAIGNS = Path(__file__).resolve().parents[2] / "campaigns"
 
@@ -35,7 +35,7 @@ depth = [
 [quick.parameters]
 pairs = 10_000
 
-[full]
+[night]
 stores = ["aiodb"]
 phases = ["bench"]
 repetitions = 5
@@ -59,7 +59,27 @@ def test_the_projects_campaigns_can_be_read_and_quick_ones_are_quick(path: Path)
     campaign = planfile.read(path)
     quick = runs(campaign, campaign.variants["quick"])
     assert sum(campaign.experiment.expected_seconds(run) for run in quick) <= 600
-    assert len(runs(campaign, campaign.variants["full"])) >= len(quick)
+    assert "smoke test" in campaign.variants["quick"].left_out[0]
+
+
+@pytest.mark.parametrize("path", sorted(CAMPAIGNS.glob("*.toml")), ids=lambda path: str(path.stem))
+def test_a_night_takes_an_hour_at_most_and_repeats(path: Path) -> None:
+    campaign = planfile.read(path)
+    night = campaign.variants["night"]
+    assert sum(campaign.experiment.expected_seconds(run) for run in runs(campaign, night)) <= 3600
+    assert night.repetitions >= 3
+
+
+def test_each_repetition_begins_with_another_run(tmp_path: Path) -> None:
+    path = tmp_path / "depths.toml"
+    path.write_text(GOOD)
+    campaign = planfile.read(path)
+    planned = runs(campaign, campaign.variants["quick"])
+    indexes = [run.levels["index"] for run in planned]
+    assert indexes == ["lmdb", "hash", "hash", "lmdb", "lmdb", "hash"]
+    assert [run.repetition for run in planned] == [1, 1, 2, 2, 3, 3]
+    assert rotated([1, 2, 3], 4) == [2, 3, 1]
+    assert rotated([], 1) == []
 
 
 def test_a_plan_has_what_its_file_says(tmp_path: Path) -> None:
@@ -72,7 +92,7 @@ def test_a_plan_has_what_its_file_says(tmp_path: Path) -> None:
     assert quick.parameters["round_ms"] == 1000, "the default of a parameter that the file does not name"
     planned = runs(campaign, quick)
     assert [(run.levels["index"], run.repetition) for run in planned] == [
-        ("lmdb", 1), ("hash", 1), ("lmdb", 2), ("hash", 2), ("lmdb", 3), ("hash", 3),
+        ("lmdb", 1), ("hash", 1), ("hash", 2), ("lmdb", 2), ("lmdb", 3), ("hash", 3),
     ]  # fmt: skip
     assert [point["depth"] for point in planned[0].points()] == [1, 64]
     assert len({run.id for run in planned}) == len(planned)
@@ -97,7 +117,7 @@ def test_a_plan_has_what_its_file_says(tmp_path: Path) -> None:
         ("pairs = 10_000", "pears = 10_000", "21: `pears` is unknown here"),
         ("pairs = 10_000", 'pairs = "many"', "21: parameter pairs: 'many' is no whole number"),
         ("[quick.axes]", "[quick.axis]", "11: `axis` is unknown here"),
-        ("[full]", "[fool]", "23: `fool` is unknown here"),
+        ("[night]", "[nigth]", "23: `nigth` is unknown here"),
         ("threads = [1], depth = [64] }", "threads = [1], depth = [0] }", "27: axis depth: 0 is too small"),
         ("repetitions = 3", "repetitions = ", "9: not TOML"),
     ],

@@ -45,7 +45,7 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(help="A campaign of campaigns/, or a path of a campaign's file.")]
-Quick = Annotated[bool, typer.Option("--quick", help="The variant of at most ten minutes.")]
+Quick = Annotated[bool, typer.Option("--quick", help="The smoke test of at most ten minutes, instead of the night's.")]
 ResultsFolder = Annotated[Path, typer.Option("--results", help="Where results go: on the disk to be measured.")]
 Aiodb = Annotated[Path, typer.Option("--aiodb", help="The program `aiodb`.")]
 
@@ -63,7 +63,7 @@ def _campaign(name: str) -> Campaign:
 
 
 def _variant(campaign: Campaign, quick: bool) -> Variant:
-    return campaign.variants["quick" if quick else "full"]
+    return campaign.variants["quick" if quick else "night"]
 
 
 @app.command()

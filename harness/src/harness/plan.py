@@ -3,13 +3,16 @@
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 from harness.experiments.base import Experiment
 from harness.fields import Levels, Value, levels_text
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Variant:
-    """One size of a campaign: `quick` or `full`."""
+    """One size of a campaign: `quick`, a smoke test, or `night`, at most an hour with repetitions."""
 
     name: str
     stores: tuple[str, ...]
@@ -82,19 +85,29 @@ class Campaign:
 
 def runs(campaign: Campaign, variant: Variant) -> list[Run]:
     """The runs in their order: all of one repetition before the next, so that a machine that slows down or speeds up
-    within the campaign shows as spread, and not as a difference between stores."""
+    within the campaign shows as spread, and not as a difference between stores. Each repetition begins with another
+    run, so that none is always the first, or always behind the same one."""
     outer = {axis: of for axis, of in variant.axes.items() if axis not in campaign.experiment.swept}
     swept = {axis: of for axis, of in variant.axes.items() if axis in campaign.experiment.swept}
-    return [
-        Run(
-            store,
-            MappingProxyType(dict(zip(outer, combination, strict=True))),
-            MappingProxyType(swept),
-            variant.phases,
-            variant.parameters,
-            repetition,
-        )
-        for repetition in range(1, variant.repetitions + 1)
-        for store in variant.stores
-        for combination in itertools.product(*outer.values())
-    ]
+    planned: list[Run] = []
+    for repetition in range(1, variant.repetitions + 1):
+        of_repetition = [
+            Run(
+                store,
+                MappingProxyType(dict(zip(outer, combination, strict=True))),
+                MappingProxyType(swept),
+                variant.phases,
+                variant.parameters,
+                repetition,
+            )
+            for store in variant.stores
+            for combination in itertools.product(*outer.values())
+        ]
+        planned += rotated(of_repetition, repetition - 1)
+    return planned
+
+
+def rotated(items: Sequence[_Item], turns: int) -> list[_Item]:
+    """The items in their order, from another one on."""
+    first = turns % len(items) if items else 0
+    return [*items[first:], *items[:first]]

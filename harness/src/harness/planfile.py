@@ -13,7 +13,7 @@ from harness.fields import Field, Value
 from harness.plan import Campaign, Variant, runs
 from harness.toml_lines import TomlLines
 
-VARIANTS = ("quick", "full")
+VARIANTS = ("quick", "night")
 MAX_REPETITIONS = 100
 MAX_LEVELS = 64
 MAX_RUNS = 10_000

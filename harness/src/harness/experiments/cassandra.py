@@ -33,7 +33,7 @@ from harness.files import last_lines
 from harness.limits import KILLED_FOR_MEMORY
 from harness.node_limits import PARAMETERS, NodeLimits
 from harness.parts import rows_so_far
-from harness.plan import Run
+from harness.plan import Run, rotated
 from harness.report.answer import Answer
 from harness.report.answers import cassandra as answers
 from harness.report.figures import Figure, HeatMap
@@ -244,9 +244,11 @@ def _tables(run: Run) -> int:
 
 
 def _cells(run: Run) -> Iterator[tuple[str, Mapping[str, Value]]]:
-    """The name and the point of every cell of a closed loop, in order."""
+    """The name and the point of every cell of a closed loop, in order. Each repetition and pass begins with another
+    cell, so that none is always measured on the same state of the cluster; a cell keeps its name."""
+    cells = list(enumerate(run.points(), 1))
     for passed in range(1, int(run.parameters["passes"]) + 1):
-        for number, point in enumerate(run.points(), 1):
+        for number, point in rotated(cells, run.repetition + passed - 2):
             yield f"{CLOSED}{passed}-cell-{number}", point
 
 

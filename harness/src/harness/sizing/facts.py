@@ -36,8 +36,8 @@ OTHERS_SPACE = Fact(2.0, "twice its bytes is assumed, as a compaction holds old 
 MEMORY_PER_RECORD_BYTES = Fact(64, "64 bytes beside its own are assumed, as by `aiodb bench cost`", False, 0.15)
 # What a node of Cassandra has when idle, its heap of 1 GB included (docs/cassandra.md, "Less memory than data").
 CASSANDRA_MEMORY_GB = Fact(1.393, "docs/cassandra.md")
-# Reads of the disk for a get of aiodb (README.md, "reads of the disk per get").
-READS_PER_GET = Fact(1.0, "README.md")
+# Reads of the disk for a get of aiodb (ARCHITECTURE.md: it asks the index and reads the device once).
+READS_PER_GET = Fact(1.0, "ARCHITECTURE.md")
 # Of every request and answer, beside what it carries.
 MESSAGE_BYTES = Fact(100, "assumed", measured=False)
 # How far the disk read ahead where gets of Cassandra's own were counted (docs/cassandra.md, "Less memory than data").

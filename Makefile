@@ -59,6 +59,7 @@ test: test-rust test-planted test-java test-harness ## Run all tests
 
 .PHONY: test-rust
 test-rust: compiler ## Run the tests of the crates
+	scripts/install-packages.sh redis-server
 	$(CARGO) test --locked --no-fail-fast
 
 # Orders of threads of a kind in which a planted race must show, and kills after which a loss must.

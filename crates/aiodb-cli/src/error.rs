@@ -1,6 +1,7 @@
 //! Why a command failed, with a word for programs and the exit code.
 
 use crate::exit::Exit;
+use aiodb_server::{ConfigError, ServeError};
 use std::{fmt, io};
 
 /// A command that did not do what it was asked to.
@@ -44,6 +45,8 @@ pub enum CliError {
     Output(io::Error),
     /// A benchmark could not be run; the text says why, and what to do.
     Bench(String),
+    /// The server could not start, or not end as it should.
+    Serve(ServeError),
 }
 
 impl CliError {
@@ -51,7 +54,7 @@ impl CliError {
     pub fn exit(&self) -> Exit {
         match self {
             CliError::KeyAbsent { .. } => Exit::Negative,
-            CliError::Usage(_) => Exit::Usage,
+            CliError::Usage(_) | CliError::Serve(ServeError::Config(_)) => Exit::Usage,
             _ => Exit::Failed,
         }
     }
@@ -66,6 +69,10 @@ impl CliError {
             CliError::BadLine { .. } => "bad_line",
             CliError::Output(_) => "output",
             CliError::Bench(_) => "bench",
+            CliError::Serve(ServeError::Config(_)) => "configuration",
+            CliError::Serve(ServeError::Listen { .. }) => "listen",
+            CliError::Serve(ServeError::Store(error)) => engine_kind(error),
+            CliError::Serve(ServeError::System { .. }) => "io",
         }
     }
 
@@ -140,6 +147,7 @@ impl fmt::Display for CliError {
                 write!(f, "{name}:{line}: {reason} (--bad-lines skip goes on after such lines)")
             }
             CliError::Bench(reason) => f.write_str(reason),
+            CliError::Serve(error) => error.fmt(f),
             CliError::Output(error) => write!(f, "cannot write the result: {error}"),
         }
     }
@@ -148,5 +156,17 @@ impl fmt::Display for CliError {
 impl From<aiodb::Error> for CliError {
     fn from(error: aiodb::Error) -> CliError {
         CliError::Engine(error)
+    }
+}
+
+impl From<ServeError> for CliError {
+    fn from(error: ServeError) -> CliError {
+        CliError::Serve(error)
+    }
+}
+
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> CliError {
+        CliError::Serve(error.into())
     }
 }

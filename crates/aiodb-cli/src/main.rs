@@ -19,6 +19,7 @@ mod progress;
 mod salvage;
 mod sample;
 mod scan;
+mod serve;
 mod tables;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -54,6 +55,7 @@ Examples:
   aiodb stat /data/store                      sizes, counts and what the last opening recovered
   aiodb verify /data/store                    read everything back and check it
   aiodb backup /data/store /backup/store      copy what is new into a backup repository
+  aiodb serve /data/store                     serve it to clients of Redis at 127.0.0.1:6379
   aiodb stat /data/store --watch              what the process that has it open is doing
 
 Exit codes:
@@ -83,6 +85,7 @@ enum Command {
     CreateTable(tables::CreateTableArgs),
     Truncate(tables::TruncateArgs),
     Drop(tables::DropArgs),
+    Serve(serve::ServeArgs),
     Bench(bench::BenchArgs),
     Completion(describe::CompletionArgs),
     Man(describe::ManArgs),
@@ -124,6 +127,7 @@ fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
         Command::Drop(args) => tables::drop(args, output),
         Command::Completion(args) => describe::completion(&args, Cli::command(), output),
         Command::Man(args) => describe::man(&args, Cli::command(), output),
+        Command::Serve(args) => serve::run(args, output),
         Command::Bench(args) => bench::run(args, output.is_json()).map(|()| Exit::Success),
     }
 }

@@ -1,0 +1,86 @@
+//! `aiodb serve`: a store behind the Redis protocol.
+
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output::Output;
+use aiodb_server::{Config, ENVIRONMENT_PREFIX, Layer};
+use clap::Args;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// Serve a store to clients of Redis
+///
+/// Settings come from flags, then from the environment (AIODB_SERVE_PORT is --port), then from a file. docs/server.md has
+/// the commands that are there.
+#[derive(Args)]
+pub struct ServeArgs {
+    /// Directory of the store; made if it is missing [default: data]
+    pub dir: Option<PathBuf>,
+    /// File of settings in TOML: `port = 6379`, `durability = "sync"`, ... [default: what AIODB_SERVE_CONFIG names]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Address to listen at, several times for several [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    bind: Vec<IpAddr>,
+    /// Port to listen at; 0 takes a free one [default: 6379]
+    #[arg(long)]
+    port: Option<u16>,
+    /// Whether other machines are refused while there is no password [default: true]
+    #[arg(long, value_name = "BOOL")]
+    protected_mode: Option<bool>,
+    /// Connections at a time [default: 10000]
+    #[arg(long, value_name = "NUMBER")]
+    maxclients: Option<usize>,
+    /// Number of databases [default: 16]
+    #[arg(long, value_name = "NUMBER")]
+    databases: Option<u16>,
+    /// What a reply to a write says: sync (it is on the device), interval:MS (it will be so long after) or none
+    /// [default: interval:1000]
+    #[arg(long, value_name = "CLASS")]
+    durability: Option<String>,
+    /// Memory for values that were read or written lately [default: 67108864]
+    #[arg(long, value_name = "BYTES")]
+    cache_bytes: Option<u64>,
+    /// Threads for connections [default: one for each processor]
+    #[arg(long, value_name = "NUMBER")]
+    threads: Option<usize>,
+    /// Print the settings as they would be, and do nothing
+    #[arg(long)]
+    print_config: bool,
+}
+
+impl ServeArgs {
+    fn layer(self) -> Layer {
+        Layer {
+            dir: self.dir,
+            bind: Some(self.bind).filter(|addresses| !addresses.is_empty()),
+            port: self.port,
+            protected_mode: self.protected_mode,
+            // A password on the command line can be seen by every user of the machine.
+            requirepass: None,
+            maxclients: self.maxclients,
+            databases: self.databases,
+            durability: self.durability,
+            cache_bytes: self.cache_bytes,
+            threads: self.threads,
+        }
+    }
+}
+
+/// Serves until the process is told to end.
+pub fn run(args: ServeArgs, output: &Output) -> Result<Exit, CliError> {
+    let print_only = args.print_config;
+    let path = args.config.clone().or_else(|| std::env::var_os("AIODB_SERVE_CONFIG").map(PathBuf::from));
+    let file = path.as_deref().map(Layer::from_file).transpose()?;
+    let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let named = variables.filter(|(name, _)| name.starts_with(ENVIRONMENT_PREFIX));
+    let texts = named.map(|(name, value)| (name, value.to_string_lossy().into_owned()));
+    let environment = Layer::from_environment(texts)?;
+    let config = Config::of_layers([args.layer(), environment, file.unwrap_or_default()])?;
+    if print_only {
+        output.bytes(config.print().as_bytes())?;
+        return Ok(Exit::Success);
+    }
+    aiodb_server::serve(config, |line| eprintln!("aiodb: {line}"))?;
+    Ok(Exit::Success)
+}

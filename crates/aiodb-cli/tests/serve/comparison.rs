@@ -1,0 +1,174 @@
+//! The same commands to this server and to a real one: every reply, and what is there in the end.
+
+use std::collections::BTreeSet;
+
+use resp_rs::resp2::Frame;
+
+use crate::client::{Client, text};
+use crate::generator::{Arguments, Generator};
+use crate::server::{Redis, Server};
+
+const SEQUENCES: u64 = 30;
+const COMMANDS: usize = 400;
+
+/// Times that two servers tell for the same key may differ by so much: how long a machine may be busy in between.
+const TIME_DIFFERENCE: i64 = 600_000;
+
+/// Connections of each server: more than one, so that watched keys change.
+const CONNECTIONS: usize = 2;
+
+struct Pair {
+    ours: Vec<Client>,
+    theirs: Vec<Client>,
+}
+
+impl Pair {
+    fn connect(server: &Server, redis: &Redis) -> Pair {
+        let mut pair = Pair {
+            ours: (0..CONNECTIONS).map(|_| server.client()).collect(),
+            theirs: (0..CONNECTIONS).map(|_| redis.client()).collect(),
+        };
+        pair.both(0, &[b"flushall".to_vec()]);
+        pair
+    }
+
+    fn both(&mut self, connection: usize, arguments: &[Vec<u8>]) -> (Frame, Frame) {
+        (self.ours[connection].call(arguments), self.theirs[connection].call(arguments))
+    }
+}
+
+/// Whether replies to a question are the same as far as they can be.
+fn agree(arguments: &[Vec<u8>], ours: &Frame, theirs: &Frame) -> bool {
+    let name = String::from_utf8_lossy(&arguments[0]).to_lowercase();
+    match (ours, theirs) {
+        (Frame::Integer(ours), Frame::Integer(theirs)) if name.contains("ttl") || name.contains("expiretime") => {
+            let is_time = |number: &i64| *number >= 0;
+            if is_time(ours) && is_time(theirs) { (ours - theirs).abs() < TIME_DIFFERENCE } else { ours == theirs }
+        }
+        (Frame::Array(Some(ours)), Frame::Array(Some(theirs))) if name == "keys" => {
+            let sorted = |frames: &[Frame]| frames.iter().map(text).collect::<BTreeSet<_>>();
+            ours.len() == theirs.len() && sorted(ours) == sorted(theirs)
+        }
+        (Frame::BulkString(ours), Frame::BulkString(theirs)) if name == "randomkey" => {
+            ours.is_some() == theirs.is_some()
+        }
+        _ => ours == theirs,
+    }
+}
+
+fn shown(arguments: &[Vec<u8>]) -> String {
+    arguments.iter().map(|argument| format!("{:?} ", String::from_utf8_lossy(argument))).collect()
+}
+
+fn compare(pair: &mut Pair, connection: usize, arguments: &Arguments, history: &mut Vec<String>) {
+    history.push(format!("{connection}: {}", shown(arguments)));
+    let (ours, theirs) = pair.both(connection, arguments);
+    let last = &history[history.len().saturating_sub(40)..];
+    assert!(agree(arguments, &ours, &theirs), "we say {ours:?}\nRedis says {theirs:?}\nafter\n{}", last.join("\n"));
+}
+
+/// Keys of every database with their values and times.
+fn compare_state(pair: &mut Pair, history: &mut Vec<String>) {
+    for connection in 0..CONNECTIONS {
+        pair.both(connection, &[b"discard".to_vec()]);
+    }
+    for database in ["0", "1"] {
+        compare(pair, 0, &vec![b"select".to_vec(), database.into()], history);
+        let keys = pair.theirs[0].call(&["keys", "*"]);
+        compare(pair, 0, &vec![b"keys".to_vec(), b"*".to_vec()], history);
+        let Frame::Array(Some(keys)) = keys else { panic!("{keys:?}") };
+        for key in keys.iter().filter_map(Frame::as_bytes) {
+            compare(pair, 0, &vec![b"get".to_vec(), key.to_vec()], history);
+            compare(pair, 0, &vec![b"pexpiretime".to_vec(), key.to_vec()], history);
+        }
+    }
+}
+
+#[test]
+fn random_commands_are_answered_as_redis_does() {
+    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (server, redis) = (Server::start(&ours.path().join("store"), &[]), Redis::start(theirs.path()));
+    let first = std::env::var("AIODB_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seeds = first.map_or_else(|| (0..SEQUENCES).map(|_| fastrand::u64(..)).collect(), |seed| vec![seed]);
+    for seed in seeds {
+        println!("AIODB_SEED={seed}");
+        let mut generator = Generator::new(seed);
+        let mut pair = Pair::connect(&server, &redis);
+        let (mut history, mut open) = (Vec::new(), [false; CONNECTIONS]);
+        for _ in 0..COMMANDS {
+            let connection = if generator.below(4) == 0 { 1 } else { 0 };
+            // Questions are compared one by one, so they stay out of transactions.
+            let arguments = match generator.below(10) {
+                0 if !open[connection] => generator.question(),
+                1 if !open[connection] && generator.below(2) == 0 => generator.watch(),
+                _ => generator.command(),
+            };
+            compare(&mut pair, connection, &arguments, &mut history);
+            match arguments[0].to_ascii_lowercase().as_slice() {
+                b"multi" if arguments.len() == 1 => open[connection] = true,
+                b"exec" | b"discard" if arguments.len() == 1 => open[connection] = false,
+                _ => {}
+            }
+        }
+        compare_state(&mut pair, &mut history);
+    }
+}
+
+/// What COMMAND INFO says of a command, as far as both servers must agree.
+fn description(client: &mut Client, name: &str) -> Vec<Vec<String>> {
+    let Frame::Array(Some(commands)) = client.call(&["command", "info", name]) else { panic!("{name}") };
+    let Frame::Array(Some(parts)) = &commands[0] else { return Vec::new() };
+    let sorted = |frame: &Frame| {
+        let mut words: Vec<_> = match frame {
+            Frame::Array(Some(frames)) => frames.iter().map(text).collect(),
+            other => vec![text(other)],
+        };
+        words.sort();
+        words
+    };
+    parts[..7].iter().map(sorted).collect()
+}
+
+#[test]
+fn commands_are_described_as_redis_does() {
+    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (server, redis) = (Server::start(&ours.path().join("store"), &[]), Redis::start(theirs.path()));
+    let (mut ours, mut theirs) = (server.client(), redis.client());
+    let names = ours.text(&["command", "list"]);
+    let names: Vec<_> = names.split(' ').map(str::to_string).collect();
+    assert_eq!(ours.text(&["command", "count"]), names.len().to_string());
+    let subcommands = ["client|id", "client|list", "client|kill", "client|info", "client|setname", "client|getname"];
+    for name in names.iter().map(String::as_str).chain(subcommands) {
+        assert_eq!(description(&mut ours, name), description(&mut theirs, name), "{name}");
+    }
+    assert_eq!(text(&ours.call(&["command", "info", "nope"])), text(&theirs.call(&["command", "info", "nope"])));
+    let documented = ours.text(&["command", "docs", "get"]);
+    assert!(documented.contains("Get the value of a key"), "{documented}");
+}
+
+#[test]
+fn a_scan_gives_every_key_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &[]);
+    let mut client = server.client();
+    for number in 0..137 {
+        client.call(&["set".to_string(), format!("key:{number}"), "x".to_string()]);
+    }
+    let (mut cursor, mut seen) = ("0".to_string(), Vec::new());
+    loop {
+        let Frame::Array(Some(reply)) = client.call(&["scan", &cursor, "match", "key:*", "count", "7"]) else {
+            panic!()
+        };
+        let Frame::Array(Some(keys)) = &reply[1] else { panic!("{reply:?}") };
+        seen.extend(keys.iter().map(text));
+        cursor = text(&reply[0]);
+        if cursor == "0" {
+            break;
+        }
+    }
+    assert_eq!((seen.len(), seen.iter().collect::<BTreeSet<_>>().len()), (137, 137));
+    assert!(client.text(&["scan", "1"]).starts_with("-ERR this cursor is not known"));
+    assert_eq!(client.text(&["scan", "x"]), "-ERR invalid cursor");
+    assert_eq!(client.text(&["scan", "0", "count", "0"]), "-ERR syntax error");
+    assert_eq!(client.text(&["scan", "0", "type", "hash", "count", "500"]).trim(), "0");
+}

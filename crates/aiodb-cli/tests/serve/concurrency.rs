@@ -1,0 +1,108 @@
+//! Many clients at the same keys.
+
+use std::path::Path;
+
+use resp_rs::resp2::Frame;
+
+use crate::client::encode;
+use crate::server::Server;
+
+const CLIENTS: usize = 8;
+const ROUNDS: usize = 150;
+
+fn no_update_is_lost(dir: &Path, durability: &str) {
+    let server = Server::start(dir, &["--durability", durability]);
+    std::thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let mut client = server.client();
+            scope.spawn(move || {
+                for _ in 0..ROUNDS {
+                    // In a pipeline, alone and in a transaction; the sum of the two keys stays 0.
+                    let pipeline =
+                        [encode(&["incr", "n"]), encode(&["append", "s", "x"]), encode(&["incrby", "n", "2"])];
+                    client.send(&pipeline.concat()).unwrap();
+                    (0..3).for_each(|_| drop(client.receive().unwrap()));
+                    for command in
+                        [&["multi", "", ""][..1], &["incrby", "up", "3"], &["decrby", "down", "3"], &["exec"]]
+                    {
+                        client.call(command);
+                    }
+                    let Frame::Array(Some(both)) = client.call(&["mget", "up", "down"]) else { panic!() };
+                    let [up, down] = [0, 1].map(|at| crate::client::text(&both[at]).parse::<i64>().unwrap());
+                    assert_eq!(up + down, 0, "client {number} saw half a transaction");
+                }
+            });
+        }
+    });
+    let mut client = server.client();
+    let all = CLIENTS * ROUNDS;
+    assert_eq!(client.text(&["mget", "n", "up"]), format!("{} {}", all * 3, all * 3));
+    assert_eq!(client.text(&["strlen", "s"]), all.to_string());
+    let (said, went_well) = server.stop();
+    assert!(went_well, "{said}");
+}
+
+#[test]
+fn no_update_is_lost_in_any_class() {
+    for durability in ["interval:1000", "sync", "none"] {
+        let dir = tempfile::tempdir().unwrap();
+        no_update_is_lost(&dir.path().join("store"), durability);
+    }
+}
+
+#[test]
+fn watched_keys_let_one_of_many_through() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &[]);
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            let mut client = server.client();
+            scope.spawn(move || {
+                // Optimistic increments, each tried until nobody came in between.
+                for _ in 0..ROUNDS / 10 {
+                    loop {
+                        client.call(&["watch", "n"]);
+                        let number: i64 = client.text(&["get", "n"]).parse().unwrap_or(0);
+                        client.call(&["multi"]);
+                        client.call(&["set".to_string(), "n".to_string(), (number + 1).to_string()]);
+                        if client.call(&["exec"]) != Frame::Array(None) {
+                            break;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(server.client().text(&["get", "n"]), (CLIENTS * (ROUNDS / 10)).to_string());
+}
+
+#[test]
+fn replies_come_in_the_order_of_their_commands() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &[]);
+    let mut client = server.client();
+    let mut expected = Vec::new();
+    let mut pipeline = Vec::new();
+    for number in 0..2000 {
+        let (key, value) = (format!("k{}", number % 37), number.to_string());
+        pipeline.extend(encode(&["set", &key, &value]));
+        pipeline.extend(encode(&["get", &key]));
+        expected.extend(["OK".to_string(), value]);
+        if number % 100 == 0 {
+            pipeline.extend(encode(&["nope"]));
+            pipeline.extend(encode(&["select", "0"]));
+            expected.extend(["-ERR unknown command 'nope', with args beginning with: ".to_string(), "OK".to_string()]);
+        }
+    }
+    std::thread::scope(|scope| {
+        let mut replies = server.client();
+        let expected = &expected;
+        // The client writes and reads at once, as those of pipelines do.
+        std::mem::swap(&mut client, &mut replies);
+        scope.spawn(move || drop(replies));
+        client.send(&pipeline).unwrap();
+        for expected in expected {
+            assert_eq!(crate::client::text(&client.receive().unwrap()), *expected);
+        }
+    });
+}

@@ -1,0 +1,64 @@
+//! Large values, slow clients, clients that vanish.
+
+use std::io::Write;
+use std::net::TcpStream;
+
+use crate::client::encode;
+use crate::server::Server;
+
+/// Memory of a process, in bytes.
+fn resident_bytes(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn a_value_of_many_megabytes_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &[]);
+    let mut client = server.client();
+    let value: Vec<u8> = (0..20 << 20).map(|at: u32| (at % 251) as u8).collect();
+    assert_eq!(client.text(&[b"set", b"film", &value[..]]), "OK");
+    assert!(client.call(&["get", "film"]).as_bytes().is_some_and(|found| found == &value[..]));
+    assert_eq!(client.text(&["getrange", "film", "-1", "-1"]).len(), 1);
+    let too_long = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+    assert_eq!(client.text(&["setrange", "film", "536870912", "x"]), too_long);
+    let key = "k".repeat((64 << 10) + 1);
+    assert!(client.text(&["set", &key, "x"]).starts_with("-ERR a key of 65537 bytes"));
+    assert!(client.text(&["get", &key]).starts_with("-ERR a key of 65537 bytes"));
+    assert_eq!(client.text(&["get", &"k".repeat(64 << 10)]), "nil");
+}
+
+#[test]
+fn clients_that_do_not_read_or_go_away_cost_little() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &["--cache-bytes", "0"]);
+    let mut client = server.client();
+    let value = vec![b'x'; 1 << 20];
+    assert_eq!(client.text(&[b"set", b"large", &value[..]]), "OK");
+    let pipeline: Vec<u8> = (0..2000).flat_map(|_| encode(&["get", "large"])).collect();
+    let before = resident_bytes(&server);
+    // Each asks for 2 GB and takes none of it.
+    let silent: Vec<TcpStream> = (0..4)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            stream.write_all(&pipeline).unwrap();
+            stream
+        })
+        .collect();
+    for number in 0..50 {
+        // These announce much, send the half of it, and are gone.
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.write_all(&pipeline[..pipeline.len() / 2 - number]).unwrap();
+        stream.write_all(b"*2000000000\r\n$536870912\r\nabc").unwrap();
+    }
+    for _ in 0..100 {
+        assert_eq!(client.text(&["ping"]), "PONG");
+    }
+    let grown = resident_bytes(&server).saturating_sub(before);
+    assert!(grown < 400 << 20, "{} MiB more", grown >> 20);
+    drop(silent);
+    let (said, went_well) = server.stop();
+    assert!(went_well, "{said}");
+}

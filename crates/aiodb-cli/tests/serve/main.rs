@@ -1,0 +1,12 @@
+//! `aiodb serve` from outside: as clients, operators and a real redis-server see it.
+
+mod client;
+mod comparison;
+mod concurrency;
+mod generator;
+mod kills;
+mod limits;
+mod protocol;
+mod server;
+mod settings;
+mod tools;

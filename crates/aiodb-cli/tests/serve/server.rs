@@ -1,0 +1,140 @@
+//! Processes: the command that is tested, and Redis beside it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::client::Client;
+
+/// The command.
+pub fn aiodb() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aiodb"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("AIODB_SERVE_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// `aiodb serve` on a free port.
+pub struct Server {
+    process: Child,
+    pub address: SocketAddr,
+    said: Option<JoinHandle<String>>,
+}
+
+impl Server {
+    pub fn start(dir: &Path, arguments: &[&str]) -> Server {
+        let mut command = aiodb();
+        command.arg("serve").arg(dir).args(["--port", "0"]).args(arguments);
+        Server::run(command)
+    }
+
+    /// Starts a command that serves, and waits until it is ready.
+    pub fn run(mut command: Command) -> Server {
+        let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(process.stderr.take().unwrap());
+        let address = read_address(&mut stderr);
+        let said = std::thread::spawn(move || {
+            let mut said = String::new();
+            let _ = stderr.read_to_string(&mut said);
+            said
+        });
+        Server { process, address, said: Some(said) }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Ends the process as an operator does. What it said, and whether all went well.
+    pub fn stop(mut self) -> (String, bool) {
+        self.signal("TERM");
+        let status = self.process.wait().unwrap();
+        (self.said.take().unwrap().join().unwrap(), status.success())
+    }
+
+    /// Ends the process as nobody should.
+    pub fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([format!("-{name}"), self.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It is gone already if the test has ended it.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn read_address(stderr: &mut BufReader<ChildStderr>) -> SocketAddr {
+    let mut said = String::new();
+    while stderr.read_line(&mut said).unwrap() > 0 {
+        if let Some((_, address)) = said.trim_end().rsplit_once("ready to accept connections at ") {
+            return address.parse().unwrap();
+        }
+    }
+    panic!("the server did not start: {said}");
+}
+
+/// A command that ends by itself.
+pub fn output_of(mut command: Command) -> Output {
+    command.output().unwrap()
+}
+
+/// Debian's redis-server on a free port.
+pub struct Redis {
+    process: Child,
+    pub address: SocketAddr,
+}
+
+impl Redis {
+    pub fn start(dir: &Path) -> Redis {
+        loop {
+            // It cannot take a free port by itself, so another process may take this one first.
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let arguments = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+            let mut process = Command::new("redis-server")
+                .args(["--port", &port.to_string()])
+                .args(arguments)
+                .current_dir(dir)
+                .stdout(Stdio::null())
+                .spawn()
+                .expect("redis-server is installed: scripts/install-packages.sh redis-server");
+            let address = SocketAddr::from(([127, 0, 0, 1], port));
+            loop {
+                if std::net::TcpStream::connect(address).is_ok() && process.try_wait().unwrap().is_none() {
+                    return Redis { process, address };
+                }
+                if process.try_wait().unwrap().is_some() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(self.address)
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,107 @@
+//! What becomes of a request before it is carried out: which command it is, and whether it may be.
+
+use bytes::Bytes;
+
+use crate::command::{Call, Command, Run, Server};
+use crate::refusal::{Refusal, said, words};
+use crate::reply::Reply;
+use crate::request::{MAX_REQUEST_BYTES, Request};
+use crate::session::Session;
+
+/// Bytes of a client that an error repeats, at most.
+const MAX_REPEATED_BYTES: usize = 128;
+
+/// Commands that MULTI does not keep for EXEC.
+const NEVER_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
+
+/// A request that was looked at.
+pub(crate) enum Admitted {
+    /// To be carried out.
+    Call(Call),
+    /// Answered already.
+    Answered(Reply),
+}
+
+/// Finds the command of a request, refuses what is wrong, and keeps what waits for EXEC.
+pub(crate) fn admit(server: &Server, session: &mut Session, request: Request) -> Admitted {
+    let command = match check(server, session, &request) {
+        Ok(command) => command,
+        Err(refusal) => {
+            if let Some(transaction) = &mut session.transaction {
+                transaction.is_refused = true;
+            }
+            return Admitted::Answered(Err(refusal).into());
+        }
+    };
+    session.client.note(command.name);
+    let call = Call { command, arguments: request };
+    match &mut session.transaction {
+        Some(transaction) if !NEVER_QUEUED.contains(&command.name) => {
+            transaction.bytes += call.bytes() + call.arguments.len() * size_of::<Bytes>();
+            if transaction.bytes > MAX_REQUEST_BYTES {
+                session.is_ending = true;
+                return Admitted::Answered(Err(words("ERR the transaction is too large")).into());
+            }
+            // The arguments must not keep what they came in.
+            let arguments = call.arguments.iter().map(|argument| Bytes::copy_from_slice(argument)).collect();
+            transaction.requests.push(arguments);
+            session.show_transaction();
+            Admitted::Answered(Reply::Simple("QUEUED"))
+        }
+        _ => Admitted::Call(call),
+    }
+}
+
+fn check(server: &Server, session: &Session, request: &Request) -> Result<&'static Command, Refusal> {
+    let command = find(server, request)?;
+    if !command.takes(request.len()) {
+        return Err(said(format!("ERR wrong number of arguments for '{}' command", command.name)));
+    }
+    if !session.is_known && !command.has_flag("no_auth") {
+        return Err(words("NOAUTH Authentication required."));
+    }
+    Ok(command)
+}
+
+/// The command, or subcommand, that a request names.
+pub(crate) fn find(server: &Server, request: &Request) -> Result<&'static Command, Refusal> {
+    let command = server.table.find(&request[0]).filter(|command| !command.name.contains('|'));
+    let command = command.ok_or_else(|| unknown_command(request))?;
+    let Some(subcommand) = request.get(1).filter(|_| !command.subcommands.is_empty()) else {
+        // Without any it is the container itself, which may be a command too.
+        return Ok(command);
+    };
+    let found = command.subcommands.iter().find(|other| {
+        let name = other.name.split_once('|').map_or(other.name, |(_, name)| name);
+        subcommand.eq_ignore_ascii_case(name.as_bytes())
+    });
+    found.ok_or_else(|| {
+        let shown = &subcommand[..subcommand.len().min(MAX_REPEATED_BYTES)];
+        let help = format!("'. Try {} HELP.", command.name.to_ascii_uppercase());
+        Refusal::Bytes([b"ERR unknown subcommand '", shown, help.as_bytes()].concat().into())
+    })
+}
+
+/// What Redis says of a command that it does not have.
+fn unknown_command(request: &Request) -> Refusal {
+    // As in C, what follows a zero byte is not shown.
+    fn shown(bytes: &[u8], most: usize) -> &[u8] {
+        let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+        &bytes[..bytes.len().min(most)]
+    }
+    let mut arguments: Vec<u8> = Vec::new();
+    for argument in &request[1..] {
+        if arguments.len() >= MAX_REPEATED_BYTES {
+            break;
+        }
+        let most = MAX_REPEATED_BYTES - arguments.len();
+        arguments.extend([b"'", shown(argument, most), b"' "].concat());
+    }
+    let name = shown(&request[0], MAX_REPEATED_BYTES);
+    Refusal::Bytes([b"ERR unknown command '", name, b"', with args beginning with: ", &arguments].concat().into())
+}
+
+/// Whether a call may be carried out together with others that a client has sent at once.
+pub(crate) fn is_grouped(call: &Call) -> bool {
+    matches!(call.command.run, Run::Grouped(_))
+}

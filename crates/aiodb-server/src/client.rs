@@ -1,0 +1,165 @@
+//! The connections, as CLIENT shows them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use crate::reply::Protocol;
+
+/// A connection.
+pub(crate) struct Client {
+    pub(crate) id: u64,
+    /// The other end.
+    pub(crate) address: SocketAddr,
+    /// Our end.
+    pub(crate) local_address: SocketAddr,
+    pub(crate) descriptor: i32,
+    pub(crate) shown: Shown,
+    since: Instant,
+    /// Milliseconds after `since` at which the last command came.
+    active_ms: AtomicU64,
+    is_killed: AtomicBool,
+    killed: Notify,
+}
+
+/// What changes of a connection, for others to see.
+#[derive(Default)]
+pub(crate) struct Shown {
+    pub(crate) name: Mutex<Bytes>,
+    pub(crate) database: AtomicU16,
+    pub(crate) is_resp3: AtomicBool,
+    /// Commands that wait for EXEC; -1 outside of a transaction.
+    pub(crate) queued: AtomicI64,
+    pub(crate) last_command: Mutex<Option<&'static str>>,
+    /// Bytes received and not read yet.
+    pub(crate) input_bytes: AtomicUsize,
+    /// Bytes of replies that the client has not taken.
+    pub(crate) output_bytes: AtomicUsize,
+}
+
+impl Client {
+    /// Asks the connection to end.
+    pub(crate) fn kill(&self) {
+        self.is_killed.store(true, Ordering::SeqCst);
+        self.killed.notify_one();
+    }
+
+    /// Whether the connection is to end.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.is_killed.load(Ordering::SeqCst)
+    }
+
+    /// Returns when the connection is to end. One task waits at a time.
+    pub(crate) async fn killed(&self) {
+        while !self.is_killed() {
+            self.killed.notified().await;
+        }
+    }
+
+    /// Notes that a command came.
+    pub(crate) fn note(&self, command: &'static str) {
+        self.active_ms.store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
+        *self.shown.last_command.lock().expect("no code panics while it holds the command") = Some(command);
+    }
+
+    pub(crate) fn set_protocol(&self, protocol: Protocol) {
+        self.shown.is_resp3.store(protocol == Protocol::Resp3, Ordering::Relaxed);
+    }
+
+    pub(crate) fn name(&self) -> Bytes {
+        self.shown.name.lock().expect("no code panics while it holds the name").clone()
+    }
+
+    pub(crate) fn set_name(&self, name: Bytes) {
+        *self.shown.name.lock().expect("no code panics while it holds the name") = name;
+    }
+
+    /// The connection as one line of CLIENT LIST.
+    pub(crate) fn line(&self) -> String {
+        let shown = &self.shown;
+        let age_ms = self.since.elapsed().as_millis() as u64;
+        let idle_ms = age_ms.saturating_sub(self.active_ms.load(Ordering::Relaxed));
+        let queued = shown.queued.load(Ordering::Relaxed);
+        let output_bytes = shown.output_bytes.load(Ordering::Relaxed);
+        let last_command = *shown.last_command.lock().expect("no code panics while it holds the command");
+        format!(
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi={} qbuf={} \
+             qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output_bytes} oll=0 omem={output_bytes} tot-mem={} \
+             events=r cmd={} user=default redir=-1 resp={}\n",
+            self.id,
+            self.address,
+            self.local_address,
+            self.descriptor,
+            String::from_utf8_lossy(&self.name()),
+            age_ms / 1000,
+            idle_ms / 1000,
+            if queued >= 0 { "x" } else { "N" },
+            shown.database.load(Ordering::Relaxed),
+            queued,
+            shown.input_bytes.load(Ordering::Relaxed),
+            shown.input_bytes.load(Ordering::Relaxed) + output_bytes,
+            last_command.unwrap_or("NULL"),
+            if shown.is_resp3.load(Ordering::Relaxed) { 3 } else { 2 },
+        )
+    }
+}
+
+/// All connections.
+#[derive(Default)]
+pub(crate) struct Clients {
+    next_id: AtomicU64,
+    open: Mutex<BTreeMap<u64, Arc<Client>>>,
+}
+
+impl Clients {
+    /// Adds a connection, if there are fewer than `most`.
+    pub(crate) fn add(
+        &self,
+        address: SocketAddr,
+        local_address: SocketAddr,
+        descriptor: i32,
+        most: usize,
+    ) -> Option<Arc<Client>> {
+        let mut open = self.lock();
+        if open.len() >= most {
+            return None;
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let shown = Shown { queued: AtomicI64::new(-1), ..Shown::default() };
+        let client = Arc::new(Client {
+            id,
+            address,
+            local_address,
+            descriptor,
+            shown,
+            since: Instant::now(),
+            active_ms: AtomicU64::new(0),
+            is_killed: AtomicBool::new(false),
+            killed: Notify::new(),
+        });
+        open.insert(id, Arc::clone(&client));
+        Some(client)
+    }
+
+    pub(crate) fn remove(&self, client: &Client) {
+        self.lock().remove(&client.id);
+    }
+
+    /// All connections, the oldest first.
+    pub(crate) fn all(&self) -> Vec<Arc<Client>> {
+        self.lock().values().cloned().collect()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
+        self.open.lock().expect("no code panics while it holds the connections")
+    }
+}

@@ -1,0 +1,262 @@
+//! What a command is, and what it has to work with.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+
+use crate::client::Clients;
+use crate::config::Config;
+use crate::entry::Entry;
+use crate::keyspace::Keyspace;
+use crate::locks::Key;
+use crate::refusal::Refusal;
+use crate::reply::{Answer, Reply};
+use crate::scan_cursors::ScanCursors;
+use crate::session::Session;
+use crate::space::Space;
+
+/// All that there is to know of a command: COMMAND answers from it, and the server goes by it.
+pub(crate) struct Command {
+    /// In small letters; of a subcommand with its container's name before a `|`.
+    pub(crate) name: &'static str,
+    /// How many arguments there are, with the name; at least so many if it is negative.
+    pub(crate) arity: i64,
+    /// As in Redis, with spaces between them.
+    pub(crate) flags: &'static str,
+    /// The groups of Redis's ACL that the flags do not tell.
+    pub(crate) categories: &'static str,
+    pub(crate) keys: Keys,
+    pub(crate) reads: Reads,
+    pub(crate) run: Run,
+    pub(crate) documentation: Documentation,
+    pub(crate) subcommands: &'static [Command],
+}
+
+/// Which arguments are keys: from `first` to `last` (from the end if negative), each `step` after the other; none if
+/// `first` is 0.
+#[derive(Clone, Copy)]
+pub(crate) struct Keys {
+    pub(crate) first: i64,
+    pub(crate) last: i64,
+    pub(crate) step: i64,
+    /// What becomes of them, as Redis's key specifications say it.
+    pub(crate) flags: &'static str,
+}
+
+/// Whether the values of the keys are read before the command runs.
+#[derive(Clone, Copy)]
+pub(crate) enum Reads {
+    Always,
+    Never,
+    /// Depends on the arguments.
+    If(fn(&[Bytes]) -> bool),
+}
+
+/// How a command is carried out. It gets all arguments, with its name.
+#[derive(Clone, Copy)]
+pub(crate) enum Run {
+    /// With keys that its arguments name; together with others of its kind that a client has sent at once.
+    Grouped(Handler),
+    /// By itself: it changes the connection.
+    Alone(Handler),
+    /// By itself, on a thread that may wait for the device: it goes through databases.
+    Whole(Handler),
+    /// It only has subcommands.
+    Container,
+    Exec,
+    Watch,
+}
+
+pub(crate) type Handler = fn(&mut Context<'_, '_>, &[Bytes]) -> Answer;
+
+/// What COMMAND DOCS says.
+pub(crate) struct Documentation {
+    pub(crate) summary: &'static str,
+    pub(crate) since: &'static str,
+    pub(crate) group: &'static str,
+    pub(crate) complexity: &'static str,
+}
+
+/// No arguments are keys.
+pub(crate) const NO_KEYS: Keys = Keys { first: 0, last: 0, step: 0, flags: "" };
+
+/// The first argument is a key.
+pub(crate) const fn one_key(flags: &'static str) -> Keys {
+    Keys { first: 1, last: 1, step: 1, flags }
+}
+
+/// All arguments are keys, or each `step`th.
+pub(crate) const fn all_keys(step: i64, flags: &'static str) -> Keys {
+    Keys { first: 1, last: -1, step, flags }
+}
+
+/// What COMMAND DOCS says.
+pub(crate) const fn documented(
+    group: &'static str,
+    since: &'static str,
+    complexity: &'static str,
+    summary: &'static str,
+) -> Documentation {
+    Documentation { summary, since, group, complexity }
+}
+
+impl Command {
+    pub(crate) fn has_flag(&self, flag: &str) -> bool {
+        self.flags.split(' ').any(|other| other == flag)
+    }
+
+    /// Whether it may change its keys.
+    pub(crate) fn is_write(&self) -> bool {
+        self.has_flag("write")
+    }
+
+    /// Whether so many arguments, with the name, are right.
+    pub(crate) fn takes(&self, count: usize) -> bool {
+        let count = count as i64;
+        if self.arity < 0 { count >= -self.arity } else { count == self.arity }
+    }
+}
+
+impl Keys {
+    /// The keys among the arguments.
+    pub(crate) fn of<'a>(&self, arguments: &'a [Bytes]) -> impl Iterator<Item = &'a Bytes> + use<'a> {
+        let last = if self.last < 0 { arguments.len() as i64 + self.last } else { self.last };
+        let is_any = self.first > 0 && last >= self.first;
+        let range = if is_any { self.first as usize..(last as usize + 1).min(arguments.len()) } else { 0..0 };
+        arguments[range].iter().step_by(self.step.max(1) as usize)
+    }
+}
+
+/// A command with its arguments, of which the first is its name.
+pub(crate) struct Call {
+    pub(crate) command: &'static Command,
+    pub(crate) arguments: Vec<Bytes>,
+}
+
+impl Call {
+    pub(crate) fn reads(&self) -> bool {
+        match self.command.reads {
+            Reads::Always => true,
+            Reads::Never => false,
+            Reads::If(does) => does(&self.arguments),
+        }
+    }
+
+    /// Bytes of the arguments.
+    pub(crate) fn bytes(&self) -> usize {
+        self.arguments.iter().map(Bytes::len).sum()
+    }
+}
+
+/// All commands.
+pub(crate) struct Table {
+    commands: Vec<&'static Command>,
+    by_name: HashMap<&'static str, &'static Command>,
+}
+
+impl Table {
+    pub(crate) fn new(families: &[&'static [Command]]) -> Table {
+        let commands: Vec<_> = families.iter().flat_map(|family| family.iter()).collect();
+        let every = commands.iter().flat_map(|command| std::iter::once(*command).chain(command.subcommands));
+        let by_name: HashMap<_, _> = every.map(|command| (command.name, command)).collect();
+        Table { commands, by_name }
+    }
+
+    /// Commands without their subcommands.
+    pub(crate) fn commands(&self) -> &[&'static Command] {
+        &self.commands
+    }
+
+    /// The command, or subcommand (`client|id`), of a name in any letters.
+    pub(crate) fn find(&self, name: &[u8]) -> Option<&'static Command> {
+        let name = std::str::from_utf8(name).ok()?;
+        self.by_name.get(name).or_else(|| self.by_name.get(&*name.to_ascii_lowercase())).copied()
+    }
+}
+
+/// What all connections share.
+pub(crate) struct Server {
+    pub(crate) config: Config,
+    pub(crate) keyspace: Keyspace,
+    pub(crate) clients: Clients,
+    pub(crate) cursors: ScanCursors,
+    pub(crate) statistics: Statistics,
+    pub(crate) table: Table,
+    pub(crate) started: Instant,
+    /// 40 hexadecimal digits, anew with each start.
+    pub(crate) run_id: String,
+    pub(crate) port: u16,
+}
+
+/// What INFO counts.
+#[derive(Default)]
+pub(crate) struct Statistics {
+    pub(crate) connections: AtomicU64,
+    pub(crate) rejected_connections: AtomicU64,
+    pub(crate) commands: AtomicU64,
+    pub(crate) errors: AtomicU64,
+    pub(crate) hits: AtomicU64,
+    pub(crate) misses: AtomicU64,
+    pub(crate) input_bytes: AtomicU64,
+    pub(crate) output_bytes: AtomicU64,
+}
+
+/// What a command works with.
+pub(crate) struct Context<'a, 's> {
+    pub(crate) server: &'a Server,
+    pub(crate) session: &'a mut Session,
+    pub(crate) space: &'a mut Space<'s>,
+}
+
+impl Context<'_, '_> {
+    /// A key of the chosen database.
+    pub(crate) fn key(&self, name: &Bytes) -> Key {
+        self.session.key(name)
+    }
+
+    /// The entry of a key of the chosen database.
+    pub(crate) fn get(&mut self, name: &Bytes) -> Result<Option<Entry>, Refusal> {
+        let key = self.key(name);
+        self.space.get(&key)
+    }
+
+    /// [`Context::get`] that counts whether there was one.
+    pub(crate) fn look_up(&mut self, name: &Bytes) -> Result<Option<Entry>, Refusal> {
+        let entry = self.get(name)?;
+        let statistics = &self.server.statistics;
+        let counter = if entry.is_some() { &statistics.hits } else { &statistics.misses };
+        counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(entry)
+    }
+
+    pub(crate) fn put(&mut self, name: &Bytes, entry: Entry) {
+        let key = self.key(name);
+        self.space.put(key, entry);
+    }
+
+    pub(crate) fn delete(&mut self, name: &Bytes) {
+        let key = self.key(name);
+        self.space.delete(key);
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.space.now_ms
+    }
+}
+
+/// The time in milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// A number of things.
+pub(crate) fn count(number: usize) -> Reply {
+    Reply::Integer(number as i64)
+}
+
+/// Whether an argument is this word, in any letters.
+pub(crate) fn is_word(argument: &[u8], word: &str) -> bool {
+    argument.eq_ignore_ascii_case(word.as_bytes())
+}

@@ -1,0 +1,33 @@
+//! All commands. Each stands once, in the file of its family, with all that is to be known of it.
+
+mod clients;
+mod connection;
+mod databases;
+mod expire;
+mod info;
+mod introspection;
+mod keys;
+mod numbers;
+mod strings;
+mod transactions;
+
+use crate::command::Table;
+
+/// The table of all commands.
+pub(crate) fn table() -> Table {
+    Table::new(&[
+        connection::COMMANDS,
+        clients::COMMANDS,
+        introspection::COMMANDS,
+        info::COMMANDS,
+        strings::COMMANDS,
+        numbers::COMMANDS,
+        keys::COMMANDS,
+        expire::COMMANDS,
+        databases::COMMANDS,
+        transactions::COMMANDS,
+    ])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! CLIENT: the connections of the server.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::connection::check_name;
+use crate::client::Client;
+use crate::command::{Command, Context, Handler, NO_KEYS, Reads, Run, count, documented, is_word};
+use crate::number::parse_integer;
+use crate::refusal::{Refusal, SYNTAX, words};
+use crate::reply::{Answer, OK, Reply};
+
+const fn client(
+    name: &'static str,
+    arity: i64,
+    flags: &'static str,
+    handler: Handler,
+    since: &'static str,
+    summary: &'static str,
+) -> Command {
+    Command {
+        name,
+        arity,
+        flags,
+        categories: "@connection",
+        keys: NO_KEYS,
+        reads: Reads::Never,
+        run: Run::Alone(handler),
+        documentation: documented("connection", since, "O(1)", summary),
+        subcommands: &[],
+    }
+}
+
+const OWN: &str = "noscript loading stale";
+const ADMIN: &str = "admin noscript loading stale";
+
+pub(super) static COMMANDS: &[Command] = &[Command {
+    name: "client",
+    arity: -2,
+    flags: "",
+    categories: "",
+    keys: NO_KEYS,
+    reads: Reads::Never,
+    run: Run::Container,
+    documentation: documented(
+        "connection",
+        "2.4.0",
+        "Depends on subcommand.",
+        "A container for client connection commands",
+    ),
+    subcommands: &[
+        client("client|id", 2, OWN, id, "5.0.0", "Returns the client ID for the current connection"),
+        client("client|setname", 3, OWN, setname, "2.6.9", "Set the current connection name"),
+        client("client|getname", 2, OWN, getname, "2.6.9", "Get the current connection name"),
+        client("client|setinfo", 4, OWN, setinfo, "7.2.0", "Set client or connection specific info"),
+        client("client|info", 2, OWN, info, "6.2.0", "Returns information about the current client connection."),
+        client("client|list", -2, ADMIN, list, "2.4.0", "Get the list of client connections"),
+        client("client|kill", -3, ADMIN, kill, "2.4.0", "Kill the connection of a client"),
+    ],
+}];
+
+fn id(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
+    Ok(Reply::Integer(context.session.client.id as i64))
+}
+
+fn setname(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    check_name(&arguments[2])?;
+    context.session.client.set_name(Bytes::copy_from_slice(&arguments[2]));
+    Ok(OK)
+}
+
+fn getname(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
+    Ok(Reply::bulk_or_nil(Some(context.session.client.name()).filter(|name| !name.is_empty())))
+}
+
+/// Newer clients tell what they are. It is taken, so that they go on, and shown nowhere, as Redis 7.0 has no place for it.
+fn setinfo(_: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    let (attribute, value) = (&arguments[2], &arguments[3]);
+    if !is_word(attribute, "lib-name") && !is_word(attribute, "lib-ver") {
+        return Err(Refusal::Bytes([b"ERR Unrecognized option '", &attribute[..], b"'"].concat().into()));
+    }
+    if !value.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        let text = [&attribute[..], b" cannot contain spaces, newlines or special characters."].concat();
+        return Err(Refusal::Bytes([b"ERR ", &text[..]].concat().into()));
+    }
+    Ok(OK)
+}
+
+fn info(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
+    Ok(Reply::Text(context.session.client.line()))
+}
+
+/// Whether clients of a type are meant: there are none but ordinary ones.
+fn is_ordinary(kind: &[u8]) -> Result<bool, Refusal> {
+    if is_word(kind, "normal") {
+        return Ok(true);
+    }
+    if ["master", "replica", "slave", "pubsub"].iter().any(|other| is_word(kind, other)) {
+        return Ok(false);
+    }
+    Err(Refusal::Bytes([b"ERR Unknown client type '", kind, b"'"].concat().into()))
+}
+
+fn list(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    let mut clients = context.server.clients.all();
+    match &arguments[2..] {
+        [] => {}
+        [word, kind] if is_word(word, "type") => {
+            if !is_ordinary(kind)? {
+                clients.clear();
+            }
+        }
+        [word, ids @ ..] if is_word(word, "id") && !ids.is_empty() => {
+            let mut wanted = Vec::with_capacity(ids.len());
+            for id in ids {
+                wanted.push(parse_integer(id).ok_or(words("ERR Invalid client ID"))?);
+            }
+            clients.retain(|client| wanted.contains(&(client.id as i64)));
+        }
+        _ => return Err(SYNTAX),
+    }
+    Ok(Reply::Text(clients.iter().map(|client| client.line()).collect()))
+}
+
+/// Which connections CLIENT KILL ends.
+struct Filter<'a> {
+    id: Option<i64>,
+    address: Option<&'a Bytes>,
+    local_address: Option<&'a Bytes>,
+    is_ordinary: bool,
+    skips_own: bool,
+}
+
+impl<'a> Filter<'a> {
+    fn parse(options: &'a [Bytes]) -> Result<Filter<'a>, Refusal> {
+        let mut filter = Filter { id: None, address: None, local_address: None, is_ordinary: true, skips_own: true };
+        let (options, rest) = options.as_chunks();
+        if !rest.is_empty() {
+            return Err(SYNTAX);
+        }
+        for [option, value] in options {
+            if is_word(option, "id") {
+                let id = parse_integer(value).ok_or(words("ERR client-id should be greater than 0"))?;
+                filter.id = Some(id).filter(|id| *id > 0);
+                filter.id.ok_or(words("ERR client-id should be greater than 0"))?;
+            } else if is_word(option, "type") {
+                filter.is_ordinary = is_ordinary(value)?;
+            } else if is_word(option, "addr") {
+                filter.address = Some(value);
+            } else if is_word(option, "laddr") {
+                filter.local_address = Some(value);
+            } else if is_word(option, "user") {
+                if value != "default" {
+                    return Err(Refusal::Bytes([b"ERR No such user '", &value[..], b"'"].concat().into()));
+                }
+            } else if is_word(option, "skipme") {
+                filter.skips_own = match value {
+                    value if is_word(value, "yes") => true,
+                    value if is_word(value, "no") => false,
+                    _ => return Err(SYNTAX),
+                };
+            } else {
+                return Err(SYNTAX);
+            }
+        }
+        Ok(filter)
+    }
+
+    fn names(&self, client: &Client, own_id: u64) -> bool {
+        self.is_ordinary
+            && self.id.is_none_or(|id| client.id as i64 == id)
+            && self.address.is_none_or(|address| client.address.to_string().as_bytes() == &address[..])
+            && self.local_address.is_none_or(|address| client.local_address.to_string().as_bytes() == &address[..])
+            && !(self.skips_own && client.id == own_id)
+    }
+}
+
+fn kill(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    // The old form has an address alone, and ends the client's own connection too.
+    let old =
+        |address| Filter { id: None, address: Some(address), local_address: None, is_ordinary: true, skips_own: false };
+    let is_old = arguments.len() == 3;
+    let filter = if is_old { old(&arguments[2]) } else { Filter::parse(&arguments[2..])? };
+    let own_id = context.session.client.id;
+    let all = context.server.clients.all();
+    let named: Vec<&Arc<Client>> = all.iter().filter(|client| filter.names(client, own_id)).collect();
+    for client in &named {
+        // The client's own connection goes on until it has the reply.
+        match client.id == own_id {
+            true => context.session.is_ending = true,
+            false => client.kill(),
+        }
+    }
+    match (is_old, named.len()) {
+        (true, 0) => Err(words("ERR No such client")),
+        (true, _) => Ok(OK),
+        (false, killed) => Ok(count(killed)),
+    }
+}

@@ -1,0 +1,191 @@
+//! The connection itself: who the client is, what it speaks, which database it has chosen.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+
+use crate::command::{Command, Context, Documentation, NO_KEYS, Reads, Run, documented, is_word};
+use crate::number::parse_integer;
+use crate::refusal::{NOT_AN_INTEGER, Refusal, SYNTAX, said, words};
+use crate::reply::{Answer, OK, Protocol, Reply};
+
+/// The version of Redis whose replies these are.
+pub(crate) const REDIS_VERSION: &str = "7.0.15";
+
+const fn connection(
+    name: &'static str,
+    arity: i64,
+    flags: &'static str,
+    run: Run,
+    since: &'static str,
+    summary: &'static str,
+) -> Command {
+    Command {
+        name,
+        arity,
+        flags,
+        categories: "@connection",
+        keys: NO_KEYS,
+        reads: Reads::Never,
+        run,
+        documentation: documented("connection", since, "O(1)", summary),
+        subcommands: &[],
+    }
+}
+
+const OPEN: &str = "noscript loading stale fast no_auth allow_busy";
+
+pub(super) static COMMANDS: &[Command] = &[
+    connection("ping", -1, "fast", Run::Grouped(ping), "1.0.0", "Ping the server"),
+    connection("echo", 2, "loading stale fast", Run::Grouped(echo), "1.0.0", "Echo the given string"),
+    connection("quit", -1, OPEN, Run::Alone(quit), "1.0.0", "Close the connection"),
+    connection("reset", 1, OPEN, Run::Alone(reset), "6.2.0", "Reset the connection"),
+    connection("auth", -2, OPEN, Run::Alone(auth), "1.0.0", "Authenticate to the server"),
+    connection("hello", -1, OPEN, Run::Alone(hello), "6.0.0", "Handshake with Redis"),
+    connection(
+        "select",
+        2,
+        "loading stale fast",
+        Run::Alone(select),
+        "1.0.0",
+        "Change the selected database for the current connection",
+    ),
+    Command {
+        categories: "",
+        documentation: TIME,
+        ..connection("time", 1, "loading stale fast", Run::Grouped(time), "2.6.0", "")
+    },
+];
+
+const TIME: Documentation = documented("server", "2.6.0", "O(1)", "Return the current server time");
+
+fn ping(_: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    match &arguments[1..] {
+        [] => Ok(Reply::Simple("PONG")),
+        [message] => Ok(Reply::Bulk(message.clone())),
+        _ => Err(words("ERR wrong number of arguments for 'ping' command")),
+    }
+}
+
+fn echo(_: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    Ok(Reply::Bulk(arguments[1].clone()))
+}
+
+fn quit(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
+    context.session.is_ending = true;
+    Ok(OK)
+}
+
+fn reset(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
+    let session = &mut *context.session;
+    session.transaction = None;
+    session.show_transaction();
+    context.server.keyspace.watchers.remove(std::mem::take(&mut session.watch));
+    session.select(0);
+    session.speak(Protocol::Resp2);
+    session.client.set_name(Bytes::new());
+    session.is_known = context.server.config.requirepass.is_empty();
+    Ok(Reply::Simple("RESET"))
+}
+
+fn auth(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    let (user, password) = match &arguments[1..] {
+        [password] if context.server.config.requirepass.is_empty() => {
+            let _ = password;
+            return Err(words(
+                "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
+                 configuration is correct?",
+            ));
+        }
+        [password] => (&b"default"[..], password),
+        [user, password] => (&user[..], password),
+        _ => return Err(SYNTAX),
+    };
+    authenticate(context, user, password)?;
+    Ok(OK)
+}
+
+fn authenticate(context: &mut Context<'_, '_>, user: &[u8], password: &[u8]) -> Result<(), Refusal> {
+    let expected = context.server.config.requirepass.as_bytes();
+    // The time that this takes says nothing of the password but its length.
+    let differs =
+        |expected: &[u8]| expected.iter().zip(password).fold(0, |all, (left, right)| all | (left ^ right)) != 0;
+    let is_right = expected.is_empty() || expected.len() == password.len() && !differs(expected);
+    if user != b"default" || !is_right {
+        return Err(words("WRONGPASS invalid username-password pair or user is disabled."));
+    }
+    context.session.is_known = true;
+    Ok(())
+}
+
+fn hello(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    let mut rest = arguments[1..].iter();
+    let mut protocol = context.session.protocol;
+    if let Some(version) = rest.next() {
+        protocol = match parse_integer(version) {
+            Some(2) => Protocol::Resp2,
+            Some(3) => Protocol::Resp3,
+            Some(_) => return Err(words("NOPROTO unsupported protocol version")),
+            None => return Err(words("ERR Protocol version is not an integer or out of range")),
+        };
+    }
+    let (mut login, mut name) = (None, None);
+    while let Some(option) = rest.next() {
+        let wrong = || Refusal::Bytes([b"ERR Syntax error in HELLO option '", &option[..], b"'"].concat().into());
+        if is_word(option, "auth") && rest.len() >= 2 {
+            login = rest.next().zip(rest.next());
+        } else if is_word(option, "setname") && rest.len() >= 1 {
+            name = rest.next();
+            check_name(name.expect("just seen"))?;
+        } else {
+            return Err(wrong());
+        }
+    }
+    if let Some((user, password)) = login {
+        authenticate(context, user, password)?;
+    }
+    if !context.session.is_known {
+        return Err(words(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> \
+             <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+        ));
+    }
+    if let Some(name) = name {
+        context.session.client.set_name(name.clone());
+    }
+    context.session.speak(protocol);
+    let id = context.session.client.id as i64;
+    Ok(Reply::Map(vec![
+        (Reply::text("server"), Reply::text("redis")),
+        (Reply::text("version"), Reply::text(REDIS_VERSION)),
+        (Reply::text("proto"), Reply::Integer(protocol.number())),
+        (Reply::text("id"), Reply::Integer(id)),
+        (Reply::text("mode"), Reply::text("standalone")),
+        (Reply::text("role"), Reply::text("master")),
+        (Reply::text("modules"), Reply::Array(Vec::new())),
+    ]))
+}
+
+/// Refuses names that would break the lines of CLIENT LIST.
+pub(super) fn check_name(name: &[u8]) -> Result<(), Refusal> {
+    if name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        return Ok(());
+    }
+    Err(words("ERR Client names cannot contain spaces, newlines or special characters."))
+}
+
+fn select(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    let number = parse_integer(&arguments[1]).ok_or(NOT_AN_INTEGER)?;
+    if i32::try_from(number).is_err() {
+        return Err(said(format!("ERR value is out of range, value must between {} and {}", i32::MIN, i32::MAX)));
+    }
+    let database = u16::try_from(number).ok().filter(|number| *number < context.server.keyspace.databases());
+    context.session.select(database.ok_or(words("ERR DB index is out of range"))?);
+    Ok(OK)
+}
+
+fn time(_: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let text = |number: u64| Reply::Bulk(number.to_string().into());
+    Ok(Reply::Array(vec![text(now.as_secs()), text(u64::from(now.subsec_micros()))]))
+}

@@ -1,0 +1,184 @@
+//! INFO: what the server is and does.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aiodb::Durability;
+use bytes::Bytes;
+
+use super::connection::REDIS_VERSION;
+use crate::command::{Command, Context, NO_KEYS, Reads, Run, documented, is_word, now_ms};
+use crate::refusal::Refusal;
+use crate::reply::{Answer, Reply};
+
+pub(super) static COMMANDS: &[Command] = &[Command {
+    name: "info",
+    arity: -1,
+    flags: "loading stale",
+    categories: "@dangerous",
+    keys: NO_KEYS,
+    reads: Reads::Never,
+    run: Run::Whole(info),
+    documentation: documented("server", "1.0.0", "O(1)", "Get information and statistics about the server"),
+    subcommands: &[],
+}];
+
+type Lines = Vec<(String, String)>;
+type Section = fn(&Context<'_, '_>) -> Result<Lines, Refusal>;
+
+const SECTIONS: [(&str, Section); 9] = [
+    ("Server", server),
+    ("Clients", clients),
+    ("Memory", memory),
+    ("Persistence", persistence),
+    ("Stats", statistics),
+    ("Replication", replication),
+    ("CPU", processor),
+    ("Cluster", cluster),
+    ("Keyspace", keyspace),
+];
+
+fn info(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    let wanted = &arguments[1..];
+    let every = |word: &Bytes| ["all", "default", "everything"].iter().any(|every| is_word(word, every));
+    let mut text = String::new();
+    for (name, section) in SECTIONS {
+        if wanted.is_empty() || wanted.iter().any(|word| every(word) || is_word(word, name)) {
+            if !text.is_empty() {
+                text.push_str("\r\n");
+            }
+            text.push_str(&format!("# {name}\r\n"));
+            for (field, value) in section(context)? {
+                text.push_str(&format!("{field}:{value}\r\n"));
+            }
+        }
+    }
+    Ok(Reply::Text(text))
+}
+
+fn line(name: &str, value: impl ToString) -> (String, String) {
+    (name.to_string(), value.to_string())
+}
+
+fn server(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
+    let server = context.server;
+    let uptime = server.started.elapsed().as_secs();
+    Ok(vec![
+        line("redis_version", REDIS_VERSION),
+        line("aiodb_version", env!("CARGO_PKG_VERSION")),
+        line("redis_mode", "standalone"),
+        line("os", std::env::consts::OS),
+        line("arch_bits", usize::BITS),
+        line("multiplexing_api", "epoll"),
+        line("process_id", std::process::id()),
+        line("run_id", &server.run_id),
+        line("tcp_port", server.port),
+        line("server_time_usec", now_ms() * 1000),
+        line("uptime_in_seconds", uptime),
+        line("uptime_in_days", uptime / 86_400),
+    ])
+}
+
+fn clients(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
+    Ok(vec![
+        line("connected_clients", context.server.clients.count()),
+        line("maxclients", context.server.config.maxclients),
+        line("blocked_clients", 0),
+    ])
+}
+
+fn memory(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
+    let resident = resident_bytes();
+    Ok(vec![
+        line("used_memory", resident),
+        line("used_memory_human", format!("{:.2}M", resident as f64 / (1 << 20) as f64)),
+        line("used_memory_rss", resident),
+        line("aiodb_cache_bytes", context.server.config.cache_bytes),
+        line("maxmemory", 0),
+        line("maxmemory_policy", "noeviction"),
+    ])
+}
+
+/// Memory of the process; 0 where the system does not tell.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = resident.and_then(|text| text.split_whitespace().next()).and_then(|number| number.parse().ok());
+    kibibytes.map_or(0, |kibibytes: u64| kibibytes << 10)
+}
+
+fn persistence(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
+    let stats = context.server.keyspace.stats();
+    let (class, policy) = match context.server.keyspace.durability() {
+        Durability::Sync => ("sync".to_string(), "always"),
+        Durability::Interval(interval) => (format!("interval:{}", interval.as_millis()), "everysec"),
+        Durability::None => ("none".to_string(), "no"),
+    };
+    let status = if stats.trouble.is_none() { "ok" } else { "err" };
+    let mut lines = vec![
+        line("loading", 0),
+        line("aiodb_durability", class),
+        line("aiodb_appendfsync", policy),
+        line("aof_enabled", 1),
+        line("aof_last_write_status", status),
+        line("rdb_bgsave_in_progress", 0),
+        line("aiodb_segments_in_use", stats.segments_in_use),
+        line("aiodb_segments_free", stats.segments_free),
+        line("aiodb_live_bytes", stats.live_bytes),
+        line("aiodb_log_bytes_written", stats.log_bytes_written),
+    ];
+    lines.extend(stats.trouble.map(|trouble| line("aiodb_trouble", trouble.replace(['\r', '\n'], " "))));
+    Ok(lines)
+}
+
+fn statistics(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
+    let statistics = &context.server.statistics;
+    let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    Ok(vec![
+        line("total_connections_received", number(&statistics.connections)),
+        line("total_commands_processed", number(&statistics.commands)),
+        line("total_net_input_bytes", number(&statistics.input_bytes)),
+        line("total_net_output_bytes", number(&statistics.output_bytes)),
+        line("rejected_connections", number(&statistics.rejected_connections)),
+        line("keyspace_hits", number(&statistics.hits)),
+        line("keyspace_misses", number(&statistics.misses)),
+        line("total_error_replies", number(&statistics.errors)),
+    ])
+}
+
+fn replication(_: &Context<'_, '_>) -> Result<Lines, Refusal> {
+    Ok(vec![line("role", "master"), line("connected_slaves", 0)])
+}
+
+fn processor(_: &Context<'_, '_>) -> Result<Lines, Refusal> {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the process, in brackets, may have spaces.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    // The kernel counts in hundredths of a second for programs.
+    let seconds = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or(0.0) / 100.0;
+    Ok(vec![line("used_cpu_sys", format!("{:.6}", seconds(12))), line("used_cpu_user", format!("{:.6}", seconds(11)))])
+}
+
+fn cluster(_: &Context<'_, '_>) -> Result<Lines, Refusal> {
+    Ok(vec![line("cluster_enabled", 0)])
+}
+
+/// The databases that have keys. Their number is the engine's estimate, in which what was changed lately, in any database,
+/// counts once more; DBSIZE counts.
+fn keyspace(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
+    let keyspace = &context.server.keyspace;
+    let stats = keyspace.stats();
+    let mut lines = Vec::new();
+    for database in 0..keyspace.databases() {
+        let mut is_empty = true;
+        keyspace.visit_names(database, None, |_| {
+            is_empty = false;
+            false
+        })?;
+        if !is_empty {
+            let name = format!("db{database}");
+            let keys = stats.tables.iter().find(|table| table.name == name).map_or(0, |table| table.keys);
+            lines.push(line(&name, format!("keys={}", keys.max(1))));
+        }
+    }
+    Ok(lines)
+}

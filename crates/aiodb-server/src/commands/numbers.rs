@@ -1,0 +1,73 @@
+//! Strings that are numbers.
+
+use bytes::Bytes;
+
+use crate::command::{Command, Context, Handler, Reads, Run, documented, one_key};
+use crate::entry::Entry;
+use crate::long_double::LongDouble;
+use crate::number::{integer_text, parse_integer};
+use crate::refusal::{NOT_A_FLOAT, NOT_AN_INTEGER, words};
+use crate::reply::{Answer, Reply};
+
+const fn number(
+    name: &'static str,
+    arity: i64,
+    handler: Handler,
+    since: &'static str,
+    summary: &'static str,
+) -> Command {
+    Command {
+        name,
+        arity,
+        flags: "write denyoom fast",
+        categories: "@string",
+        keys: one_key("RW access update"),
+        reads: Reads::Always,
+        run: Run::Grouped(handler),
+        documentation: documented("string", since, "O(1)", summary),
+        subcommands: &[],
+    }
+}
+
+pub(super) static COMMANDS: &[Command] = &[
+    number("incr", 2, incr, "1.0.0", "Increment the integer value of a key by one"),
+    number("decr", 2, decr, "1.0.0", "Decrement the integer value of a key by one"),
+    number("incrby", 3, incrby, "1.0.0", "Increment the integer value of a key by the given amount"),
+    number("decrby", 3, decrby, "1.0.0", "Decrement the integer value of a key by the given number"),
+    number("incrbyfloat", 3, incrbyfloat, "2.6.0", "Increment the float value of a key by the given amount"),
+];
+
+fn incr(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    add(context, &arguments[1], 1)
+}
+
+fn decr(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    add(context, &arguments[1], -1)
+}
+
+fn incrby(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    add(context, &arguments[1], parse_integer(&arguments[2]).ok_or(NOT_AN_INTEGER)?)
+}
+
+fn decrby(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    let amount = parse_integer(&arguments[2]).ok_or(NOT_AN_INTEGER)?;
+    add(context, &arguments[1], amount.checked_neg().ok_or(words("ERR decrement would overflow"))?)
+}
+
+fn add(context: &mut Context<'_, '_>, name: &Bytes, amount: i64) -> Answer {
+    let old = context.get(name)?.unwrap_or_else(|| Entry::lasting("0".into()));
+    let number = parse_integer(&old.value).ok_or(NOT_AN_INTEGER)?;
+    let sum = number.checked_add(amount).ok_or(words("ERR increment or decrement would overflow"))?;
+    context.put(name, Entry { value: integer_text(sum), ..old });
+    Ok(Reply::Integer(sum))
+}
+
+fn incrbyfloat(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    let old = context.get(&arguments[1])?.unwrap_or_else(|| Entry::lasting("0".into()));
+    let number = LongDouble::parse(&old.value).ok_or(NOT_A_FLOAT)?;
+    let amount = LongDouble::parse(&arguments[2]).ok_or(NOT_A_FLOAT)?;
+    let sum = number.plus(&amount).text().ok_or(words("ERR increment would produce NaN or Infinity"))?;
+    let value = Bytes::from(sum);
+    context.put(&arguments[1], Entry { value: value.clone(), ..old });
+    Ok(Reply::Bulk(value))
+}

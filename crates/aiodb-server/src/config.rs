@@ -1,0 +1,234 @@
+//! What a user can choose: flags before environment before file before what is built in.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use aiodb::Durability;
+use serde::{Deserialize, Serialize};
+
+/// The greatest number of databases: each is a table that is made at once.
+const MAX_DATABASES: u16 = 1024;
+
+/// The longest interval that the engine allows.
+const MAX_INTERVAL_MS: u64 = 3_600_000;
+
+/// What stands before the names of settings in the environment.
+pub const ENVIRONMENT_PREFIX: &str = "AIODB_SERVE_";
+
+/// The settings of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Config {
+    /// Directory of the store; made if it is missing.
+    pub dir: PathBuf,
+    /// Addresses to listen at.
+    pub bind: Vec<IpAddr>,
+    /// Port to listen at; 0 takes a free one.
+    pub port: u16,
+    /// Whether clients from other machines are refused while there is no password.
+    pub protected_mode: bool,
+    /// The password that clients must give; empty for none.
+    pub requirepass: String,
+    /// Connections at a time.
+    pub maxclients: usize,
+    /// Number of databases.
+    pub databases: u16,
+    /// What a reply to a write says: `sync`, `interval:MS` or `none`.
+    pub durability: String,
+    /// Bytes of memory for values that were read or written lately.
+    pub cache_bytes: u64,
+    /// Threads for connections; 0 takes one for each processor.
+    pub threads: usize,
+}
+
+/// Some settings, from one of the places where they can be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Layer {
+    /// See [`Config::dir`].
+    pub dir: Option<PathBuf>,
+    /// See [`Config::bind`].
+    pub bind: Option<Vec<IpAddr>>,
+    /// See [`Config::port`].
+    pub port: Option<u16>,
+    /// See [`Config::protected_mode`].
+    pub protected_mode: Option<bool>,
+    /// See [`Config::requirepass`].
+    pub requirepass: Option<String>,
+    /// See [`Config::maxclients`].
+    pub maxclients: Option<usize>,
+    /// See [`Config::databases`].
+    pub databases: Option<u16>,
+    /// See [`Config::durability`].
+    pub durability: Option<String>,
+    /// See [`Config::cache_bytes`].
+    pub cache_bytes: Option<u64>,
+    /// See [`Config::threads`].
+    pub threads: Option<usize>,
+}
+
+/// A setting that cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration {path}: {cause}")]
+    Unreadable {
+        /** The file. */
+        path: PathBuf,
+        /** The system's message. */
+        cause: std::io::Error,
+    },
+    /// The file is not as it should be.
+    #[error("the configuration {path} is wrong: {reason}")]
+    File {
+        /** The file. */
+        path: PathBuf,
+        /** What is wrong, and where. */
+        reason: String,
+    },
+    /// A variable of the environment is not as it should be.
+    #[error("the environment variable {name} is wrong: {reason}")]
+    Variable {
+        /** The variable. */
+        name: String,
+        /** What is wrong. */
+        reason: String,
+    },
+    /// A setting is outside of what it may be.
+    #[error("the setting {setting} cannot be `{value}`: {allowed}")]
+    Setting {
+        /** The setting. */
+        setting: &'static str,
+        /** What was given. */
+        value: String,
+        /** What may be given. */
+        allowed: String,
+    },
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            dir: "data".into(),
+            bind: vec![IpAddr::from([127, 0, 0, 1])],
+            port: 6379,
+            protected_mode: true,
+            requirepass: String::new(),
+            maxclients: 10_000,
+            databases: 16,
+            durability: "interval:1000".into(),
+            cache_bytes: 64 << 20,
+            threads: 0,
+        }
+    }
+}
+
+impl Layer {
+    /// Reads a file.
+    pub fn from_file(path: &Path) -> Result<Layer, ConfigError> {
+        let unreadable = |cause| ConfigError::Unreadable { path: path.to_path_buf(), cause };
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        toml::from_str(&text).map_err(|error| ConfigError::File { path: path.to_path_buf(), reason: error.to_string() })
+    }
+
+    /// Takes what variables like `AIODB_SERVE_PORT` say; `AIODB_SERVE_CONFIG` is the caller's.
+    pub fn from_environment(variables: impl Iterator<Item = (String, String)>) -> Result<Layer, ConfigError> {
+        let mut layer = Layer::default();
+        for (name, value) in variables {
+            let Some(setting) = name.strip_prefix(ENVIRONMENT_PREFIX) else { continue };
+            layer.take(setting, &value).map_err(|reason| ConfigError::Variable { name: name.clone(), reason })?;
+        }
+        Ok(layer)
+    }
+
+    fn take(&mut self, setting: &str, value: &str) -> Result<(), String> {
+        fn read<T: std::str::FromStr<Err: ToString>>(value: &str) -> Result<Option<T>, String> {
+            value.parse().map(Some).map_err(|error: T::Err| format!("`{value}`: {}", error.to_string()))
+        }
+        match setting {
+            "CONFIG" => {}
+            "DIR" => self.dir = Some(value.into()),
+            "BIND" => {
+                let addresses = value.split([' ', ',']).filter(|address| !address.is_empty());
+                let read_one = |address: &str| address.parse().map_err(|error| format!("`{address}`: {error}"));
+                self.bind = Some(addresses.map(read_one).collect::<Result<_, _>>()?);
+            }
+            "PORT" => self.port = read(value)?,
+            "PROTECTED_MODE" => self.protected_mode = read(value)?,
+            "REQUIREPASS" => self.requirepass = Some(value.into()),
+            "MAXCLIENTS" => self.maxclients = read(value)?,
+            "DATABASES" => self.databases = read(value)?,
+            "DURABILITY" => self.durability = Some(value.into()),
+            "CACHE_BYTES" => self.cache_bytes = read(value)?,
+            "THREADS" => self.threads = read(value)?,
+            _ => return Err("there is no such setting".into()),
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// The settings of layers, of which earlier ones count before later ones.
+    pub fn of_layers(layers: impl IntoIterator<Item = Layer>) -> Result<Config, ConfigError> {
+        let mut config = Config::default();
+        let layers: Vec<_> = layers.into_iter().collect();
+        for layer in layers.into_iter().rev() {
+            let Layer { dir, bind, port, protected_mode, requirepass, .. } = layer;
+            let Layer { maxclients, databases, durability, cache_bytes, threads, .. } = layer;
+            config = Config {
+                dir: dir.unwrap_or(config.dir),
+                bind: bind.unwrap_or(config.bind),
+                port: port.unwrap_or(config.port),
+                protected_mode: protected_mode.unwrap_or(config.protected_mode),
+                requirepass: requirepass.unwrap_or(config.requirepass),
+                maxclients: maxclients.unwrap_or(config.maxclients),
+                databases: databases.unwrap_or(config.databases),
+                durability: durability.unwrap_or(config.durability),
+                cache_bytes: cache_bytes.unwrap_or(config.cache_bytes),
+                threads: threads.unwrap_or(config.threads),
+            };
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |setting, value: String, allowed: String| ConfigError::Setting { setting, value, allowed };
+        if self.bind.is_empty() {
+            return Err(wrong("bind", String::new(), "give at least one address".into()));
+        }
+        if !(1..=MAX_DATABASES).contains(&self.databases) {
+            return Err(wrong("databases", self.databases.to_string(), format!("1 to {MAX_DATABASES}")));
+        }
+        if self.maxclients == 0 {
+            return Err(wrong("maxclients", "0".into(), "at least 1".into()));
+        }
+        self.durability().map(drop)
+    }
+
+    /// The class of the writes.
+    pub fn durability(&self) -> Result<Durability, ConfigError> {
+        let interval = self.durability.strip_prefix("interval:").and_then(|ms| ms.parse().ok());
+        match (&*self.durability, interval.filter(|ms| (1..=MAX_INTERVAL_MS).contains(ms))) {
+            ("sync", _) => Ok(Durability::Sync),
+            ("none", _) => Ok(Durability::None),
+            (_, Some(ms)) => Ok(Durability::Interval(Duration::from_millis(ms))),
+            _ => Err(ConfigError::Setting {
+                setting: "durability",
+                value: self.durability.clone(),
+                allowed: format!("sync, none or interval:MS with 1 to {MAX_INTERVAL_MS} milliseconds"),
+            }),
+        }
+    }
+
+    /// The settings as the file would have them, the password left out.
+    pub fn print(&self) -> String {
+        let password = if self.requirepass.is_empty() { "" } else { "(hidden)" };
+        let shown = Config { requirepass: password.into(), ..self.clone() };
+        toml::to_string(&shown).expect("the settings are a table of TOML")
+    }
+}
+
+#[cfg(test)]
+mod tests;

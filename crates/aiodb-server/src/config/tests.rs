@@ -1,0 +1,47 @@
+use super::*;
+
+fn file(text: &str) -> Layer {
+    toml::from_str(text).unwrap()
+}
+
+#[test]
+fn earlier_layers_count_before_later_ones() {
+    let flags = Layer { port: Some(1), ..Layer::default() };
+    let variables = [("AIODB_SERVE_PORT", "2"), ("AIODB_SERVE_BIND", "::1, 127.0.0.1"), ("HOME", "/root")];
+    let variables = variables.map(|(name, value)| (name.to_string(), value.to_string()));
+    let environment = Layer::from_environment(variables.into_iter()).unwrap();
+    let config =
+        Config::of_layers([flags, environment, file("port = 3\nmaxclients = 5\nprotected-mode = false")]).unwrap();
+    assert_eq!((config.port, config.maxclients, config.protected_mode), (1, 5, false));
+    assert_eq!(config.bind.len(), 2);
+    assert_eq!(config.databases, 16);
+}
+
+#[test]
+fn wrong_settings_are_named() {
+    let variable = |name: &str, value: &str| {
+        let variables = std::iter::once((format!("{ENVIRONMENT_PREFIX}{name}"), value.to_string()));
+        Layer::from_environment(variables).unwrap_err().to_string()
+    };
+    assert!(variable("PORT", "70000").contains("AIODB_SERVE_PORT"));
+    assert!(variable("PROT", "1").contains("no such setting"));
+    assert!(toml::from_str::<Layer>("prot = 1").unwrap_err().to_string().contains("prot"));
+    for (text, setting) in [
+        ("durability = \"interval:0\"", "durability"),
+        ("durability = \"always\"", "durability"),
+        ("databases = 0", "databases"),
+        ("bind = []", "bind"),
+        ("maxclients = 0", "maxclients"),
+    ] {
+        assert!(Config::of_layers([file(text)]).unwrap_err().to_string().contains(setting), "{text}");
+    }
+}
+
+#[test]
+fn what_is_printed_can_be_read() {
+    let config = Config { requirepass: "secret".into(), ..Config::default() };
+    let printed = config.print();
+    assert!(!printed.contains("secret"));
+    let layer: Layer = toml::from_str(&printed).unwrap();
+    assert_eq!(Config::of_layers([layer]).unwrap(), Config { requirepass: "(hidden)".into(), ..config });
+}

@@ -1,0 +1,210 @@
+//! One connection: bytes in, replies out, in order.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::BytesMut;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use crate::admission::{Admitted, admit, is_grouped};
+use crate::client::Client;
+use crate::command::{Call, Server};
+use crate::execution;
+use crate::reply::{Output, Reply};
+use crate::request::{Decoder, Fault};
+use crate::session::Session;
+
+/// What is read at a time.
+const READ_BYTES: usize = 16 << 10;
+
+/// Commands that are carried out together: so many at first, and at most.
+const FIRST_GROUP: usize = 8;
+const MOST_GROUP: usize = 128;
+
+/// Bytes of arguments that go into a group.
+const GROUP_BYTES: usize = 1 << 20;
+
+/// Groups whose replies are shorter may grow, those whose replies are longer become small.
+const SHORT_REPLIES: usize = 256 << 10;
+const LONG_REPLIES: usize = 1 << 20;
+
+/// A connection until it ends.
+pub(crate) struct Connection {
+    server: Arc<Server>,
+    stream: TcpStream,
+    session: Session,
+    decoder: Decoder,
+    buffer: BytesMut,
+    output: Output,
+    /// A call that cannot go with those before it.
+    waiting: Option<Call>,
+    /// Commands that the next group may have, by how long the replies of the last ones were.
+    most: usize,
+}
+
+/// What comes next from a client.
+struct Group {
+    /// In order; a call's reply is still to come.
+    replies: Vec<Option<Reply>>,
+    calls: Vec<Call>,
+    fault: Option<Fault>,
+}
+
+impl Connection {
+    pub(crate) fn new(server: Arc<Server>, stream: TcpStream, client: Arc<Client>) -> Connection {
+        let session = Session::new(client, server.config.requirepass.is_empty());
+        Connection {
+            server,
+            stream,
+            session,
+            decoder: Decoder::default(),
+            buffer: BytesMut::new(),
+            output: Output::default(),
+            waiting: None,
+            most: FIRST_GROUP,
+        }
+    }
+
+    /// Answers until the client goes away, breaks the protocol, is killed, or the server ends.
+    pub(crate) async fn serve(mut self, mut ending: watch::Receiver<bool>) {
+        // A client that goes away is no failure of the server.
+        let _ = self.answer_all(&mut ending).await;
+        self.server.keyspace.watchers.remove(std::mem::take(&mut self.session.watch));
+        self.server.clients.remove(&self.session.client);
+    }
+
+    async fn answer_all(&mut self, ending: &mut watch::Receiver<bool>) -> io::Result<()> {
+        while !self.session.is_ending && !self.session.client.is_killed() && !*ending.borrow() {
+            let group = self.next_group();
+            if group.replies.is_empty() && group.fault.is_none() {
+                if !self.receive(ending).await? {
+                    return Ok(());
+                }
+                continue;
+            }
+            self.answer_group(group).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes what can be carried out together from the requests that have come.
+    fn next_group(&mut self) -> Group {
+        let mut group = Group { replies: Vec::new(), calls: Vec::new(), fault: None };
+        let mut bytes = 0;
+        if let Some(call) = self.waiting.take() {
+            group.add(call);
+        }
+        while group.is_open() && group.replies.len() < self.most && bytes < GROUP_BYTES && !self.session.is_ending {
+            match self.decoder.next(&mut self.buffer, self.session.is_known) {
+                Ok(None) => break,
+                Err(fault) => {
+                    group.fault = Some(fault);
+                    break;
+                }
+                Ok(Some(request)) => match admit(&self.server, &mut self.session, request) {
+                    Admitted::Answered(reply) => group.replies.push(Some(reply)),
+                    Admitted::Call(call) if !is_grouped(&call) && !group.calls.is_empty() => {
+                        self.waiting = Some(call);
+                        break;
+                    }
+                    Admitted::Call(call) => {
+                        bytes += call.bytes();
+                        group.add(call);
+                    }
+                },
+            }
+        }
+        group
+    }
+
+    async fn answer_group(&mut self, group: Group) -> io::Result<()> {
+        let answers = match &group.calls[..] {
+            [] => Vec::new(),
+            calls => execution::answer(&self.server, &mut self.session, calls).await,
+        };
+        let mut answers = answers.into_iter();
+        for reply in group.replies {
+            let reply = reply.unwrap_or_else(|| answers.next().expect("each call has an answer"));
+            self.output.push(reply, self.session.protocol);
+        }
+        match group.fault {
+            None => {}
+            Some(Fault::TooLong) => self.session.is_ending = true,
+            Some(Fault::Protocol(reason)) => {
+                let line = format!("ERR Protocol error: {reason}");
+                self.output.push(Reply::Error(line.into()), self.session.protocol);
+                self.session.is_ending = true;
+            }
+        }
+        self.most = match self.output.len() {
+            length if length > LONG_REPLIES => 1,
+            length if length < SHORT_REPLIES => (self.most * 2).min(MOST_GROUP),
+            _ => self.most,
+        };
+        self.send().await
+    }
+
+    /// Gives the client its replies. Nothing else of this connection goes on until it has taken them.
+    async fn send(&mut self) -> io::Result<()> {
+        let client = Arc::clone(&self.session.client);
+        let counter = &self.server.statistics.output_bytes;
+        counter.fetch_add(self.output.len() as u64, Ordering::Relaxed);
+        client.shown.output_bytes.store(self.output.len(), Ordering::Relaxed);
+        let (stream, output) = (&mut self.stream, &mut self.output);
+        let write_all = async {
+            while let Some(part) = output.next_part() {
+                stream.write_all(&part).await?;
+            }
+            Ok(())
+        };
+        let sent = tokio::select! {
+            sent = write_all => sent,
+            () = client.killed() => Err(io::ErrorKind::ConnectionAborted.into()),
+        };
+        client.shown.output_bytes.store(0, Ordering::Relaxed);
+        sent
+    }
+
+    /// Waits for more bytes; false if none will come.
+    async fn receive(&mut self, ending: &mut watch::Receiver<bool>) -> io::Result<bool> {
+        if self.buffer.is_empty() && self.decoder.is_between_requests() {
+            // A connection that waits keeps no memory for what it might be sent.
+            self.buffer = BytesMut::new();
+        }
+        let client = Arc::clone(&self.session.client);
+        tokio::select! {
+            readable = self.stream.readable() => readable?,
+            () = client.killed() => return Ok(false),
+            // The server is gone, too, if nobody can tell that it ends.
+            _ = ending.changed() => return Ok(true),
+        }
+        // As much again as there is, at most, so that nothing is kept for what is only announced.
+        let wanted = self.decoder.wanted(&self.buffer);
+        self.buffer.reserve(wanted.min(self.buffer.len()).max(READ_BYTES));
+        match self.stream.try_read_buf(&mut self.buffer) {
+            Ok(0) => Ok(false),
+            Ok(received) => {
+                self.server.statistics.input_bytes.fetch_add(received as u64, Ordering::Relaxed);
+                client.shown.input_bytes.store(self.buffer.len(), Ordering::Relaxed);
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Group {
+    fn add(&mut self, call: Call) {
+        self.replies.push(None);
+        self.calls.push(call);
+    }
+
+    /// Whether more may be added.
+    fn is_open(&self) -> bool {
+        self.calls.last().is_none_or(is_grouped)
+    }
+}

@@ -1,0 +1,196 @@
+//! Carrying out commands: lock, read, run, write, wait. What reads and writes goes through the engine's futures, so that
+//! all connections share its reads in flight and its writes of the device; the commands themselves never wait.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use futures::future::try_join_all;
+
+use crate::admission::find;
+use crate::command::{Call, Context, Handler, Run, Server, now_ms};
+use crate::locks::{Claim, Key};
+use crate::refusal::{Refusal, words};
+use crate::reply::{Answer, OK, Reply};
+use crate::session::Session;
+use crate::space::Space;
+use crate::watch::Watch;
+
+/// Why calls were not carried out.
+enum Failure {
+    /// Nothing has changed.
+    Before(Refusal),
+    /// They were, but nobody knows whether that lasts.
+    After(Refusal),
+    /// A watched key was changed.
+    Broken,
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        Failure::Before(refusal)
+    }
+}
+
+/// Answers calls that a client has sent at once, in their order. Either there is one, or all are [`Run::Grouped`].
+pub(crate) async fn answer(server: &Server, session: &mut Session, calls: &[Call]) -> Vec<Reply> {
+    server.statistics.commands.fetch_add(calls.len() as u64, Ordering::Relaxed);
+    let replies = match calls {
+        [call] if matches!(call.command.run, Run::Exec) => vec![execute(server, session).await.into()],
+        [call] if matches!(call.command.run, Run::Watch) => vec![watch(server, session, call).await.into()],
+        calls => answer_group(server, session, calls).await,
+    };
+    let errors = replies.iter().filter(|reply| matches!(reply, Reply::Error(_))).count();
+    server.statistics.errors.fetch_add(errors as u64, Ordering::Relaxed);
+    replies
+}
+
+async fn answer_group(server: &Server, session: &mut Session, calls: &[Call]) -> Vec<Reply> {
+    match carry_out(server, session, calls, None).await {
+        Ok(replies) => replies,
+        Err(Failure::Before(refusal)) if calls.len() == 1 => vec![Err(refusal).into()],
+        Err(Failure::Before(_)) => {
+            // One of them failed for all. Each by itself does what it can.
+            let mut replies = Vec::with_capacity(calls.len());
+            for call in calls {
+                let alone = carry_out(server, session, std::slice::from_ref(call), None).await;
+                replies.extend(alone.unwrap_or_else(|failure| vec![failure.reply()]));
+            }
+            replies
+        }
+        Err(failure) => calls.iter().map(|_| failure.reply()).collect(),
+    }
+}
+
+impl Failure {
+    fn reply(&self) -> Reply {
+        match self {
+            Failure::Before(refusal) | Failure::After(refusal) => Err(refusal.clone()).into(),
+            Failure::Broken => Reply::NilArray,
+        }
+    }
+}
+
+/// EXEC.
+async fn execute(server: &Server, session: &mut Session) -> Answer {
+    let transaction = session.transaction.take().ok_or(words("ERR EXEC without MULTI"))?;
+    session.show_transaction();
+    let watch = std::mem::take(&mut session.watch);
+    let outcome = if transaction.is_refused {
+        Err(Failure::Before(words("EXECABORT Transaction discarded because of previous errors.")))
+    } else {
+        let call = |request| Ok(Call { command: find(server, &request)?, arguments: request });
+        let calls = transaction.requests.into_iter().map(call).collect::<Result<Vec<_>, Refusal>>()?;
+        server.statistics.commands.fetch_add(calls.len() as u64, Ordering::Relaxed);
+        carry_out(server, session, &calls, Some(&watch)).await
+    };
+    server.keyspace.watchers.remove(watch);
+    outcome.map_or_else(|failure| Ok(failure.reply()), |replies| Ok(Reply::Array(replies)))
+}
+
+/// WATCH.
+async fn watch(server: &Server, session: &mut Session, call: &Call) -> Answer {
+    if session.transaction.is_some() {
+        return Err(words("ERR WATCH inside MULTI is not allowed"));
+    }
+    let keys: Vec<Key> = call.command.keys.of(&call.arguments).map(|name| session.key(&detached(name))).collect();
+    let _held = server.keyspace.claim(&Claim::on_keys(keys.iter().map(|key| (key, false)))).await;
+    for key in keys {
+        let entry = server.keyspace.get(&key).await?;
+        let expires_ms = entry.filter(|entry| !entry.has_expired(now_ms())).and_then(|entry| entry.expires_ms);
+        server.keyspace.watchers.add(&mut session.watch, key, expires_ms);
+    }
+    Ok(OK)
+}
+
+/// A copy that does not keep what the bytes came in.
+fn detached(bytes: &bytes::Bytes) -> bytes::Bytes {
+    bytes::Bytes::copy_from_slice(bytes)
+}
+
+/// What calls need before they run.
+struct Plan {
+    /// Keys whose entries are read, each once.
+    reads: HashSet<Key>,
+    claim: Claim,
+    /// Whether they may read what is not known before.
+    waits: bool,
+}
+
+fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
+    let (mut reads, mut keys) = (HashSet::new(), Vec::new());
+    for call in calls {
+        let (is_write, is_read) = (call.command.is_write(), call.reads());
+        for name in call.command.keys.of(&call.arguments) {
+            let key = session.key(name);
+            if is_read {
+                reads.insert(key.clone());
+            }
+            keys.push((key, is_write));
+        }
+    }
+    let writes = calls.iter().any(|call| call.command.is_write());
+    let waits = calls.iter().any(|call| !matches!(call.command.run, Run::Grouped(_)));
+    let is_transaction = watch.is_some();
+    let reads_several = || calls.iter().any(|call| call.command.keys.of(&call.arguments).nth(1).is_some());
+    let watched = watch.into_iter().flat_map(Watch::keys).map(|key| (key, false));
+    let claim = if waits && (writes || is_transaction) {
+        Claim::Everything
+    } else if writes || is_transaction || reads_several() {
+        Claim::on_keys(keys.iter().map(|(key, is_write)| (key, *is_write)).chain(watched))
+    } else {
+        Claim::Nothing
+    };
+    Plan { reads, claim, waits }
+}
+
+/// Carries out calls at one moment. With a watch they are a transaction, which is given up if the watch is broken.
+async fn carry_out(
+    server: &Server,
+    session: &mut Session,
+    calls: &[Call],
+    watch: Option<&Watch>,
+) -> Result<Vec<Reply>, Failure> {
+    let keyspace = &server.keyspace;
+    let plan = plan(session, calls, watch);
+    let held = keyspace.claim(&plan.claim).await;
+    let now_ms = now_ms();
+    if watch.is_some_and(|watch| watch.is_broken(now_ms)) {
+        return Err(Failure::Broken);
+    }
+    let mut space = Space::new(keyspace, now_ms);
+    let read = plan.reads.iter().map(async |key| Ok::<_, Refusal>((key.clone(), keyspace.get(key).await?)));
+    for (key, entry) in try_join_all(read).await? {
+        space.learn(key, entry);
+    }
+    let replies = run(server, session, &mut space, calls, plan.waits);
+    let written = if space.is_changed() {
+        let sequence = keyspace.write(&space.changes()).await?;
+        keyspace.watchers.touch(space.touched());
+        Some(sequence)
+    } else {
+        None
+    };
+    drop(held);
+    let waited = match written {
+        Some(sequence) => keyspace.wait(sequence).await,
+        None => keyspace.wait_for_seen((!plan.waits).then(|| plan.reads.iter())).await,
+    };
+    waited.map_err(Failure::After)?;
+    Ok(replies)
+}
+
+/// Runs the handlers of calls, which see what is in the space.
+fn run(server: &Server, session: &mut Session, space: &mut Space<'_>, calls: &[Call], waits: bool) -> Vec<Reply> {
+    let mut context = Context { server, session, space };
+    let mut run_all = || calls.iter().map(|call| run_one(&mut context, call)).collect();
+    // What may wait for the device leaves the thread's other connections to another thread.
+    if waits { tokio::task::block_in_place(run_all) } else { run_all() }
+}
+
+fn run_one(context: &mut Context<'_, '_>, call: &Call) -> Reply {
+    let handler: Handler = match call.command.run {
+        Run::Grouped(handler) | Run::Alone(handler) | Run::Whole(handler) => handler,
+        Run::Container | Run::Exec | Run::Watch => unreachable!("no such call waits for EXEC or comes in a group"),
+    };
+    handler(context, &call.arguments).into()
+}

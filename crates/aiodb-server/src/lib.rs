@@ -1,0 +1,32 @@
+//! The engine behind the Redis protocol: what `aiodb serve` runs.
+//!
+//! A request goes through `request` (bytes to arguments), `admission` (which command, and may it run), `execution` (lock,
+//! read, run, write, wait) and `reply` (back to bytes). Each command stands once, in `commands/`. `keyspace` is all that
+//! knows the engine, and that by its public face alone.
+
+mod admission;
+mod client;
+mod command;
+mod commands;
+mod config;
+mod connection;
+mod entry;
+mod execution;
+mod expiry;
+mod flusher;
+mod glob;
+mod keyspace;
+mod locks;
+mod long_double;
+mod number;
+mod refusal;
+mod reply;
+mod request;
+mod scan_cursors;
+mod server;
+mod session;
+mod space;
+mod watch;
+
+pub use config::{Config, ConfigError, ENVIRONMENT_PREFIX, Layer};
+pub use server::{ServeError, serve};

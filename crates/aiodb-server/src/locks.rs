@@ -1,0 +1,97 @@
+//! Locks on keys, held from what a command reads to what it writes, so that no other command's write comes in between.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Keys share this many locks.
+pub(crate) const STRIPES: usize = 16_384;
+
+/// The number of a database.
+pub(crate) type Database = u16;
+
+/// A key, and the database that it is in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) database: Database,
+    pub(crate) name: Bytes,
+}
+
+impl Key {
+    /// The number of the lock that it shares.
+    pub(crate) fn stripe(&self) -> usize {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish() as usize % STRIPES
+    }
+}
+
+/// What a group of commands must have for itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// Nothing: each of its commands reads at one moment.
+    Nothing,
+    /// Stripes in ascending order, and whether they are written.
+    Stripes(Vec<(usize, bool)>),
+    /// All keys of all databases.
+    Everything,
+}
+
+impl Claim {
+    /// The claim on some keys, with whether they are written.
+    pub(crate) fn on_keys<'a>(keys: impl Iterator<Item = (&'a Key, bool)>) -> Claim {
+        let mut stripes: Vec<_> = keys.map(|(key, is_written)| (key.stripe(), is_written)).collect();
+        // Of two claims on a stripe the one that writes comes last, and stays.
+        stripes.sort_unstable();
+        stripes.reverse();
+        stripes.dedup_by_key(|(stripe, _)| *stripe);
+        stripes.reverse();
+        if stripes.is_empty() { Claim::Nothing } else { Claim::Stripes(stripes) }
+    }
+}
+
+/// All locks.
+pub(crate) struct Locks {
+    everything: RwLock<()>,
+    stripes: Box<[RwLock<()>]>,
+}
+
+/// Locks that are held. The claims on stripes come first, so that they go first.
+pub(crate) struct Held<'a> {
+    _stripes: Vec<Stripe<'a>>,
+    _everything: Option<Stripe<'a>>,
+}
+
+#[expect(dead_code, reason = "a guard is there to be dropped")]
+enum Stripe<'a> {
+    Read(RwLockReadGuard<'a, ()>),
+    Written(RwLockWriteGuard<'a, ()>),
+}
+
+impl Locks {
+    pub(crate) fn new() -> Locks {
+        Locks { everything: RwLock::new(()), stripes: (0..STRIPES).map(|_| RwLock::new(())).collect() }
+    }
+
+    /// Waits for what is claimed. The order of locks is that of their numbers, so nobody waits for ever.
+    pub(crate) async fn claim(&self, claim: &Claim) -> Held<'_> {
+        let (everything, wanted) = match claim {
+            Claim::Nothing => (None, &[][..]),
+            Claim::Everything => (Some(Stripe::Written(self.everything.write().await)), &[][..]),
+            Claim::Stripes(stripes) => (Some(Stripe::Read(self.everything.read().await)), &stripes[..]),
+        };
+        let mut stripes = Vec::with_capacity(wanted.len());
+        for (stripe, is_written) in wanted {
+            let lock = &self.stripes[*stripe];
+            stripes.push(match is_written {
+                true => Stripe::Written(lock.write().await),
+                false => Stripe::Read(lock.read().await),
+            });
+        }
+        Held { _stripes: stripes, _everything: everything }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! Why a command was not carried out, in Redis's words.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+/// A failure that a client is told.
+#[derive(Clone, Debug)]
+pub(crate) enum Refusal {
+    /// The text of the error, with its code.
+    Words(Cow<'static, str>),
+    /// The text of an error that repeats bytes of the client.
+    Bytes(Bytes),
+    /// The engine refused or failed.
+    Engine(aiodb::Error),
+    /// A stored value is not what this server writes.
+    Foreign {
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// What is wrong with an argument or a value.
+pub(crate) const NOT_AN_INTEGER: Refusal = words("ERR value is not an integer or out of range");
+pub(crate) const NOT_A_FLOAT: Refusal = words("ERR value is not a valid float");
+pub(crate) const SYNTAX: Refusal = words("ERR syntax error");
+pub(crate) const NO_SUCH_KEY: Refusal = words("ERR no such key");
+pub(crate) const TOO_LONG: Refusal = words("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+
+/// A refusal with a fixed text.
+pub(crate) const fn words(text: &'static str) -> Refusal {
+    Refusal::Words(Cow::Borrowed(text))
+}
+
+/// A refusal with a text of its own.
+pub(crate) fn said(text: String) -> Refusal {
+    Refusal::Words(Cow::Owned(text))
+}
+
+impl From<aiodb::Error> for Refusal {
+    fn from(error: aiodb::Error) -> Refusal {
+        Refusal::Engine(error)
+    }
+}
+
+impl Refusal {
+    /// The error as it goes to the client: one line.
+    pub(crate) fn line(&self) -> Bytes {
+        let text = match self {
+            Refusal::Words(Cow::Borrowed(text)) => return Bytes::from_static(text.as_bytes()),
+            Refusal::Words(Cow::Owned(text)) => text.clone().into_bytes(),
+            Refusal::Bytes(text) => text.to_vec(),
+            Refusal::Foreign { reason } => format!("ERR the stored value {reason}").into_bytes(),
+            // Redis has this code for a disk to which it cannot write.
+            Refusal::Engine(error @ (aiodb::Error::DiskFull { .. } | aiodb::Error::StoreFull { .. })) => {
+                format!("MISCONF {error}").into_bytes()
+            }
+            Refusal::Engine(error @ aiodb::Error::Failed { .. }) => format!("MISCONF {error}").into_bytes(),
+            Refusal::Engine(error) => format!("ERR {error}").into_bytes(),
+        };
+        text.into_iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }).collect()
+    }
+}

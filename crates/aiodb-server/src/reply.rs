@@ -1,0 +1,150 @@
+//! Replies, and their bytes in both versions of the protocol.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+use resp_rs::{resp2, resp3};
+
+use crate::refusal::Refusal;
+
+/// What a command answers.
+pub(crate) type Answer = Result<Reply, Refusal>;
+
+/// Strings from this length on go to the socket from where they lie, without another copy.
+const LARGE_BYTES: usize = 16 << 10;
+
+/// The version of the protocol that a client speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    #[default]
+    Resp2,
+    Resp3,
+}
+
+impl Protocol {
+    pub(crate) fn number(self) -> i64 {
+        match self {
+            Protocol::Resp2 => 2,
+            Protocol::Resp3 => 3,
+        }
+    }
+}
+
+/// One reply.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reply {
+    Simple(&'static str),
+    Error(Bytes),
+    Integer(i64),
+    Bulk(Bytes),
+    /// No value.
+    Nil,
+    /// No array: what an EXEC answers that did nothing.
+    NilArray,
+    Array(Vec<Reply>),
+    /// An array in RESP2.
+    Set(Vec<Reply>),
+    /// An array of keys and values in RESP2.
+    Map(Vec<(Reply, Reply)>),
+    /// Text for people; a string in RESP2.
+    Text(String),
+}
+
+/// What most commands answer that change something.
+pub(crate) const OK: Reply = Reply::Simple("OK");
+
+impl Reply {
+    /// A string that the program has.
+    pub(crate) fn text(text: &'static str) -> Reply {
+        Reply::Bulk(Bytes::from_static(text.as_bytes()))
+    }
+
+    /// 1 or 0.
+    pub(crate) fn flag(is_true: bool) -> Reply {
+        Reply::Integer(i64::from(is_true))
+    }
+
+    /// A string or nothing.
+    pub(crate) fn bulk_or_nil(value: Option<Bytes>) -> Reply {
+        value.map_or(Reply::Nil, Reply::Bulk)
+    }
+
+    fn resp2(self) -> resp2::Frame {
+        use resp2::Frame;
+        let all = |replies: Vec<Reply>| Frame::Array(Some(replies.into_iter().map(Reply::resp2).collect()));
+        match self {
+            Reply::Simple(text) => Frame::SimpleString(Bytes::from_static(text.as_bytes())),
+            Reply::Error(line) => Frame::Error(line),
+            Reply::Integer(number) => Frame::Integer(number),
+            Reply::Bulk(bytes) => Frame::BulkString(Some(bytes)),
+            Reply::Nil => Frame::BulkString(None),
+            Reply::NilArray => Frame::Array(None),
+            Reply::Array(replies) | Reply::Set(replies) => all(replies),
+            Reply::Map(pairs) => all(pairs.into_iter().flat_map(|(key, value)| [key, value]).collect()),
+            Reply::Text(text) => Frame::BulkString(Some(text.into())),
+        }
+    }
+
+    fn resp3(self) -> resp3::Frame {
+        use resp3::Frame;
+        let all = |replies: Vec<Reply>| replies.into_iter().map(Reply::resp3).collect();
+        match self {
+            Reply::Simple(text) => Frame::SimpleString(Bytes::from_static(text.as_bytes())),
+            Reply::Error(line) => Frame::Error(line),
+            Reply::Integer(number) => Frame::Integer(number),
+            Reply::Bulk(bytes) => Frame::BulkString(Some(bytes)),
+            Reply::Nil | Reply::NilArray => Frame::Null,
+            Reply::Array(replies) => Frame::Array(Some(all(replies))),
+            Reply::Set(replies) => Frame::Set(all(replies)),
+            Reply::Map(pairs) => {
+                Frame::Map(pairs.into_iter().map(|(key, value)| (key.resp3(), value.resp3())).collect())
+            }
+            Reply::Text(text) => Frame::VerbatimString { payload: format!("txt:{text}").into() },
+        }
+    }
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Reply {
+        answer.unwrap_or_else(|refusal| Reply::Error(refusal.line()))
+    }
+}
+
+/// Bytes on their way to a client.
+#[derive(Default)]
+pub(crate) struct Output {
+    parts: VecDeque<Bytes>,
+    /// Small replies, which go out together.
+    tail: BytesMut,
+}
+
+impl Output {
+    /// Adds a reply.
+    pub(crate) fn push(&mut self, reply: Reply, protocol: Protocol) {
+        match reply {
+            Reply::Bulk(bytes) if bytes.len() >= LARGE_BYTES => {
+                self.tail.extend_from_slice(format!("${}\r\n", bytes.len()).as_bytes());
+                self.parts.extend([self.tail.split().freeze(), bytes]);
+                self.tail.extend_from_slice(b"\r\n");
+            }
+            reply => self.tail.extend_from_slice(&match protocol {
+                Protocol::Resp2 => resp2::frame_to_bytes(&reply.resp2()),
+                Protocol::Resp3 => resp3::frame_to_bytes(&reply.resp3()),
+            }),
+        }
+    }
+
+    /// Takes the next bytes to be written; `None` if there are none.
+    pub(crate) fn next_part(&mut self) -> Option<Bytes> {
+        let rest = || (!self.tail.is_empty()).then(|| std::mem::take(&mut self.tail).freeze());
+        self.parts.pop_front().or_else(rest)
+    }
+
+    /// Bytes that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.parts.iter().map(Bytes::len).sum::<usize>() + self.tail.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! The server as a whole: from the settings to the end of the last connection.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use aiodb::Options;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::client::Clients;
+use crate::command::{Server, Statistics};
+use crate::commands;
+use crate::config::{Config, ConfigError};
+use crate::connection::Connection;
+use crate::keyspace::Keyspace;
+use crate::scan_cursors::ScanCursors;
+
+/// Connections that the system keeps until they are accepted.
+const BACKLOG_WAIT: Duration = Duration::from_millis(100);
+
+/// How long connections may take to get their last replies when the server ends.
+const LAST_REPLIES: Duration = Duration::from_secs(5);
+
+/// What a client is told that comes from another machine while there is no password.
+const PROTECTED: &[u8] = b"-DENIED aiodb is running in protected mode because protected mode is enabled and no password is \
+set for the default user. In this mode connections are only accepted from the loopback interface. If you want to connect from \
+other machines, set a password (requirepass), or set protected-mode to false if nobody but you can reach this server.\r\n";
+
+const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+
+/// Why a server could not start, or not end as it should.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// A setting cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// An address cannot be listened at.
+    #[error("cannot listen at {address}: {cause}; choose another port or address, or end the program that has it")]
+    Listen {
+        /** The address. */
+        address: SocketAddr,
+        /** The system's message. */
+        cause: io::Error,
+    },
+    /// The store cannot be opened, or not be closed.
+    #[error(transparent)]
+    Store(#[from] aiodb::Error),
+    /// The system refused something that the server needs.
+    #[error("cannot {action}: {cause}")]
+    System {
+        /** What. */
+        action: &'static str,
+        /** The system's message. */
+        cause: io::Error,
+    },
+}
+
+/// Serves until the process gets SIGTERM or SIGINT, and closes the store. `say` is told what happens, a line at a time.
+pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
+    let listeners = listen(&config)?;
+    let options = Options {
+        durability: config.durability()?,
+        cache_bytes: config.cache_bytes,
+        cache_writes: config.cache_bytes > 0,
+        metrics_file: Some(config.dir.join("metrics.prom")),
+        ..Options::default()
+    };
+    let keyspace = Keyspace::open(&config.dir, config.databases, options)?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if config.threads > 0 {
+        runtime.worker_threads(config.threads);
+    }
+    let runtime =
+        runtime.enable_all().build().map_err(|cause| ServeError::System { action: "start threads", cause })?;
+    let port = listeners[0].1.port();
+    let server = Arc::new(Server {
+        keyspace,
+        clients: Clients::default(),
+        cursors: ScanCursors::new(),
+        statistics: Statistics::default(),
+        table: commands::table(),
+        started: Instant::now(),
+        run_id: (0..40).map(|_| fastrand::char('0'..='9')).collect(),
+        port,
+        config,
+    });
+    let outcome = runtime.block_on(accept_all(&server, listeners, &say));
+    // What still runs has had its time.
+    runtime.shutdown_timeout(LAST_REPLIES);
+    server.keyspace.close()?;
+    say("the store is closed");
+    outcome
+}
+
+/// The sockets, before anything else: that one is taken is known at once.
+fn listen(config: &Config) -> Result<Vec<(StdListener, SocketAddr)>, ServeError> {
+    let mut port = config.port;
+    let mut listeners = Vec::new();
+    for address in &config.bind {
+        let address = SocketAddr::from((*address, port));
+        let bound = StdListener::bind(address).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        });
+        let (listener, address) = bound.map_err(|cause| ServeError::Listen { address, cause })?;
+        // A free port is the same at all addresses.
+        port = address.port();
+        listeners.push((listener, address));
+    }
+    Ok(listeners)
+}
+
+async fn accept_all(
+    server: &Arc<Server>,
+    listeners: Vec<(StdListener, SocketAddr)>,
+    say: &impl Fn(&str),
+) -> Result<(), ServeError> {
+    let system = |action| move |cause| ServeError::System { action, cause };
+    let mut terminate = signal(SignalKind::terminate()).map_err(system("wait for signals"))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(system("wait for signals"))?;
+    let (end, ending) = watch::channel(false);
+    let mut accepting = JoinSet::new();
+    for (listener, address) in listeners {
+        let listener = TcpListener::from_std(listener).map_err(system("listen"))?;
+        say(&format!("ready to accept connections at {address}"));
+        accepting.spawn(accept(Arc::clone(server), listener, ending.clone()));
+    }
+    let name = tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    };
+    say(&format!("{name}: taking no more commands"));
+    let _ = end.send(true);
+    let last_replies = async { while accepting.join_next().await.is_some() {} };
+    if tokio::time::timeout(LAST_REPLIES, last_replies).await.is_err() {
+        say("some clients did not take their replies, and were cut off");
+    }
+    Ok(())
+}
+
+/// Accepts connections until the server ends, and returns when they have ended.
+async fn accept(server: Arc<Server>, listener: TcpListener, mut ending: watch::Receiver<bool>) {
+    let mut connections = JoinSet::new();
+    while !*ending.borrow() {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+            _ = ending.changed() => break,
+        };
+        match accepted {
+            Ok((stream, address)) => {
+                connections.spawn(serve_one(Arc::clone(&server), stream, address, ending.clone()));
+            }
+            // No file descriptor is left, most likely: others must go first.
+            Err(_) => tokio::time::sleep(BACKLOG_WAIT).await,
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn serve_one(server: Arc<Server>, mut stream: TcpStream, address: SocketAddr, ending: watch::Receiver<bool>) {
+    server.statistics.connections.fetch_add(1, Ordering::Relaxed);
+    let config = &server.config;
+    let is_open = config.protected_mode && config.requirepass.is_empty();
+    let Ok(local_address) = stream.local_addr() else { return };
+    let refusal = if is_open && !is_loopback(address.ip()) {
+        Some(PROTECTED)
+    } else {
+        // Replies go out as they are made; a client that is gone already is met when it is read from.
+        let _ = stream.set_nodelay(true);
+        match server.clients.add(address, local_address, stream.as_raw_fd(), config.maxclients) {
+            Some(client) => {
+                return Connection::new(Arc::clone(&server), stream, client).serve(ending).await;
+            }
+            None => Some(TOO_MANY),
+        }
+    };
+    server.statistics.rejected_connections.fetch_add(1, Ordering::Relaxed);
+    // Whether the client hears why makes no difference to the server.
+    let _ = stream.write_all(refusal.unwrap_or_default()).await;
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}

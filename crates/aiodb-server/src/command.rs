@@ -10,8 +10,9 @@ use crate::client::Clients;
 use crate::config::Config;
 use crate::entry::Entry;
 use crate::keyspace::Keyspace;
-use crate::locks::Key;
-use crate::refusal::Refusal;
+use crate::locks::{Database, Key};
+use crate::number::parse_integer;
+use crate::refusal::{NOT_AN_INTEGER, Refusal, said, words};
 use crate::reply::{Answer, Reply};
 use crate::scan_cursors::ScanCursors;
 use crate::session::Session;
@@ -214,6 +215,16 @@ impl Context<'_, '_> {
     /// A key of the chosen database.
     pub(crate) fn key(&self, name: &Bytes) -> Key {
         self.session.key(name)
+    }
+
+    /// The database of a number that a client gives.
+    pub(crate) fn database_of(&self, number: &[u8]) -> Result<Database, Refusal> {
+        let number = parse_integer(number).ok_or(NOT_AN_INTEGER)?;
+        if i32::try_from(number).is_err() {
+            return Err(said(format!("ERR value is out of range, value must between {} and {}", i32::MIN, i32::MAX)));
+        }
+        let database = Database::try_from(number).ok().filter(|number| *number < self.server.keyspace.databases());
+        database.ok_or(words("ERR DB index is out of range"))
     }
 
     /// The entry of a key of the chosen database.

@@ -13,6 +13,7 @@ use crate::admission::{Admitted, admit, is_grouped};
 use crate::client::Client;
 use crate::command::{Call, Server};
 use crate::execution;
+use crate::refusal::Refusal;
 use crate::reply::{Output, Reply};
 use crate::request::{Decoder, Fault};
 use crate::session::Session;
@@ -134,8 +135,8 @@ impl Connection {
             None => {}
             Some(Fault::TooLong) => self.session.is_ending = true,
             Some(Fault::Protocol(reason)) => {
-                let line = format!("ERR Protocol error: {reason}");
-                self.output.push(Reply::Error(line.into()), self.session.protocol);
+                let refusal = Refusal::Bytes([b"ERR Protocol error: ", &reason[..]].concat().into());
+                self.output.push(Err(refusal).into(), self.session.protocol);
                 self.session.is_ending = true;
             }
         }

@@ -28,7 +28,7 @@ const MAX_STRANGER_STRING_BYTES: i64 = 16_384;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The reason in Redis's words, without `Protocol error: `.
-    Protocol(String),
+    Protocol(Bytes),
     /// The request is longer than this server takes. Redis ends the connection without a word.
     TooLong,
 }
@@ -110,8 +110,8 @@ impl Decoder {
     }
 }
 
-fn protocol(text: impl Into<String>) -> Fault {
-    Fault::Protocol(text.into())
+fn protocol(text: &str) -> Fault {
+    Fault::Protocol(Bytes::copy_from_slice(text.as_bytes()))
 }
 
 /// The bytes before the end of a line; `None` if that has not come.
@@ -140,7 +140,7 @@ fn take_count(buffer: &mut BytesMut, known: bool) -> Result<Option<i64>, Fault> 
 fn take_length(buffer: &mut BytesMut, known: bool) -> Result<Option<usize>, Fault> {
     let Some(end) = line_end(buffer, "too big bulk count string")? else { return Ok(None) };
     if buffer[0] != b'$' {
-        return Err(protocol(format!("expected '$', got '{}'", char::from(buffer[0]))));
+        return Err(Fault::Protocol([&b"expected '$', got '"[..], &buffer[..1], b"'"].concat().into()));
     }
     let length = parse_integer(&buffer[1..end]).filter(|length| (0..=MAX_STRING_BYTES as i64).contains(length));
     let length = length.ok_or_else(|| protocol("invalid bulk length"))?;

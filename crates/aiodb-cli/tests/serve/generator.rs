@@ -140,7 +140,7 @@ impl Generator {
             32 => vec!["persist".into(), self.key()],
             33 | 34 => vec![self.pick(&["rename", "renamenx"]).into(), self.key(), self.key()],
             35 => [vec!["copy".into(), self.key(), self.key()], self.copy_options()].concat(),
-            36 => vec!["dbsize".into()],
+            36 => vec!["strlen".into(), self.key()],
             37 => vec!["expire".into(), self.key(), self.duration(), self.pick(&["nx", "xx", "nope"]).into()],
             38 => vec![self.pick(&["ping", "echo"]).into(), self.value()],
             39 if self.below(10) == 0 => vec![self.pick(&["flushdb", "flushall"]).into()],
@@ -154,16 +154,17 @@ impl Generator {
     fn copy_options(&mut self) -> Vec<String> {
         match self.below(5) {
             0 => vec!["replace".into()],
-            1 => vec!["db".into(), self.pick(&["0", "1", "99", "x"]).into()],
+            1 => vec!["db".into(), self.pick(&["0", "1", "99", "x", "99999999999"]).into()],
             2 => vec!["DB".into(), "1".into(), "REPLACE".into()],
             3 => vec!["db".into()],
             _ => Vec::new(),
         }
     }
 
-    /// A command whose answer needs a closer look: times, and keys in any order.
+    /// A command whose answer needs a closer look: times, and keys in any order, or their number.
     pub fn question(&mut self) -> Arguments {
-        let words = match self.below(4) {
+        let words = match self.below(5) {
+            4 => vec!["dbsize".into()],
             0 | 1 => vec![self.pick(&["ttl", "pttl", "expiretime", "pexpiretime"]).into(), self.key()],
             2 => vec!["keys".into(), self.pick(&["*", "[a-c]", "k*", "?", "[^a]", "\\a", "[", "key*s"]).into()],
             _ => vec!["randomkey".into()],

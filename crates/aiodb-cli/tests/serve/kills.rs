@@ -69,9 +69,12 @@ fn nothing_acknowledged_is_lost(durability: &str) {
 fn check(server: &Server, written: &[Written], round: usize) {
     let mut client = server.client();
     for (number, written) in written.iter().enumerate() {
-        for value in 0..written.acknowledged.load(Ordering::SeqCst) {
-            let found = client.text(&["get".to_string(), format!("w{number}:{value}")]);
-            assert_eq!(found, value.to_string(), "writer {number} after kill {round}");
+        let all: Vec<u64> = (0..written.acknowledged.load(Ordering::SeqCst)).collect();
+        for values in all.chunks(500) {
+            let keys = values.iter().map(|value| format!("w{number}:{value}"));
+            let command: Vec<String> = std::iter::once("mget".to_string()).chain(keys).collect();
+            let expected: Vec<String> = values.iter().map(u64::to_string).collect();
+            assert_eq!(client.text(&command), expected.join(" "), "writer {number} after kill {round}");
         }
         let [left, right] = ["left", "right"].map(|side| {
             let found = client.text(&["get".to_string(), format!("{side}{number}")]);

@@ -26,5 +26,6 @@ fn redis_cli_and_redis_benchmark_work() {
         assert!(figures.contains("\"SET\"") && figures.contains("\"INCR\""), "{figures}");
     }
     let counted: u64 = run("redis-cli", &server, &["get", "counter:__rand_int__"]).trim().parse().unwrap();
-    assert_eq!(counted, 700);
+    // The last pipeline is not cut short.
+    assert!((700..720).contains(&counted), "{counted}");
 }

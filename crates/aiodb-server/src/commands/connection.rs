@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::command::{Command, Context, Documentation, NO_KEYS, Reads, Run, documented, is_word};
 use crate::number::parse_integer;
-use crate::refusal::{NOT_AN_INTEGER, Refusal, SYNTAX, said, words};
+use crate::refusal::{Refusal, SYNTAX, words};
 use crate::reply::{Answer, OK, Protocol, Reply};
 
 /// The version of Redis whose replies these are.
@@ -151,7 +151,7 @@ fn hello(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
         ));
     }
     if let Some(name) = name {
-        context.session.client.set_name(name.clone());
+        context.session.client.set_name(Bytes::copy_from_slice(name));
     }
     context.session.speak(protocol);
     let id = context.session.client.id as i64;
@@ -175,12 +175,8 @@ pub(super) fn check_name(name: &[u8]) -> Result<(), Refusal> {
 }
 
 fn select(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
-    let number = parse_integer(&arguments[1]).ok_or(NOT_AN_INTEGER)?;
-    if i32::try_from(number).is_err() {
-        return Err(said(format!("ERR value is out of range, value must between {} and {}", i32::MIN, i32::MAX)));
-    }
-    let database = u16::try_from(number).ok().filter(|number| *number < context.server.keyspace.databases());
-    context.session.select(database.ok_or(words("ERR DB index is out of range"))?);
+    let database = context.database_of(&arguments[1])?;
+    context.session.select(database);
     Ok(OK)
 }
 

@@ -6,8 +6,7 @@ use crate::command::{
     Command, Context, Documentation, Handler, Keys, Reads, Run, all_keys, count, documented, is_word, one_key,
 };
 use crate::locks::Key;
-use crate::number::parse_integer;
-use crate::refusal::{NO_SUCH_KEY, NOT_AN_INTEGER, Refusal, SYNTAX, words};
+use crate::refusal::{NO_SUCH_KEY, Refusal, SYNTAX, words};
 use crate::reply::{Answer, OK, Reply};
 
 const fn keyspace(
@@ -136,12 +135,7 @@ fn copy(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
         if is_word(option, "replace") {
             replace = true;
         } else if is_word(option, "db") {
-            let number = parse_integer(options.next().ok_or(SYNTAX)?).ok_or(NOT_AN_INTEGER)?;
-            let known = 0..i64::from(context.server.keyspace.databases());
-            if !known.contains(&number) {
-                return Err(words("ERR DB index is out of range"));
-            }
-            database = number as u16;
+            database = context.database_of(options.next().ok_or(SYNTAX)?)?;
         } else {
             return Err(SYNTAX);
         }

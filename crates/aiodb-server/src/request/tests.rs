@@ -14,7 +14,7 @@ fn read(bytes: &[u8], piece: usize, known: bool) -> Result<Vec<Request>, Fault> 
 
 fn fault_of(bytes: &[u8], known: bool) -> String {
     match read(bytes, bytes.len(), known) {
-        Err(Fault::Protocol(text)) => text,
+        Err(Fault::Protocol(text)) => String::from_utf8_lossy(&text).into_owned(),
         other => panic!("{other:?} of {bytes:?}"),
     }
 }

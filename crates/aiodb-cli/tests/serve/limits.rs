@@ -69,8 +69,8 @@ fn clients_that_do_not_read_or_go_away_cost_little() {
 fn with_own_mounts(script: &str) -> Option<Command> {
     let options = ["-m", "-rm"];
     let works = |option: &&&str| {
-        let tried =
-            Command::new("unshare").args([**option, "mount", "-t", "tmpfs", "none", "/mnt"]).stderr(Stdio::null());
+        let mut tried = Command::new("unshare");
+        tried.args([**option, "mount", "-t", "tmpfs", "none", "/mnt"]).stderr(Stdio::null());
         tried.status().is_ok_and(|status| status.success())
     };
     let option = options.iter().find(works)?;

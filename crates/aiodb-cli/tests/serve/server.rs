@@ -60,12 +60,6 @@ impl Server {
         (self.said.take().unwrap().join().unwrap(), status.success())
     }
 
-    /// Ends the process as nobody should.
-    pub fn kill(mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([format!("-{name}"), self.id().to_string()]).status().unwrap();
         assert!(sent.success());

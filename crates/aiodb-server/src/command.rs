@@ -122,7 +122,7 @@ impl Command {
 
 impl Keys {
     /// The keys among the arguments.
-    pub(crate) fn of<'a>(self, arguments: &'a [Bytes]) -> impl Iterator<Item = &'a Bytes> {
+    pub(crate) fn of(self, arguments: &[Bytes]) -> impl Iterator<Item = &Bytes> {
         let last = if self.last < 0 { arguments.len() as i64 + self.last } else { self.last };
         let is_any = self.first > 0 && last >= self.first;
         let range = if is_any { self.first as usize..(last as usize + 1).min(arguments.len()) } else { 0..0 };

@@ -9,6 +9,9 @@ pub type Arguments = Vec<Vec<u8>>;
 const FAR: [&str; 3] = ["4102444800", "4102444801", "5000000000"];
 const FAR_MS: [&str; 3] = ["4102444800000", "4102444800500", "5000000000499"];
 
+/// All keys.
+pub const KEYS: [&str; 7] = ["a", "b", "c", "d", "", "key with spaces", "k\0"];
+
 /// A generator with a seed.
 pub struct Generator {
     random: Rng,
@@ -29,7 +32,7 @@ impl Generator {
     }
 
     fn key(&mut self) -> String {
-        self.pick(&["a", "b", "c", "d", "", "key with spaces", "k\0"]).into()
+        self.pick(&KEYS).into()
     }
 
     fn value(&mut self) -> String {

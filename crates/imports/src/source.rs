@@ -106,6 +106,10 @@ impl Source {
             }
             "use" => {
                 cursor.advance();
+                // In a bound it says which parameters a type may name: `impl Sized + use<'a>`.
+                if matches!(cursor.peek(0), Some(TokenTree::Punct(next)) if next.as_char() == '<') {
+                    return;
+                }
                 if !cursor.separator() {
                     self.tree(cursor, Vec::new(), place, true);
                 }

@@ -78,6 +78,16 @@ fn paths_are_found_in_expressions_attributes_and_macros() {
 }
 
 #[test]
+fn the_use_of_a_bound_brings_nothing_in() {
+    let found = edges(&[
+        ("lib.rs", "mod a;\nmod b;"),
+        ("a.rs", "fn f<'a>(x: &'a u8) -> impl Sized + use<'a> {\n    crate::b::g(x)\n}"),
+        ("b.rs", "pub fn g(x: &u8) -> &u8 { x }"),
+    ]);
+    assert_eq!(found, ["a.rs:2 b.rs"]);
+}
+
+#[test]
 fn what_is_compiled_for_tests_alone_is_not_read() {
     let found = edges(&[
         (

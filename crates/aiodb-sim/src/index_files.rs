@@ -12,8 +12,9 @@ use tempfile::TempDir;
 
 use crate::script::IndexState;
 
-/// States kept of a run.
-const MAX_STATES: usize = 8;
+/// States kept of a run. On a full disk reclaim commits the memtable for each victim with deletes, so the state from before
+/// those deletes lies many commits back.
+const MAX_STATES: usize = 96;
 
 /// Where the store keeps LMDB's file, below a device's real directory.
 const FILE: &str = "store/index/lmdb/data.mdb";

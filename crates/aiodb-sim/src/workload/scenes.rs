@@ -124,7 +124,7 @@ impl Maker {
             self.empty();
             self.actions.extend([Action::Capacity(None), Action::Checkpoint, Action::Step(Step::Prepare)]);
         }
-        let commits = self.random.usize(1..8);
+        let commits = self.random.usize(1..96);
         let crash = self.plain_crash(IndexState::Earlier(commits));
         self.actions.push(Action::CrashNow(crash));
     }

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
  * {@code -Daiodb.seed=N} runs it again.
  */
 public abstract class StoreModelContract extends Contract {
-    private static final int RUNS = 6;
+    static final int RUNS = 6;
     private static final int STEPS = 1500;
     private static final int TABLES = 3;
 

@@ -1,28 +1,21 @@
 package io.aiodb.store.aiodb;
 
-import io.aiodb.store.StoreConcurrencyContract;
-import io.aiodb.store.StoreContract;
+import io.aiodb.store.StoreContracts;
 import io.aiodb.store.StoreModelContract;
 import java.util.Map;
 import org.junit.jupiter.api.Nested;
 
 /** aiodb does what every store must do. */
-class AiodbContractTest {
+class AiodbContractTest extends StoreContracts {
     private static final String KIND = "aiodb";
-    private static final Map<String, String> SMALL = Map.of("segment_bytes", "4194304");
 
-    @Nested
-    class Functions extends StoreContract {
-        Functions() {
-            super(KIND, SMALL);
-        }
+    AiodbContractTest() {
+        super(KIND);
     }
 
-    @Nested
-    class Model extends StoreModelContract {
-        Model() {
-            super(KIND, SMALL);
-        }
+    @Override
+    protected Map<String, String> parameters() {
+        return Map.of("segment_bytes", "4194304");
     }
 
     @Nested
@@ -36,13 +29,6 @@ class AiodbContractTest {
                             "cache_bytes", "1000000",
                             "cache_writes", "yes",
                             "max_open_files", "8"));
-        }
-    }
-
-    @Nested
-    class Concurrency extends StoreConcurrencyContract {
-        Concurrency() {
-            super(KIND, SMALL);
         }
     }
 }

@@ -1,12 +1,10 @@
 package io.aiodb.store.mysql;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.aiodb.store.ServerProcess;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
@@ -14,39 +12,33 @@ import java.sql.DriverManager;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
+import java.util.Map;
 
-/** A mariadbd of the tests, on a free port, with its files in a directory. Its user `root` has the password `secret`. */
-final class MysqlProcess implements AutoCloseable {
+/** A mariadbd of the tests. Its user `root` has the password `secret`. */
+final class MysqlProcess extends ServerProcess {
     static final String PASSWORD = "secret";
 
-    private static final long START_NANOS = TimeUnit.SECONDS.toNanos(120);
-    private static final long PAUSE_MILLIS = 20;
-
-    final int port;
-    private final Path directory;
     private final List<String> command;
-    private Process process;
 
     /** Starts one, with further options. */
     MysqlProcess(Path directory, String... options) {
-        this.directory = directory;
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            port = free.getLocalPort();
-            Files.createDirectories(directory);
-            Path initial = directory.resolve("initial.sql");
+        super(directory, Duration.ofMinutes(2));
+        Path initial = directory.resolve("initial.sql");
+        String data = "--datadir=" + directory.resolve("data");
+        String user = "--user=" + System.getProperty("user.name");
+        try {
             Files.writeString(initial, "SET PASSWORD FOR root@localhost = PASSWORD('" + PASSWORD + "');\n");
             run(List.of("mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db",
-                    "--user=" + System.getProperty("user.name"), "--datadir=" + directory.resolve("data")));
-            command = new ArrayList<>(List.of(
-                    "mariadbd", "--no-defaults", "--datadir=" + directory.resolve("data"), "--port=" + port,
-                    "--bind-address=127.0.0.1", "--socket=" + directory.resolve("socket"), "--user="
-                            + System.getProperty("user.name"), "--init-file=" + initial, "--innodb-buffer-pool-size=64M"));
+                    user, data));
         } catch (IOException failure) {
             throw new UncheckedIOException(failure);
         }
+        command = new ArrayList<>(List.of(
+                "mariadbd", "--no-defaults", data, "--port=" + port, "--bind-address=127.0.0.1",
+                "--socket=" + directory.resolve("socket"), user, "--init-file=" + initial, "--innodb-buffer-pool-size=64M"));
         command.addAll(List.of(options));
         start();
     }
@@ -63,25 +55,18 @@ final class MysqlProcess implements AutoCloseable {
         }
     }
 
-    void start() {
-        try {
-            process = new ProcessBuilder(command)
-                    .redirectOutput(ProcessBuilder.Redirect.appendTo(directory.resolve("server.log").toFile()))
-                    .redirectErrorStream(true)
-                    .start();
-            long deadline = System.nanoTime() + START_NANOS;
-            while (!answers()) {
-                assertTrue(process.isAlive() && System.nanoTime() < deadline, "mariadbd starts");
-                Thread.sleep(PAUSE_MILLIS);
-            }
-        } catch (IOException failure) {
-            throw new UncheckedIOException(failure);
-        } catch (InterruptedException interruption) {
-            throw new AssertionError("interrupted", interruption);
-        }
+    @Override
+    protected List<String> command() {
+        return command;
     }
 
-    private boolean answers() {
+    @Override
+    public Map<String, String> parameters() {
+        return Map.of("port", Integer.toString(port), "user", "root", "password_file", passwordFile());
+    }
+
+    @Override
+    protected boolean answers() {
         try (Connection connection = connect()) {
             return connection.isValid(1);
         } catch (SQLException notYet) {
@@ -111,8 +96,7 @@ final class MysqlProcess implements AutoCloseable {
         }
     }
 
-    /** A file with the password. */
-    String passwordFile() {
+    private String passwordFile() {
         try {
             Path file = directory.resolve("password");
             Files.writeString(file, PASSWORD + "\n");
@@ -120,23 +104,5 @@ final class MysqlProcess implements AutoCloseable {
         } catch (IOException failure) {
             throw new UncheckedIOException(failure);
         }
-    }
-
-    long pid() {
-        return process.pid();
-    }
-
-    /** Ends it with SIGKILL. */
-    void kill() {
-        try {
-            process.destroyForcibly().waitFor();
-        } catch (InterruptedException interruption) {
-            throw new AssertionError("interrupted", interruption);
-        }
-    }
-
-    @Override
-    public void close() {
-        kill();
     }
 }

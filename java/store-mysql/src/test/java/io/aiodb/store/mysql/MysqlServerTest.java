@@ -1,6 +1,5 @@
 package io.aiodb.store.mysql;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
@@ -11,34 +10,30 @@ import io.aiodb.store.Batch;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
+import io.aiodb.store.ServerContract;
+import io.aiodb.store.ServerProcess;
 import io.aiodb.store.Snapshot;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
-import io.aiodb.store.Stores;
 import io.aiodb.store.Table;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What a store makes of the states that its server can be in. */
-final class MysqlServerTest {
-    private static final int ROWS = 200;
-
+final class MysqlServerTest extends ServerContract {
     private static MysqlProcess server;
 
-    @TempDir
-    Path directory;
+    MysqlServerTest() {
+        super("mysql");
+    }
 
     @BeforeAll
     static void start(@TempDir Path files) {
@@ -50,97 +45,19 @@ final class MysqlServerTest {
         server.close();
     }
 
-    private Store open(String name, String... parameters) {
-        return open(server, name, parameters);
+    @Override
+    protected ServerProcess server() {
+        return server;
     }
 
-    private Store open(MysqlProcess of, String name, String... parameters) {
-        Map<String, String> given = new HashMap<>(Map.of(
-                "port", Integer.toString(of.port),
-                "user", "root",
-                "password_file", of.passwordFile(),
-                "timeout_millis", "8000"));
-        for (int at = 0; at < parameters.length; at += 2) {
-            given.put(parameters[at], parameters[at + 1]);
-        }
-        return Stores.open("mysql", directory.resolve(name), given);
+    @Override
+    protected String late() {
+        return "does not answer";
     }
 
-    private static <T extends StoreException> void refused(Class<T> kind, String word, Runnable call) {
-        T refused = assertThrows(kind, call::run);
-        assertTrue(refused.getMessage().contains(word), refused.getMessage());
-    }
-
-    @Test
-    void aServerThatIsDownFailsCallsUntilItIsBack() {
-        try (Store store = open("store")) {
-            Table table = store.createTable("rows");
-            table.put(bytes("a"), bytes("1"), Durability.SYNC);
-            Snapshot snapshot = store.snapshot();
-            server.kill();
-            List<Runnable> calls = List.of(
-                    () -> table.get(bytes("a")),
-                    () -> table.get(bytes("never there")),
-                    () -> table.put(bytes("b"), bytes("2"), Durability.SYNC),
-                    () -> table.scan(Range.all()),
-                    table::estimatedRows,
-                    table::truncate,
-                    store::snapshot,
-                    store::statistics,
-                    () -> store.createTable("other"));
-            for (Runnable call : calls) {
-                assertThrows(StoreException.Unavailable.class, call::run);
-            }
-            assertThrows(StoreException.SnapshotEnded.class, () -> snapshot.get(table, bytes("a")));
-            server.start();
-            retried(() -> assertArrayEquals(bytes("1"), table.get(bytes("a"))));
-            assertThrows(StoreException.SnapshotEnded.class, () -> snapshot.get(table, bytes("a")));
-            table.put(bytes("b"), bytes("2"), Durability.SYNC);
-            assertEquals(List.of("rows"), store.tableNames());
-            assertEquals(2, table.estimatedRows());
-        }
-    }
-
-    @Test
-    void noAcknowledgedWriteIsLostWithTheServer() throws Exception {
-        try (Store store = open("store")) {
-            Table table = store.createTable("rows");
-            List<Integer> acknowledged = new ArrayList<>();
-            CountDownLatch some = new CountDownLatch(ROWS);
-            Thread writer = new Thread(() -> {
-                for (int row = 0; row < 2 * ROWS; row++) {
-                    try {
-                        table.put(bytes("key " + row), bytes("value " + row), Durability.SYNC);
-                        acknowledged.add(row);
-                    } catch (StoreException.Unavailable down) {
-                        pause();
-                    }
-                    some.countDown();
-                }
-            });
-            writer.start();
-            some.await();
-            server.kill();
-            server.start();
-            writer.join();
-            for (int row : acknowledged) {
-                retried(() -> assertArrayEquals(bytes("value " + row), table.get(bytes("key " + row))));
-            }
-            assertTrue(acknowledged.size() >= ROWS, acknowledged.size() + " were acknowledged");
-        }
-    }
-
-    @Test
-    void aServerThatHangsIsNotWaitedForLongerThanAsked() throws Exception {
-        try (Store store = open("store", "timeout_millis", "2000")) {
-            Table table = store.createTable("rows");
-            table.put(bytes("a"), bytes("1"), Durability.SYNC);
-            signal("STOP");
-            assertThrows(StoreException.Unavailable.class, () -> table.get(bytes("a")));
-            assertThrows(StoreException.Unavailable.class, () -> table.put(bytes("a"), bytes("2"), Durability.SYNC));
-            signal("CONT");
-            retried(() -> assertEquals(1, table.get(bytes("a")).length));
-        }
+    @Override
+    protected String takenOver() {
+        return "another process";
     }
 
     @Test
@@ -279,26 +196,6 @@ final class MysqlServerTest {
         refused(StoreException.Configuration.class, "InnoDB", () -> open("store", "database", "folding"));
     }
 
-    /** Whoever has a copy of the directory takes the store over; what the first one does is refused from then on. */
-    @Test
-    void aStoreHasOneProcessAtATime() throws IOException {
-        try (Store first = open("store", "database", "taken")) {
-            Table table = first.createTable("rows");
-            table.put(bytes("a"), bytes("1"), Durability.SYNC);
-            Files.createDirectories(directory.resolve("copy"));
-            Files.copy(directory.resolve("store/STORE"), directory.resolve("copy/STORE"));
-            try (Store second = open("copy", "database", "taken")) {
-                refused(
-                        StoreException.Unavailable.class,
-                        "another process",
-                        () -> table.put(bytes("a"), bytes("2"), Durability.SYNC));
-                retried(() -> refused(StoreException.Unavailable.class, "another process", table::truncate));
-                retried(() -> refused(StoreException.Unavailable.class, "another process", table::drop));
-                assertArrayEquals(bytes("1"), second.table("rows").get(bytes("a")));
-            }
-        }
-    }
-
     @Test
     void moreSnapshotsThanAskedForAreRefused() {
         try (Store store = open("store", "views", "2")) {
@@ -350,46 +247,5 @@ final class MysqlServerTest {
             table.drop();
             retried(() -> assertEquals(List.of("store", "tables"), server.say("SHOW TABLES FROM removing")));
         }
-    }
-
-    private void signal(String name) throws Exception {
-        assertEquals(0, new ProcessBuilder("kill", "-" + name, Long.toString(server.pid())).start().waitFor());
-    }
-
-    /** Does something again until it succeeds; a call soon after a failed connection may fail once more. */
-    private static void retried(Runnable body) {
-        for (int round = 0; ; round++) {
-            try {
-                body.run();
-                return;
-            } catch (StoreException.Unavailable | AssertionError notYet) {
-                if (round == ROWS) {
-                    throw notYet;
-                }
-                pause();
-            }
-        }
-    }
-
-    private static void pause() {
-        try {
-            Thread.sleep(50);
-        } catch (InterruptedException interruption) {
-            throw new AssertionError("interrupted", interruption);
-        }
-    }
-
-    private static int count(Rows rows) {
-        int count = 0;
-        try (rows) {
-            while (rows.next()) {
-                count++;
-            }
-        }
-        return count;
-    }
-
-    private static byte[] bytes(String text) {
-        return text.getBytes(UTF_8);
     }
 }

@@ -1,20 +1,19 @@
 package io.aiodb.store.redis;
 
-import io.aiodb.store.StoreConcurrencyContract;
-import io.aiodb.store.StoreContract;
-import io.aiodb.store.StoreModelContract;
+import io.aiodb.store.StoreContracts;
 import java.nio.file.Path;
 import java.util.Map;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Redis does what every store must do: a real server, on a free port. */
-class RedisContractTest {
-    private static final String KIND = "redis";
-
+class RedisContractTest extends StoreContracts {
     private static RedisProcess server;
+
+    RedisContractTest() {
+        super("redis", 3);
+    }
 
     @BeforeAll
     static void start(@TempDir Path directory) {
@@ -26,28 +25,8 @@ class RedisContractTest {
         server.close();
     }
 
-    private static Map<String, String> parameters() {
-        return Map.of("port", Integer.toString(server.port));
-    }
-
-    @Nested
-    class Functions extends StoreContract {
-        Functions() {
-            super(KIND, parameters());
-        }
-    }
-
-    @Nested
-    class Model extends StoreModelContract {
-        Model() {
-            super(KIND, parameters(), 3);
-        }
-    }
-
-    @Nested
-    class Concurrency extends StoreConcurrencyContract {
-        Concurrency() {
-            super(KIND, parameters());
-        }
+    @Override
+    protected Map<String, String> parameters() {
+        return server.parameters();
     }
 }

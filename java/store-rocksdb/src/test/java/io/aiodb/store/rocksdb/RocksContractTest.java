@@ -1,34 +1,16 @@
 package io.aiodb.store.rocksdb;
 
-import io.aiodb.store.StoreConcurrencyContract;
-import io.aiodb.store.StoreContract;
-import io.aiodb.store.StoreModelContract;
+import io.aiodb.store.StoreContracts;
 import java.util.Map;
-import org.junit.jupiter.api.Nested;
 
 /** RocksDB does what every store must do. */
-class RocksContractTest {
-    private static final String KIND = "rocksdb";
-    private static final Map<String, String> SMALL = Map.of();
-
-    @Nested
-    class Functions extends StoreContract {
-        Functions() {
-            super(KIND, SMALL);
-        }
+class RocksContractTest extends StoreContracts {
+    RocksContractTest() {
+        super("rocksdb");
     }
 
-    @Nested
-    class Model extends StoreModelContract {
-        Model() {
-            super(KIND, SMALL);
-        }
-    }
-
-    @Nested
-    class Concurrency extends StoreConcurrencyContract {
-        Concurrency() {
-            super(KIND, SMALL);
-        }
+    @Override
+    protected Map<String, String> parameters() {
+        return Map.of();
     }
 }

@@ -1,4 +1,4 @@
-"""The command: `harness run`, `check`, `report`, `publish`, `compare`, `estimate`, `size`, `list`."""
+"""The command: `harness run`, `check`, `report`, `publish`, `compare`, `size`, `list`."""
 
 import shlex
 import sys
@@ -17,9 +17,7 @@ from harness.documents.check import write as write_documents
 from harness.documents.marks import Sources
 from harness.documents.pictures import write_pictures
 from harness.errors import HarnessError
-from harness.estimate import Prices, Requirement, estimate, text
 from harness.executor import Setting, execute
-from harness.experiments.levels import LEVELS
 from harness.files import write_whole
 from harness.locks import machine_lock
 from harness.plan import Campaign, Variant, runs
@@ -27,7 +25,7 @@ from harness.progress import Progress, duration
 from harness.report.index import Entry, write_index
 from harness.report.numbers import number
 from harness.report.page import REPORT, write_report
-from harness.report.publication import is_published, publish, read_published
+from harness.report.publication import publish
 from harness.report.published_pages import write_reports
 from harness.report.verdict import verdict_of
 from harness.results import Results, read_results
@@ -163,47 +161,6 @@ def compare(
     raise typer.Exit(1 if apart or lacking else 0)
 
 
-@app.command("estimate")
-def estimate_nodes(
-    name: Name,
-    quick: Quick = False,
-    results: ResultsFolder = DEFAULT_RESULTS,
-    engine: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="An engine (or store) of the campaign, aiodb by default; a second one that had all data in memory."
-        ),
-    ] = None,
-    growth: Annotated[
-        str | None, typer.Option(help="A campaign that measured several nodes, such as grow; by default the same one.")
-    ] = None,
-    reads_per_s: Annotated[float, typer.Option(min=0, help="Reads per second.")] = 0.0,
-    inserts_per_s: Annotated[float, typer.Option(min=0, help="Inserts per second.")] = 0.0,
-    p99_ms: Annotated[float, typer.Option(min=0.001, help="99th percentile of either, at most.")] = 100.0,
-    gigabytes: Annotated[float, typer.Option(min=0, help="Data now, each record once.")] = 0.0,
-    growth_gigabytes_per_day: Annotated[float, typer.Option(min=0)] = 0.0,
-    days: Annotated[float, typer.Option(min=0, help="How long the data grow.")] = 365.0,
-    replication: Annotated[int, typer.Option(min=1, max=20)] = 3,
-    level: Annotated[str, typer.Option(help="Consistency level of reads and writes.")] = "QUORUM",
-    headroom: Annotated[float, typer.Option(min=0, max=0.95, help="The part of each node that stays unused.")] = 0.3,
-    node_usd: Annotated[float, typer.Option(min=0, help="A node without memory for data and SSD.")] = 3000.0,
-    dram_usd_per_gb: Annotated[float, typer.Option(min=0)] = 4.0,
-    ssd_usd_per_gb: Annotated[float, typer.Option(min=0)] = 0.10,
-    node_dram_gb: Annotated[float, typer.Option(min=1, help="Memory for data that a node takes.")] = 256.0,
-    node_ssd_gb: Annotated[float, typer.Option(min=1, help="SSD that a node takes.")] = 8000.0,
-) -> None:
-    """Say how many nodes a requirement takes, by what a campaign has measured, and how far off that may be."""
-    if level not in LEVELS:
-        raise HarnessError(f"level {level!r} is unknown: choose from {', '.join(LEVELS)}")
-    found = _estimated(name, quick, results)
-    grown = _estimated(growth, quick, results) if growth else None
-    asked = Requirement(
-        reads_per_s, inserts_per_s, p99_ms, gigabytes, growth_gigabytes_per_day, days, replication, level, headroom
-    )
-    prices = Prices(node_usd, dram_usd_per_gb, ssd_usd_per_gb, node_dram_gb, node_ssd_gb)
-    print(text(estimate(found, engine or ["aiodb"], asked, prices, grown), asked))
-
-
 @app.command("size")
 def size_requirement(
     file: Annotated[Path, typer.Argument(help="The requirement: a file as docs/sizing.md describes it.")],
@@ -229,16 +186,6 @@ def list_campaigns() -> None:
 
 def _found(campaign: Campaign, variant: Variant, results: Path) -> Results:
     return read_results(results / campaign.name / variant.name, campaign, variant, runs(campaign, variant))
-
-
-def _estimated(name: str, quick: bool, results: Path) -> Results:
-    """What a campaign left, or what was published of it."""
-    campaign = _campaign(name)
-    variant = _variant(campaign, quick)
-    folder = results.resolve() / campaign.name / variant.name
-    if is_published(folder):
-        return read_published(folder, campaign)
-    return _found(campaign, variant, results.resolve())
 
 
 def _report(campaign: Campaign, variant: Variant, results: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 # Below this many counts of clients the law would go through the points whatever they are.
 LEAST_POINTS = 4
 
-# A law that is off by more than this at points that it was not fitted to supports no estimate.
+# A law that is off by more than this at points that it was not fitted to is not used.
 MOST_ERROR = 0.20
 # What one would say without a law must be off by twice as much as the law, for the law to be of use; where it is off by
 # no more than this, it is good already, and the law need only be no worse.

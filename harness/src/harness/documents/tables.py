@@ -2,7 +2,6 @@
 
 import os
 import re
-import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -10,8 +9,6 @@ from types import MappingProxyType
 from harness.documents.benches import CEILING, Spread
 from harness.documents.marks import Sources
 from harness.errors import HarnessError
-from harness.estimate import Prices, Requirement, estimate
-from harness.estimate import text as estimate_text
 from harness.report.answer import Answer
 from harness.report.names import levels_name
 from harness.report.verdict import verdict_of
@@ -19,11 +16,6 @@ from harness.results import Results, grouped
 from harness.scaling import LEAST_POINTS, errors, held_out, verdict
 
 BLOCK = re.compile(r"(<!-- table (.*?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-# What `harness estimate` takes unless it is told otherwise.
-PRICES = Prices(3000.0, 4.0, 0.10, 256.0, 8000.0)
-DAYS = 365.0
-# Characters of a line of what a command prints.
-WIDTH = 120
 WORKLOADS = MappingProxyType(
     {
         "get": "gets",
@@ -208,38 +200,6 @@ def _benches(_: Sequence[str], sources: Sources) -> str:
     return _lines(("file", "what", "commit", "date", "machine", "command"), rows)
 
 
-def _estimate(arguments: Sequence[str], sources: Sources) -> str:
-    """What `harness estimate` says of a requirement, `name=value` each, by a campaign's published results."""
-    name, *words = arguments
-    given = dict(word.split("=", 1) for word in words)
-    published = sources.published.get(name)
-    if published is None:
-        raise HarnessError(f"nothing is published of {name!r}")
-    numbers = {of: float(value) for of, value in given.items() if of != "level"}
-    asked = Requirement(
-        numbers.get("reads_per_s", 0.0),
-        numbers.get("inserts_per_s", 0.0),
-        numbers["p99_ms"],
-        numbers["gigabytes"],
-        numbers.get("growth_gigabytes_per_day", 0.0),
-        DAYS,
-        int(numbers["replication"]),
-        given["level"],
-        numbers["headroom"],
-    )
-    said = estimate_text(estimate(published.results, ["aiodb"], asked, PRICES, None), asked)
-    options = " ".join(f"--{of.replace('_', '-')} {value}" for of, value in given.items())
-    quick = "--quick " if published.results.variant.name == "quick" else ""
-    command = f"$ harness estimate {name} {quick}--results results {options}"
-    lines = [wrapped for line in (command, *said.splitlines()) for wrapped in _wrapped(line)]
-    return "\n".join(["```", *lines, "```"])
-
-
-def _wrapped(line: str) -> list[str]:
-    indent = " " * (len(line) - len(line.lstrip()))
-    return textwrap.wrap(line, WIDTH, subsequent_indent=f"{indent}    ", break_on_hyphens=False) or [""]
-
-
 def _rank(line: str) -> tuple[bool, bool, str]:
     return line != CEILING, line != "aiodb", line
 
@@ -265,6 +225,5 @@ _TABLES: MappingProxyType[str, Callable[[Sequence[str], Sources], str]] = Mappin
         "lines": _one,
         "nodes": _nodes,
         "benches": _benches,
-        "estimate": _estimate,
     }
 )

@@ -185,7 +185,7 @@ class Grow(OverNodes):
 
 
 def _by_nodes(engines: Mapping[str, Sequence[Point]]) -> Figure:
-    """Throughput by nodes, and what the law of the estimate says of the most nodes by all the others."""
+    """Throughput by nodes, and what the law of scaling says of the most nodes by all the others."""
     series, said = [], [NOTE]
     for engine, points in engines.items():
         series.append(point_series(store_name(engine), points, "nodes", RATE))

@@ -1,5 +1,5 @@
-"""What `harness estimate` rests on, drawn: throughput by number of clients, and what a law says of each number that was
-fitted to all the others."""
+"""The law of scaling, drawn: throughput by number of clients, and what a law says of each number that was fitted to all
+the others."""
 
 from collections.abc import Mapping, Sequence
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from harness import planfile
+from harness.benches import read_bench, read_benches
 from harness.documents import check, tables
-from harness.documents.benches import read_bench
 from harness.documents.marks import Sources, corrected, marks, value_of
 from harness.documents.marks import rewritten as with_marks
 from harness.documents.pictures import pictures
-from harness.errors import HarnessError
+from harness.errors import HarnessError, PlanError
 from harness.plan import Campaign
 
 CHECKOUT = Path(__file__).parents[2]
@@ -95,6 +95,35 @@ def test_a_mark_that_names_what_no_result_has_is_refused(mark: str, said: str) -
 def test_a_table_that_names_what_no_result_has_is_refused(words: str, said: str) -> None:
     with pytest.raises(HarnessError, match=said):
         tables.table(words, sources(), CHECKOUT)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('commit = "0cebf60"\n', "", r"benches\.toml:34: `files\.cassandra-limited\.json\.commit`: field required"),
+        ("cores = 2", 'cores = "2"', r"benches\.toml:10: `node\.cores`: input should be a valid integer"),
+        ("memory_part", "memory", r"benches\.toml:36: `files\.cassandra-limited\.json\.memory`: extra inputs"),
+        ("machine = ", "machine ", r"benches\.toml:4: not TOML"),
+    ],
+)
+def test_what_is_wrong_with_what_is_said_of_benches_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
+    text = (CHECKOUT / "docs" / "benches.toml").read_text()
+    assert old in text
+    (tmp_path / "benches.toml").write_text(text.replace(old, new))
+    with pytest.raises(PlanError, match=said):
+        read_benches(tmp_path)
+
+
+def test_every_bench_is_known_with_all_that_it_measured() -> None:
+    benches = sources().benches
+    assert {path.name for path in (CHECKOUT / "docs").glob("*.json")} == set(benches.files)
+    for name, about in benches.files.items():
+        for workload in sources().bench(name).workloads():
+            assert benches.workload(workload).title
+        assert (CHECKOUT / next(of for of in about.command.split() if of.startswith("scripts/"))).exists()
+    for unknown in (benches.about, benches.workload):
+        with pytest.raises(HarnessError, match=r"docs/benches\.toml has no \w+ 'nothing'"):
+            unknown("nothing")
 
 
 def test_a_table_that_has_drifted_is_found_with_its_line(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -215,6 +216,7 @@ def test_no_results_and_a_campaign_that_is_gone_are_said(tmp_path: Path) -> None
 
 
 def test_a_bench_without_rounds_is_named(tmp_path: Path) -> None:
+    shutil.copy(CHECKOUT / "docs" / "benches.toml", tmp_path)
     (tmp_path / "cassandra-mix.json").write_text('{"workload": "mix"}\n')
     with pytest.raises(HarnessError, match=r"cassandra-mix.json has no rounds of a bench"):
         list(evidence.of_benches(tmp_path))

@@ -1,17 +1,16 @@
 """Reads campaign files. Whatever cannot be run is refused here, with file and line, before anything is started."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from harness.errors import HarnessError, PlanError
+from harness.errors import PlanError
 from harness.experiments.base import Experiment
 from harness.experiments.registry import EXPERIMENTS
 from harness.fields import Field, Value
 from harness.plan import Campaign, Variant, runs
-from harness.toml_lines import TomlLines
+from harness.toml_lines import TomlFile, read_toml
 
 VARIANTS = ("quick", "night")
 MAX_REPETITIONS = 100
@@ -24,30 +23,15 @@ _VARIANT_KEYS = {"stores", "phases", "repetitions", "left_out", "axes", "paramet
 
 def read(path: Path) -> Campaign:
     """The campaign of a file; raises PlanError with the line that is wrong."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise HarnessError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise HarnessError(f"cannot read {path}: it is not UTF-8 ({error.reason})") from error
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise PlanError(path, _decode_line(error, text), f"not TOML: {error}") from error
-    return _Reader(path, TomlLines(text)).campaign(values)
-
-
-def _decode_line(error: tomllib.TOMLDecodeError, text: str) -> int:
-    words = str(error).partition("at line ")[2].split(",")[0]
-    return int(words) if words.isdigit() else max(1, len(text.splitlines()))
+    file = read_toml(path)
+    return _Reader(file).campaign(file.values)
 
 
 class _Reader:
     """One reading of one file: every check knows where its value is written."""
 
-    def __init__(self, path: Path, lines: TomlLines) -> None:
-        self._path = path
-        self._lines = lines
+    def __init__(self, file: TomlFile) -> None:
+        self._file = file
 
     def campaign(self, values: Mapping[str, Any]) -> Campaign:
         self._known(values, _TOP_KEYS | set(VARIANTS))
@@ -56,8 +40,8 @@ class _Reader:
             self._refuse(f"experiment {name!r} is unknown: choose from {', '.join(EXPERIMENTS)}", "experiment")
         experiment = EXPERIMENTS[name]
         campaign = Campaign(
-            self._path.stem,
-            self._path,
+            self._file.path.stem,
+            self._file.path,
             self._text(values, "title"),
             self._text(values, "question"),
             self._text(values, "source"),
@@ -184,7 +168,7 @@ class _Reader:
                 self._refuse(f"`{key}` is unknown here: choose from {', '.join(sorted(known))}", *path, key)
 
     def _refuse(self, message: str, *path: str) -> NoReturn:
-        raise PlanError(self._path, self._lines.of(*path), message)
+        raise self._file.refusal(message, *path)
 
     def _refuse_item(self, item: object, message: str, *path: str) -> NoReturn:
-        raise PlanError(self._path, self._lines.of_item(item, *path), message)
+        raise PlanError(self._file.path, self._file.lines.of_item(item, *path), message)

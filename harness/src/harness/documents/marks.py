@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from harness.benches import Bench, Benches, Spread, read_bench, read_benches
 from harness.disturbance import DISTURBED
-from harness.documents.benches import About, Bench, Spread, read_about, read_bench
 from harness.errors import HarnessError
 from harness.plan import Campaign
 from harness.report.publication import Published
@@ -48,9 +48,9 @@ class Sources:
         return found
 
     @cached_property
-    def about(self) -> dict[str, About]:
-        """Where the benches' files come from."""
-        return read_about(self.checkout / "docs")
+    def benches(self) -> Benches:
+        """What the benches' files do not say of themselves."""
+        return read_benches(self.checkout / "docs")
 
     def bench(self, name: str) -> Bench:
         """A bench's file."""

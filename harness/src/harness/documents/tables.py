@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from harness.documents.benches import CEILING, Spread
+from harness.benches import CEILING, Spread
 from harness.documents.marks import Sources
 from harness.errors import HarnessError
 from harness.report.answer import Answer
@@ -16,17 +16,6 @@ from harness.results import Results, grouped
 from harness.scaling import LEAST_POINTS, errors, held_out, verdict
 
 BLOCK = re.compile(r"(<!-- table (.*?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-WORKLOADS = MappingProxyType(
-    {
-        "get": "gets",
-        "range": "20 rows of a partition",
-        "insert": "inserts",
-        "overwrite": "overwrites",
-        "column": "one column of ten",
-        "scan": "1,000 rows in token order",
-        "mix": "half gets, half overwrites",
-    }
-)
 
 
 def rewritten(text: str, sources: Sources, folder: Path) -> str:
@@ -122,14 +111,14 @@ def _curves(results: Results) -> dict[str, dict[float, float]]:
 def _rates(arguments: Sequence[str], sources: Sources) -> str:
     """A row for each workload of a bench's file, a column for each line, then ours by the best of the others."""
     name, *wanted = arguments
-    bench, about = sources.bench(name), sources.about[name]
+    bench, about = sources.bench(name), sources.benches.about(name)
     workloads = wanted or bench.workloads()
     lines = sorted({line for of in workloads for line in bench.lines(of)}, key=_rank)
     rows = []
     for workload in workloads:
         rates = [_rate(bench.of(workload, line, "per_second")) for line in lines]
         quotients = [_quotient(bench.by_best(workload, metric)) for metric in ("per_second", "cpu_us", "p99_us")]
-        rows.append((WORKLOADS.get(workload, workload), *rates, *quotients, about.measured(workload)))
+        rows.append((sources.benches.workload(workload).title, *rates, *quotients, about.measured(workload)))
     named = [f"`{line}`" if line != "aiodb" else line for line in lines]
     head = ("per second", *named, "aiodb to the best", "processor", "p99", "measured")
     return _lines(head, rows)
@@ -138,7 +127,7 @@ def _rates(arguments: Sequence[str], sources: Sources) -> str:
 def _one(arguments: Sequence[str], sources: Sources) -> str:
     """A row for each line of one workload of a bench's file."""
     name, workload = arguments
-    bench, about = sources.bench(name), sources.about[name]
+    bench, about = sources.bench(name), sources.benches.about(name)
     rows = []
     for line in sorted(bench.lines(workload), key=_rank):
         of = {metric: bench.of(workload, line, metric) for metric in ("per_second", "p99_us", "cpu_us", "read_bytes")}
@@ -153,7 +142,7 @@ def _one(arguments: Sequence[str], sources: Sources) -> str:
             )
         )
     head = (
-        WORKLOADS.get(workload, workload),
+        sources.benches.workload(workload).title,
         "per second",
         "p99",
         "processor",
@@ -165,7 +154,7 @@ def _one(arguments: Sequence[str], sources: Sources) -> str:
 
 def _nodes(arguments: Sequence[str], sources: Sources) -> str:
     (name,) = arguments
-    bench, about = sources.bench(name), sources.about[name]
+    bench, about = sources.bench(name), sources.benches.about(name)
     measured = about.measured("join")
     join = [bench.of("join", line, "megabytes_per_s") for line in ("aiodb", "default")]
     repair = [bench.of("repair", line, "seconds") for line in ("aiodb", "default")]
@@ -175,14 +164,14 @@ def _nodes(arguments: Sequence[str], sources: Sources) -> str:
     costs = [bench.of("join", line, "processor_s_per_gb").median for line in ("aiodb", "default")]
     rows = [
         (
-            "a node joins",
+            sources.benches.workload("join").title,
             *(f"{of.median:.0f} MB/s ({of.low:.0f}-{of.high:.0f})" for of in join),
             _quotient(faster),
             f"{costs[0]:.0f} s to {costs[1]:.0f} s for each GB",
             measured,
         ),
         (
-            "a full repair",
+            sources.benches.workload("repair").title,
             *(f"{of.median:.1f} s ({of.low:.1f}-{of.high:.1f})" for of in repair),
             _quotient(inverse),
             "",
@@ -194,8 +183,8 @@ def _nodes(arguments: Sequence[str], sources: Sources) -> str:
 
 def _benches(_: Sequence[str], sources: Sources) -> str:
     rows = [
-        (f"[{of.name}](/docs/{of.name})", of.what, of.commit, of.date, of.machine, f"`{of.command}`")
-        for of in sources.about.values()
+        (f"[{name}](/docs/{name})", of.what, of.commit, of.date, sources.benches.machine, f"`{of.command}`")
+        for name, of in sources.benches.files.items()
     ]
     return _lines(("file", "what", "commit", "date", "machine", "command"), rows)
 

@@ -1,15 +1,14 @@
 """What was measured, in one form: the points of published campaigns and the rounds of the benches beside the documents.
 Whoever changes the form of either changes this file alone."""
 
-import json
 import statistics
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness import planfile
+from harness.benches import About, Bench, Benches, read_bench, read_benches
 from harness.errors import HarnessError
 from harness.report.publication import SUMMARY, read_published
 from harness.results import Point, Results
@@ -17,7 +16,6 @@ from harness.sizing.ways import IN_MEMORY, ON_SSD, WAYS, Way, way_of
 
 # The variants of a campaign, the better one first: of several the first counts.
 VARIANTS = ("full", "night", "quick")
-BENCHES = Path(__file__).with_name("benches.toml")
 # What YCSB's workloads and ours do, as parts of all operations.
 MIXES: Mapping[str, Mapping[str, float]] = {
     "readonly": {"reads": 1.0},
@@ -202,51 +200,50 @@ def _medians(point: Point, metrics: Mapping[str, str]) -> dict[str, float]:
 
 
 def of_benches(documents: Path) -> Iterator[Observation]:
-    """The benches whose files lie beside the documents, all rounds of one line and workload together."""
-    known = tomllib.loads(BENCHES.read_text(encoding="utf-8"))
-    for file, described in known["files"].items():
-        path = documents / file
-        if path.exists():
-            yield from _of_bench(path, described, known)
+    """The benches of one node whose files lie beside the documents, all rounds of one line and workload together."""
+    benches = read_benches(documents)
+    for name, about in benches.files.items():
+        path = documents / name
+        if path.exists() and (rows := about.argument("rows")):
+            yield from _of_bench(read_bench(path), about, rows, benches)
 
 
-def _of_bench(path: Path, described: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Observation]:
+def _of_bench(bench: Bench, about: About, rows: float, benches: Benches) -> Iterator[Observation]:
     rounds: dict[tuple[str, str], list[Mapping[str, float]]] = {}
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
+        for row in bench.rows:
             rounds.setdefault((row["workload"], row["line"]), []).append(row)
-    except (KeyError, json.JSONDecodeError) as error:
-        raise HarnessError(f"{path} has no rounds of a bench, one a line ({error!r}): restore it") from error
-    machine = known["machine"]
-    for (workload, line), rows in rounds.items():
-        mix = {known["workloads"][workload]: 1.0} if workload in known["workloads"] else described.get("mix")
-        way = _way_of_line(described["lines"].get(line), float(described["memory_part"]) < 1)
-        if mix is None or way is None:
+    except KeyError as error:
+        raise HarnessError(f"{bench.name} has no rounds of a bench, one a line ({error!r}): restore it") from error
+    node = benches.node
+    for (name, line), members in rounds.items():
+        workload = benches.workload(name)
+        way = _way_of_line(benches.engines.get(line), about.memory_part < 1)
+        if not workload.mix or way is None:
             continue
         yield Observation(
-            source=path.stem,
+            source=bench.name.removesuffix(".json"),
             way=way,
-            mix=mix,
+            mix=workload.mix,
             nodes=1,
             replication=1,
             level="ONE",
-            clients=float(described["clients"]),
-            values=tuple(float(row["per_second"]) for row in rows),
+            clients=0.0 if about.argument("per-second") else float(about.argument("in-flight") or node.in_flight),
+            values=tuple(float(row["per_second"]) for row in members),
             # Of a mix the file has the percentile of all operations together.
-            p99_us=dict.fromkeys(mix, _median(rows, "p99_us")),
+            p99_us=dict.fromkeys(workload.mix, _median(members, "p99_us")),
             mean_us={},
-            cores=int(machine["cores"]),
-            record_bytes=float(machine["record_bytes"]),
-            rows=float(described["rows"]),
-            memory_part=float(described["memory_part"]),
-            scan_rows=float(known["scan_rows"].get(workload, 0)),
-            durability=str(machine["durability"]),
+            cores=node.cores,
+            record_bytes=float(node.record_bytes),
+            rows=rows,
+            memory_part=about.memory_part,
+            scan_rows=float(workload.scan_rows),
+            durability=node.durability,
             limits={},
             marks=(),
-            cpu_us=_median(rows, "cpu_us"),
-            read_bytes=_median(rows, "read_bytes"),
-            written_bytes=_median(rows, "written_bytes"),
+            cpu_us=_median(members, "cpu_us"),
+            read_bytes=_median(members, "read_bytes"),
+            written_bytes=_median(members, "written_bytes"),
         )
 
 

@@ -1,16 +1,13 @@
 """What a sizing is asked for: a file that says the load, the data, the replicas and the kinds of node to choose."""
 
-import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from harness.errors import HarnessError, PlanError
 from harness.experiments.levels import LEVELS, replicas
-from harness.toml_lines import TomlLines
+from harness.toml_lines import read_toml
 
 KINDS = ("reads", "inserts", "updates", "scans")
 Kind = Literal["reads", "inserts", "updates", "scans"]
@@ -154,34 +151,14 @@ class Requirement(_Part):
 
 def read(path: Path) -> Requirement:
     """The requirement of a file; raises PlanError with the line that is wrong."""
+    file = read_toml(path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise HarnessError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise HarnessError(f"cannot read {path}: it is not UTF-8 ({error.reason})") from error
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        words = str(error).partition("at line ")[2].split(",")[0]
-        line = int(words) if words.isdigit() else max(1, len(text.splitlines()))
-        raise PlanError(path, line, f"not TOML: {error}") from error
-    lines = TomlLines(text)
-    try:
-        return Requirement.model_validate(values)
+        return Requirement.model_validate(file.values)
     except ValidationError as error:
         # A table that is misspelt is missing as well: the misspelling is what to mend.
         first = min(error.errors(), key=lambda of: of["type"] != "extra_forbidden")
         place = tuple(str(of) for of in first["loc"])
-        raise PlanError(path, _line(lines, text, place), _words(place, first)) from error
-
-
-def _line(lines: TomlLines, text: str, place: tuple[str, ...]) -> int:
-    """Where a key is written; of a table that has no line of its own where the first table in it begins."""
-    below = re.compile(rf"^\s*\[\s*{re.escape('.'.join(place))}\.")
-    tables = [number for number, line in enumerate(text.splitlines(), 1) if below.match(line)]
-    line = lines.of(*place)
-    return tables[0] if tables and line == lines.of(*place[:-1], "") else line
+        raise file.refusal(_words(place, first), *place) from error
 
 
 def _words(place: tuple[str, ...], error: Mapping[str, Any]) -> str:

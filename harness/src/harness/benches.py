@@ -2,14 +2,17 @@
 stands in `docs/benches.toml`."""
 
 import json
+import shlex
 import statistics
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from harness.errors import HarnessError
+from harness.toml_lines import read_toml
 
 ABOUT = "benches.toml"
 # What no storage can be faster than, and whose lines are held against others.
@@ -30,22 +33,74 @@ class Spread:
     high: float
 
 
-@dataclass(frozen=True)
-class About:
+class _Part(BaseModel):
+    """Every table refuses keys that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class About(_Part):
     """Where a file comes from."""
 
-    name: str
     what: str
     command: str
     commit: str
-    machine: str
     date: str
     # Where a workload was measured at another commit.
-    commits: Mapping[str, str]
+    commits: dict[str, str] = {}
+    # What a line may have of memory, by its data; 1 where memory has room for all of them.
+    memory_part: float = 1.0
 
     def measured(self, workload: str) -> str:
         """The commit and the date of a workload."""
         return f"{self.commits.get(workload, self.commit)}, {self.date}"
+
+    def argument(self, name: str) -> float | None:
+        """A number among the command's arguments; None where it has none of that name."""
+        words = (word.partition("=") for word in shlex.split(self.command))
+        return next((float(value) for key, _, value in words if key == f"--{name}"), None)
+
+
+class Workload(_Part):
+    """What is asked of a line."""
+
+    title: str
+    # The kinds of operation that a sizing knows, as parts of all; empty where they are others.
+    mix: dict[str, float] = {}
+    scan_rows: int = 0
+
+
+class Node(_Part):
+    """What the benches of one node have in common."""
+
+    cores: int
+    record_bytes: int
+    durability: str
+    # Requests, where a command does not say how many.
+    in_flight: int
+
+
+class Benches(_Part):
+    """All of `docs/benches.toml`."""
+
+    machine: str
+    node: Node
+    # By line.
+    engines: dict[str, str]
+    workloads: dict[str, Workload]
+    files: dict[str, About]
+
+    def about(self, name: str) -> About:
+        """What is known of a file; raises HarnessError where nothing is."""
+        if name not in self.files:
+            raise HarnessError(f"docs/{ABOUT} has no file {name!r}: say there where it comes from")
+        return self.files[name]
+
+    def workload(self, name: str) -> Workload:
+        """What a workload is; raises HarnessError where nothing is known of it."""
+        if name not in self.workloads:
+            raise HarnessError(f"docs/{ABOUT} has no workload {name!r}: say there what it asks")
+        return self.workloads[name]
 
 
 @dataclass(frozen=True)
@@ -117,19 +172,15 @@ def read_bench(path: Path) -> Bench:
     return Bench(path.name, tuple(rows))
 
 
-def read_about(docs: Path) -> dict[str, About]:
-    """What is known of all files."""
-    path = docs / ABOUT
-    said = tomllib.loads(path.read_text(encoding="utf-8"))
+def read_benches(docs: Path) -> Benches:
+    """What is known of all files; raises PlanError with the line that is wrong."""
+    file = read_toml(docs / ABOUT)
     try:
-        return {
-            name: About(
-                name, of["what"], of["command"], of["commit"], said["machine"], of["date"], of.get("commits", {})
-            )
-            for name, of in said["files"].items()
-        }
-    except (KeyError, TypeError) as error:
-        raise HarnessError(f"{path}: a file lacks {error}") from error
+        return Benches.model_validate(file.values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = tuple(map(str, first["loc"]))
+        raise file.refusal(f"`{'.'.join(place)}`: {first['msg'].lower()}", *place) from error
 
 
 def _workload(row: Row) -> str:

@@ -97,6 +97,7 @@ test-cassandra: java ## Compare aiodb with Cassandra's memtable on real nodes, o
 
 .PHONY: test-harness
 test-harness: compiler $(VENV)/ready ## Check and test the harness of the campaigns
+	scripts/install-packages.sh iproute2 nodejs
 	$(CARGO) build --locked --package aiodb-cli
 	cd harness && $(CURDIR)/$(VENV)/bin/ruff format --check . && $(CURDIR)/$(VENV)/bin/ruff check .
 	cd harness && $(CURDIR)/$(VENV)/bin/mypy

@@ -36,7 +36,7 @@ def test_the_library_is_the_one_that_is_pinned() -> None:
     assert not re.search(r"(src|href)=", script().replace("</script>", "").split("uPlot")[0])
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="no node to read the script with")
+@pytest.mark.skipif(shutil.which("node") is None, reason="`node` is missing: `make test-harness` installs nodejs")
 def test_the_script_can_be_read() -> None:
     code = resources.files("harness.report").joinpath("chart.js").read_text()
     checked = subprocess.run(["node", "--check", "-"], input=code, text=True, capture_output=True, check=False)

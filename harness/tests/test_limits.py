@@ -11,7 +11,7 @@ from commands import Commands, campaign, measure
 
 from harness.experiments.base import BadOutputError, Finished, Place, Row, Step
 from harness.experiments.memory_full import MemoryFull
-from harness.limits import PREFIX, MemoryLimit, leftover_groups, memory_limits_missing, remove_group
+from harness.limits import PREFIX, MemoryLimit, leftover_groups, memory_limits_missing, remove_group, unwritable
 from harness.plan import Run
 from harness.processes import Command
 
@@ -23,6 +23,16 @@ EATER = "import time; held = bytearray(256 << 20); time.sleep(20)"
 
 def start(tmp_path: Path, limit: MemoryLimit, *command: str) -> Command:
     return Command(command, tmp_path / "out", tmp_path / "log", 0.0, tmp_path, {}, limit)
+
+
+@pytest.mark.parametrize(("user", "said"), [(1000, "only root may make control groups"), (0, "is read-only")])
+def test_why_groups_cannot_be_made_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, user: int, said: str
+) -> None:
+    assert unwritable(tmp_path) is None
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert said in str(unwritable(tmp_path))
 
 
 @needs_limits

@@ -27,7 +27,7 @@ needs_groups = pytest.mark.skipif(SLOW.missing() is not None, reason=str(SLOW.mi
 def disk(tmp_path: Path) -> str:
     """The disk of the test's folder, which a folder in memory or in a container's layers has not."""
     if disk_of(tmp_path) is None:
-        pytest.skip("the folder is on no disk")
+        pytest.skip(f"{tmp_path.parent} is on no disk whose use could be limited: --basetemp names another folder")
     return device_number(tmp_path)
 
 

@@ -28,9 +28,15 @@ def memory_limits_missing() -> str | None:
     root = _root()
     if root is None:
         return "memory cannot be limited: this machine has no memory controller of control groups"
-    if not os.access(root, os.W_OK):
-        return "memory cannot be limited: only root may make control groups"
-    return None
+    reason = unwritable(root)
+    return f"memory cannot be limited: {reason}" if reason else None
+
+
+def unwritable(root: Path) -> str | None:
+    """Why groups cannot be made below a controller's root; None if they can."""
+    if os.access(root, os.W_OK):
+        return None
+    return "only root may make control groups" if os.geteuid() else f"{root} is read-only, as containers have it"
 
 
 class MemoryLimit:

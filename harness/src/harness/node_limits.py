@@ -20,6 +20,7 @@ from harness.limits import (
     controllers_v2,
     kills_in,
     remove_group,
+    unwritable,
 )
 from harness.node_usage import NODE
 
@@ -74,8 +75,8 @@ class NodeLimits:
             root = _root(controller)
             if wanted and root is None:
                 return f"nodes cannot be limited: this machine has no {controller} controller of control groups"
-            if wanted and root is not None and not os.access(root, os.W_OK):
-                return "nodes cannot be limited: only root may make control groups"
+            if wanted and root is not None and (reason := unwritable(root)):
+                return f"nodes cannot be limited: {reason}"
         return None
 
 

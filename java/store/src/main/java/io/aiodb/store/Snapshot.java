@@ -1,6 +1,7 @@
 package io.aiodb.store;
 
 import java.nio.ByteBuffer;
+import java.util.Objects;
 
 /**
  * All tables of a store at one moment: every write acknowledged before, whole batches or nothing of them, and nothing
@@ -11,7 +12,10 @@ public interface Snapshot extends AutoCloseable {
     byte[] get(Table table, byte[] key);
 
     /** As {@link Table#get(ByteBuffer, ByteBuffer)}. */
-    int get(Table table, ByteBuffer key, ByteBuffer value);
+    default int get(Table table, ByteBuffer key, ByteBuffer value) {
+        Objects.requireNonNull(value, "value");
+        return Bytes.answer(get(table, Bytes.of(key)), value);
+    }
 
     /** As {@link Table#scan}; the rows may outlive the snapshot or end with it. */
     Rows scan(Table table, Range range);

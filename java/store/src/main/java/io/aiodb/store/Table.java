@@ -1,6 +1,7 @@
 package io.aiodb.store;
 
 import java.nio.ByteBuffer;
+import java.util.Objects;
 
 /** A named table of a {@link Store}. A handle follows its table through truncates and ends with its drop. */
 public interface Table {
@@ -19,7 +20,10 @@ public interface Table {
      * @return the value's length in bytes, or -1 if the key is absent; where the value is longer than what remains of the
      *     buffer, its length too, and the buffer is left as it was
      */
-    int get(ByteBuffer key, ByteBuffer value);
+    default int get(ByteBuffer key, ByteBuffer value) {
+        Objects.requireNonNull(value, "value");
+        return Bytes.answer(get(Bytes.of(key)), value);
+    }
 
     /** The rows of a range as they are now; writes go on and are not seen. To be closed. */
     Rows scan(Range range);

@@ -1,13 +1,16 @@
 package io.aiodb.store;
 
 import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
 import java.util.Objects;
-import java.util.TreeMap;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.function.BiFunction;
 import java.util.function.Supplier;
 
-/** The tables of a store whose library has none with names. It is changed by calls that run alone. */
-public final class Tables<T extends Table> {
-    private final TreeMap<String, T> byName = new TreeMap<>();
+/** The tables of a store whose library has none with names. One call at a time changes it, while others read. */
+public final class Tables<T extends PlacedTable<?, P>, P> {
+    private final NavigableMap<String, T> byName = new ConcurrentSkipListMap<>();
 
     /** Adds a table that was found when the store was opened. */
     public void add(T table) {
@@ -33,9 +36,17 @@ public final class Tables<T extends Table> {
         return table;
     }
 
-    /** Forgets a table that was dropped. */
+    /** Forgets a table that was dropped, whose handles say so from then on. */
     public void remove(T table) {
+        table.setPlace(null);
         byName.remove(table.name());
+    }
+
+    /** Learns where the rows of which tables lie now: those that are missing were dropped. */
+    public void update(Map<String, P> found, BiFunction<String, P, T> made) {
+        byName.values().stream().filter(table -> !found.containsKey(table.name())).forEach(this::remove);
+        found.forEach((name, place) ->
+                byName.computeIfAbsent(name, absent -> made.apply(name, place)).setPlace(place));
     }
 
     /** The names, in order. */
@@ -46,6 +57,11 @@ public final class Tables<T extends Table> {
     /** The tables, in the order of their names. */
     public List<T> all() {
         return List.copyOf(byName.values());
+    }
+
+    /** Where the rows of all tables lie now. */
+    public Places<T, P> places() {
+        return new Places<>(byName.values());
     }
 
     /** A table as one of this kind, if it is of this store. */

@@ -8,8 +8,8 @@ import io.aiodb.store.Rows;
 import io.aiodb.store.Snapshot;
 import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
-import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
+import io.aiodb.store.Tables;
 import io.aiodb.store.ValueKind;
 import java.lang.ref.Cleaner;
 import java.nio.ByteBuffer;
@@ -141,10 +141,7 @@ final class AiodbStore implements Store {
 
     /** A table as one of this store. */
     AiodbTable own(Table table) {
-        if (table instanceof AiodbTable own && own.store() == this) {
-            return own;
-        }
-        throw new StoreException.NoSuchTable("the table " + table.name() + " is of another store");
+        return Tables.own(table, this, AiodbTable.class);
     }
 
     byte[] get(AiodbTable table, long snapshot, byte[] key) {

@@ -1,16 +1,13 @@
 package io.aiodb.store.lmdb;
 
-import io.aiodb.store.Bytes;
+import io.aiodb.store.Places;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.Snapshot;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import org.lmdbjava.Dbi;
 import org.lmdbjava.Txn;
 
@@ -18,16 +15,16 @@ import org.lmdbjava.Txn;
 final class LmdbSnapshot implements Snapshot {
     private final LmdbStore store;
     private final Txn<byte[]> reading;
-    private final Map<LmdbTable, Dbi<byte[]>> tables = new HashMap<>();
+    private final Places<LmdbTable, Dbi<byte[]>> places;
     private final List<LmdbRows> scans = new ArrayList<>();
     private final Runnable releasing = this::free;
     private boolean closed;
 
     /** Made in a call of the store. */
-    LmdbSnapshot(LmdbStore store, List<LmdbTable> tables) {
+    LmdbSnapshot(LmdbStore store, Places<LmdbTable, Dbi<byte[]>> places) {
         this.store = store;
+        this.places = places;
         this.reading = store.env().txnRead();
-        tables.forEach(table -> this.tables.put(table, table.rows()));
         store.open().add(releasing);
     }
 
@@ -35,11 +32,6 @@ final class LmdbSnapshot implements Snapshot {
     public synchronized byte[] get(Table table, byte[] key) {
         store.capabilities().checkKey(key.length);
         return store.call(() -> rows(table).get(reading, key));
-    }
-
-    @Override
-    public int get(Table table, ByteBuffer key, ByteBuffer value) {
-        return Bytes.answer(get(table, Bytes.of(key)), value);
     }
 
     @Override
@@ -70,12 +62,6 @@ final class LmdbSnapshot implements Snapshot {
         if (closed) {
             throw new StoreException.Closed("the snapshot was closed");
         }
-        LmdbTable own = store.own(table);
-        own.rows();
-        Dbi<byte[]> rows = tables.get(own);
-        if (rows == null) {
-            throw new StoreException.NoSuchTable("the table `" + table.name() + "` is younger than the snapshot");
-        }
-        return rows;
+        return places.of(store.own(table));
     }
 }

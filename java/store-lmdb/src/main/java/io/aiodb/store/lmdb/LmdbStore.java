@@ -11,8 +11,8 @@ import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
-import io.aiodb.store.ValueKind;
 import io.aiodb.store.Tables;
+import io.aiodb.store.ValueKind;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
@@ -44,7 +44,7 @@ final class LmdbStore implements Store {
     private final DirectoryLock lock;
 
     /** Changed by calls that run alone. */
-    private final Tables<LmdbTable> tables = new Tables<>();
+    private final Tables<LmdbTable, Dbi<byte[]>> tables = new Tables<>();
 
     /** Snapshots and scans, whose transactions must end before the environment. */
     private final Set<Runnable> open = ConcurrentHashMap.newKeySet();
@@ -100,7 +100,7 @@ final class LmdbStore implements Store {
 
     @Override
     public Snapshot snapshot() {
-        return call(() -> new LmdbSnapshot(this, tables.all()));
+        return call(() -> new LmdbSnapshot(this, tables.places()));
     }
 
     @Override
@@ -117,7 +117,7 @@ final class LmdbStore implements Store {
             long rows = 0;
             try (Txn<byte[]> reading = env.txnRead()) {
                 for (LmdbTable table : tables.all()) {
-                    rows += table.rows().stat(reading).entries;
+                    rows += table.place().stat(reading).entries;
                 }
             }
             Stat stat = env.stat();

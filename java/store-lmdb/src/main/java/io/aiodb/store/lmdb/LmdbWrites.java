@@ -60,6 +60,6 @@ final class LmdbWrites implements Batch.Visitor {
     }
 
     private Dbi<byte[]> rows(Table table) {
-        return store.own(table).rows();
+        return store.own(table).place();
     }
 }

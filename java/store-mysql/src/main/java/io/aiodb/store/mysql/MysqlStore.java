@@ -19,11 +19,9 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
-import java.util.NavigableMap;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.function.Supplier;
 
 /** Tables of InnoDB; {@link MysqlProvider} says how. A batch is a transaction, a snapshot a transaction that reads. */
@@ -47,7 +45,7 @@ final class MysqlStore implements Store {
     private final Set<MysqlView> views = ConcurrentHashMap.newKeySet();
 
     /** By their names. Changed by calls that run alone. */
-    private final NavigableMap<String, MysqlTable> tables = new ConcurrentSkipListMap<>();
+    private final Tables<MysqlTable, Long> tables = new Tables<>();
 
     /** Whether a change of tables has failed, so that it is not known which there are. */
     private volatile boolean doubtful = true;
@@ -79,31 +77,19 @@ final class MysqlStore implements Store {
         Objects.requireNonNull(values, "values");
         Names.check(name);
         MysqlTable[] made = new MysqlTable[1];
-        change(() -> {
-            if (tables.containsKey(name)) {
-                throw new StoreException.TableExists("the table `" + name + "` exists already");
-            }
-            made[0] = new MysqlTable(this, name, makeRows(name));
-            tables.put(name, made[0]);
-        });
+        change(() -> made[0] = tables.create(name, () -> new MysqlTable(this, name, makeRows(name))));
         return made[0];
     }
 
     @Override
     public Table table(String name) {
         Objects.requireNonNull(name, "name");
-        return call(() -> {
-            MysqlTable table = tables.get(name);
-            if (table == null) {
-                throw new StoreException.NoSuchTable("there is no table `" + name + "`");
-            }
-            return table;
-        });
+        return call(() -> tables.find(name));
     }
 
     @Override
     public List<String> tableNames() {
-        return call(() -> List.copyOf(tables.keySet()));
+        return call(tables::names);
     }
 
     @Override
@@ -168,7 +154,7 @@ final class MysqlStore implements Store {
         return call(() -> {
             MysqlView view = new MysqlView(this);
             try {
-                return new MysqlSnapshot(this, view, tables.values());
+                return new MysqlSnapshot(this, view, tables.places());
             } catch (RuntimeException failure) {
                 view.close();
                 throw failure;
@@ -188,7 +174,7 @@ final class MysqlStore implements Store {
     public Statistics statistics() {
         return call(() -> {
             long rows = 0;
-            for (MysqlTable table : tables.values()) {
+            for (MysqlTable table : tables.all()) {
                 rows += table.countRows();
             }
             long disk = server.read(connection -> MysqlReads.diskBytes(connection, server.settings()));
@@ -270,8 +256,7 @@ final class MysqlStore implements Store {
             connection.commit();
             return null;
         });
-        table.is(0);
-        tables.remove(table.name());
+        tables.remove(table);
     }
 
     /** What emptied and dropped tables have left is dropped in the background. */
@@ -296,13 +281,8 @@ final class MysqlStore implements Store {
         if (!doubtful) {
             return;
         }
-        Map<String, Long> found = server.read(server.schema()::generations);
-        tables.values().stream().filter(table -> !found.containsKey(table.name())).forEach(table -> {
-            table.is(0);
-            tables.remove(table.name());
-        });
-        found.forEach((name, generation) ->
-                tables.computeIfAbsent(name, absent -> new MysqlTable(this, name, generation)).is(generation));
+        tables.update(
+                server.read(server.schema()::generations), (name, generation) -> new MysqlTable(this, name, generation));
         doubtful = false;
     }
 }

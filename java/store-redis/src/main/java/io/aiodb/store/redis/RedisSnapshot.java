@@ -1,15 +1,13 @@
 package io.aiodb.store.redis;
 
-import io.aiodb.store.Bytes;
 import io.aiodb.store.Keys;
+import io.aiodb.store.Places;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
 import io.aiodb.store.Snapshot;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
 import java.nio.ByteBuffer;
-import java.util.HashMap;
-import java.util.Map;
 import java.util.NavigableMap;
 import java.util.Objects;
 import java.util.TreeMap;
@@ -19,14 +17,15 @@ final class RedisSnapshot implements Snapshot {
     private final RedisStore store;
     private final RedisSession session;
     private final RedisHistory.View view;
-    private final Map<RedisTable, String> generations = new HashMap<>();
+    private final Places<RedisTable, String> generations;
     private volatile boolean closed;
 
-    RedisSnapshot(RedisStore store, RedisSession session, RedisHistory.View view, Iterable<RedisTable> tables) {
+    RedisSnapshot(
+            RedisStore store, RedisSession session, RedisHistory.View view, Places<RedisTable, String> generations) {
         this.store = store;
         this.session = session;
         this.view = view;
-        tables.forEach(table -> generations.put(table, table.generation()));
+        this.generations = generations;
     }
 
     @Override
@@ -43,12 +42,6 @@ final class RedisSnapshot implements Snapshot {
             view.takeBack(generation, found.sequence(), row, place, place);
             return row.get(place);
         });
-    }
-
-    @Override
-    public int get(Table table, ByteBuffer key, ByteBuffer value) {
-        Objects.requireNonNull(value, "value");
-        return Bytes.answer(get(table, Bytes.of(key)), value);
     }
 
     @Override
@@ -73,12 +66,6 @@ final class RedisSnapshot implements Snapshot {
 
     private String generation(Table table) {
         check();
-        RedisTable own = store.own(table);
-        own.generation();
-        String generation = generations.get(own);
-        if (generation == null) {
-            throw new StoreException.NoSuchTable("the table `" + table.name() + "` is younger than the snapshot");
-        }
-        return generation;
+        return generations.of(store.own(table));
     }
 }

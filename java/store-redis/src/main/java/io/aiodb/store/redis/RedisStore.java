@@ -19,9 +19,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.NavigableMap;
 import java.util.Objects;
-import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.locks.Lock;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -51,7 +49,7 @@ final class RedisStore implements Store {
     private final RedisRemoval removal;
 
     /** By their names. Changed by calls that run alone, and when a session begins. */
-    private final NavigableMap<String, RedisTable> tables = new ConcurrentSkipListMap<>();
+    private final Tables<RedisTable, String> tables = new Tables<>();
 
     RedisStore(ServerDirectory own, RedisSettings settings, String prefix) {
         this.own = own;
@@ -84,30 +82,19 @@ final class RedisStore implements Store {
         Names.check(name);
         return lifecycle.callAlone(() -> {
             RedisSession session = server.session();
-            if (tables.containsKey(name)) {
-                throw new StoreException.TableExists("the table `" + name + "` exists already");
-            }
-            RedisTable table = new RedisTable(this, name, changeTable(session, "create", name, ""));
-            tables.put(name, table);
-            return table;
+            return tables.create(name, () -> new RedisTable(this, name, changeTable(session, "create", name, "")));
         });
     }
 
     @Override
     public Table table(String name) {
         Objects.requireNonNull(name, "name");
-        return lifecycle.call(() -> {
-            RedisTable table = tables.get(name);
-            if (table == null) {
-                throw new StoreException.NoSuchTable("there is no table `" + name + "`");
-            }
-            return table;
-        });
+        return lifecycle.call(() -> tables.find(name));
     }
 
     @Override
     public List<String> tableNames() {
-        return lifecycle.call(() -> List.copyOf(tables.keySet()));
+        return lifecycle.call(tables::names);
     }
 
     @Override
@@ -169,7 +156,7 @@ final class RedisStore implements Store {
             RedisHistory.View view = session.history().open();
             try {
                 view.isAt(session.sequence());
-                return new RedisSnapshot(this, session, view, tables.values());
+                return new RedisSnapshot(this, session, view, tables.places());
             } catch (RuntimeException failure) {
                 view.close();
                 throw failure;
@@ -191,8 +178,8 @@ final class RedisStore implements Store {
         return call(session -> {
             Map<String, String> info = RedisServer.fields(session.await(session.commands().info()));
             long rows = 0;
-            for (RedisTable table : tables.values()) {
-                rows += session.await(session.commands().zcard(indexKey(table.generation())));
+            for (RedisTable table : tables.all()) {
+                rows += session.await(session.commands().zcard(indexKey(table.place())));
             }
             long memory = Long.parseLong(info.get("used_memory"));
             long disk = Long.parseLong(info.getOrDefault("aof_current_size", "0"));
@@ -268,8 +255,7 @@ final class RedisStore implements Store {
     }
 
     void forget(RedisTable table) {
-        table.is(null);
-        tables.remove(table.name());
+        tables.remove(table);
     }
 
     RedisTable own(Table table) {
@@ -302,9 +288,7 @@ final class RedisStore implements Store {
         Map<byte[], byte[]> found = session.await(session.commands().hgetall(tablesKey));
         Map<String, String> generations = new HashMap<>();
         found.forEach((name, generation) -> generations.put(RedisSession.text(name), RedisSession.text(generation)));
-        tables.values().stream().filter(table -> !generations.containsKey(table.name())).forEach(this::forget);
-        generations.forEach((name, generation) ->
-                tables.computeIfAbsent(name, absent -> new RedisTable(this, name, generation)).is(generation));
+        tables.update(generations, (name, generation) -> new RedisTable(this, name, generation));
     }
 
     /** A class of durability as parameters call it. */

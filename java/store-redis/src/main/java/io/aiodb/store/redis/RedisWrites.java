@@ -49,7 +49,7 @@ final class RedisWrites implements Batch.Visitor {
 
     private void add(byte[] kind, Table table, ByteBuffer key, byte[] value) {
         arguments.add(kind);
-        arguments.add(RedisSession.bytes(store.own(table).generation()));
+        arguments.add(RedisSession.bytes(store.own(table).place()));
         arguments.add(Bytes.of(key));
         arguments.add(value);
     }

@@ -10,8 +10,8 @@ import io.aiodb.store.Statistics;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.Table;
-import io.aiodb.store.ValueKind;
 import io.aiodb.store.Tables;
+import io.aiodb.store.ValueKind;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -41,7 +41,7 @@ final class RocksStore implements Store {
     private final WriteOptions unsynced = new WriteOptions().setSync(false);
 
     /** Changed by calls that run alone. */
-    private final Tables<RocksTable> tables = new Tables<>();
+    private final Tables<RocksTable, RocksFamilies.Family> tables = new Tables<>();
 
     /** Snapshots and scans, which must be closed before the store. */
     private final Set<Runnable> open = ConcurrentHashMap.newKeySet();
@@ -111,7 +111,7 @@ final class RocksStore implements Store {
 
     @Override
     public Snapshot snapshot() {
-        return call(() -> new RocksSnapshot(this, tables.all()));
+        return call(() -> new RocksSnapshot(this, tables.places()));
     }
 
     @Override
@@ -128,7 +128,7 @@ final class RocksStore implements Store {
             long disk = 0;
             long rows = 0;
             for (RocksTable table : tables.all()) {
-                disk += families.db.getLongProperty(table.family().handle, "rocksdb.total-sst-files-size");
+                disk += families.db.getLongProperty(table.place().handle, "rocksdb.total-sst-files-size");
                 rows += table.countRows();
             }
             long live = families.db.getAggregatedLongProperty("rocksdb.estimate-live-data-size");
@@ -149,7 +149,7 @@ final class RocksStore implements Store {
                 lost = unsynced;
             }
             List.copyOf(open).forEach(Runnable::run);
-            tables.all().forEach(table -> table.family().release());
+            tables.all().forEach(table -> table.place().release());
             synced.close();
             unsynced.close();
             families.close();

@@ -1,55 +1,28 @@
 package io.aiodb.store.rocksdb;
 
-import io.aiodb.store.Bytes;
+import io.aiodb.store.PlacedTable;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
-import io.aiodb.store.Store;
-import io.aiodb.store.StoreException;
-import io.aiodb.store.Table;
-import java.nio.ByteBuffer;
 import java.util.Objects;
 import org.rocksdb.ReadOptions;
 import org.rocksdb.RocksDBException;
 
 /** A table of a {@link RocksStore}. */
-final class RocksTable implements Table {
-    private final RocksStore store;
-    private final String name;
-
-    /** Null once the table was dropped. Changed by calls that run alone. */
-    private RocksFamilies.Family family;
-
+final class RocksTable extends PlacedTable<RocksStore, RocksFamilies.Family> {
     RocksTable(RocksStore store, String name, RocksFamilies.Family family) {
-        this.store = store;
-        this.name = name;
-        this.family = family;
-    }
-
-    @Override
-    public String name() {
-        return name;
-    }
-
-    @Override
-    public Store store() {
-        return store;
+        super(store, name, family);
     }
 
     @Override
     public byte[] get(byte[] key) {
         store.capabilities().checkKey(key.length);
-        return store.call(() -> store.families().db.get(family().handle, key));
-    }
-
-    @Override
-    public int get(ByteBuffer key, ByteBuffer value) {
-        return Bytes.answer(get(Bytes.of(key)), value);
+        return store.call(() -> store.families().db.get(place().handle, key));
     }
 
     @Override
     public Rows scan(Range range) {
         Objects.requireNonNull(range, "range");
-        return store.call(() -> new RocksRows(store, family(), new ReadOptions(), range));
+        return store.call(() -> new RocksRows(store, place(), new ReadOptions(), range));
     }
 
     @Override
@@ -60,8 +33,8 @@ final class RocksTable implements Table {
     @Override
     public void truncate() {
         store.callAlone(() -> {
-            RocksFamilies.Family old = family();
-            family = store.families().create(name);
+            RocksFamilies.Family old = place();
+            setPlace(store.families().create(name()));
             store.families().drop(old);
             return null;
         });
@@ -70,22 +43,13 @@ final class RocksTable implements Table {
     @Override
     public void drop() {
         store.callAlone(() -> {
-            store.families().drop(family());
-            family = null;
+            store.families().drop(place());
             store.forget(this);
             return null;
         });
     }
 
-    /** The table's family as it is now, for calls of the store. */
-    RocksFamilies.Family family() {
-        if (family == null) {
-            throw new StoreException.NoSuchTable("there is no table `" + name + "`: it was dropped");
-        }
-        return family;
-    }
-
     long countRows() throws RocksDBException {
-        return store.families().db.getLongProperty(family().handle, "rocksdb.estimate-num-keys");
+        return store.families().db.getLongProperty(place().handle, "rocksdb.estimate-num-keys");
     }
 }

@@ -61,6 +61,6 @@ final class RocksWrites implements Batch.Visitor {
     }
 
     private ColumnFamilyHandle family(Table table) {
-        return store.own(table).family().handle;
+        return store.own(table).place().handle;
     }
 }

@@ -118,4 +118,9 @@ public final class Range {
         int order = to == null ? -1 : Keys.compare(key, ByteBuffer.wrap(to));
         return toIncluded ? order <= 0 : order < 0;
     }
+
+    /** Whether a scan that comes to a key has not left the range. */
+    public boolean isBeforeEnd(ByteBuffer key) {
+        return backward ? isAboveLower(key) : isBelowUpper(key);
+    }
 }

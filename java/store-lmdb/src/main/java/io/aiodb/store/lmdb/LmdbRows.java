@@ -1,9 +1,8 @@
 package io.aiodb.store.lmdb;
 
 import io.aiodb.store.Bytes;
+import io.aiodb.store.CopiedRows;
 import io.aiodb.store.Range;
-import io.aiodb.store.Rows;
-import io.aiodb.store.StoreException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.Optional;
@@ -12,9 +11,7 @@ import org.lmdbjava.GetOp;
 import org.lmdbjava.Txn;
 
 /** A scan of an {@link LmdbStore}. Rows are copied: what LMDB shows lies in its map, which goes with the store. */
-final class LmdbRows implements Rows {
-    private static final ByteBuffer NOTHING = ByteBuffer.allocate(0).asReadOnlyBuffer();
-
+final class LmdbRows extends CopiedRows {
     private final LmdbStore store;
     private final Cursor<byte[]> cursor;
 
@@ -24,13 +21,8 @@ final class LmdbRows implements Rows {
     /** Whom all users of the transaction lock: one thread at a time may use it. */
     private final Object user;
 
-    private final Range range;
     private final Runnable releasing = this::free;
-    private long left;
     private boolean started;
-    private volatile boolean closed;
-    private ByteBuffer key = NOTHING;
-    private ByteBuffer value = NOTHING;
 
     /** With a transaction of its own. Made in a call of the store. */
     LmdbRows(LmdbStore store, Cursor<byte[]> cursor, Txn<byte[]> own, Range range) {
@@ -43,12 +35,11 @@ final class LmdbRows implements Rows {
     }
 
     private LmdbRows(LmdbStore store, Cursor<byte[]> cursor, Txn<byte[]> own, Object user, Range range) {
+        super(range);
         this.store = store;
         this.cursor = cursor;
         this.own = own;
         this.user = user;
-        this.range = range;
-        this.left = range.limit();
         if (own != null) {
             store.open().add(releasing);
         }
@@ -62,30 +53,15 @@ final class LmdbRows implements Rows {
     }
 
     @Override
-    public ByteBuffer key() {
-        return key.duplicate();
-    }
-
-    @Override
-    public ByteBuffer value() {
-        return value.duplicate();
-    }
-
-    @Override
     public void close() {
         synchronized (user) {
             store.release(releasing);
         }
     }
 
-    boolean isClosed() {
-        return closed;
-    }
-
     /** Called when nobody else uses the transaction. */
     void free() {
-        if (!closed) {
-            closed = true;
+        if (setClosed()) {
             store.open().remove(releasing);
             cursor.close();
             if (own != null) {
@@ -95,23 +71,17 @@ final class LmdbRows implements Rows {
     }
 
     private boolean step() {
-        if (closed) {
-            throw new StoreException.Closed("the scan was closed");
-        }
-        if (left == 0) {
+        checkOpen();
+        if (left() == 0) {
             return false;
         }
         boolean found = started ? move() : range.isBackward() ? toLast() : toFirst();
         started = true;
-        ByteBuffer here = found ? ByteBuffer.wrap(cursor.key()).asReadOnlyBuffer() : NOTHING;
-        if (!found || !(range.isBackward() ? range.isAboveLower(here) : range.isBelowUpper(here))) {
-            left = 0;
-            return false;
+        if (!found) {
+            return end();
         }
-        left--;
-        key = here;
-        value = range.isKeysOnly() ? NOTHING : ByteBuffer.wrap(cursor.val()).asReadOnlyBuffer();
-        return true;
+        ByteBuffer here = ByteBuffer.wrap(cursor.key());
+        return range.isBeforeEnd(here) ? show(here, range.isKeysOnly() ? null : cursor.val()) : end();
     }
 
     private boolean move() {

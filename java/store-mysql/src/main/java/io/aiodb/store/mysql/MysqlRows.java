@@ -1,8 +1,7 @@
 package io.aiodb.store.mysql;
 
+import io.aiodb.store.CopiedRows;
 import io.aiodb.store.Range;
-import io.aiodb.store.Rows;
-import io.aiodb.store.StoreException;
 import java.nio.ByteBuffer;
 import java.util.Collections;
 import java.util.Iterator;
@@ -12,14 +11,12 @@ import java.util.List;
  * A scan of a {@link MysqlStore}, which fetches pages. What comes with the first page needs nothing that lasts; what does not
  * has a view.
  */
-final class MysqlRows implements Rows {
-    private static final ByteBuffer NOTHING = ByteBuffer.allocate(0).asReadOnlyBuffer();
+final class MysqlRows extends CopiedRows {
     private static final int FIRST_PAGE_ROWS = 64;
     private static final int PAGE_ROWS = 256;
 
     private final MysqlStore store;
     private final String table;
-    private final Range range;
 
     /** Whether this scan is the only one that has the view. */
     private final boolean ownsView;
@@ -27,19 +24,14 @@ final class MysqlRows implements Rows {
     /** Null where the first page has all. */
     private MysqlView view;
 
-    private long left;
     private byte[] last;
     private boolean goesOn = true;
     private Iterator<MysqlReads.Row> page = Collections.emptyIterator();
-    private boolean closed;
-    private ByteBuffer key = NOTHING;
-    private ByteBuffer value = NOTHING;
 
     private MysqlRows(MysqlStore store, String rows, Range range, boolean ownsView) {
+        super(range);
         this.store = store;
         this.table = store.server().settings().table(rows);
-        this.range = range;
-        this.left = range.limit();
         this.ownsView = ownsView;
     }
 
@@ -66,31 +58,25 @@ final class MysqlRows implements Rows {
 
     @Override
     public synchronized boolean next() {
-        if (closed) {
-            throw new StoreException.Closed("the scan was closed");
-        }
+        checkOpen();
         return store.run(() -> {
-            if (left > 0 && !page.hasNext() && goesOn) {
+            if (left() > 0 && !page.hasNext() && goesOn) {
                 int wanted = wanted(PAGE_ROWS);
                 take(view.read(connection -> MysqlReads.page(connection, table, range, last, wanted)));
             }
-            if (left == 0 || !page.hasNext()) {
-                left = 0;
-                return false;
+            if (left() == 0 || !page.hasNext()) {
+                return end();
             }
-            left--;
             MysqlReads.Row row = page.next();
             byte[] found = row.value() == null
                     ? view.read(connection -> MysqlReads.get(connection, table, row.key()))
                     : row.value();
-            key = ByteBuffer.wrap(row.key()).asReadOnlyBuffer();
-            value = ByteBuffer.wrap(found).asReadOnlyBuffer();
-            return true;
+            return show(ByteBuffer.wrap(row.key()), found);
         });
     }
 
     private int wanted(int most) {
-        return (int) Math.min(most, Math.max(1, left));
+        return (int) Math.min(most, Math.max(1, left()));
     }
 
     private void take(MysqlReads.Page fetched) {
@@ -103,19 +89,8 @@ final class MysqlRows implements Rows {
     }
 
     @Override
-    public ByteBuffer key() {
-        return key.duplicate();
-    }
-
-    @Override
-    public ByteBuffer value() {
-        return value.duplicate();
-    }
-
-    @Override
     public synchronized void close() {
-        if (!closed) {
-            closed = true;
+        if (setClosed()) {
             page = Collections.emptyIterator();
             if (ownsView && view != null) {
                 view.close();

@@ -1,10 +1,9 @@
 package io.aiodb.store.redis;
 
 import io.aiodb.store.Bytes;
+import io.aiodb.store.CopiedRows;
 import io.aiodb.store.Keys;
 import io.aiodb.store.Range;
-import io.aiodb.store.Rows;
-import io.aiodb.store.StoreException;
 import java.nio.ByteBuffer;
 import java.util.Collections;
 import java.util.Iterator;
@@ -17,8 +16,7 @@ import java.util.TreeMap;
  * A scan of a {@link RedisStore}, which fetches pages. What fits into the first page needs nothing that lasts; what does not
  * has a view.
  */
-final class RedisRows implements Rows {
-    private static final ByteBuffer NOTHING = ByteBuffer.allocate(0).asReadOnlyBuffer();
+final class RedisRows extends CopiedRows {
     private static final int FIRST_PAGE_ROWS = 64;
     private static final int PAGE_ROWS = 1024;
     private static final int PAGE_BYTES = 1 << 20;
@@ -31,7 +29,6 @@ final class RedisRows implements Rows {
     private final RedisStore store;
     private final RedisSession session;
     private final String generation;
-    private final Range range;
 
     /** Whether this scan is the only one that has the view. */
     private final boolean ownsView;
@@ -43,24 +40,19 @@ final class RedisRows implements Rows {
     private RedisHistory.View view;
 
     private int pageRows = FIRST_PAGE_ROWS;
-    private long left;
 
     /** The last key that was looked at on the server; null before the first. */
     private ByteBuffer last;
 
     private boolean goesOn = true;
     private Iterator<Map.Entry<ByteBuffer, byte[]>> page = Collections.emptyIterator();
-    private boolean closed;
-    private ByteBuffer key = NOTHING;
-    private ByteBuffer value = NOTHING;
 
     private RedisRows(
             RedisStore store, RedisSession session, String generation, Range range, boolean ownsView, Runnable check) {
+        super(range);
         this.store = store;
         this.session = session;
         this.generation = generation;
-        this.range = range;
-        this.left = range.limit();
         this.ownsView = ownsView;
         this.check = check;
     }
@@ -100,24 +92,18 @@ final class RedisRows implements Rows {
 
     @Override
     public synchronized boolean next() {
-        if (closed) {
-            throw new StoreException.Closed("the scan was closed");
-        }
+        checkOpen();
         return store.run(() -> {
             check.run();
-            while (left > 0 && !page.hasNext() && goesOn) {
+            while (left() > 0 && !page.hasNext() && goesOn) {
                 view.check();
                 take(fetch());
             }
-            if (left == 0 || !page.hasNext()) {
-                left = 0;
-                return false;
+            if (left() == 0 || !page.hasNext()) {
+                return end();
             }
-            left--;
             Map.Entry<ByteBuffer, byte[]> row = page.next();
-            key = row.getKey().asReadOnlyBuffer();
-            value = range.isKeysOnly() ? NOTHING : ByteBuffer.wrap(row.getValue()).asReadOnlyBuffer();
-            return true;
+            return show(row.getKey(), range.isKeysOnly() ? null : row.getValue());
         });
     }
 
@@ -130,7 +116,7 @@ final class RedisRows implements Rows {
             lower = backward ? lower : from;
             upper = backward ? from : upper;
         }
-        long wanted = Math.min(pageRows, Math.max(1, left));
+        long wanted = Math.min(pageRows, Math.max(1, left()));
         List<Object> answer = session.run(
                 RedisScript.SCAN,
                 session.marker(),
@@ -190,19 +176,8 @@ final class RedisRows implements Rows {
     }
 
     @Override
-    public ByteBuffer key() {
-        return key.duplicate();
-    }
-
-    @Override
-    public ByteBuffer value() {
-        return value.duplicate();
-    }
-
-    @Override
     public synchronized void close() {
-        if (!closed) {
-            closed = true;
+        if (setClosed()) {
             page = Collections.emptyIterator();
             if (ownsView && view != null) {
                 view.close();

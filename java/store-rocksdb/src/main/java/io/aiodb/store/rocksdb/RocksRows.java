@@ -1,76 +1,47 @@
 package io.aiodb.store.rocksdb;
 
 import io.aiodb.store.Bytes;
+import io.aiodb.store.CopiedRows;
 import io.aiodb.store.Range;
-import io.aiodb.store.Rows;
-import io.aiodb.store.StoreException;
 import java.nio.ByteBuffer;
 import org.rocksdb.ReadOptions;
 import org.rocksdb.RocksIterator;
 
 /** A scan of a {@link RocksStore}: one crossing, or two, for each row. */
-final class RocksRows implements Rows {
-    private static final ByteBuffer NOTHING = ByteBuffer.allocate(0).asReadOnlyBuffer();
-
+final class RocksRows extends CopiedRows {
     private final RocksStore store;
     private final RocksFamilies.Family family;
     private final ReadOptions options;
     private final RocksIterator iterator;
-    private final Range range;
     private final Runnable releasing = this::free;
-    private long left;
     private boolean started;
-    private boolean closed;
-    private ByteBuffer key = NOTHING;
-    private ByteBuffer value = NOTHING;
 
     /** Made in a call of the store. */
     RocksRows(RocksStore store, RocksFamilies.Family family, ReadOptions options, Range range) {
+        super(range);
         this.store = store;
         this.family = family.use();
         this.options = options;
-        this.range = range;
-        this.left = range.limit();
         this.iterator = store.families().db.newIterator(family.handle, options);
         store.open().add(releasing);
     }
 
     @Override
     public synchronized boolean next() {
-        if (closed) {
-            throw new StoreException.Closed("the scan was closed");
-        }
+        checkOpen();
         return store.call(() -> {
-            if (left == 0) {
+            if (left() == 0) {
                 return false;
             }
             step();
             if (!iterator.isValid()) {
-                left = 0;
+                end();
                 iterator.status();
                 return false;
             }
-            ByteBuffer found = ByteBuffer.wrap(iterator.key()).asReadOnlyBuffer();
-            boolean within = range.isBackward() ? range.isAboveLower(found) : range.isBelowUpper(found);
-            if (!within) {
-                left = 0;
-                return false;
-            }
-            left--;
-            key = found;
-            value = range.isKeysOnly() ? NOTHING : ByteBuffer.wrap(iterator.value()).asReadOnlyBuffer();
-            return true;
+            ByteBuffer found = ByteBuffer.wrap(iterator.key());
+            return range.isBeforeEnd(found) ? show(found, range.isKeysOnly() ? null : iterator.value()) : end();
         });
-    }
-
-    @Override
-    public ByteBuffer key() {
-        return key.duplicate();
-    }
-
-    @Override
-    public ByteBuffer value() {
-        return value.duplicate();
     }
 
     @Override
@@ -102,8 +73,7 @@ final class RocksRows implements Rows {
     }
 
     private void free() {
-        if (!closed) {
-            closed = true;
+        if (setClosed()) {
             store.open().remove(releasing);
             iterator.close();
             options.close();

@@ -12,7 +12,7 @@ from harness.errors import HarnessError
 from harness.plan import Campaign
 from harness.report.evidence import raw_evidence
 from harness.report.publication import SERIES, SUMMARY, is_published, publish, read_published, read_with_evidence
-from harness.report.published_pages import published_folders, read_all, write_reports
+from harness.report.published_pages import best_folders, published_folders, read_all, write_reports
 from harness.results import Failure, Results
 
 CHECKOUT = Path("/some/checkout")
@@ -158,3 +158,12 @@ def test_every_published_report_answers_its_question(tmp_path: Path) -> None:
         assert any(letter.isdigit() for letter in answer.sentence), "an answer has numbers"
         assert answer.shown
         assert answer.finding is not None
+
+
+def test_of_several_variants_the_night_counts(tmp_path: Path) -> None:
+    for folder in ("load/night", "load/quick", "grow/quick", "faster-disk/load/quick"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / SUMMARY).write_text("{}")
+    assert best_folders(tmp_path) == {
+        "load": Path("load/night"), "grow": Path("grow/quick"), "faster-disk/load": Path("faster-disk/load/quick"),
+    }  # fmt: skip

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sizings import EMBEDDED, LAW, MOST, OWN, asked, node, observation, one, swept
+from clusters import results_of
+from sizings import COUNTS, EMBEDDED, LAW, MOST, OWN, asked, node, observation, one, swept
 
+from harness.experiments.queue_depth import QueueDepth
 from harness.sizing import findings
 from harness.sizing.curves import curves
-from harness.sizing.evidence import Observation
+from harness.sizing.evidence import Observation, of_results
 from harness.sizing.model import build, growth_points
 from harness.sizing.solve import size
 
@@ -245,3 +247,29 @@ def test_a_curve_says_how_late_a_rate_is() -> None:
     assert between is not None
     assert 8000 < between < 16000
     assert curve.per_s(128) is None, "more clients than were measured"
+
+
+def test_points_that_differ_in_more_than_their_clients_are_no_one_curve() -> None:
+    axes = {"index": ("lmdb", "hash"), "backend": ("uring",), "threads": (1,), "depth": COUNTS}
+    results = results_of(QueueDepth(), axes, "aiodb", gets_per_s=1000.0, p99_us=10.0)
+    found = curves(of_results(results, "queue-depth"))
+    assert {of.setting: len(of.points) for of in found} == {"LMDB index": len(COUNTS), "hash index": len(COUNTS)}
+    assert all(of.held_out and of.law for of in found)
+    assert [
+        of.setting
+        for of in curves(
+            of_results(
+                results_of(QueueDepth(), {**axes, "index": ("lmdb",)}, "aiodb", gets_per_s=1000.0), "queue-depth"
+            )
+        )
+    ] == [""]
+
+
+def test_nodes_are_compared_where_only_their_number_differs() -> None:
+    """One node that was measured fast, and four that were measured slowly in another way, say nothing of growth."""
+    way, other = (("level", "ONE"),), (("level", "ALL"),)
+    apart = [observation(nodes=1, setting=way), observation(nodes=4, setting=other)]
+    assert growth_points(apart) == []
+    assert [
+        of.nodes for of in growth_points([observation(nodes=1, setting=way), observation(nodes=4, setting=way)])
+    ] == [4]

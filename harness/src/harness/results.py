@@ -297,8 +297,7 @@ def read_json(path: Path, known: Sequence[int] = (FORMAT,)) -> dict[str, Any]:
     if values.get("format") not in known:
         raise HarnessError(
             f"{path} has format {values.get('format')}, this program knows {' and '.join(map(str, known))}: use "
-            "the one "
-            "that wrote it"
+            "the one that wrote it"
         )
     return values
 

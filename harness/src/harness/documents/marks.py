@@ -19,8 +19,8 @@ from harness.benches import Bench, Benches, Spread, read_bench, read_benches
 from harness.disturbance import DISTURBED
 from harness.errors import HarnessError
 from harness.plan import Campaign
-from harness.report.publication import Published
-from harness.report.published_pages import read_all
+from harness.report.publication import Published, read_with_evidence
+from harness.report.published_pages import best_folders
 from harness.results import Point
 
 _NUMBER = r"[0-9][0-9,]*(?:\.[0-9]+)?"
@@ -39,13 +39,12 @@ class Sources:
 
     @cached_property
     def published(self) -> dict[str, Published]:
-        """Published results, by the names that marks have for them; of several variants the largest one."""
-        found: dict[str, Published] = {}
-        for folder, published in read_all(self.checkout / "results", self.campaign_of).items():
-            name = folder.parent.as_posix()
-            if name not in found or folder.name == "night":
-                found[name] = published
-        return found
+        """Published results, by the names that marks have for them."""
+        results = self.checkout / "results"
+        return {
+            name: read_with_evidence(results / folder, self.campaign_of(folder.parent.name))
+            for name, folder in best_folders(results).items()
+        }
 
     @cached_property
     def benches(self) -> Benches:

@@ -8,7 +8,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from harness.report.figures import Figure, HeatMap, Look, Mark, Series
+from harness.report.figures import Figure, HeatMap, Look, Mark, Series, ranked
 from harness.report.names import store_colour
 from harness.report.panels import Panel
 from harness.report.thinning import shortened, thin
@@ -31,14 +31,7 @@ Chart = dict[str, Any]
 def chart(figure: Figure) -> Chart:
     """A figure, ready for `chart.js`."""
     times, unit = _unit(figure.y_title)
-    dashes: dict[tuple[Look, str], int] = {}
-    drawn = []
-    for series in figure.series:
-        if series.marks:
-            same = (series.look, store_colour(series.store))
-            rank = dashes.setdefault(same, 0)
-            dashes[same] += 1
-            drawn.append(_series(figure, series, times, rank))
+    drawn = [_series(figure, series, times, rank) for series, rank in ranked(figure)]
     _apart(figure, drawn)
     if figure.level is not None:
         value, name = figure.level

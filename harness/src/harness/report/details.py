@@ -8,20 +8,23 @@ from harness.experiments.base import Metric
 from harness.fields import levels_text
 from harness.report.charts import panel_chart, place
 from harness.report.evidence import Evidence, resources_text, run_folder
+from harness.report.figures import Figure, HeatMap
 from harness.report.first_screen import figure_of
 from harness.report.names import constants, point_name, store_name
 from harness.report.quantities import interval, quantity
 from harness.report.verdict import reasons
 from harness.results import Failure, Results
-from harness.statistics import INTERVAL, SUFFICIENT_FRACTION, Summary
+from harness.statistics import INTERVAL, LEAST_VALUES, SUFFICIENT_FRACTION, Summary
 
 
-def details(results: Results, evidence: Evidence, main_figure: int, raw_beside: bool, curves_from: str = "") -> str:
-    """All that is folded, as HTML; what failed is open."""
+def details(
+    results: Results, evidence: Evidence, others: Sequence[Figure | HeatMap], raw_beside: bool, curves_from: str = ""
+) -> str:
+    """All that is folded, as HTML, with the figures that the first screen does not show; what failed is open."""
     return "".join(
         [
             _failures(results),
-            _figures(results, main_figure, curves_from),
+            _figures(others, curves_from),
             _points(results),
             _resources(results, evidence, curves_from),
             _method(results),
@@ -37,14 +40,11 @@ def _folded(title: str, content: str, note: str = "", is_open: bool = False) -> 
     return f"<details{' open' if is_open else ''}><summary><h2>{title}</h2></summary>{said}{content}</details>"
 
 
-def _figures(results: Results, main: int, curves_from: str) -> str:
-    others = [figure for number, figure in enumerate(results.campaign.experiment.figures(results)) if number != main]
+def _figures(others: Sequence[Figure | HeatMap], curves_from: str) -> str:
     note = (
-        "Medians over repetitions, with their intervals. Hollow: not to be quoted; the table below says why. "
-        "Dashed and "
-        "grey: measured in the same runs as what stores are held against. Dotted: published by others, on other "
-        "hardware. "
-        "A click on a name hides its line; dragging zooms, a double click ends that."
+        "Medians over repetitions, with their intervals. Hollow: not to be quoted; the table below says why. Dashed "
+        "and grey: measured in the same runs as what stores are held against. Dotted: published by others, on other "
+        "hardware. A click on a name hides its line; dragging zooms, a double click ends that."
     )
     note += f" {escape(curves_from)}" if curves_from else ""
     return _folded("Further figures and percentiles", "".join(map(figure_of, others)), note)
@@ -70,10 +70,9 @@ def _points(results: Results) -> str:
             f'<tr><td>{name}</td>{cells}<td>{point.repetitions_text(metrics)}</td><td class="text">{said}</td></tr>'
         )
     note = (
-        f"Everywhere: {escape(constants(results))}. Median, and below it the interval: {INTERVAL} A point is "
-        "quotable with "
-        f"at least three repetitions and an interval that reaches no further than {SUFFICIENT_FRACTION:.0%} of "
-        "the median."
+        f"Everywhere: {escape(constants(results))}. Median, and below it the interval: {INTERVAL} A point is quotable "
+        f"with at least {LEAST_VALUES} repetitions and an interval that reaches no further than "
+        f"{SUFFICIENT_FRACTION:.0%} of the median."
     )
     table = (
         f'<div class="table"><table class="points"><tr><th>point</th>{head}<th>repetitions</th>'

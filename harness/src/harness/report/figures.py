@@ -1,11 +1,13 @@
 """What a figure shows, apart from how it is drawn."""
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from harness.report.names import store_colour
 from harness.results import Point, Results, grouped
 
 
@@ -48,8 +50,8 @@ class Series:
 
 @dataclass(frozen=True)
 class Figure:
-    """Series over two axes. Where `categories` has names, x counts them from 0. Latencies are in µs, and shown "
-    "in ms."""
+    """Series over two axes. Where `categories` has names, x counts them from 0. Latencies are in µs, and shown
+    in ms."""
 
     title: str
     note: str
@@ -89,6 +91,16 @@ class HeatMap:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     cells: tuple[Cell, ...]
+
+
+def ranked(figure: Figure) -> Iterator[tuple[Series, int]]:
+    """The series that have marks, each with how many before it look the same: these differ in dash and shape."""
+    counts: Counter[tuple[Look, str]] = Counter()
+    for series in figure.series:
+        if series.marks:
+            same = (series.look, store_colour(series.store))
+            yield series, counts[same]
+            counts[same] += 1
 
 
 def mark_of(point: Point, x: float, metric: str) -> Mark | None:
@@ -171,7 +183,6 @@ def flat_note(results: Results) -> str:
     if unsettled == len(points):
         return "At no point did throughput settle: each value is of the last 20 s of its run."
     return (
-        f"Of {len(points)} points {len(points) - unsettled} had settled, and their value is of that part; the "
-        "others' is "
-        "of the last 20 s of their run."
+        f"Of {len(points)} points {len(points) - unsettled} had settled, and their value is of that part; the others' "
+        "is of the last 20 s of their run."
     )

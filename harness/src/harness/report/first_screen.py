@@ -14,12 +14,13 @@ from harness.results import Results
 LOOKS = {Agreement.AGREES: "good", Agreement.DIFFERS: "bad", Agreement.UNKNOWN: "warn"}
 
 
-def first_screen(results: Results, evidence: Evidence, answer: Answer, index: str) -> str:
-    """The header of a report, as HTML; `index` is the way to the page that lists all."""
+def first_screen(
+    results: Results, evidence: Evidence, answer: Answer, shown: Figure | HeatMap | None, index: str
+) -> str:
+    """The header of a report, as HTML, with the figure of its answer; `index` is the way to the page that lists all."""
     campaign = results.campaign
     verdict, look = verdict_of(results)
-    figures = results.campaign.experiment.figures(results)
-    main = figure_of(figures[answer.figure], "main") if figures else ""
+    main = figure_of(shown, "main") if shown else ""
     return (
         f'<header><nav><a href="{escape(index)}">All campaigns</a></nav><h1>{escape(campaign.question)}</h1>'
         f'<p class="answer">{escape(answer.sentence)}</p>'

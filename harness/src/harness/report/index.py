@@ -32,9 +32,8 @@ def write_index(target: Path, entries: Iterable[Entry]) -> Path:
     """Writes `index.html` into the folder of all reports."""
     rows = "".join(map(_row, sorted(entries, key=lambda entry: entry.title)))
     body = (
-        "<header><h1>Campaigns</h1><p>Declared experiments. Each report says what was found, whether it may be "
-        "quoted, on "
-        f'which machine it was measured, and how.</p></header><section class="index">{rows}</section>'
+        "<header><h1>Campaigns</h1><p>Declared experiments. Each report says what was found, whether it may be quoted, "
+        f'on which machine it was measured, and how.</p></header><section class="index">{rows}</section>'
     )
     path = target / INDEX
     write_whole(path, page("Campaigns", body))

@@ -33,9 +33,11 @@ def report_html(
 ) -> str:
     """The report as HTML. Paths below the checkout are shown from there on, since whoever repeats a command does so in
     a checkout of their own; raw files are linked where they lie beside the report."""
-    answer = results.campaign.experiment.answer(results)
-    body = first_screen(results, evidence, answer, index)
-    body += details(results, evidence, answer.figure, raw_beside, curves_from)
+    experiment = results.campaign.experiment
+    answer, figures = experiment.answer(results), list(experiment.figures(results))
+    main = figures.pop(answer.figure) if figures else None
+    body = first_screen(results, evidence, answer, main, index)
+    body += details(results, evidence, figures, raw_beside, curves_from)
     return below(checkout, page(results.campaign.title, body, charts=True))
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from harness.report.charts import LEAST_JOINED
-from harness.report.figures import Figure, Look, Series
+from harness.report.figures import Figure, Look, Series, ranked
 from harness.report.names import store_colour
 
 # Stand-ins for the colours of the style sheet: no drawing has these by chance.
@@ -61,13 +61,8 @@ def _drawing(figure: Figure) -> Drawing:
     drawing = Drawing(figsize=_SIZE, layout="constrained")
     axes = drawing.add_subplot()
     _scale(axes, figure)
-    ranks: dict[tuple[Look, str], int] = {}
-    for series in figure.series:
-        if series.marks:
-            same = (series.look, store_colour(series.store))
-            rank = ranks.setdefault(same, 0)
-            ranks[same] += 1
-            _series(axes, series, rank)
+    for series, rank in ranked(figure):
+        _series(axes, series, rank)
     if figure.level is not None:
         level, name = figure.level
         axes.axhline(level, color=_CEILING, linewidth=1, linestyle=(0, (5, 3)), label=name)

@@ -15,6 +15,17 @@ def published_folders(results: Path) -> list[Path]:
     return sorted(path.parent.relative_to(results) for path in results.glob(f"**/{SUMMARY}"))
 
 
+def best_folders(results: Path) -> dict[str, Path]:
+    """Of each campaign, by its name with the folder above it, the published variant that counts, below the folder of
+    all: the night's where there is one."""
+    best: dict[str, Path] = {}
+    for folder in published_folders(results):
+        name = folder.parent.as_posix()
+        if name not in best or folder.name == "night":
+            best[name] = folder
+    return best
+
+
 def read_all(results: Path, campaign_of: Callable[[str], Campaign]) -> dict[Path, Published]:
     """All published results, by their folders."""
     return {of: read_with_evidence(results / of, campaign_of(of.parent.name)) for of in published_folders(results)}

@@ -102,6 +102,7 @@ def _measured(of: Curve) -> tuple[str, ...]:
         *([f"{of.marks} of {len(of.points)} points marked"] if of.marks else []),
         *(["beside other kinds"] if of.mixed else []),
         *([f"scans of {of.scan_rows:g} rows"] if of.kind == "scans" else []),
+        *([of.setting] if of.setting else []),
     ]
     return (
         of.source,

@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from harness.fields import Value
+from harness.report.names import levels_name
 from harness.scaling import LEAST_POINTS, MOST_ERROR, Law, errors, fit, held_out
 from harness.sizing.evidence import Observation
 from harness.sizing.fits import HeldOut
@@ -50,6 +52,13 @@ class Curve:
     # The variance of the logarithm of a rate over repetitions; None where nothing was repeated.
     repeated: float | None
     marks: int
+    # What its campaign varies beside clients and kinds, in words.
+    setting: str = ""
+
+    @property
+    def shows_processor(self) -> bool:
+        """Whether it says how much the processor of a node does."""
+        return self.cpu_us is not None or not self.of_device
 
     @property
     def most_clients(self) -> float:
@@ -117,9 +126,14 @@ class Curve:
         return rising[-1][1]
 
 
+# What the points of a curve have in common: campaign, way, kind, durability, whether it is of a mix, and all else that
+# the campaign varies.
+_Together = tuple[str, Way, str, str, bool, tuple[tuple[str, Value], ...]]
+
+
 def curves(observations: Iterable[Observation]) -> list[Curve]:
     """The curves of one node without limits, by what was measured together."""
-    groups: dict[tuple[str, Way, str, str, bool], list[tuple[Observation, Asked]]] = {}
+    groups: dict[_Together, list[tuple[Observation, Asked]]] = {}
     for of in observations:
         if not of.is_plain:
             continue
@@ -132,6 +146,7 @@ def curves(observations: Iterable[Observation]) -> list[Curve]:
                 f"{kind} {of.scan_rows:g}" if kind == "scans" else kind,
                 of.durability,
                 of.kind is None,
+                of.setting,
             )
             groups.setdefault(key, []).append((of, asked))
     return [_curve(key, members) for key, members in groups.items()]
@@ -147,8 +162,8 @@ def _asked(of: Observation, kind: str) -> Asked | None:
     return Asked(of.clients, of.clients * 1e6 / of.mean_us[kind], late)
 
 
-def _curve(key: tuple[str, Way, str, str, bool], members: Sequence[tuple[Observation, Asked]]) -> Curve:
-    source, way, kind, durability, mixed = key
+def _curve(key: _Together, members: Sequence[tuple[Observation, Asked]]) -> Curve:
+    source, way, kind, durability, mixed, setting = key
     first = members[0][0]
     several = [of for of, _ in members if len(of.values) > 1]
     return Curve(
@@ -167,6 +182,8 @@ def _curve(key: tuple[str, Way, str, str, bool], members: Sequence[tuple[Observa
         cpu_us=min((of.cpu_us for of, _ in members if of.cpu_us is not None and of.device_per_s), default=None),
         repeated=max(_variance(of.values) for of in several) if len(several) == len(members) else None,
         marks=sum(1 for of, _ in members if of.marks),
+        # Of a workload, its kind is said.
+        setting=levels_name(dict(setting), (axis for axis, _ in setting if axis != "workload")),
     )
 
 

@@ -10,12 +10,13 @@ from typing import Any
 from harness import planfile
 from harness.benches import About, Bench, Benches, read_bench, read_benches
 from harness.errors import HarnessError
-from harness.report.publication import SUMMARY, read_published
+from harness.fields import Value
+from harness.report.names import varying
+from harness.report.publication import read_published
+from harness.report.published_pages import best_folders
 from harness.results import Point, Results
 from harness.sizing.ways import IN_MEMORY, ON_SSD, WAYS, Way, way_of
 
-# The variants of a campaign, the better one first: of several the first counts.
-VARIANTS = ("full", "night", "quick")
 # What YCSB's workloads and ours do, as parts of all operations.
 MIXES: Mapping[str, Mapping[str, float]] = {
     "readonly": {"reads": 1.0},
@@ -28,6 +29,8 @@ MIXES: Mapping[str, Mapping[str, float]] = {
 }
 # YCSB's scans are of 1 to 100 rows, each as often.
 YCSB_SCAN_ROWS = 50.5
+# Axes whose levels an observation has by themselves; what else varies keeps points apart.
+COUNTED = ("threads", "depth", "nodes", "replication", "engine")
 SINGULAR = {"reads": "read", "inserts": "insert", "updates": "update", "scans": "scan"}
 
 
@@ -58,6 +61,8 @@ class Observation:
     # Of each node's disk and memory; empty where none.
     limits: Mapping[str, float]
     marks: tuple[str, ...]
+    # The levels of all else that its campaign varies: other points of it are comparable where these are the same.
+    setting: tuple[tuple[str, Value], ...] = ()
     # Of the processor for each operation, where the node's own time was measured.
     cpu_us: float | None = None
     # Read from the disk and written to it for each operation.
@@ -85,31 +90,16 @@ class Observation:
 def read(results: Path, campaigns: Path, documents: Path) -> list[Observation]:
     """Everything that was published: of each campaign its best variant. Raises HarnessError where nothing was."""
     found: list[Observation] = []
-    for folder in published_folders(results):
-        name = folder.parent.name
-        campaign = campaigns / f"{name}.toml"
+    for source, folder in best_folders(results).items():
+        campaign = campaigns / f"{folder.parent.name}.toml"
         if not campaign.exists():
-            raise HarnessError(f"{folder} was published of a campaign that {campaigns} does not have: remove it")
-        source = folder.parent.relative_to(results).as_posix()
-        found += of_results(read_published(folder, planfile.read(campaign)), source)
+            raise HarnessError(
+                f"{results / folder} was published of a campaign that {campaigns} does not have: remove it"
+            )
+        found += of_results(read_published(results / folder, planfile.read(campaign)), source)
     if not found:
         raise HarnessError(f"{results} has no published results: `make publish NAME=load QUICK=1` puts some there")
     return [*found, *of_benches(documents)]
-
-
-def published_folders(results: Path) -> list[Path]:
-    """The folders of published campaigns, one of each."""
-    best: dict[Path, Path] = {}
-    for path in sorted(results.glob(f"**/{SUMMARY}")):
-        folder = path.parent
-        known = best.get(folder.parent)
-        if folder.name in VARIANTS and (known is None or _rank(folder) < _rank(known)):
-            best[folder.parent] = folder
-    return list(best.values())
-
-
-def _rank(folder: Path) -> int:
-    return VARIANTS.index(folder.name)
 
 
 def of_results(results: Results, source: str) -> Iterator[Observation]:
@@ -162,6 +152,7 @@ def _of_point(point: Point, results: Results, source: str) -> Observation | None
         durability=_durability(levels),
         limits=_limits(levels),
         marks=tuple(point.marks()),
+        setting=tuple((axis, point.levels[axis]) for axis in varying(results) if axis not in COUNTED),
         cpu_us=cpu.median if cpu else None,
         device_per_s=point.ceiling_per_s(),
     )

@@ -201,7 +201,7 @@ def growth_held_out(points: Sequence[Growing]) -> list[HeldOut]:
                         name,
                         "several nodes, from its others",
                         f"{left.nodes} nodes",
-                        left.nodes**law.exponent,
+                        law.times(left.nodes),
                         left.times,
                         of_cluster=True,
                     )
@@ -212,7 +212,7 @@ def growth_held_out(points: Sequence[Growing]) -> list[HeldOut]:
                     name,
                     "several nodes, from other campaigns",
                     f"{of.nodes} nodes",
-                    of.nodes**law.exponent,
+                    law.times(of.nodes),
                     of.times,
                     True,
                 )

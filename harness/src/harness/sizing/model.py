@@ -67,14 +67,7 @@ class Model:
 
     def pool(self, way: Way, kind: str) -> list[Curve]:
         """The curves that say how much a node does of a kind. Writes do not ask where values lie that are there."""
-        return [
-            of
-            for of in self.curves
-            if of.kind == kind
-            and (of.way.system, of.way.engine) == (way.system, way.engine)
-            and (kind in WRITES or of.way == way)
-            and (of.cpu_us is not None or not of.of_device)
-        ]
+        return [of for of in self.curves if of.kind == kind and tells_of(of.way, way, kind) and of.shows_processor]
 
     def source(self, curve: Curve, p99_us: float | None, scan_rows: float) -> Source | None:
         """What a curve says of the most that a node does within a latency; None where it says nothing of that."""
@@ -122,12 +115,15 @@ class Model:
         found = [
             float(value) / of.record_bytes
             for of in self.observations
-            if of.kind == kind
-            and (of.way.system, of.way.engine) == (way.system, way.engine)
-            and (kind in WRITES or of.way == way)
-            and (value := getattr(of, name)) is not None
+            if of.kind == kind and tells_of(of.way, way, kind) and (value := getattr(of, name)) is not None
         ]
         return statistics.median(found) if found else None
+
+
+def tells_of(measured: Way, way: Way, kind: str) -> bool:
+    """Whether what was measured in one way says something of a kind in another."""
+    same = (measured.system, measured.engine) == (way.system, way.engine)
+    return same and (kind in WRITES or measured == way)
 
 
 def build(observations: Sequence[Observation]) -> Model:
@@ -187,12 +183,7 @@ def _groups(found: Sequence[Curve], single: float) -> dict[_Measured, list[tuple
     groups: dict[_Measured, list[tuple[Curve, Source]]] = {}
     for curve in found:
         source = _source(curve, None, COMPARED_ROWS, single)
-        if (
-            source is None
-            or curve.mixed
-            or (curve.of_device and curve.cpu_us is None)
-            or curve.most_clients < ENOUGH_CLIENTS
-        ):
+        if source is None or curve.mixed or not curve.shows_processor or curve.most_clients < ENOUGH_CLIENTS:
             continue
         place = "" if curve.kind in WRITES else curve.way.place
         key = (curve.way.system, curve.way.engine, place, curve.kind, curve.durability)
@@ -219,17 +210,19 @@ def _campaigns_held_out(groups: Mapping[_Measured, Sequence[tuple[Curve, Source]
 def growth_points(observations: Sequence[Observation]) -> list[Growing]:
     """What several nodes did by what one did, under the most clients that both were measured with. Nodes that shared
     one processor say nothing of that, nor do those behind one entry node."""
-    groups: dict[tuple[str, str, str], dict[float, dict[int, float]]] = {}
+    groups: dict[tuple[object, ...], dict[float, dict[int, float]]] = {}
     for of in observations:
         if of.kind and of.replication == 1 and "entry" not in of.limits and not any(SHARED in it for it in of.marks):
-            by_clients = groups.setdefault((of.source, of.way.name, of.kind), {})
+            by_clients = groups.setdefault((of.source, of.way.name, of.kind, of.setting), {})
             by_clients.setdefault(of.clients, {})[of.nodes] = of.per_s
     found = []
-    for (source, _, _), by_clients in groups.items():
+    for (source, *_), by_clients in groups.items():
         several = {clients: rates for clients, rates in by_clients.items() if 1 in rates and len(rates) > 1}
         if several:
             rates = several[max(several)]
-            found += [Growing(source, nodes, rate / rates[1]) for nodes, rate in sorted(rates.items()) if nodes > 1]
+            found += [
+                Growing(str(source), nodes, rate / rates[1]) for nodes, rate in sorted(rates.items()) if nodes > 1
+            ]
     return found
 
 
@@ -306,8 +299,7 @@ def _alone(of: Observation, kind: str, found: Sequence[Curve]) -> float | None:
         for curve in found
         if curve.kind == kind
         and not curve.mixed
-        and (curve.way.system, curve.way.engine) == (of.way.system, of.way.engine)
-        and (kind in WRITES or curve.way == of.way)
+        and tells_of(curve.way, of.way, kind)
         and (rate := curve.per_s(of.clients)) is not None
     ]
     return statistics.geometric_mean(rates) if rates else None

@@ -23,15 +23,13 @@ def answer(results: Results) -> Answer:
         sentence = (
             f"At no size measured: with {copied} LMDB in memory still does {said(most, 'lmdb_gets_per_s', '1/s')}, "
             f"{digits(left)} of what it does with none, and {times(1 / (median(most, 'ratio') or 1.0))} what "
-            "aiodb gets "
-            f"from the device ({said(most, 'gets_per_s', '1/s')})."
+            f"aiodb gets from the device ({said(most, 'gets_per_s', '1/s')})."
         )
     else:
         sentence = (
             f"From {level_name('copy_bytes', crossing.levels['copy_bytes'])} on: there aiodb gets "
             f"{said(crossing, 'gets_per_s', '1/s')} from the device and LMDB "
-            f"{said(crossing, 'lmdb_gets_per_s', '1/s')} "
-            "from memory."
+            f"{said(crossing, 'lmdb_gets_per_s', '1/s')} from memory."
         )
     theirs = published.AIODB_LMDB_PER_S[4096] / published.AIODB_LMDB_PER_S[0]
     shown = [Shown(f"LMDB, {level_name('copy_bytes', of.levels['copy_bytes'])}", of, "lmdb_gets_per_s") for of in curve]

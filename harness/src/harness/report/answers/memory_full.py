@@ -1,11 +1,10 @@
 """What becomes of inserts once memory is used up."""
 
 from harness.experiments.base import DIED
-from harness.report.answer import Agreement, Answer, Finding, Shown
-from harness.report.answers.common import NOTHING, joined, median, said, unknown
+from harness.report.answer import Answer, Finding, Shown
+from harness.report.answers.common import NOTHING, joined, judged, median, said
 from harness.report.names import store_name
 from harness.results import Point, Results
-from harness.statistics import LEAST_VALUES
 
 RATE = "operations_per_s"
 # What counts as the fall of the long run: what is left of the rate.
@@ -44,7 +43,4 @@ def _finding(points: list[Point]) -> Finding:
     left = {of.store: (median(of, "least_per_s") or 0.0) / (median(of, "first_per_s") or 1.0) for of in points}
     told = [f"{store_name(of.store)} " + ("dies" if died(of) else f"falls to {left[of.store]:.0%}") for of in points]
     why = f"in its worst 10 s, by its first, {joined(told)}"
-    if any(len(of.runs) < LEAST_VALUES for of in points):
-        return unknown(says, f"{why}; measured once")
-    agrees = all(died(of) or left[of.store] <= FALL for of in points)
-    return Finding(says, Agreement.AGREES if agrees else Agreement.DIFFERS, why)
+    return judged(says, points, why, lambda: all(died(of) or left[of.store] <= FALL for of in points))

@@ -1,11 +1,11 @@
 """Cells over Cassandra: what further nodes, clients, levels and entry nodes do to throughput. Which of these a campaign
 asks follows from its axes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harness import published
 from harness.experiments.base import DIED
-from harness.report.answer import Answer, Shown
+from harness.report.answer import Answer, Finding, Shown
 from harness.report.answers.common import (
     NOTHING,
     by_level,
@@ -27,6 +27,7 @@ from harness.results import Point, Results, grouped
 RATE = "operations_per_s"
 # With fewer levels there is no curve.
 LEAST_CURVE = 3
+_READS = level_name("workload", "readonly")
 KINDS = {"writeonly": "insert", "sensor": "insert"}
 
 
@@ -61,24 +62,47 @@ def _engines_of(points: Sequence[Point]) -> dict[str, list[Point]]:
 
 
 def _levels(results: Results, points: list[Point]) -> Answer:
-    parts, drops = [], []
+    parts: list[str] = []
+    # By engine and kind: what is left at ALL of the throughput at ONE.
+    left: dict[str, dict[str, float]] = {}
     for workload, of in grouped(points, lambda point: level_name("workload", point.levels["workload"])).items():
         told = []
         for engine, cells in _engines_of(of).items():
             weak, strong = find(cells, level="ONE"), find(cells, level="ALL")
-            least = (median(strong, RATE) or 0.0) / (median(weak, RATE) or 1.0)
-            drops.append(least)
-            told.append(
-                f"{engine} {said(weak, RATE, '1/s')} at ONE and {said(strong, RATE, '1/s')} at ALL ({_change(least)})"
-            )
+            rates = f"{engine} {said(weak, RATE, '1/s')} at ONE and {said(strong, RATE, '1/s')} at ALL"
+            if weak and strong:
+                part = (median(strong, RATE) or 0.0) / (median(weak, RATE) or 1.0)
+                left.setdefault(engine, {})[workload] = part
+                rates += f" ({_change(part)})"
+            told.append(rates)
         parts.append(f"{workload}: {joined(told)}")
-    finding = judged(
-        "a stronger level costs throughput and latency, for reads most",
+    return Answer(f"{_capital('; '.join(parts))}.", _shown(results, points), _of_levels(left, points))
+
+
+def _of_levels(left: Mapping[str, Mapping[str, float]], points: Sequence[Point]) -> Finding:
+    """Clients here wait for each answer: what they do less is what they wait longer."""
+    says = "a stronger level costs throughput and latency, for reads most"
+    parts = [part for of in left.values() for part in of.values()]
+    if not parts or not all(_READS in of and len(of) > 1 for of in left.values()):
+        return unknown(says, "no engine has reads and writes at ONE and at ALL")
+    kinds = _changes(left)
+    return judged(
+        says,
         points,
-        f"at ALL {_range([100 * (of - 1) for of in drops])} % of the throughput at ONE",
-        lambda: all(of < 1 for of in drops),
+        f"by ONE, ALL changes {joined([f'{kind} by {_range(changes)} %' for kind, changes in kinds.items()])}",
+        lambda: (
+            all(part < 1 for part in parts) and all(min(of, key=lambda it: of[it]) == _READS for of in left.values())
+        ),
     )
-    return Answer(f"{_capital('; '.join(parts))}.", _shown(results, points), finding)
+
+
+def _changes(left: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
+    """By kind what each engine gains or loses, in percent."""
+    changes: dict[str, list[float]] = {}
+    for of in left.values():
+        for kind, part in of.items():
+            changes.setdefault(kind, []).append(100 * (part - 1))
+    return changes
 
 
 def _change(ratio: float) -> str:
@@ -148,14 +172,18 @@ def _clients(results: Results, points: list[Point]) -> Answer:
         parts.append(f"{workload} grow {joined(ends)}")
     most = max(int(of.levels["threads"]) for of in points)
     late = [value for of in points if of.levels["threads"] == most and (value := median(of, late_of(of))) is not None]
-    waits = f"; with {most} clients the 99th percentile is {quantity(min(late), 'µs')} to {quantity(max(late), 'µs')}"
+    waits = ""
+    if late:
+        waits = (
+            f"; with {most} clients the 99th percentile is {quantity(min(late), 'µs')} to {quantity(max(late), 'µs')}"
+        )
     finding = judged(
         "throughput grows with the clients until the node is used up; more of them only wait longer",
         points,
         f"{sum(stops)} of {len(stops)} curves stop growing before {most} clients",
         lambda: all(stops),
     )
-    return Answer(f"{_capital('; '.join(parts))}{waits if late else ''}.", _shown(results, distinct(told)), finding)
+    return Answer(f"{_capital('; '.join(parts))}{waits}.", _shown(results, distinct(told)), finding)
 
 
 def _engines(results: Results, points: list[Point]) -> Answer:

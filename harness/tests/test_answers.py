@@ -1,0 +1,161 @@
+"""What reports say of a document's finding: that it holds, that it does not, or that nothing can be said."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from clusters import CELLS, campaign_of, results_of
+
+from harness.experiments.base import DIED, Experiment
+from harness.experiments.cassandra import Cassandra
+from harness.experiments.memory_full import MemoryFull
+from harness.experiments.queue_depth import QueueDepth
+from harness.fields import Levels, Value
+from harness.plan import runs
+from harness.report.answer import Agreement, Answer
+from harness.report.answers.common import grows_until, measured
+from harness.results import Outcome, Results
+
+REPETITIONS = 3
+Values = Callable[[Levels], Mapping[str, float] | None]
+
+
+def found(
+    experiment: Experiment, axes: Mapping[str, tuple[Value, ...]], store: str, values: Values, **more: Any
+) -> Results:
+    """A campaign that was measured several times, always the same; a point without values failed."""
+    repetitions, marks = more.pop("repetitions", REPETITIONS), more.pop("marks", ())
+    once = results_of(experiment, axes, store, **{next(of.name for of in experiment.metrics if of.main): 1.0})
+    parameters = MappingProxyType({**once.variant.parameters, **more})
+    variant = replace(once.variant, repetitions=repetitions, parameters=parameters)
+    planned = tuple(runs(once.campaign, variant))
+    rows = {tuple(sorted(row.levels.items())): row for of in once.outcomes.values() for row in of.rows}
+    outcomes = {}
+    for run in planned:
+        said = [(rows[tuple(sorted(point.items()))], values(point)) for point in run.points()]
+        kept = tuple(replace(row, values=dict(of), marks=marks) for row, of in said if of is not None)
+        outcomes[run.id] = Outcome(run.id, run.store, run.repetition, "2026-01-31T12:00:00Z", 9.0, (), kept, ())
+    return replace(once, variant=variant, planned=planned, outcomes=outcomes)
+
+
+def answer(results: Results) -> Answer:
+    return results.campaign.experiment.answer(results)
+
+
+def agreement(results: Results) -> Agreement:
+    finding = answer(results).finding
+    assert finding is not None
+    return finding.agreement
+
+
+def levels(reads: float, inserts: float, **more: Any) -> Results:
+    """Throughput at ONE of 1,000/s, and what is left of it at ALL."""
+
+    def values(point: Levels) -> Mapping[str, float]:
+        left = reads if point["workload"] == "readonly" else inserts
+        return {"operations_per_s": 1000.0 * (left if point["level"] == "ALL" else 1.0)}
+
+    return found(Cassandra(), {**CELLS, "threads": (32,)}, "cassandra", values, **more)
+
+
+@pytest.mark.parametrize(
+    ("reads", "inserts", "said"),
+    [
+        (0.5, 0.8, Agreement.AGREES),
+        (0.5, 1.1, Agreement.DIFFERS),
+        (0.9, 0.8, Agreement.DIFFERS),
+    ],
+)
+def test_a_stronger_level_must_cost_reads_most(reads: float, inserts: float, said: Agreement) -> None:
+    results = levels(reads, inserts)
+    assert agreement(results) is said
+    assert f"at ONE and {1000 * reads:.0f}/s at ALL" in answer(results).sentence
+    assert f"reads by {100 * (reads - 1):+.0f} to {100 * (reads - 1):+.0f} %".replace("-", "−") in str(
+        answer(results).finding
+    )
+
+
+def test_what_was_measured_once_or_had_not_settled_is_not_judged() -> None:
+    assert agreement(levels(0.5, 0.8, repetitions=1)) is Agreement.UNKNOWN
+    assert agreement(levels(0.5, 0.8, marks=("not flat within 20 s",))) is Agreement.UNKNOWN
+
+
+def test_a_level_that_failed_is_no_loss_of_all_throughput() -> None:
+    def values(point: Levels) -> Mapping[str, float] | None:
+        return None if (point["level"], point["workload"]) == ("ALL", "readonly") else {"operations_per_s": 1000.0}
+
+    results = found(Cassandra(), {**CELLS, "threads": (32,)}, "cassandra", values)
+    assert "Cassandra's memtable 1.00 K/s at ONE and not measured at ALL" in answer(results).sentence
+    assert "100 %" not in answer(results).sentence
+    assert agreement(results) is Agreement.UNKNOWN
+
+
+@pytest.mark.parametrize(("four", "said"), [(3000.0, Agreement.AGREES), (1050.0, Agreement.DIFFERS)])
+def test_further_nodes_must_gain(four: float, said: Agreement) -> None:
+    axes: dict[str, tuple[Value, ...]] = {
+        **CELLS, "nodes": (1, 4), "replication": (1,), "level": ("ONE",), "workload": ("sensor",), "threads": (30,),
+    }  # fmt: skip
+    results = found(
+        Cassandra(), axes, "cassandra", lambda of: {"operations_per_s": four if of["nodes"] == 4 else 1000.0}
+    )
+    assert agreement(results) is said
+    assert "on 1 node and" in answer(results).sentence
+
+
+@pytest.mark.parametrize(("most", "said"), [(1010.0, Agreement.AGREES), (5000.0, Agreement.DIFFERS)])
+def test_more_clients_must_stop_to_gain(most: float, said: Agreement) -> None:
+    axes: dict[str, tuple[Value, ...]] = {
+        **CELLS, "nodes": (1,), "replication": (1,), "level": ("ONE",), "threads": (2, 8, 32),
+    }  # fmt: skip
+    rates = {2: 500.0, 8: 1000.0, 32: most}
+    results = found(Cassandra(), axes, "cassandra", lambda of: {"operations_per_s": rates[int(of["threads"])]})
+    assert agreement(results) is said
+    assert ("up to 8 clients" in answer(results).sentence) == (most < 1100)
+
+
+def depths(ratio: float, depth: int = 1024, **more: Any) -> Results:
+    axes: dict[str, tuple[Value, ...]] = {
+        "index": ("lmdb",), "backend": ("uring",), "threads": (1,), "depth": (1, 64, depth),
+    }  # fmt: skip
+    rates = {1: 100.0, 64: 1000.0, depth: 1050.0}
+    return found(
+        QueueDepth(), axes, "aiodb", lambda of: {"gets_per_s": rates[int(of["depth"])], "ratio": ratio}, **more
+    )
+
+
+def test_the_device_must_be_used_up_at_the_depth_of_the_paper() -> None:
+    assert agreement(depths(0.99)) is Agreement.AGREES
+    assert agreement(depths(0.9)) is Agreement.DIFFERS
+    assert agreement(depths(0.99, depth=512)) is Agreement.UNKNOWN
+    assert agreement(depths(0.99, repetitions=2)) is Agreement.UNKNOWN
+    assert "From 64 gets in flight on" in answer(depths(0.99)).sentence
+
+
+def filled(least: float, died: bool = False, **more: Any) -> Results:
+    marks = (f"{DIED} for want of memory",) if died else ()
+    values = {"operations_per_s": 500.0, "first_per_s": 1000.0, "least_per_s": least, "memory_times": 2.0}
+    return found(MemoryFull(), {"threads": (100,)}, "aiodb", lambda of: values, marks=marks, memory_mib=512, **more)
+
+
+def test_inserts_must_fall_a_hundredfold_or_the_store_die() -> None:
+    assert agreement(filled(5.0)) is Agreement.AGREES
+    assert agreement(filled(500.0)) is Agreement.DIFFERS
+    assert agreement(filled(500.0, died=True)) is Agreement.AGREES
+    assert agreement(filled(5.0, repetitions=1)) is Agreement.UNKNOWN
+
+
+def test_a_curve_ends_to_grow_where_all_later_points_gain_little() -> None:
+    points = measured(depths(1.0).points(), "gets_per_s")
+    assert grows_until(points, "gets_per_s").levels["depth"] == 64
+    assert grows_until(points[:2], "gets_per_s").levels["depth"] == 64
+
+
+def test_nothing_measured_is_no_answer() -> None:
+    campaign, variant = campaign_of(QueueDepth(), {"index": ("lmdb",), "backend": ("uring",), "threads": (1,),
+                                                   "depth": (1,)}, "aiodb")  # fmt: skip
+    results = replace(
+        depths(1.0), campaign=campaign, variant=variant, planned=tuple(runs(campaign, variant)), outcomes={}
+    )
+    assert answer(results) == Answer("Nothing is measured yet.")

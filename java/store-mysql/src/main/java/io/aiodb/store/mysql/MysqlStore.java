@@ -212,11 +212,8 @@ final class MysqlStore implements Store {
     }
 
     /** A call while no other one runs. */
-    void alone(Runnable body) {
-        lifecycle.callAlone(() -> {
-            body.run();
-            return null;
-        });
+    <T> T alone(Supplier<T> body) {
+        return lifecycle.callAlone(body);
     }
 
     /** A call that changes tables, while no other one runs. */
@@ -234,6 +231,7 @@ final class MysqlStore implements Store {
                 throw nothingChanged;
             }
             syncs.sync();
+            return null;
         });
         removal.note();
         removeLater();

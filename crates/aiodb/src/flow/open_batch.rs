@@ -79,7 +79,7 @@ impl<D: Device> AppendPath<D> {
     pub(crate) fn put_back_empty(&self, state: &mut CommitState, open: Open) {
         // If it was the first of its segment, the header is still to be written: by the next batch there, or by none.
         state.unwritten_header = open.segment_header;
-        state.buffers.push(open.batch.into_buffer());
+        state.buffers.push(open.batch.abandon());
     }
 
     /// Opens the next batch, in a fresh segment when this one has too little room left.

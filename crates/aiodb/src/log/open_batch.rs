@@ -4,7 +4,9 @@ use crate::format::batch::{Append, Placed, UNIT_LINK_OFFSET};
 use crate::format::location::Location;
 use crate::format::place::{Cursor, MAX_PACKED_BYTES};
 use crate::format::record::{Kind, Record, Separate, sequence_of};
-use crate::format::segment::{BATCH_LINK_OFFSET, BatchHeader, PendingHeader, Seed, encode_unit_header, put};
+use crate::format::segment::{
+    BATCH_LINK_OFFSET, BatchHeader, HEADER_BYTES, PendingHeader, Seed, encode_unit_header, put,
+};
 use crate::io::{Mapping, UNIT_BYTES};
 
 /// The place of a batch, and the batch that it follows.
@@ -167,6 +169,13 @@ impl OpenBatch {
 
     /// Gives the memory back.
     pub(crate) fn into_buffer(self) -> Mapping {
+        self.buffer
+    }
+
+    /// Gives the memory of a batch back that never comes to the log. Another batch takes its number, perhaps in another buffer:
+    /// recovery must find only that one.
+    pub(crate) fn abandon(mut self) -> Mapping {
+        self.buffer[..HEADER_BYTES].fill(0);
         self.buffer
     }
 

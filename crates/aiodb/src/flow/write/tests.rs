@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
-use crate::io::Device;
 use crate::io::sim::SimDevice;
+use crate::io::{Device, UNIT_BYTES};
+use crate::log::Claim;
 use crate::store::engine::Engine;
 use crate::sync::as_another_thread;
 use crate::{Batch, Db, Durability, Error, IndexKind, Options};
@@ -94,4 +95,33 @@ fn a_writer_without_a_segment_is_refused_and_has_changed_nothing() {
     table.put_with(b"small", b"value", Durability::Sync).expect("there is room for it in the last segment");
     device.set_capacity(None);
     table.put_with(b"large", &[1; 300_000], Durability::Sync).expect("there is room again");
+}
+
+/// A batch may be opened and put back empty while the batch before it is on its way. Its number then comes again in the other
+/// buffer, and recovery must not take the empty one for it.
+#[test]
+fn a_batch_counts_that_takes_the_number_of_one_that_was_put_back_empty() {
+    for first in [0, 1] {
+        let directory = tempfile::tempdir().expect("a directory for the test can be made");
+        let (device, db) = store(&directory);
+        let table = db.create_table("t", IndexKind::Hash).expect("the table can be made");
+        let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;
+        {
+            let mut state = engine.commit.lock();
+            assert!(state.open.is_none(), "a durable write has just ended");
+            state.buffers.rotate_left(first);
+            engine.open_batch(&mut state, UNIT_BYTES, Claim::Ordinary, 0).expect("there is room");
+            let open = state.open.take().expect("just opened");
+            engine.put_back_empty(&mut state, open);
+            state.buffers.rotate_left(1);
+        }
+        table.put_with(b"key", b"value", Durability::None).expect("the machine runs");
+        let device = device.process_death();
+        drop((table, db));
+        device.set_real_directory(directory.path());
+        let db = Db::open_on(device, "/store", Options::default()).expect("the store opens");
+        let table = db.table("t").expect("the table is there");
+        let value = table.get(b"key").expect("the machine runs");
+        assert_eq!(value.as_deref(), Some(&b"value"[..]), "buffer {first}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::flow::upkeep::reclaim::DELETE_BYTES;
+use crate::flow::upkeep::reclaim::victim::DELETE_BYTES;
 use crate::format::record::Kind;
 use crate::io::Device;
 use crate::log::{Claim, RESERVED_SEGMENTS};

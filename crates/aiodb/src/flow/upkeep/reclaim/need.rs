@@ -1,0 +1,125 @@
+//! Which records of a victim must stay: those that an index refers to, and deletes without which older records would come back.
+
+use std::sync::Arc;
+
+use crate::format::batch::Found;
+use crate::format::location::Location;
+use crate::format::record::Kind;
+use crate::format::segment::array;
+use crate::io::Device;
+use crate::log::Segment;
+use crate::planted::{self, Bug};
+use crate::store::catalog::{Generation, TableIndex};
+use crate::store::reclaiming::{Alive, Victim};
+use crate::store::upkeep::Upkeep;
+use crate::{IndexKind, Result};
+
+/// The reason why a record of a victim must stay.
+pub(super) enum Need {
+    /// None.
+    Nothing,
+    /// An index refers to it.
+    Record,
+    /// Older records might come back without it; see [`Alive::tombstone`].
+    Tombstone(u64),
+}
+
+impl<D: Device> Upkeep<D> {
+    /// The reason why a record must stay. `oldest_dead` is [`Victim::oldest_dead`].
+    pub(super) fn need(
+        &self,
+        segment: &Segment<D>,
+        found: &Found<'_>,
+        generation: &Arc<Generation>,
+        oldest_dead: u64,
+    ) -> Result<Need> {
+        let record = &found.record;
+        let needed = match record.kind {
+            Kind::Put | Kind::Merge => self.is_current(generation, record.key, found.location)?,
+            Kind::Delete | Kind::RangeTombstone => {
+                if record.kind == Kind::Delete {
+                    self.settle_delete(generation, self.hash(record.key), found.location);
+                }
+                let life = origin_life(segment, found);
+                // Records that were dead then are dead now, unless their segment has gone since: no other segment need be asked.
+                if is_tombstone_needed(oldest_dead, life) {
+                    return Ok(Need::Record);
+                }
+                let is_referred_to = match record.kind {
+                    Kind::Delete => self.is_current(generation, record.key, found.location)?,
+                    _ => self.lmdb.get().is_some_and(|lmdb| lmdb.ranges.is_waiting(record.sequence)),
+                };
+                if !is_referred_to {
+                    return Ok(Need::Tombstone(life));
+                }
+                true
+            }
+            Kind::Chunk => {
+                let named = self.naming_record(generation, record.key, found.location)?.is_some();
+                if !named {
+                    self.count_off_naming_record(generation, self.hash(record.key));
+                }
+                named
+            }
+            // The manifest has the tables.
+            _ => false,
+        };
+        Ok(if needed { Need::Record } else { Need::Nothing })
+    }
+
+    /// Leaves out the deletes that no index refers to where no record is left that could come back. The segments are asked after
+    /// the index, which forgets a delete only after the records below it are counted as dead; and once for all deletes, since there
+    /// may be many of both. The victim is not asked: its dead records go with it.
+    pub(super) fn leave_out_tombstones(&self, victim: &mut Victim) -> Result<()> {
+        if victim.alive.iter().all(|alive| alive.tombstone.is_none()) {
+            return Ok(());
+        }
+        if !self.count_what_deletes_have_left(&victim.alive)? {
+            victim.alive.iter_mut().for_each(|alive| alive.tombstone = None);
+            return Ok(());
+        }
+        let oldest_dead = self.oldest_life_with_dead_records(self.segments.find(victim.number));
+        let is_needed =
+            |alive: &mut Alive| alive.tombstone.take().is_none_or(|life| is_tombstone_needed(oldest_dead, life));
+        victim.alive.retain_mut(is_needed);
+        Ok(())
+    }
+
+    /// Sees to it that what deletes stand before is counted as dead: in an ordered index that is so once the file has them, and a replay
+    /// counts twice what the file had already. False if the disk has no room for that.
+    fn count_what_deletes_have_left(&self, alive: &[Alive]) -> Result<bool> {
+        let Some(lmdb) = self.lmdb.get() else { return Ok(true) };
+        let is_ordered =
+            |alive: &&Alive| alive.generation.as_ref().is_some_and(|table| table.kind() == IndexKind::Lmdb);
+        let deletes = alive.iter().filter(|alive| alive.tombstone.is_some() && is_ordered(alive));
+        let newest = deletes.map(|delete| delete.sequence + 1).max().unwrap_or(0);
+        let wanted = newest.max(lmdb.replayed());
+        if lmdb.committed_sequence() >= wanted {
+            return Ok(true);
+        }
+        match self.making_room(|| self.commit_memtable()) {
+            Err(error) if error.is_full() => Ok(false),
+            committed => committed.map(|()| lmdb.committed_sequence() >= wanted),
+        }
+    }
+
+    /// Whether an index refers to this place for the key.
+    pub(super) fn is_current(&self, generation: &Generation, key: &[u8], location: Location) -> Result<bool> {
+        match &generation.index {
+            TableIndex::Hash(index) => Ok(index.contains(self.hash(key), location)),
+            TableIndex::Lmdb => self.lmdb().is_current(generation.id, key, location),
+        }
+    }
+}
+
+/// A delete must stay in the log while an older record of its key may lie in a segment that was in use when it was written, or
+/// a rebuilt index would bring that record back.
+fn is_tombstone_needed(oldest_dead: u64, origin_life: u64) -> bool {
+    oldest_dead <= origin_life && !planted::is_on(Bug::TombstoneDroppedEarly)
+}
+
+/// The life of the segment in which a delete, of a key or a range, was first written.
+pub(super) fn origin_life<D: Device>(segment: &Segment<D>, found: &Found<'_>) -> u64 {
+    let value = found.record.value;
+    if found.record.moved.is_some() && value.len() >= 8 { u64::from_le_bytes(array(value, 0)) } else { segment.life() }
+}

@@ -68,6 +68,10 @@ struct Padded {
     changes: AtomicU64,
 }
 
+// Debug builds' locks are larger.
+#[cfg(not(any(debug_assertions, feature = "shuttle")))]
+const _: () = assert!(size_of::<Padded>() == 64, "a get touches one cache line of its shard before the slots");
+
 impl HashIndex {
     /// An empty index for a log with segments of `segment_bytes`, a power of two from 4 KiB to 4 GiB.
     pub fn new(segment_bytes: u64) -> HashIndex {

@@ -41,10 +41,10 @@ const EMPTY: Low = [0; LOW_BYTES];
 #[derive(Default)]
 pub(super) struct Shard {
     memory: Memory,
-    /// Slots that the memory holds, full or empty.
-    capacity: usize,
     homes: usize,
-    count: usize,
+    /// Slots that the memory holds, full or empty. Four bytes each, so that a shard and its lock fit a cache line.
+    capacity: u32,
+    count: u32,
 }
 
 impl Shard {
@@ -55,7 +55,7 @@ impl Shard {
 
     /// Entries in the table.
     pub(super) fn len(&self) -> usize {
-        self.count
+        self.count as usize
     }
 
     /// Bytes of memory held for the slots.
@@ -145,8 +145,8 @@ impl Shard {
     fn shrink(&mut self) {
         if self.count == 0 {
             *self = Shard::default();
-        } else if self.homes > 2 * HOMES_MIN && self.count * 100 < self.homes * LOAD_MIN {
-            *self = Shard::build(fresh_homes(self.count), self.live());
+        } else if self.homes > 2 * HOMES_MIN && self.len() * 100 < self.homes * LOAD_MIN {
+            *self = Shard::build(fresh_homes(self.len()), self.live());
         }
     }
 
@@ -158,7 +158,8 @@ impl Shard {
         let homes = capacity - slack;
         loop {
             let memory = Memory::zeroed(capacity * SLOT_BYTES);
-            let mut shard = Shard { memory, capacity, homes, count: 0 };
+            let slots_held = u32::try_from(capacity).expect("a shard has fewer than 2^32 slots");
+            let mut shard = Shard { memory, homes, capacity: slots_held, count: 0 };
             if shard.fill(slots.clone()).is_some_and(|end| end + slack / 2 <= capacity) {
                 return shard;
             }
@@ -190,7 +191,7 @@ impl Shard {
 
     /// Whether one more entry would exceed the highest load.
     fn is_full(&self) -> bool {
-        (self.count + 1) * 100 > self.homes * LOAD_MAX
+        (self.len() + 1) * 100 > self.homes * LOAD_MAX
     }
 
     fn first_empty(&self, from: usize) -> Option<usize> {
@@ -203,12 +204,12 @@ impl Shard {
     }
 
     fn parts(&self) -> (&[Low], &[u8]) {
-        let (low, high) = self.memory.bytes().split_at(self.capacity * LOW_BYTES);
+        let (low, high) = self.memory.bytes().split_at(self.capacity as usize * LOW_BYTES);
         (low.as_chunks().0, high)
     }
 
     fn parts_mut(&mut self) -> (&mut [Low], &mut [u8]) {
-        let (low, high) = self.memory.bytes_mut().split_at_mut(self.capacity * LOW_BYTES);
+        let (low, high) = self.memory.bytes_mut().split_at_mut(self.capacity as usize * LOW_BYTES);
         (low.as_chunks_mut().0, high)
     }
 }

@@ -9,7 +9,7 @@ impl Shard {
     pub(in super::super) fn assert_sound(&self) {
         let mut previous: Option<(usize, u64)> = None;
         let mut count = 0;
-        for position in (0..self.capacity).filter(|&position| self.low()[position] != EMPTY) {
+        for position in (0..self.capacity as usize).filter(|&position| self.low()[position] != EMPTY) {
             let tag = self.slot(position).tag();
             assert!(self.home(tag) <= position, "an entry in front of its home");
             let gap = previous.is_none_or(|(behind, _)| behind + 1 < position);
@@ -19,7 +19,7 @@ impl Shard {
             count += 1;
         }
         assert_eq!(count, self.count);
-        assert!(self.count * 100 <= self.homes * LOAD_MAX, "{count} entries in {} homes", self.homes);
+        assert!(self.len() * 100 <= self.homes * LOAD_MAX, "{count} entries in {} homes", self.homes);
     }
 
     fn granules(&self, tag: u64) -> Vec<u64> {
@@ -70,7 +70,7 @@ fn a_run_at_the_highest_tag_of_a_large_table_outgrows_the_slack() {
         shard.push_front(TAG_MAX, granule);
     }
     shard.assert_sound();
-    assert!(shard.capacity - shard.homes > SLACK_MAX, "the run fitted into the usual slack: it tested nothing");
+    assert!(shard.capacity as usize - shard.homes > SLACK_MAX, "the run fitted into the usual slack: it tested nothing");
     assert!(shard.homes <= homes + homes / 4, "a lack of slack made the table grow");
     assert_eq!(shard.granules(TAG_MAX).len(), SLACK_MAX + 8);
 }

@@ -93,16 +93,6 @@ pub(crate) const fn all_keys(step: i64, flags: &'static str) -> Keys {
     Keys { first: 1, last: -1, step, flags }
 }
 
-/// What COMMAND DOCS says.
-pub(crate) const fn documented(
-    group: &'static str,
-    since: &'static str,
-    complexity: &'static str,
-    summary: &'static str,
-) -> Documentation {
-    Documentation { summary, since, group, complexity }
-}
-
 impl Command {
     pub(crate) fn has_flag(&self, flag: &str) -> bool {
         self.flags.split(' ').any(|other| other == flag)

@@ -4,6 +4,7 @@ mod clients;
 mod connection;
 mod databases;
 mod expire;
+mod family;
 mod info;
 mod introspection;
 mod keys;

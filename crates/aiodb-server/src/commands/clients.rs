@@ -5,60 +5,32 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::connection::check_name;
+use super::family::Family;
 use crate::client::Client;
-use crate::command::{Command, Context, Handler, NO_KEYS, Reads, Run, count, documented, is_word};
+use crate::command::Run::Alone;
+use crate::command::{Command, Context, count, is_word};
 use crate::number::parse_integer;
 use crate::refusal::{Refusal, SYNTAX, words};
 use crate::reply::{Answer, OK, Reply};
 
-const fn client(
-    name: &'static str,
-    arity: i64,
-    flags: &'static str,
-    handler: Handler,
-    since: &'static str,
-    summary: &'static str,
-) -> Command {
-    Command {
-        name,
-        arity,
-        flags,
-        categories: "@connection",
-        keys: NO_KEYS,
-        reads: Reads::Never,
-        run: Run::Alone(handler),
-        documentation: documented("connection", since, "O(1)", summary),
-        subcommands: &[],
-    }
-}
+const CLIENT: Family = Family::new("connection", "");
+const OWN: Family = CLIENT.categories("@connection").flags("noscript loading stale");
+const ADMIN: Family = OWN.flags("admin noscript loading stale");
 
-const OWN: &str = "noscript loading stale";
-const ADMIN: &str = "admin noscript loading stale";
-
-pub(super) static COMMANDS: &[Command] = &[Command {
-    name: "client",
-    arity: -2,
-    flags: "",
-    categories: "",
-    keys: NO_KEYS,
-    reads: Reads::Never,
-    run: Run::Container,
-    documentation: documented(
-        "connection",
-        "2.4.0",
-        "Depends on subcommand.",
-        "A container for client connection commands",
-    ),
-    subcommands: &[
-        client("client|id", 2, OWN, id, "5.0.0", "Returns the client ID for the current connection"),
-        client("client|setname", 3, OWN, setname, "2.6.9", "Set the current connection name"),
-        client("client|getname", 2, OWN, getname, "2.6.9", "Get the current connection name"),
-        client("client|setinfo", 4, OWN, setinfo, "7.2.0", "Set client or connection specific info"),
-        client("client|info", 2, OWN, info, "6.2.0", "Returns information about the current client connection."),
-        client("client|list", -2, ADMIN, list, "2.4.0", "Get the list of client connections"),
-        client("client|kill", -3, ADMIN, kill, "2.4.0", "Kill the connection of a client"),
+pub(super) static COMMANDS: &[Command] = &[CLIENT.complexity("Depends on subcommand.").container(
+    "client",
+    "2.4.0",
+    "A container for client connection commands",
+    &[
+        OWN.command("client|id", 2, Alone(id), "5.0.0", "Returns the client ID for the current connection"),
+        OWN.command("client|setname", 3, Alone(setname), "2.6.9", "Set the current connection name"),
+        OWN.command("client|getname", 2, Alone(getname), "2.6.9", "Get the current connection name"),
+        OWN.command("client|setinfo", 4, Alone(setinfo), "7.2.0", "Set client or connection specific info"),
+        OWN.command("client|info", 2, Alone(info), "6.2.0", "Returns information about the current client connection."),
+        ADMIN.command("client|list", -2, Alone(list), "2.4.0", "Get the list of client connections"),
+        ADMIN.command("client|kill", -3, Alone(kill), "2.4.0", "Kill the connection of a client"),
     ],
-}];
+)];
 
 fn id(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
     Ok(Reply::Integer(context.session.client.id as i64))

@@ -4,7 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
-use crate::command::{Command, Context, Documentation, NO_KEYS, Reads, Run, documented, is_word};
+use super::family::Family;
+use crate::command::Run::{Alone, Grouped};
+use crate::command::{Command, Context, is_word};
 use crate::number::parse_integer;
 use crate::refusal::{Refusal, SYNTAX, words};
 use crate::reply::{Answer, OK, Protocol, Reply};
@@ -12,52 +14,21 @@ use crate::reply::{Answer, OK, Protocol, Reply};
 /// The version of Redis whose replies these are.
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
 
-const fn connection(
-    name: &'static str,
-    arity: i64,
-    flags: &'static str,
-    run: Run,
-    since: &'static str,
-    summary: &'static str,
-) -> Command {
-    Command {
-        name,
-        arity,
-        flags,
-        categories: "@connection",
-        keys: NO_KEYS,
-        reads: Reads::Never,
-        run,
-        documentation: documented("connection", since, "O(1)", summary),
-        subcommands: &[],
-    }
-}
-
-const OPEN: &str = "noscript loading stale fast no_auth allow_busy";
+const CONNECTION: Family = Family::new("connection", "@connection");
+const STALE: Family = CONNECTION.flags("loading stale fast");
+const OPEN: Family = CONNECTION.flags("noscript loading stale fast no_auth allow_busy");
+const TIME: Family = Family::new("server", "").flags("loading stale fast");
 
 pub(super) static COMMANDS: &[Command] = &[
-    connection("ping", -1, "fast", Run::Grouped(ping), "1.0.0", "Ping the server"),
-    connection("echo", 2, "loading stale fast", Run::Grouped(echo), "1.0.0", "Echo the given string"),
-    connection("quit", -1, OPEN, Run::Alone(quit), "1.0.0", "Close the connection"),
-    connection("reset", 1, OPEN, Run::Alone(reset), "6.2.0", "Reset the connection"),
-    connection("auth", -2, OPEN, Run::Alone(auth), "1.0.0", "Authenticate to the server"),
-    connection("hello", -1, OPEN, Run::Alone(hello), "6.0.0", "Handshake with Redis"),
-    connection(
-        "select",
-        2,
-        "loading stale fast",
-        Run::Alone(select),
-        "1.0.0",
-        "Change the selected database for the current connection",
-    ),
-    Command {
-        categories: "",
-        documentation: TIME,
-        ..connection("time", 1, "loading stale fast", Run::Grouped(time), "2.6.0", "")
-    },
+    CONNECTION.flags("fast").command("ping", -1, Grouped(ping), "1.0.0", "Ping the server"),
+    STALE.command("echo", 2, Grouped(echo), "1.0.0", "Echo the given string"),
+    OPEN.command("quit", -1, Alone(quit), "1.0.0", "Close the connection"),
+    OPEN.command("reset", 1, Alone(reset), "6.2.0", "Reset the connection"),
+    OPEN.command("auth", -2, Alone(auth), "1.0.0", "Authenticate to the server"),
+    OPEN.command("hello", -1, Alone(hello), "6.0.0", "Handshake with Redis"),
+    STALE.command("select", 2, Alone(select), "1.0.0", "Change the selected database for the current connection"),
+    TIME.command("time", 1, Grouped(time), "2.6.0", "Return the current server time"),
 ];
-
-const TIME: Documentation = documented("server", "2.6.0", "O(1)", "Return the current server time");
 
 fn ping(_: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     match &arguments[1..] {

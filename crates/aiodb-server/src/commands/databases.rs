@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::command::{Command, Context, Documentation, Handler, NO_KEYS, Reads, Run, count, documented, is_word};
+use super::family::Family;
+use crate::command::Run::Whole;
+use crate::command::{Command, Context, count, is_word};
 use crate::glob;
 use crate::number::parse_integer;
 use crate::refusal::{NOT_AN_INTEGER, Refusal, SYNTAX, words};
@@ -14,87 +16,23 @@ const SCAN_COUNT: usize = 10;
 /// Steps that RANDOMKEY goes on from where it lands, at most.
 const RANDOM_STEPS: usize = 16;
 
-const fn whole(
-    name: &'static str,
-    arity: i64,
-    flags: &'static str,
-    categories: &'static str,
-    handler: Handler,
-    documentation: Documentation,
-) -> Command {
-    Command {
-        name,
-        arity,
-        flags,
-        categories,
-        keys: NO_KEYS,
-        reads: Reads::Never,
-        run: Run::Whole(handler),
-        documentation,
-        subcommands: &[],
-    }
-}
-
-const fn doc(
-    group: &'static str,
-    since: &'static str,
-    complexity: &'static str,
-    summary: &'static str,
-) -> Documentation {
-    documented(group, since, complexity, summary)
-}
-
+const GENERIC: Family = Family::new("generic", "@keyspace");
+const SERVER: Family = Family::new("server", "@keyspace");
 const EVERY: &str = "O(N) with N being the number of keys in the database";
 
+const KEYS: Family = GENERIC.flags("readonly").categories("@keyspace @dangerous").complexity(EVERY);
+const SCAN: Family = GENERIC.flags("readonly").complexity("O(1) for every call.");
+const RANDOM: Family = GENERIC.flags("readonly");
+const SIZE: Family = SERVER.flags("readonly fast").complexity(EVERY);
+const FLUSH: Family = SERVER.flags("write").categories("@keyspace @dangerous");
+
 pub(super) static COMMANDS: &[Command] = &[
-    whole(
-        "keys",
-        2,
-        "readonly",
-        "@keyspace @dangerous",
-        keys,
-        doc("generic", "1.0.0", EVERY, "Find all keys matching the given pattern"),
-    ),
-    whole(
-        "scan",
-        -2,
-        "readonly",
-        "@keyspace",
-        scan,
-        doc("generic", "2.8.0", "O(1) for every call.", "Incrementally iterate the keys space"),
-    ),
-    whole(
-        "randomkey",
-        1,
-        "readonly",
-        "@keyspace",
-        randomkey,
-        doc("generic", "1.0.0", "O(1)", "Return a random key from the keyspace"),
-    ),
-    whole(
-        "dbsize",
-        1,
-        "readonly fast",
-        "@keyspace",
-        dbsize,
-        doc("server", "1.0.0", EVERY, "Return the number of keys in the selected database"),
-    ),
-    whole(
-        "flushdb",
-        -1,
-        "write",
-        "@keyspace @dangerous",
-        flushdb,
-        doc("server", "1.0.0", "O(1)", "Remove all keys from the current database"),
-    ),
-    whole(
-        "flushall",
-        -1,
-        "write",
-        "@keyspace @dangerous",
-        flushall,
-        doc("server", "1.0.0", "O(1)", "Remove all keys from all databases"),
-    ),
+    KEYS.command("keys", 2, Whole(keys), "1.0.0", "Find all keys matching the given pattern"),
+    SCAN.command("scan", -2, Whole(scan), "2.8.0", "Incrementally iterate the keys space"),
+    RANDOM.command("randomkey", 1, Whole(randomkey), "1.0.0", "Return a random key from the keyspace"),
+    SIZE.command("dbsize", 1, Whole(dbsize), "1.0.0", "Return the number of keys in the selected database"),
+    FLUSH.command("flushdb", -1, Whole(flushdb), "1.0.0", "Remove all keys from the current database"),
+    FLUSH.command("flushall", -1, Whole(flushall), "1.0.0", "Remove all keys from all databases"),
 ];
 
 fn keys(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {

@@ -4,64 +4,32 @@ use std::num::NonZeroU64;
 
 use bytes::Bytes;
 
-use crate::command::{Command, Context, Handler, Reads, Run, documented, is_word, one_key};
+use super::family::Family;
+use crate::command::Run::Grouped;
+use crate::command::{Command, Context, is_word, one_key};
 use crate::entry::Entry;
 use crate::expiry::{self, Moment};
 use crate::number::parse_integer;
 use crate::refusal::{NOT_AN_INTEGER, Refusal, words};
 use crate::reply::{Answer, Reply};
 
-const fn key(
-    name: &'static str,
-    arity: i64,
-    is_write: bool,
-    key_flags: &'static str,
-    handler: Handler,
-    since: &'static str,
-    summary: &'static str,
-) -> Command {
-    Command {
-        name,
-        arity,
-        flags: if is_write { "write fast" } else { "readonly fast" },
-        categories: "@keyspace",
-        keys: one_key(key_flags),
-        reads: Reads::Always,
-        run: Run::Grouped(handler),
-        documentation: documented("generic", since, "O(1)", summary),
-        subcommands: &[],
-    }
-}
+const KEY: Family = Family::new("generic", "@keyspace");
+const SET: Family = KEY.flags("write fast").keys(one_key("RW update"));
+const GET: Family = KEY.flags("readonly fast").keys(one_key("RO access"));
 
-const UPDATE: &str = "RW update";
-const ACCESS: &str = "RO access";
+const AT_MS: &str = "Set the expiration for a key as a UNIX timestamp specified in milliseconds";
+const TIME_MS: &str = "Get the expiration Unix timestamp for a key in milliseconds";
 
 pub(super) static COMMANDS: &[Command] = &[
-    key("expire", -3, true, UPDATE, expire, "1.0.0", "Set a key's time to live in seconds"),
-    key("pexpire", -3, true, UPDATE, pexpire, "2.6.0", "Set a key's time to live in milliseconds"),
-    key("expireat", -3, true, UPDATE, expireat, "1.2.0", "Set the expiration for a key as a UNIX timestamp"),
-    key(
-        "pexpireat",
-        -3,
-        true,
-        UPDATE,
-        pexpireat,
-        "2.6.0",
-        "Set the expiration for a key as a UNIX timestamp specified in milliseconds",
-    ),
-    key("persist", 2, true, UPDATE, persist, "2.2.0", "Remove the expiration from a key"),
-    key("ttl", 2, false, ACCESS, ttl, "1.0.0", "Get the time to live for a key in seconds"),
-    key("pttl", 2, false, ACCESS, pttl, "2.6.0", "Get the time to live for a key in milliseconds"),
-    key("expiretime", 2, false, ACCESS, expiretime, "7.0.0", "Get the expiration Unix timestamp for a key"),
-    key(
-        "pexpiretime",
-        2,
-        false,
-        ACCESS,
-        pexpiretime,
-        "7.0.0",
-        "Get the expiration Unix timestamp for a key in milliseconds",
-    ),
+    SET.command("expire", -3, Grouped(expire), "1.0.0", "Set a key's time to live in seconds"),
+    SET.command("pexpire", -3, Grouped(pexpire), "2.6.0", "Set a key's time to live in milliseconds"),
+    SET.command("expireat", -3, Grouped(expireat), "1.2.0", "Set the expiration for a key as a UNIX timestamp"),
+    SET.command("pexpireat", -3, Grouped(pexpireat), "2.6.0", AT_MS),
+    SET.command("persist", 2, Grouped(persist), "2.2.0", "Remove the expiration from a key"),
+    GET.command("ttl", 2, Grouped(ttl), "1.0.0", "Get the time to live for a key in seconds"),
+    GET.command("pttl", 2, Grouped(pttl), "2.6.0", "Get the time to live for a key in milliseconds"),
+    GET.command("expiretime", 2, Grouped(expiretime), "7.0.0", "Get the expiration Unix timestamp for a key"),
+    GET.command("pexpiretime", 2, Grouped(pexpiretime), "7.0.0", TIME_MS),
 ];
 
 fn expire(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {

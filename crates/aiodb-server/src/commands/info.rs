@@ -6,21 +6,15 @@ use aiodb::Durability;
 use bytes::Bytes;
 
 use super::connection::REDIS_VERSION;
-use crate::command::{Command, Context, NO_KEYS, Reads, Run, documented, is_word, now_ms};
+use super::family::Family;
+use crate::command::{Command, Context, Run, is_word, now_ms};
 use crate::refusal::Refusal;
 use crate::reply::{Answer, Reply};
 
-pub(super) static COMMANDS: &[Command] = &[Command {
-    name: "info",
-    arity: -1,
-    flags: "loading stale",
-    categories: "@dangerous",
-    keys: NO_KEYS,
-    reads: Reads::Never,
-    run: Run::Whole(info),
-    documentation: documented("server", "1.0.0", "O(1)", "Get information and statistics about the server"),
-    subcommands: &[],
-}];
+const INFO: Family = Family::new("server", "@dangerous").flags("loading stale");
+
+pub(super) static COMMANDS: &[Command] =
+    &[INFO.command("info", -1, Run::Whole(info), "1.0.0", "Get information and statistics about the server")];
 
 type Lines = Vec<(String, String)>;
 type Section = fn(&Context<'_, '_>) -> Result<Lines, Refusal>;

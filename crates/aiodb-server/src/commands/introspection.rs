@@ -2,37 +2,28 @@
 
 use bytes::Bytes;
 
-use crate::command::{Command, Context, Handler, Keys, NO_KEYS, Reads, Run, count, documented};
+use super::family::Family;
+use crate::command::Run::Grouped;
+use crate::command::{Command, Context, Keys, count};
 use crate::reply::{Answer, Reply};
 
-const fn command(
-    name: &'static str,
-    arity: i64,
-    handler: Handler,
-    since: &'static str,
-    summary: &'static str,
-) -> Command {
-    Command {
-        name,
-        arity,
-        flags: "loading stale",
-        categories: "@connection",
-        keys: NO_KEYS,
-        reads: Reads::Never,
-        run: Run::Grouped(handler),
-        documentation: documented("server", since, "O(N) where N is the number of commands", summary),
-        subcommands: &[],
-    }
-}
+const COMMAND: Family =
+    Family::new("server", "@connection").flags("loading stale").complexity("O(N) where N is the number of commands");
 
 pub(super) static COMMANDS: &[Command] = &[Command {
     subcommands: &[
-        command("command|count", 2, number, "2.8.13", "Get total number of Redis commands"),
-        command("command|info", -2, info, "2.8.13", "Get array of specific Redis command details"),
-        command("command|docs", -2, docs, "7.0.0", "Get array of specific Redis command documentation"),
-        command("command|list", -2, list, "7.0.0", "Get an array of Redis command names"),
+        COMMAND.command("command|count", 2, Grouped(number), "2.8.13", "Get total number of Redis commands"),
+        COMMAND.command("command|info", -2, Grouped(info), "2.8.13", "Get array of specific Redis command details"),
+        COMMAND.command(
+            "command|docs",
+            -2,
+            Grouped(docs),
+            "7.0.0",
+            "Get array of specific Redis command documentation",
+        ),
+        COMMAND.command("command|list", -2, Grouped(list), "7.0.0", "Get an array of Redis command names"),
     ],
-    ..command("command", -1, all, "2.8.13", "Get array of Redis command details")
+    ..COMMAND.command("command", -1, Grouped(all), "2.8.13", "Get array of Redis command details")
 }];
 
 fn all(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {

@@ -2,86 +2,45 @@
 
 use bytes::Bytes;
 
-use crate::command::{
-    Command, Context, Documentation, Handler, Keys, Reads, Run, all_keys, count, documented, is_word, one_key,
-};
+use super::family::Family;
+use crate::command::Run::{Grouped, Whole};
+use crate::command::{Command, Context, Keys, all_keys, count, is_word, one_key};
 use crate::locks::Key;
 use crate::refusal::{NO_SUCH_KEY, Refusal, SYNTAX, words};
 use crate::reply::{Answer, OK, Reply};
 
-const fn keyspace(
-    name: &'static str,
-    arity: i64,
-    flags: &'static str,
-    keys: Keys,
-    handler: Handler,
-    documentation: Documentation,
-) -> Command {
-    Command {
-        name,
-        arity,
-        flags,
-        categories: "@keyspace",
-        keys,
-        reads: Reads::Always,
-        run: Run::Grouped(handler),
-        documentation,
-        subcommands: &[],
-    }
-}
+const KEY: Family = Family::new("generic", "@keyspace");
+const EACH: Family = KEY.complexity("O(N) where N is the number of keys.");
+const DELETE: Family = EACH.keys(all_keys(1, "RM delete"));
+const FIND: Family = EACH.flags("readonly fast").keys(all_keys(1, "RO"));
+const TYPE: Family = KEY.flags("readonly fast").keys(one_key("RO"));
+const RENAME: Family = KEY.keys(two_keys("RW access delete"));
+const COPY: Family =
+    KEY.flags("write denyoom").keys(two_keys("RW access update")).complexity("O(N) where N is the length of the value");
 
-const fn doc(since: &'static str, complexity: &'static str, summary: &'static str) -> Documentation {
-    documented("generic", since, complexity, summary)
-}
+const UNLINK: &str = "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.";
+const TOUCH: &str = "Alters the last access time of a key(s). Returns the number of existing keys specified.";
 
-const EACH: &str = "O(N) where N is the number of keys.";
-const TWO: Keys = Keys { first: 1, last: 2, step: 1, flags: "RW access delete" };
+const fn two_keys(flags: &'static str) -> Keys {
+    Keys { first: 1, last: 2, step: 1, flags }
+}
 
 pub(super) static COMMANDS: &[Command] = &[
-    keyspace("del", -2, "write", all_keys(1, "RM delete"), del, doc("1.0.0", EACH, "Delete a key")),
-    keyspace(
-        "unlink",
-        -2,
-        "write fast",
-        all_keys(1, "RM delete"),
-        del,
-        doc(
-            "4.0.0",
-            EACH,
-            "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.",
-        ),
-    ),
-    keyspace("exists", -2, "readonly fast", all_keys(1, "RO"), exists, doc("1.0.0", EACH, "Determine if a key exists")),
-    keyspace(
-        "touch",
-        -2,
-        "readonly fast",
-        all_keys(1, "RO"),
-        exists,
-        doc("3.2.1", EACH, "Alters the last access time of a key(s). Returns the number of existing keys specified."),
-    ),
-    keyspace("type", 2, "readonly fast", one_key("RO"), kind, doc("1.0.0", "O(1)", "Determine the type stored at key")),
-    keyspace("rename", 3, "write", TWO, rename, doc("1.0.0", "O(1)", "Rename a key")),
-    keyspace(
+    DELETE.flags("write").command("del", -2, Grouped(del), "1.0.0", "Delete a key"),
+    DELETE.flags("write fast").command("unlink", -2, Grouped(del), "4.0.0", UNLINK),
+    FIND.command("exists", -2, Grouped(exists), "1.0.0", "Determine if a key exists"),
+    FIND.command("touch", -2, Grouped(exists), "3.2.1", TOUCH),
+    TYPE.command("type", 2, Grouped(kind), "1.0.0", "Determine the type stored at key"),
+    RENAME.flags("write").command("rename", 3, Grouped(rename), "1.0.0", "Rename a key"),
+    RENAME.flags("write fast").command(
         "renamenx",
         3,
-        "write fast",
-        TWO,
-        renamenx,
-        doc("1.0.0", "O(1)", "Rename a key, only if the new key does not exist"),
+        Grouped(renamenx),
+        "1.0.0",
+        "Rename a key, only if the new key does not exist",
     ),
-    Command {
-        // Its second key may be in another database.
-        run: Run::Whole(copy),
-        ..keyspace(
-            "copy",
-            -3,
-            "write denyoom",
-            Keys { flags: "RW access update", ..TWO },
-            copy,
-            doc("6.2.0", "O(N) where N is the length of the value", "Copy a key"),
-        )
-    },
+    // Its second key may be in another database.
+    COPY.command("copy", -3, Whole(copy), "6.2.0", "Copy a key"),
 ];
 
 fn del(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {

@@ -2,39 +2,29 @@
 
 use bytes::Bytes;
 
-use crate::command::{Command, Context, Handler, Reads, Run, documented, one_key};
+use super::family::Family;
+use crate::command::Run::Grouped;
+use crate::command::{Command, Context, one_key};
 use crate::entry::Entry;
 use crate::long_double::LongDouble;
 use crate::number::{integer_text, parse_integer};
 use crate::refusal::{NOT_A_FLOAT, NOT_AN_INTEGER, words};
 use crate::reply::{Answer, Reply};
 
-const fn number(
-    name: &'static str,
-    arity: i64,
-    handler: Handler,
-    since: &'static str,
-    summary: &'static str,
-) -> Command {
-    Command {
-        name,
-        arity,
-        flags: "write denyoom fast",
-        categories: "@string",
-        keys: one_key("RW access update"),
-        reads: Reads::Always,
-        run: Run::Grouped(handler),
-        documentation: documented("string", since, "O(1)", summary),
-        subcommands: &[],
-    }
-}
+const NUMBER: Family = Family::new("string", "@string").flags("write denyoom fast").keys(one_key("RW access update"));
 
 pub(super) static COMMANDS: &[Command] = &[
-    number("incr", 2, incr, "1.0.0", "Increment the integer value of a key by one"),
-    number("decr", 2, decr, "1.0.0", "Decrement the integer value of a key by one"),
-    number("incrby", 3, incrby, "1.0.0", "Increment the integer value of a key by the given amount"),
-    number("decrby", 3, decrby, "1.0.0", "Decrement the integer value of a key by the given number"),
-    number("incrbyfloat", 3, incrbyfloat, "2.6.0", "Increment the float value of a key by the given amount"),
+    NUMBER.command("incr", 2, Grouped(incr), "1.0.0", "Increment the integer value of a key by one"),
+    NUMBER.command("decr", 2, Grouped(decr), "1.0.0", "Decrement the integer value of a key by one"),
+    NUMBER.command("incrby", 3, Grouped(incrby), "1.0.0", "Increment the integer value of a key by the given amount"),
+    NUMBER.command("decrby", 3, Grouped(decrby), "1.0.0", "Decrement the integer value of a key by the given number"),
+    NUMBER.command(
+        "incrbyfloat",
+        3,
+        Grouped(incrbyfloat),
+        "2.6.0",
+        "Increment the float value of a key by the given amount",
+    ),
 ];
 
 fn incr(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {

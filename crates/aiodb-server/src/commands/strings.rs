@@ -4,7 +4,9 @@ use std::num::NonZeroU64;
 
 use bytes::{Bytes, BytesMut};
 
-use crate::command::{Command, Context, Keys, Reads, Run, all_keys, count, documented, is_word, one_key};
+use super::family::Family;
+use crate::command::Run::Grouped;
+use crate::command::{Command, Context, Reads, all_keys, count, is_word, one_key};
 use crate::entry::Entry;
 use crate::expiry::{self, Moment};
 use crate::number::parse_integer;
@@ -12,182 +14,60 @@ use crate::refusal::{NOT_AN_INTEGER, Refusal, SYNTAX, TOO_LONG, said, words};
 use crate::reply::{Answer, OK, Reply};
 use crate::request::MAX_STRING_BYTES;
 
-const fn string(
-    name: &'static str,
-    arity: i64,
-    flags: &'static str,
-    keys: Keys,
-    reads: Reads,
-    handler: crate::command::Handler,
-    documentation: crate::command::Documentation,
-) -> Command {
-    Command {
-        name,
-        arity,
-        flags,
-        categories: "@string",
-        keys,
-        reads,
-        run: Run::Grouped(handler),
-        documentation,
-        subcommands: &[],
-    }
-}
+const STRING: Family = Family::new("string", "@string");
+const READ: Family = STRING.flags("readonly");
+const READ_FAST: Family = STRING.flags("readonly fast");
+const WRITE: Family = STRING.flags("write denyoom");
+const WRITE_FAST: Family = STRING.flags("write denyoom fast");
 
-const fn doc(since: &'static str, complexity: &'static str, summary: &'static str) -> crate::command::Documentation {
-    documented("string", since, complexity, summary)
-}
+/// They do not ask what was there.
+const OVERWRITE: Family = WRITE.keys(one_key("OW update")).reads(Reads::Never);
+const SET: Family = WRITE.keys(one_key("RW access update variable_flags")).reads(Reads::If(set_reads));
+const SET_NEW: Family = WRITE_FAST.keys(one_key("OW insert"));
+const MGET: Family =
+    READ_FAST.keys(all_keys(1, "RO access")).complexity("O(N) where N is the number of keys to retrieve.");
+const MSET: Family = WRITE.complexity("O(N) where N is the number of keys to set.");
+const MSET_ANY: Family = MSET.keys(all_keys(2, "OW update")).reads(Reads::Never);
+const MSET_NEW: Family = MSET.keys(all_keys(2, "OW insert"));
+const GETSET: Family = WRITE_FAST.keys(one_key("RW access update"));
+const GETEX: Family = STRING.flags("write fast").keys(one_key("RW access update"));
+const GETDEL: Family = STRING.flags("write fast").keys(one_key("RW access delete"));
 
-const RO: Keys = one_key("RO access");
-const RW: Keys = one_key("RW access update");
-const OW: Keys = one_key("OW update");
-const INSERT: Keys = one_key("OW insert");
+const WHOLE: &str = "O(N) where N is the length of the whole value";
+const APPEND: Family = WRITE_FAST.keys(one_key("RW insert")).complexity(WHOLE);
+const RANGE: Family = READ.keys(one_key("RO access")).complexity(WHOLE);
+const SETRANGE: Family = WRITE.keys(one_key("RW update")).complexity(WHOLE);
+
+const SETNX_SUMMARY: &str = "Set the value of a key, only if the key does not exist";
+const MSETNX_SUMMARY: &str = "Set multiple keys to multiple values, only if none of the keys exist";
+const GETSET_SUMMARY: &str = "Set the string value of a key and return its old value";
+const GETEX_SUMMARY: &str = "Get the value of a key and optionally set its expiration";
+const GETRANGE_SUMMARY: &str = "Get a substring of the string stored at a key";
+const SETRANGE_SUMMARY: &str = "Overwrite part of a string at key starting at the specified offset";
 
 pub(super) static COMMANDS: &[Command] = &[
-    string("get", 2, "readonly fast", RO, Reads::Always, get, doc("1.0.0", "O(1)", "Get the value of a key")),
-    string(
-        "set",
-        -3,
-        "write denyoom",
-        one_key("RW access update variable_flags"),
-        Reads::If(set_reads),
-        set,
-        doc("1.0.0", "O(1)", "Set the string value of a key"),
-    ),
-    string(
-        "setex",
-        4,
-        "write denyoom",
-        OW,
-        Reads::Never,
-        setex,
-        doc("2.0.0", "O(1)", "Set the value and expiration of a key"),
-    ),
-    string(
-        "psetex",
-        4,
-        "write denyoom",
-        OW,
-        Reads::Never,
-        psetex,
-        doc("2.6.0", "O(1)", "Set the value and expiration in milliseconds of a key"),
-    ),
-    string(
-        "setnx",
-        3,
-        "write denyoom fast",
-        INSERT,
-        Reads::Always,
-        setnx,
-        doc("1.0.0", "O(1)", "Set the value of a key, only if the key does not exist"),
-    ),
-    string(
-        "mget",
-        -2,
-        "readonly fast",
-        all_keys(1, "RO access"),
-        Reads::Always,
-        mget,
-        doc("1.0.0", "O(N) where N is the number of keys to retrieve.", "Get the values of all the given keys"),
-    ),
-    string(
-        "mset",
-        -3,
-        "write denyoom",
-        all_keys(2, "OW update"),
-        Reads::Never,
-        mset,
-        doc("1.0.1", "O(N) where N is the number of keys to set.", "Set multiple keys to multiple values"),
-    ),
-    string(
-        "msetnx",
-        -3,
-        "write denyoom",
-        all_keys(2, "OW insert"),
-        Reads::Always,
-        msetnx,
-        doc(
-            "1.0.1",
-            "O(N) where N is the number of keys to set.",
-            "Set multiple keys to multiple values, only if none of the keys exist",
-        ),
-    ),
-    string(
-        "getset",
-        3,
-        "write denyoom fast",
-        RW,
-        Reads::Always,
-        getset,
-        doc("1.0.0", "O(1)", "Set the string value of a key and return its old value"),
-    ),
-    string(
-        "getdel",
-        2,
-        "write fast",
-        one_key("RW access delete"),
-        Reads::Always,
-        getdel,
-        doc("6.2.0", "O(1)", "Get the value of a key and delete the key"),
-    ),
-    string(
-        "getex",
-        -2,
-        "write fast",
-        RW,
-        Reads::Always,
-        getex,
-        doc("6.2.0", "O(1)", "Get the value of a key and optionally set its expiration"),
-    ),
-    string(
-        "append",
-        3,
-        "write denyoom fast",
-        one_key("RW insert"),
-        Reads::Always,
-        append,
-        doc("2.0.0", "O(N) where N is the length of the whole value", "Append a value to a key"),
-    ),
-    string(
+    READ_FAST.keys(one_key("RO access")).command("get", 2, Grouped(get), "1.0.0", "Get the value of a key"),
+    SET.command("set", -3, Grouped(set), "1.0.0", "Set the string value of a key"),
+    OVERWRITE.command("setex", 4, Grouped(setex), "2.0.0", "Set the value and expiration of a key"),
+    OVERWRITE.command("psetex", 4, Grouped(psetex), "2.6.0", "Set the value and expiration in milliseconds of a key"),
+    SET_NEW.command("setnx", 3, Grouped(setnx), "1.0.0", SETNX_SUMMARY),
+    MGET.command("mget", -2, Grouped(mget), "1.0.0", "Get the values of all the given keys"),
+    MSET_ANY.command("mset", -3, Grouped(mset), "1.0.1", "Set multiple keys to multiple values"),
+    MSET_NEW.command("msetnx", -3, Grouped(msetnx), "1.0.1", MSETNX_SUMMARY),
+    GETSET.command("getset", 3, Grouped(getset), "1.0.0", GETSET_SUMMARY),
+    GETDEL.command("getdel", 2, Grouped(getdel), "6.2.0", "Get the value of a key and delete the key"),
+    GETEX.command("getex", -2, Grouped(getex), "6.2.0", GETEX_SUMMARY),
+    APPEND.command("append", 3, Grouped(append), "2.0.0", "Append a value to a key"),
+    READ_FAST.keys(one_key("RO")).command(
         "strlen",
         2,
-        "readonly fast",
-        one_key("RO"),
-        Reads::Always,
-        strlen,
-        doc("2.2.0", "O(1)", "Get the length of the value stored in a key"),
+        Grouped(strlen),
+        "2.2.0",
+        "Get the length of the value stored in a key",
     ),
-    string(
-        "getrange",
-        4,
-        "readonly",
-        RO,
-        Reads::Always,
-        getrange,
-        doc("2.4.0", "O(N) where N is the length of the whole value", "Get a substring of the string stored at a key"),
-    ),
-    string(
-        "substr",
-        4,
-        "readonly",
-        RO,
-        Reads::Always,
-        getrange,
-        doc("1.0.0", "O(N) where N is the length of the whole value", "Get a substring of the string stored at a key"),
-    ),
-    string(
-        "setrange",
-        4,
-        "write denyoom",
-        one_key("RW update"),
-        Reads::Always,
-        setrange,
-        doc(
-            "2.2.0",
-            "O(N) where N is the length of the whole value",
-            "Overwrite part of a string at key starting at the specified offset",
-        ),
-    ),
+    RANGE.command("getrange", 4, Grouped(getrange), "2.4.0", GETRANGE_SUMMARY),
+    RANGE.command("substr", 4, Grouped(getrange), "1.0.0", GETRANGE_SUMMARY),
+    SETRANGE.command("setrange", 4, Grouped(setrange), "2.2.0", SETRANGE_SUMMARY),
 ];
 
 fn get(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {

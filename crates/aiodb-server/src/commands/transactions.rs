@@ -2,57 +2,26 @@
 
 use bytes::Bytes;
 
-use crate::command::{Command, Context, Keys, NO_KEYS, Reads, Run, all_keys, documented};
+use super::family::Family;
+use crate::command::Run::{self, Alone};
+use crate::command::{Command, Context, Reads, all_keys};
 use crate::refusal::words;
 use crate::reply::{Answer, OK};
 use crate::session::Transaction;
 
-const fn transaction(
-    name: &'static str,
-    arity: i64,
-    flags: &'static str,
-    keys: Keys,
-    run: Run,
-    since: &'static str,
-    summary: &'static str,
-) -> Command {
-    Command {
-        name,
-        arity,
-        flags,
-        categories: "@transaction",
-        keys,
-        reads: Reads::Never,
-        run,
-        documentation: documented("transactions", since, "O(1)", summary),
-        subcommands: &[],
-    }
-}
+const TRANSACTION: Family = Family::new("transactions", "@transaction");
+const FAST: Family = TRANSACTION.flags("noscript loading stale fast allow_busy");
+const EXEC: Family = TRANSACTION.flags("noscript loading stale skip_slowlog");
+const WATCH: Family = FAST.keys(all_keys(1, "RO")).reads(Reads::Never);
 
-const FAST: &str = "noscript loading stale fast allow_busy";
+const WATCHES: &str = "Watch the given keys to determine execution of the MULTI/EXEC block";
 
 pub(super) static COMMANDS: &[Command] = &[
-    transaction("multi", 1, FAST, NO_KEYS, Run::Alone(multi), "1.2.0", "Mark the start of a transaction block"),
-    transaction(
-        "exec",
-        1,
-        "noscript loading stale skip_slowlog",
-        NO_KEYS,
-        Run::Exec,
-        "1.2.0",
-        "Execute all commands issued after MULTI",
-    ),
-    transaction("discard", 1, FAST, NO_KEYS, Run::Alone(discard), "2.0.0", "Discard all commands issued after MULTI"),
-    transaction(
-        "watch",
-        -2,
-        FAST,
-        all_keys(1, "RO"),
-        Run::Watch,
-        "2.2.0",
-        "Watch the given keys to determine execution of the MULTI/EXEC block",
-    ),
-    transaction("unwatch", 1, FAST, NO_KEYS, Run::Alone(unwatch), "2.2.0", "Forget about all watched keys"),
+    FAST.command("multi", 1, Alone(multi), "1.2.0", "Mark the start of a transaction block"),
+    EXEC.command("exec", 1, Run::Exec, "1.2.0", "Execute all commands issued after MULTI"),
+    FAST.command("discard", 1, Alone(discard), "2.0.0", "Discard all commands issued after MULTI"),
+    WATCH.command("watch", -2, Run::Watch, "2.2.0", WATCHES),
+    FAST.command("unwatch", 1, Alone(unwatch), "2.2.0", "Forget about all watched keys"),
 ];
 
 fn multi(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {

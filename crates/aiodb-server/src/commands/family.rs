@@ -1,0 +1,67 @@
+//! What commands have in common.
+
+use crate::command::{Command, Documentation, Keys, NO_KEYS, Reads, Run};
+
+/// What the commands of a family have in common; each is made from it.
+#[derive(Clone, Copy)]
+pub(super) struct Family {
+    group: &'static str,
+    categories: &'static str,
+    flags: &'static str,
+    keys: Keys,
+    reads: Reads,
+    complexity: &'static str,
+}
+
+impl Family {
+    /// Commands without flags or keys, in constant time. `group` is what COMMAND DOCS names, `categories` are those of Redis's ACL.
+    pub(super) const fn new(group: &'static str, categories: &'static str) -> Family {
+        Family { group, categories, flags: "", keys: NO_KEYS, reads: Reads::Never, complexity: "O(1)" }
+    }
+
+    pub(super) const fn categories(self, categories: &'static str) -> Family {
+        Family { categories, ..self }
+    }
+
+    pub(super) const fn flags(self, flags: &'static str) -> Family {
+        Family { flags, ..self }
+    }
+
+    /// With keys whose values are read before the command runs.
+    pub(super) const fn keys(self, keys: Keys) -> Family {
+        Family { keys, reads: Reads::Always, ..self }
+    }
+
+    pub(super) const fn reads(self, reads: Reads) -> Family {
+        Family { reads, ..self }
+    }
+
+    pub(super) const fn complexity(self, complexity: &'static str) -> Family {
+        Family { complexity, ..self }
+    }
+
+    /// A command of this family; the arguments are as in [`Command`] and [`Documentation`].
+    pub(super) const fn command(
+        self,
+        name: &'static str,
+        arity: i64,
+        run: Run,
+        since: &'static str,
+        summary: &'static str,
+    ) -> Command {
+        let Family { group, categories, flags, keys, reads, complexity } = self;
+        let documentation = Documentation { summary, since, group, complexity };
+        Command { name, arity, flags, categories, keys, reads, run, documentation, subcommands: &[] }
+    }
+
+    /// A command that only has subcommands.
+    pub(super) const fn container(
+        self,
+        name: &'static str,
+        since: &'static str,
+        summary: &'static str,
+        subcommands: &'static [Command],
+    ) -> Command {
+        Command { subcommands, ..self.command(name, -2, Run::Container, since, summary) }
+    }
+}

@@ -1,5 +1,8 @@
 package io.aiodb.store;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Locale;
@@ -42,6 +45,20 @@ public final class Parameters {
     public String text(String name, String fallback) {
         known.add(name);
         return given.getOrDefault(name, fallback);
+    }
+
+    /** The first line of the file that a parameter names; null where none is named. */
+    public String firstLine(String name) {
+        String file = text(name, null);
+        if (file == null) {
+            return null;
+        }
+        try {
+            return Files.readAllLines(Path.of(file)).stream().findFirst().orElse("");
+        } catch (IOException failure) {
+            throw new StoreException.Configuration(
+                    store + ": cannot read the " + name + " " + file + ": " + failure, failure);
+        }
     }
 
     /** One of the constants of an enumeration, in small letters. */

@@ -10,6 +10,7 @@ import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.Properties;
 import java.util.UUID;
+import java.util.function.Function;
 
 /**
  * The directory of a store whose rows lie on a server. Its file {@code STORE} says which of the rows there are the
@@ -72,6 +73,17 @@ public final class ServerDirectory implements AutoCloseable {
         } catch (StoreException refused) {
             lock.close();
             throw refused;
+        }
+    }
+
+    /** {@link #open} for a store, which closes the directory with itself; where the store cannot be opened, this does. */
+    public static Store openStore(Path directory, String kind, Function<ServerDirectory, Store> store) {
+        ServerDirectory own = open(directory, kind);
+        try {
+            return store.apply(own);
+        } catch (RuntimeException failure) {
+            own.close();
+            throw failure;
         }
     }
 

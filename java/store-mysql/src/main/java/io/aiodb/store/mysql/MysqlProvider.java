@@ -6,10 +6,9 @@ import io.aiodb.store.ServerDirectory;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
 import io.aiodb.store.StoreProvider;
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Objects;
 
 /**
  * Opens stores whose rows lie in InnoDB tables of a server of MariaDB or MySQL that is there already. The directory has the
@@ -42,7 +41,7 @@ public final class MysqlProvider implements StoreProvider {
         String host = parameters.text("host", "127.0.0.1");
         int port = (int) parameters.number("port", 3306, 1, 65_535);
         String user = parameters.text("user", "aiodb");
-        String passwordFile = parameters.text("password_file", null);
+        String password = Objects.requireNonNullElse(parameters.firstLine("password_file"), "");
         String database = parameters.text("database", null);
         Durability durability = parameters.choice("durability", Durability.SYNC);
         Duration timeout = Duration.ofMillis(parameters.number("timeout_millis", 10_000, 250, 3_600_000));
@@ -53,23 +52,10 @@ public final class MysqlProvider implements StoreProvider {
             throw new StoreException.Configuration("mysql: database = " + database
                     + ": give 1 to 64 letters, digits and underscores");
         }
-        String password = passwordFile == null ? "" : password(Path.of(passwordFile));
-        ServerDirectory own = ServerDirectory.open(directory, MysqlStore.NAME);
-        try {
+        return ServerDirectory.openStore(directory, MysqlStore.NAME, own -> {
             String schema = database == null ? "aiodb_" + own.id().toString().replace('-', '_') : database;
             return new MysqlStore(own, new MysqlSettings(
                     host, port, user, password, schema, durability, timeout, connections, views));
-        } catch (StoreException failure) {
-            own.close();
-            throw failure;
-        }
-    }
-
-    private static String password(Path file) {
-        try {
-            return Files.readAllLines(file).stream().findFirst().orElse("");
-        } catch (IOException failure) {
-            throw new StoreException.Configuration("mysql: cannot read the password_file " + file + ": " + failure, failure);
-        }
+        });
     }
 }

@@ -4,10 +4,7 @@ import io.aiodb.store.Durability;
 import io.aiodb.store.Parameters;
 import io.aiodb.store.ServerDirectory;
 import io.aiodb.store.Store;
-import io.aiodb.store.StoreException;
 import io.aiodb.store.StoreProvider;
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 
@@ -42,29 +39,17 @@ public final class RedisProvider implements StoreProvider {
         String host = parameters.text("host", "127.0.0.1");
         int port = (int) parameters.number("port", 6379, 1, 65_535);
         String user = parameters.text("user", null);
-        String passwordFile = parameters.text("password_file", null);
+        String firstLine = parameters.firstLine("password_file");
+        char[] password = firstLine == null ? null : firstLine.toCharArray();
         String name = parameters.text("name", null);
         Durability durability = parameters.choice("durability", Durability.SYNC);
         Duration timeout = Duration.ofMillis(parameters.number("timeout_millis", 10_000, 100, 3_600_000));
         long historyBytes = parameters.number("history_bytes", 64 << 20, 0, MAX_HISTORY_BYTES);
         parameters.refuseOthers();
-        char[] password = passwordFile == null ? null : password(Path.of(passwordFile));
-        ServerDirectory own = ServerDirectory.open(directory, RedisStore.NAME);
-        try {
+        return ServerDirectory.openStore(directory, RedisStore.NAME, own -> {
             String prefix = "aiodb:" + (name == null ? own.id() : name) + ":";
             RedisSettings settings = new RedisSettings(host, port, user, password, durability, timeout, historyBytes);
             return new RedisStore(own, settings, prefix);
-        } catch (StoreException failure) {
-            own.close();
-            throw failure;
-        }
-    }
-
-    private static char[] password(Path file) {
-        try {
-            return Files.readAllLines(file).stream().findFirst().orElse("").toCharArray();
-        } catch (IOException failure) {
-            throw new StoreException.Configuration("redis: cannot read the password_file " + file + ": " + failure, failure);
-        }
+        });
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::flow::conditional::Requirement;
 use crate::flow::operation::Stored;
 use crate::flow::write::last_sequence;
-use crate::format::record::encode_range_end;
+use crate::format::record::{Kind, encode_range_end};
 use crate::io::{Device, Disk};
 use crate::planted::{self, Bug};
 use crate::store::catalog::TableSlot;
@@ -31,6 +31,7 @@ impl<D: Device> WritePath<D> {
         if let Some((state, number)) = unpublished {
             self.timed(&self.meters.acknowledge_wait, || self.wait_durable(state, number))?;
         }
+        self.note_freeing(batch.operations.iter().map(|operation| operation.change.kind()));
         Ok(sequence)
     }
 
@@ -119,6 +120,17 @@ pub(crate) enum Change {
     Delete,
     /// All keys from this one to the given end.
     DeleteRange(Vec<u8>),
+}
+
+impl Change {
+    fn kind(&self) -> Kind {
+        match self {
+            Change::Put(..) => Kind::Put,
+            Change::Merge(_) => Kind::Merge,
+            Change::Delete => Kind::Delete,
+            Change::DeleteRange(_) => Kind::RangeTombstone,
+        }
+    }
 }
 
 /// An atomic group of writes, possibly to several tables of one store. Later operations on a key win.

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::flow::write::{Appended, last_sequence};
+use crate::flow::room::MOST_ROUNDS as MOST_ROUNDS_FOR_ROOM;
+use crate::flow::write::{Appended, claim_of, last_sequence};
 use crate::index::snapshots::View;
 use crate::io::Device;
 use crate::log::stripes::{RANGES, Stripes};
@@ -87,18 +88,39 @@ impl<D: Device> WritePath<D> {
                 Attempt::Overtaken => {}
             }
         }
+        self.append_alone(requirements, operations, durability)
+    }
+
+    /// [`WritePath::append_conditional`] while no other write is appended.
+    pub(super) fn append_alone<'a>(
+        &'a self,
+        requirements: &[Requirement],
+        operations: &[Operation<'_>],
+        durability: Durability,
+    ) -> Result<Option<Conditional<'a>>> {
+        let mut rounds = MOST_ROUNDS_FOR_ROOM;
         loop {
             let turn = self.take_turn()?;
-            match self.try_conditional(requirements, operations, durability, Some(&turn))? {
-                Attempt::Appended(mut appended, sequence) => {
+            let released = self.segments.released();
+            match self.try_conditional(requirements, operations, durability, Some(&turn)) {
+                Ok(Attempt::Appended(mut appended, sequence)) => {
                     if let Some((state, _)) = appended.as_mut().and_then(|appended| appended.unpublished.as_mut()) {
                         turn.end(state);
                     }
                     return Ok(Some((appended, sequence)));
                 }
-                Attempt::TableChanged => return Ok(None),
+                Ok(Attempt::TableChanged) => return Ok(None),
                 // A table of the requirements was emptied.
-                Attempt::Overtaken => {}
+                Ok(Attempt::Overtaken) => {}
+                // Reclaim appends its moves in turns of its own.
+                Err(error) if error.is_full() && rounds > 0 => {
+                    drop(turn);
+                    rounds -= 1;
+                    if !self.make_room(claim_of(operations), released)? {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
             }
         }
     }

@@ -160,7 +160,7 @@ impl<D: Device> Engine<D> {
             if self.catalog.generation(table).is_none() {
                 let settings = Settings::new(&IndexKind::Lmdb.into());
                 let orphan = Generation::new(table, settings, self.segments.segment_bytes);
-                self.forget_generation(Some(Arc::new(orphan)));
+                self.forget_generation(|| Some(Arc::new(orphan)));
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::sync::atomic::Ordering;
 use crate::{Error, Result};
 
 /// How often a write that finds no room makes some before it is refused.
-const MOST_ROUNDS: usize = 8;
+pub(crate) const MOST_ROUNDS: usize = 8;
 
 /// Segments are emptied before a checkpoint frees them until they have this share of the bytes that it writes...
 const CHECKPOINT_SHARE: u64 = 4;
@@ -99,9 +99,8 @@ impl<D: Device> WritePath<D> {
     }
 
     /// Takes note of writes that free much: other writes try again at once.
-    pub(crate) fn note_freeing(&self, operations: &[Operation<'_>]) {
-        let frees = |kind| matches!(kind, Kind::RangeTombstone | Kind::TableDrop | Kind::TableTruncate);
-        if operations.iter().any(|operation| frees(operation.append.kind)) {
+    pub(crate) fn note_freeing(&self, mut kinds: impl Iterator<Item = Kind>) {
+        if kinds.any(|kind| matches!(kind, Kind::RangeTombstone | Kind::TableDrop | Kind::TableTruncate)) {
             *self.room_lock.lock().expect("no code panics while it makes room") = None;
         }
     }
@@ -128,7 +127,7 @@ impl<D: Device> WritePath<D> {
 
     /// Empties segments and frees all that can be freed. True if it is worth trying again: segments became free since `released` of
     /// them had been given back, or more records are known to be dead.
-    fn make_room(&self, claim: Claim, released: u64) -> Result<bool> {
+    pub(crate) fn make_room(&self, claim: Claim, released: u64) -> Result<bool> {
         let mut in_vain = self.room_lock.lock().expect("no code panics while it makes room");
         let is_freed = || self.segments.released() > released;
         if is_freed() {

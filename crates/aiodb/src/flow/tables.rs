@@ -35,7 +35,7 @@ impl<D: Device> WritePath<D> {
         let old = slot.generation()?.id;
         let id = self.catalog.next_id();
         self.write_table_record(Kind::TableTruncate, old, name, &id.to_le_bytes())?;
-        self.forget_generation(self.catalog.apply_create(name, &slot.settings, id));
+        self.forget_generation(|| self.catalog.apply_create(name, &slot.settings, id));
         self.publish_appended()
     }
 
@@ -45,7 +45,7 @@ impl<D: Device> WritePath<D> {
         self.bound_gone()?;
         let id = self.catalog.find(name)?.generation()?.id;
         self.write_table_record(Kind::TableDrop, id, name, &[])?;
-        self.forget_generation(self.catalog.apply_drop(name, id));
+        self.forget_generation(|| self.catalog.apply_drop(name, id));
         self.publish_appended()
     }
 

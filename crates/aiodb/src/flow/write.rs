@@ -41,7 +41,7 @@ pub(crate) fn last_sequence(placed: &PlacedList) -> Sequence {
 }
 
 /// How much of the last free segments these operations may take.
-fn claim_of(operations: &[Operation<'_>]) -> Claim {
+pub(crate) fn claim_of(operations: &[Operation<'_>]) -> Claim {
     let frees = |kind| matches!(kind, Kind::Delete | Kind::RangeTombstone | Kind::TableDrop | Kind::TableTruncate);
     if operations.iter().all(|operation| frees(operation.append.kind)) { Claim::Deletes } else { Claim::Ordinary }
 }
@@ -75,7 +75,7 @@ impl<D: Device> WritePath<D> {
         if let Some((state, number)) = unpublished {
             self.timed(&self.meters.acknowledge_wait, || self.wait_durable(state, number))?;
         }
-        self.note_freeing(operations);
+        self.note_freeing(operations.iter().map(|operation| operation.append.kind));
         Ok(placed)
     }
 

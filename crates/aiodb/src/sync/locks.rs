@@ -79,6 +79,8 @@ ranks! {
     Pool,
     /// Live bytes of chunks in one segment.
     LiveChunks,
+    /// Tables that wait to be purged: `Purging::waiting`.
+    Gone,
     /// The names of tables: `Catalog::tables`.
     Tables,
     /// The generation of one table: `TableSlot::current`.
@@ -91,8 +93,6 @@ ranks! {
     Queue,
     /// Keys that the next writer folds: `Urgent::keys`.
     Urgent,
-    /// Tables that wait to be purged: `Purging::waiting`.
-    Gone,
     /// Holds of snapshots and backups: `Retention::state`.
     Retention,
     /// When an epoch began.

@@ -22,12 +22,15 @@ const MAX_GONE: usize = 16;
 const PLACES_PER_STEP: usize = 64 << 10;
 
 impl<D: Device> Upkeep<D> {
-    /// Queues a generation that no table has any more.
-    pub(crate) fn forget_generation(&self, old: Option<Arc<Generation>>) {
-        let Some(generation) = old else { return };
+    /// Changes the catalog, and queues the generation that no table has any more since. A thread that finds the catalog changed finds it
+    /// queued: a segment without records that count for any table is not used again before it is purged.
+    pub(crate) fn forget_generation(&self, change: impl FnOnce() -> Option<Arc<Generation>>) {
+        let mut waiting = self.purging.lock();
+        let Some(generation) = change() else { return };
         generation.set_gone();
+        // After the change: a snapshot from before it may look at the generation.
         let hold = self.retention.stamp();
-        self.purging.lock().push(Gone { generation, hold });
+        waiting.push(Gone { generation, hold });
     }
 
     /// Whether indexes may still refer to places that only a table needed that is gone, of those with lower ids than this one.

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use crate::flow::conditional::{Requirement, Wanted};
 use crate::io::sim::SimDevice;
 use crate::io::{Device, UNIT_BYTES};
 use crate::log::Claim;
@@ -123,5 +124,27 @@ fn a_batch_counts_that_takes_the_number_of_one_that_was_put_back_empty() {
         let table = db.table("t").expect("the table is there");
         let value = table.get(b"key").expect("the machine runs");
         assert_eq!(value.as_deref(), Some(&b"value"[..]), "buffer {first}");
+    }
+}
+
+/// A conditional write that keeps others from the log makes room like they do, where there is garbage.
+#[test]
+fn a_conditional_write_that_has_the_log_to_itself_makes_room() {
+    let directory = tempfile::tempdir().expect("a directory for the test can be made");
+    let (device, db) = store(&directory);
+    let table = db.create_table("t", IndexKind::Hash).expect("the table can be made");
+    device.set_capacity(Some(device.used_bytes() + (10 << 20)));
+    let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;
+    for number in 0..100_u8 {
+        let generation = table.slot.generation().expect("the table is there");
+        let bytes = [number; 200_000];
+        let value = engine.stored(&generation, b"key", &bytes).expect("the machine runs");
+        let wanted = if number == 0 { Wanted::Absent } else { Wanted::Present };
+        let requirement = Requirement { slot: Arc::clone(&table.slot), key: b"key".to_vec(), wanted };
+        let operation = engine.put_operation(generation, b"key", &value, None);
+        let appended = engine.append_alone(&[requirement], &[operation], Durability::None);
+        let appended = appended.unwrap_or_else(|error| panic!("write {number}: {error}"));
+        assert!(appended.is_some(), "the table has not changed");
+        assert_eq!(table.get(b"key").expect("the machine runs").as_deref(), Some(&bytes[..]));
     }
 }

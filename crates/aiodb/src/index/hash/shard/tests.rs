@@ -70,7 +70,10 @@ fn a_run_at_the_highest_tag_of_a_large_table_outgrows_the_slack() {
         shard.push_front(TAG_MAX, granule);
     }
     shard.assert_sound();
-    assert!(shard.capacity as usize - shard.homes > SLACK_MAX, "the run fitted into the usual slack: it tested nothing");
+    assert!(
+        shard.capacity as usize - shard.homes > SLACK_MAX,
+        "the run fitted into the usual slack: it tested nothing"
+    );
     assert!(shard.homes <= homes + homes / 4, "a lack of slack made the table grow");
     assert_eq!(shard.granules(TAG_MAX).len(), SLACK_MAX + 8);
 }

@@ -253,6 +253,14 @@ reports: $(VENV)/ready ## Draw the reports of all that is published in results/
 figures: $(VENV)/ready ## Put tables, numbers and pictures of the documents as they are published
 	$(HARNESS) figures
 
+# Memory of the process that is measured, page cache included.
+MEMORY := 512M
+
+.PHONY: bench-soak
+bench-soak: release ## Insert 50 million small records with little memory, and see whether the rate falls; as root (MEMORY=512M KEYS=)
+	mkdir -p $(BENCH)
+	scripts/with-memory.sh $(MEMORY) $(AIODB) bench soak $(if $(KEYS),--keys $(KEYS)) --dir $(BENCH) --report $(BENCH)/report.html
+
 .PHONY: bench-compare
 bench-compare: compiler ## Measure data larger than memory beside LMDB, RocksDB, redb and fjall (hours; QUICK=1: 15 minutes)
 	scripts/install-packages.sh clang libclang-dev liburing-dev pkg-config

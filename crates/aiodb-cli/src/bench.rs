@@ -28,6 +28,7 @@ mod report;
 mod round;
 mod rows;
 mod scan;
+mod soak;
 mod stats;
 mod table;
 mod terminal;
@@ -63,6 +64,8 @@ enum BenchCommand {
     Cache(cache::CacheArgs),
     /// Whole scans and backups, beside the disk's own bandwidth
     Scan(scan::ScanArgs),
+    /// Inserts far beyond memory, in stretches: whether the rate falls, and the longest put
+    Soak(soak::SoakArgs),
     /// Draws the report again from the results beside it
     Report(ReportArgs),
 }
@@ -83,6 +86,7 @@ pub fn run(args: BenchArgs, json: bool) -> Result<(), CliError> {
         BenchCommand::Cost(args) => deliver(&cost::run(&args)?, &args.output, json),
         BenchCommand::Cache(args) => deliver(&cache::run(&args)?, &args.output, json),
         BenchCommand::Scan(args) => deliver(&scan::run(&args)?, &args.output, json),
+        BenchCommand::Soak(args) => deliver(&soak::run(&args)?, &args.output, json),
         BenchCommand::Report(args) => report::render(&args.report),
     }
 }

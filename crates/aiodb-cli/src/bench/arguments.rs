@@ -1,8 +1,9 @@
 //! Arguments that several benchmarks take.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use aiodb::{Backend, IndexKind};
+use aiodb::{Backend, Durability, IndexKind};
 use clap::Args;
 
 /// Where results go, besides the table on the terminal.
@@ -35,5 +36,42 @@ pub(crate) fn parse_backend(name: &str) -> Result<Backend, String> {
         "libaio" => Ok(Backend::Libaio),
         "threads" => Ok(Backend::Threads),
         _ => Err("uring, libaio or threads".to_owned()),
+    }
+}
+
+/// A durability class without its parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Sync,
+    Interval,
+    None,
+}
+
+impl Class {
+    /// The class; `interval` with this time.
+    pub(crate) fn durability(self, interval_ms: u64) -> Durability {
+        match self {
+            Class::Sync => Durability::Sync,
+            Class::Interval => Durability::Interval(Duration::from_millis(interval_ms)),
+            Class::None => Durability::None,
+        }
+    }
+
+    /// The class, for rows.
+    pub(crate) fn in_words(self, interval_ms: u64) -> String {
+        match self {
+            Class::Sync => "sync".to_owned(),
+            Class::Interval => format!("interval {interval_ms} ms"),
+            Class::None => "none".to_owned(),
+        }
+    }
+}
+
+pub(crate) fn parse_class(name: &str) -> Result<Class, String> {
+    match name {
+        "sync" => Ok(Class::Sync),
+        "interval" => Ok(Class::Interval),
+        "none" => Ok(Class::None),
+        _ => Err("sync, interval or none".to_owned()),
     }
 }

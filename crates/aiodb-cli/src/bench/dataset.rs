@@ -63,6 +63,25 @@ pub(crate) fn mix(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// Bytes of a [`random_key`].
+pub(crate) const KEY_BYTES: usize = 25;
+
+/// Key `number`: bytes that look random; no two numbers share a key.
+pub(crate) fn random_key(number: u64) -> [u8; KEY_BYTES] {
+    let mut key = [0; KEY_BYTES];
+    for (index, part) in key.chunks_mut(8).enumerate() {
+        part.copy_from_slice(&mix(number ^ (index as u64) << 56).to_be_bytes()[..part.len()]);
+    }
+    key
+}
+
+/// Bytes that look random, the same each time.
+pub(crate) fn random_bytes(count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    fastrand::Rng::with_seed(1).fill(&mut bytes);
+    bytes
+}
+
 /// A fresh directory for a benchmark's files, removed at the end unless it is to be kept.
 pub(crate) struct Scratch {
     dir: Option<TempDir>,

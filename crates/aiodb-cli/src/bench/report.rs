@@ -15,6 +15,7 @@ use super::rows::Rows;
 use super::rows::copy_size::{AIODB, LMDB};
 use super::rows::cost::CostRow;
 use super::rows::scan::ScanRow;
+use super::rows::soak::{self, Course, SoakRow};
 use super::rows::write::WriteRow;
 use super::table::{Table, bytes, whole};
 use super::terminal::progress;
@@ -65,6 +66,7 @@ fn title(rows: &Rows) -> &'static str {
         Rows::Cost(_) => "Cost in memory and on SSD",
         Rows::Cache(_) => "Cached values",
         Rows::Scan(_) => "Scans and backups",
+        Rows::Soak(_) => "Inserts beyond memory",
     }
 }
 
@@ -129,6 +131,7 @@ fn key_figures(rows: &Rows) -> String {
             rows.iter().map(|row| (whole(row.gets_per_s), format!("gets/s: {}", row.in_words()))).collect()
         }
         Rows::Scan(rows) => rows.iter().filter_map(scan_figure).collect(),
+        Rows::Soak(rows) => soak::runs(rows).map(soak_figure).collect(),
         Rows::Write(rows) => most_durable_puts(rows).into_iter().chain(rows.iter().filter_map(write_figure)).collect(),
         Rows::Cost(rows) => {
             rows.iter().max_by(|a, b| a.data_bytes.total_cmp(&b.data_bytes)).map(cost_figure).into_iter().collect()
@@ -142,6 +145,19 @@ fn key_figures(rows: &Rows) -> String {
 fn scan_figure(row: &ScanRow) -> Option<(String, String)> {
     let words = format!("{}, of the rate of: {}", row.series, row.against.as_ref()?);
     Some((format!("{:.0} %", row.ratio? * 100.0), words))
+}
+
+/// What was left of a run's rate at its end.
+fn soak_figure(run: &[SoakRow]) -> (String, String) {
+    let (course, last) = (Course::of(run), &run[run.len() - 1]);
+    let words = format!(
+        "of the first puts/s at {} keys: {}, {}, {} writers",
+        whole(last.keys as f64),
+        last.index,
+        last.durability,
+        last.writers
+    );
+    (format!("{:.0} %", 100.0 * course.last_puts_per_s / course.first_puts_per_s), words)
 }
 
 /// The best rate at which every put was on the device when it was acknowledged.

@@ -7,6 +7,7 @@ pub(crate) mod copy_size;
 pub(crate) mod cost;
 pub(crate) mod queue_depth;
 pub(crate) mod scan;
+pub(crate) mod soak;
 pub(crate) mod write;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ use copy_size::CopySizeRow;
 use cost::CostRow;
 use queue_depth::QueueDepthRow;
 use scan::ScanRow;
+use soak::SoakRow;
 use write::WriteRow;
 
 /// One row per measured point; every name carries its unit.
@@ -29,6 +31,7 @@ pub(crate) enum Rows {
     Cost(Vec<CostRow>),
     Cache(Vec<CacheRow>),
     Scan(Vec<ScanRow>),
+    Soak(Vec<SoakRow>),
 }
 
 impl Rows {
@@ -41,6 +44,7 @@ impl Rows {
             Rows::Cost(_) => "cost",
             Rows::Cache(_) => "cache",
             Rows::Scan(_) => "scan",
+            Rows::Soak(_) => "soak",
         }
     }
 
@@ -53,6 +57,7 @@ impl Rows {
             Rows::Cost(rows) => vec![cost::table(rows)],
             Rows::Cache(rows) => vec![cache::table(rows)],
             Rows::Scan(rows) => vec![scan::table(rows)],
+            Rows::Soak(rows) => soak::tables(rows),
         }
     }
 }

@@ -11,9 +11,9 @@ use futures::executor::block_on;
 use futures::stream::FuturesUnordered;
 use hdrhistogram::Histogram;
 
-use super::arguments::{OutputArgs, parse_index};
+use super::arguments::{Class, OutputArgs, parse_class, parse_index};
 use super::counters::BlockDevice;
-use super::dataset::{Scratch, mix};
+use super::dataset::{KEY_BYTES, Scratch, random_bytes, random_key};
 use super::flush::{self, WriteTarget};
 use super::outcome::Outcome;
 use super::round::{self, LATENCY_SAMPLE_EVERY, Round, Tally, empty_latencies, latency_us};
@@ -22,9 +22,6 @@ use super::rows::write::{DeviceFlushes, DeviceSequential, StoreWrites, WriteRow}
 use super::stats::Summary;
 use super::terminal::progress;
 use crate::CliError;
-
-/// Bytes of a key.
-const KEY_BYTES: usize = 25;
 
 /// Durable writes of the disk in flight at once.
 const FLUSHES_IN_FLIGHT: [usize; 4] = [1, 2, 8, 32];
@@ -72,23 +69,6 @@ pub(super) struct WriteArgs {
     keep: bool,
     #[command(flatten)]
     pub(super) output: OutputArgs,
-}
-
-/// A durability class without its parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
-    Sync,
-    Interval,
-    None,
-}
-
-fn parse_class(name: &str) -> Result<Class, String> {
-    match name {
-        "sync" => Ok(Class::Sync),
-        "interval" => Ok(Class::Interval),
-        "none" => Ok(Class::None),
-        _ => Err("sync, interval or none".to_owned()),
-    }
 }
 
 pub(super) fn run(args: &WriteArgs) -> Result<Outcome, CliError> {
@@ -143,7 +123,10 @@ impl Writes<'_> {
         notes: &mut Vec<String>,
     ) -> Result<(), CliError> {
         let path = dir.join(format!("{}-{}-{:?}", self.kind.name(), self.value_bytes, self.class).to_lowercase());
-        let db = Db::open(&path, Options { durability: self.durability(), cache_bytes: 0, ..Options::default() })?;
+        let db = Db::open(
+            &path,
+            Options { durability: self.class.durability(self.args.interval_ms), cache_bytes: 0, ..Options::default() },
+        )?;
         let table = db.create_table("bench", self.kind)?;
         // Numbers are handed out once, so that every put has a key of its own.
         // Relaxed: it only shares out numbers.
@@ -163,23 +146,15 @@ impl Writes<'_> {
         Ok(())
     }
 
-    fn durability(&self) -> Durability {
-        match self.class {
-            Class::Sync => Durability::Sync,
-            Class::Interval => Durability::Interval(Duration::from_millis(self.args.interval_ms)),
-            Class::None => Durability::None,
-        }
-    }
-
     fn preload(&self, db: &Db, table: &DbTable, next_number: &AtomicU64) -> Result<(), CliError> {
-        let value = value(self.value_bytes);
+        let value = random_bytes(self.value_bytes);
         let pairs_per_batch = ((256 << 10) / (KEY_BYTES + self.value_bytes)).max(1) as u64;
         let mut loaded = 0;
         while loaded < self.args.preload {
             let count = pairs_per_batch.min(self.args.preload - loaded);
             let mut batch = Batch::new();
             for _ in 0..count {
-                batch.put(table, &key(next_number.fetch_add(1, Ordering::Relaxed)), &value)?;
+                batch.put(table, &random_key(next_number.fetch_add(1, Ordering::Relaxed)), &value)?;
             }
             db.write_with(&batch, Durability::Sync)?;
             loaded += count;
@@ -223,13 +198,13 @@ impl Writes<'_> {
 
     fn run_round(&self, table: &DbTable, writers: usize, next_number: &AtomicU64) -> Result<Round, CliError> {
         let duration = Duration::from_secs(self.args.seconds);
-        let value = value(self.value_bytes);
+        let value = random_bytes(self.value_bytes);
         let put_until = |(): (), start: Instant| {
             let deadline = start + duration;
             let mut latency_ns = empty_latencies();
             let mut finished = 0;
             loop {
-                let key = key(next_number.fetch_add(1, Ordering::Relaxed));
+                let key = random_key(next_number.fetch_add(1, Ordering::Relaxed));
                 finished += 1;
                 if finished % LATENCY_SAMPLE_EVERY != 1 {
                     table.put(&key, &value)?;
@@ -250,12 +225,12 @@ impl Writes<'_> {
     /// Keeps puts in flight from one thread.
     fn run_futures(&self, table: &DbTable, in_flight: usize, next_number: &AtomicU64) -> Result<Round, CliError> {
         let duration = Duration::from_secs(self.args.seconds);
-        let value = value(self.value_bytes);
+        let value = random_bytes(self.value_bytes);
         let put_until = |(): (), start: Instant| {
             let deadline = start + duration;
             let put = || {
                 let number = next_number.fetch_add(1, Ordering::Relaxed);
-                let put = table.put_async(&key(number), &value);
+                let put = table.put_async(&random_key(number), &value);
                 let begin = number.is_multiple_of(LATENCY_SAMPLE_EVERY).then(Instant::now);
                 async move { put.await.map(|_| begin) }
             };
@@ -304,11 +279,7 @@ impl Writes<'_> {
         let user_bytes = rounds.puts * (KEY_BYTES + self.value_bytes) as u64;
         StoreWrites {
             index: self.kind.name().to_owned(),
-            durability: match self.class {
-                Class::Sync => "sync".to_owned(),
-                Class::Interval => format!("interval {} ms", self.args.interval_ms),
-                Class::None => "none".to_owned(),
-            },
+            durability: self.class.in_words(self.args.interval_ms),
             key_bytes: KEY_BYTES,
             value_bytes: self.value_bytes,
             writers,
@@ -411,19 +382,4 @@ impl DeviceRates {
         });
         flushes.chain(sequential).collect()
     }
-}
-
-/// Key `number`: 25 bytes that look random.
-fn key(number: u64) -> [u8; KEY_BYTES] {
-    let mut key = [0; KEY_BYTES];
-    for (index, part) in key.chunks_mut(8).enumerate() {
-        part.copy_from_slice(&mix(number ^ (index as u64) << 56).to_be_bytes()[..part.len()]);
-    }
-    key
-}
-
-fn value(value_bytes: usize) -> Vec<u8> {
-    let mut value = vec![0; value_bytes];
-    fastrand::Rng::with_seed(1).fill(&mut value);
-    value
 }

@@ -61,3 +61,18 @@ fn cached_gets_are_held_against_lmdb() {
     let held = rows.iter().filter(|row| row["ratio_to_lmdb"].as_f64().is_some_and(|ratio| ratio > 0.0));
     assert_eq!((rows.len(), held.count()), (5, 4), "LMDB, and two ways to get with two kinds of index");
 }
+
+#[test]
+fn a_soak_says_of_each_stretch_how_many_puts_and_how_long_the_longest_took() {
+    let sizes =
+        ["--writers", "4", "--keys", "20000", "--stretch-ms", "50", "--max-seconds", "20", "--durability", "none"];
+    let rows = rows(&[&["soak"][..], &sizes].concat());
+    for index in ["lmdb", "hash"] {
+        let run: Vec<_> = rows.iter().filter(|row| row["index"] == index).collect();
+        assert!(!run.is_empty(), "{index} has a stretch at least");
+        let number = |name: &str| run.iter().map(|row| row[name].as_f64().expect("a number")).collect::<Vec<_>>();
+        assert!(number("keys").is_sorted(), "{index}: puts are never undone");
+        assert!(number("keys").iter().all(|keys| *keys <= 20_000.0), "{index}: no more than asked for");
+        assert!(number("longest_us").iter().zip(number("p50_us")).all(|(longest, half)| *longest >= half));
+    }
+}

@@ -45,7 +45,7 @@ def _interrupted_once(folder: Path) -> Campaign:
 
 
 def _resumed(results: Results) -> list[str]:
-    """The marks that say of parts; whoever else computes while this runs is marked as well."""
+    """The marks that say of parts; others that compute while this runs are marked as well."""
     marks = [mark for point in results.points() for row in point.rows for mark in row.marks]
     return [mark for mark in marks if mark.startswith(RESUMED)]
 

@@ -301,7 +301,7 @@ fn operands_expiry_and_deleted_ranges_come_out() {
             let copy = scratch();
             copy_tree(directory.path(), copy.path());
             let check = |out: &Path, what: &str| {
-                // Whoever salvages need not know the operator; whoever reads does.
+                // A salvage need not know the operator; a reader must.
                 let db = Db::open(out, merging()).expect("the new store can be opened");
                 varied.check(&db, what);
                 assert!(support::damage(&db).is_empty(), "{what}: the new store is sound");

@@ -14,8 +14,8 @@ from harness.errors import HarnessError
 from harness.limits import leftover_groups, remove_group
 from harness.parts import is_begun
 
-# Holds the lock under which a campaign runs, in the environment of every process that the harness starts: whoever has
-# the lock knows that they are nobody's.
+# Holds the lock under which a campaign runs, in the environment of every process that the harness starts: the harness
+# that has the lock knows that they are left over.
 MARK = "AIODB_CAMPAIGNS"
 
 # Below a campaign's folder: stores, and what is kept of runs that are not finished.

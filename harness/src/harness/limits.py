@@ -15,7 +15,7 @@ PREFIX = "aiodb-campaign-"
 MEMORY_V1 = Path("/sys/fs/cgroup/memory")
 BLKIO_V1 = Path("/sys/fs/cgroup/blkio")
 GROUPS_V2 = Path("/sys/fs/cgroup")
-# How it is said of whoever reaches a limit of memory.
+# What is said of a process that reaches a limit of memory.
 KILLED_FOR_MEMORY = "killed by the kernel for using up"
 # How long the kernel may take to let go of a group whose processes have ended.
 _REMOVE_SECONDS = 5.0

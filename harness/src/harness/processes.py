@@ -135,7 +135,7 @@ class Command:
             except OSError as error:
                 error.filename = str(log)
                 self.log_failure = error
-                # Whoever writes into a pipe that nobody reads waits for ever.
+                # A process that writes into a pipe that nobody reads waits for ever.
                 while source.read(MAX_LINE_BYTES):
                     pass
 

@@ -1,4 +1,4 @@
-"""What runs and how long is left, for whoever watches; one line per run where nobody does."""
+"""What runs and how long is left, on a terminal; elsewhere one line per run."""
 
 import contextlib
 import time

@@ -13,7 +13,7 @@ from scipy.stats import bootstrap
 SUFFICIENT_FRACTION = 0.10
 # Fewer repetitions than this are never sufficient, however close they are.
 LEAST_VALUES = 3
-# What an interval is, for whoever reads a figure.
+# What an interval is, for readers of a figure.
 INTERVAL = (
     "95 % of the medians of samples drawn from the repetitions lie in the interval (bootstrap, percentiles). "
     "With three "

@@ -42,7 +42,7 @@ pub(super) struct QueueDepthArgs {
     /// each disk, the store lies on all of them, and is held against all of them together
     #[arg(long, default_value = ".")]
     dir: Vec<PathBuf>,
-    /// Something about the disks that whoever reads the result must know
+    /// Something about the disks that readers of the result must know
     #[arg(long)]
     note: Vec<String>,
     /// Pairs in the store, each an 8-byte key and a 4096-byte value [default: 1000000; 200000 with --quick]

@@ -227,7 +227,7 @@ fn interleavings_of_moves_and_deaths() {
 fn interleavings_of_puts_deletes_and_settling() {
     in_many_orders(RUN, |kind| {
         let machine = Machine::new(4, kind);
-        // All keys share a tag. Where it has many, whoever writes to it settles it; where it has few, the third thread does.
+        // All keys share a tag. Where it has many, a writer to it settles it; where it has few, the third thread does.
         let one_tag = Options { hash_mask: 0, ..options() };
         let (db, table) = machine.open_with(one_tag.clone());
         let others = if shuttle::rand::thread_rng().gen_bool(0.5) { 8 } else { 1_u64 };

@@ -1,22 +1,11 @@
 use super::{EngineName, Options, best_tasks, count, tasks};
 use crate::engine::EngineSpec;
 use crate::report::tests::point;
-use clap::Parser;
-
-#[derive(Parser)]
-struct Cli {
-    #[command(flatten)]
-    options: Options,
-}
-
-fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
-    let always = ["compare", "--dir", "somewhere"];
-    Cli::try_parse_from(always.iter().chain(arguments)).map(|cli| cli.options)
-}
+use crate::tests::parse;
 
 #[test]
 fn the_defaults_are_the_published_experiment() {
-    let options = parse(&[]).unwrap();
+    let options = parse::<Options>(&[]).unwrap();
     assert_eq!(options.keys, 10_000_000);
     assert_eq!(options.writers, [1, 10, 30, 100, 300]);
     assert_eq!((options.key_bytes, options.value_bytes), (25, 25));
@@ -33,7 +22,7 @@ fn impossible_options_are_refused() {
         ["--rocksdb-settings", "fast"],
         ["--keys", "many"],
     ] {
-        assert!(parse(&arguments).is_err(), "{arguments:?}");
+        assert!(parse::<Options>(&arguments).is_err(), "{arguments:?}");
     }
 }
 
@@ -45,7 +34,8 @@ fn counts_may_be_grouped() {
 
 #[test]
 fn a_round_measures_every_engine_in_the_order_given() {
-    let options = parse(&["--engines", "aiodb-lmdb,rocksdb", "--rocksdb-settings", "recycled,default"]).unwrap();
+    let options =
+        parse::<Options>(&["--engines", "aiodb-lmdb,rocksdb", "--rocksdb-settings", "recycled,default"]).unwrap();
     let names: Vec<String> = tasks(&options, &[]).iter().map(|task| task.spec.to_string()).collect();
     assert_eq!(names, ["aiodb-lmdb", "rocksdb-recycled", "rocksdb-default"]);
 }

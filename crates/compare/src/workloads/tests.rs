@@ -4,22 +4,11 @@ use super::{Options, check_space};
 use crate::engine::Reads;
 use crate::host::Disk;
 use crate::stream::Pairs;
-use clap::Parser;
-
-#[derive(Parser)]
-struct Cli {
-    #[command(flatten)]
-    options: Options,
-}
-
-fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
-    let always = ["compare", "--dir", "somewhere"];
-    Cli::try_parse_from(always.iter().chain(arguments)).map(|cli| cli.options)
-}
+use crate::tests::parse;
 
 #[test]
 fn the_defaults_are_the_published_experiment() {
-    let options = parse(&[]).unwrap();
+    let options = parse::<Options>(&[]).unwrap();
     assert_eq!(options.value_bytes, [4096, 4000]);
     assert_eq!(options.data_to_memory, 8);
     let families: Vec<&str> = options.engines.iter().map(|spec| spec.family()).collect();
@@ -37,14 +26,14 @@ fn impossible_options_are_refused() {
         &["--rounds", "0"],
         &["--sweep", "--engines", "lmdb-nordahead"],
     ] {
-        assert!(parse(arguments).is_err(), "{arguments:?}");
+        assert!(parse::<Options>(arguments).is_err(), "{arguments:?}");
     }
 }
 
 #[test]
 fn reads_come_first_and_writes_apart() {
     for arguments in [&[][..], &["--quick"]] {
-        let plan = Plan::of(&parse(arguments).unwrap());
+        let plan = Plan::of(&parse::<Options>(arguments).unwrap());
         for rounds in [plan.comparison(), plan.sweep()] {
             assert_eq!(rounds.len(), 2);
             assert!(rounds[0].points.iter().all(|point| point.workload.only_reads()));

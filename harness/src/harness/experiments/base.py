@@ -168,7 +168,7 @@ class Experiment(ABC):
     # Axes whose levels are all measured in one run, because loading a store for each would take most of the time.
     swept: ClassVar[frozenset[str]] = frozenset()
     # Whether an interrupted run may go on where it ended: only where no step that measures depends on what those before
-    # it have left in the store. Whoever says so prepares nothing but what missing points need.
+    # it have left in the store. Such an experiment prepares only what missing points need.
     resumable: ClassVar[bool] = False
     parameters: ClassVar[Mapping[str, Field]]
     metrics: ClassVar[tuple[Metric, ...]]

@@ -31,8 +31,8 @@ def report_html(
     curves_from: str = "",
     index: str = INDEX,
 ) -> str:
-    """The report as HTML. Paths below the checkout are shown from there on, since whoever repeats a command does so in
-    a checkout of their own; raw files are linked where they lie beside the report."""
+    """The report as HTML. Paths below the checkout are shown from there on, since a command is repeated in
+    another checkout; raw files are linked where they lie beside the report."""
     experiment = results.campaign.experiment
     answer, figures = experiment.answer(results), list(experiment.figures(results))
     main = figures.pop(answer.figure) if figures else None

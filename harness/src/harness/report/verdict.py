@@ -70,6 +70,5 @@ def reasons(point: Point, metrics: Iterable[Metric]) -> list[str]:
 
 
 def below(checkout: Path, text: str) -> str:
-    """A text in which every path below the checkout begins there: whoever repeats a command does so in a checkout of
-    their own."""
+    """A text in which every path below the checkout begins there: a command is repeated in another checkout."""
     return text.replace(f"{checkout}/", "")

@@ -1,5 +1,5 @@
 """What was measured, in one form: the points of published campaigns and the rounds of the benches beside the documents.
-Whoever changes the form of either changes this file alone."""
+A change of either form changes this file alone."""
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence

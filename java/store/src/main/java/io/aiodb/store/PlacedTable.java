@@ -2,7 +2,7 @@ package io.aiodb.store;
 
 /**
  * A table that knows where its rows lie, for stores whose library has no tables with names, or none that can be emptied at
- * once: whoever empties it gives it another place.
+ * once: a truncate gives the table another place.
  *
  * @param <S> its store
  * @param <P> what says where its rows lie

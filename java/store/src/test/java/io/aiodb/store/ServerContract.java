@@ -148,7 +148,7 @@ public abstract class ServerContract {
         refused(StoreException.Configuration.class, "identity", () -> open("other"));
     }
 
-    /** Whoever has a copy of the directory takes the store over; what the first one does is refused from then on. */
+    /** A process with a copy of the directory takes the store over; calls of the first process are refused from then on. */
     @Test
     void aStoreHasOneProcessAtATime() throws IOException {
         try (Store first = open("store")) {

@@ -6,7 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * The disk under a directory, as the kernel counts what is written to it, whoever has written. What a process is charged for is
+ * The disk under a directory, as the kernel counts the writes to it of all processes. What a process is charged for is
  * something else: a page of a mapped file counts there each time that it is soiled, however seldom it reaches the disk.
  */
 final class Disk {

@@ -51,7 +51,7 @@ impl Store {
     /// The handle of a table that exists. Others, such as the unordered ones of programs in other languages, are refused.
     pub(crate) fn table(&self, name: &str) -> Result<i64> {
         let table = self.db.table(name)?;
-        if table.kind() != IndexKind::Lmdb {
+        if !table.kind().is_ordered() {
             return Err(aiodb::Error::Unordered { name: name.to_string() }.into());
         }
         let merge = table.options().merge;

@@ -28,6 +28,14 @@ pub enum IndexKind {
 }
 
 impl IndexKind {
+    /// Whether a table has its keys in order: [`crate::Table::scan`] needs that, and [`crate::Table::delete_range`].
+    pub fn is_ordered(self) -> bool {
+        match self {
+            IndexKind::Lmdb => true,
+            IndexKind::Hash => false,
+        }
+    }
+
     /// The name used in commands and reports.
     pub fn name(self) -> &'static str {
         match self {

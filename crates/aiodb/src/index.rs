@@ -8,10 +8,13 @@
 //! superseded. It promises that its durable state lags the durable log, and says up to which position. It never reads a record of
 //! the log.
 
+pub(crate) mod accounting;
 pub(crate) mod chain;
+pub(crate) mod codec;
 pub mod hash;
 pub(crate) mod lmdb;
 pub(crate) mod memtable;
+pub(crate) mod ordered;
 pub(crate) mod range_tombstones;
 pub(crate) mod snapshots;
 mod throttle;

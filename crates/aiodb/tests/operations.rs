@@ -173,7 +173,7 @@ impl Run {
                 table.merge_with(&key, &operand, options).expect("a merge");
                 self.model.entry(key).or_default().operands.extend_from_slice(&operand);
             }
-            _ if self.kind == IndexKind::Lmdb => {
+            _ if self.kind.is_ordered() => {
                 let (start, end) = self.bounds();
                 table.delete_range_with(&start, &end, options).expect("a range delete");
                 delete_range(&mut self.model, &start, &end);
@@ -209,7 +209,7 @@ impl Run {
                     batch.merge(table, &key, b"+").expect("a merge");
                     self.model.entry(key).or_default().operands.push(b'+');
                 }
-                2 if self.kind == IndexKind::Lmdb => {
+                2 if self.kind.is_ordered() => {
                     let (start, end) = self.bounds();
                     batch.delete_range(table, &start, &end).expect("a range delete");
                     delete_range(&mut self.model, &start, &end);

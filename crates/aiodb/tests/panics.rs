@@ -93,8 +93,8 @@ fn a_panic_in_a_read_is_its_error_and_keeps_no_segment() {
         batch.require(&table, b"key", Condition::Equals(b"ab")).expect("it is short");
         panicked(db.write(&batch));
         panicked(table.get_range(b"key", 0, 1));
-        let mut scan = if kind == IndexKind::Lmdb { table.scan(ScanOptions::all()) } else { table.iterate() }
-            .expect("a scan begins");
+        let mut scan =
+            if kind.is_ordered() { table.scan(ScanOptions::all()) } else { table.iterate() }.expect("a scan begins");
         panicked(scan.next_record().map(|record| record.is_some()));
         drop(scan);
         operator.set(IN_VALUE_ALONE);

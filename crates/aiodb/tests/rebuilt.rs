@@ -132,7 +132,7 @@ impl Run {
                     self.piles.entry(number).or_default().1.extend_from_slice(&operand);
                 }
             }
-            10 if self.kind == IndexKind::Lmdb => self.delete_range(table),
+            10 if self.kind.is_ordered() => self.delete_range(table),
             _ => {
                 let mut batch = Batch::new();
                 batch.delete(table, &key(number)).expect("a delete");

@@ -8,7 +8,7 @@ use crate::flow::scan::{Scan, ScanOptions};
 use crate::flow::snapshot::Moment;
 use crate::format::record::encode_range_end;
 use crate::format::settings::Settings;
-use crate::index::lmdb::codec::LONG_KEY_PREFIX_BYTES;
+use crate::index::codec::LONG_KEY_PREFIX_BYTES;
 use crate::index::snapshots::View;
 use crate::io::{Device, Disk};
 use crate::store::catalog::TableSlot;
@@ -143,7 +143,7 @@ impl<D: Device> Table<D> {
     }
 
     pub(super) fn check_range(&self, start: &[u8], end: &[u8]) -> Result<()> {
-        if self.kind() != IndexKind::Lmdb {
+        if !self.kind().is_ordered() {
             return Err(Error::Unordered { name: self.name().to_string() });
         }
         for bound in [start, end] {

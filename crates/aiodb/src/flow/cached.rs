@@ -94,7 +94,7 @@ impl<D: Device> ReadPath<D> {
         }
         match (kind, &generation.index) {
             (Kind::Put, _) => self.cache_value(placed.location, generation.id, key, stored),
-            (Kind::Merge, TableIndex::Lmdb) => self.cache_operand(placed.location, generation.id, key, stored),
+            (Kind::Merge, TableIndex::Ordered) => self.cache_operand(placed.location, generation.id, key, stored),
             _ => {}
         }
     }

@@ -10,6 +10,7 @@ use crate::flow::futures::Futures;
 use crate::flow::room::unless_full;
 use crate::format::manifest::{Identity, Manifest, damage_error};
 use crate::format::settings::Settings;
+use crate::index::ordered::OrderedIndexes;
 use crate::index::snapshots::Snapshots;
 use crate::io::disk::LEAST_OPEN_FILES;
 use crate::io::small_file::read_file;
@@ -103,7 +104,7 @@ impl<D: Device> Engine<D> {
             segments,
             commit,
             catalog,
-            lmdb: OnceLock::new(),
+            ordered: OrderedIndexes::default(),
             epochs: Epochs::default(),
             cache: new_cache(host.options.cache_bytes)?,
             snapshots: Arc::new(Snapshots::new(Arc::clone(&retention))),
@@ -155,12 +156,13 @@ impl<D: Device> Engine<D> {
 
     /// Entries of tables that were dropped, but not yet purged, when the store was closed.
     fn forget_orphans(&self) -> Result<()> {
-        let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
-        for table in lmdb.tables()? {
-            if self.catalog.generation(table).is_none() {
-                let settings = Settings::new(&IndexKind::Lmdb.into());
-                let orphan = Generation::new(table, settings, self.segments.segment_bytes);
-                self.forget_generation(|| Some(Arc::new(orphan)));
+        for ordered in self.ordered.open() {
+            for table in ordered.committed.tables()? {
+                if self.catalog.generation(table).is_none() {
+                    let settings = Settings::new(&ordered.kind().into());
+                    let orphan = Generation::new(table, settings, self.segments.segment_bytes);
+                    self.forget_generation(|| Some(Arc::new(orphan)));
+                }
             }
         }
         Ok(())
@@ -181,9 +183,7 @@ impl<D: Device> Engine<D> {
             None => self.close_log(),
         };
         self.commit.close();
-        if let Some(lmdb) = self.lmdb.get() {
-            lmdb.close();
-        }
+        self.ordered.open().for_each(|ordered| ordered.committed.close());
         self.status.release();
         outcome
     }

@@ -1,9 +1,9 @@
 //! The metrics of an open store.
 
-use crate::Metrics;
 use crate::io::Device;
 use crate::store::engine::Engine;
 use crate::sync::atomic::Ordering;
+use crate::{IndexKind, Metrics};
 
 impl<D: Device> Engine<D> {
     pub(crate) fn metrics(&self) -> Metrics {
@@ -23,7 +23,7 @@ impl<D: Device> Engine<D> {
             acknowledge_wait_ns: meters.acknowledge_wait.snapshot(),
             log_bytes_written: stats.log_bytes_written,
             records_written: stats.records_written,
-            memtable_entries: self.lmdb.get().map_or(0, |lmdb| lmdb.memtable.len() as u64),
+            memtable_entries: self.ordered.open().map(|ordered| ordered.memtable.len() as u64).sum(),
             memtable_commit_ns: meters.memtable_commit.snapshot(),
             memtable_committed_entries: meters.memtable_committed_entries.load(Ordering::Relaxed),
             checkpoint_ns: meters.checkpoint.snapshot(),
@@ -47,7 +47,7 @@ impl<D: Device> Engine<D> {
             live_bytes: stats.live_bytes,
             dead_bytes: (stats.segments_in_use * stats.segment_bytes).saturating_sub(stats.live_bytes),
             log_file_bytes: segments * stats.segment_bytes,
-            lmdb_file_bytes: self.lmdb.get().map_or(0, |lmdb| lmdb.disk_bytes()),
+            lmdb_file_bytes: self.ordered.get(IndexKind::Lmdb).map_or(0, |lmdb| lmdb.committed.disk_bytes()),
             hash_memory_bytes: stats.tables.iter().map(|table| table.index_memory_bytes).sum(),
             cache_hits,
             cache_misses,

@@ -152,8 +152,8 @@ impl<D: Device> AppendPath<D> {
                 reserved = reserved.max(2 * growth) + next + longer;
             }
         }
-        if let Some(lmdb) = self.lmdb.get().filter(|_| !self.options.read_only) {
-            let needed = lmdb.fit_memtable()?;
+        for ordered in self.ordered.open().filter(|_| !self.options.read_only) {
+            let needed = ordered.fit_memtable()?;
             // On a simulated machine this index has a disk of its own.
             reserved += if self.lmdb_lies_apart { self.device.index_needs_bytes() } else { needed };
         }

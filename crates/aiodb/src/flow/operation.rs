@@ -6,19 +6,20 @@ use std::sync::Arc;
 
 use crate::format::batch::{Append, SEPARATE_VALUE_BYTES};
 use crate::format::record::{Chunk, Form, Kind, encode_chunks};
-use crate::index::lmdb::codec::MAX_WHOLE_KEY_BYTES;
+use crate::index::codec::MAX_WHOLE_KEY_BYTES;
+use crate::index::ordered::OrderedIndex;
 use crate::io::Device;
-use crate::store::catalog::{Generation, TableIndex};
+use crate::store::catalog::Generation;
 use crate::store::commit::Operation;
 use crate::store::staging::Staged;
 use crate::store::write_path::WritePath;
-use crate::{Durability, IndexKind, Result, Sequence};
+use crate::{Durability, Result, Sequence};
 
 impl Operation<'_> {
-    /// Whether it is published in the ordered index.
-    pub(crate) fn is_ordered(&self) -> bool {
-        let in_ordered = |generation: &Arc<Generation>| matches!(generation.index, TableIndex::Lmdb);
-        self.append.kind.is_indexed() && self.generation.as_ref().is_some_and(in_ordered)
+    /// Whether it is published in this ordered index.
+    pub(crate) fn is_in(&self, ordered: &OrderedIndex) -> bool {
+        let is_of_kind = |generation: &Arc<Generation>| generation.kind() == ordered.kind();
+        self.append.kind.is_indexed() && self.generation.as_ref().is_some_and(is_of_kind)
     }
 }
 
@@ -147,6 +148,6 @@ impl Generation {
     /// Whether a value of this length lies on blocks of its own. A key that is too long for the index stays with its
     /// value, where a scan finds it.
     pub(crate) fn separates(&self, key: &[u8], value_bytes: usize) -> bool {
-        self.kind() == IndexKind::Lmdb && value_bytes >= SEPARATE_VALUE_BYTES && key.len() <= MAX_WHOLE_KEY_BYTES
+        self.kind().is_ordered() && value_bytes >= SEPARATE_VALUE_BYTES && key.len() <= MAX_WHOLE_KEY_BYTES
     }
 }

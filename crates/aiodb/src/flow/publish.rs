@@ -9,9 +9,9 @@ use crate::format::batch::{BatchView, Placed};
 use crate::format::location::Location;
 use crate::format::place::footprint;
 use crate::format::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, range_end};
+use crate::index::accounting::ChunkBytes;
 use crate::index::chain::{Entry, NewEntry, Superseded};
 use crate::index::hash::{HashIndex, Published, hash_location};
-use crate::index::lmdb::counters::ChunkBytes;
 use crate::io::Device;
 use crate::merge::Cover;
 use crate::planted::{self, Bug};
@@ -69,9 +69,14 @@ impl<D: Device> AppendPath<D> {
         self.segments.add_growth(publication.placed.location, publication.placed.separate.is_some());
         self.count_expiring_chunks(publication);
         match &generation.index {
-            TableIndex::Lmdb if publication.kind == Kind::RangeTombstone => {
+            TableIndex::Ordered if publication.kind == Kind::RangeTombstone => {
                 let end = range_end(publication.value);
-                self.lmdb().insert_range(generation.id, publication.key, end, publication.placed.sequence);
+                self.ordered_of(generation).insert_range(
+                    generation.id,
+                    publication.key,
+                    end,
+                    publication.placed.sequence,
+                );
             }
             TableIndex::Hash(index) => {
                 let location = hash_location(publication.placed.location);
@@ -85,11 +90,11 @@ impl<D: Device> AppendPath<D> {
                     Published::AlreadyThere => self.queue_if_shared(generation, index, publication),
                 }
             }
-            TableIndex::Lmdb => {
+            TableIndex::Ordered => {
                 let (entry, mut superseded) = (publication.entry(), Superseded::new());
                 let cover = self.cover(generation, publication);
                 let new = NewEntry { entry, cover };
-                let depth = self.lmdb().insert(generation.id, publication.key, new, &mut superseded);
+                let depth = self.ordered_of(generation).insert(generation.id, publication.key, new, &mut superseded);
                 if !entry.is_delete() {
                     self.segments.add_live(entry.location);
                     self.count_chunks(generation.id, entry.location, publication.chunks(), 1);
@@ -185,7 +190,7 @@ impl<D: Device> AppendPath<D> {
         let from = Location { segment: origin.segment, offset: origin.offset, length: to.length };
         match &generation.index {
             // A range tombstone counts until it is carried out, in whatever place.
-            TableIndex::Lmdb if publication.kind == Kind::RangeTombstone => {}
+            TableIndex::Ordered if publication.kind == Kind::RangeTombstone => {}
             TableIndex::Hash(index) => {
                 let to = hash_location(to);
                 if let Some(old) = index.replace(publication.hash, from, to) {
@@ -197,9 +202,10 @@ impl<D: Device> AppendPath<D> {
                     self.publish(generation, publication);
                 }
             }
-            TableIndex::Lmdb => {
+            TableIndex::Ordered => {
                 let (entry, mut superseded) = (publication.entry(), Superseded::new());
-                match self.lmdb().relocate(generation.id, publication.key, from, entry, &mut superseded) {
+                match self.ordered_of(generation).relocate(generation.id, publication.key, from, entry, &mut superseded)
+                {
                     Ok(true) => {
                         if !entry.is_delete() {
                             self.segments.add_live(to);

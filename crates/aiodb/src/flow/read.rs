@@ -12,7 +12,7 @@ use crate::format::compression::decompress;
 use crate::format::location::Location;
 use crate::format::record::{Chunk, Form, Kind, Record, decode_chunks};
 use crate::index::chain::{Entry, VersionChain};
-use crate::index::lmdb::codec::prefix_key;
+use crate::index::codec::prefix_key;
 use crate::index::snapshots::View;
 use crate::index::{Candidate, Candidates};
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
@@ -127,7 +127,7 @@ impl<D: Device> ReadPath<D> {
     /// The records of a key that a view sees. In a `hash` table this reads them. The caller holds a guard of the epoch.
     pub(crate) fn chain(&self, generation: &Generation, key: &[u8], view: &View) -> Result<VersionChain> {
         let TableIndex::Hash(index) = &generation.index else {
-            return self.lmdb().lookup(generation.id, key, view);
+            return self.ordered_of(generation).lookup(generation.id, key, view);
         };
         let mut chain = VersionChain::default();
         let mut locations = SmallVec::new();

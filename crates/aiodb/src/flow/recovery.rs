@@ -19,7 +19,6 @@ use crate::format::record::{Kind, Origin, Record, decode_chunks};
 use crate::format::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader};
 use crate::format::settings::Settings;
 use crate::index::hash::HashIndex;
-use crate::index::lmdb::LmdbIndex;
 use crate::io::{Device, UNIT_BYTES};
 use crate::log::scan::Scan;
 use crate::log::{Claim, Segment, State};
@@ -101,8 +100,8 @@ impl<D: Device> Engine<D> {
             }
             self.commit.use_buffers(self.map_buffers()?);
         }
-        if let Some(lmdb) = self.lmdb.get().filter(|_| recovered.batches > 0) {
-            lmdb.set_replayed(self.commit.next_sequence());
+        if recovered.batches > 0 {
+            self.ordered.open().for_each(|ordered| ordered.set_replayed(self.commit.next_sequence()));
         }
         recovered.milliseconds = self.device.clock_ms() - started;
         Ok(recovered)
@@ -180,7 +179,7 @@ impl<D: Device> Engine<D> {
             recovered.records += u64::from(header.records);
             self.mark_replayed(segment, end, header.records);
             self.commit.replayed(walk.position, walk.next_sequence);
-            self.bound_memtable(Claim::Recovery)?;
+            self.bound_memtables(Claim::Recovery)?;
         }
     }
 
@@ -341,11 +340,14 @@ impl<D: Device> Engine<D> {
             }
         }
         scan.forget();
-        // The index has forgotten for good the records that a later batch has deleted.
-        let index = self.lmdb.get().map_or(Ok(0), LmdbIndex::last_durable_batch)?;
+        // An index has forgotten for good the records that a later batch has deleted.
+        let index = self
+            .ordered
+            .open()
+            .try_fold(0, |last: u64, ordered| ordered.committed.last_durable_batch().map(|batch| batch.max(last)))?;
         let witness = match witness {
             Some(segment) => format!("segment {segment}"),
-            None if index >= missing => "the ordered index".to_string(),
+            None if index >= missing => "an ordered index".to_string(),
             None => return Ok(later),
         };
         let what = format!(

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::flow::upkeep::reclaim::victim::DELETE_BYTES;
 use crate::format::record::Kind;
+use crate::index::ordered::OrderedIndex;
 use crate::io::Device;
 use crate::log::{Claim, RESERVED_SEGMENTS};
 use crate::store::commit::{Guard, Operation, Turn};
@@ -105,24 +106,23 @@ impl<D: Device> WritePath<D> {
         }
     }
 
-    /// Returns when the ordered index has room for the keys of puts, or refuses them.
-    pub(crate) fn find_index_room(&self) -> Result<()> {
-        let lmdb = self.lmdb();
+    /// Returns when an ordered index has room for the keys of puts, or refuses them.
+    pub(crate) fn find_index_room(&self, ordered: &OrderedIndex) -> Result<()> {
         for _ in 0..MOST_ROUNDS {
             let released = self.segments.released();
             self.reserve_index_room()?;
-            if !lmdb.memtable.is_short() {
+            if !ordered.memtable.is_short() {
                 return Ok(());
             }
             self.segments.give_back_spare()?;
-            let covered = unless_full(self.commit_memtable_if_any())?;
+            let covered = unless_full(self.commit_memtables_if_any())?;
             let taken_out = unless_full(self.take_out_dead())?;
             if !covered && !taken_out && !self.make_room(Claim::Ordinary, released)? {
                 break;
             }
         }
         self.reserve_index_room()?;
-        if lmdb.memtable.is_short() { Err(Error::DiskFull { path: self.root.clone() }) } else { Ok(()) }
+        if ordered.memtable.is_short() { Err(Error::DiskFull { path: self.root.clone() }) } else { Ok(()) }
     }
 
     /// Empties segments and frees all that can be freed. True if it is worth trying again: segments became free since `released` of
@@ -167,7 +167,7 @@ impl<D: Device> WritePath<D> {
             Ok::<_, Error>(self.checkpoint_state().0 > held)
         };
         // Records that the memtable supersedes in the ordered index count as alive until it is committed.
-        Ok(empty()? || (unless_full(self.commit_memtable_if_any())? && empty()?))
+        Ok(empty()? || (unless_full(self.commit_memtables_if_any())? && empty()?))
     }
 
     /// Empties all segments with any garbage, the oldest first, until deletes have a segment: little may be gained of each, and the
@@ -227,7 +227,7 @@ impl<D: Device> WritePath<D> {
     /// that counts as alive. True if one was ended.
     fn end_snapshot_before_dead(&self) -> Result<bool> {
         let (oldest, _) = self.snapshots.oldest();
-        let deleted = self.lmdb.get().and_then(|lmdb| lmdb.ranges.newest());
+        let deleted = self.ordered.open().filter_map(|ordered| ordered.ranges.newest()).max();
         let sees_deleted = deleted.is_some_and(|newest| newest > oldest);
         let hold = self.snapshots.oldest_hold();
         let sees_gone = hold.is_some_and(|hold| self.purging.lock().iter().any(|gone| hold < gone.hold));

@@ -140,7 +140,7 @@ impl<D: Device> Scan<D> {
         generation: Arc<Generation>,
         moment: Arc<Moment<D>>,
     ) -> Result<Scan<D>> {
-        if let TableIndex::Lmdb = generation.index {
+        if let TableIndex::Ordered = generation.index {
             return Scan::new(engine, generation, moment, ScanOptions::all());
         }
         let fetch = Fetch::new(engine, generation, Arc::clone(&moment), true, u64::MAX)?;

@@ -144,7 +144,7 @@ impl<D: Device> Engine<D> {
             oldest_pin_ms: self.epochs.age_ms(self.device.clock_ms()),
             snapshots: snapshots as u64,
             kept_versions: kept_versions as u64,
-            waiting_range_deletes: self.lmdb.get().map_or(0, |lmdb| lmdb.ranges.len() as u64),
+            waiting_range_deletes: self.ordered.open().map(|ordered| ordered.ranges.len() as u64).sum(),
             recovered_batches: recovered.batches,
             recovered_records: recovered.records,
             recovered_pending_records: recovered.pending_records,
@@ -166,9 +166,11 @@ impl<D: Device> Engine<D> {
     pub(crate) fn stats_of(&self, name: &str, generation: &Generation) -> TableStats {
         let (keys, keys_exact, disk) = match &generation.index {
             TableIndex::Hash(index) => (index.len() as u64, self.settling.len() == 0, 0),
-            TableIndex::Lmdb => {
-                let memtable = self.lmdb().memtable.len();
-                (self.lmdb().count(generation.id) + memtable as u64, memtable == 0, self.lmdb().disk_bytes())
+            TableIndex::Ordered => {
+                let ordered = self.ordered_of(generation);
+                let memtable = ordered.memtable.len();
+                let committed = &ordered.committed;
+                (committed.count(generation.id) + memtable as u64, memtable == 0, committed.disk_bytes())
             }
         };
         TableStats {

@@ -7,7 +7,7 @@ use crate::format::manifest::damage_error;
 use crate::format::record::{Chunk, Kind, decode_chunks};
 use crate::format::segment::{Damage, SegmentHeader};
 use crate::index::chain::Entry;
-use crate::index::lmdb::codec::{encode_key, prefix_key};
+use crate::index::codec::{encode_key, prefix_key};
 use crate::index::memtable::Reached;
 use crate::index::snapshots::View;
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
@@ -161,12 +161,13 @@ impl<D: Device> ReadPath<D> {
                     }
                 }
             }
-            TableIndex::Lmdb => {
+            TableIndex::Ordered => {
                 let mut from = Bound::Included(prefix_key(generation.id, &[]));
                 let to = prefix_key(generation.id + 1, &[]);
                 loop {
                     let range = (from.as_ref().map(Vec::as_slice), Bound::Excluded(&to[..]));
-                    let (found, reached) = self.lmdb().range(range, false, KEYS_PER_VISIT, &View::LATEST)?;
+                    let (found, reached) =
+                        self.ordered_of(generation).range(range, false, KEYS_PER_VISIT, &View::LATEST)?;
                     for (key, chain) in &found {
                         chain.entries().iter().for_each(|entry| self.verify_entry(generation, key, entry, report));
                     }

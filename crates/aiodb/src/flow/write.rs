@@ -160,11 +160,13 @@ impl<D: Device> WritePath<D> {
 
     /// Backpressure: helps with, or waits for, background work that this write would add to, where that has reached a bound.
     fn apply_backpressure(&self, operations: &[Operation<'_>], claim: Claim) -> Result<()> {
-        if let Some(lmdb) = self.lmdb.get().filter(|_| operations.iter().any(Operation::is_ordered)) {
-            lmdb.throttle.wait(|| lmdb.memtable.active_keys());
-            self.bound_memtable(claim)?;
-            if claim == Claim::Ordinary && lmdb.memtable.is_short() {
-                self.find_index_room()?;
+        for ordered in self.ordered.open() {
+            if operations.iter().any(|operation| operation.is_in(ordered)) {
+                ordered.throttle.wait(|| ordered.memtable.active_keys());
+                self.bound_memtable(ordered, claim)?;
+                if claim == Claim::Ordinary && ordered.memtable.is_short() {
+                    self.find_index_room(ordered)?;
+                }
             }
         }
         // Chunks are part of a larger write, maybe of background work itself.
@@ -180,8 +182,14 @@ impl<D: Device> WritePath<D> {
             self.write_open_batch()?;
             self.settle_some(SETTLED_WHEN_CROWDED);
         }
-        let ranges = operations.iter().filter(|operation| operation.append.kind == Kind::RangeTombstone).count();
-        if ranges > 0 { self.bound_range_tombstones(ranges) } else { Ok(()) }
+        if operations.iter().any(|operation| operation.append.kind == Kind::RangeTombstone) {
+            self.ordered.open().try_for_each(|ordered| {
+                let is_range = |operation: &&Operation<'_>| operation.append.kind == Kind::RangeTombstone;
+                let ranges = operations.iter().filter(is_range).filter(|operation| operation.is_in(ordered)).count();
+                if ranges > 0 { self.bound_range_tombstones(ordered, ranges) } else { Ok(()) }
+            })?;
+        }
+        Ok(())
     }
 }
 

@@ -1,16 +1,16 @@
-//! The ordered index on disk: LMDB behind a bounded memtable, one environment for all tables of this kind.
+//! The committed chains of `lmdb` tables: LMDB, one environment for all tables of this kind.
 //!
 //! LMDB holds no value, only locations. Its map grows when it is full, under a lock that no read transaction spans; a
 //! transaction lasts one look-up. NOSYNC and WRITEMAP stay off: a power cut must not corrupt the index, a full disk must
 //! not be a SIGBUS.
 
-pub(crate) mod codec;
 mod copy;
-pub(crate) mod counters;
+mod counters;
 mod environment;
+mod keys;
 mod limits;
-mod look_up;
 mod ranges;
+mod reads;
 mod room;
 mod unwritten;
 
@@ -21,25 +21,25 @@ use std::sync::{Arc, OnceLock};
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, RwTxn};
 
-use super::chain::{Entry, NewEntry, Superseded, VersionChain};
-use super::memtable::{ImmutableMemtable, LookedUp, Memtable};
+use super::accounting::Accounting;
+use super::chain::{Entry, Superseded, VersionChain};
+use super::codec::{decode_chain, table_of};
+use super::memtable::ImmutableMemtable;
 use super::range_tombstones::{RangeTombstone, Ranges};
-use super::throttle::Throttle;
+use super::snapshots::Snapshots;
 use crate::checksum::crc32c;
-use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::segment::{put, u32_at, u64_at};
-use crate::index::snapshots::{Snapshots, View};
 use crate::io::disk::with_descriptors;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{InOrder, Mutex, Rank, RwLock, RwLockReadGuard};
 use crate::{Error, Result};
-use codec::{decode_chain, encode_key, range_key, table_of};
-use counters::{Accounting, COUNT_PREFIX, Changes, Counts};
+use counters::{COUNT_PREFIX, Changes, Counts};
 use environment::{
     INITIAL_MAP_BYTES, MAX_READERS, cause, existing_bytes, index_error, known_bytes, lacks_only_free_pages,
     make_database, open_database,
 };
+use keys::range_key;
 use limits::KEYS_PER_TRANSACTION;
 
 const POSITION_KEY: [u8; 4] = 0u32.to_be_bytes();
@@ -63,9 +63,7 @@ pub(crate) struct LmdbIndex {
     database: Database<'static, Bytes, Bytes>,
     path: PathBuf,
     store: [u8; 16],
-    pub(crate) memtable: Memtable,
-    pub(crate) throttle: Throttle,
-    pub(crate) ranges: Ranges,
+    ranges: Arc<Ranges>,
     snapshots: Arc<Snapshots>,
     /// Held for a transaction that writes, and for the changes here that follow it: commits of the memtable, purges and range
     /// tombstones take turns.
@@ -74,12 +72,6 @@ pub(crate) struct LmdbIndex {
     has_room: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     /// Keys in LMDB, by table.
     counts: Mutex<Counts, { Rank::Counts as u8 }>,
-    /// See [`LmdbIndex::committed_sequence`]. Release and Acquire: a thread that sees it finds the commit.
-    committed_sequence: AtomicU64,
-    /// The sequence after the last record that was replayed: see [`LmdbIndex::replayed`]. Relaxed: written before the store has a second thread.
-    replayed: AtomicU64,
-    /// The sequence of the range tombstone that is being carried out, and the last key that was taken out for it.
-    carried_to: Mutex<(u64, Vec<u8>), { Rank::CarriedTo as u8 }>,
     /// Transactions that took entries out of LMDB without a record in the log that would say so. Relaxed: it is changed only in
     /// turns of `transactions`; a checkpoint may read an older value, which asks less of the file than it has.
     taken_out: AtomicU64,
@@ -93,8 +85,15 @@ pub(crate) struct LmdbIndex {
 }
 
 impl LmdbIndex {
-    /// Opens or makes the environment. With `read_only` it must be there, and nothing in it changes.
-    pub(crate) fn open(path: &Path, store: [u8; 16], snapshots: Arc<Snapshots>, read_only: bool) -> Result<LmdbIndex> {
+    /// Opens or makes the environment. With `read_only` it must be there, and nothing in it changes. Range tombstones that it knows are
+    /// added to `ranges`.
+    pub(crate) fn open(
+        path: &Path,
+        store: [u8; 16],
+        snapshots: Arc<Snapshots>,
+        ranges: Arc<Ranges>,
+        read_only: bool,
+    ) -> Result<LmdbIndex> {
         if !read_only {
             std::fs::create_dir_all(path).map_err(|e| Error::io("create", path, &e))?;
         }
@@ -122,16 +121,11 @@ impl LmdbIndex {
             database,
             path: path.to_path_buf(),
             store,
-            memtable: Memtable::default(),
-            throttle: Throttle::default(),
-            ranges: Ranges::default(),
+            ranges,
             snapshots,
             transactions: InOrder::default(),
             has_room: OnceLock::new(),
             counts: Mutex::default(),
-            committed_sequence: AtomicU64::new(0),
-            replayed: AtomicU64::new(0),
-            carried_to: Mutex::default(),
             taken_out: AtomicU64::new(0),
             transaction_keys: AtomicUsize::new(KEYS_PER_TRANSACTION),
             last_written: AtomicU64::new(0),
@@ -149,52 +143,14 @@ impl LmdbIndex {
         let _ = self.has_room.set(Box::new(has_room));
     }
 
-    /// The records of a key that a view sees.
-    pub(crate) fn lookup(&self, table: u32, key: &[u8], view: &View) -> Result<VersionChain> {
-        self.chain(&encode_key(table, key), view)
-    }
-
-    /// Publishes an entry in the memtable; returns how many of the key's operands are there.
-    pub(crate) fn insert(&self, table: u32, key: &[u8], entry: NewEntry, superseded: &mut Superseded) -> usize {
-        let key = encode_key(table, key);
-        self.memtable.insert(&key, entry, superseded, |superseded| self.retain(&key, superseded))
-    }
-
-    /// Whether a record of the key's value is at this place.
-    pub(crate) fn is_current(&self, table: u32, key: &[u8], location: Location) -> Result<bool> {
-        Ok(self.lookup(table, key, &View::LATEST)?.at_place(location).is_some())
-    }
-
-    /// Puts a later copy of a record in its place, if the record at `from` is still current.
-    pub(crate) fn relocate(
-        &self,
-        table: u32,
-        key: &[u8],
-        from: Location,
-        entry: Entry,
-        superseded: &mut Superseded,
-    ) -> Result<bool> {
-        let key = encode_key(table, key);
-        loop {
-            let freezes = self.memtable.freezes();
-            let chain = self.chain(&key, &View::LATEST)?;
-            let Some(current) = chain.at_place(from).copied() else { return Ok(false) };
-            let retain = |superseded: &Superseded| self.retain(&key, superseded);
-            let looked_up = LookedUp { chain: &chain, current, freezes };
-            if let Some(replaced) = self.memtable.replace(&key, looked_up, entry, superseded, retain) {
-                return Ok(replaced);
-            }
-        }
-    }
-
     /// Commits an immutable memtable durably in bounded transactions; the last one records the position. After
-    /// an error the same memtable can be committed further.
-    pub(crate) fn commit(&self, immutable: &mut ImmutableMemtable, accounting: &Accounting<'_>) -> Result<()> {
-        let _throttled = self.throttle.begin();
-        self.commit_parts(immutable, accounting)
-    }
-
-    fn commit_parts(&self, immutable: &mut ImmutableMemtable, accounting: &Accounting<'_>) -> Result<()> {
+    /// an error the same memtable can be committed further. `reached` is told now and then how many keys are.
+    pub(crate) fn commit(
+        &self,
+        immutable: &mut ImmutableMemtable,
+        accounting: &Accounting<'_>,
+        reached: &dyn Fn(usize),
+    ) -> Result<()> {
         let chains = Arc::clone(&immutable.chains);
         let mut rest = chains.iter().skip(immutable.committed).peekable();
         loop {
@@ -205,7 +161,7 @@ impl LmdbIndex {
                 let (committed, turn) = self.transact_some(accounting, |txn, changes, keys| {
                     let (some, others) = left.split_at(keys.min(left.len()));
                     self.commit_some(txn, changes, some, &|number| {
-                        self.throttle.proceed(immutable.committed + number, chains.len());
+                        reached(immutable.committed + number);
                     })?;
                     if is_last && others.is_empty() {
                         self.seal(txn, immutable)?;
@@ -220,7 +176,6 @@ impl LmdbIndex {
                 }
             }
             if is_last {
-                self.committed_sequence.store(immutable.next_sequence, Ordering::Release);
                 return Ok(());
             }
         }
@@ -267,21 +222,6 @@ impl LmdbIndex {
         let taken_out = self.taken_out() + 1;
         self.database.put(txn, &TAKEN_OUT_KEY, &taken_out.to_le_bytes())?;
         Ok(taken_out)
-    }
-
-    /// Everything before this sequence is in LMDB, as far as this process knows.
-    pub(crate) fn committed_sequence(&self) -> u64 {
-        self.committed_sequence.load(Ordering::Acquire)
-    }
-
-    /// The file may have had some of the records that a replay has published, which count twice until everything before this sequence is in LMDB.
-    pub(crate) fn replayed(&self) -> u64 {
-        self.replayed.load(Ordering::Relaxed)
-    }
-
-    /// Notes the sequence after the last record that was replayed.
-    pub(crate) fn set_replayed(&self, next_sequence: u64) {
-        self.replayed.store(next_sequence, Ordering::Relaxed);
     }
 
     /// Deletes up to a transaction's worth of a dropped table's keys; true when none is left. `durable` is the last batch
@@ -373,22 +313,9 @@ impl LmdbIndex {
             }
         }
         if self.snapshots.is_any() {
-            self.snapshots.retain_below(key, &self.until_range(key, &superseded));
+            self.snapshots.retain_below(key, &self.ranges.until(key, &superseded));
         }
         Ok((chain.without_delete(), superseded))
-    }
-
-    /// Retains entries that were superseded in the memtable, for snapshots.
-    fn retain(&self, key: &[u8], superseded: &Superseded) {
-        if self.snapshots.is_any() {
-            self.snapshots.retain(key, &self.until_range(key, superseded));
-        }
-    }
-
-    /// Superseded entries; where a range tombstone came first, it is what superseded them.
-    fn until_range(&self, key: &[u8], superseded: &Superseded) -> Superseded {
-        let until = |(entry, until): &(Entry, u64)| (*entry, self.ranges.first_after(key, entry.sequence).min(*until));
-        superseded.iter().map(until).collect()
     }
 
     /// Records that everything up to the memtable's position is in LMDB.

@@ -1,4 +1,4 @@
-//! The ordered memtables of an on-disk index: entries that are published but not yet in the index's own durable state.
+//! The memtables of an ordered index: entries that are published but not yet in the index's own durable state.
 //!
 //! There are two: the active one takes new entries, the immutable one is being committed. A look-up asks the active one,
 //! the immutable one, then the index on disk; an entry leaves the memtables only after the commit that holds it is durable.
@@ -47,6 +47,17 @@ pub(crate) struct ImmutableMemtable {
     pub(crate) committed: usize,
 }
 
+/// How many keys a memtable may have by the room on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemtableRoom {
+    /// The most that can be committed when no more room is to be had.
+    pub(crate) keys: usize,
+    /// Whether the disk has no room for any keys but those of deletes.
+    pub(crate) is_short: bool,
+    /// Bytes that must stay free for that.
+    pub(crate) reserved_bytes: u64,
+}
+
 /// Both memtables of an index.
 #[derive(Default)]
 pub(crate) struct Memtable {
@@ -57,7 +68,7 @@ pub(crate) struct Memtable {
     /// Whether there may be any entry: most look-ups find none and need no lock. Set before an entry is there, cleared
     /// after its commit is durable: Release and Acquire, so that a look-up that finds it cleared finds the commit too.
     occupied: AtomicBool,
-    /// See [`Memtable::freezes`]. SeqCst: it is read around a look-up in LMDB, which synchronises by means of its own.
+    /// See [`Memtable::freezes`]. SeqCst: it is read around a look-up in what lies below, which synchronises by means of its own.
     freezes: AtomicU64,
     limit: Limit,
 }
@@ -233,10 +244,10 @@ impl Memtable {
         self.active_keys() >= self.limit.keys.load(Ordering::Relaxed)
     }
 
-    /// Sets how many keys the active memtable may have; `is_short` says that the disk has no room for keys of puts.
-    pub(crate) fn limit(&self, keys: usize, is_short: bool) {
-        self.limit.keys.store(keys.min(MAX_ACTIVE_KEYS), Ordering::Relaxed);
-        self.limit.is_short.store(is_short, Ordering::Relaxed);
+    /// Sets how many keys the active memtable may have.
+    pub(crate) fn limit(&self, room: MemtableRoom) {
+        self.limit.keys.store(room.keys.min(MAX_ACTIVE_KEYS), Ordering::Relaxed);
+        self.limit.is_short.store(room.is_short, Ordering::Relaxed);
     }
 
     /// Whether a memtable that could not be committed for lack of room may have more keys all the same.

@@ -3,6 +3,7 @@
 //! Carrying one out takes its keys out of the index in the background; then it is forgotten here. In the log it stays as
 //! long as any other delete.
 
+use super::chain::{Entry, Superseded};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Rank, RwLock};
 
@@ -55,6 +56,12 @@ impl Ranges {
         let contains = |range: &&RangeTombstone| range.sequence > sequence && range.contains(key);
         let found = self.look(|all| all.iter().find(contains).map_or(0, |range| range.sequence));
         if found == 0 { u64::MAX } else { found }
+    }
+
+    /// Superseded entries of a key; where a range tombstone came first, it is what superseded them.
+    pub(crate) fn until(&self, key: &[u8], superseded: &Superseded) -> Superseded {
+        let until = |(entry, until): &(Entry, u64)| (*entry, self.first_after(key, entry.sequence).min(*until));
+        superseded.iter().map(until).collect()
     }
 
     /// The oldest one.

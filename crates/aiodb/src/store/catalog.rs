@@ -26,15 +26,15 @@ pub(crate) struct Generation {
 
 /// The index of one generation.
 pub(crate) enum TableIndex {
-    /// In the store's one LMDB environment, under the generation's id.
-    Lmdb,
+    /// In the store's one index of this kind, under the generation's id.
+    Ordered,
     Hash(HashIndex),
 }
 
 impl Generation {
     pub(crate) fn new(id: u32, settings: Settings, segment_bytes: u64) -> Generation {
         let index = match settings.kind {
-            IndexKind::Lmdb => TableIndex::Lmdb,
+            IndexKind::Lmdb => TableIndex::Ordered,
             IndexKind::Hash => TableIndex::Hash(HashIndex::new(segment_bytes)),
         };
         Generation {
@@ -54,7 +54,7 @@ impl Generation {
     /// Memory of the index.
     pub(crate) fn memory_bytes(&self) -> usize {
         match &self.index {
-            TableIndex::Lmdb => 0,
+            TableIndex::Ordered => 0,
             TableIndex::Hash(index) => index.memory_bytes(),
         }
     }

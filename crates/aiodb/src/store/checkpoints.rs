@@ -1,6 +1,5 @@
 //! The numbers of checkpoints, and the segments that wait for them.
 
-use crate::index::memtable::ImmutableMemtable;
 use crate::sync::{Mutex, MutexGuard, Rank};
 
 /// A segment that no index refers to any more, but that an older checkpoint or a reader may still need.
@@ -29,14 +28,12 @@ pub(crate) struct Checkpoints {
     pub(crate) retired: Vec<Retired>,
 }
 
-/// Checkpoints, and the commits of the memtable that they wait for.
+/// Checkpoints, one at a time.
 #[derive(Default)]
 pub(crate) struct Checkpointing {
     /// Held while a checkpoint is made; writers never wait for it.
     pub(crate) one_at_a_time: Mutex<(), { Rank::Checkpointing as u8 }>,
     numbers: Mutex<Checkpoints, { Rank::Checkpoints as u8 }>,
-    /// The immutable memtable that is being committed, or that could not be. Held while it is committed.
-    unfinished_commit: Mutex<Option<ImmutableMemtable>, { Rank::UnfinishedCommit as u8 }>,
 }
 
 impl Checkpointing {
@@ -48,10 +45,5 @@ impl Checkpointing {
 
     pub(crate) fn numbers(&self) -> MutexGuard<'_, Checkpoints> {
         self.numbers.lock().expect("no code panics while it holds the checkpoints")
-    }
-
-    /// The right to commit the memtable, and the one that an earlier commit has left.
-    pub(crate) fn lock_commit(&self) -> MutexGuard<'_, Option<ImmutableMemtable>> {
-        self.unfinished_commit.lock().expect("no code panics while it commits an index")
     }
 }

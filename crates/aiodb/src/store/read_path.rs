@@ -2,17 +2,17 @@
 //! epochs and holds that protect all of that while a reader is there.
 
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::cache::ValueCache;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::format::record::chunk_list_bytes;
-use crate::index::lmdb::LmdbIndex;
+use crate::index::ordered::{OrderedIndex, OrderedIndexes};
 use crate::index::snapshots::Snapshots;
 use crate::io::Device;
 use crate::log::Segments;
 use crate::retention::Retention;
-use crate::store::catalog::Catalog;
+use crate::store::catalog::{Catalog, Generation};
 use crate::store::commit::Commit;
 use crate::store::epochs::Epochs;
 use crate::store::host::Host;
@@ -27,8 +27,7 @@ pub(crate) struct ReadPath<D: Device> {
     /// Reads ask it for the bytes of batches that are not written yet.
     pub(crate) commit: Commit,
     pub(crate) catalog: Catalog,
-    /// The environment of the `lmdb` tables, opened with the first of them.
-    pub(crate) lmdb: OnceLock<LmdbIndex>,
+    pub(crate) ordered: OrderedIndexes,
     pub(crate) epochs: Epochs,
     pub(crate) cache: ValueCache,
     pub(crate) retention: Arc<Retention>,
@@ -46,8 +45,9 @@ impl<D: Device> Deref for ReadPath<D> {
 }
 
 impl<D: Device> ReadPath<D> {
-    pub(crate) fn lmdb(&self) -> &LmdbIndex {
-        self.lmdb.get().expect("an lmdb table opens the environment")
+    /// The index of an ordered table.
+    pub(crate) fn ordered_of(&self, generation: &Generation) -> &OrderedIndex {
+        self.ordered.get(generation.kind()).expect("the first table of an ordered kind opens its index")
     }
 
     /// Longer values lie in chunks.

@@ -41,13 +41,13 @@ ranks! {
     Reclaiming,
     /// A checkpoint is being made: `Checkpointing::one_at_a_time`.
     Checkpointing,
-    /// The immutable part of the memtable is being committed: `Checkpointing::unfinished_commit`.
+    /// The immutable memtable of an ordered index is being committed: `OrderedIndex::unfinished_commit`.
     UnfinishedCommit,
     /// A segment is being made: `Segments::making`.
     Making,
     /// A backup copies the file of LMDB: `LmdbIndex::copying`.
     Copying,
-    /// Range deletes are being carried out: `LmdbIndex::carried_to`.
+    /// Range deletes are being carried out: `OrderedIndex::carried_to`.
     CarriedTo,
     /// The turn of a transaction of LMDB that writes: `LmdbIndex::transactions`.
     Transactions,

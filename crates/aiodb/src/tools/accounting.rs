@@ -7,12 +7,12 @@ use std::ops::Bound;
 use crate::format::location::Location;
 use crate::format::place::footprint;
 use crate::format::record::decode_chunks;
+use crate::index::codec::prefix_key;
 use crate::index::hash::{HashIndex, hash_location};
-use crate::index::lmdb::codec::prefix_key;
 use crate::index::memtable::Reached;
 use crate::index::snapshots::View;
 use crate::io::Device;
-use crate::store::catalog::TableIndex;
+use crate::store::catalog::{Generation, TableIndex};
 use crate::store::upkeep::Upkeep;
 use crate::{Db, Result};
 
@@ -48,7 +48,7 @@ impl<D: Device> Upkeep<D> {
         for generation in self.catalog.generations() {
             match &generation.index {
                 TableIndex::Hash(index) => self.count_hash(index, &mut counted)?,
-                TableIndex::Lmdb => self.count_ordered(generation.id, &mut counted)?,
+                TableIndex::Ordered => self.count_ordered(&generation, &mut counted)?,
             }
         }
         Ok(self.differences(&counted))
@@ -67,12 +67,12 @@ impl<D: Device> Upkeep<D> {
         Ok(())
     }
 
-    fn count_ordered(&self, table: u32, counted: &mut BTreeMap<u32, Live>) -> Result<()> {
-        let mut from = Bound::Included(prefix_key(table, &[]));
-        let to = prefix_key(table + 1, &[]);
+    fn count_ordered(&self, generation: &Generation, counted: &mut BTreeMap<u32, Live>) -> Result<()> {
+        let mut from = Bound::Included(prefix_key(generation.id, &[]));
+        let to = prefix_key(generation.id + 1, &[]);
         loop {
             let range = (from.as_ref().map(Vec::as_slice), Bound::Excluded(&to[..]));
-            let (found, reached) = self.lmdb().range(range, false, KEYS_PER_VISIT, &View::LATEST)?;
+            let (found, reached) = self.ordered_of(generation).range(range, false, KEYS_PER_VISIT, &View::LATEST)?;
             for entry in found.values().flat_map(|chain| chain.entries()) {
                 let list = if entry.form.chunked { self.read_chunk_list(entry)? } else { Vec::new() };
                 count(counted, entry.location, &list);

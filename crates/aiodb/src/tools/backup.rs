@@ -25,7 +25,7 @@ use crate::log::{Segment, State};
 use crate::retention::Retention;
 use crate::store::catalog::TableIndex;
 use crate::store::upkeep::Upkeep;
-use crate::{Backend, Db, Error, Result};
+use crate::{Backend, Db, Error, IndexKind, Result};
 use pipe::{Job, Pace, pump};
 use point::{FileKind, Point, PointFile, PointSegment};
 use repository::Life;
@@ -230,7 +230,8 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
     }
 
     fn copy_lmdb(&mut self) -> Result<Option<PointFile>> {
-        let Some(lmdb) = self.engine.lmdb.get() else { return Ok(None) };
+        let ordered = self.engine.ordered.get(IndexKind::Lmdb);
+        let Some(lmdb) = ordered.and_then(|ordered| ordered.committed.lmdb()) else { return Ok(None) };
         let path = self.repository.file_path(self.number, FileKind::Lmdb);
         // LMDB writes its own file.
         let mut options = std::fs::File::options();

@@ -226,7 +226,7 @@ fn interleavings_of_folding_by_writers() {
                     let change = match shuttle::rand::thread_rng().gen_range(0..20) {
                         0 => Change::Put(operand),
                         1 => Change::Delete,
-                        2 if kind == IndexKind::Lmdb => Change::DeleteRange,
+                        2 if kind.is_ordered() => Change::DeleteRange,
                         _ => Change::Merge(operand),
                     };
                     let class = if chance(0.25) { Durability::Sync } else { Durability::None };

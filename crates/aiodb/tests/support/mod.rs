@@ -401,7 +401,7 @@ impl Varied {
                     self.table.delete_with(&key, Durability::None).expect("a delete works");
                     self.piles.remove(&key);
                 }
-                _ if self.table.kind() == IndexKind::Lmdb && rng.u8(..4) == 0 => {
+                _ if self.table.kind().is_ordered() && rng.u8(..4) == 0 => {
                     let from = rng.u64(..60);
                     let (start, end) = (Self::key(from), Self::key(from + rng.u64(1..12)));
                     self.table.delete_range_with(&start, &end, none).expect("a delete of a range works");

@@ -28,8 +28,8 @@ impl<D: Device> Upkeep<D> {
         let listed: Listed<'_> = manifest.segments.iter().map(|segment| (segment.number, segment)).collect();
         let SegmentFiles { headers, unfilled } = self.open_segments(&listed)?;
         self.check_listed(&listed, &headers)?;
-        let chunks_in_lmdb = self.chunks_in_lmdb(manifest, rebuild)?;
-        let referred = self.referred_by_lmdb(&headers, &chunks_in_lmdb)?;
+        let chunks_in_ordered = self.chunks_in_ordered(manifest, rebuild)?;
+        let referred = self.referred_by_ordered(&headers, &chunks_in_ordered)?;
         for segment in unfilled {
             if referred.contains(&segment.number) {
                 // As below. Only an index from before these entries were taken out still refers to it.
@@ -58,7 +58,7 @@ impl<D: Device> Upkeep<D> {
                 self.segments.set_free(segment);
             }
         }
-        self.count_live(&chunks_in_lmdb)?;
+        self.count_live(&chunks_in_ordered)?;
         Ok(headers)
     }
 

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use crate::format::manifest::Manifest;
 use crate::index::lmdb::LmdbIndex;
+use crate::index::range_tombstones::Ranges;
 use crate::index::snapshots::Snapshots;
 use crate::io::Device;
 use crate::io::sim::SimDevice;
@@ -35,7 +36,7 @@ fn counts_of_chunks_are_taken_over_from_a_manifest() {
 
     let path = device.real_path(Path::new("/store/index/lmdb")).expect("LMDB has a place");
     let snapshots = Arc::new(Snapshots::new(Arc::new(Retention::default())));
-    let index = LmdbIndex::open(&path, store, snapshots, false).expect("the index opens");
+    let index = LmdbIndex::open(&path, store, snapshots, Arc::<Ranges>::default(), false).expect("the index opens");
     let counted = index.live_chunks().expect("counts can be read");
     assert!(counted.len() >= 4, "chunks lie in {} segments", counted.len());
     index.set_live_chunks(&[]).expect("counts can be set");
@@ -54,7 +55,8 @@ fn counts_of_chunks_are_taken_over_from_a_manifest() {
     }
 
     let db = open(&device);
-    let taken_over = db.engine().lmdb().live_chunks().expect("counts can be read");
+    let ordered = db.engine().ordered.get(IndexKind::Lmdb).expect("it is open");
+    let taken_over = ordered.committed.live_chunks().expect("counts can be read");
     assert_eq!(taken_over, counted, "as they were in the manifest");
     assert_counted(&db, "opened for the first time");
     db.close().expect("a sound store can be closed");

@@ -1,6 +1,6 @@
 //! The keys of an ordered table, in bounded steps.
 //!
-//! An index key is the key itself, unless that is long: then it has only a prefix and a digest (`index/lmdb/codec.rs`),
+//! An index key is the key itself, unless that is long: then it has only a prefix and a digest (`index/codec.rs`),
 //! and keys that share the prefix are in no order. So they are gathered, their records read, and sorted.
 
 use std::ops::{Bound, RangeBounds};
@@ -10,7 +10,7 @@ use super::fetch::Fetch;
 use crate::Result;
 use crate::flow::scan::after_prefix;
 use crate::index::chain::{Entry, VersionChain};
-use crate::index::lmdb::codec::{LONG_KEY_PREFIX_BYTES, decode_key, prefix_key};
+use crate::index::codec::{LONG_KEY_PREFIX_BYTES, decode_key, prefix_key};
 use crate::index::memtable::Reached;
 use crate::io::Device;
 
@@ -46,7 +46,8 @@ impl Ordered {
         let range = (as_slice(from), as_slice(to));
         let backward = self.options.backward;
         let step = fetch.room().min(KEYS_PER_STEP);
-        let (found, reached) = fetch.engine.lmdb().range(range, backward, step, &fetch.view())?;
+        let (found, reached) =
+            fetch.engine.ordered_of(&fetch.generation).range(range, backward, step, &fetch.view())?;
         let mut add = |(key, chain)| self.add(key, chain, fetch);
         if backward {
             found.into_iter().rev().try_for_each(&mut add)?;

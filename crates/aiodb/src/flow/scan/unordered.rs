@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::fetch::Fetch;
 use crate::Result;
 use crate::format::location::Location;
+use crate::index::codec::prefix_key;
 use crate::index::hash::{SHARDS, shard_of};
-use crate::index::lmdb::codec::prefix_key;
 use crate::io::Device;
 use crate::store::catalog::TableIndex;
 

@@ -223,14 +223,14 @@ impl<D: Device> Engine<D> {
             }
             outcome => outcome,
         };
-        some(self.bound_memtable(Claim::Ordinary).map(|()| false))?;
+        some(self.bound_memtables(Claim::Ordinary).map(|()| false))?;
         let settled = self.settle_some(SETTLED_PER_STEP);
         let deleted = some(self.delete_ranges())?;
         some(self.step(Step::Prepare).map(|()| false))?;
         let mut reclaimed = some(self.reclaim_some())?;
         let full = self.segments.is_refused();
         if full && !reclaimed && self.checkpoint_state().0 == 0 {
-            reclaimed = some(self.commit_memtable_if_any())? && some(self.reclaim_some())?;
+            reclaimed = some(self.commit_memtables_if_any())? && some(self.reclaim_some())?;
         }
         let (retired, lag_bytes) = self.checkpoint_state();
         let short = full && retired > 0;

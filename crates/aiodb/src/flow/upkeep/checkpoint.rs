@@ -11,13 +11,13 @@ use crate::error::Error;
 use crate::format::manifest::{Manifest, ManifestSegment, ManifestTable};
 use crate::format::position::Position;
 use crate::format::segment::{FORMAT_VERSION, put};
+use crate::index::accounting::Accounting;
 use crate::index::chain::Entry;
 use crate::index::hash::checkpoint::{HASH_HEADER_BYTES, HASH_MAGIC, SHARD_HEADER_BYTES, decode_hash};
 use crate::index::hash::{HashIndex, SHARDS};
-use crate::index::lmdb::LmdbIndex;
-use crate::index::lmdb::counters::Accounting;
 use crate::index::memtable::ImmutableMemtable;
-use crate::index::range_tombstones::MAX_RANGES;
+use crate::index::ordered::OrderedIndex;
+use crate::index::range_tombstones::{MAX_RANGES, RangeTombstone};
 use crate::io::small_file::{new_name, read_file, remove_failed, rename_durably, replace_file};
 use crate::io::{Access, Device, File, InPhase, Phase, WriteSync};
 use crate::log::{Claim, Segment, State};
@@ -94,9 +94,7 @@ impl<D: Device> Upkeep<D> {
             checkpoints.begun
         };
         let (position, next_sequence) = self.commit.completed_end();
-        if self.lmdb.get().is_some() {
-            self.commit_memtable()?;
-        }
+        self.ordered.open().try_for_each(|ordered| self.commit_memtable(ordered))?;
         for generation in self.catalog.generations() {
             if let TableIndex::Hash(index) = &generation.index {
                 self.checkpoint_hash(&generation, index, number)?;
@@ -117,27 +115,27 @@ impl<D: Device> Upkeep<D> {
         self.release_retired()
     }
 
-    /// Commits the memtable of the ordered index, with all records that were published before. After an error, for lack of space say,
+    /// Commits the memtable of an ordered index, with all records that were published before. After an error, for lack of space say,
     /// the entries stay where gets find them, and the next call goes on with them.
-    pub(crate) fn commit_memtable(&self) -> Result<()> {
-        self.commit_memtable_after(&mut self.checkpointing.lock_commit())
+    pub(crate) fn commit_memtable(&self, ordered: &OrderedIndex) -> Result<()> {
+        self.commit_memtable_after(ordered, &mut ordered.lock_commit())
     }
 
     /// [`Upkeep::commit_memtable`] for a caller that holds its lock, and with it the memtable that an earlier call has left.
-    fn commit_memtable_after(&self, unfinished: &mut Option<ImmutableMemtable>) -> Result<()> {
+    fn commit_memtable_after(&self, ordered: &OrderedIndex, unfinished: &mut Option<ImmutableMemtable>) -> Result<()> {
         if let Some(immutable) = unfinished.as_mut() {
-            self.commit_frozen(immutable)?;
+            self.commit_frozen(ordered, immutable)?;
             *unfinished = None;
         }
         // Asked first: records that are published later may be in the memtable as well.
         let (position, next_sequence) = self.commit.completed_end();
-        let immutable = unfinished.insert(self.lmdb().memtable.freeze(position, next_sequence));
-        self.commit_frozen(immutable)?;
+        let immutable = unfinished.insert(ordered.memtable.freeze(position, next_sequence));
+        self.commit_frozen(ordered, immutable)?;
         *unfinished = None;
         self.reserve_index_room()
     }
 
-    fn commit_frozen(&self, immutable: &mut ImmutableMemtable) -> Result<()> {
+    fn commit_frozen(&self, ordered: &OrderedIndex, immutable: &mut ImmutableMemtable) -> Result<()> {
         // Asked before the flush, so that no power cut can bring a table back whose entries are left out.
         let tables: BTreeSet<u32> = self.catalog.generations().iter().map(|generation| generation.id).collect();
         let is_gone = |table| !self.snapshots.is_any() && !tables.contains(&table);
@@ -150,27 +148,31 @@ impl<D: Device> Upkeep<D> {
         let piled_up = |index_key: &[u8], operands| self.must_fold(index_key, operands);
         let chunks_of = |entry: &Entry| self.chunks_of(entry);
         let accounting = Accounting { chunks_of: &chunks_of, died: &died, piled_up: &piled_up, is_gone: &is_gone };
-        self.timed(&self.meters.memtable_commit, || self.lmdb().commit(immutable, &accounting))?;
+        self.timed(&self.meters.memtable_commit, || ordered.commit(immutable, &accounting))?;
         self.meters.memtable_committed_entries.fetch_add(immutable.chains.len() as u64, Ordering::Relaxed);
-        self.lmdb().memtable.forget_immutable();
+        ordered.memtable.forget_immutable();
         Ok(())
     }
 
-    /// Commits the memtable when it has reached its bound; a writer that finds it so helps or waits. Where the disk has no room for
+    /// Commits the memtables of all ordered indexes that have reached their bound.
+    pub(crate) fn bound_memtables(&self, claim: Claim) -> Result<()> {
+        self.ordered.open().try_for_each(|ordered| self.bound_memtable(ordered, claim))
+    }
+
+    /// Commits a memtable when it has reached its bound; a writer that finds it so helps or waits. Where the disk has no room for
     /// that, the memtable goes on growing with deletes, and while the store is being opened.
-    pub(crate) fn bound_memtable(&self, claim: Claim) -> Result<()> {
-        let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
+    pub(crate) fn bound_memtable(&self, ordered: &OrderedIndex, claim: Claim) -> Result<()> {
         // The memtable of a store that is open for reading only is never committed.
-        if !lmdb.memtable.is_full() || self.options.read_only {
+        if !ordered.memtable.is_full() || self.options.read_only {
             return Ok(());
         }
-        let mut unfinished = self.checkpointing.lock_commit();
-        if !lmdb.memtable.is_full() {
+        let mut unfinished = ordered.lock_commit();
+        if !ordered.memtable.is_full() {
             return Ok(());
         }
-        match self.making_room(|| self.commit_memtable_after(&mut unfinished)) {
-            Err(error) if error.is_full() && lmdb.memtable.may_grow(claim == Claim::Recovery) => {
-                lmdb.memtable.grow();
+        match self.making_room(|| self.commit_memtable_after(ordered, &mut unfinished)) {
+            Err(error) if error.is_full() && ordered.memtable.may_grow(claim == Claim::Recovery) => {
+                ordered.memtable.grow();
                 if claim == Claim::Ordinary { Err(error) } else { Ok(()) }
             }
             committed => committed,
@@ -178,14 +180,13 @@ impl<D: Device> Upkeep<D> {
     }
 
     /// Carries out range tombstones until that many more can be accepted.
-    pub(crate) fn bound_range_tombstones(&self, more: usize) -> Result<()> {
-        let Some(lmdb) = self.lmdb.get() else { return Ok(()) };
+    pub(crate) fn bound_range_tombstones(&self, ordered: &OrderedIndex, more: usize) -> Result<()> {
         // A batch with more than the bound is taken when no other waits.
-        while lmdb.ranges.len() > 0 && lmdb.ranges.len() + more > MAX_RANGES {
+        while ordered.ranges.len() > 0 && ordered.ranges.len() + more > MAX_RANGES {
             // A range tombstone can be carried out once all older records are committed and no snapshot looks behind it.
-            if !self.carry_out_ranges()? {
-                self.commit_range_tombstones()?;
-                if lmdb.ranges.oldest().is_some_and(|oldest| oldest.sequence > self.snapshots.oldest().0) {
+            if !self.carry_out_ranges_of(ordered)? {
+                self.commit_range_tombstones_of(ordered)?;
+                if ordered.ranges.oldest().is_some_and(|oldest| oldest.sequence > self.snapshots.oldest().0) {
                     self.snapshots.end_oldest();
                 }
             }
@@ -193,37 +194,48 @@ impl<D: Device> Upkeep<D> {
         Ok(())
     }
 
-    /// Commits the memtable if the oldest range tombstone is not committed. True if it is now.
+    /// Commits the memtables of ordered indexes whose oldest range tombstone is not committed. True if one is now.
     pub(crate) fn commit_range_tombstones(&self) -> Result<bool> {
-        let Some(lmdb) = self.lmdb.get() else { return Ok(false) };
-        let Some(oldest) = lmdb.ranges.oldest().filter(|oldest| oldest.sequence >= lmdb.committed_sequence()) else {
-            return Ok(false);
-        };
-        self.flush()?;
-        self.making_room(|| self.commit_memtable())?;
-        Ok(oldest.sequence < lmdb.committed_sequence())
+        let one = |any, ordered| Ok(self.commit_range_tombstones_of(ordered)? || any);
+        self.ordered.open().try_fold(false, one)
     }
 
-    /// Commits the memtable, if it has entries: records that these supersede in the index count as alive until then.
-    /// True if it was committed.
-    pub(crate) fn commit_memtable_if_any(&self) -> Result<bool> {
-        if self.lmdb.get().is_none_or(|lmdb| lmdb.memtable.len() == 0) {
+    fn commit_range_tombstones_of(&self, ordered: &OrderedIndex) -> Result<bool> {
+        let is_uncommitted = |oldest: &RangeTombstone| oldest.sequence >= ordered.committed_sequence();
+        let Some(oldest) = ordered.ranges.oldest().filter(is_uncommitted) else { return Ok(false) };
+        self.flush()?;
+        self.making_room(|| self.commit_memtable(ordered))?;
+        Ok(oldest.sequence < ordered.committed_sequence())
+    }
+
+    /// Commits the memtables that have entries: records that these supersede in the index count as alive until then.
+    /// True if one was committed.
+    pub(crate) fn commit_memtables_if_any(&self) -> Result<bool> {
+        let mut any = false;
+        for ordered in self.ordered.open().filter(|ordered| ordered.memtable.len() > 0) {
+            self.making_room(|| self.commit_memtable(ordered))?;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    /// Whether an index may still refer to places that are not needed because of a range deleted before this sequence.
+    pub(crate) fn is_range_due(&self, before: u64) -> bool {
+        self.ordered.open().filter_map(OrderedIndex::due_range).any(|oldest| oldest.sequence < before)
+    }
+
+    /// Carries out a bounded part of a range tombstone of each ordered index. True if there may be more to do.
+    pub(crate) fn carry_out_ranges(&self) -> Result<bool> {
+        self.ordered.open().try_fold(false, |more, ordered| Ok(self.carry_out_ranges_of(ordered)? || more))
+    }
+
+    fn carry_out_ranges_of(&self, ordered: &OrderedIndex) -> Result<bool> {
+        if ordered.ranges.len() == 0 {
             return Ok(false);
         }
-        self.making_room(|| self.commit_memtable()).map(|()| true)
-    }
-
-    /// Whether the index may still refer to places that are not needed because of a range deleted before this sequence.
-    pub(crate) fn is_range_due(&self, before: u64) -> bool {
-        self.lmdb.get().and_then(LmdbIndex::due_range).is_some_and(|oldest| oldest.sequence < before)
-    }
-
-    /// Carries out a bounded part of a range tombstone. True if there may be more to do.
-    pub(crate) fn carry_out_ranges(&self) -> Result<bool> {
-        let Some(lmdb) = self.lmdb.get().filter(|lmdb| lmdb.ranges.len() > 0) else { return Ok(false) };
         let died = |table, dead: &Entry| self.count_dead(table, dead);
         let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, ..Accounting::NONE };
-        self.making_room(|| lmdb.carry_out_ranges(&accounting))
+        self.making_room(|| ordered.carry_out_ranges(&accounting))
     }
 
     fn checkpoint_hash(&self, generation: &Generation, index: &HashIndex, number: u64) -> Result<()> {
@@ -324,7 +336,7 @@ impl<D: Device> Upkeep<D> {
             next_sequence,
             next_life,
             next_table: if planted::is_on(Bug::TableIdsReused) { 0 } else { self.catalog.next_id() },
-            taken_out: self.lmdb.get().map_or(0, LmdbIndex::taken_out),
+            taken_out: self.ordered.get(IndexKind::Lmdb).map_or(0, |lmdb| lmdb.committed.taken_out()),
             time_ms: self.certain_ms(),
             tables,
             segments,

@@ -16,7 +16,7 @@ use crate::format::location::Location;
 use crate::format::record::{Kind, Origin};
 use crate::index::Candidates;
 use crate::index::chain::{Entry, FOLD_AT};
-use crate::index::lmdb::codec::prefix_key;
+use crate::index::codec::prefix_key;
 use crate::index::snapshots::View;
 use crate::io::Device;
 use crate::planted::{self, Bug};
@@ -82,7 +82,7 @@ impl Gathered {
     fn unsettled(&self, hash: u64) -> Unsettled {
         match &self.generation.index {
             TableIndex::Hash(_) => Unsettled::tag(&self.generation, hash),
-            TableIndex::Lmdb => Unsettled::key(&self.generation, &self.key),
+            TableIndex::Ordered => Unsettled::key(&self.generation, &self.key),
         }
     }
 }
@@ -207,7 +207,7 @@ impl<D: Device> WritePath<D> {
         let entries: Vec<_> = chain.entries().iter().map(|entry| (*entry, life(entry))).collect();
         let places = match &generation.index {
             TableIndex::Hash(_) => run,
-            TableIndex::Lmdb => chain.entries().iter().map(|entry| entry.location).collect(),
+            TableIndex::Ordered => chain.entries().iter().map(|entry| entry.location).collect(),
         };
         let generation = Arc::clone(generation);
         Ok(Some((Gathered { generation, key, entries, operands, base, places }, published)))
@@ -230,7 +230,7 @@ impl<D: Device> WritePath<D> {
         let Gathered { generation, key, .. } = gathered;
         match &generation.index {
             TableIndex::Hash(_) => Ok(self.places_under(generation, key)),
-            TableIndex::Lmdb => {
+            TableIndex::Ordered => {
                 let chain = self.chain(generation, key, &View::LATEST)?;
                 Ok(chain.entries().iter().map(|entry| entry.location).collect())
             }

@@ -61,7 +61,7 @@ impl<D: Device> Upkeep<D> {
                 self.purge_places(index, &mut purge.shards);
                 purge.shards == SHARDS
             }
-            TableIndex::Lmdb => self.making_room(|| self.purge_keys(purge))?,
+            TableIndex::Ordered => self.making_room(|| self.purge_keys(purge))?,
         };
         if done {
             let id = purge.generation.id;
@@ -86,18 +86,19 @@ impl<D: Device> Upkeep<D> {
         }
     }
 
-    /// Takes some keys out of the ordered index; true when none is left.
+    /// Takes some keys out of an ordered index; true when none is left.
     fn purge_keys(&self, purge: &mut Purge) -> Result<bool> {
+        let ordered = self.ordered_of(&purge.generation);
         if !purge.has_left_memtable {
-            if self.lmdb().memtable.len() > 0 {
-                self.commit_memtable()?;
+            if ordered.memtable.len() > 0 {
+                self.commit_memtable(ordered)?;
             }
             purge.has_left_memtable = true;
         }
         // Its chunks leave the counts as a whole, with the last keys.
         let (table, durable) = (purge.generation.id, self.commit.durable());
         let died = |_, dead: &Entry| self.remove_live(dead.location);
-        self.lmdb().purge(table, durable, &died)
+        ordered.committed.purge(table, durable, &died)
     }
 }
 

@@ -26,8 +26,8 @@ fn only_writes_to_ordered_tables_wait_for_the_ordered_index() {
     let ordered = db.create_table("ordered", IndexKind::Lmdb).expect("the table can be made");
     let hash = db.create_table("hash", IndexKind::Hash).expect("the table can be made");
     let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;
-    let commit = engine.lmdb().throttle.begin();
-    engine.lmdb().throttle.allow(0);
+    let commit = engine.ordered.get(IndexKind::Lmdb).expect("it is open").throttle.begin();
+    engine.ordered.get(IndexKind::Lmdb).expect("it is open").throttle.allow(0);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| {
             let mut both = Batch::new();

@@ -8,14 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use heed::{Env, MdbError, RwTxn};
 
 use super::LmdbIndex;
-use super::codec::{
-    CHUNK_PREFIX, chunk_key, decode_chunk_count, encode_chain, encode_chunk_count, prefixed, table_and_segment_of,
-    table_of,
-};
+use super::keys::{CHUNK_PREFIX, chunk_key, decode_chunk_count, encode_chunk_count, prefixed, table_and_segment_of};
 use super::limits::{KEYS_PER_TRANSACTION, MIN_KEYS_PER_TRANSACTION};
 use crate::format::place::footprint;
 use crate::format::segment::{put, u64_at};
+use crate::index::accounting::{Accounting, ChunkBytes, LiveChanges};
 use crate::index::chain::{Entry, FOLD_AT, VersionChain};
+use crate::index::codec::{encode_chain, table_of};
 use crate::sync::atomic::Ordering;
 use crate::sync::{InOrderGuard, Rank};
 use crate::{Error, Result};
@@ -23,37 +22,8 @@ use crate::{Error, Result};
 const SEGMENT_PREFIX: [u8; 4] = 1u32.to_be_bytes();
 pub(super) const COUNT_PREFIX: [u8; 4] = 2u32.to_be_bytes();
 
-/// Changes of live bytes and live records, by segment.
-pub(crate) type LiveChanges = BTreeMap<u32, (i64, i64)>;
-
 /// Keys by table.
 pub(super) type Counts = BTreeMap<u32, i64>;
-
-/// Bytes of chunks in one life of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ChunkBytes {
-    pub(crate) segment: u32,
-    pub(crate) life: u64,
-    pub(crate) bytes: i64,
-}
-
-/// The questions of a transaction to the log, and its answers.
-pub(crate) struct Accounting<'a> {
-    /// The chunks that a chunked entry names; none if its list cannot be read.
-    pub(crate) chunks_of: &'a dyn Fn(&Entry) -> Vec<ChunkBytes>,
-    /// Called with each entry that died, and its table, once that is committed.
-    pub(crate) died: &'a dyn Fn(u32, &Entry),
-    /// Called with each index key that has many operands, and how many, once that is committed.
-    pub(crate) piled_up: &'a dyn Fn(&[u8], usize),
-    /// Whether a table is gone: its keys in the memtable take no room in the index.
-    pub(crate) is_gone: &'a dyn Fn(u32) -> bool,
-}
-
-impl Accounting<'_> {
-    /// Ignores all.
-    pub(crate) const NONE: Accounting<'static> =
-        Accounting { chunks_of: &|_| Vec::new(), died: &|_, _| (), piled_up: &|_, _| (), is_gone: &|_| false };
-}
 
 /// What a transaction changes besides keys.
 pub(super) struct Changes<'a> {

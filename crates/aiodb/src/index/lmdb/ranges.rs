@@ -5,46 +5,28 @@ use std::ops::Bound;
 use heed::RwTxn;
 
 use super::LmdbIndex;
-use super::codec::{RANGE_PREFIX, decode_chain, decode_range, encode_range, prefix_key, range_key};
-use super::counters::{Accounting, Changes};
+use super::counters::Changes;
+use super::keys::{RANGE_PREFIX, decode_range, encode_range, range_key};
 use crate::Result;
+use crate::index::accounting::Accounting;
 use crate::index::chain::{Superseded, VersionChain};
+use crate::index::codec::decode_chain;
 use crate::index::range_tombstones::RangeTombstone;
 use crate::planted::{self, Bug};
 use crate::sync::atomic::Ordering;
 
-/// Range tombstones in one transaction.
-const RANGES_PER_TRANSACTION: usize = 1024;
-
 impl LmdbIndex {
-    /// Publishes a range tombstone.
-    pub(crate) fn insert_range(&self, table: u32, start: &[u8], end: &[u8], sequence: u64) {
-        let end = if end.is_empty() { (table + 1).to_be_bytes().to_vec() } else { prefix_key(table, end) };
-        self.ranges.insert(RangeTombstone { start: prefix_key(table, start).into(), end: end.into(), sequence });
-    }
-
-    /// The oldest range tombstone, if it is due.
-    pub(crate) fn due_range(&self) -> Option<RangeTombstone> {
-        self.ranges.oldest_while(1, self.is_due()).pop()
-    }
-
-    /// Says of a range tombstone whether all older records are committed and no snapshot looks behind it. Until it is carried out,
-    /// entries may refer to places that no read needs any more.
-    fn is_due(&self) -> impl Fn(&RangeTombstone) -> bool {
-        let (committed, (seen, _)) = (self.committed_sequence(), self.snapshots.oldest());
-        move |range| range.sequence < committed && range.sequence <= seen
-    }
-
-    /// Carries out a bounded part of the oldest range tombstones that are due. True if there may be more to do.
-    pub(crate) fn carry_out_ranges(&self, accounting: &Accounting<'_>) -> Result<bool> {
-        let mut carried_to = self.carried_to.lock().expect("no code panics while it carries out a range tombstone");
-        let due = self.ranges.oldest_while(RANGES_PER_TRANSACTION, self.is_due());
-        if due.is_empty() {
-            return Ok(false);
-        }
+    /// Carries out a bounded part of range tombstones: all older records are committed, and no snapshot looks behind them. `carried_to` is
+    /// the sequence of the one that the last call has not come to the end of, and the last key that it took out.
+    pub(crate) fn carry_out_ranges(
+        &self,
+        due: &[RangeTombstone],
+        carried_to: &mut (u64, Vec<u8>),
+        accounting: &Accounting<'_>,
+    ) -> Result<()> {
         let ((done, reached, taken_out), turn) = self.transact_some(accounting, |txn, changes, mut left| {
             let (mut done, mut reached) = (0, (0, Vec::new()));
-            for range in &due {
+            for range in due {
                 let from = if carried_to.0 == range.sequence { &carried_to.1[..] } else { &[] };
                 if let Some(key) = self.carry_out(txn, changes, range, from, &mut left)? {
                     reached = (range.sequence, key);
@@ -60,7 +42,7 @@ impl LmdbIndex {
         self.ranges.forget(|known| known.sequence <= done);
         // Not before: a commit of the memtable writes down the range tombstones that are known.
         drop(turn);
-        Ok(true)
+        Ok(())
     }
 
     /// Takes out the keys of a range tombstone, after the key `from` unless that is empty, at most `left` keys. Returns the last

@@ -9,7 +9,7 @@ use super::LmdbIndex;
 use super::environment::known_bytes;
 use super::limits::{KEYS_PER_TRANSACTION, MIN_KEYS_PER_TRANSACTION, PAGE_BYTES};
 use crate::Result;
-use crate::index::memtable::MAX_ACTIVE_KEYS;
+use crate::index::memtable::{MAX_ACTIVE_KEYS, MemtableRoom};
 use crate::io::disk::free_bytes;
 use crate::sync::atomic::Ordering;
 
@@ -87,14 +87,13 @@ impl Room {
 }
 
 impl LmdbIndex {
-    /// Sets how many keys the memtable may have by the room on the disk. Returns how many bytes must stay free for them.
-    pub(crate) fn fit_memtable(&self) -> Result<u64> {
+    /// How many keys the memtable may have by the room on the disk.
+    pub(crate) fn memtable_room(&self) -> Result<MemtableRoom> {
         let room = self.room()?;
         let keys = room.memtable_keys();
-        let reserved = room.reserved(keys);
-        self.memtable.limit(keys as usize, room.is_short());
-        self.reserved_bytes.store(reserved, Ordering::Relaxed);
-        Ok(reserved)
+        let reserved_bytes = room.reserved(keys);
+        self.reserved_bytes.store(reserved_bytes, Ordering::Relaxed);
+        Ok(MemtableRoom { keys: keys as usize, is_short: room.is_short(), reserved_bytes })
     }
 
     /// How many keys the next transaction may change, and how many bytes it writes with so many.

@@ -4,22 +4,30 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::LmdbIndex;
-use super::counters::Accounting;
 use super::limits::PAGE_BYTES;
 use crate::Result;
 use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
 use crate::format::settings::FIRST_TABLE_ID;
+use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, Superseded};
 use crate::index::memtable::ImmutableMemtable;
+use crate::index::ordered::{Committed, OrderedIndex};
+use crate::index::range_tombstones::Ranges;
 use crate::index::snapshots::Snapshots;
 use crate::retention::Retention;
 
 const STORE: [u8; 16] = [3; 16];
 
-fn open(path: &Path) -> Result<LmdbIndex> {
-    LmdbIndex::open(path, STORE, Arc::new(Snapshots::new(Arc::new(Retention::default()))), false)
+fn open(path: &Path) -> Result<OrderedIndex> {
+    let (ranges, snapshots) = (Arc::<Ranges>::default(), Arc::new(Snapshots::new(Arc::new(Retention::default()))));
+    let lmdb = LmdbIndex::open(path, STORE, Arc::clone(&snapshots), Arc::clone(&ranges), false)?;
+    Ok(OrderedIndex::new(Committed::Lmdb(lmdb), ranges, snapshots))
+}
+
+fn lmdb(index: &OrderedIndex) -> &LmdbIndex {
+    index.committed.lmdb().expect("it was opened so")
 }
 
 fn entry(kind: Kind, sequence: u64) -> Entry {
@@ -31,18 +39,18 @@ fn key(number: u64) -> Vec<u8> {
     format!("{number:0100}").into_bytes()
 }
 
-fn insert(index: &LmdbIndex, number: u64, entry: Entry) {
+fn insert(index: &OrderedIndex, number: u64, entry: Entry) {
     index.insert(FIRST_TABLE_ID, &key(number), entry.into(), &mut Superseded::new());
 }
 
-fn freeze(index: &LmdbIndex, next_sequence: u64) -> ImmutableMemtable {
+fn freeze(index: &OrderedIndex, next_sequence: u64) -> ImmutableMemtable {
     index
         .memtable
         .freeze(Position { batch: next_sequence, checksum: 0, segment: 1, life: 1, offset: 4096 }, next_sequence)
 }
 
 /// Commits the memtable; returns the sequences of entries that died.
-fn commit(index: &LmdbIndex, immutable: &mut ImmutableMemtable) -> Result<Vec<u64>> {
+fn commit(index: &OrderedIndex, immutable: &mut ImmutableMemtable) -> Result<Vec<u64>> {
     let dead = RefCell::new(Vec::new());
     let died = |_, entry: &Entry| dead.borrow_mut().push(entry.sequence);
     let accounting = Accounting { chunks_of: &|_| Vec::new(), died: &died, piled_up: &|_, _| (), is_gone: &|_| false };
@@ -66,7 +74,7 @@ fn what_fails_after_a_commit_is_not_counted_again() {
     fs::rename(&away, &path).expect("the directory can be renamed");
     let died = first.or_else(|_| commit(&index, &mut immutable)).expect("the index can be committed");
     assert_eq!(died, [0u64; 0], "every entry is alive");
-    assert_eq!(index.count(FIRST_TABLE_ID), 100);
+    assert_eq!(index.committed.count(FIRST_TABLE_ID), 100);
 }
 
 /// Bytes of a file without the pages at its end that were never written.
@@ -78,7 +86,7 @@ fn written_bytes(file: &Path) -> usize {
 }
 
 /// Puts keys of a range in one commit.
-fn put(index: &LmdbIndex, numbers: std::ops::Range<u64>, sequence: &mut u64) {
+fn put(index: &OrderedIndex, numbers: std::ops::Range<u64>, sequence: &mut u64) {
     for number in numbers {
         insert(index, number, entry(Kind::Put, *sequence));
         *sequence += 1;
@@ -110,14 +118,14 @@ fn a_file_that_lacks_only_free_pages_is_whole() {
         let index = open(&path).expect("the index opens");
         let mut sequence = 1;
         put(&index, 0..200 + round * 337, &mut sequence);
-        while !index.purge(FIRST_TABLE_ID, 1, &|_, _| ()).expect("a table can be purged") {}
+        while !index.committed.purge(FIRST_TABLE_ID, 1, &|_, _| ()).expect("a table can be purged") {}
         // Pages that one transaction has freed are free for the next but one.
         for _ in 0..2 {
             put(&index, 10_000..10_010, &mut sequence);
-            while !index.purge(FIRST_TABLE_ID, 1, &|_, _| ()).expect("a table can be purged") {}
+            while !index.committed.purge(FIRST_TABLE_ID, 1, &|_, _| ()).expect("a table can be purged") {}
         }
-        use_and_free(&index, (2 << 20) + (round as usize) * 40_000);
-        let known_bytes = super::known_bytes(index.env().as_ref().expect("it is open"));
+        use_and_free(lmdb(&index), (2 << 20) + (round as usize) * 40_000);
+        let known_bytes = super::known_bytes(lmdb(&index).env().as_ref().expect("it is open"));
         let written_bytes = written_bytes(&path.join("data.mdb"));
         if written_bytes as u64 == known_bytes {
             continue;
@@ -126,10 +134,10 @@ fn a_file_that_lacks_only_free_pages_is_whole() {
         let bytes = fs::read(path.join("data.mdb")).expect("the file can be read");
         fs::write(copy.join("data.mdb"), &bytes[..written_bytes]).expect("a copy can be made");
         let copied = open(&copy).expect("a file that lacks free pages is whole");
-        assert_eq!(copied.count(FIRST_TABLE_ID), 0);
+        assert_eq!(copied.committed.count(FIRST_TABLE_ID), 0);
         put(&copied, 0..10_000, &mut sequence);
-        assert_eq!(copied.count(FIRST_TABLE_ID), 10_000);
-        copied.close();
+        assert_eq!(copied.committed.count(FIRST_TABLE_ID), 10_000);
+        copied.committed.close();
         drop(copied);
         // Now the pages at the end are in use.
         let length = fs::metadata(copy.join("data.mdb")).expect("the file is there").len();

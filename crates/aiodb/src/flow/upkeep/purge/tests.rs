@@ -40,10 +40,12 @@ fn nobody_waits_for_a_purge() {
     fill(&db, &create("also gone", IndexKind::Lmdb), 100);
     fill(&db, &create("emptied", IndexKind::Hash), 100);
     let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;
+    let ordered = engine.ordered.get(IndexKind::Lmdb).expect("it is open");
+    let lmdb = ordered.committed.lmdb().expect("it is of that kind");
     let gone = engine.catalog.find("gone").and_then(|slot| slot.generation()).expect("it is there").id;
     db.drop_table("gone").expect("the table can be dropped");
     std::thread::scope(|scope| {
-        engine.lmdb().with_writer_held(|| {
+        lmdb.with_writer_held(|| {
             let purging = scope.spawn(|| while !engine.purge_some().expect("the machine runs") {});
             while engine.purging.current.try_lock().is_ok() {
                 std::thread::yield_now();
@@ -62,7 +64,7 @@ fn nobody_waits_for_a_purge() {
         });
     });
     while !engine.purge_some().expect("the machine runs") {}
-    assert_eq!(engine.lmdb().count(gone), 0);
+    assert_eq!(lmdb.count(gone), 0);
     let wrong = db.recount().expect("what is alive can be counted");
     assert!(wrong.is_empty(), "{}", wrong.join("; "));
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::Result;
 use crate::format::batch::Found;
 use crate::format::location::Location;
 use crate::format::record::Kind;
@@ -12,7 +13,6 @@ use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::reclaiming::{Alive, Victim};
 use crate::store::upkeep::Upkeep;
-use crate::{IndexKind, Result};
 
 /// The reason why a record of a victim must stay.
 pub(super) enum Need {
@@ -47,7 +47,7 @@ impl<D: Device> Upkeep<D> {
                 }
                 let is_referred_to = match record.kind {
                     Kind::Delete => self.is_current(generation, record.key, found.location)?,
-                    _ => self.lmdb.get().is_some_and(|lmdb| lmdb.ranges.is_waiting(record.sequence)),
+                    _ => self.ordered_of(generation).ranges.is_waiting(record.sequence),
                 };
                 if !is_referred_to {
                     return Ok(Need::Tombstone(life));
@@ -88,26 +88,30 @@ impl<D: Device> Upkeep<D> {
     /// Sees to it that what deletes stand before is counted as dead: in an ordered index that is so once the file has them, and a replay
     /// counts twice what the file had already. False if the disk has no room for that.
     fn count_what_deletes_have_left(&self, alive: &[Alive]) -> Result<bool> {
-        let Some(lmdb) = self.lmdb.get() else { return Ok(true) };
-        let is_ordered =
-            |alive: &&Alive| alive.generation.as_ref().is_some_and(|table| table.kind() == IndexKind::Lmdb);
-        let deletes = alive.iter().filter(|alive| alive.tombstone.is_some() && is_ordered(alive));
-        let newest = deletes.map(|delete| delete.sequence + 1).max().unwrap_or(0);
-        let wanted = newest.max(lmdb.replayed());
-        if lmdb.committed_sequence() >= wanted {
-            return Ok(true);
+        for ordered in self.ordered.open() {
+            let is_in = |alive: &&Alive| alive.generation.as_ref().is_some_and(|table| table.kind() == ordered.kind());
+            let deletes = alive.iter().filter(|alive| alive.tombstone.is_some() && is_in(alive));
+            let newest = deletes.map(|delete| delete.sequence + 1).max().unwrap_or(0);
+            let wanted = newest.max(ordered.replayed());
+            if ordered.committed_sequence() >= wanted {
+                continue;
+            }
+            match self.making_room(|| self.commit_memtable(ordered)) {
+                Err(error) if error.is_full() => return Ok(false),
+                committed => committed?,
+            }
+            if ordered.committed_sequence() < wanted {
+                return Ok(false);
+            }
         }
-        match self.making_room(|| self.commit_memtable()) {
-            Err(error) if error.is_full() => Ok(false),
-            committed => committed.map(|()| lmdb.committed_sequence() >= wanted),
-        }
+        Ok(true)
     }
 
     /// Whether an index refers to this place for the key.
     pub(super) fn is_current(&self, generation: &Generation, key: &[u8], location: Location) -> Result<bool> {
         match &generation.index {
             TableIndex::Hash(index) => Ok(index.contains(self.hash(key), location)),
-            TableIndex::Lmdb => self.lmdb().is_current(generation.id, key, location),
+            TableIndex::Ordered => self.ordered_of(generation).is_current(generation.id, key, location),
         }
     }
 }

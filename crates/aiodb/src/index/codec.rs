@@ -1,4 +1,4 @@
-//! The bytes of keys and values in LMDB, see `docs/format.md`. No I/O here.
+//! The bytes of keys and version chains in ordered indexes, see `docs/format.md`. No I/O here.
 
 use std::num::NonZeroU64;
 
@@ -9,15 +9,8 @@ use crate::format::location::Location;
 use crate::format::record::{Form, Kind};
 use crate::format::segment::{put, u32_at, u64_at};
 use crate::index::chain::{Entry, VersionChain};
-use crate::index::range_tombstones::RangeTombstone;
 
-/// The prefix of the keys of range tombstones.
-pub(super) const RANGE_PREFIX: [u8; 4] = 3u32.to_be_bytes();
-
-/// The prefix of the keys of counts of chunks.
-pub(super) const CHUNK_PREFIX: [u8; 4] = 4u32.to_be_bytes();
-
-/// Keys up to this length are stored whole; LMDB's limit is 511 bytes with the table's id.
+/// Keys up to this length are stored whole; LMDB's limit is 511 bytes with the table's id, and all ordered indexes have the same keys.
 pub(crate) const MAX_WHOLE_KEY_BYTES: usize = 479;
 /// Of a longer key so many bytes are stored before its digest, so that keys are in order as far as these tell. No whole key is
 /// as long as prefix and digest together.
@@ -51,15 +44,8 @@ pub(crate) fn decode_key(index_key: &[u8]) -> Option<(u32, &[u8])> {
     (index_key.len() <= 4 + MAX_WHOLE_KEY_BYTES).then(|| (table_of(index_key), &index_key[4..]))
 }
 
-pub(super) fn table_of(index_key: &[u8]) -> u32 {
+pub(crate) fn table_of(index_key: &[u8]) -> u32 {
     u32::from_be_bytes([index_key[0], index_key[1], index_key[2], index_key[3]])
-}
-
-pub(super) fn prefixed(prefix: [u8; 4], number: u32) -> [u8; 8] {
-    let mut key = [0; 8];
-    put(&mut key, 0, &prefix);
-    put(&mut key, 4, &number.to_be_bytes());
-    key
 }
 
 const SHAPE_RECORD: u8 = 1;
@@ -67,7 +53,7 @@ const SHAPE_SEPARATE: u8 = 2;
 const SHAPE_CHUNKED: u8 = 16;
 const SHAPE_COMPRESSED: u8 = 32;
 
-pub(super) fn encode_chain(chain: &VersionChain) -> Vec<u8> {
+pub(crate) fn encode_chain(chain: &VersionChain) -> Vec<u8> {
     let mut out = vec![0; chain.entries().len() * ENTRY_BYTES];
     for (entry, out) in chain.entries().iter().zip(out.chunks_exact_mut(ENTRY_BYTES)) {
         put(out, 0, &entry.sequence.to_le_bytes());
@@ -84,7 +70,7 @@ pub(super) fn encode_chain(chain: &VersionChain) -> Vec<u8> {
     out
 }
 
-pub(super) fn decode_chain(bytes: &[u8]) -> Option<VersionChain> {
+pub(crate) fn decode_chain(bytes: &[u8]) -> Option<VersionChain> {
     if bytes.is_empty() || !bytes.len().is_multiple_of(ENTRY_BYTES) {
         return None;
     }
@@ -106,49 +92,4 @@ fn decode_entry(bytes: &[u8]) -> Option<Entry> {
     };
     let separate = (shape & SHAPE_SEPARATE != 0).then(|| u32_at(bytes, 20));
     Some(Entry { kind, sequence: u64_at(bytes, 0), location, separate, form })
-}
-
-/// The key that counts the chunks which a table's entries name in a segment.
-pub(super) fn chunk_key(table: u32, segment: u32) -> [u8; 12] {
-    let mut key = [0; 12];
-    put(&mut key, 0, &CHUNK_PREFIX);
-    put(&mut key, 4, &table.to_be_bytes());
-    put(&mut key, 8, &segment.to_be_bytes());
-    key
-}
-
-pub(super) fn table_and_segment_of(chunk_key: &[u8]) -> Option<(u32, u32)> {
-    let (table, segment) = chunk_key.get(4..12)?.split_first_chunk()?;
-    Some((u32::from_be_bytes(*table), u32::from_be_bytes(segment.try_into().ok()?)))
-}
-
-/// A life of a segment, and the bytes of chunks in it.
-pub(super) fn encode_chunk_count(life: u64, bytes: i64) -> [u8; 16] {
-    let mut out = [0; 16];
-    put(&mut out, 0, &life.to_le_bytes());
-    put(&mut out, 8, &bytes.to_le_bytes());
-    out
-}
-
-pub(super) fn decode_chunk_count(value: &[u8]) -> Option<(u64, i64)> {
-    (value.len() == 16).then(|| (u64_at(value, 0), u64_at(value, 8) as i64))
-}
-
-pub(super) fn range_key(range: &RangeTombstone) -> [u8; 12] {
-    let mut key = [0; 12];
-    put(&mut key, 0, &RANGE_PREFIX);
-    put(&mut key, 4, &range.sequence.to_be_bytes());
-    key
-}
-
-pub(super) fn encode_range(range: &RangeTombstone) -> Vec<u8> {
-    let start_bytes = (range.start.len() as u32).to_le_bytes();
-    [&start_bytes, &*range.start, &*range.end].concat()
-}
-
-pub(super) fn decode_range(key: &[u8], value: &[u8]) -> Option<RangeTombstone> {
-    let sequence = u64::from_be_bytes(key.get(4..12)?.try_into().ok()?);
-    let (start_bytes, bounds) = value.split_first_chunk()?;
-    let (start, end) = bounds.split_at_checked(u32::from_le_bytes(*start_bytes) as usize)?;
-    (start.len() >= 4 && end.len() >= 4).then(|| RangeTombstone { start: start.into(), end: end.into(), sequence })
 }

@@ -1,17 +1,16 @@
-//! What the memtable, LMDB, range deletes and snapshots say together of a key, or of a range of keys.
+//! What the memtable, the committed chains, range deletes and snapshots say together of a key, or of a range of keys.
 
 use std::ops::{Bound, RangeBounds};
 
-use super::LmdbIndex;
-use super::codec::decode_chain;
+use super::OrderedIndex;
+use crate::Result;
 use crate::index::chain::{Superseded, VersionChain};
 use crate::index::memtable::parts::Chains;
 use crate::index::memtable::{KeyRange, Reached};
 use crate::index::range_tombstones::RangeTombstone;
 use crate::index::snapshots::View;
-use crate::{Error, Result};
 
-impl LmdbIndex {
+impl OrderedIndex {
     /// The keys of a range of index keys with the records that a view sees: about `limit` keys, from the range's start or,
     /// backward, from its end. Says how far it came. A key whose value was deleted may be among them.
     pub(crate) fn range(
@@ -26,7 +25,8 @@ impl LmdbIndex {
         let (mut found, reached) = loop {
             let (freezes, mut found) = (self.memtable.freezes(), Chains::new());
             let reached = self.memtable.range(range, backward, limit, view.sequence, &mut found);
-            let reached = reached.and(self.committed_range(range, backward, limit, view, &mut found)?, backward);
+            let reached =
+                reached.and(self.committed.range(range, backward, limit, view.sequence, &mut found)?, backward);
             if self.memtable.freezes() == freezes {
                 break (found, reached);
             }
@@ -67,7 +67,7 @@ impl LmdbIndex {
             if chain.is_complete() {
                 break;
             }
-            self.committed(key, view, &mut chain)?;
+            self.committed.lookup(key, view.sequence, &mut chain)?;
             if self.memtable.freezes() == freezes {
                 break;
             }
@@ -80,57 +80,5 @@ impl LmdbIndex {
             chain.cut(deleted, &mut Superseded::new());
         }
         Ok(chain)
-    }
-
-    /// Adds the committed entries of a key, below the entries in `chain`.
-    fn committed(&self, key: &[u8], view: &View, chain: &mut VersionChain) -> Result<()> {
-        let env = self.env();
-        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(|e| self.failed(&e))?;
-        if let Some(value) = self.database.get(&txn, key).map_err(|e| self.failed(&e))? {
-            self.add_committed(value, view, chain)?;
-        }
-        Ok(())
-    }
-
-    fn add_committed(&self, value: &[u8], view: &View, chain: &mut VersionChain) -> Result<()> {
-        let committed = decode_chain(value).ok_or_else(|| self.bad_entry())?;
-        chain.add_below(&committed, view.sequence);
-        Ok(())
-    }
-
-    /// Adds up to `limit` committed keys of a range.
-    fn committed_range(
-        &self,
-        range: KeyRange<'_>,
-        backward: bool,
-        limit: usize,
-        view: &View,
-        found: &mut Chains,
-    ) -> Result<Reached> {
-        let env = self.env();
-        let failed = |e: heed::Error| self.failed(&e);
-        let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(failed)?;
-        let mut reached = Reached::End;
-        let mut taken = 0;
-        let mut take = |item: heed::Result<(&[u8], &[u8])>| {
-            let (key, value) = item.map_err(failed)?;
-            taken += 1;
-            if taken == limit {
-                reached = Reached::Key(key.into());
-            }
-            if let Some(known) = found.get_mut(key) {
-                return self.add_committed(value, view, known);
-            }
-            let mut chain = VersionChain::default();
-            self.add_committed(value, view, &mut chain)?;
-            found.insert(key.into(), chain);
-            Ok(())
-        };
-        if backward {
-            self.database.rev_range(&txn, &range).map_err(failed)?.take(limit).try_for_each(&mut take)?;
-        } else {
-            self.database.range(&txn, &range).map_err(failed)?.take(limit).try_for_each(&mut take)?;
-        }
-        Ok(reached)
     }
 }

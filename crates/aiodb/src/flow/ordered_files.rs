@@ -1,0 +1,85 @@
+//! The files of the ordered indexes: where they lie, and how they are opened, made again and removed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::format::manifest::Manifest;
+use crate::index::lmdb::LmdbIndex;
+use crate::index::ordered::{Committed, OrderedIndex};
+use crate::index::range_tombstones::Ranges;
+use crate::io::Device;
+use crate::io::disk::with_descriptors;
+use crate::planted::{self, Bug};
+use crate::store::read_path::ReadPath;
+use crate::{Error, IndexKind, Result};
+
+impl<D: Device> ReadPath<D> {
+    /// Opens the index of `lmdb` tables; true if it must be made again from the log. Then it is empty: entries of an index older than
+    /// the checkpoint may have been deleted since, and the log need not have those deletes any more.
+    pub(crate) fn open_lmdb(&self, manifest: &Manifest) -> Result<bool> {
+        let path = self.lmdb_path()?;
+        if self.options.rebuild_index {
+            self.remove_lmdb()?;
+        }
+        let ranges = Arc::<Ranges>::default();
+        let mut lmdb = self.new_lmdb(&path, &ranges)?;
+        let committed = lmdb.position()?.map_or(0, |position| position.batch);
+        let lacks_what_came_after = committed < manifest.position.batch || lmdb.taken_out() < manifest.taken_out;
+        let older = lacks_what_came_after && !planted::is_on(Bug::OldIndexBelieved);
+        if older && committed > 0 && !self.options.read_only && !planted::is_on(Bug::OldIndexKept) {
+            lmdb.close();
+            self.remove_lmdb()?;
+            ranges.forget(|_| true);
+            lmdb = self.new_lmdb(&path, &ranges)?;
+        }
+        lmdb.count_taken_out_from(manifest.taken_out);
+        let opened = self.ordered.set(self.ordered_index(Committed::Lmdb(lmdb), ranges));
+        assert!(opened, "an index is opened once");
+        Ok(older)
+    }
+
+    /// Removes the files of the index of `lmdb` tables. Where the checkpoint knows no table of this kind, the log after it has all
+    /// their entries.
+    pub(crate) fn remove_lmdb(&self) -> Result<()> {
+        if self.options.read_only {
+            return Ok(());
+        }
+        let path = self.lmdb_path()?;
+        match with_descriptors(|| std::fs::remove_dir_all(&path), |error| Some(error)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &path, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens the index that tables of this kind share.
+    pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<()> {
+        if self.ordered.get(kind).is_some() {
+            return Ok(());
+        }
+        let ranges = Arc::<Ranges>::default();
+        let committed = match kind {
+            IndexKind::Hash => return Ok(()),
+            IndexKind::Lmdb => Committed::Lmdb(self.new_lmdb(&self.lmdb_path()?, &ranges)?),
+        };
+        // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
+        let _ = self.ordered.set(self.ordered_index(committed, ranges));
+        Ok(())
+    }
+
+    fn ordered_index(&self, committed: Committed, ranges: Arc<Ranges>) -> OrderedIndex {
+        OrderedIndex::new(committed, ranges, Arc::clone(&self.snapshots))
+    }
+
+    fn new_lmdb(&self, path: &Path, ranges: &Arc<Ranges>) -> Result<LmdbIndex> {
+        let (snapshots, ranges) = (Arc::clone(&self.snapshots), Arc::clone(ranges));
+        let index = LmdbIndex::open(path, self.segments.store, snapshots, ranges, self.options.read_only)?;
+        let device = self.device.clone();
+        index.ask_for_room(move || device.has_room_for_index());
+        Ok(index)
+    }
+
+    fn lmdb_path(&self) -> Result<PathBuf> {
+        let path = self.root.join("index").join("lmdb");
+        self.device.real_path(&path).map_err(|e| Error::io("find a place for", path, &e))
+    }
+}

@@ -1,0 +1,149 @@
+//! An ordered index: a bounded memtable in front of committed version chains, for all tables of one kind.
+//!
+//! The index has places in the log and no values. What is published goes into the memtable; a commit brings the memtable to what lies
+//! below, which is one of [`Committed`].
+
+mod committed;
+mod kinds;
+mod look_up;
+mod ranges;
+
+use std::sync::Arc;
+
+pub(crate) use self::committed::Committed;
+pub(crate) use self::kinds::OrderedIndexes;
+use super::accounting::Accounting;
+use super::chain::{Entry, NewEntry, Superseded, VersionChain};
+use super::codec::encode_key;
+use super::memtable::{ImmutableMemtable, LookedUp, Memtable};
+use super::range_tombstones::Ranges;
+use super::snapshots::{Snapshots, View};
+use super::throttle::Throttle;
+use crate::format::location::Location;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, Rank};
+use crate::{IndexKind, Result};
+
+/// The index that all tables of one ordered kind share.
+pub(crate) struct OrderedIndex {
+    pub(crate) memtable: Memtable,
+    pub(crate) throttle: Throttle,
+    pub(crate) ranges: Arc<Ranges>,
+    pub(crate) committed: Committed,
+    snapshots: Arc<Snapshots>,
+    /// The immutable memtable that is being committed, or that could not be. Held while it is committed.
+    unfinished_commit: Mutex<Option<ImmutableMemtable>, { Rank::UnfinishedCommit as u8 }>,
+    /// See [`OrderedIndex::committed_sequence`]. Release and Acquire: a thread that sees it finds the commit.
+    committed_sequence: AtomicU64,
+    /// The sequence after the last record that was replayed: see [`OrderedIndex::replayed`]. Relaxed: written before the store has a second thread.
+    replayed: AtomicU64,
+    /// The sequence of the range tombstone that is being carried out, and the last key that was taken out for it.
+    carried_to: Mutex<(u64, Vec<u8>), { Rank::CarriedTo as u8 }>,
+}
+
+impl OrderedIndex {
+    /// An empty memtable in front of committed chains. The range tombstones are those that `committed` has been opened with.
+    pub(crate) fn new(committed: Committed, ranges: Arc<Ranges>, snapshots: Arc<Snapshots>) -> OrderedIndex {
+        OrderedIndex {
+            memtable: Memtable::default(),
+            throttle: Throttle::default(),
+            ranges,
+            committed,
+            snapshots,
+            unfinished_commit: Mutex::default(),
+            committed_sequence: AtomicU64::new(0),
+            replayed: AtomicU64::new(0),
+            carried_to: Mutex::default(),
+        }
+    }
+
+    /// The kind of the tables that have it.
+    pub(crate) fn kind(&self) -> IndexKind {
+        match &self.committed {
+            Committed::Lmdb(_) => IndexKind::Lmdb,
+        }
+    }
+
+    /// The records of a key that a view sees.
+    pub(crate) fn lookup(&self, table: u32, key: &[u8], view: &View) -> Result<VersionChain> {
+        self.chain(&encode_key(table, key), view)
+    }
+
+    /// Publishes an entry in the memtable; returns how many of the key's operands are there.
+    pub(crate) fn insert(&self, table: u32, key: &[u8], entry: NewEntry, superseded: &mut Superseded) -> usize {
+        let key = encode_key(table, key);
+        self.memtable.insert(&key, entry, superseded, |superseded| self.retain(&key, superseded))
+    }
+
+    /// Whether a record of the key's value is at this place.
+    pub(crate) fn is_current(&self, table: u32, key: &[u8], location: Location) -> Result<bool> {
+        Ok(self.lookup(table, key, &View::LATEST)?.at_place(location).is_some())
+    }
+
+    /// Puts a later copy of a record in its place, if the record at `from` is still current.
+    pub(crate) fn relocate(
+        &self,
+        table: u32,
+        key: &[u8],
+        from: Location,
+        entry: Entry,
+        superseded: &mut Superseded,
+    ) -> Result<bool> {
+        let key = encode_key(table, key);
+        loop {
+            let freezes = self.memtable.freezes();
+            let chain = self.chain(&key, &View::LATEST)?;
+            let Some(current) = chain.at_place(from).copied() else { return Ok(false) };
+            let retain = |superseded: &Superseded| self.retain(&key, superseded);
+            let looked_up = LookedUp { chain: &chain, current, freezes };
+            if let Some(replaced) = self.memtable.replace(&key, looked_up, entry, superseded, retain) {
+                return Ok(replaced);
+            }
+        }
+    }
+
+    /// The right to commit the memtable, and the one that an earlier commit has left.
+    pub(crate) fn lock_commit(&self) -> MutexGuard<'_, Option<ImmutableMemtable>> {
+        self.unfinished_commit.lock().expect("no code panics while it commits an index")
+    }
+
+    /// Commits an immutable memtable durably; the last part records the position. After an error the same memtable can be
+    /// committed further.
+    pub(crate) fn commit(&self, immutable: &mut ImmutableMemtable, accounting: &Accounting<'_>) -> Result<()> {
+        let _throttled = self.throttle.begin();
+        let (next_sequence, keys) = (immutable.next_sequence, immutable.chains.len());
+        self.committed.commit(immutable, accounting, &|committed| self.throttle.proceed(committed, keys))?;
+        self.committed_sequence.store(next_sequence, Ordering::Release);
+        Ok(())
+    }
+
+    /// Everything before this sequence is committed, as far as this process knows.
+    pub(crate) fn committed_sequence(&self) -> u64 {
+        self.committed_sequence.load(Ordering::Acquire)
+    }
+
+    /// The committed chains may have had some of the records that a replay has published, which count twice until everything before this
+    /// sequence is committed.
+    pub(crate) fn replayed(&self) -> u64 {
+        self.replayed.load(Ordering::Relaxed)
+    }
+
+    /// Notes the sequence after the last record that was replayed.
+    pub(crate) fn set_replayed(&self, next_sequence: u64) {
+        self.replayed.store(next_sequence, Ordering::Relaxed);
+    }
+
+    /// Sets how many keys the memtable may have by the room on the disk. Returns how many bytes must stay free for them.
+    pub(crate) fn fit_memtable(&self) -> Result<u64> {
+        let room = self.committed.memtable_room()?;
+        self.memtable.limit(room);
+        Ok(room.reserved_bytes)
+    }
+
+    /// Retains entries that were superseded in the memtable, for snapshots.
+    fn retain(&self, key: &[u8], superseded: &Superseded) {
+        if self.snapshots.is_any() {
+            self.snapshots.retain(key, &self.ranges.until(key, superseded));
+        }
+    }
+}

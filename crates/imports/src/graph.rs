@@ -7,6 +7,18 @@ use std::path::{Path, PathBuf};
 use crate::edge::Edge;
 use crate::modules::{Error, Modules};
 
+/// The test of a crate whose files are to have an order: fails if one imports a file that imports it, at any distance.
+///
+/// # Panics
+///
+/// On a circle, which it shows, on sources that cannot be read, and on sources without any import.
+pub fn assert_no_circles(directory: impl AsRef<Path>) {
+    let graph = Graph::of_crate(directory).expect("the sources of this crate can be read");
+    assert!(!graph.edges().is_empty(), "the reader found no imports at all");
+    let circles: String = graph.circles().iter().map(ToString::to_string).collect();
+    assert!(circles.is_empty(), "{circles}Move what both sides need below them.");
+}
+
 /// The files of a crate and what they import from each other.
 #[derive(Debug)]
 pub struct Graph {

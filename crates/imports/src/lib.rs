@@ -1,5 +1,5 @@
-//! Which files of a crate import which: the tests of the other crates build a [`Graph`] of their own sources and fail on a
-//! circle, so that the order of the files stays true by itself.
+//! Which files of a crate import which: the tests of the other crates read their own sources and fail on a circle
+//! ([`assert_no_circles`], or what they ask a [`Graph`]), so that the order of the files stays true by itself.
 //!
 //! An import is a path that names something in another file of the crate: in a `use`, in an expression, in an attribute,
 //! in the arguments of a macro. A name that a file only passes on counts for the file that has it, so that the face of a
@@ -18,5 +18,5 @@ mod modules;
 mod source;
 
 pub use edge::Edge;
-pub use graph::{Circle, Graph};
+pub use graph::{Circle, Graph, assert_no_circles};
 pub use modules::Error;

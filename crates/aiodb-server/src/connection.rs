@@ -179,10 +179,10 @@ impl Connection {
         tokio::select! {
             readable = self.stream.readable() => readable?,
             () = client.killed() => return Ok(false),
-            // The server is gone, too, if nobody can tell that it ends.
+            // A sender that is gone means the same: the server has ended.
             _ = ending.changed() => return Ok(true),
         }
-        // As much again as there is, at most, so that nothing is kept for what is only announced.
+        // The buffer at most doubles, so that a client gets no memory for bytes that it only announces.
         let wanted = self.decoder.wanted(&self.buffer);
         self.buffer.reserve(wanted.min(self.buffer.len()).max(READ_BYTES));
         match self.stream.try_read_buf(&mut self.buffer) {

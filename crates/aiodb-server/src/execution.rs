@@ -15,11 +15,11 @@ use crate::session::Session;
 use crate::space::Space;
 use crate::watch::Watch;
 
-/// Why calls were not carried out.
+/// Why calls were not carried out, or not for good.
 enum Failure {
     /// Nothing has changed.
     Before(Refusal),
-    /// They were, but nobody knows whether that lasts.
+    /// They were, but it is unknown whether their writes are durable.
     After(Refusal),
     /// A watched key was changed.
     Broken,
@@ -49,7 +49,7 @@ async fn answer_group(server: &Server, session: &mut Session, calls: &[Call]) ->
         Ok(replies) => replies,
         Err(Failure::Before(refusal)) if calls.len() == 1 => vec![Err(refusal).into()],
         Err(Failure::Before(_)) => {
-            // One of them failed for all. Each by itself does what it can.
+            // One call failed and took the others with it: each is tried by itself.
             let mut replies = Vec::with_capacity(calls.len());
             for call in calls {
                 let alone = carry_out(server, session, std::slice::from_ref(call), None).await;
@@ -183,7 +183,7 @@ async fn carry_out(
 fn run(server: &Server, session: &mut Session, space: &mut Space<'_>, calls: &[Call], waits: bool) -> Vec<Reply> {
     let mut context = Context { server, session, space };
     let mut run_all = || calls.iter().map(|call| run_one(&mut context, call)).collect();
-    // What may wait for the device leaves the thread's other connections to another thread.
+    // While the commands may wait for the device, another thread takes this thread's other connections.
     if waits { tokio::task::block_in_place(run_all) } else { run_all() }
 }
 

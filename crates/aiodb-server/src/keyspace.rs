@@ -206,7 +206,7 @@ impl Keyspace {
     fn unmark(&self, changes: &Changes<'_>, before: &[u64], sequence: Option<&Sequence>) {
         let before = before.iter().rev();
         let stripes: Vec<_> = self.stripes(changes).collect();
-        // From the last to the first, so that a stripe with two keys gets back what it had at first.
+        // From the last to the first, so that a stripe with two keys gets back its first value.
         for (stripe, before) in stripes.into_iter().rev().zip(before) {
             stripe.store(sequence.map_or(*before, |sequence| sequence.number()), Ordering::SeqCst);
         }

@@ -1,8 +1,8 @@
 //! The engine behind the Redis protocol: what `aiodb serve` runs.
 //!
 //! A request goes through `request` (bytes to arguments), `admission` (which command, and may it run), `execution` (lock,
-//! read, run, write, wait) and `reply` (back to bytes). Each command stands once, in `commands/`. `keyspace` is all that
-//! knows the engine, and that by its public face alone.
+//! read, run, write, wait) and `reply` (back to bytes). Each command stands once, in `commands/`. Only `keyspace` knows
+//! the engine, and only its public interface.
 
 mod admission;
 mod client;

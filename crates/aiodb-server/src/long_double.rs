@@ -5,7 +5,7 @@ use num_bigint::BigUint;
 /// Bits of a mantissa.
 const MANTISSA_BITS: u64 = 64;
 
-/// Numbers from two to this power on are no numbers any more.
+/// Numbers from two to this power on are infinite.
 const MAX_EXPONENT: i64 = 16_384;
 
 /// Numbers with more characters are refused, as Redis does.

@@ -86,7 +86,7 @@ impl Decoder {
         self.missing == 0
     }
 
-    /// Bytes without which nothing goes on.
+    /// Bytes that must still come before the decoder can go on.
     pub(crate) fn wanted(&self, buffer: &BytesMut) -> usize {
         self.next_length.map_or(1, |length| (length + 2).saturating_sub(buffer.len()))
     }

@@ -92,14 +92,14 @@ pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
         config,
     });
     let outcome = runtime.block_on(accept_all(&server, listeners, &say));
-    // What still runs has had its time.
+    // Connections that still run have had their time.
     runtime.shutdown_timeout(LAST_REPLIES);
     server.keyspace.close()?;
     say("the store is closed");
     outcome
 }
 
-/// The sockets, before anything else: that one is taken is known at once.
+/// The sockets. They are taken before the store is opened, so that a port in use is known at once.
 fn listen(config: &Config) -> Result<Vec<(StdListener, SocketAddr)>, ServeError> {
     let mut port = config.port;
     let mut listeners = Vec::new();

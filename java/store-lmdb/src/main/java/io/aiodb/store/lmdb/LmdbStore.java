@@ -5,18 +5,13 @@ import io.aiodb.store.Capabilities;
 import io.aiodb.store.DirectoryLock;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Lifecycle;
-import io.aiodb.store.Names;
+import io.aiodb.store.PlacedStore;
 import io.aiodb.store.Snapshot;
 import io.aiodb.store.Statistics;
-import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
-import io.aiodb.store.Table;
-import io.aiodb.store.Tables;
-import io.aiodb.store.ValueKind;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
@@ -30,7 +25,7 @@ import org.lmdbjava.Txn;
  * An LMDB environment with a database for each table. One writer at a time, and every commit is durable: without its
  * flushes LMDB would not survive a power cut, so there is no weaker class.
  */
-final class LmdbStore implements Store {
+final class LmdbStore extends PlacedStore<LmdbTable, Dbi<byte[]>> {
     static final String NAME = "lmdb";
 
     /** LMDB's limit as it is usually built. */
@@ -43,13 +38,11 @@ final class LmdbStore implements Store {
     private final Env<byte[]> env;
     private final DirectoryLock lock;
 
-    /** Changed by calls that run alone. */
-    private final Tables<LmdbTable, Dbi<byte[]>> tables = new Tables<>();
-
     /** Snapshots and scans, whose transactions must end before the environment. */
     private final Set<Runnable> open = ConcurrentHashMap.newKeySet();
 
     LmdbStore(Env<byte[]> env, DirectoryLock lock) {
+        super(LmdbTable.class);
         this.env = env;
         this.lock = lock;
         for (byte[] name : env.getDbiNames()) {
@@ -64,9 +57,7 @@ final class LmdbStore implements Store {
     }
 
     @Override
-    public Table createTable(String name, ValueKind values) {
-        Objects.requireNonNull(values, "values");
-        Names.check(name);
+    protected LmdbTable create(String name) {
         return callAlone(() -> tables.create(name, () -> {
             Dbi<byte[]> rows = env.openDbi(name.getBytes(StandardCharsets.UTF_8), DbiFlags.MDB_CREATE);
             return new LmdbTable(this, name, rows);
@@ -74,20 +65,7 @@ final class LmdbStore implements Store {
     }
 
     @Override
-    public Table table(String name) {
-        Objects.requireNonNull(name, "name");
-        return call(() -> tables.find(name));
-    }
-
-    @Override
-    public List<String> tableNames() {
-        return call(tables::names);
-    }
-
-    @Override
-    public void write(Batch batch, Durability durability) {
-        Objects.requireNonNull(durability, "durability");
-        batch.tables().forEach(this::own);
+    protected void apply(Batch batch, Durability durability) {
         call(() -> {
             // Writes that are not committed are given up when the transaction is closed.
             try (Txn<byte[]> writing = env.txnWrite()) {
@@ -135,6 +113,11 @@ final class LmdbStore implements Store {
         });
     }
 
+    @Override
+    protected <T> T look(Supplier<T> body) {
+        return call(body);
+    }
+
     <T> T call(Supplier<T> body) {
         return lifecycle.call(() -> translated(body));
     }
@@ -158,10 +141,6 @@ final class LmdbStore implements Store {
 
     void forget(LmdbTable table) {
         tables.remove(table);
-    }
-
-    LmdbTable own(Table table) {
-        return Tables.own(table, this, LmdbTable.class);
     }
 
     private static <T> T translated(Supplier<T> body) {

@@ -4,28 +4,23 @@ import io.aiodb.store.Batch;
 import io.aiodb.store.Capabilities;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Lifecycle;
-import io.aiodb.store.Names;
+import io.aiodb.store.PlacedStore;
 import io.aiodb.store.ServerDirectory;
 import io.aiodb.store.Snapshot;
 import io.aiodb.store.Statistics;
-import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
-import io.aiodb.store.Table;
-import io.aiodb.store.Tables;
-import io.aiodb.store.ValueKind;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 
 /** Tables of InnoDB; {@link MysqlProvider} says how. A batch is a transaction, a snapshot a transaction that reads. */
-final class MysqlStore implements Store {
+final class MysqlStore extends PlacedStore<MysqlTable, Long> {
     static final String NAME = "mysql";
 
     /** The longest key of an index with pages of 16 KiB. */
@@ -44,13 +39,11 @@ final class MysqlStore implements Store {
     /** Snapshots and scans that are open. */
     private final Set<MysqlView> views = ConcurrentHashMap.newKeySet();
 
-    /** By their names. Changed by calls that run alone. */
-    private final Tables<MysqlTable, Long> tables = new Tables<>();
-
     /** Whether a change of tables has failed, so that it is not known which there are. */
     private volatile boolean doubtful = true;
 
     MysqlStore(ServerDirectory own, MysqlSettings settings) {
+        super(MysqlTable.class);
         this.own = own;
         this.server = new MysqlServer(settings, own);
         this.syncs = new MysqlSyncs(server);
@@ -73,29 +66,14 @@ final class MysqlStore implements Store {
     }
 
     @Override
-    public Table createTable(String name, ValueKind values) {
-        Objects.requireNonNull(values, "values");
-        Names.check(name);
+    protected MysqlTable create(String name) {
         MysqlTable[] made = new MysqlTable[1];
         change(() -> made[0] = tables.create(name, () -> new MysqlTable(this, name, makeRows(name))));
         return made[0];
     }
 
     @Override
-    public Table table(String name) {
-        Objects.requireNonNull(name, "name");
-        return call(() -> tables.find(name));
-    }
-
-    @Override
-    public List<String> tableNames() {
-        return call(tables::names);
-    }
-
-    @Override
-    public void write(Batch batch, Durability durability) {
-        Objects.requireNonNull(durability, "durability");
-        batch.tables().forEach(this::own);
+    protected void apply(Batch batch, Durability durability) {
         call(() -> {
             if (batch.size() > 0) {
                 apply(batch);
@@ -196,6 +174,11 @@ final class MysqlStore implements Store {
         });
     }
 
+    @Override
+    protected <T> T look(Supplier<T> body) {
+        return call(body);
+    }
+
     /** A call, unless the store was closed. */
     <T> T call(Supplier<T> body) {
         return lifecycle.call(() -> {
@@ -268,10 +251,6 @@ final class MysqlStore implements Store {
 
     MysqlServer server() {
         return server;
-    }
-
-    MysqlTable own(Table table) {
-        return Tables.own(table, this, MysqlTable.class);
     }
 
     /** The tables as the server has them. */

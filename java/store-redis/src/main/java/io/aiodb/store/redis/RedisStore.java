@@ -4,29 +4,24 @@ import io.aiodb.store.Batch;
 import io.aiodb.store.Capabilities;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Lifecycle;
-import io.aiodb.store.Names;
+import io.aiodb.store.PlacedStore;
 import io.aiodb.store.ServerDirectory;
 import io.aiodb.store.Snapshot;
 import io.aiodb.store.Statistics;
-import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
-import io.aiodb.store.Table;
-import io.aiodb.store.Tables;
-import io.aiodb.store.ValueKind;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.concurrent.locks.Lock;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 
 /** Tables on a Redis server; {@link RedisProvider} says how. Each batch is one run of a script, which nothing interrupts. */
-final class RedisStore implements Store {
+final class RedisStore extends PlacedStore<RedisTable, String> {
     static final String NAME = "redis";
 
     /** Redis takes longer ones; that of the other stores makes them exchangeable. */
@@ -48,10 +43,8 @@ final class RedisStore implements Store {
     private final RedisServer server;
     private final RedisRemoval removal;
 
-    /** By their names. Changed by calls that run alone, and when a session begins. */
-    private final Tables<RedisTable, String> tables = new Tables<>();
-
     RedisStore(ServerDirectory own, RedisSettings settings, String prefix) {
+        super(RedisTable.class);
         this.own = own;
         this.rowPrefix = RedisSession.bytes(prefix + "row:");
         this.indexPrefix = prefix + "index:";
@@ -77,9 +70,7 @@ final class RedisStore implements Store {
     }
 
     @Override
-    public Table createTable(String name, ValueKind values) {
-        Objects.requireNonNull(values, "values");
-        Names.check(name);
+    protected RedisTable create(String name) {
         return lifecycle.callAlone(() -> {
             RedisSession session = server.session();
             return tables.create(name, () -> new RedisTable(this, name, changeTable(session, "create", name, "")));
@@ -87,20 +78,7 @@ final class RedisStore implements Store {
     }
 
     @Override
-    public Table table(String name) {
-        Objects.requireNonNull(name, "name");
-        return lifecycle.call(() -> tables.find(name));
-    }
-
-    @Override
-    public List<String> tableNames() {
-        return lifecycle.call(tables::names);
-    }
-
-    @Override
-    public void write(Batch batch, Durability durability) {
-        Objects.requireNonNull(durability, "durability");
-        batch.tables().forEach(this::own);
+    protected void apply(Batch batch, Durability durability) {
         if (batch.size() > MAX_OPERATIONS) {
             throw new StoreException.Limit("a batch of " + batch.size() + " operations: it may have at most " + MAX_OPERATIONS
                     + " in a store of kind " + NAME + "; split it");
@@ -212,6 +190,11 @@ final class RedisStore implements Store {
         }
     }
 
+    @Override
+    protected <T> T look(Supplier<T> body) {
+        return run(body);
+    }
+
     /** A call of one session, unless the store was closed. */
     <T> T call(Function<RedisSession, T> body) {
         return lifecycle.call(() -> body.apply(server.session()));
@@ -258,10 +241,6 @@ final class RedisStore implements Store {
         tables.remove(table);
     }
 
-    RedisTable own(Table table) {
-        return Tables.own(table, this, RedisTable.class);
-    }
-
     /** Where the value of a row is. */
     byte[] rowKey(String generation, byte[] key) {
         byte[] number = RedisSession.bytes(generation);
@@ -283,7 +262,7 @@ final class RedisStore implements Store {
         return removedKey;
     }
 
-    /** The tables as the server has them: what a lost session has done to them is not known otherwise. */
+    /** The tables as the server has them, when a session begins: what a lost session has done to them is not known otherwise. */
     private void findTables(RedisSession session) {
         Map<byte[], byte[]> found = session.await(session.commands().hgetall(tablesKey));
         Map<String, String> generations = new HashMap<>();

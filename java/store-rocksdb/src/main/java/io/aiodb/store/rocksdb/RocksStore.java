@@ -4,29 +4,25 @@ import io.aiodb.store.Batch;
 import io.aiodb.store.Capabilities;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Lifecycle;
-import io.aiodb.store.Names;
+import io.aiodb.store.PlacedStore;
 import io.aiodb.store.Snapshot;
 import io.aiodb.store.Statistics;
-import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
-import io.aiodb.store.Table;
-import io.aiodb.store.Tables;
-import io.aiodb.store.ValueKind;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.rocksdb.RocksDBException;
 import org.rocksdb.WriteBatch;
 import org.rocksdb.WriteOptions;
 
 /** A RocksDB. The library does not bear being used after it was closed, so every call goes through a {@link Lifecycle}. */
-final class RocksStore implements Store {
+final class RocksStore extends PlacedStore<RocksTable, RocksFamilies.Family> {
     static final String NAME = "rocksdb";
 
     /** RocksDB knows no limit for keys below 8 MiB; that of the other stores makes range deletes to the end possible. */
@@ -39,9 +35,6 @@ final class RocksStore implements Store {
     private final RocksFamilies families;
     private final WriteOptions synced = new WriteOptions().setSync(true);
     private final WriteOptions unsynced = new WriteOptions().setSync(false);
-
-    /** Changed by calls that run alone. */
-    private final Tables<RocksTable, RocksFamilies.Family> tables = new Tables<>();
 
     /** Snapshots and scans, which must be closed before the store. */
     private final Set<Runnable> open = ConcurrentHashMap.newKeySet();
@@ -59,6 +52,7 @@ final class RocksStore implements Store {
     private volatile RocksDBException failure;
 
     RocksStore(Path directory, long intervalMillis, RocksFamilies.Settings settings) {
+        super(RocksTable.class);
         families = translated(() -> new RocksFamilies(directory, settings));
         families.found.forEach((name, family) -> tables.add(new RocksTable(this, name, family)));
         long half = Math.max(1, intervalMillis / 2);
@@ -71,28 +65,14 @@ final class RocksStore implements Store {
     }
 
     @Override
-    public Table createTable(String name, ValueKind values) {
-        Objects.requireNonNull(values, "values");
-        Names.check(name);
+    protected RocksTable create(String name) {
         return lifecycle.callAlone(() ->
                 tables.create(name, () -> new RocksTable(this, name, translated(() -> families.create(name)))));
     }
 
     @Override
-    public Table table(String name) {
-        Objects.requireNonNull(name, "name");
-        return call(() -> tables.find(name));
-    }
-
-    @Override
-    public List<String> tableNames() {
-        return call(tables::names);
-    }
-
-    @Override
-    public void write(Batch batch, Durability durability) {
-        WriteOptions options = Objects.requireNonNull(durability) == Durability.SYNC ? synced : unsynced;
-        batch.tables().forEach(this::own);
+    protected void apply(Batch batch, Durability durability) {
+        WriteOptions options = durability == Durability.SYNC ? synced : unsynced;
         call(() -> {
             if (failure != null) {
                 throw new StoreException.Failed(
@@ -159,6 +139,11 @@ final class RocksStore implements Store {
         });
     }
 
+    @Override
+    protected <T> T look(Supplier<T> body) {
+        return lifecycle.call(body);
+    }
+
     /** Something that RocksDB does. */
     interface Action<T> {
         T run() throws RocksDBException;
@@ -187,10 +172,6 @@ final class RocksStore implements Store {
 
     void forget(RocksTable table) {
         tables.remove(table);
-    }
-
-    RocksTable own(Table table) {
-        return Tables.own(table, this, RocksTable.class);
     }
 
     private void syncIfWanted() {

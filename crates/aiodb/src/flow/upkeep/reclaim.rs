@@ -3,6 +3,8 @@
 //!
 //! The index decides which records are alive; the counts of live bytes only choose the segment. A record is moved while
 //! every older record is published and none can be appended, and only if its place is still the current one.
+//!
+//! `victim` chooses the segment, `need` says which of its records must stay, `chunks` names moved chunks in their records again.
 
 mod chunks;
 mod need;
@@ -135,6 +137,7 @@ impl<D: Device> Upkeep<D> {
         Ok(())
     }
 
+    /// A record of a victim as it is to be appended again.
     fn alive(
         &self,
         segment: &Segment<D>,
@@ -180,6 +183,7 @@ impl<D: Device> Upkeep<D> {
         form.expires_ms.is_some_and(|expires_ms| expires_ms.get() <= self.certain_ms().min(oldest_ms))
     }
 
+    /// Appends the gathered records again, and gives moved chunks their new names.
     fn move_records(&self, alive: &[Alive]) -> Result<()> {
         let operations: Vec<_> = alive.iter().map(operation).collect();
         let still_current = |operation: &Operation<'_>| self.still_current(operation);

@@ -30,7 +30,7 @@ pub(crate) struct OrderedIndex {
     pub(crate) throttle: Throttle,
     pub(crate) ranges: Arc<Ranges>,
     pub(crate) committed: Committed,
-    snapshots: Arc<Snapshots>,
+    pub(super) snapshots: Arc<Snapshots>,
     /// The immutable memtable that is being committed, or that could not be. Held while it is committed.
     unfinished_commit: Mutex<Option<ImmutableMemtable>, { Rank::UnfinishedCommit as u8 }>,
     /// See [`OrderedIndex::committed_sequence`]. Release and Acquire: a thread that sees it finds the commit.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::index::chain::{Superseded, VersionChain};
+use crate::index::range_tombstones::RangeTombstone;
 use crate::index::versions::Versions;
 use crate::planted::{self, Bug};
 use crate::retention::Retention;
@@ -95,6 +96,12 @@ impl Snapshots {
         if full {
             self.end_oldest();
         }
+    }
+
+    /// Ends the retained records that range tombstones have deleted, before those are forgotten. A range tombstone that waited for the
+    /// device may have come after what superseded a record in its key.
+    pub(crate) fn end_at(&self, ranges: &[RangeTombstone]) {
+        ranges.iter().for_each(|range| self.versions.end_at(range));
     }
 
     /// Adds the retained records of an index key that a view sees.

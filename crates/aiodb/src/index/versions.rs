@@ -7,6 +7,7 @@ use std::ops::Bound;
 use smallvec::SmallVec;
 
 use crate::index::chain::{Entry, VersionChain};
+use crate::index::range_tombstones::RangeTombstone;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Rank, RwLock};
 
@@ -67,6 +68,20 @@ impl Versions {
         for version in map.get(key).into_iter().flatten() {
             if version.entry.sequence <= sequence && sequence < version.until {
                 chain.insert_below(version.entry);
+            }
+        }
+    }
+
+    /// Ends the versions that a range tombstone superseded before what did so in their key.
+    pub(super) fn end_at(&self, range: &RangeTombstone) {
+        if self.len() == 0 {
+            return;
+        }
+        let mut map = self.map.write().expect("no code panics while it holds the versions");
+        let within = (Bound::Included(&*range.start), Bound::Excluded(&*range.end));
+        for version in map.range_mut::<[u8], _>(within).flat_map(|(_, versions)| versions) {
+            if version.entry.sequence < range.sequence {
+                version.until = version.until.min(range.sequence);
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::index::chain::{Entry, Superseded};
 use crate::index::memtable::ImmutableMemtable;
 use crate::index::ordered::{Committed, OrderedIndex};
 use crate::index::range_tombstones::Ranges;
-use crate::index::snapshots::Snapshots;
+use crate::index::snapshots::{Snapshots, View};
 use crate::retention::Retention;
 
 const STORE: [u8; 16] = [3; 16];
@@ -146,4 +146,25 @@ fn a_file_that_lacks_only_free_pages_is_whole() {
         assert!(open(&copy).is_err(), "round {round}: a file that lacks pages in use was opened");
     }
     assert!(found > 0, "no transaction has freed the last page");
+}
+
+/// A range tombstone that waits for the device is published after a put that came after it. The record that both supersede ends at the first
+/// of them for snapshots, also when the range tombstone is carried out and forgotten.
+#[test]
+fn a_range_tombstone_that_came_late_counts_for_snapshots_when_it_is_forgotten() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let index = open(directory.path()).expect("the index opens");
+    insert(&index, 1, entry(Kind::Put, 5));
+    let (hold, _ended) = index.snapshots.begin(0);
+    insert(&index, 1, entry(Kind::Put, 20));
+    index.insert_range(FIRST_TABLE_ID, &key(0), &key(9), 10);
+    index.snapshots.set_sequence(hold, 15);
+    let view = View { sequence: 15, at_ms: Some(0), cached: false };
+    let sees = || !index.lookup(FIRST_TABLE_ID, &key(1), &view).expect("the index is open").is_empty();
+    assert!(!sees(), "it was deleted at 10");
+    commit(&index, &mut freeze(&index, 21)).expect("the index can be committed");
+    while index.carry_out_ranges(&Accounting::NONE).expect("the index can be changed") {}
+    assert_eq!(index.ranges.len(), 0, "it is carried out");
+    assert!(!sees(), "it was deleted at 10");
+    index.snapshots.end(hold);
 }

@@ -35,6 +35,8 @@ impl OrderedIndex {
         if due.is_empty() {
             return Ok(false);
         }
+        // Before they are forgotten, after all that may have retained a record without knowing of them.
+        self.snapshots.end_at(&due);
         self.committed.carry_out_ranges(&due, &mut carried_to, accounting)?;
         Ok(true)
     }

@@ -6,10 +6,13 @@
 
 pub(crate) mod batch;
 pub(crate) mod compression;
+pub(crate) mod entry;
 pub(crate) mod location;
 pub(crate) mod manifest;
 pub(crate) mod place;
 pub(crate) mod position;
 pub(crate) mod record;
+pub(crate) mod run;
 pub(crate) mod segment;
 pub(crate) mod settings;
+pub(crate) mod varint;

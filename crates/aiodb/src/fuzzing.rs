@@ -5,6 +5,7 @@
 
 mod batch;
 mod operations;
+mod run;
 #[cfg(test)]
 mod tests;
 
@@ -28,7 +29,7 @@ pub(crate) const LIFE: u64 = 9;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 10] = [
     ("record", record),
     ("batch", batch::walk),
     ("batch_round_trip", batch::round_trip),
@@ -36,6 +37,8 @@ pub const TARGETS: [Target; 8] = [
     ("pending_header", pending_header),
     ("manifest", manifest),
     ("hash_checkpoint", hash_checkpoint),
+    ("run", run::run),
+    ("run_manifest", run::run_manifest),
     ("operations", operations::run),
 ];
 

@@ -16,6 +16,8 @@ pub(crate) mod lmdb;
 pub(crate) mod memtable;
 pub(crate) mod ordered;
 pub(crate) mod range_tombstones;
+#[allow(dead_code, reason = "tables of kind `lsm` will use it")]
+pub(crate) mod runs;
 pub(crate) mod snapshots;
 mod throttle;
 pub(crate) mod versions;

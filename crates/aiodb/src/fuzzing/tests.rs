@@ -6,10 +6,20 @@ use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
 
+use super::run::{NUMBER, OFFSET};
 use super::{LIFE, SEGMENT, STORE, TARGETS, fuzz};
+use crate::format::entry::{Entry, RangeTombstone};
+use crate::format::location::Location;
 use crate::format::manifest::{Manifest, ManifestSegment, ManifestTable};
 use crate::format::position::Position;
-use crate::format::record::{Chunk, Kind, Origin, Record, encode_chunks};
+use crate::format::record::{Chunk, Form, Kind, Origin, Record, encode_chunks};
+use crate::format::run::RunSeed;
+use crate::format::run::block::BlockBuilder;
+use crate::format::run::chain::encode_chain;
+use crate::format::run::fences::Fences;
+use crate::format::run::filter::Filter;
+use crate::format::run::footer::Footer;
+use crate::format::run::manifest::{ChunkCount, KeyCount, LiveCount, ManifestRun, RunFileName, RunManifest};
 use crate::format::segment::{BatchHeader, HEADER_BYTES, PendingHeader, Seed, SegmentHeader};
 use crate::format::settings::Settings;
 use crate::{Compression, IndexKind};
@@ -50,6 +60,8 @@ fn valid(target: &str) -> Vec<Vec<u8>> {
             let shard = [&1u64.to_le_bytes()[..], &slot.to_le_bytes(), &[0]].concat();
             vec![[&[1, 5, 0, shard.len() as u8], &shard[..], &[0; 8]].concat()]
         }
+        "run" => run_parts().into_iter().map(|(part, bytes)| [&[1, part], &bytes[..]].concat()).collect(),
+        "run_manifest" => vec![plain(&run_manifest().encode(&STORE))],
         "operations" => {
             let mut rng = Rng::with_seed(5);
             (0..20).map(|length| (0..40 + length * 10).map(|_| rng.u8(..)).collect()).collect()
@@ -140,6 +152,65 @@ fn manifest() -> Manifest {
             expiring,
             growth_bytes: 144,
         }],
+    }
+}
+
+/// The parts of a file of a run, by the numbers that the target has for them.
+fn run_parts() -> Vec<(u8, Vec<u8>)> {
+    let location = Location { segment: 3, offset: 4096, length: 100 };
+    let entry = |kind, sequence| Entry { kind, sequence, location, separate: Some(9), form: Form::default() };
+    let entries = [entry(Kind::Merge, 1002), entry(Kind::Put, 1001)];
+    let (mut block, mut bytes, mut chain) = (BlockBuilder::new(1000), Vec::new(), Vec::new());
+    for key in 0..40u8 {
+        assert!(block.add(&[b"key", &[key][..]].concat(), &entries, key == 3), "they fit into a block");
+    }
+    block.finish(RunSeed::new(&STORE, NUMBER), OFFSET, &mut bytes);
+    bytes.truncate(2000);
+    encode_chain(&mut chain, &entries, true, 1000);
+    let mut fences = Fences::default();
+    fences.add(b"", b"a", 1);
+    fences.add(b"abc", b"abd", 2);
+    let footer = Footer {
+        number: NUMBER,
+        data_units: 1,
+        filter_bytes: 64,
+        filter_checksum: 0,
+        fence_bytes: 0,
+        fence_checksum: 0,
+        keys: 1,
+        entries: 2,
+        smallest_sequence: 3,
+        largest_sequence: 4,
+        next_life: 5,
+        carried_out: 6,
+        smallest_key: b"a"[..].into(),
+        largest_key: b"b"[..].into(),
+    };
+    let mut footer = footer.encode(&STORE);
+    footer.truncate(160);
+    vec![(0, bytes), (1, chain), (2, footer), (3, fences.encode()), (4, Filter::new(&[1, 2, 3]).encode())]
+}
+
+fn run_manifest() -> RunManifest {
+    let file = RunFileName { number: 5, units: 9, data_units: 7 };
+    let run = ManifestRun {
+        number: 2,
+        until: 6,
+        tier: 1,
+        merge: 2,
+        from: b"key"[..].into(),
+        merged: vec![file],
+        files: vec![file],
+    };
+    RunManifest {
+        edit: 1,
+        position: Some(Position { batch: 2, checksum: 3, segment: 4, life: 5, offset: 4096 }),
+        runs: vec![run],
+        ranges: vec![RangeTombstone { start: b"aaaab"[..].into(), end: b"aaac"[..].into(), sequence: 11 }],
+        live: vec![LiveCount { segment: 1, life: 2, bytes: 3, records: 4 }],
+        chunks: vec![ChunkCount { table: 16, segment: 1, life: 2, bytes: 5 }],
+        keys: vec![KeyCount { table: 16, keys: 5, alive: 1 }],
+        ..RunManifest::default()
     }
 }
 

@@ -3,24 +3,14 @@
 use smallvec::SmallVec;
 
 use super::Candidate;
+pub(crate) use crate::format::entry::Entry;
 use crate::format::location::Location;
-use crate::format::record::{Form, Kind};
+use crate::format::record::Kind;
 use crate::merge::Cover;
 use crate::planted::{self, Bug};
 
 /// Operands of one key that are worth folding.
 pub(crate) const FOLD_AT: usize = 8;
-
-/// One record of a key: a put, a delete or a merge operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) kind: Kind,
-    pub(crate) sequence: u64,
-    pub(crate) location: Location,
-    /// For a separate value its checksum.
-    pub(crate) separate: Option<u32>,
-    pub(crate) form: Form,
-}
 
 impl Entry {
     /// Whether older records of the key do not matter: it is no operand.
@@ -150,6 +140,11 @@ impl VersionChain {
             !stands
         });
         self.covers.push((sequence, cover));
+    }
+
+    /// Whether a layer below may have newer operands than the base here.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.partial
     }
 
     /// Notes that a layer below has newer operands than the base here.

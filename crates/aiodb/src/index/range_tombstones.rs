@@ -4,21 +4,12 @@
 //! long as any other delete.
 
 use super::chain::{Entry, Superseded};
+pub(crate) use crate::format::entry::RangeTombstone;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Rank, RwLock};
 
 /// Where so many wait to be carried out, the next writer of one waits too. A batch with more of them is taken alone.
 pub(crate) const MAX_RANGES: usize = 1024;
-
-/// A range of index keys, in which records older than the sequence do not count.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RangeTombstone {
-    /// The first key, with its table.
-    pub(crate) start: Box<[u8]>,
-    /// The first key that is spared, with the same table or the next one.
-    pub(crate) end: Box<[u8]>,
-    pub(crate) sequence: u64,
-}
 
 impl RangeTombstone {
     pub(crate) fn contains(&self, key: &[u8]) -> bool {

@@ -1,6 +1,6 @@
 //! Small files, which are read and replaced as a whole.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Access, Device, File, WriteSync};
 use crate::planted::{self, Bug};
@@ -22,12 +22,19 @@ pub(crate) fn read_file<D: Device>(device: &D, path: &Path) -> Result<Option<Vec
 
 /// Puts a durable file in the place of another, or of none: after a crash either the old bytes are there or the new.
 pub(crate) fn replace_file<D: Device>(device: &D, path: &Path, bytes: &[u8]) -> Result<()> {
+    let new_path = write_new(device, path, bytes)?;
+    rename_durably(device, &new_path, path)
+}
+
+/// Writes the durable file that is to have this path, under the name that it has until then, and returns that. After an error
+/// nothing has changed.
+pub(crate) fn write_new<D: Device>(device: &D, path: &Path, bytes: &[u8]) -> Result<PathBuf> {
     let new_path = new_name(path);
     let file = device.open(&new_path, Access::CREATE).map_err(|e| Error::io("create", &new_path, &e))?;
     let flush = || if planted::is_on(Bug::ManifestUnflushed) { Ok(()) } else { file.sync() };
     let written = file.truncate(0).and_then(|()| file.write_at(bytes, 0, WriteSync::Later)).and_then(|()| flush());
     written.map_err(|e| remove_failed(device, &new_path, &e))?;
-    rename_durably(device, &new_path, path)
+    Ok(new_path)
 }
 
 /// Gives back the space of a file that could not be finished.
@@ -48,7 +55,7 @@ pub(crate) fn rename_durably<D: Device>(device: &D, from: &Path, to: &Path) -> R
 }
 
 /// The name of a file while it is written.
-pub(crate) fn new_name(path: &Path) -> std::path::PathBuf {
+pub(crate) fn new_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     name.into()

@@ -55,6 +55,14 @@ ranks! {
     Env,
     /// Counts that are committed with the entries of LMDB: `LmdbIndex::counts`.
     Counts,
+    /// The turn of a step of merging runs: `Runs::steps`.
+    RunSteps,
+    /// A memtable is being written as a run: `Runs::flushes`.
+    RunFlush,
+    /// The set of runs is being changed: `Runs::editing`.
+    RunEdit,
+    /// The set of runs is being cloned or replaced: `Runs::set`.
+    RunSet,
     /// The active and the immutable memtable: `Memtable::both`.
     Memtables,
     /// A part of the keys of the memtable.

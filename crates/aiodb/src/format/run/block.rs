@@ -1,0 +1,214 @@
+//! The bytes of a data block: keys in order, each with what it does not share with the key before, and its entries.
+//!
+//! Every few keys there is a restart point, whose key shares nothing, so that a look-up reads few of them. A block is one unit,
+//! or, where one key does not fit into that, as many units as this key needs.
+
+use super::chain::{Entries, encode_chain, take_chain};
+use super::{MAX_INDEX_KEY_BYTES, RunSeed, shared_bytes};
+use crate::format::entry::Entry;
+use crate::format::segment::{Damage, put, u16_at, u32_at, u64_at};
+use crate::format::varint::{put_varint, take_varint};
+use crate::io::UNIT_BYTES;
+
+pub(crate) const BLOCK_HEADER_BYTES: usize = 20;
+
+/// Keys from one restart point to the next.
+const RESTART_KEYS: usize = 16;
+
+/// Bytes of a restart point.
+const RESTART_BYTES: usize = 2;
+
+/// A block that is being filled.
+pub(crate) struct BlockBuilder {
+    base: u64,
+    entries: Vec<u8>,
+    restarts: Vec<u16>,
+    keys: usize,
+    last_key: Vec<u8>,
+}
+
+impl BlockBuilder {
+    /// An empty block for entries whose sequences are not below `base`.
+    pub(crate) fn new(base: u64) -> BlockBuilder {
+        BlockBuilder { base, entries: Vec::new(), restarts: Vec::new(), keys: 0, last_key: Vec::new() }
+    }
+
+    /// The key that was added last.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// Bytes without the padding at the end.
+    pub(crate) fn bytes(&self) -> usize {
+        BLOCK_HEADER_BYTES + self.entries.len() + self.restarts.len() * RESTART_BYTES
+    }
+
+    /// Adds a key that comes after all others, with its entries. False if it does not fit: then nothing has changed.
+    #[must_use]
+    pub(crate) fn add(&mut self, key: &[u8], entries: &[Entry], partial: bool) -> bool {
+        assert!(key.len() <= MAX_INDEX_KEY_BYTES, "an index key of {} bytes", key.len());
+        debug_assert!(self.keys == 0 || *self.last_key < *key, "keys are added in order");
+        let before = self.entries.len();
+        let restarts = self.keys.is_multiple_of(RESTART_KEYS);
+        let shared = if restarts { 0 } else { shared_bytes(&self.last_key, key) };
+        if restarts {
+            let Ok(at) = u16::try_from(before) else { return false };
+            self.restarts.push(at);
+        }
+        put_varint(&mut self.entries, shared as u64);
+        put_varint(&mut self.entries, (key.len() - shared) as u64);
+        self.entries.extend_from_slice(&key[shared..]);
+        encode_chain(&mut self.entries, entries, partial, self.base);
+        if self.bytes() > UNIT_BYTES && self.keys > 0 {
+            self.entries.truncate(before);
+            self.restarts.truncate(self.keys.div_ceil(RESTART_KEYS));
+            return false;
+        }
+        self.keys += 1;
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&key[shared..]);
+        true
+    }
+
+    /// Appends the block's bytes, which will lie at `offset` in the file, and begins the next block. Returns its units.
+    pub(crate) fn finish(&mut self, seed: RunSeed, offset: u64, out: &mut Vec<u8>) -> usize {
+        let (start, units) = (out.len(), self.bytes().div_ceil(UNIT_BYTES));
+        out.resize(start + BLOCK_HEADER_BYTES, 0);
+        out.extend_from_slice(&self.entries);
+        self.restarts.iter().for_each(|at| out.extend_from_slice(&at.to_le_bytes()));
+        out.resize(start + units * UNIT_BYTES, 0);
+        let block = &mut out[start..];
+        put(block, 4, &u16::try_from(units).expect("a key's entries are bounded").to_le_bytes());
+        put(block, 6, &(self.restarts.len() as u16).to_le_bytes());
+        put(block, 8, &(self.entries.len() as u32).to_le_bytes());
+        put(block, 12, &self.base.to_le_bytes());
+        let checksum = seed.checksum_at(offset, &block[4..]);
+        put(block, 0, &checksum.to_le_bytes());
+        self.entries.clear();
+        self.restarts.clear();
+        self.last_key.clear();
+        self.keys = 0;
+        units
+    }
+}
+
+/// A block that has been read.
+#[derive(Clone, Copy)]
+pub(crate) struct Block<'a> {
+    base: u64,
+    entries: &'a [u8],
+    restarts: &'a [u8],
+}
+
+const MALFORMED: Damage = Damage::Foreign("a block whose parts do not fit");
+
+impl<'a> Block<'a> {
+    /// The block in these bytes, which lie at `offset` in the file.
+    pub(crate) fn decode(bytes: &'a [u8], seed: RunSeed, offset: u64) -> Result<Block<'a>, Damage> {
+        if bytes.len() < UNIT_BYTES || seed.checksum_at(offset, &bytes[4..]) != u32_at(bytes, 0) {
+            return Err(Damage::Checksum);
+        }
+        Self::decode_parts(bytes).filter(|_| usize::from(u16_at(bytes, 4)) * UNIT_BYTES == bytes.len()).ok_or(MALFORMED)
+    }
+
+    fn decode_parts(bytes: &'a [u8]) -> Option<Block<'a>> {
+        let restarts_bytes = usize::from(u16_at(bytes, 6)) * RESTART_BYTES;
+        let body = &bytes[BLOCK_HEADER_BYTES..];
+        let (entries, rest) = body.split_at_checked(usize::try_from(u32_at(bytes, 8)).ok()?)?;
+        let restarts = rest.get(..restarts_bytes)?;
+        Some(Block { base: u64_at(bytes, 12), entries, restarts })
+    }
+
+    /// All keys in order.
+    pub(crate) fn keys(&self) -> BlockKeys<'a> {
+        BlockKeys { base: self.base, rest: self.entries, key: Vec::new() }
+    }
+
+    /// The entries of a key, if it is here.
+    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<(Entries, bool)>, Damage> {
+        let mut keys = self.keys();
+        keys.rest = self.restart_before(key).ok_or(MALFORMED)?;
+        loop {
+            match keys.next_before(key).ok_or(MALFORMED)? {
+                Found::Before => {}
+                Found::Is(entries, partial) => return Ok(Some((entries, partial))),
+                Found::Beyond => return Ok(None),
+            }
+        }
+    }
+
+    /// The bytes from the last restart point on whose key is not beyond this one.
+    fn restart_before(&self, key: &[u8]) -> Option<&'a [u8]> {
+        let (mut low, mut high) = (0, self.restarts.len() / RESTART_BYTES);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let mut rest = self.at_restart(middle)?;
+            let (shared, unshared) = (take_varint(&mut rest)?, take_varint(&mut rest)?);
+            if shared != 0 {
+                return None;
+            }
+            let known = rest.get(..usize::try_from(unshared).ok()?)?;
+            if known <= key { low = middle } else { high = middle }
+        }
+        if self.restarts.is_empty() { Some(self.entries) } else { self.at_restart(low) }
+    }
+
+    fn at_restart(&self, number: usize) -> Option<&'a [u8]> {
+        self.entries.get(usize::from(u16_at(self.restarts, number * RESTART_BYTES))..)
+    }
+}
+
+/// What a step through a block finds when it looks for a key.
+enum Found {
+    Before,
+    Is(Entries, bool),
+    /// A later key, or the end.
+    Beyond,
+}
+
+/// The keys of a block, from some restart point on.
+pub(crate) struct BlockKeys<'a> {
+    base: u64,
+    rest: &'a [u8],
+    /// The key that was read last.
+    key: Vec<u8>,
+}
+
+/// A key's entries, and whether they are partial.
+pub(crate) type Chain = (Entries, bool);
+
+impl BlockKeys<'_> {
+    /// The next key and its entries; `Ok(None)` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<(&[u8], Chain)>, Damage> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let chain = self.take_key().and_then(|()| take_chain(&mut self.rest, self.base)).ok_or(MALFORMED)?;
+        Ok(Some((&self.key, chain)))
+    }
+
+    fn next_before(&mut self, key: &[u8]) -> Option<Found> {
+        if self.rest.is_empty() {
+            return Some(Found::Beyond);
+        }
+        self.take_key()?;
+        if *self.key > *key {
+            return Some(Found::Beyond);
+        }
+        let (entries, partial) = take_chain(&mut self.rest, self.base)?;
+        Some(if *self.key == *key { Found::Is(entries, partial) } else { Found::Before })
+    }
+
+    fn take_key(&mut self) -> Option<()> {
+        let shared = usize::try_from(take_varint(&mut self.rest)?).ok()?;
+        let unshared = usize::try_from(take_varint(&mut self.rest)?).ok()?;
+        let (suffix, rest) = self.rest.split_at_checked(unshared)?;
+        if shared > self.key.len() || shared + unshared > MAX_INDEX_KEY_BYTES {
+            return None;
+        }
+        self.key.truncate(shared);
+        self.key.extend_from_slice(suffix);
+        self.rest = rest;
+        Some(())
+    }
+}

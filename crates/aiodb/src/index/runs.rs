@@ -1,0 +1,215 @@
+//! Sorted runs: the part of an ordered index that is on disk, for tables of kind `lsm`.
+//!
+//! A memtable becomes a run by sequential writes, without a look at older runs; merges make few runs of many, a bounded part at
+//! a time. A look-up asks the newest run first. What a newer entry supersedes in an older run is found out by the merge in which both
+//! meet, and counts as alive until then.
+//!
+//! An entry may stay in a run long after the segment that it leads to was emptied and used again: no look-up comes to it, since
+//! what superseded it is in a newer run. A merge tells it by the life of that segment, and leaves it out.
+
+mod counts;
+mod cursor;
+mod edits;
+mod file;
+mod flush;
+mod merge;
+mod policy;
+mod scan;
+mod set;
+mod steps;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;
+mod writer;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use self::edits::Editing;
+use self::file::hash_of;
+use self::policy::{Policy, debt};
+use self::set::RunSet;
+use crate::format::position::Position;
+pub(crate) use crate::format::run::manifest::LiveCount;
+use crate::format::segment::u64_at;
+use crate::index::accounting::{Accounting, ChunkBytes};
+use crate::index::chain::VersionChain;
+use crate::index::range_tombstones::{RangeTombstone, Ranges};
+use crate::index::snapshots::Snapshots;
+use crate::io::Device;
+use crate::sync::atomic::AtomicU64;
+use crate::sync::{InOrder, Mutex, Rank, RwLock};
+use crate::{Error, Result};
+
+/// Bytes of one file, at most, unless one key needs more: what a step of a merge writes.
+pub(crate) const FILE_BYTES: u64 = 8 << 20;
+
+/// The questions of flushes and merges to the store, and its answers.
+#[derive(Clone, Copy)]
+pub(crate) struct RunContext<'a> {
+    /// `died` is told of each occurrence of an entry that has left the runs, once that is durable.
+    pub(crate) accounting: &'a Accounting<'a>,
+    pub(crate) snapshots: &'a Snapshots,
+    /// All range tombstones that are published and not carried out.
+    pub(crate) ranges: &'a Ranges,
+    /// The life that a segment is in; 0 for one that is free or not there. A life that begins later is above all of them.
+    pub(crate) life_of: &'a dyn Fn(u32) -> u64,
+}
+
+/// All runs of a store.
+pub(crate) struct Runs<D: Device> {
+    device: D,
+    directory: PathBuf,
+    store: [u8; 16],
+    /// `None` once they are closed. Held to clone the set, or to replace it.
+    set: RwLock<Option<Arc<RunSet<D>>>, { Rank::RunSet as u8 }>,
+    /// Held for an edit.
+    editing: Mutex<Editing<D>, { Rank::RunEdit as u8 }>,
+    policy: Policy,
+    /// Held for a step: merges, range tombstones and purges take turns. A flush does not wait for them.
+    steps: InOrder<{ Rank::RunSteps as u8 }>,
+    /// Held for a flush.
+    flushes: InOrder<{ Rank::RunFlush as u8 }>,
+    /// The number of the next file. Relaxed: all that matters is that none is given away twice.
+    next_file: AtomicU64,
+}
+
+impl<D: Device> Runs<D> {
+    /// The position up to which the runs have the log; `None` before the first flush.
+    pub(crate) fn position(&self) -> Result<Option<Position>> {
+        Ok(self.set()?.manifest.position)
+    }
+
+    /// The sequence after that position.
+    pub(crate) fn next_sequence(&self) -> Result<u64> {
+        Ok(self.set()?.manifest.next_sequence)
+    }
+
+    /// The last batch that an edit has relied on as durable: a log that ends before it has lost its end.
+    pub(crate) fn last_durable_batch(&self) -> Result<u64> {
+        let set = self.set()?;
+        let position = set.manifest.position.map_or(0, |position| position.batch);
+        Ok(set.manifest.durable_batch.max(position))
+    }
+
+    /// Edits so far. A set that has seen fewer than a checkpoint knows of is older: its entries may lead into segments that were
+    /// used again.
+    pub(crate) fn edits(&self) -> Result<u64> {
+        Ok(self.set()?.manifest.edit)
+    }
+
+    /// All deletes before this sequence have met every older entry of their keys.
+    pub(crate) fn settled_sequence(&self) -> Result<u64> {
+        let set = self.set()?;
+        Ok(set.manifest.runs.last().map_or(set.manifest.next_sequence, |oldest| oldest.until))
+    }
+
+    /// The range tombstones that some run has not carried out, by sequence.
+    pub(crate) fn range_tombstones(&self) -> Result<Vec<RangeTombstone>> {
+        Ok(self.set()?.manifest.ranges.clone())
+    }
+
+    /// Forgets the range tombstones before a sequence that every run has carried out. To be called after flushes and steps; no
+    /// memtable may have entries before that sequence any more, which a flush has left out for a range tombstone.
+    pub(crate) fn forget_carried_out(&self, ranges: &Ranges, sequence: u64) -> Result<()> {
+        let set = self.set()?;
+        let waiting = &set.manifest.ranges;
+        let is_waiting = |sequence| waiting.binary_search_by_key(&sequence, |range| range.sequence).is_ok();
+        let below = sequence.min(set.manifest.next_sequence);
+        ranges.forget(|range| range.sequence < below && !is_waiting(range.sequence));
+        Ok(())
+    }
+
+    /// Adds the entries of a key up to a sequence below those in `chain`, newest run first, until it is complete.
+    pub(crate) fn lookup(&self, key: &[u8], newest: u64, chain: &mut VersionChain) -> Result<()> {
+        self.set()?.lookup(key, hash_of(self.hash_seed(), key), newest, chain)
+    }
+
+    /// Live bytes and records that the entries of all runs have, by segment: of its latest life that was counted.
+    pub(crate) fn live(&self) -> Result<Vec<LiveCount>> {
+        Ok(self.set()?.manifest.live.clone())
+    }
+
+    /// Bytes of chunks that entries name, by table.
+    pub(crate) fn live_chunks(&self) -> Result<Vec<(u32, ChunkBytes)>> {
+        let set = self.set()?;
+        let chunk_bytes = |count: &crate::format::run::manifest::ChunkCount| {
+            (count.table, ChunkBytes { segment: count.segment, life: count.life, bytes: count.bytes })
+        };
+        Ok(set.manifest.chunks.iter().map(chunk_bytes).collect())
+    }
+
+    /// The tables that have entries, or counts of earlier ones.
+    pub(crate) fn tables(&self) -> Result<BTreeSet<u32>> {
+        let set = self.set()?;
+        let with_keys = set.manifest.keys.iter().map(|count| count.table);
+        Ok(with_keys.chain(set.manifest.chunks.iter().map(|count| count.table)).collect())
+    }
+
+    /// About how many keys a table has: a key counts once for each run that has it.
+    pub(crate) fn count_estimate(&self, table: u32) -> Result<u64> {
+        let set = self.set()?;
+        let count = set.manifest.keys.iter().find(|count| count.table == table);
+        Ok(count.map_or(0, |count| count.alive.max(0) as u64))
+    }
+
+    /// Bytes that merges have yet to take in.
+    pub(crate) fn debt(&self) -> u64 {
+        self.set().map_or(0, |set| debt(self.policy, &set.shapes()))
+    }
+
+    /// Bytes of all files of runs.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.set().map_or(0, |set| set.pieces().map(|piece| piece.file.bytes()).sum())
+    }
+
+    /// Bytes that filters and fences take in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.set().map_or(0, |set| set.pieces().map(|piece| piece.file.memory_bytes()).sum())
+    }
+
+    /// How many runs there are: so many filters a look-up may ask.
+    pub(crate) fn len(&self) -> usize {
+        self.set().map_or(0, |set| set.runs.len())
+    }
+
+    /// The manifest and the files of this moment.
+    pub(crate) fn files(&self) -> Result<RunFiles<D>> {
+        Ok(RunFiles { set: self.set()?, store: self.store })
+    }
+
+    /// Releases the files, once no flush and no step is at work: another process may open them then. Later calls fail with
+    /// [`Error::Closed`].
+    pub(crate) fn close(&self) {
+        let _no_step = self.steps.lock();
+        let _no_flush = self.flushes.lock();
+        let _no_edit = self.editing.lock().expect("no code panics while it makes an edit");
+        drop(self.set.write().expect("no code panics while it holds the set").take());
+    }
+
+    fn set(&self) -> Result<Arc<RunSet<D>>> {
+        self.set.read().expect("no code panics while it holds the set").clone().ok_or(Error::Closed)
+    }
+
+    fn hash_seed(&self) -> u64 {
+        u64_at(&self.store, 0)
+    }
+}
+
+/// The runs of one moment, whose files stay where they are while this is held.
+pub(crate) struct RunFiles<D: Device> {
+    set: Arc<RunSet<D>>,
+    store: [u8; 16],
+}
+
+impl<D: Device> RunFiles<D> {
+    /// The bytes of the manifest, which has to be copied under both of its names.
+    pub(crate) fn manifest(&self) -> Vec<u8> {
+        self.set.manifest.encode(&self.store)
+    }
+
+    /// The files, which never change, and their lengths in bytes.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = (&Path, u64)> {
+        self.set.pieces().map(|piece| (piece.file.path(), piece.file.bytes()))
+    }
+}

@@ -1,0 +1,240 @@
+//! Walks through a run in either direction, a block at a time.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::file::{RunFile, chain_of};
+use super::set::Piece;
+use crate::Result;
+use crate::index::chain::VersionChain;
+use crate::io::buffer::AlignedBuffer;
+use crate::io::{Device, UNIT_BYTES};
+
+/// Units that a merge reads at once.
+pub(super) const MERGE_UNITS: u32 = 64;
+
+/// Units that a scan reads at once in the end; it begins with one and doubles.
+const SCAN_UNITS: u32 = 16;
+
+/// A place in a run: at a key, or at its end.
+pub(super) struct RunCursor<D: Device> {
+    pieces: Vec<OwnPiece<D>>,
+    backward: bool,
+    /// The piece and the block in it that `block` has.
+    piece: usize,
+    number: usize,
+    block: Decoded,
+    /// The key in the block, from its end if it goes backward.
+    at: usize,
+    window: Option<Window>,
+    /// Units of the next read, and of the longest one.
+    units: u32,
+    most_units: u32,
+    /// Units of the blocks that were looked at.
+    visited_units: u64,
+}
+
+/// A file, and the first key that counts in it.
+type OwnPiece<D> = (Arc<RunFile<D>>, Box<[u8]>);
+
+/// Units that were read of the current piece.
+struct Window {
+    start: u32,
+    end: u32,
+    bytes: AlignedBuffer,
+}
+
+/// The keys of a block.
+#[derive(Default)]
+struct Decoded {
+    keys: Vec<u8>,
+    ends: Vec<usize>,
+    chains: Vec<VersionChain>,
+}
+
+impl Decoded {
+    fn key(&self, number: usize) -> &[u8] {
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        &self.keys[start..self.ends[number]]
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.ends.clear();
+        self.chains.clear();
+    }
+}
+
+impl<D: Device> RunCursor<D> {
+    /// A cursor for a merge, at the first key that counts.
+    pub(super) fn merging<'a>(pieces: impl Iterator<Item = Piece<'a, D>>) -> Result<RunCursor<D>>
+    where
+        D: 'a,
+    {
+        let mut cursor = Self::new(pieces, false, MERGE_UNITS, MERGE_UNITS);
+        cursor.seek(Bound::Unbounded)?;
+        Ok(cursor)
+    }
+
+    /// A cursor for a scan, at the first key of a range or, backward, at its last: `bound` is where the range begins for it.
+    pub(super) fn scanning<'a>(
+        pieces: impl Iterator<Item = Piece<'a, D>>,
+        backward: bool,
+        bound: Bound<&[u8]>,
+    ) -> Result<RunCursor<D>>
+    where
+        D: 'a,
+    {
+        let mut cursor = Self::new(pieces, backward, 1, SCAN_UNITS);
+        cursor.seek(bound)?;
+        Ok(cursor)
+    }
+
+    fn new<'a>(pieces: impl Iterator<Item = Piece<'a, D>>, backward: bool, units: u32, most_units: u32) -> RunCursor<D>
+    where
+        D: 'a,
+    {
+        let pieces = pieces.map(|piece| (Arc::clone(piece.file), piece.from.into())).collect();
+        let (block, window) = (Decoded::default(), None);
+        let (piece, number, at, visited_units) = (0, 0, 0, 0);
+        RunCursor { pieces, backward, piece, number, block, at, window, units, most_units, visited_units }
+    }
+
+    /// The key here; `None` at the end.
+    pub(super) fn key(&self) -> Option<&[u8]> {
+        (self.at < self.block.len()).then(|| self.block.key(self.place()))
+    }
+
+    /// The entries here, which can be taken once.
+    pub(super) fn take(&mut self) -> VersionChain {
+        let place = self.place();
+        std::mem::take(&mut self.block.chains[place])
+    }
+
+    /// The file that the key here is in.
+    pub(super) fn file(&self) -> &Arc<RunFile<D>> {
+        &self.pieces[self.piece].0
+    }
+
+    /// Bytes of the blocks that it has looked at.
+    pub(super) fn visited_bytes(&self) -> u64 {
+        self.visited_units * UNIT_BYTES as u64
+    }
+
+    /// Goes on by one key.
+    pub(super) fn advance(&mut self) -> Result<()> {
+        self.at += 1;
+        while self.at >= self.block.len() {
+            if !self.next_block()? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> usize {
+        if self.backward { self.block.len() - 1 - self.at } else { self.at }
+    }
+
+    fn seek(&mut self, bound: Bound<&[u8]>) -> Result<()> {
+        let (key, is_included) = match bound {
+            Bound::Included(key) => (Some(key), true),
+            Bound::Excluded(key) => (Some(key), false),
+            Bound::Unbounded => (None, true),
+        };
+        let backward = self.backward;
+        let is_before = |known: &[u8]| {
+            key.is_some_and(|key| match (if backward { key.cmp(known) } else { known.cmp(key) }, is_included) {
+                (std::cmp::Ordering::Less, _) => true,
+                (order, is_included) => order.is_eq() && !is_included,
+            })
+        };
+        let is_piece_before = |(file, from): &&OwnPiece<D>| {
+            let footer = &file.footer;
+            is_before(if backward { (&footer.smallest_key).max(from) } else { &footer.largest_key })
+        };
+        let skipped = if backward {
+            self.pieces.iter().rev().take_while(is_piece_before).count()
+        } else {
+            self.pieces.iter().take_while(is_piece_before).count()
+        };
+        if skipped == self.pieces.len() {
+            return Ok(());
+        }
+        self.piece = if backward { self.pieces.len() - 1 - skipped } else { skipped };
+        let (file, from) = &self.pieces[self.piece];
+        let last = file.fences.len() - 1;
+        let number = match key {
+            Some(key) if backward => file.fences.block_of(key),
+            None if backward => last,
+            key => file.fences.block_of(key.unwrap_or(&[]).max(from)),
+        };
+        self.load(number)?;
+        while self.key().is_some_and(is_before) {
+            self.at += 1;
+        }
+        while self.at >= self.block.len() {
+            if !self.next_block()? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on to the next block, perhaps of the next piece; false at the end.
+    fn next_block(&mut self) -> Result<bool> {
+        self.block.clear();
+        self.at = 0;
+        if self.pieces.is_empty() {
+            return Ok(false);
+        }
+        let (file, from) = &self.pieces[self.piece];
+        let blocks = file.fences.block_of(from)..file.fences.len();
+        let next = if self.backward { self.number.checked_sub(1) } else { Some(self.number + 1) };
+        if let Some(number) = next.filter(|number| blocks.contains(number)) {
+            self.load(number)?;
+            return Ok(true);
+        }
+        let next = if self.backward { self.piece.checked_sub(1) } else { Some(self.piece + 1) };
+        let Some(piece) = next.filter(|piece| *piece < self.pieces.len()) else { return Ok(false) };
+        (self.piece, self.window) = (piece, None);
+        let (file, from) = &self.pieces[piece];
+        self.load(if self.backward { file.fences.len() - 1 } else { file.fences.block_of(from) })?;
+        Ok(true)
+    }
+
+    /// Decodes a block of the current piece, without the keys that do not count.
+    fn load(&mut self, number: usize) -> Result<()> {
+        let (file, from) = &self.pieces[self.piece];
+        let file = Arc::clone(file);
+        let (start, end) = file.fences.units_of(number);
+        if !self.window.as_ref().is_some_and(|window| window.start <= start && end <= window.end) {
+            let units = self.units.max(end - start);
+            let (first, last) = match self.backward {
+                true => (end.saturating_sub(units), end),
+                false => (start, (start + units).min(file.name.data_units)),
+            };
+            self.window = Some(Window { start: first, end: last, bytes: file.read(first, last)? });
+            self.units = (2 * self.units).min(self.most_units);
+        }
+        let window = self.window.as_ref().expect("it was just read");
+        let at = |unit: u32| (unit - window.start) as usize * UNIT_BYTES;
+        let block = file.block(number, &window.bytes[at(start)..at(end)])?;
+        (self.number, self.at) = (number, 0);
+        self.visited_units += u64::from(end - start);
+        self.block.clear();
+        let mut keys = block.keys();
+        while let Some((key, chain)) = keys.next().map_err(|damage| file.damaged(number, damage))? {
+            if *key >= **from {
+                self.block.keys.extend_from_slice(key);
+                self.block.ends.push(self.block.keys.len());
+                self.block.chains.push(chain_of(chain));
+            }
+        }
+        Ok(())
+    }
+}

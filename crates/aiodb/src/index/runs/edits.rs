@@ -1,0 +1,237 @@
+//! The manifest: how a change of the set of runs becomes durable, and what is there after a crash.
+//!
+//! The manifest is written anew at each edit, under a second name and then renamed, so that after a crash the old one is there or
+//! the new one. Then its copy is replaced in the same way. One of them that is damaged is told by its checksum, and the other is
+//! as good: files are removed only after both are durable.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Runs;
+use super::file::{ADVICE, RunFile};
+use super::policy::Policy;
+use super::set::{Files, RunSet};
+use crate::format::manifest::damage_error;
+use crate::format::run::manifest::{RunFileName, RunManifest};
+use crate::format::segment::Damage;
+use crate::io::Device;
+use crate::io::small_file::{new_name, read_file, rename_durably, replace_file, write_new};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{InOrder, Mutex, RwLock};
+use crate::{Error, Result};
+
+/// The names of the manifest and its copy.
+pub(crate) const MANIFEST_NAMES: [&str; 2] = ["MANIFEST", "MANIFEST.copy"];
+
+/// The ending of the name of a run's file.
+const RUN_SUFFIX: &str = ".run";
+
+/// What is known of edits, beside the set that the last one made.
+pub(super) struct Editing<D: Device> {
+    /// The number of the next edit: higher than that of any that may have become durable.
+    next_edit: u64,
+    /// Files that the manifest names no more, but its copy may.
+    only_in_copy: Vec<Arc<RunFile<D>>>,
+}
+
+/// Whether an edit is in both manifests.
+pub(super) enum Edited {
+    Once,
+    Twice,
+}
+
+/// The manifest and its copy, as opening finds them.
+struct Manifests {
+    /// The later one, if there is any.
+    latest: Option<RunManifest>,
+    /// Whether both check out and are of the same edit.
+    are_equal: bool,
+    /// The numbers of the files that one of them names.
+    named: BTreeSet<u64>,
+}
+
+impl<D: Device> Runs<D> {
+    /// Opens the runs in a directory, or begins with none. With `read_only` a manifest must be there, and nothing changes.
+    pub(crate) fn open(device: &D, directory: &Path, store: [u8; 16], read_only: bool) -> Result<Runs<D>> {
+        let Manifests { latest, are_equal, mut named } = read_manifests(device, directory, &store)?;
+        if latest.is_none() && read_only {
+            let reason = "there is no manifest of its runs".to_string();
+            return Err(Error::Index { path: directory.to_path_buf(), reason });
+        }
+        if !read_only {
+            device.create_dir(directory).map_err(|e| Error::io("create", directory, &e))?;
+        }
+        let names = device.list(directory).map_err(|e| Error::io("list", directory, &e))?;
+        let is_new = latest.is_none();
+        if let Some(name) = names.iter().find(|name| is_new && name.ends_with(RUN_SUFFIX)) {
+            let damage = Damage::Foreign("there are runs, and no manifest of them");
+            return Err(damage_error(&directory.join(name), 0, damage, ADVICE));
+        }
+        let runs = Self::with_manifest(device, directory, store, latest.unwrap_or_else(first_manifest))?;
+        if read_only {
+            return Ok(runs);
+        }
+        if !are_equal {
+            match runs.edit(Vec::new(), |_| ()) {
+                Ok(Edited::Twice) => named = runs.set()?.files().into_keys().collect(),
+                // Files stay which the earlier of the two names.
+                Ok(Edited::Once) => {}
+                Err(error) if error.is_full() && !is_new => {}
+                Err(error) => return Err(error),
+            }
+        }
+        runs.remove_unnamed(&names, &named)?;
+        Ok(runs)
+    }
+
+    fn with_manifest(device: &D, directory: &Path, store: [u8; 16], manifest: RunManifest) -> Result<Runs<D>> {
+        let mut files = Files::new();
+        for name in names_of(&manifest) {
+            files.insert(name.number, RunFile::open(device, directory, &store, *name)?);
+        }
+        let editing = Editing { next_edit: manifest.edit + 1, only_in_copy: Vec::new() };
+        Ok(Runs {
+            device: device.clone(),
+            directory: directory.to_path_buf(),
+            store,
+            next_file: AtomicU64::new(manifest.next_file),
+            set: RwLock::new(Some(Arc::new(RunSet::new(manifest, &files)))),
+            editing: Mutex::new(editing),
+            policy: Policy::default(),
+            steps: InOrder::default(),
+            flushes: InOrder::default(),
+        })
+    }
+
+    /// Removes all runs of a directory, for an index that is made again.
+    pub(crate) fn remove_all(device: &D, directory: &Path, store: &[u8; 16]) -> Result<()> {
+        match device.list(directory) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            names => drop(names.map_err(|e| Error::io("list", directory, &e))?),
+        }
+        // First the manifests say that there is none. They go last: runs without a manifest are taken for damage.
+        let latest = read_manifests(device, directory, store).ok().and_then(|manifests| manifests.latest);
+        let edit = latest.map_or(0, |manifest| manifest.edit) + 1;
+        let bytes = RunManifest { edit, ..first_manifest() }.encode(store);
+        for name in MANIFEST_NAMES {
+            match replace_file(device, &directory.join(name), &bytes) {
+                // Removing makes room.
+                Err(error) if error.is_full() => {}
+                replaced => replaced?,
+            }
+        }
+        let names = device.list(directory).map_err(|e| Error::io("list", directory, &e))?;
+        let (manifests, files): (Vec<_>, Vec<_>) = names.iter().partition(|name| MANIFEST_NAMES.contains(&&***name));
+        for names in [files, manifests] {
+            names.iter().try_for_each(|name| remove(device, &directory.join(name)))?;
+            device.sync_dir(directory).map_err(|e| Error::io("flush", directory, &e))?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with the number of a checkpoint, in an index that is made again.
+    pub(crate) fn count_edits_from(&self, edits: u64) {
+        let mut editing = self.editing.lock().expect("no code panics while it makes an edit");
+        editing.next_edit = editing.next_edit.max(edits + 1);
+    }
+
+    /// Removes what no manifest names: files of edits that did not become durable.
+    fn remove_unnamed(&self, names: &[String], named: &BTreeSet<u64>) -> Result<()> {
+        let number_of = |name: &str| name.strip_suffix(RUN_SUFFIX)?.parse::<u64>().ok();
+        let is_left =
+            |name: &&String| name.ends_with(".new") || number_of(name).is_some_and(|number| !named.contains(&number));
+        let left: Vec<_> = names.iter().filter(is_left).collect();
+        for name in &left {
+            // A manifest that was prepared may have got its name since.
+            match self.device.remove(&self.directory.join(name)) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                removed => removed.map_err(|e| Error::io("remove", self.directory.join(name), &e))?,
+            }
+            // Its number is not given away again: the removal may be undone by a power cut.
+            self.next_file.fetch_max(number_of(name).map_or(0, |number| number + 1), Ordering::Relaxed);
+        }
+        if left.is_empty() { Ok(()) } else { self.sync_directory() }
+    }
+
+    pub(super) fn sync_directory(&self) -> Result<()> {
+        self.device.sync_dir(&self.directory).map_err(|e| Error::io("flush", &self.directory, &e))
+    }
+
+    /// A number for a new file.
+    pub(super) fn new_file_number(&self) -> u64 {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Makes a change of the manifest durable, and then visible. The files that it names in addition are those given; those that
+    /// it names no more are removed once no reader has them. After an error nothing has changed, as far as this process is
+    /// concerned: if it is not known whether the change is durable, the next opening may find either.
+    pub(super) fn edit(&self, made: Vec<Arc<RunFile<D>>>, change: impl FnOnce(&mut RunManifest)) -> Result<Edited> {
+        let mut editing = self.editing.lock().expect("no code panics while it makes an edit");
+        let before = self.set()?;
+        let mut files = before.files();
+        files.extend(made.iter().map(|file| (file.name.number, Arc::clone(file))));
+        let mut manifest = before.manifest.clone();
+        change(&mut manifest);
+        manifest.edit = editing.next_edit;
+        manifest.next_file = self.next_file.load(Ordering::Relaxed);
+        let mut set = RunSet::new(manifest, &files);
+        let needed = |range: &_| set.pieces().any(|piece| piece.needs(range));
+        let ranges = set.manifest.ranges.iter().filter(|range| needed(range)).cloned().collect();
+        set.manifest.ranges = ranges;
+        let bytes = set.manifest.encode(&self.store);
+        let [path, copy] = MANIFEST_NAMES.map(|name| self.directory.join(name));
+        let prepared = self.prepare(&path, &bytes, !made.is_empty());
+        prepared.inspect_err(|_| made.iter().for_each(|file| file.set_dropped()))?;
+        editing.next_edit += 1;
+        // From here on the edit may be durable, so its files stay also after an error.
+        rename_durably(&self.device, &new_name(&path), &path)?;
+        let named = set.files();
+        *self.set.write().expect("no code panics while it holds the set") = Some(Arc::new(set));
+        editing.only_in_copy.extend(files.into_values().filter(|file| !named.contains_key(&file.name.number)));
+        // If there is no room for it, the next edit writes it again.
+        if replace_file(&self.device, &copy, &bytes).is_err() {
+            return Ok(Edited::Once);
+        }
+        editing.only_in_copy.drain(..).for_each(|file| file.set_dropped());
+        Ok(Edited::Twice)
+    }
+
+    /// Everything before the name of the manifest changes.
+    fn prepare(&self, path: &Path, bytes: &[u8], has_files: bool) -> Result<()> {
+        if has_files {
+            self.sync_directory()?;
+        }
+        write_new(&self.device, path, bytes).map(drop)
+    }
+}
+
+fn remove<D: Device>(device: &D, path: &Path) -> Result<()> {
+    device.remove(path).map_err(|e| Error::io("remove", path, &e))
+}
+
+fn first_manifest() -> RunManifest {
+    RunManifest { next_file: 1, next_run: 1, ..RunManifest::default() }
+}
+
+fn names_of(manifest: &RunManifest) -> impl Iterator<Item = &RunFileName> {
+    manifest.runs.iter().flat_map(|run| run.merged.iter().chain(&run.files))
+}
+
+/// Reads both; an error if there are only damaged ones.
+fn read_manifests<D: Device>(device: &D, directory: &Path, store: &[u8; 16]) -> Result<Manifests> {
+    let (mut sound, mut damaged) = (Vec::new(), None);
+    for path in MANIFEST_NAMES.map(|name| directory.join(name)) {
+        let Some(bytes) = read_file(device, &path)? else { continue };
+        match RunManifest::decode(&bytes, store) {
+            Ok(manifest) => sound.push(manifest),
+            Err(damage) => damaged = damaged.or(Some(damage_error(&path, 0, damage, ADVICE))),
+        }
+    }
+    if let Some(error) = damaged.filter(|_| sound.is_empty()) {
+        return Err(error);
+    }
+    let named = sound.iter().flat_map(names_of).map(|name| name.number).collect();
+    let are_equal = matches!(&sound[..], [one, other] if one.edit == other.edit);
+    Ok(Manifests { latest: sound.into_iter().max_by_key(|manifest| manifest.edit), are_equal, named })
+}

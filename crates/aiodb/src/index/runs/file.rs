@@ -1,0 +1,182 @@
+//! An open file of a run: what is kept in memory of it, and its blocks, which are read when they are asked for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::format::manifest::damage_error;
+use crate::format::run::RunSeed;
+use crate::format::run::block::{Block, Chain};
+use crate::format::run::fences::Fences;
+use crate::format::run::filter::Filter;
+use crate::format::run::footer::Footer;
+use crate::format::run::manifest::RunFileName;
+use crate::format::segment::Damage;
+use crate::index::chain::VersionChain;
+use crate::io::buffer::AlignedBuffer;
+use crate::io::{Access, Device, File, UNIT_BYTES};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::{Error, Result};
+
+/// What can be done about a damaged file.
+pub(super) const ADVICE: &str = "`aiodb verify --rebuild` makes the index again from the log";
+
+/// A file of a run. It is removed when the last reader leaves it, once no set of runs has it.
+pub(super) struct RunFile<D: Device> {
+    device: D,
+    path: PathBuf,
+    file: D::File,
+    seed: RunSeed,
+    pub(super) name: RunFileName,
+    pub(super) footer: Footer,
+    pub(super) fences: Fences,
+    filter: Filter,
+    /// Relaxed: it is set by a thread that holds the file, and read when nobody does.
+    is_dropped: AtomicBool,
+}
+
+/// The hash of a key, for filters.
+pub(super) fn hash_of(seed: u64, key: &[u8]) -> u64 {
+    xxh3_64_with_seed(key, seed)
+}
+
+/// A key's entries, as they are in memory.
+pub(super) fn chain_of((entries, partial): Chain) -> VersionChain {
+    let mut chain: VersionChain = entries.into_iter().collect();
+    if partial {
+        chain.set_partial();
+    }
+    chain
+}
+
+/// The path of a file of a run.
+pub(super) fn path_of(directory: &Path, number: u64) -> PathBuf {
+    directory.join(format!("{number:012}.run"))
+}
+
+impl<D: Device> RunFile<D> {
+    /// Opens a file that a manifest names.
+    pub(super) fn open(device: &D, directory: &Path, store: &[u8; 16], name: RunFileName) -> Result<Arc<RunFile<D>>> {
+        let path = path_of(directory, name.number);
+        let file = device.open(&path, Access::READ_SEGMENT).map_err(|e| Error::io("open", &path, &e))?;
+        let unit = UNIT_BYTES as u64;
+        let length = file.length().map_err(|e| Error::io("look at", &path, &e))?;
+        let damaged = |offset: u64, damage| damage_error(&path, offset, damage, ADVICE);
+        if length != u64::from(name.units) * unit {
+            return Err(damaged(length, Damage::Foreign("the file does not have its length")));
+        }
+        let start = u64::from(name.data_units) * unit;
+        let tail = read(&path, &file, name.data_units, name.units)?;
+        let footer_at = tail.len() - UNIT_BYTES;
+        let footer_offset = start + footer_at as u64;
+        let footer = Footer::decode(&tail[footer_at..], store, name.number, footer_offset)
+            .map_err(|damage| damaged(footer_offset, damage))?;
+        if footer.data_units != name.data_units {
+            return Err(damaged(footer_offset, Damage::Foreign("its blocks do not end where they should")));
+        }
+        let (parts, seed) = (footer.parts(), RunSeed::new(store, name.number));
+        let part = |offset: u64, length: u32, checksum: u32| {
+            let at = (offset - start) as usize;
+            let bytes = &tail[at..at + length as usize];
+            if seed.checksum_at(offset, bytes) == checksum { Ok(bytes) } else { Err(damaged(offset, Damage::Checksum)) }
+        };
+        let malformed = |offset, what| damaged(offset, Damage::Foreign(what));
+        let filter = Filter::decode(part(parts.filter, footer.filter_bytes, footer.filter_checksum)?)
+            .ok_or_else(|| malformed(parts.filter, "a filter of the wrong length"))?;
+        let fences = Fences::decode(part(parts.fences, footer.fence_bytes, footer.fence_checksum)?)
+            .filter(|fences| fences.units() == footer.data_units)
+            .ok_or_else(|| malformed(parts.fences, "fences that do not fit"))?;
+        let (device, is_dropped) = (device.clone(), AtomicBool::new(false));
+        Ok(Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, is_dropped }))
+    }
+
+    /// A file that has just been written.
+    pub(super) fn written(
+        device: &D,
+        (path, file): (PathBuf, D::File),
+        seed: RunSeed,
+        footer: Footer,
+        fences: Fences,
+        filter: Filter,
+    ) -> Arc<RunFile<D>> {
+        let units = u32::try_from(footer.parts().end / UNIT_BYTES as u64).expect("a file of a run is bounded");
+        let name = RunFileName { number: footer.number, units, data_units: footer.data_units };
+        let (device, is_dropped) = (device.clone(), AtomicBool::new(false));
+        Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, is_dropped })
+    }
+
+    /// Whether a key with this hash may be here.
+    #[inline]
+    pub(super) fn may_contain(&self, hash: u64) -> bool {
+        self.filter.may_contain(hash)
+    }
+
+    /// The entries of a key, if it is here: reads one block.
+    pub(super) fn find(&self, key: &[u8]) -> Result<Option<VersionChain>> {
+        let number = self.fences.block_of(key);
+        let (start, end) = self.fences.units_of(number);
+        let bytes = self.read(start, end)?;
+        let block = self.block(number, &bytes)?;
+        let found = block.find(key).map_err(|damage| self.damaged(number, damage))?;
+        Ok(found.map(chain_of))
+    }
+
+    /// Reads units of the data blocks.
+    pub(super) fn read(&self, start: u32, end: u32) -> Result<AlignedBuffer> {
+        read(&self.path, &self.file, start, end)
+    }
+
+    /// The block of this number in its units.
+    pub(super) fn block<'a>(&self, number: usize, bytes: &'a [u8]) -> Result<Block<'a>> {
+        let (start, _) = self.fences.units_of(number);
+        let offset = u64::from(start) * UNIT_BYTES as u64;
+        Block::decode(bytes, self.seed, offset).map_err(|damage| self.damaged(number, damage))
+    }
+
+    /// The error about a damaged block.
+    pub(super) fn damaged(&self, block: usize, damage: Damage) -> Error {
+        let offset = u64::from(self.fences.units_of(block).0) * UNIT_BYTES as u64;
+        damage_error(&self.path, offset, damage, ADVICE)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes on disk.
+    pub(super) fn bytes(&self) -> u64 {
+        u64::from(self.name.units) * UNIT_BYTES as u64
+    }
+
+    /// Bytes in memory.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        let keys = self.footer.smallest_key.len() + self.footer.largest_key.len();
+        (size_of::<Self>() + keys + self.fences.memory_bytes() + self.filter.bytes()) as u64
+    }
+
+    /// Has the file removed when the last reader leaves it.
+    pub(super) fn set_dropped(&self) {
+        self.is_dropped.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<D: Device> Drop for RunFile<D> {
+    fn drop(&mut self) {
+        if self.is_dropped.load(Ordering::Relaxed) {
+            // If this fails, the next opening removes it.
+            let _ = self.device.remove(&self.path);
+        }
+    }
+}
+
+fn read<F: File>(path: &Path, file: &F, start: u32, end: u32) -> Result<AlignedBuffer> {
+    let mut buffer = AlignedBuffer::new((end - start) as usize * UNIT_BYTES);
+    let offset = u64::from(start) * UNIT_BYTES as u64;
+    let bytes = file.read_at(&mut buffer, offset).map_err(|e| Error::io("read", path, &e))?;
+    if bytes < buffer.len() {
+        let damage = Damage::Foreign("the file ends too early");
+        return Err(damage_error(path, offset + bytes as u64, damage, ADVICE));
+    }
+    Ok(buffer)
+}

@@ -1,0 +1,192 @@
+//! What several runs make of each key together.
+
+use smallvec::SmallVec;
+
+use super::RunContext;
+use super::counts::Changes;
+use super::cursor::RunCursor;
+use super::set::RunSet;
+use crate::Result;
+use crate::format::entry::RangeTombstone;
+use crate::index::chain::{Entry, Superseded, VersionChain};
+use crate::index::codec::table_of;
+use crate::io::Device;
+
+/// A merge of runs, or of a part of one, from key to key.
+pub(super) struct Merge<'a, D: Device> {
+    set: &'a RunSet<D>,
+    /// Newest first.
+    cursors: Vec<RunCursor<D>>,
+    /// Whether no run is older.
+    is_oldest: bool,
+    /// A table that is left out.
+    gone: Option<u32>,
+    /// The range tombstones up to this sequence are carried out.
+    pub(super) carried_out: u64,
+    pub(super) visited_keys: u64,
+    pub(super) changes: Changes<'a>,
+}
+
+/// An entry of an input.
+struct Occurrence {
+    entry: Entry,
+    /// The life of its segment. `None` if it does not count: it is a delete, or its segment has begun another life.
+    life: Option<u64>,
+}
+
+/// What is left of a key.
+#[derive(Default)]
+pub(super) struct Taken {
+    pub(super) chain: VersionChain,
+    /// The latest life of the segments to which its entries lead.
+    pub(super) latest_life: u64,
+}
+
+/// The entries of a key in all inputs.
+type Occurrences = SmallVec<[Occurrence; 4]>;
+
+/// The range tombstones up to this sequence can be carried out: all of them are known, and no snapshot looks behind one.
+pub(super) fn due_ranges(context: &RunContext<'_>, next_sequence: u64) -> u64 {
+    context.snapshots.oldest().0.min(next_sequence.saturating_sub(1))
+}
+
+/// Takes out the entries that range tombstones up to `due` have deleted.
+pub(super) fn cut(
+    key: &[u8],
+    chain: &mut VersionChain,
+    ranges: &[RangeTombstone],
+    due: u64,
+    superseded: &mut Superseded,
+) {
+    let contains = |range: &&RangeTombstone| range.sequence <= due && range.contains(key);
+    if let Some(range) = ranges.iter().rev().find(contains) {
+        chain.cut(range.sequence, superseded);
+    }
+}
+
+/// Retains superseded entries of a key for snapshots; where a range tombstone came first, it is what superseded them.
+pub(super) fn retain(key: &[u8], superseded: &Superseded, context: &RunContext<'_>) {
+    if context.snapshots.is_any() {
+        context.snapshots.retain_below(key, &context.ranges.until(key, superseded));
+    }
+}
+
+/// Puts the entries of a newer run on top of those of an older one. Where both have the same record, the newer run has a later
+/// copy, or a replay has published it again; a base that an operand of its sequence meets is the fold of that operand.
+fn put_on_top(chain: &mut VersionChain, newer: &VersionChain, superseded: &mut Superseded) {
+    for entry in newer.entries() {
+        let is_part_of =
+            |other: &Entry| other.sequence == entry.sequence && (other == entry || other.is_base() && !entry.is_base());
+        if chain.entries().iter().any(is_part_of) {
+            superseded.push((*entry, entry.sequence));
+        } else {
+            chain.insert(*entry, superseded);
+        }
+    }
+    if newer.is_partial() {
+        chain.set_partial();
+    }
+}
+
+impl<'a, D: Device> Merge<'a, D> {
+    pub(super) fn new(
+        set: &'a RunSet<D>,
+        cursors: Vec<RunCursor<D>>,
+        is_oldest: bool,
+        context: &'a RunContext<'a>,
+    ) -> Merge<'a, D> {
+        let carried_out = due_ranges(context, set.manifest.next_sequence);
+        Merge { set, cursors, is_oldest, gone: None, carried_out, visited_keys: 0, changes: Changes::new(context) }
+    }
+
+    /// Leaves out a table.
+    pub(super) fn leave_out(&mut self, table: u32) {
+        self.gone = Some(table);
+    }
+
+    /// Bytes of the blocks that were taken in.
+    pub(super) fn visited_bytes(&self) -> u64 {
+        self.cursors.iter().map(RunCursor::visited_bytes).sum()
+    }
+
+    /// The next key; `None` at the end.
+    pub(super) fn next_key(&self) -> Option<Box<[u8]>> {
+        self.cursors.iter().filter_map(RunCursor::key).min().map(Into::into)
+    }
+
+    /// Takes the entries of a key, which is the next one, and counts the changes. Returns what is left of them, perhaps nothing.
+    pub(super) fn take(&mut self, key: &[u8]) -> Result<Taken> {
+        self.visited_keys += 1;
+        let (mut occurrences, mut inputs) = (Occurrences::new(), SmallVec::<[VersionChain; 4]>::new());
+        for cursor in &mut self.cursors {
+            if cursor.key() != Some(key) {
+                continue;
+            }
+            let next_life = cursor.file().footer.next_life;
+            let chain = cursor.take();
+            self.changes.key(key, &chain, -1);
+            occurrences.extend(chain.entries().iter().map(|&entry| {
+                let life = (self.changes.context.life_of)(entry.location.segment);
+                let counts = !entry.is_delete() && life > 0 && life < next_life;
+                Occurrence { entry, life: counts.then_some(life) }
+            }));
+            inputs.push(chain);
+            cursor.advance()?;
+        }
+        let table = table_of(key);
+        if self.gone == Some(table) || (self.changes.context.accounting.is_gone)(table) {
+            self.remove(key, &occurrences, true);
+            return Ok(Taken::default());
+        }
+        let chain = self.combine(key, &inputs, &occurrences);
+        let taken = self.keep(key, chain, occurrences);
+        if !taken.chain.is_empty() {
+            self.changes.key(key, &taken.chain, 1);
+            self.changes.operands(key, &taken.chain);
+        }
+        Ok(taken)
+    }
+
+    /// What the inputs, newest first, make of a key.
+    fn combine(&self, key: &[u8], inputs: &[VersionChain], occurrences: &Occurrences) -> VersionChain {
+        let (mut chain, mut superseded) = (VersionChain::default(), Superseded::new());
+        inputs.iter().rev().for_each(|newer| put_on_top(&mut chain, newer, &mut superseded));
+        let ranges = &self.set.manifest.ranges;
+        cut(key, &mut chain, ranges, self.carried_out, &mut superseded);
+        // A delete hides what older runs have from a snapshot that sees it.
+        let counts = |entry: &Entry| {
+            let hides = entry.is_delete() && !self.is_oldest;
+            hides || occurrences.iter().any(|known| known.life.is_some() && known.entry == *entry)
+        };
+        superseded.retain(|(entry, _)| counts(entry));
+        retain(key, &superseded, self.changes.context);
+        // Nothing is older.
+        if self.is_oldest { chain.without_delete().entries().iter().copied().collect() } else { chain }
+    }
+
+    /// Leaves out the entries that do not count, and counts off those that are not in the chain any more: all but one occurrence
+    /// of each that is.
+    fn keep(&mut self, key: &[u8], chain: VersionChain, mut occurrences: Occurrences) -> Taken {
+        let mut latest_life = 0;
+        let mut is_kept = |entry: &Entry| {
+            let mut counting = occurrences.iter_mut().filter(|known| known.entry == *entry);
+            let life = counting.find_map(|known| known.life.take());
+            latest_life = latest_life.max(life.unwrap_or(0));
+            life.is_some() || entry.is_delete()
+        };
+        let mut kept: VersionChain = chain.entries().iter().copied().filter(|entry| is_kept(entry)).collect();
+        if chain.is_partial() {
+            kept.set_partial();
+        }
+        self.remove(key, &occurrences, false);
+        Taken { chain: kept, latest_life }
+    }
+
+    fn remove(&mut self, key: &[u8], occurrences: &Occurrences, is_gone: bool) {
+        for Occurrence { entry, life } in occurrences {
+            if let Some(life) = *life {
+                self.changes.removed(key, entry, life, is_gone);
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Which runs are merged next. Pure: it knows sizes, no bytes.
+//!
+//! Runs are tiered: where so many of one tier follow each other, they become one run of the next tier. The oldest run, which
+//! has most of the keys, takes part only where the others together are not small beside it, so that it is not written again for
+//! little. `docs/decisions/0040-sorted-runs.md` has the measurement.
+
+use std::ops::Range;
+
+/// When runs are merged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Policy {
+    /// Runs of one tier that are merged into one.
+    pub(super) fan_out: usize,
+    /// Times that the oldest run may be larger than the runs that are merged into it.
+    pub(super) oldest_ratio: u64,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy { fan_out: 4, oldest_ratio: 4 }
+    }
+}
+
+/// Runs that are merged at once, at most: each takes a buffer.
+const MAX_INPUTS: usize = 16;
+
+/// What the policy knows of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) tier: u32,
+    /// The merge that it takes part in, 0 for none.
+    pub(super) merge: u64,
+    /// Bytes that a merge has yet to take in.
+    pub(super) bytes: u64,
+}
+
+/// Runs that are being merged, or should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Job {
+    /// Their places, newest first. The last one is where the merged entries go.
+    pub(super) runs: Range<usize>,
+    tier: u32,
+    bytes: u64,
+}
+
+/// The most useful merge: that of the lowest tier, which takes most runs away for the least work.
+pub(super) fn choose(policy: Policy, shapes: &[Shape]) -> Option<Job> {
+    jobs(policy, shapes).into_iter().min_by_key(|job| job.tier)
+}
+
+/// Bytes that merges have yet to take in.
+pub(super) fn debt(policy: Policy, shapes: &[Shape]) -> u64 {
+    jobs(policy, shapes).iter().map(|job| job.bytes).sum()
+}
+
+/// Merges that were begun, and those that can be; shapes are newest first.
+fn jobs(policy: Policy, shapes: &[Shape]) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    let mut at = 0;
+    while at < shapes.len() {
+        let first = shapes[at];
+        let is_like_first = |shape: &&Shape| match first.merge {
+            0 => (shape.merge, shape.tier) == (0, first.tier),
+            merge => shape.merge == merge,
+        };
+        let end = at + shapes[at..].iter().take_while(is_like_first).count();
+        if first.merge > 0 {
+            jobs.push(job(shapes, at..end));
+        } else if let Some(runs) = group(policy, shapes, at..end) {
+            jobs.push(job(shapes, runs));
+        }
+        at = end;
+    }
+    jobs
+}
+
+fn job(shapes: &[Shape], runs: Range<usize>) -> Job {
+    let bytes = shapes[runs.clone()].iter().map(|shape| shape.bytes).sum();
+    Job { tier: shapes[runs.start].tier, bytes, runs }
+}
+
+/// Of runs of one tier those that should be merged, perhaps with the oldest run.
+fn group(policy: Policy, shapes: &[Shape], like: Range<usize>) -> Option<Range<usize>> {
+    let oldest = shapes.len() - 1;
+    let end = like.end.min(oldest);
+    let count = end.saturating_sub(like.start).min(MAX_INPUTS);
+    if count < policy.fan_out {
+        return None;
+    }
+    let runs = end - count..end;
+    let bytes: u64 = shapes[runs.clone()].iter().map(|shape| shape.bytes).sum();
+    let takes_oldest =
+        end == oldest && shapes[oldest].merge == 0 && bytes * policy.oldest_ratio >= shapes[oldest].bytes;
+    Some(if takes_oldest { runs.start..end + 1 } else { runs })
+}

@@ -1,0 +1,236 @@
+//! Bounded steps of the work behind the scenes: merges, range tombstones, tables that are gone. Each makes one file at most, and
+//! ends with an edit, so a crash loses no more than one step.
+
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+use super::counts::Changes;
+use super::cursor::RunCursor;
+use super::file::RunFile;
+use super::merge::{Merge, due_ranges};
+use super::policy::choose;
+use super::set::{Piece, Run, RunSet};
+use super::writer::{Making, RunWriter};
+use super::{FILE_BYTES, RunContext, Runs};
+use crate::Result;
+use crate::format::run::manifest::{ManifestRun, RunFileName, RunManifest};
+use crate::index::accounting::ChunkBytes;
+use crate::index::range_tombstones::RangeTombstone;
+use crate::io::Device;
+
+/// Times that a step may take in more bytes than it is to write: where entries meet, less is written than read.
+const READ_RATIO: u64 = 2;
+
+/// What a step has made of its inputs.
+struct Made<'a, D: Device> {
+    file: Option<Arc<RunFile<D>>>,
+    changes: Changes<'a>,
+    /// The key with which the next step goes on; `None` at the end.
+    next: Option<Box<[u8]>>,
+}
+
+impl<D: Device> Runs<D> {
+    /// A bounded part of the most useful merge; it writes about `budget_bytes`, and [`FILE_BYTES`] at most. False if there is nothing
+    /// to do.
+    pub(crate) fn merge_step(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<bool> {
+        let _turn = self.steps.lock();
+        let set = self.set()?;
+        let Some(job) = choose(self.policy, &set.shapes()) else { return Ok(false) };
+        let inputs = &set.runs[job.runs.clone()];
+        let cursors = inputs.iter().map(|run| RunCursor::merging(run.unmerged())).collect::<Result<Vec<_>>>()?;
+        let pieces = inputs.iter().flat_map(Run::unmerged);
+        let base = pieces.map(|piece| piece.file.footer.smallest_sequence).min().unwrap_or(0);
+        let merge = Merge::new(&set, cursors, job.runs.end == set.runs.len(), context);
+        let made = self.write(merge, base, budget_bytes.min(FILE_BYTES))?;
+        let left = |run: &Run<D>| {
+            let is_left =
+                |file: &&Arc<RunFile<D>>| made.next.as_ref().is_some_and(|next| file.footer.largest_key >= *next);
+            run.files.iter().filter(is_left).map(|file| file.name).collect()
+        };
+        let progress = Progress {
+            numbers: inputs.iter().map(|run| run.number).collect(),
+            left: inputs.iter().map(left).collect(),
+            made: made.file.as_ref().map(|file| file.name),
+            next: made.next.clone(),
+        };
+        self.edit(Vec::from_iter(made.file), |manifest| {
+            progress.apply(manifest);
+            made.changes.apply(manifest);
+        })?;
+        made.changes.report();
+        Ok(true)
+    }
+
+    /// A bounded part of carrying out the range tombstones behind which no snapshot looks: writes a file again without what they
+    /// have deleted. False if there is nothing to do.
+    pub(crate) fn range_step(&self, context: &RunContext<'_>) -> Result<bool> {
+        let _turn = self.steps.lock();
+        let set = self.set()?;
+        let due = due_ranges(context, set.manifest.next_sequence);
+        let is_due = |range: &&RangeTombstone| range.sequence <= due;
+        let needs = |piece: &Piece<'_, D>| set.manifest.ranges.iter().filter(is_due).any(|range| piece.needs(range));
+        let Some((run, piece)) = find(&set, |piece| Ok(needs(piece)))? else { return Ok(false) };
+        self.rewrite(&set, run, piece, None, context)?;
+        Ok(true)
+    }
+
+    /// A bounded part of leaving out a table that is gone; true when no run has a key of it. `durable` is the last batch that is
+    /// durable, that of the drop or a later one.
+    pub(crate) fn purge_step(&self, table: u32, durable: u64, context: &RunContext<'_>) -> Result<bool> {
+        let _turn = self.steps.lock();
+        let set = self.set()?;
+        let (start, end) = (table.to_be_bytes(), (table + 1).to_be_bytes());
+        let is_here = |key: &[u8]| *key >= start[..] && *key < end[..];
+        let has_keys = |piece: &Piece<'_, D>| {
+            if !piece.overlaps(&start, &end) {
+                return Ok(false);
+            }
+            let first = RunCursor::scanning(std::iter::once(*piece), false, Bound::Included(&start[..]))?;
+            Ok(first.key().is_some_and(is_here))
+        };
+        if let Some((run, piece)) = find(&set, has_keys)? {
+            self.rewrite(&set, run, piece, Some((table, durable)), context)?;
+            return Ok(false);
+        }
+        self.edit(Vec::new(), |manifest| {
+            manifest.durable_batch = manifest.durable_batch.max(durable);
+            manifest.ranges.retain(|range| !is_here(&range.start));
+            manifest.chunks.retain(|count| count.table != table);
+            manifest.keys.retain(|count| count.table != table);
+        })
+        .map(|_| true)
+    }
+
+    /// Sets the counts of chunks, whatever was counted before.
+    pub(crate) fn set_live_chunks(&self, chunks: &[(u32, ChunkBytes)]) -> Result<()> {
+        self.edit(Vec::new(), |manifest| {
+            manifest.chunks = chunks
+                .iter()
+                .map(|&(table, ChunkBytes { segment, life, bytes })| crate::format::run::manifest::ChunkCount {
+                    table,
+                    segment,
+                    life,
+                    bytes,
+                })
+                .collect();
+        })
+        .map(drop)
+    }
+
+    /// Writes what a merge makes of the next keys, until it has made enough.
+    fn write<'a>(&self, mut merge: Merge<'a, D>, base: u64, budget_bytes: u64) -> Result<Made<'a, D>> {
+        let making = Making { base, carried_out: merge.carried_out, hash_seed: self.hash_seed() };
+        let mut output: Option<RunWriter<D>> = None;
+        let mut next = merge.next_key();
+        while let Some(key) = next.take_if(|_| {
+            let is_first = merge.visited_keys == 0;
+            let written = output.as_ref().map_or(0, RunWriter::bytes);
+            is_first || written < budget_bytes && merge.visited_bytes() < budget_bytes.saturating_mul(READ_RATIO)
+        }) {
+            let taken = merge.take(&key)?;
+            if !taken.chain.is_empty() {
+                let output = match &mut output {
+                    Some(output) => output,
+                    none => none.insert(self.new_writer(making)?),
+                };
+                output.add(&key, &taken.chain, taken.latest_life)?;
+            }
+            next = merge.next_key();
+        }
+        let file = output.map(RunWriter::finish).transpose()?;
+        Ok(Made { file, changes: merge.changes, next })
+    }
+
+    /// Writes one file of a run again: without what range tombstones have deleted, and without a table that is gone, of which the
+    /// batch is known that makes it so.
+    fn rewrite(
+        &self,
+        set: &RunSet<D>,
+        run: usize,
+        piece: Piece<'_, D>,
+        gone: Option<(u32, u64)>,
+        context: &RunContext<'_>,
+    ) -> Result<()> {
+        let cursor = RunCursor::merging(std::iter::once(piece))?;
+        let mut merge = Merge::new(set, vec![cursor], run + 1 == set.runs.len(), context);
+        if let Some((table, _)) = gone {
+            merge.leave_out(table);
+        }
+        let made = self.write(merge, piece.file.footer.smallest_sequence, u64::MAX)?;
+        let (number, old) = (set.runs[run].number, piece.file.name);
+        let new = made.file.as_ref().map(|file| file.name);
+        self.edit(Vec::from_iter(made.file), |manifest| {
+            let at = place_of(manifest, number);
+            let run = &mut manifest.runs[at];
+            for files in [&mut run.merged, &mut run.files] {
+                if let Some(at) = files.iter().position(|file| *file == old) {
+                    files.splice(at..=at, new);
+                }
+            }
+            // The merge that a run takes part in ends with its own edit.
+            if run.merge == 0 && run.files.is_empty() {
+                manifest.runs.remove(at);
+            }
+            if let Some((_, durable)) = gone {
+                manifest.durable_batch = manifest.durable_batch.max(durable);
+            }
+            made.changes.apply(manifest);
+        })?;
+        made.changes.report();
+        Ok(())
+    }
+}
+
+/// The first file of which `wanted` says so, and the place of its run.
+fn find<D: Device>(
+    set: &RunSet<D>,
+    wanted: impl Fn(&Piece<'_, D>) -> Result<bool>,
+) -> Result<Option<(usize, Piece<'_, D>)>> {
+    for (number, run) in set.runs.iter().enumerate() {
+        for piece in run.pieces() {
+            if wanted(&piece)? {
+                return Ok(Some((number, piece)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn place_of(manifest: &RunManifest, number: u64) -> usize {
+    let at = manifest.runs.iter().position(|run| run.number == number);
+    at.expect("only steps, which take turns, take runs away")
+}
+
+/// How far a step has brought a merge.
+struct Progress {
+    /// The runs that are merged, newest first; they follow each other.
+    numbers: Vec<u64>,
+    /// The files of each that have keys left.
+    left: Vec<Vec<RunFileName>>,
+    made: Option<RunFileName>,
+    /// The next key; `None` at the end.
+    next: Option<Box<[u8]>>,
+}
+
+impl Progress {
+    fn apply(self, manifest: &mut RunManifest) {
+        let first = place_of(manifest, self.numbers[0]);
+        let runs: Range<usize> = first..first + self.numbers.len();
+        let (last, merge) = (runs.end - 1, self.numbers[self.numbers.len() - 1]);
+        manifest.runs[last].merged.extend(self.made);
+        let Some(next) = self.next else {
+            let until = manifest.runs[runs.clone()].iter().map(|run| run.until).max().unwrap_or(0);
+            let newer_tier = manifest.runs[first..last].iter().map(|run| run.tier + 1).max();
+            let oldest = &mut manifest.runs[last];
+            let tier = newer_tier.unwrap_or(0).max(oldest.tier);
+            let files = std::mem::take(&mut oldest.merged);
+            let merged = ManifestRun { number: oldest.number, until, tier, files, ..ManifestRun::default() };
+            let is_empty = merged.files.is_empty();
+            manifest.runs.splice(runs, (!is_empty).then_some(merged));
+            return;
+        };
+        for (run, left) in manifest.runs[runs].iter_mut().zip(self.left) {
+            (run.merge, run.from, run.files) = (merge, next.clone(), left);
+        }
+    }
+}

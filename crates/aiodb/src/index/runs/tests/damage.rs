@@ -1,0 +1,97 @@
+use std::path::Path;
+
+use fastrand::Rng;
+
+use super::act;
+use super::world::{DIRECTORY, STORE, World};
+use crate::Error;
+use crate::index::runs::Runs;
+use crate::index::runs::edits::MANIFEST_NAMES;
+use crate::io::Device;
+
+fn filled(seed: u64) -> World {
+    let mut random = Rng::with_seed(seed);
+    let mut world = World::new(seed);
+    (0..400).for_each(|_| act(&mut world, &mut random));
+    world.end_snapshots();
+    world.flush(&mut random).expect("nothing fails");
+    world
+}
+
+/// Wherever a bit is wrong, nothing is said that is not so.
+#[test]
+fn damage_is_an_error_and_never_absence() {
+    let mut found = 0;
+    for seed in 0..6 {
+        println!("seed {seed}");
+        let mut random = Rng::with_seed(seed);
+        let mut world = filled(seed);
+        let files: Vec<_> =
+            world.runs().files().expect("it is open").paths().map(|(path, _)| path.to_path_buf()).collect();
+        for path in files {
+            for _ in 0..40 {
+                let length = world.device.file_bytes(&path).expect("it is there").len() as u64;
+                let (offset, mask) = (random.u64(..length), 1 << random.u8(..8));
+                world.device.corrupt(&path, offset, mask);
+                // Padding has no checksum: then all is as it was.
+                let outcome = world.recover().and_then(|()| world.try_check());
+                match outcome {
+                    Err(Error::Corruption { path: named, offset: at, .. }) => {
+                        assert_eq!((named, at / 4096 <= offset / 4096), (path.clone(), true));
+                        found += 1;
+                    }
+                    other => other.expect("it is damage or nothing"),
+                }
+                world.device.corrupt(&path, offset, mask);
+            }
+        }
+        world.recover().expect("all is as it was");
+        world.check();
+    }
+    assert!(found > 500, "damage was found {found} times");
+}
+
+#[test]
+fn one_manifest_is_as_good_as_two() {
+    for name in MANIFEST_NAMES {
+        let mut world = filled(7);
+        let [path, other] =
+            [name, MANIFEST_NAMES[usize::from(name == MANIFEST_NAMES[0])]].map(|name| Path::new(DIRECTORY).join(name));
+        world.device.corrupt(&path, 100, 1);
+        world.recover().expect("the other one is read");
+        world.check();
+        world.device.corrupt(&other, 100, 1);
+        world.recover().expect("the opening has written the first one again");
+        world.device.corrupt(&other, 100, 1);
+        world.device.corrupt(&path, 100, 1);
+        let opened = Runs::open(&world.device, Path::new(DIRECTORY), STORE, false).map(drop);
+        assert!(matches!(opened, Err(Error::Corruption { .. })), "{opened:?}");
+    }
+}
+
+#[test]
+fn runs_without_a_manifest_are_damage() {
+    let world = filled(8);
+    for name in MANIFEST_NAMES {
+        world.device.remove(&Path::new(DIRECTORY).join(name)).expect("it is there");
+    }
+    let opened = Runs::open(&world.device, Path::new(DIRECTORY), STORE, false).map(drop);
+    assert!(matches!(opened, Err(Error::Corruption { .. })), "{opened:?}");
+    Runs::remove_all(&world.device, Path::new(DIRECTORY), &STORE).expect("nothing fails");
+    let runs = Runs::open(&world.device, Path::new(DIRECTORY), STORE, false).expect("it begins anew");
+    assert_eq!(runs.position().expect("it is open"), None);
+}
+
+#[test]
+fn reading_changes_nothing() {
+    let world = filled(9);
+    let (names, used) = (world.device.file_names(), world.device.used_bytes());
+    let runs = Runs::open(&world.device, Path::new(DIRECTORY), STORE, true).expect("it is there");
+    assert!(runs.position().expect("it is open").is_some());
+    drop(runs);
+    assert_eq!((world.device.file_names(), world.device.used_bytes()), (names, used));
+    assert!(Runs::open(&world.device, Path::new("/elsewhere"), STORE, true).is_err());
+    assert!(Runs::open(&world.device, Path::new(DIRECTORY), [8; 16], true).is_err(), "another store's");
+    world.runs().close();
+    assert!(matches!(world.runs().position(), Err(Error::Closed)));
+}

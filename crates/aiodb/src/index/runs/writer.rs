@@ -1,0 +1,213 @@
+//! Writes a file of a run, from its first key to its last, with large direct writes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::file::{RunFile, hash_of, path_of};
+use crate::format::entry::Entry;
+use crate::format::run::RunSeed;
+use crate::format::run::block::BlockBuilder;
+use crate::format::run::fences::Fences;
+use crate::format::run::filter::Filter;
+use crate::format::run::footer::Footer;
+use crate::index::chain::VersionChain;
+use crate::io::buffer::AlignedBuffer;
+use crate::io::{Access, Device, File, UNIT_BYTES, WriteSync};
+use crate::{Error, Result};
+
+/// Bytes of one write.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// What a file is told about itself before it has a key.
+#[derive(Clone, Copy)]
+pub(super) struct Making {
+    /// No entry has a lower sequence.
+    pub(super) base: u64,
+    /// See [`Footer::carried_out`].
+    pub(super) carried_out: u64,
+    /// The seed of the hashes of keys.
+    pub(super) hash_seed: u64,
+}
+
+/// A file that is being written; it is removed if it is not finished.
+pub(super) struct RunWriter<D: Device> {
+    device: D,
+    path: PathBuf,
+    file: D::File,
+    store: [u8; 16],
+    number: u64,
+    seed: RunSeed,
+    making: Making,
+    buffer: AlignedBuffer,
+    /// Bytes of the buffer that are filled, and of the file that are written before them.
+    filled: usize,
+    written: u64,
+    block: BlockBuilder,
+    /// The first key of the block, and the last one of the block before.
+    first_key: Vec<u8>,
+    last_key: Vec<u8>,
+    smallest_key: Vec<u8>,
+    encoded: Vec<u8>,
+    fences: Fences,
+    hashes: Vec<u64>,
+    entries: u64,
+    latest_life: u64,
+    sequences: (u64, u64),
+    is_finished: bool,
+}
+
+impl<D: Device> RunWriter<D> {
+    pub(super) fn new(
+        device: &D,
+        directory: &Path,
+        store: [u8; 16],
+        number: u64,
+        making: Making,
+    ) -> Result<RunWriter<D>> {
+        let path = path_of(directory, number);
+        let file = device.open(&path, Access::NEW_SEGMENT).map_err(|e| Error::io("create", &path, &e))?;
+        Ok(RunWriter {
+            device: device.clone(),
+            path,
+            file,
+            store,
+            number,
+            seed: RunSeed::new(&store, number),
+            making,
+            buffer: AlignedBuffer::new(WRITE_BYTES),
+            filled: 0,
+            written: 0,
+            block: BlockBuilder::new(making.base),
+            first_key: Vec::new(),
+            last_key: Vec::new(),
+            smallest_key: Vec::new(),
+            encoded: Vec::new(),
+            fences: Fences::default(),
+            hashes: Vec::new(),
+            entries: 0,
+            latest_life: 0,
+            sequences: (u64::MAX, 0),
+            is_finished: false,
+        })
+    }
+
+    /// Adds a key that comes after all others; no segment to which its entries lead has a later life than this.
+    pub(super) fn add(&mut self, key: &[u8], chain: &VersionChain, latest_life: u64) -> Result<()> {
+        let entries: &[Entry] = chain.entries();
+        if !self.block.add(key, entries, chain.is_partial()) {
+            self.finish_block()?;
+            let fits = self.block.add(key, entries, chain.is_partial());
+            assert!(fits, "a key fits into a block of its own");
+        }
+        if self.first_key.is_empty() {
+            self.first_key.extend_from_slice(key);
+        }
+        if self.hashes.is_empty() {
+            self.smallest_key.extend_from_slice(key);
+        }
+        self.hashes.push(hash_of(self.making.hash_seed, key));
+        self.entries += entries.len() as u64;
+        self.latest_life = self.latest_life.max(latest_life);
+        for entry in entries {
+            self.sequences.0 = self.sequences.0.min(entry.sequence);
+            self.sequences.1 = self.sequences.1.max(entry.sequence);
+        }
+        Ok(())
+    }
+
+    /// Bytes of the blocks so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.written + (self.filled + self.block.bytes()) as u64
+    }
+
+    fn finish_block(&mut self) -> Result<()> {
+        self.encoded.clear();
+        let mut encoded = std::mem::take(&mut self.encoded);
+        let offset = self.written + self.filled as u64;
+        let last_key = self.block.last_key().to_vec();
+        let units = self.block.finish(self.seed, offset, &mut encoded);
+        self.fences.add(&self.last_key, &self.first_key, units);
+        self.last_key = last_key;
+        self.first_key.clear();
+        self.put(&encoded)?;
+        self.encoded = encoded;
+        Ok(())
+    }
+
+    fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(self.buffer.len() - self.filled));
+            self.buffer[self.filled..self.filled + now.len()].copy_from_slice(now);
+            self.filled += now.len();
+            if self.filled == self.buffer.len() {
+                self.write()?;
+            }
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Fills up a unit with zeros.
+    fn pad(&mut self) -> Result<()> {
+        let end = self.filled.next_multiple_of(UNIT_BYTES);
+        self.buffer[self.filled..end].fill(0);
+        self.filled = end;
+        if self.filled == self.buffer.len() { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let written = self.file.write_at(&self.buffer[..self.filled], self.written, WriteSync::Later);
+        written.map_err(|e| Error::io("write", &self.path, &e))?;
+        self.written += self.filled as u64;
+        self.filled = 0;
+        Ok(())
+    }
+
+    /// Finishes the file, which has a key at least, and makes its bytes durable; its name is durable once its directory is flushed.
+    pub(super) fn finish(mut self) -> Result<Arc<RunFile<D>>> {
+        let largest_key = self.block.last_key().into();
+        self.finish_block()?;
+        let filter = Filter::new(&self.hashes);
+        let (filter_bytes, fence_bytes) = (filter.encode(), self.fences.encode());
+        let mut footer = Footer {
+            number: self.number,
+            data_units: self.fences.units(),
+            filter_bytes: u32::try_from(filter_bytes.len()).expect("a file of a run is bounded"),
+            filter_checksum: 0,
+            fence_bytes: u32::try_from(fence_bytes.len()).expect("a file of a run is bounded"),
+            fence_checksum: 0,
+            keys: self.hashes.len() as u64,
+            entries: self.entries,
+            smallest_sequence: self.sequences.0,
+            largest_sequence: self.sequences.1,
+            next_life: self.latest_life + 1,
+            carried_out: self.making.carried_out,
+            smallest_key: std::mem::take(&mut self.smallest_key).into(),
+            largest_key,
+        };
+        let parts = footer.parts();
+        footer.filter_checksum = self.seed.checksum_at(parts.filter, &filter_bytes);
+        footer.fence_checksum = self.seed.checksum_at(parts.fences, &fence_bytes);
+        for part in [&filter_bytes, &fence_bytes, &footer.encode(&self.store)] {
+            self.put(part)?;
+            self.pad()?;
+        }
+        if self.filled > 0 {
+            self.write()?;
+        }
+        self.file.sync().map_err(|e| Error::io("flush", &self.path, &e))?;
+        self.is_finished = true;
+        let (path, file) = (self.path.clone(), self.file.clone());
+        let fences = std::mem::take(&mut self.fences);
+        Ok(RunFile::written(&self.device, (path, file), self.seed, footer, fences, filter))
+    }
+}
+
+impl<D: Device> Drop for RunWriter<D> {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // If this fails, the next opening removes it.
+            let _ = self.device.remove(&self.path);
+        }
+    }
+}

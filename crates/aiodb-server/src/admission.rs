@@ -103,5 +103,5 @@ fn unknown_command(request: &Request) -> Refusal {
 
 /// Whether a call may be carried out together with others that a client has sent at once.
 pub(crate) fn is_grouped(call: &Call) -> bool {
-    matches!(call.command.run, Run::Grouped(_))
+    matches!(call.command.run, Run::Grouped(_) | Run::Ranged(_))
 }

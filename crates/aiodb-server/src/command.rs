@@ -7,12 +7,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 
 use crate::client::Clients;
+use crate::collection::{Collection, Kind, Owner};
 use crate::config::Config;
-use crate::entry::Entry;
+use crate::entry::{Entry, Value};
 use crate::keyspace::Keyspace;
 use crate::locks::{Database, Key};
 use crate::number::parse_integer;
-use crate::refusal::{NOT_AN_INTEGER, Refusal, said, words};
+use crate::refusal::{NOT_AN_INTEGER, Refusal, WRONG_TYPE, said, words};
 use crate::reply::{Answer, Reply};
 use crate::scan_cursors::ScanCursors;
 use crate::session::Session;
@@ -29,6 +30,8 @@ pub(crate) struct Command {
     /// The groups of Redis's ACL that the flags do not tell.
     pub(crate) categories: &'static str,
     pub(crate) keys: Keys,
+    /// Arguments that name elements of the collection of its first key: they are read before the command runs.
+    pub(crate) members: Keys,
     pub(crate) reads: Reads,
     pub(crate) run: Run,
     pub(crate) documentation: Documentation,
@@ -60,6 +63,8 @@ pub(crate) enum Reads {
 pub(crate) enum Run {
     /// With keys that its arguments name; together with others of its kind that a client has sent at once.
     Grouped(Handler),
+    /// As [`Run::Grouped`], on a thread that may wait for the device: it goes through elements of collections.
+    Ranged(Handler),
     /// By itself: it changes the connection.
     Alone(Handler),
     /// By itself, on a thread that may wait for the device: it goes through databases.
@@ -133,6 +138,11 @@ impl Call {
             Reads::Never => false,
             Reads::If(does) => does(&self.arguments),
         }
+    }
+
+    /// Whether elements of collections are read for it, or may be.
+    pub(crate) fn reads_elements(&self) -> bool {
+        self.command.members.first > 0 || matches!(self.command.run, Run::Ranged(_))
     }
 
     /// Bytes of the arguments.
@@ -223,6 +233,62 @@ impl Context<'_, '_> {
         self.space.get(&key)
     }
 
+    /// The string of a key of the chosen database; other values are refused.
+    pub(crate) fn string(&mut self, name: &Bytes) -> Result<Option<Entry<Bytes>>, Refusal> {
+        self.get(name)?.map(string_of).transpose()
+    }
+
+    /// [`Context::string`] that counts whether there was one.
+    pub(crate) fn look_up_string(&mut self, name: &Bytes) -> Result<Option<Entry<Bytes>>, Refusal> {
+        self.look_up(name)?.map(string_of).transpose()
+    }
+
+    /// The collection of a key of the chosen database; values of another kind are refused.
+    pub(crate) fn collection(&mut self, name: &Bytes, kind: Kind) -> Result<Option<Opened>, Refusal> {
+        let entry = self.get(name)?;
+        self.opened(name, kind, entry)
+    }
+
+    /// [`Context::collection`] that counts whether there was one.
+    pub(crate) fn look_up_collection(&mut self, name: &Bytes, kind: Kind) -> Result<Option<Opened>, Refusal> {
+        let entry = self.look_up(name)?;
+        self.opened(name, kind, entry)
+    }
+
+    fn opened(&self, name: &Bytes, kind: Kind, entry: Option<Entry>) -> Result<Option<Opened>, Refusal> {
+        let Some(Entry { value, expires_ms }) = entry else { return Ok(None) };
+        match value {
+            Value::Collection(value) if value.kind == kind => {
+                Ok(Some(Opened { key: self.key(name), entry: Entry { value, expires_ms } }))
+            }
+            _ => Err(WRONG_TYPE),
+        }
+    }
+
+    /// [`Context::collection`], or a new one.
+    pub(crate) fn collection_or_new(&mut self, name: &Bytes, kind: Kind) -> Result<Opened, Refusal> {
+        match self.collection(name, kind)? {
+            Some(opened) => Ok(opened),
+            None => self.new_collection(name, kind),
+        }
+    }
+
+    /// A new collection, which replaces what is under a key when it is stored.
+    pub(crate) fn new_collection(&mut self, name: &Bytes, kind: Kind) -> Result<Opened, Refusal> {
+        let value = self.space.new_collection(self.session.database, kind)?;
+        Ok(Opened { key: self.key(name), entry: Entry::lasting(value) })
+    }
+
+    /// Puts a collection under its key as it is now; one without elements takes the key away.
+    pub(crate) fn store(&mut self, opened: Opened) {
+        if opened.count() == 0 {
+            self.space.elements.end(opened.owner());
+            self.space.delete(opened.key);
+        } else {
+            self.space.put(opened.key, opened.entry.into());
+        }
+    }
+
     /// [`Context::get`] that counts whether there was one.
     pub(crate) fn look_up(&mut self, name: &Bytes) -> Result<Option<Entry>, Refusal> {
         let entry = self.get(name)?;
@@ -232,9 +298,9 @@ impl Context<'_, '_> {
         Ok(entry)
     }
 
-    pub(crate) fn put(&mut self, name: &Bytes, entry: Entry) {
+    pub(crate) fn put(&mut self, name: &Bytes, entry: impl Into<Entry>) {
         let key = self.key(name);
-        self.space.put(key, entry);
+        self.space.put(key, entry.into());
     }
 
     pub(crate) fn delete(&mut self, name: &Bytes) {
@@ -244,6 +310,31 @@ impl Context<'_, '_> {
 
     pub(crate) fn now_ms(&self) -> u64 {
         self.space.now_ms
+    }
+}
+
+/// A collection that a command works on. What it changes of it counts when [`Context::store`] has it.
+pub(crate) struct Opened {
+    pub(crate) key: Key,
+    pub(crate) entry: Entry<Collection>,
+}
+
+impl Opened {
+    /// The collection as its elements know it.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner { database: self.key.database, number: self.entry.value.number }
+    }
+
+    /// How many elements it has.
+    pub(crate) fn count(&self) -> usize {
+        self.entry.value.count as usize
+    }
+}
+
+fn string_of(entry: Entry) -> Result<Entry<Bytes>, Refusal> {
+    match entry.value {
+        Value::String(value) => Ok(Entry { value, expires_ms: entry.expires_ms }),
+        Value::Collection(_) => Err(WRONG_TYPE),
     }
 }
 

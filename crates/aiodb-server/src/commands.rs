@@ -5,10 +5,13 @@ mod connection;
 mod databases;
 mod expire;
 mod family;
+mod hashes;
 mod info;
 mod introspection;
 mod keys;
 mod numbers;
+mod random;
+mod scanning;
 mod strings;
 mod transactions;
 
@@ -23,6 +26,7 @@ pub(crate) fn table() -> Table {
         info::COMMANDS,
         strings::COMMANDS,
         numbers::COMMANDS,
+        hashes::COMMANDS,
         keys::COMMANDS,
         expire::COMMANDS,
         databases::COMMANDS,

@@ -2,11 +2,12 @@
 //!
 //! | offset | size | meaning |
 //! | ------ | ---- | ------- |
-//! | 0 | 1 | 0: a string that stays; 1: a string that expires |
+//! | 0 | 1 | twice the kind (0 string, 1 hash, 2 set, 3 list, 4 sorted set), and 1 more if it expires |
 //! | 1 | 8 | only of one that expires: when, in milliseconds since 1970, little-endian |
-//! | 1 or 9 | rest | the string |
+//! | 1 or 9 | rest | the string, or what [`Collection`] says of the others |
 //!
-//! The engine knows the same time and removes the record after it; that it stands here too is what TTL answers from.
+//! The engine knows the time of a string and removes the record after it; that it stands here too is what TTL answers from.
+//! It does not know that of a collection, whose elements must go with it (`sweeper.rs`).
 //!
 //! Redis has an empty key and the engine has none, so a key that is empty or begins with a zero byte gets a zero byte in
 //! front. All others are stored as they are, and the order of keys stays.
@@ -16,22 +17,29 @@ use std::num::NonZeroU64;
 
 use bytes::Bytes;
 
+use crate::collection::{Collection, Kind};
 use crate::refusal::Refusal;
 
-const STAYS: u8 = 0;
-const EXPIRES: u8 = 1;
+const STRING: u8 = 0;
 
-/// A string with the time at which it expires.
+/// A value with the time at which it expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) value: Bytes,
+pub(crate) struct Entry<V = Value> {
+    pub(crate) value: V,
     /// In milliseconds since 1970.
     pub(crate) expires_ms: Option<NonZeroU64>,
 }
 
-impl Entry {
-    /// A string that stays.
-    pub(crate) fn lasting(value: Bytes) -> Entry {
+/// What a key has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    String(Bytes),
+    Collection(Collection),
+}
+
+impl<V> Entry<V> {
+    /// A value that stays.
+    pub(crate) fn lasting(value: V) -> Entry<V> {
         Entry { value, expires_ms: None }
     }
 
@@ -39,33 +47,87 @@ impl Entry {
     pub(crate) fn has_expired(&self, now_ms: u64) -> bool {
         self.expires_ms.is_some_and(|at| at.get() <= now_ms)
     }
+}
+
+impl Entry {
+    /// What TYPE says.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match &self.value {
+            Value::String(_) => "string",
+            Value::Collection(collection) => collection.kind.name(),
+        }
+    }
+
+    /// The string, if it is one.
+    pub(crate) fn string(self) -> Option<Bytes> {
+        match self.value {
+            Value::String(value) => Some(value),
+            Value::Collection(_) => None,
+        }
+    }
+
+    /// The collection, if it is one.
+    pub(crate) fn collection(&self) -> Option<Collection> {
+        match self.value {
+            Value::String(_) => None,
+            Value::Collection(collection) => Some(collection),
+        }
+    }
+
+    /// When the engine may remove the record by itself.
+    pub(crate) fn record_expires_ms(&self) -> Option<NonZeroU64> {
+        self.expires_ms.filter(|_| self.collection().is_none())
+    }
 
     /// The stored bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(9 + self.value.len());
-        match self.expires_ms {
-            None => bytes.push(STAYS),
-            Some(at) => {
-                bytes.push(EXPIRES);
-                bytes.extend_from_slice(&at.get().to_le_bytes());
-            }
+        let (kind, length) = match &self.value {
+            Value::String(value) => (STRING, value.len()),
+            Value::Collection(collection) => (collection.kind as u8, Collection::BYTES),
+        };
+        let mut bytes = Vec::with_capacity(9 + length);
+        bytes.push(2 * kind + u8::from(self.expires_ms.is_some()));
+        bytes.extend(self.expires_ms.iter().flat_map(|at| at.get().to_le_bytes()));
+        match &self.value {
+            Value::String(value) => bytes.extend_from_slice(value),
+            Value::Collection(collection) => collection.encode(&mut bytes),
         }
-        bytes.extend_from_slice(&self.value);
         bytes
     }
 
     /// Reads stored bytes.
     pub(crate) fn decode(stored: Vec<u8>) -> Result<Entry, Refusal> {
         let stored = Bytes::from(stored);
-        match stored.first() {
-            Some(&STAYS) => Ok(Entry::lasting(stored.slice(1..))),
-            Some(&EXPIRES) if stored.len() >= 9 => {
-                let at = u64::from_le_bytes(*stored[1..].first_chunk().expect("the length was checked"));
-                Ok(Entry { value: stored.slice(9..), expires_ms: NonZeroU64::new(at) })
+        let foreign = |reason: String| Refusal::Foreign { reason };
+        let first = *stored.first().ok_or_else(|| foreign("is empty: another program wrote it".into()))?;
+        let (expires_ms, rest) = match first % 2 {
+            0 => (None, stored.slice(1..)),
+            _ => {
+                let at = stored[1..].first_chunk().ok_or_else(|| foreign("ends too early".into()))?;
+                (NonZeroU64::new(u64::from_le_bytes(*at)), stored.slice(9..))
             }
-            Some(kind) => Err(Refusal::Foreign { reason: format!("has the kind {kind}: a newer aiodb wrote it") }),
-            None => Err(Refusal::Foreign { reason: "is empty: another program wrote it".into() }),
-        }
+        };
+        let value = match (first / 2, Kind::of_number(first / 2)) {
+            (STRING, _) => Value::String(rest),
+            (_, Some(kind)) => {
+                let collection = Collection::decode(kind, &rest);
+                Value::Collection(collection.ok_or_else(|| foreign("is no collection".into()))?)
+            }
+            _ => return Err(foreign(format!("has the kind {first}: a newer aiodb wrote it"))),
+        };
+        Ok(Entry { value, expires_ms })
+    }
+}
+
+impl From<Entry<Bytes>> for Entry {
+    fn from(string: Entry<Bytes>) -> Entry {
+        Entry { value: Value::String(string.value), expires_ms: string.expires_ms }
+    }
+}
+
+impl From<Entry<Collection>> for Entry {
+    fn from(collection: Entry<Collection>) -> Entry {
+        Entry { value: Value::Collection(collection.value), expires_ms: collection.expires_ms }
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 
 use futures::future::try_join_all;
 
-use crate::admission::find;
+use crate::admission::{find, is_grouped};
 use crate::command::{Call, Context, Handler, Run, Server, now_ms};
+use crate::keyspace::Keyspace;
 use crate::locks::{Claim, Key};
 use crate::refusal::{Refusal, words};
 use crate::reply::{Answer, OK, Reply};
@@ -111,36 +112,45 @@ fn detached(bytes: &bytes::Bytes) -> bytes::Bytes {
 struct Plan {
     /// Keys whose entries are read, each once.
     reads: HashSet<Key>,
+    /// Keys that get a value whatever they have: read where that may be a collection, whose elements must go.
+    overwritten: HashSet<Key>,
     claim: Claim,
-    /// Whether they may read what is not known before.
+    /// Whether they may read keys that are not known before.
+    is_whole: bool,
+    /// Whether they may wait for the device.
     waits: bool,
 }
 
 fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
-    let (mut reads, mut keys) = (HashSet::new(), Vec::new());
+    let (mut reads, mut overwritten, mut keys) = (HashSet::new(), HashSet::new(), Vec::new());
     for call in calls {
         let (is_write, is_read) = (call.command.is_write(), call.reads());
         for name in call.command.keys.of(&call.arguments) {
             let key = session.key(name);
             if is_read {
                 reads.insert(key.clone());
+            } else if is_write {
+                overwritten.insert(key.clone());
             }
             keys.push((key, is_write));
         }
     }
     let writes = calls.iter().any(|call| call.command.is_write());
-    let waits = calls.iter().any(|call| !matches!(call.command.run, Run::Grouped(_)));
+    let is_whole = calls.iter().any(|call| !is_grouped(call));
+    let waits = is_whole || calls.iter().any(|call| matches!(call.command.run, Run::Ranged(_)));
     let is_transaction = watch.is_some();
-    let reads_several = || calls.iter().any(|call| call.command.keys.of(&call.arguments).nth(1).is_some());
+    // Several reads show one moment under a claim only.
+    let reads_several =
+        || calls.iter().any(|call| call.reads_elements() || call.command.keys.of(&call.arguments).nth(1).is_some());
     let watched = watch.into_iter().flat_map(Watch::keys).map(|key| (key, false));
-    let claim = if waits && (writes || is_transaction) {
+    let claim = if is_whole && (writes || is_transaction) {
         Claim::Everything
     } else if writes || is_transaction || reads_several() {
         Claim::on_keys(keys.iter().map(|(key, is_write)| (key, *is_write)).chain(watched))
     } else {
         Claim::Nothing
     };
-    Plan { reads, claim, waits }
+    Plan { reads, overwritten, claim, is_whole, waits }
 }
 
 /// Carries out calls at one moment. With a watch they are a transaction, which is given up if the watch is broken.
@@ -158,10 +168,7 @@ async fn carry_out(
         return Err(Failure::Broken);
     }
     let mut space = Space::new(keyspace, now_ms);
-    let read = plan.reads.iter().map(async |key| Ok::<_, Refusal>((key.clone(), keyspace.get(key).await?)));
-    for (key, entry) in try_join_all(read).await? {
-        space.learn(key, entry);
-    }
+    read_ahead(&mut space, &plan, keyspace, session, calls).await?;
     let replies = run(server, session, &mut space, calls, plan.waits);
     let written = if space.is_changed() {
         let sequence = keyspace.write(&space.changes()).await?;
@@ -173,10 +180,40 @@ async fn carry_out(
     drop(held);
     let waited = match written {
         Some(sequence) => keyspace.wait(sequence).await,
-        None => keyspace.wait_for_seen((!plan.waits).then(|| plan.reads.iter())).await,
+        None => keyspace.wait_for_seen((!plan.is_whole).then(|| plan.reads.iter())).await,
     };
     waited.map_err(Failure::After)?;
     Ok(replies)
+}
+
+/// Reads what the calls name: the entries of keys, and then the elements of their collections.
+async fn read_ahead(
+    space: &mut Space<'_>,
+    plan: &Plan,
+    keyspace: &Keyspace,
+    session: &Session,
+    calls: &[Call],
+) -> Result<(), Refusal> {
+    let may_be_collection = |key: &&Key| keyspace.has_collections(key.database);
+    let keys = plan.reads.iter().chain(plan.overwritten.difference(&plan.reads).filter(may_be_collection));
+    let read = keys.map(async |key| Ok::<_, Refusal>((key.clone(), keyspace.get(key).await?)));
+    for (key, entry) in try_join_all(read).await? {
+        space.learn(key, entry);
+    }
+    let mut elements = HashSet::new();
+    for call in calls.iter().filter(|call| call.command.members.first > 0) {
+        let key = call.command.keys.of(&call.arguments).next().map(|name| session.key(name));
+        let Some((owner, kind)) = key.and_then(|key| space.stored_collection(&key)) else { continue };
+        elements.extend(call.command.members.of(&call.arguments).map(|name| (owner, kind.element_name(name))));
+    }
+    let read = elements.into_iter().map(async |(owner, name)| {
+        let value = keyspace.element(owner, &name).await?;
+        Ok::<_, Refusal>((owner, name, value))
+    });
+    for (owner, name, value) in try_join_all(read).await? {
+        space.elements.learn(owner, name, value);
+    }
+    Ok(())
 }
 
 /// Runs the handlers of calls, which see what is in the space.
@@ -189,7 +226,7 @@ fn run(server: &Server, session: &mut Session, space: &mut Space<'_>, calls: &[C
 
 fn run_one(context: &mut Context<'_, '_>, call: &Call) -> Reply {
     let handler: Handler = match call.command.run {
-        Run::Grouped(handler) | Run::Alone(handler) | Run::Whole(handler) => handler,
+        Run::Grouped(handler) | Run::Ranged(handler) | Run::Alone(handler) | Run::Whole(handler) => handler,
         Run::Container | Run::Exec | Run::Watch => unreachable!("no such call waits for EXEC or comes in a group"),
     };
     handler(context, &call.arguments).into()

@@ -1,11 +1,17 @@
-//! The databases: one table of the store for each, with the locks, the watched keys and the durability of their writes.
+//! The databases: a table of the store for the keys of each, and one for the elements of its collections once it has had one;
+//! with the locks, the watched keys and the durability of their writes.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 
-use aiodb::{Batch, Db, Durability, IndexKind, Options, ScanOptions, Sequence, Table};
+use aiodb::{Batch, Db, Durability, IndexKind, Options, Scan, ScanOptions, Sequence, Table};
 use bytes::Bytes;
 
+use crate::collection::{CONTENTS_KEY, NUMBERS_KEY, Owner, Span, expired_keys};
 use crate::entry::{Entry, original_key, stored_key};
 use crate::flusher::Flusher;
 use crate::locks::{Claim, Database, Held, Key, Locks};
@@ -15,10 +21,13 @@ use crate::watch::Watchers;
 /// What stands for a sequence while a write is under way: later than all.
 const UNDER_WAY: u64 = u64::MAX;
 
+/// Numbers of collections that are set aside at a time: one small write for so many.
+const NUMBERS_AT_ONCE: u64 = 1 << 20;
+
 /// All databases of a server.
 pub(crate) struct Keyspace {
     db: Db,
-    tables: Vec<Table>,
+    tables: Vec<DatabaseTables>,
     locks: Locks,
     /// Who watches which keys.
     pub(crate) watchers: Watchers,
@@ -29,18 +38,50 @@ pub(crate) struct Keyspace {
     written: Box<[AtomicU64]>,
 }
 
-/// Changes that are made together.
+/// The tables of a database.
+struct DatabaseTables {
+    keys: Table,
+    /// Made with the first collection.
+    elements: OnceLock<Table>,
+    numbers: Mutex<Numbers>,
+}
+
+/// Numbers for collections.
+#[derive(Default)]
+struct Numbers {
+    next: u64,
+    /// The first one that the store does not know to be in use.
+    end: u64,
+}
+
+/// Changes that are made together, in this order.
 #[derive(Default)]
 pub(crate) struct Changes<'a> {
-    /// Databases that are emptied, before anything else.
+    /// Databases that are emptied.
     pub(crate) cleared: Vec<Database>,
+    /// Collections whose elements go.
+    pub(crate) dropped: Vec<Owner>,
+    /// Rows of the tables of elements that get a value, or lose it.
+    pub(crate) rows: Vec<Row<'a>>,
     /// Keys that get a value, or lose it.
     pub(crate) keys: Vec<(&'a Key, Option<&'a Entry>)>,
 }
 
-/// The name of a database's table.
+/// A row of a table of elements.
+pub(crate) struct Row<'a> {
+    pub(crate) database: Database,
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Option<Cow<'a, [u8]>>,
+}
+
+/// The name of the table of a database's keys.
 fn table_name(database: usize) -> String {
     format!("db{database}")
+}
+
+/// The name of the table of its elements.
+fn elements_name(database: usize) -> String {
+    format!("db{database}.elements")
 }
 
 impl Keyspace {
@@ -48,7 +89,7 @@ impl Keyspace {
     pub(crate) fn open(path: &Path, databases: u16, options: Options) -> aiodb::Result<Keyspace> {
         let durability = options.durability;
         let db = Db::open(path, options)?;
-        let tables = (0..usize::from(databases)).map(|number| db.table_or_create(&table_name(number), IndexKind::Lmdb));
+        let tables = (0..usize::from(databases)).map(|number| DatabaseTables::open(&db, number));
         let tables = tables.collect::<aiodb::Result<Vec<_>>>()?;
         let (flusher, stripes) = match durability {
             Durability::Sync => {
@@ -111,15 +152,101 @@ impl Keyspace {
         &self,
         database: Database,
         after: Option<&[u8]>,
+        now_ms: u64,
         mut visit: impl FnMut(&[u8]) -> bool,
     ) -> Result<(), Refusal> {
         let mut options = ScanOptions::all().keys_only();
         if let Some(after) = after {
             options = options.after(&stored_key(after));
         }
-        let mut scan = self.table(database).scan(options)?;
+        let (mut scan, expired) = match self.tables(database).elements.get() {
+            None => (self.table(database).scan(options)?, HashSet::new()),
+            Some(elements) => {
+                // Keys and what has expired of them at one moment.
+                let snapshot = self.db.snapshot()?;
+                let expired = names_of_expired(snapshot.scan(elements, expired_span(now_ms))?)?;
+                (snapshot.scan(self.table(database), options)?, expired)
+            }
+        };
         while let Some((key, _)) = scan.next_record()? {
-            if !visit(original_key(key)) {
+            if !expired.contains(key) && !visit(original_key(key)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys of collections that have expired and are still there, at most `most`.
+    pub(crate) fn expired_names(&self, database: Database, now_ms: u64, most: u64) -> Result<Vec<Bytes>, Refusal> {
+        let Some(elements) = self.tables(database).elements.get() else { return Ok(Vec::new()) };
+        let stored = names_of_expired(elements.scan(expired_span(now_ms).limit(most))?)?;
+        Ok(stored.iter().map(|stored| Bytes::copy_from_slice(original_key(stored))).collect())
+    }
+
+    /// Whether a database has, or had, a collection: its strings are not overwritten unseen then.
+    pub(crate) fn has_collections(&self, database: Database) -> bool {
+        self.tables(database).elements.get().is_some()
+    }
+
+    /// A number for a new collection, which no other has or had.
+    pub(crate) fn new_number(&self, database: Database) -> Result<u64, Refusal> {
+        let tables = self.tables(database);
+        let mut numbers = tables.numbers.lock().expect("no code panics while it holds the numbers");
+        if numbers.next == numbers.end {
+            let elements = match tables.elements.get() {
+                Some(elements) => elements,
+                None => {
+                    let made = self.db.table_or_create(&elements_name(database.into()), IndexKind::Lmdb)?;
+                    tables.elements.get_or_init(|| made)
+                }
+            };
+            let stored = elements.get(&NUMBERS_KEY)?.unwrap_or_else(|| 1u64.to_le_bytes().to_vec());
+            let wrong = |_| Refusal::Foreign { reason: "of the numbers of collections is no number".into() };
+            let first = u64::from_le_bytes(stored.try_into().map_err(wrong)?);
+            // What the log has of the collections comes after this, so a power cut that takes this takes them too.
+            elements.put_with(&NUMBERS_KEY, &(first + NUMBERS_AT_ONCE).to_le_bytes(), self.append_class())?;
+            *numbers = Numbers { next: first, end: first + NUMBERS_AT_ONCE };
+        }
+        numbers.next += 1;
+        Ok(numbers.next - 1)
+    }
+
+    /// The value of an element, through the engine's pipelined reads.
+    pub(crate) async fn element(&self, owner: Owner, name: &[u8]) -> Result<Option<Bytes>, Refusal> {
+        let Some(elements) = self.tables(owner.database).elements.get() else { return Ok(None) };
+        Ok(elements.get_async(&owner.element_key(name)).await?.map(Bytes::from))
+    }
+
+    /// The value of an element, read with the calling thread.
+    pub(crate) fn element_blocking(&self, owner: Owner, name: &[u8]) -> Result<Option<Bytes>, Refusal> {
+        let Some(elements) = self.tables(owner.database).elements.get() else { return Ok(None) };
+        Ok(elements.get(&owner.element_key(name))?.map(Bytes::from))
+    }
+
+    /// Elements in the order of their names, for as long as `visit` wants more.
+    pub(crate) fn visit_elements(
+        &self,
+        owner: Owner,
+        span: &Span,
+        mut visit: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Refusal> {
+        let Some(elements) = self.tables(owner.database).elements.get() else { return Ok(()) };
+        let mut options = ScanOptions::all();
+        options = match &span.from {
+            Bound::Unbounded => options.from(&owner.prefix()),
+            Bound::Included(name) => options.from(&owner.element_key(name)),
+            Bound::Excluded(name) => options.after(&owner.element_key(name)),
+        };
+        options = match &span.to {
+            Bound::Unbounded => options.before(&owner.end()),
+            Bound::Included(name) => options.to(&owner.element_key(name)),
+            Bound::Excluded(name) => options.before(&owner.element_key(name)),
+        };
+        options = if span.is_backward { options.backward() } else { options };
+        options = if span.values { options } else { options.keys_only() };
+        let mut scan = elements.scan(options)?;
+        while let Some((key, value)) = scan.next_record()? {
+            if !visit(&key[owner.prefix().len()..], value) {
                 break;
             }
         }
@@ -159,8 +286,16 @@ impl Keyspace {
         Ok(flusher.wait_for_number(last, || self.db.sequence()).await?)
     }
 
-    fn table(&self, database: Database) -> &Table {
+    fn tables(&self, database: Database) -> &DatabaseTables {
         &self.tables[usize::from(database)]
+    }
+
+    fn table(&self, database: Database) -> &Table {
+        &self.tables(database).keys
+    }
+
+    fn elements(&self, database: Database) -> &Table {
+        self.tables(database).elements.get().expect("whoever changes elements has a number, and that is in the table")
     }
 
     /// Durable writes are made in memory first, where the next command finds them, and flushed together afterwards.
@@ -176,12 +311,24 @@ impl Keyspace {
         for database in &changes.cleared {
             // The least key of all, to the end.
             batch.delete_range(self.table(*database), &[0], &[])?;
+            if let Some(elements) = self.tables(*database).elements.get() {
+                batch.delete_range(elements, &CONTENTS_KEY, &[])?;
+            }
+        }
+        for owner in &changes.dropped {
+            batch.delete_range(self.elements(owner.database), &owner.prefix(), &owner.end())?;
+        }
+        for row in &changes.rows {
+            match &row.value {
+                None => batch.delete(self.elements(row.database), &row.key)?,
+                Some(value) => batch.put(self.elements(row.database), &row.key, value)?,
+            };
         }
         for (key, entry) in &changes.keys {
             let (table, name) = (self.table(key.database), stored_key(&key.name));
             match entry {
                 None => batch.delete(table, &name)?,
-                Some(entry) => match entry.expires_ms {
+                Some(entry) => match entry.record_expires_ms() {
                     None => batch.put(table, &name, &entry.encode())?,
                     Some(at) => batch.put_until(table, &name, &entry.encode(), at)?,
                 },
@@ -211,4 +358,31 @@ impl Keyspace {
             stripe.store(sequence.map_or(*before, |sequence| sequence.number()), Ordering::SeqCst);
         }
     }
+}
+
+impl DatabaseTables {
+    fn open(db: &Db, number: usize) -> aiodb::Result<DatabaseTables> {
+        let keys = db.table_or_create(&table_name(number), IndexKind::Lmdb)?;
+        let elements = match db.table(&elements_name(number)) {
+            Ok(table) => OnceLock::from(table),
+            Err(aiodb::Error::NoSuchTable { .. }) => OnceLock::new(),
+            Err(error) => return Err(error),
+        };
+        Ok(DatabaseTables { keys, elements, numbers: Mutex::default() })
+    }
+}
+
+/// The rows of collections that have expired.
+fn expired_span(now_ms: u64) -> ScanOptions {
+    let (first, end) = expired_keys(now_ms);
+    ScanOptions::all().from(&first).before(&end)
+}
+
+/// The stored keys that such rows name.
+fn names_of_expired(mut rows: Scan) -> Result<HashSet<Vec<u8>>, Refusal> {
+    let mut names = HashSet::new();
+    while let Some((_, name)) = rows.next_record()? {
+        names.insert(name.to_vec());
+    }
+    Ok(names)
 }

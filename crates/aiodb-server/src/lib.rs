@@ -6,10 +6,12 @@
 
 mod admission;
 mod client;
+mod collection;
 mod command;
 mod commands;
 mod config;
 mod connection;
+mod elements;
 mod entry;
 mod execution;
 mod expiry;
@@ -26,6 +28,7 @@ mod scan_cursors;
 mod server;
 mod session;
 mod space;
+mod sweeper;
 mod watch;
 
 pub use config::{Config, ConfigError, ENVIRONMENT_PREFIX, Layer};

@@ -25,6 +25,8 @@ pub(crate) const NOT_AN_INTEGER: Refusal = words("ERR value is not an integer or
 pub(crate) const NOT_A_FLOAT: Refusal = words("ERR value is not a valid float");
 pub(crate) const SYNTAX: Refusal = words("ERR syntax error");
 pub(crate) const NO_SUCH_KEY: Refusal = words("ERR no such key");
+pub(crate) const WRONG_TYPE: Refusal = words("WRONGTYPE Operation against a key holding the wrong kind of value");
+pub(crate) const OVERFLOW: Refusal = words("ERR increment or decrement would overflow");
 pub(crate) const TOO_LONG: Refusal = words("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
 
 /// A refusal with a fixed text.

@@ -59,6 +59,11 @@ impl Reply {
         Reply::Bulk(Bytes::from_static(text.as_bytes()))
     }
 
+    /// A string that others keep.
+    pub(crate) fn copied(bytes: &[u8]) -> Reply {
+        Reply::Bulk(Bytes::copy_from_slice(bytes))
+    }
+
     /// 1 or 0.
     pub(crate) fn flag(is_true: bool) -> Reply {
         Reply::Integer(i64::from(is_true))

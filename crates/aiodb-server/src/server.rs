@@ -21,6 +21,7 @@ use crate::config::{Config, ConfigError};
 use crate::connection::Connection;
 use crate::keyspace::Keyspace;
 use crate::scan_cursors::ScanCursors;
+use crate::sweeper::sweep;
 
 /// Connections that the system keeps until they are accepted.
 const BACKLOG_WAIT: Duration = Duration::from_millis(100);
@@ -128,6 +129,7 @@ async fn accept_all(
     let mut interrupt = signal(SignalKind::interrupt()).map_err(system("wait for signals"))?;
     let (end, ending) = watch::channel(false);
     let mut accepting = JoinSet::new();
+    accepting.spawn(sweep(Arc::clone(server), ending.clone()));
     for (listener, address) in listeners {
         let listener = TcpListener::from_std(listener).map_err(system("listen"))?;
         say(&format!("ready to accept connections at {address}"));

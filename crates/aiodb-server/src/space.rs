@@ -1,11 +1,14 @@
 //! What a group of commands sees and changes: the databases as they are, with the group's own changes on top.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 
-use crate::entry::Entry;
-use crate::keyspace::{Changes, Keyspace};
+use crate::collection::{Collection, Kind, Owner, Span, expiring_key};
+use crate::elements::Elements;
+use crate::entry::{Entry, stored_key};
+use crate::keyspace::{Changes, Keyspace, Row};
 use crate::locks::{Database, Key};
 use crate::refusal::Refusal;
 
@@ -15,6 +18,8 @@ pub(crate) struct Space<'a> {
     /// The time of the whole group, in milliseconds since 1970.
     pub(crate) now_ms: u64,
     known: HashMap<Key, Known>,
+    /// The elements of collections.
+    pub(crate) elements: Elements<'a>,
     cleared: BTreeSet<Database>,
     /// Keys that were changed, also those that are as before again.
     touched: BTreeSet<Key>,
@@ -23,17 +28,41 @@ pub(crate) struct Space<'a> {
 struct Known {
     entry: Option<Entry>,
     is_changed: bool,
+    /// The collection that the store has under the key.
+    stored: Option<Stored>,
+}
+
+/// A collection that is stored.
+#[derive(Clone, Copy)]
+struct Stored {
+    owner: Owner,
+    /// The key of the row that says when it expires.
+    expires_ms: Option<u64>,
+}
+
+impl Stored {
+    fn of(key: &Key, entry: &Entry) -> Option<Stored> {
+        let owner = Owner { database: key.database, number: entry.collection()?.number };
+        Some(Stored { owner, expires_ms: entry.expires_ms.map(u64::from) })
+    }
+
+    /// The row of the table of elements by which the collection is found when it has expired.
+    fn row<'b>(self, name: Option<&'b Key>) -> Option<Row<'b>> {
+        let key = expiring_key(self.expires_ms?, self.owner.number);
+        Some(Row { database: self.owner.database, key, value: name.map(|name| stored_key(&name.name)) })
+    }
 }
 
 impl<'a> Space<'a> {
     pub(crate) fn new(keyspace: &'a Keyspace, now_ms: u64) -> Space<'a> {
         let (known, cleared, touched) = (HashMap::new(), BTreeSet::new(), BTreeSet::new());
-        Space { keyspace, now_ms, known, cleared, touched }
+        Space { keyspace, now_ms, known, elements: Elements::new(keyspace), cleared, touched }
     }
 
     /// Takes an entry that was read ahead.
     pub(crate) fn learn(&mut self, key: Key, entry: Option<Entry>) {
-        self.known.entry(key).or_insert(Known { entry, is_changed: false });
+        let stored = entry.as_ref().and_then(|entry| Stored::of(&key, entry));
+        self.known.entry(key).or_insert(Known { entry, is_changed: false, stored });
     }
 
     /// The entry of a key; one that has expired is none. Reads with the calling thread what was not read ahead.
@@ -44,6 +73,12 @@ impl<'a> Space<'a> {
             self.learn(key.clone(), entry);
         }
         Ok(self.known[key].entry.clone().filter(|entry| !entry.has_expired(self.now_ms)))
+    }
+
+    /// The collection that a key, which is known, has in the store.
+    pub(crate) fn stored_collection(&self, key: &Key) -> Option<(Owner, Kind)> {
+        let known = self.known.get(key)?;
+        Some((known.stored?.owner, known.entry.as_ref()?.collection()?.kind))
     }
 
     /// Whether a key has a value.
@@ -85,7 +120,7 @@ impl<'a> Space<'a> {
         let own: BTreeMap<&[u8], bool> = self.own_names(database);
         let mut names: Vec<Bytes> = Vec::new();
         if !self.cleared.contains(&database) && most > 0 {
-            self.keyspace.visit_names(database, after, |name| {
+            self.keyspace.visit_names(database, after, self.now_ms, |name| {
                 if !own.contains_key(name) && wanted(name) {
                     names.push(Bytes::copy_from_slice(name));
                 }
@@ -105,7 +140,7 @@ impl<'a> Space<'a> {
         let own = self.own_names(database);
         let mut count = own.values().filter(|is_there| **is_there).count();
         if !self.cleared.contains(&database) {
-            self.keyspace.visit_names(database, None, |name| {
+            self.keyspace.visit_names(database, None, self.now_ms, |name| {
                 count += usize::from(!own.contains_key(name));
                 true
             })?;
@@ -120,12 +155,55 @@ impl<'a> Space<'a> {
         of_database.map(|(key, known)| (&key.name[..], is_there(known))).collect()
     }
 
-    /// What is to be written.
+    /// A new collection, not under any key yet.
+    pub(crate) fn new_collection(&mut self, database: Database, kind: Kind) -> Result<Collection, Refusal> {
+        let number = self.keyspace.new_number(database)?;
+        self.elements.begin(Owner { database, number });
+        Ok(Collection { kind, number, count: 0, first: 0 })
+    }
+
+    /// A copy of a collection of one database for another.
+    pub(crate) fn copy_collection(
+        &mut self,
+        from: Database,
+        collection: Collection,
+        to: Database,
+    ) -> Result<Collection, Refusal> {
+        let Collection { number, .. } = self.new_collection(to, collection.kind)?;
+        let (from, to) = (Owner { database: from, number: collection.number }, Owner { database: to, number });
+        let mut elements = Vec::new();
+        self.elements.visit(from, &Span::ALL, |name, value| {
+            elements.push((Bytes::copy_from_slice(name), Bytes::copy_from_slice(value)));
+            true
+        })?;
+        elements.into_iter().for_each(|(name, value)| self.elements.put(to, name, value));
+        Ok(Collection { number, ..collection })
+    }
+
+    /// What is to be written. Of collections it follows from what the store has under the keys that were changed, and what it
+    /// will have: whatever came in between leaves nothing behind.
     pub(crate) fn changes(&self) -> Changes<'_> {
-        let changed = self.known.iter().filter(|(_, known)| known.is_changed);
+        let changed: Vec<_> = self.known.iter().filter(|(_, known)| known.is_changed).collect();
+        let before: Vec<Stored> = changed.iter().filter_map(|(_, known)| known.stored).collect();
+        let later = |key: &Key, known: &Known| Stored::of(key, known.entry.as_ref()?);
+        let after: BTreeSet<Owner> =
+            changed.iter().filter_map(|(key, known)| later(key, known)).map(|stored| stored.owner).collect();
+        let emptied: BTreeSet<Owner> = self.elements.emptied().collect();
+        let is_dropped = |owner: &Owner| !after.contains(owner) && !emptied.contains(owner);
+        let mut rows: Vec<Row<'_>> = before.iter().filter_map(|stored| stored.row(None)).collect();
+        rows.extend(changed.iter().filter_map(|(key, known)| later(key, known)?.row(Some(key))));
+        for owner in after.iter().chain(&emptied) {
+            rows.extend(self.elements.changes(*owner).map(|(name, value)| Row {
+                database: owner.database,
+                key: owner.element_key(name),
+                value: value.map(|value| Cow::Borrowed(&value[..])),
+            }));
+        }
         Changes {
             cleared: self.cleared.iter().copied().collect(),
-            keys: changed.map(|(key, known)| (key, known.entry.as_ref())).collect(),
+            dropped: before.iter().map(|stored| stored.owner).filter(is_dropped).collect(),
+            rows,
+            keys: changed.iter().map(|(key, known)| (*key, known.entry.as_ref())).collect(),
         }
     }
 
@@ -141,6 +219,7 @@ impl<'a> Space<'a> {
 
     fn change(&mut self, key: Key, entry: Option<Entry>) {
         self.touched.insert(key.clone());
-        self.known.insert(key, Known { entry, is_changed: true });
+        let stored = self.known.get(&key).and_then(|known| known.stored);
+        self.known.insert(key, Known { entry, is_changed: true, stored });
     }
 }

@@ -12,6 +12,8 @@ const FAR_MS: [&str; 3] = ["4102444800000", "4102444800500", "5000000000499"];
 /// All keys.
 pub const KEYS: [&str; 7] = ["a", "b", "c", "d", "", "key with spaces", "k\0"];
 
+mod hashes;
+
 /// A generator with a seed.
 pub struct Generator {
     random: Rng,
@@ -114,7 +116,15 @@ impl Generator {
 
     /// A command that answers the same whenever it runs, and in which order keys are kept.
     pub fn command(&mut self) -> Arguments {
-        let words = match self.below(42) {
+        let words = match self.below(3) {
+            0 => self.hash_command(),
+            _ => self.other_command(),
+        };
+        self.bytes(words)
+    }
+
+    fn other_command(&mut self) -> Vec<String> {
+        match self.below(42) {
             0..4 => vec!["set".into(), self.key(), self.value()],
             4 | 5 => [vec!["set".into(), self.key(), self.value()], self.set_options(true)].concat(),
             6..8 => vec!["get".into(), self.key()],
@@ -150,8 +160,7 @@ impl Generator {
             39 => vec!["select".into(), self.pick(&["0", "0", "1", "99", "x", "-1", "99999999999"]).into()],
             40 => vec![self.pick(&["get", "set", "mset", "client", "expire", "nope", "command"]).into(), self.value()],
             _ => vec![self.pick(&["multi", "exec", "discard", "unwatch", "watch", "ping"]).into()],
-        };
-        self.bytes(words)
+        }
     }
 
     fn copy_options(&mut self) -> Vec<String> {
@@ -164,10 +173,11 @@ impl Generator {
         }
     }
 
-    /// A command whose answer needs a closer look: times, and keys in any order, or their number.
+    /// A command whose answer needs a closer look: times, what has no order, and how many keys there are.
     pub fn question(&mut self) -> Arguments {
-        let words = match self.below(5) {
+        let words = match self.below(8) {
             4 => vec!["dbsize".into()],
+            5.. => self.hash_question(),
             0 | 1 => vec![self.pick(&["ttl", "pttl", "expiretime", "pexpiretime"]).into(), self.key()],
             2 => vec!["keys".into(), self.pick(&["*", "[a-c]", "k*", "?", "[^a]", "\\a", "[", "key*s"]).into()],
             _ => vec!["randomkey".into()],

@@ -1,6 +1,7 @@
 //! `aiodb serve` from outside: as clients, operators and a real redis-server see it.
 
 mod client;
+mod collections;
 mod comparison;
 mod concurrency;
 mod generator;

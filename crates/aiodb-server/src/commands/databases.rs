@@ -3,18 +3,13 @@
 use bytes::Bytes;
 
 use super::family::Family;
+use super::random;
+use super::scanning::{self, ScanOptions};
 use crate::command::Run::Whole;
 use crate::command::{Command, Context, count, is_word};
 use crate::glob;
-use crate::number::parse_integer;
-use crate::refusal::{NOT_AN_INTEGER, Refusal, SYNTAX, words};
+use crate::refusal::{Refusal, SYNTAX};
 use crate::reply::{Answer, OK, Reply};
-
-/// Keys that SCAN looks at unless told otherwise.
-const SCAN_COUNT: usize = 10;
-
-/// Steps that RANDOMKEY goes on from where it lands, at most.
-const RANDOM_STEPS: usize = 16;
 
 const GENERIC: Family = Family::new("generic", "@keyspace");
 const SERVER: Family = Family::new("server", "@keyspace");
@@ -42,51 +37,24 @@ fn keys(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     Ok(Reply::Array(names.into_iter().map(Reply::Bulk).collect()))
 }
 
-/// What a SCAN is to do.
-struct ScanOptions<'a> {
-    most: usize,
-    pattern: Option<&'a Bytes>,
-    kind: Option<&'a Bytes>,
-}
-
-impl<'a> ScanOptions<'a> {
-    fn parse(options: &'a [Bytes]) -> Result<ScanOptions<'a>, Refusal> {
-        let mut parsed = ScanOptions { most: SCAN_COUNT, pattern: None, kind: None };
-        let mut options = options.iter();
-        while let Some(option) = options.next() {
-            let value = options.next().ok_or(SYNTAX)?;
-            if is_word(option, "count") {
-                let number = parse_integer(value).ok_or(NOT_AN_INTEGER)?;
-                parsed.most = usize::try_from(number).ok().filter(|most| *most > 0).ok_or(SYNTAX)?;
-            } else if is_word(option, "match") {
-                parsed.pattern = Some(value);
-            } else if is_word(option, "type") {
-                parsed.kind = Some(value);
-            } else {
-                return Err(SYNTAX);
-            }
-        }
-        Ok(parsed)
-    }
-}
-
 fn scan(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
-    let cursor = std::str::from_utf8(&arguments[1]).ok().and_then(|text| text.parse::<u64>().ok());
-    let cursor = cursor.ok_or(words("ERR invalid cursor"))?;
-    let options = ScanOptions::parse(&arguments[2..])?;
-    let forgotten = words("ERR this cursor is not known, or no longer: begin the scan again with cursor 0");
-    let after = if cursor == 0 { None } else { Some(context.server.cursors.find(cursor).ok_or(forgotten)?) };
+    let cursor = scanning::parse_cursor(&arguments[1])?;
+    let options = ScanOptions::parse(&arguments[2..], true)?;
+    let after = scanning::place(context, cursor)?;
     let names = context.space.names(context.session.database, after.as_deref(), options.most, |_| true)?;
     let next = match names.last() {
         Some(last) if names.len() == options.most => context.server.cursors.remember(last.clone()),
         _ => 0,
     };
-    let is_wanted = |name: &Bytes| {
-        options.pattern.is_none_or(|pattern| glob::matches(pattern, name))
-            && options.kind.is_none_or(|kind| is_word(kind, "string"))
-    };
-    let found = names.into_iter().filter(is_wanted).map(Reply::Bulk).collect();
-    Ok(Reply::Array(vec![Reply::Bulk(next.to_string().into()), Reply::Array(found)]))
+    let mut found = Vec::new();
+    for name in names.into_iter().filter(|name| options.matches(name)) {
+        let is_wanted = match options.kind {
+            None => true,
+            Some(kind) => context.get(&name)?.is_some_and(|entry| is_word(kind, entry.type_name())),
+        };
+        found.extend(is_wanted.then_some(Reply::Bulk(name)));
+    }
+    Ok(scanning::reply(next, found))
 }
 
 fn randomkey(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
@@ -95,15 +63,8 @@ fn randomkey(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
     let (Some(first), last) = (first.first(), context.server.keyspace.last_name(database)?) else {
         return Ok(Reply::Nil);
     };
-    // A place between the first and the last key, by their first bytes that differ.
-    let last = last.unwrap_or_default();
-    let shared = first.iter().zip(&last).take_while(|(left, right)| left == right).count();
-    let from = first.get(shared).copied().unwrap_or(0);
-    let to = last.get(shared).copied().unwrap_or(0).max(from);
-    let mut place = first[..shared].to_vec();
-    place.push(fastrand::u8(from..=to));
-    place.extend(std::iter::repeat_with(|| fastrand::u8(..)).take(7));
-    let steps = fastrand::usize(1..=RANDOM_STEPS);
+    let place = random::between(first, &last.unwrap_or_default());
+    let steps = fastrand::usize(1..=random::STEPS);
     let mut names = context.space.names(database, Some(&place), steps, |_| true)?;
     if names.is_empty() {
         names = context.space.names(database, None, steps, |_| true)?;

@@ -110,7 +110,7 @@ fn persist(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let Some(entry) = context.get(&arguments[1])?.filter(|entry| entry.expires_ms.is_some()) else {
         return Ok(Reply::flag(false));
     };
-    context.put(&arguments[1], Entry::lasting(entry.value));
+    context.put(&arguments[1], Entry { expires_ms: None, ..entry });
     Ok(Reply::flag(true))
 }
 

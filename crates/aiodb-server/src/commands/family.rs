@@ -9,6 +9,7 @@ pub(super) struct Family {
     categories: &'static str,
     flags: &'static str,
     keys: Keys,
+    members: Keys,
     reads: Reads,
     complexity: &'static str,
 }
@@ -16,7 +17,15 @@ pub(super) struct Family {
 impl Family {
     /// Commands without flags or keys, in constant time. `group` is what COMMAND DOCS names, `categories` are those of Redis's ACL.
     pub(super) const fn new(group: &'static str, categories: &'static str) -> Family {
-        Family { group, categories, flags: "", keys: NO_KEYS, reads: Reads::Never, complexity: "O(1)" }
+        Family {
+            group,
+            categories,
+            flags: "",
+            keys: NO_KEYS,
+            members: NO_KEYS,
+            reads: Reads::Never,
+            complexity: "O(1)",
+        }
     }
 
     pub(super) const fn categories(self, categories: &'static str) -> Family {
@@ -30,6 +39,11 @@ impl Family {
     /// With keys whose values are read before the command runs.
     pub(super) const fn keys(self, keys: Keys) -> Family {
         Family { keys, reads: Reads::Always, ..self }
+    }
+
+    /// With arguments that name elements of its first key's collection: from `first` to `last`, each `step` after the other.
+    pub(super) const fn members(self, first: i64, last: i64, step: i64) -> Family {
+        Family { members: Keys { first, last, step, flags: "" }, ..self }
     }
 
     pub(super) const fn reads(self, reads: Reads) -> Family {
@@ -49,9 +63,9 @@ impl Family {
         since: &'static str,
         summary: &'static str,
     ) -> Command {
-        let Family { group, categories, flags, keys, reads, complexity } = self;
+        let Family { group, categories, flags, keys, members, reads, complexity } = self;
         let documentation = Documentation { summary, since, group, complexity };
-        Command { name, arity, flags, categories, keys, reads, run, documentation, subcommands: &[] }
+        Command { name, arity, flags, categories, keys, members, reads, run, documentation, subcommands: &[] }
     }
 
     /// A command that only has subcommands.

@@ -164,7 +164,7 @@ fn keyspace(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
     let mut lines = Vec::new();
     for database in 0..keyspace.databases() {
         let mut is_empty = true;
-        keyspace.visit_names(database, None, |_| {
+        keyspace.visit_names(database, None, now_ms(), |_| {
             is_empty = false;
             false
         })?;

@@ -80,8 +80,21 @@ fn words(text: &'static str) -> Vec<Reply> {
 }
 
 /// Redis's order of the groups of commands in its ACL.
-const CATEGORIES: [&str; 9] =
-    ["@keyspace", "@read", "@write", "@string", "@admin", "@fast", "@slow", "@dangerous", "@connection"];
+const CATEGORIES: [&str; 13] = [
+    "@keyspace",
+    "@read",
+    "@write",
+    "@set",
+    "@sortedset",
+    "@list",
+    "@hash",
+    "@string",
+    "@admin",
+    "@fast",
+    "@slow",
+    "@dangerous",
+    "@connection",
+];
 
 fn categories(command: &Command) -> Vec<Reply> {
     let is_in = |category: &str| match category {

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::family::Family;
 use crate::command::Run::{Grouped, Whole};
 use crate::command::{Command, Context, Keys, all_keys, count, is_word, one_key};
+use crate::entry::Value;
 use crate::locks::Key;
 use crate::refusal::{NO_SUCH_KEY, Refusal, SYNTAX, words};
 use crate::reply::{Answer, OK, Reply};
@@ -63,7 +64,7 @@ fn exists(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 }
 
 fn kind(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
-    Ok(Reply::Simple(if context.look_up(&arguments[1])?.is_some() { "string" } else { "none" }))
+    Ok(Reply::Simple(context.look_up(&arguments[1])?.map_or("none", |entry| entry.type_name())))
 }
 
 fn rename(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
@@ -103,9 +104,12 @@ fn copy(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     if from == to {
         return Err(words("ERR source and destination objects are the same"));
     }
-    let Some(entry) = context.space.get(&from)? else { return Ok(Reply::flag(false)) };
+    let Some(mut entry) = context.space.get(&from)? else { return Ok(Reply::flag(false)) };
     if context.space.contains(&to)? && !replace {
         return Ok(Reply::flag(false));
+    }
+    if let Value::Collection(collection) = &mut entry.value {
+        *collection = context.space.copy_collection(from.database, *collection, database)?;
     }
     context.space.put(to, entry);
     Ok(Reply::flag(true))

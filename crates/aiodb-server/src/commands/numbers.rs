@@ -8,7 +8,7 @@ use crate::command::{Command, Context, one_key};
 use crate::entry::Entry;
 use crate::long_double::LongDouble;
 use crate::number::{integer_text, parse_integer};
-use crate::refusal::{NOT_A_FLOAT, NOT_AN_INTEGER, words};
+use crate::refusal::{NOT_A_FLOAT, NOT_AN_INTEGER, OVERFLOW, words};
 use crate::reply::{Answer, Reply};
 
 const NUMBER: Family = Family::new("string", "@string").flags("write denyoom fast").keys(one_key("RW access update"));
@@ -45,15 +45,15 @@ fn decrby(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 }
 
 fn add(context: &mut Context<'_, '_>, name: &Bytes, amount: i64) -> Answer {
-    let old = context.get(name)?.unwrap_or_else(|| Entry::lasting("0".into()));
+    let old = context.string(name)?.unwrap_or_else(|| Entry::lasting("0".into()));
     let number = parse_integer(&old.value).ok_or(NOT_AN_INTEGER)?;
-    let sum = number.checked_add(amount).ok_or(words("ERR increment or decrement would overflow"))?;
+    let sum = number.checked_add(amount).ok_or(OVERFLOW)?;
     context.put(name, Entry { value: integer_text(sum), ..old });
     Ok(Reply::Integer(sum))
 }
 
 fn incrbyfloat(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
-    let old = context.get(&arguments[1])?.unwrap_or_else(|| Entry::lasting("0".into()));
+    let old = context.string(&arguments[1])?.unwrap_or_else(|| Entry::lasting("0".into()));
     let number = LongDouble::parse(&old.value).ok_or(NOT_A_FLOAT)?;
     let amount = LongDouble::parse(&arguments[2]).ok_or(NOT_A_FLOAT)?;
     let sum = number.plus(&amount).text().ok_or(words("ERR increment would produce NaN or Infinity"))?;

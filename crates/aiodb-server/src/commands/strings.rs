@@ -8,7 +8,7 @@ use super::family::Family;
 use crate::command::Run::Grouped;
 use crate::command::{Command, Context, Reads, all_keys, count, is_word, one_key};
 use crate::entry::Entry;
-use crate::expiry::{self, Moment};
+use crate::expiry::Moment;
 use crate::number::parse_integer;
 use crate::refusal::{NOT_AN_INTEGER, Refusal, SYNTAX, TOO_LONG, said, words};
 use crate::reply::{Answer, OK, Reply};
@@ -71,7 +71,7 @@ pub(super) static COMMANDS: &[Command] = &[
 ];
 
 fn get(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
-    Ok(Reply::bulk_or_nil(context.look_up(&arguments[1])?.map(|entry| entry.value)))
+    Ok(Reply::bulk_or_nil(context.look_up_string(&arguments[1])?.map(|entry| entry.value)))
 }
 
 /// What the options of SET and GETEX say.
@@ -125,9 +125,10 @@ fn set(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let expires_ms = options.expires.map(|(unit, time)| unit.parse(time, "set", context.now_ms())).transpose()?;
     let is_conditional = options.only_absent || options.only_present;
     let old = if is_conditional || options.get || options.keep { context.get(&arguments[1])? } else { None };
+    let shown = if options.get { context.string(&arguments[1])?.map(|entry| entry.value) } else { None };
     let is_refused = options.only_absent && old.is_some() || options.only_present && old.is_none();
     let reply = match (options.get, is_refused) {
-        (true, _) => Reply::bulk_or_nil(old.as_ref().map(|entry| entry.value.clone())),
+        (true, _) => Reply::bulk_or_nil(shown),
         (false, true) => Reply::Nil,
         (false, false) => OK,
     };
@@ -163,7 +164,9 @@ fn setnx(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 fn mget(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let mut values = Vec::with_capacity(arguments.len() - 1);
     for name in &arguments[1..] {
-        values.push(Reply::bulk_or_nil(context.look_up(name)?.map(|entry| entry.value)));
+        // What is no string counts as absent here.
+        let string = context.look_up(name)?.and_then(Entry::string);
+        values.push(Reply::bulk_or_nil(string));
     }
     Ok(Reply::Array(values))
 }
@@ -197,13 +200,13 @@ fn msetnx(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 }
 
 fn getset(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
-    let old = context.look_up(&arguments[1])?;
+    let old = context.look_up_string(&arguments[1])?;
     context.put(&arguments[1], Entry::lasting(arguments[2].clone()));
     Ok(Reply::bulk_or_nil(old.map(|entry| entry.value)))
 }
 
 fn getdel(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
-    let old = context.look_up(&arguments[1])?;
+    let old = context.look_up_string(&arguments[1])?;
     if old.is_some() {
         context.delete(&arguments[1]);
     }
@@ -212,12 +215,12 @@ fn getdel(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 
 fn getex(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let options = StringOptions::parse(&arguments[2..], false)?;
-    let Some(entry) = context.look_up(&arguments[1])? else { return Ok(Reply::Nil) };
+    let Some(entry) = context.look_up_string(&arguments[1])? else { return Ok(Reply::Nil) };
     let value = entry.value.clone();
     let expires_ms: Option<NonZeroU64> =
         options.expires.map(|(unit, time)| unit.parse(time, "getex", context.now_ms())).transpose()?;
     if expires_ms.is_some() {
-        expiry::set(context, &arguments[1], entry, expires_ms);
+        context.put(&arguments[1], Entry { expires_ms, ..entry });
     } else if options.persist && entry.expires_ms.is_some() {
         context.put(&arguments[1], Entry::lasting(entry.value));
     }
@@ -225,7 +228,7 @@ fn getex(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 }
 
 fn append(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
-    let Some(old) = context.get(&arguments[1])? else {
+    let Some(old) = context.string(&arguments[1])? else {
         context.put(&arguments[1], Entry::lasting(arguments[2].clone()));
         return Ok(count(arguments[2].len()));
     };
@@ -239,13 +242,13 @@ fn append(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 }
 
 fn strlen(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
-    Ok(count(context.look_up(&arguments[1])?.map_or(0, |entry| entry.value.len())))
+    Ok(count(context.look_up_string(&arguments[1])?.map_or(0, |entry| entry.value.len())))
 }
 
 fn getrange(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let start = parse_integer(&arguments[2]).ok_or(NOT_AN_INTEGER)?;
     let end = parse_integer(&arguments[3]).ok_or(NOT_AN_INTEGER)?;
-    let value = context.look_up(&arguments[1])?.map(|entry| entry.value).unwrap_or_default();
+    let value = context.look_up_string(&arguments[1])?.map(|entry| entry.value).unwrap_or_default();
     let length = value.len() as i64;
     let from_end = |position: i64| if position < 0 { position.saturating_add(length).max(0) } else { position };
     let (first, last) = (from_end(start), from_end(end).min(length - 1));
@@ -257,7 +260,7 @@ fn getrange(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 fn setrange(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let offset = parse_integer(&arguments[2]).ok_or(NOT_AN_INTEGER)?;
     let offset = usize::try_from(offset).map_err(|_| words("ERR offset is out of range"))?;
-    let (old, part) = (context.get(&arguments[1])?, &arguments[3]);
+    let (old, part) = (context.string(&arguments[1])?, &arguments[3]);
     if part.is_empty() {
         return Ok(count(old.map_or(0, |entry| entry.value.len())));
     }

@@ -1,0 +1,180 @@
+//! Collections: large ones, what is left of those that are gone, and servers that are killed.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use resp_rs::resp2::Frame;
+
+use crate::client::{Client, encode, text};
+use crate::server::{Server, aiodb, output_of};
+
+/// Elements of a large collection: more than are given at once.
+const LARGE: usize = 3000;
+
+/// How long it may take until what has expired is gone.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sends commands and waits for all replies.
+fn pipeline(client: &mut Client, commands: &[Vec<String>]) -> Vec<Frame> {
+    let bytes: Vec<u8> = commands.iter().flat_map(|command| encode(command)).collect();
+    client.send(&bytes).unwrap();
+    commands.iter().map(|_| client.receive().unwrap()).collect()
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| word.to_string()).collect()
+}
+
+/// All that a scan gives, from its first call to its last.
+fn scan_all(client: &mut Client, command: &str, key: &str) -> Vec<String> {
+    let (mut cursor, mut seen) = ("0".to_string(), Vec::new());
+    loop {
+        let Frame::Array(Some(reply)) = client.call(&[command, key, &cursor, "count", "100"]) else { panic!() };
+        let Frame::Array(Some(found)) = &reply[1] else { panic!("{reply:?}") };
+        seen.extend(found.iter().map(text));
+        cursor = text(&reply[0]);
+        if cursor == "0" {
+            return seen;
+        }
+    }
+}
+
+fn strings(frame: &Frame) -> Vec<String> {
+    let Frame::Array(Some(frames)) = frame else { panic!("{frame:?}") };
+    frames.iter().map(text).collect()
+}
+
+/// Rows of the table of elements of database 0, of a store that no server has open.
+fn rows(store: &Path) -> usize {
+    let mut command = aiodb();
+    command.arg("scan").arg(store).args(["--table", "db0.elements", "--keys-only", "--key-encoding", "hex"]);
+    let output = output_of(command);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout.iter().filter(|byte| **byte == b'\n').count()
+}
+
+#[test]
+fn a_large_hash_is_gone_through_and_drawn_from() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &[]);
+    let mut client = server.client();
+    let commands: Vec<_> =
+        (0..LARGE).map(|number| words(&["hset", "h", &format!("field:{number}"), &number.to_string()])).collect();
+    assert!(pipeline(&mut client, &commands).iter().all(|reply| *reply == Frame::Integer(1)));
+    assert_eq!(client.text(&["hlen", "h"]), LARGE.to_string());
+    let seen = scan_all(&mut client, "hscan", "h");
+    assert_eq!(seen.len(), 2 * LARGE);
+    assert!(seen.chunks(2).all(|pair| pair[0] == format!("field:{}", pair[1])));
+    assert_eq!(seen.iter().step_by(2).collect::<BTreeSet<_>>().len(), LARGE);
+    for (wanted, expected) in [("7", 7), ("1400", 1400), ("2900", 2900), ("5000", LARGE)] {
+        let drawn: Vec<_> = strings(&client.call(&["hrandfield", "h", wanted]));
+        assert_eq!((drawn.len(), drawn.iter().collect::<BTreeSet<_>>().len()), (expected, expected));
+    }
+    let drawn = strings(&client.call(&["hrandfield", "h", "-50", "withvalues"]));
+    assert_eq!(drawn.len(), 100);
+    assert!(drawn.chunks(2).all(|pair| pair[0] == format!("field:{}", pair[1])));
+    // In a transaction that has changed it, too.
+    for command in [&["multi"][..], &["hdel", "h", "field:0"], &["hset", "h", "zebra", "x"], &["hkeys", "h"]] {
+        client.call(command);
+    }
+    let Frame::Array(Some(replies)) = client.call(&["exec"]) else { panic!() };
+    let keys = strings(&replies[2]);
+    assert!(keys.len() == LARGE && keys.last().is_some_and(|last| last == "zebra"));
+}
+
+#[test]
+fn nothing_is_left_of_collections_that_are_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let server = Server::start(&store, &[]);
+    let mut client = server.client();
+    let fill: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"]
+        .iter()
+        .flat_map(|key| (0..20).map(move |number| words(&["hset", key, &number.to_string(), "x"])))
+        .collect();
+    pipeline(&mut client, &fill);
+    client.call(&["hset", "kept", "f", "x"]);
+    client.call(&["del", "a"]);
+    client.call(&["set", "b", "string"]);
+    client.call(&["rename", "kept", "c"]);
+    client.call(&["pexpire", "c", "10000000"]);
+    client.call(&["rename", "c", "kept"]);
+    client.call(&["pexpire", "d", "1"]);
+    client.call(&["copy", "e", "f", "replace"]);
+    client.call(&["expire", "f", "-1"]);
+    for command in [&["multi"][..], &["hset", "e", "f", "x"], &["del", "e"], &["hset", "e", "f", "x"], &["exec"]] {
+        client.call(command);
+    }
+    client.call(&["pexpire", "g", "300"]);
+    // Nobody comes by `d`; it does not count any more, and goes.
+    std::thread::sleep(Duration::from_millis(5));
+    assert_eq!(client.text(&["exists", "d"]), "0");
+    assert!(!client.text(&["keys", "*"]).contains('d'));
+    let (said, went_well) = server.stop();
+    assert!(went_well, "{said}");
+    // `g` expires while there is no server.
+    std::thread::sleep(Duration::from_millis(300));
+    let begun = Instant::now();
+    loop {
+        let server = Server::start(&store, &[]);
+        std::thread::sleep(Duration::from_millis(300));
+        let mut client = server.client();
+        assert_eq!(client.text(&["dbsize"]), "3");
+        assert_eq!(client.text(&["hget", "kept", "f"]), "x");
+        assert!(server.stop().1);
+        // Numbers, the time of `kept`, its field, and that of `e`.
+        let left = rows(&store);
+        if left == 4 {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{left} rows are left");
+    }
+    let server = Server::start(&store, &[]);
+    server.client().call(&["flushall"]);
+    assert!(server.stop().1);
+    assert_eq!(rows(&store), 1);
+}
+
+/// Changes collections in pipelines and transactions until the server is gone.
+fn change_until_killed(server: &Server, key: &str) {
+    let mut client = server.client();
+    loop {
+        let number = |below: u32| fastrand::u32(..below).to_string();
+        let (field, other) = (number(40), number(40));
+        let commands = [
+            words(&["hset", key, &field, "x", &other, "y"]),
+            words(&["multi"]),
+            words(&["hdel", key, &number(40), &number(40)]),
+            words(&["hincrby", &format!("{key}:n"), &field, "1"]),
+            words(&["exec"]),
+        ];
+        let bytes: Vec<u8> = commands.iter().flat_map(|command| encode(command)).collect();
+        if client.send(&bytes).is_err() || commands.iter().any(|_| client.receive().is_err()) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_kill_leaves_collections_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    for _ in 0..4 {
+        let server = Server::start(&store, &[]);
+        std::thread::scope(|scope| {
+            for key in ["a", "b", "c"] {
+                let server = &server;
+                scope.spawn(move || change_until_killed(server, key));
+            }
+            std::thread::sleep(Duration::from_millis(fastrand::u64(100..400)));
+            server.signal("KILL");
+        });
+        drop(server);
+        let server = Server::start(&store, &[]);
+        let mut client = server.client();
+        for key in ["a", "b", "c", "a:n", "b:n", "c:n"] {
+            assert_eq!(client.text(&["hlen", key]), strings(&client.call(&["hkeys", key])).len().to_string());
+        }
+    }
+}

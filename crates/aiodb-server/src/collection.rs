@@ -1,0 +1,164 @@
+//! Collections: what the record of their key says of them, and under which keys their elements lie.
+//!
+//! The record has, behind its kind and time: the collection's number (8), how many elements there are (8), and the position
+//! of a list's first element (8, signed; 0 in others), all little-endian.
+//!
+//! The elements of a database lie in a table of their own, whose keys begin with a byte that says what they are:
+//!
+//! | key | value |
+//! | --- | ----- |
+//! | `00` | numbers below this one may be in use (8, little-endian) |
+//! | `01`, when a collection expires (8, big-endian), its number (8, big-endian) | the stored key that has it |
+//! | `02`, the number of a collection (8, big-endian), a name in it | of a hash: the value of the field with this name |
+//!
+//! A number is given out once. What lies under the number of a collection that is gone is never seen again, and one deleted
+//! range takes it away.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+
+use crate::locks::Database;
+
+const NUMBERS: u8 = 0;
+const EXPIRING: u8 = 1;
+const ELEMENTS: u8 = 2;
+
+/// What a collection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Hash = 1,
+    Set = 2,
+    List = 3,
+    SortedSet = 4,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 4] = [Kind::Hash, Kind::Set, Kind::List, Kind::SortedSet];
+
+    /// The kind with this number in a record.
+    pub(crate) fn of_number(number: u8) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+
+    /// The name of the element that a command calls so.
+    pub(crate) fn element_name(self, member: &Bytes) -> Bytes {
+        member.clone()
+    }
+
+    /// What TYPE says.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Hash => "hash",
+            Kind::Set => "set",
+            Kind::List => "list",
+            Kind::SortedSet => "zset",
+        }
+    }
+}
+
+/// A collection as the record of its key has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Collection {
+    pub(crate) kind: Kind,
+    /// No other collection of the database has or had it.
+    pub(crate) number: u64,
+    /// Elements; never 0 in a record.
+    pub(crate) count: u64,
+    /// The position of a list's first element; the others follow without gaps.
+    pub(crate) first: i64,
+}
+
+impl Collection {
+    /// Bytes that it takes in a record.
+    pub(crate) const BYTES: usize = 24;
+
+    pub(crate) fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.number.to_le_bytes());
+        bytes.extend(self.count.to_le_bytes());
+        bytes.extend(self.first.to_le_bytes());
+    }
+
+    /// `None` if these bytes are no collection.
+    pub(crate) fn decode(kind: Kind, bytes: &[u8]) -> Option<Collection> {
+        let (words, []) = bytes.as_chunks::<8>() else { return None };
+        let [number, count, first] = words else { return None };
+        let (number, count) = (u64::from_le_bytes(*number), u64::from_le_bytes(*count));
+        Some(Collection { kind, number, count, first: i64::from_le_bytes(*first) })
+    }
+}
+
+/// A collection, as its elements know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Owner {
+    pub(crate) database: Database,
+    pub(crate) number: u64,
+}
+
+impl Owner {
+    /// The stored key of an element.
+    pub(crate) fn element_key(self, name: &[u8]) -> Vec<u8> {
+        [&self.prefix()[..], name].concat()
+    }
+
+    /// How the stored keys of all elements begin.
+    pub(crate) fn prefix(self) -> [u8; 9] {
+        with_number(ELEMENTS, self.number)
+    }
+
+    /// The first stored key after those of all elements.
+    pub(crate) fn end(self) -> [u8; 9] {
+        // Numbers are given out from 1 on, one by one, and never reach the greatest.
+        with_number(ELEMENTS, self.number + 1)
+    }
+}
+
+/// The key of the row with the numbers that are in use.
+pub(crate) const NUMBERS_KEY: [u8; 1] = [NUMBERS];
+
+/// The first key of all that a database loses when it is emptied.
+pub(crate) const CONTENTS_KEY: [u8; 1] = [EXPIRING];
+
+/// The key of the row of a collection that expires.
+pub(crate) fn expiring_key(at_ms: u64, number: u64) -> Vec<u8> {
+    [&with_number(EXPIRING, at_ms)[..], &number.to_be_bytes()].concat()
+}
+
+/// The keys from the first to before the second are those of collections that have expired at this time.
+pub(crate) fn expired_keys(now_ms: u64) -> (Vec<u8>, Vec<u8>) {
+    (vec![EXPIRING], expiring_key(now_ms.saturating_add(1), 0))
+}
+
+fn with_number(kind: u8, number: u64) -> [u8; 9] {
+    let mut key = [kind; 9];
+    key[1..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// Elements of a collection from one name to another, in this or the opposite order.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    pub(crate) from: Bound<Vec<u8>>,
+    pub(crate) to: Bound<Vec<u8>>,
+    pub(crate) is_backward: bool,
+    /// Whether values are needed; without, they may come back empty.
+    pub(crate) values: bool,
+}
+
+impl Span {
+    /// All elements with their values.
+    pub(crate) const ALL: Span =
+        Span { from: Bound::Unbounded, to: Bound::Unbounded, is_backward: false, values: true };
+
+    /// All names.
+    pub(crate) const NAMES: Span = Span { values: false, ..Span::ALL };
+
+    /// Whether no name can be in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        match (&self.from, &self.to) {
+            (Bound::Included(from), Bound::Included(to)) => from > to,
+            (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from >= to,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Elements of collections as a group of commands sees and changes them.
+
+use std::collections::btree_map::Entry as Place;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
+
+use bytes::Bytes;
+
+use crate::collection::{Owner, Span};
+use crate::keyspace::Keyspace;
+use crate::refusal::Refusal;
+
+/// The elements of the databases with changes that are not written yet.
+pub(crate) struct Elements<'a> {
+    keyspace: &'a Keyspace,
+    known: BTreeMap<Owner, BTreeMap<Bytes, Known>>,
+    /// Collections of which nothing is stored.
+    made: HashSet<Owner>,
+    /// Collections whose elements were taken out one by one.
+    emptied: HashSet<Owner>,
+}
+
+struct Known {
+    value: Option<Bytes>,
+    is_changed: bool,
+}
+
+impl<'a> Elements<'a> {
+    pub(crate) fn new(keyspace: &'a Keyspace) -> Elements<'a> {
+        Elements { keyspace, known: BTreeMap::new(), made: HashSet::new(), emptied: HashSet::new() }
+    }
+
+    /// Says that nothing of a collection is stored.
+    pub(crate) fn begin(&mut self, owner: Owner) {
+        self.made.insert(owner);
+    }
+
+    /// Says that a collection has no elements left, and its stored ones were deleted here.
+    pub(crate) fn end(&mut self, owner: Owner) {
+        self.emptied.insert(owner);
+    }
+
+    /// Takes an element that was read ahead.
+    pub(crate) fn learn(&mut self, owner: Owner, name: Bytes, value: Option<Bytes>) {
+        if let Place::Vacant(place) = self.known.entry(owner).or_default().entry(name) {
+            place.insert(Known { value, is_changed: false });
+        }
+    }
+
+    /// The value of an element. Reads with the calling thread what was not read ahead.
+    pub(crate) fn get(&mut self, owner: Owner, name: &[u8]) -> Result<Option<Bytes>, Refusal> {
+        if let Some(known) = self.known.get(&owner).and_then(|known| known.get(name)) {
+            return Ok(known.value.clone());
+        }
+        if self.made.contains(&owner) {
+            return Ok(None);
+        }
+        let value = self.keyspace.element_blocking(owner, name)?;
+        self.learn(owner, Bytes::copy_from_slice(name), value.clone());
+        Ok(value)
+    }
+
+    pub(crate) fn put(&mut self, owner: Owner, name: Bytes, value: Bytes) {
+        self.change(owner, name, Some(value));
+    }
+
+    pub(crate) fn delete(&mut self, owner: Owner, name: Bytes) {
+        self.change(owner, name, None);
+    }
+
+    /// Elements in the order of their names, for as long as `visit` wants more.
+    pub(crate) fn visit(
+        &self,
+        owner: Owner,
+        span: &Span,
+        mut visit: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Refusal> {
+        if span.is_empty() {
+            return Ok(());
+        }
+        let mut own = self.own(owner, span).peekable();
+        let mut wants_more = true;
+        if !self.made.contains(&owner) {
+            let comes_before = |own: &[u8], name: &[u8]| if span.is_backward { own > name } else { own < name };
+            self.keyspace.visit_elements(owner, span, |name, value| {
+                while let Some((own_name, own)) = own.next_if(|(own, _)| comes_before(own, name)) {
+                    if !own.value.as_ref().is_none_or(|value| visit(own_name, value)) {
+                        wants_more = false;
+                        return false;
+                    }
+                }
+                wants_more = match own.next_if(|(own, _)| **own == *name) {
+                    Some((_, own)) => own.value.as_ref().is_none_or(|value| visit(name, value)),
+                    None => visit(name, value),
+                };
+                wants_more
+            })?;
+        }
+        while let Some((name, own)) = own.next().filter(|_| wants_more) {
+            wants_more = own.value.as_ref().is_none_or(|value| visit(name, value));
+        }
+        Ok(())
+    }
+
+    /// What was changed in a span, in its order.
+    fn own(&self, owner: Owner, span: &Span) -> Box<dyn Iterator<Item = (&Bytes, &Known)> + '_> {
+        let Some(known) = self.known.get(&owner) else { return Box::new(std::iter::empty()) };
+        let bounds = (borrowed(&span.from), borrowed(&span.to));
+        let range = known.range::<[u8], _>(bounds).filter(|(_, known)| known.is_changed);
+        if span.is_backward { Box::new(range.rev()) } else { Box::new(range) }
+    }
+
+    /// What is to be written of a collection: names with their values, or none.
+    pub(crate) fn changes(&self, owner: Owner) -> impl Iterator<Item = (&Bytes, Option<&Bytes>)> {
+        let known = self.known.get(&owner).into_iter().flatten();
+        known.filter(|(_, known)| known.is_changed).map(|(name, known)| (name, known.value.as_ref()))
+    }
+
+    /// Collections that were emptied element by element.
+    pub(crate) fn emptied(&self) -> impl Iterator<Item = Owner> {
+        self.emptied.iter().copied()
+    }
+
+    fn change(&mut self, owner: Owner, name: Bytes, value: Option<Bytes>) {
+        self.known.entry(owner).or_default().insert(name, Known { value, is_changed: true });
+    }
+}
+
+fn borrowed(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}

@@ -105,7 +105,7 @@ pub struct IndexArgs {
 }
 
 impl IndexArgs {
-    /// The table, made if it is missing. Without `--index` an existing table of either kind will do.
+    /// The table, made if it is missing. Without `--index` an existing table of any kind will do.
     pub fn table_or_create(self, db: &Db, name: &str) -> Result<Table, CliError> {
         match (self.index, db.table(name)) {
             (None, Ok(table)) => Ok(table),
@@ -120,6 +120,8 @@ impl IndexArgs {
 pub enum IndexChoice {
     /// Ordered, on disk; best while the keys fit in memory
     Lmdb,
+    /// Ordered, on disk, in sorted runs; inserts stay fast where the keys do not fit in memory
+    Lsm,
     /// Unordered, in memory, about 10 bytes a key
     Hash,
 }
@@ -128,6 +130,7 @@ impl From<IndexChoice> for IndexKind {
     fn from(choice: IndexChoice) -> IndexKind {
         match choice {
             IndexChoice::Lmdb => IndexKind::Lmdb,
+            IndexChoice::Lsm => IndexKind::Lsm,
             IndexChoice::Hash => IndexKind::Hash,
         }
     }

@@ -27,7 +27,7 @@ use store::Store;
 static STORES: LazyLock<Handles<Store>> = LazyLock::new(|| Handles::new("store"));
 
 /// What the Java classes must find here, or they belong to another version.
-const INTERFACE_VERSION: jint = 5;
+const INTERFACE_VERSION: jint = 6;
 
 /// A key that is absent, where lengths are answered.
 const ABSENT: jint = -1;
@@ -68,7 +68,7 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_interfaceVersion(_: JNIE
 }
 
 /// `static native long open(String[] paths, int durability, long intervalMillis, long cacheBytes, boolean cacheWrites,
-/// long segmentBytes, long maxOpenFiles, String compression)`
+/// long segmentBytes, long maxOpenFiles, String compression, String index)`
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
     mut env: JNIEnv<'_>,
@@ -81,10 +81,12 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
     segment_bytes: jlong,
     max_open_files: jlong,
     compression: JString<'_>,
+    index: JString<'_>,
 ) -> jlong {
     guard(&mut env, |env| {
         let paths = texts(env, &paths)?;
         let compression = store::compression(&text(env, &compression)?)?;
+        let kind = store::kind(&text(env, &index)?)?;
         let bytes = |value: jlong| u64::try_from(value).map_err(|_| Failure::Argument("a number of bytes is negative"));
         let options = Options {
             durability: store::durability(class, interval_ms)?,
@@ -97,7 +99,7 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
             metrics_file: paths.first().map(|path| Path::new(path).join("metrics.prom")),
             ..Options::default()
         };
-        STORES.insert(Store::open(&paths, compression, options)?)
+        STORES.insert(Store::open(&paths, kind, compression, options)?)
     })
 }
 

@@ -21,6 +21,8 @@ pub(crate) fn merge_operators() -> MergeOperators {
 /// An open store.
 pub(crate) struct Store {
     pub(crate) db: Db,
+    /// The index of tables that it makes.
+    kind: IndexKind,
     compression: Compression,
     /// Java holds one number for each table that it uses, until the table is dropped.
     tables: Handles<Table>,
@@ -37,10 +39,11 @@ const BACKWARD: i32 = 16;
 const KEYS_ONLY: i32 = 32;
 
 impl Store {
-    pub(crate) fn open(paths: &[String], compression: Compression, options: Options) -> Result<Store> {
+    pub(crate) fn open(paths: &[String], kind: IndexKind, compression: Compression, options: Options) -> Result<Store> {
         let options = Options { merge_operators: merge_operators(), ..options };
         Ok(Store {
             db: Db::open_several(paths, options)?,
+            kind,
             compression,
             tables: Handles::new("table"),
             snapshots: Handles::new("snapshot"),
@@ -64,8 +67,7 @@ impl Store {
     /// Makes a table, whose values are `frames` or any bytes.
     pub(crate) fn create_table(&self, name: &str, frames: bool) -> Result<i64> {
         let merge = if frames { Frames.name() } else { Append.name() };
-        let options =
-            TableOptions { kind: IndexKind::Lmdb, compression: self.compression, merge: Some(merge.to_string()) };
+        let options = TableOptions { kind: self.kind, compression: self.compression, merge: Some(merge.to_string()) };
         self.tables.insert(self.db.create_table_with(name, options)?)
     }
 
@@ -172,6 +174,15 @@ pub(crate) fn durability(class: i32, interval_ms: i64) -> Result<Durability> {
         }
         2 => Ok(Durability::None),
         _ => Err(Failure::Argument("a class of durability is unknown")),
+    }
+}
+
+/// The kind of an ordered index as Java names it.
+pub(crate) fn kind(name: &str) -> Result<IndexKind> {
+    match name {
+        "lmdb" => Ok(IndexKind::Lmdb),
+        "lsm" => Ok(IndexKind::Lsm),
+        _ => Err(Failure::Argument("an ordered index is unknown")),
     }
 }
 

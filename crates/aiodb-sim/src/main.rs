@@ -49,6 +49,7 @@ enum Kinds {
     Any,
     Hash,
     Lmdb,
+    Lsm,
 }
 
 impl From<Kinds> for Tables {
@@ -57,6 +58,7 @@ impl From<Kinds> for Tables {
             Kinds::Any => Tables::Any,
             Kinds::Hash => Tables::Hash,
             Kinds::Lmdb => Tables::Lmdb,
+            Kinds::Lsm => Tables::Lsm,
         }
     }
 }

@@ -14,6 +14,8 @@ const BYTES_BEFORE: usize = 32;
 
 /// What two checkpoints of a hash table with a few keys take, at most.
 const HASH_CHECKPOINT_BYTES: u64 = 16 << 10;
+/// What an index of runs reserves: the runs of two small memtables, manifests, and merges of what such a store has.
+const RUNS_BYTES: u64 = 640 << 10;
 
 /// Shorter values could lie anywhere by chance.
 const LEAST_BYTES: usize = 8;
@@ -47,6 +49,7 @@ impl Run<'_> {
             self.step(Step::Prepare)?;
             let hash_tables = setup.tables.iter().filter(|kind| **kind == IndexKind::Hash).count() as u64;
             *more += index_needs + hash_tables * (setup.segment_bytes + HASH_CHECKPOINT_BYTES);
+            *more += if setup.tables.contains(&IndexKind::Lsm) { RUNS_BYTES } else { 0 };
         }
         self.allowed.full |= segments.is_some();
         self.device.set_capacity(more.map(|more| self.device.used_bytes() + more));

@@ -15,7 +15,7 @@ impl Run<'_> {
     pub(crate) fn scan(&mut self, table: usize, backward: bool) -> Result<(), Violation> {
         let from = self.look_at_clock();
         let found = self.table(table).and_then(|handle| match self.kind(table) {
-            IndexKind::Lmdb => collect(handle.scan(options(backward))?),
+            IndexKind::Lmdb | IndexKind::Lsm => collect(handle.scan(options(backward))?),
             IndexKind::Hash => collect(handle.iterate()?),
         });
         let moments = self.moments(from);
@@ -80,7 +80,7 @@ impl Run<'_> {
         let (possible, moments) = (contents.clone(), *moments);
         let found = snapshot.get(handle, &key_bytes(key)).map(|value| Cell::of(value.as_deref()));
         let scanned = match kind {
-            IndexKind::Lmdb => snapshot.scan(handle, options(backward)).and_then(collect),
+            IndexKind::Lmdb | IndexKind::Lsm => snapshot.scan(handle, options(backward)).and_then(collect),
             IndexKind::Hash => snapshot.iterate(handle).and_then(collect),
         };
         let shown = found.as_ref().ok().copied();
@@ -128,7 +128,7 @@ impl Run<'_> {
         };
         self.report.scans += 1;
         let in_order = |pair: &[(Vec<u8>, Cell)]| if backward { pair[0].0 > pair[1].0 } else { pair[0].0 < pair[1].0 };
-        if self.kind(table) == IndexKind::Lmdb && !found.windows(2).all(in_order) {
+        if self.kind(table).is_ordered() && !found.windows(2).all(in_order) {
             return Err(format!("{what} is not in order"));
         }
         let records = found.len();

@@ -7,6 +7,7 @@
 mod crashes;
 mod maker;
 mod operations;
+mod runs;
 mod scene;
 mod scenes;
 mod trouble;
@@ -65,6 +66,8 @@ pub enum Tables {
     Hash,
     /// At least one ordered table.
     Lmdb,
+    /// As `Lmdb`, with `lsm` in its place.
+    Lsm,
 }
 
 /// The script of a seed.
@@ -90,7 +93,8 @@ pub fn script(seed: u64, tables: Tables) -> Script {
     for _ in 0..LIVES {
         maker.life();
     }
-    Script { seed, setup: maker.setup, actions: maker.actions }
+    let script = Script { seed, setup: maker.setup, actions: maker.actions };
+    if tables == Tables::Lsm { runs::with_runs(script) } else { script }
 }
 
 /// How the store of a seed is made.
@@ -98,7 +102,7 @@ fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
     let lmdb = match tables {
         Tables::Any => random.u8(..4) == 0,
         Tables::Hash => false,
-        Tables::Lmdb => true,
+        Tables::Lmdb | Tables::Lsm => true,
     };
     let mut kinds = vec![if lmdb { IndexKind::Lmdb } else { IndexKind::Hash }];
     for _ in 0..random.usize(0..3) {

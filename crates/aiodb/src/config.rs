@@ -23,6 +23,9 @@ pub enum Durability {
 pub enum IndexKind {
     /// Ordered, on disk, unbeaten while it fits in memory: LMDB (the index of the AIODB paper).
     Lmdb,
+    /// Ordered, on disk, in sorted runs that are written one after the other and merged later: inserts stay fast where the keys do
+    /// not fit in memory. The number of keys is an estimate.
+    Lsm,
     /// Unordered, in memory, about 11 bytes per key whatever the key's length.
     Hash,
 }
@@ -31,7 +34,7 @@ impl IndexKind {
     /// Whether a table has its keys in order: [`crate::Table::scan`] needs that, and [`crate::Table::delete_range`].
     pub fn is_ordered(self) -> bool {
         match self {
-            IndexKind::Lmdb => true,
+            IndexKind::Lmdb | IndexKind::Lsm => true,
             IndexKind::Hash => false,
         }
     }
@@ -40,6 +43,7 @@ impl IndexKind {
     pub fn name(self) -> &'static str {
         match self {
             IndexKind::Lmdb => "lmdb",
+            IndexKind::Lsm => "lsm",
             IndexKind::Hash => "hash",
         }
     }

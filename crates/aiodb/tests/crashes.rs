@@ -394,3 +394,41 @@ fn a_restore_point_survives_though_the_backup_before_it_failed() {
     }
     assert!(failed > 10, "{failed} backups failed");
 }
+
+/// A fold was committed, and the process died before the checkpoint that would have said so: the replay brings back those operands that came
+/// after the last checkpoint, and the fold stands for older ones too.
+#[test]
+fn a_committed_fold_survives_the_replay_of_its_operands() {
+    for kind in [IndexKind::Lmdb, IndexKind::Lsm] {
+        let (device, directory) = (SimDevice::new(1), scratch());
+        device.set_real_directory(directory.path());
+        let open = |device: &SimDevice| {
+            device.create_dir(Path::new("/store")).expect("a directory can be made");
+            let merge_operators = MergeOperators::default().with(Append);
+            let options =
+                Options { segment_bytes: SEGMENT_BYTES, background: false, merge_operators, ..Options::default() };
+            Db::open_on(device.clone(), "/store", options).expect("the store opens")
+        };
+        let db = open(&device);
+        let options = TableOptions { merge: Some(Append.name().to_owned()), ..kind.into() };
+        let table = db.create_table_with("t", options).expect("a table can be made");
+        let wanted: Vec<u8> = (0..FOLDED as u8).collect();
+        for operand in &wanted {
+            if *operand == 4 {
+                db.checkpoint().expect("the disk works");
+            }
+            table.merge(b"key", &[*operand]).expect("a merge works");
+        }
+        (0..4).for_each(|_| db.step(Step::Settle).expect("the machine runs"));
+        assert!(db.metrics().folded_keys > 0, "the operands are folded");
+        device.fail(Call::Write, 0, u64::MAX, |path| path.to_string_lossy().starts_with("/store/MANIFEST"));
+        db.checkpoint().expect_err("the manifest cannot be written");
+        let next = device.process_death();
+        next.clear_faults();
+        drop((table, db));
+        let db = open(&next);
+        assert_eq!(get(&db, b"key"), Some(wanted.clone()), "{}: opened", kind.name());
+        db.checkpoint().expect("the disk works");
+        assert_eq!(get(&db, b"key"), Some(wanted.clone()), "{}: committed", kind.name());
+    }
+}

@@ -211,7 +211,8 @@ fn starve(path: &Path, kind: IndexKind, options: &Options) {
         refused += u64::from(!put) + u64::from(!got);
     }
     assert!(refused > 0, "the process had descriptors left");
-    worked(db.table_or_create("another", KINDS[usize::from(kind.is_ordered())]));
+    let other = if kind == IndexKind::Hash { IndexKind::Lmdb } else { IndexKind::Hash };
+    worked(db.table_or_create("another", other));
     worked(db.checkpoint());
     worked(table.reader(4).map(drop));
     eaten.clear();

@@ -305,6 +305,7 @@ fn writes_checkpoints_and_reclaim_are_counted() {
         let (tail, tags) = (end.memtable_committed_entries, end.settled_tags);
         match kind {
             IndexKind::Lmdb => assert!(tail > 0 && end.memtable_commit_ns.count() > 0 && end.lmdb_file_bytes > 0),
+            IndexKind::Lsm => assert!(tail > 0 && end.memtable_commit_ns.count() > 0),
             IndexKind::Hash => assert!(tags > 0 && end.checkpoint_bytes_written > 0 && end.hash_memory_bytes > 0),
         }
         let stats = db.stats();

@@ -423,6 +423,11 @@ fn ordered_tables_do_what_the_model_does() {
 }
 
 #[test]
+fn ordered_tables_of_runs_do_what_the_model_does() {
+    run(IndexKind::Lsm);
+}
+
+#[test]
 fn unordered_tables_do_what_the_model_does() {
     run(IndexKind::Hash);
 }

@@ -309,6 +309,11 @@ fn what_was_deleted_in_an_ordered_table_does_not_come_back() {
 }
 
 #[test]
+fn what_was_deleted_in_an_ordered_table_of_runs_does_not_come_back() {
+    run(IndexKind::Lsm);
+}
+
+#[test]
 fn what_was_deleted_in_an_unordered_table_does_not_come_back() {
     run(IndexKind::Hash);
 }

@@ -18,10 +18,10 @@ pub(crate) struct OutputArgs {
 }
 
 pub(crate) fn parse_index(name: &str) -> Result<IndexKind, String> {
-    [IndexKind::Lmdb, IndexKind::Hash]
+    [IndexKind::Lmdb, IndexKind::Lsm, IndexKind::Hash]
         .into_iter()
         .find(|kind| kind.name() == name)
-        .ok_or_else(|| "lmdb or hash".to_owned())
+        .ok_or_else(|| "lmdb, lsm or hash".to_owned())
 }
 
 /// A size that [`super::dataset::Dataset`] can fill.

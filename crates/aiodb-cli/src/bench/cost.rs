@@ -138,6 +138,8 @@ fn requirements(args: &CostArgs) -> Result<Vec<Requirement>, CliError> {
 fn prices(args: &CostArgs) -> Prices {
     let index_bytes = match args.index {
         IndexKind::Lmdb => 110.0,
+        // Filters and fences.
+        IndexKind::Lsm => 2.0,
         IndexKind::Hash => 11.0,
     };
     Prices {

@@ -314,7 +314,7 @@ impl<'a> IndexRun<'a> {
 /// tag, in the finest blocks that the disk can read.
 fn read_bytes(kind: IndexKind, block_bytes: usize) -> u32 {
     match kind {
-        IndexKind::Lmdb => VALUE_BYTES as u32,
+        IndexKind::Lmdb | IndexKind::Lsm => VALUE_BYTES as u32,
         IndexKind::Hash => (VALUE_BYTES + block_bytes) as u32,
     }
 }

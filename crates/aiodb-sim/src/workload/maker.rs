@@ -1,7 +1,7 @@
 //! What makes a script: the random numbers of its seed, what the seed has decided for the whole run, and the actions so far.
 //! Here are the parts of actions: tables, keys, values, classes. All actions are made of them, in the order of the numbers.
 
-use aiodb::{Durability, IndexKind};
+use aiodb::Durability;
 use fastrand::Rng;
 
 use super::scene::Scene;
@@ -70,7 +70,7 @@ impl Maker {
             0..=1 => Write::Delete,
             2..=3 => Write::Merge(self.operand()),
             4 => Write::PutFor(self.value().distinct(), [10, 100, 1000, 100_000][self.random.usize(..4)]),
-            5 if self.setup.tables[table] == IndexKind::Lmdb => Write::DeleteRange(self.key()),
+            5 if self.setup.tables[table].is_ordered() => Write::DeleteRange(self.key()),
             _ => Write::Put(self.value()),
         };
         (table, key, write)

@@ -21,7 +21,7 @@ impl Maker {
             // Operands pile up on few keys.
             24..=31 => Action::Merge(table, key % 3, self.operand(), self.durability()),
             32..=38 => Action::Delete(table, key, self.durability()),
-            39 if self.setup.tables[table] == IndexKind::Lmdb => {
+            39 if self.setup.tables[table].is_ordered() => {
                 let (durability, other) = (self.durability(), self.key());
                 Action::DeleteRange(table, durability, key, other)
             }
@@ -68,7 +68,7 @@ impl Maker {
     /// One of the operations that came to the store later.
     fn later_action(&mut self) -> Action {
         let (table, key) = (self.table(), self.key());
-        let ordered = self.setup.tables[table] == IndexKind::Lmdb;
+        let ordered = self.setup.tables[table].is_ordered();
         match self.random.u8(..100) {
             0..=17 => {
                 let (require, durability) = (self.require(), self.durability());

@@ -117,6 +117,7 @@ impl<D: Device> Engine<D> {
             settling: Settling::default(),
             staging: Staging::default(),
             background: Background::default(),
+            unmoved: Mutex::default(),
             lmdb_lies_apart,
         };
         let upkeep = Upkeep {
@@ -132,12 +133,16 @@ impl<D: Device> Engine<D> {
     /// Loads the checkpointed indexes. Returns the tables whose index is lost or is to be made again.
     fn load_indexes(&self, manifest: &Manifest) -> Result<BTreeSet<u32>> {
         let mut rebuild = BTreeSet::new();
-        let lmdb_tables: Vec<_> =
-            manifest.tables.iter().filter(|table| table.settings.kind == IndexKind::Lmdb).collect();
-        if lmdb_tables.is_empty() {
+        let of_kind = |kind| manifest.tables.iter().filter(move |table| table.settings.kind == kind);
+        if of_kind(IndexKind::Lmdb).next().is_none() {
             self.remove_lmdb()?;
         } else if self.open_lmdb(manifest)? {
-            rebuild.extend(lmdb_tables.iter().map(|table| table.id));
+            rebuild.extend(of_kind(IndexKind::Lmdb).map(|table| table.id));
+        }
+        if of_kind(IndexKind::Lsm).next().is_none() {
+            self.remove_runs()?;
+        } else if self.open_runs(manifest)? {
+            rebuild.extend(of_kind(IndexKind::Lsm).map(|table| table.id));
         }
         for table in &manifest.tables {
             let Some(generation) = self.catalog.generation(table.id) else { continue };

@@ -48,7 +48,10 @@ impl<D: Device> Engine<D> {
             dead_bytes: (stats.segments_in_use * stats.segment_bytes).saturating_sub(stats.live_bytes),
             log_file_bytes: segments * stats.segment_bytes,
             lmdb_file_bytes: self.ordered.get(IndexKind::Lmdb).map_or(0, |lmdb| lmdb.committed.disk_bytes()),
-            hash_memory_bytes: stats.tables.iter().map(|table| table.index_memory_bytes).sum(),
+            hash_memory_bytes: {
+                let hash = stats.tables.iter().filter(|table| table.kind == IndexKind::Hash);
+                hash.map(|table| table.index_memory_bytes).sum()
+            },
             cache_hits,
             cache_misses,
             cache_bytes: self.cache.used_bytes(),

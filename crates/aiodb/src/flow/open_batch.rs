@@ -9,7 +9,7 @@ use crate::store::append_path::AppendPath;
 use crate::store::catalog::TableIndex;
 use crate::store::commit::{CommitState, Guard, Open, Operation, Turn};
 use crate::sync::atomic::Ordering;
-use crate::{Error, Result};
+use crate::{Error, IndexKind, Result};
 
 /// The checkpoint of a hash index grows at most by this share of the bytes written.
 const HASH_GROWTH_SHARE: u64 = 3;
@@ -155,7 +155,8 @@ impl<D: Device> AppendPath<D> {
         for ordered in self.ordered.open().filter(|_| !self.options.read_only) {
             let needed = ordered.fit_memtable()?;
             // On a simulated machine this index has a disk of its own.
-            reserved += if self.lmdb_lies_apart { self.device.index_needs_bytes() } else { needed };
+            let lies_apart = self.lmdb_lies_apart && ordered.kind() == IndexKind::Lmdb;
+            reserved += if lies_apart { self.device.index_needs_bytes() } else { needed };
         }
         self.segments.reserve_for_indexes(reserved);
         self.segments.reserve_for_emptying(self.needed_for_emptying());

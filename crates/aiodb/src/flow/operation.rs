@@ -17,7 +17,7 @@ use crate::{Durability, Result, Sequence};
 
 impl Operation<'_> {
     /// Whether it is published in this ordered index.
-    pub(crate) fn is_in(&self, ordered: &OrderedIndex) -> bool {
+    pub(crate) fn is_in<D: Device>(&self, ordered: &OrderedIndex<D>) -> bool {
         let is_of_kind = |generation: &Arc<Generation>| generation.kind() == ordered.kind();
         self.append.kind.is_indexed() && self.generation.as_ref().is_some_and(is_of_kind)
     }

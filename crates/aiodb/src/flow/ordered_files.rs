@@ -7,6 +7,7 @@ use crate::format::manifest::Manifest;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::ordered::{Committed, OrderedIndex};
 use crate::index::range_tombstones::Ranges;
+use crate::index::runs::Runs;
 use crate::io::Device;
 use crate::io::disk::with_descriptors;
 use crate::planted::{self, Bug};
@@ -51,6 +52,44 @@ impl<D: Device> ReadPath<D> {
         }
     }
 
+    /// Opens the index of `lsm` tables; true if it must be made again from the log, as [`ReadPath::open_lmdb`] says.
+    pub(crate) fn open_runs(&self, manifest: &Manifest) -> Result<bool> {
+        if self.options.rebuild_index {
+            self.remove_runs()?;
+        }
+        let ranges = Arc::<Ranges>::default();
+        let mut runs = self.new_runs(&ranges)?;
+        let committed = runs.position()?.map_or(0, |position| position.batch);
+        let older = committed < manifest.position.batch;
+        if older && committed > 0 && !self.options.read_only {
+            runs.close();
+            self.remove_runs()?;
+            ranges.forget(|_| true);
+            runs = self.new_runs(&ranges)?;
+        }
+        let opened = self.ordered.set(self.ordered_index(Committed::Runs(runs), ranges));
+        assert!(opened, "an index is opened once");
+        Ok(older)
+    }
+
+    /// Removes the files of the index of `lsm` tables, see [`ReadPath::remove_lmdb`].
+    pub(crate) fn remove_runs(&self) -> Result<()> {
+        if self.options.read_only {
+            return Ok(());
+        }
+        Runs::remove_all(&self.device, &self.runs_path(), &self.segments.store)
+    }
+
+    fn new_runs(&self, ranges: &Ranges) -> Result<Runs<D>> {
+        let runs = Runs::open(&self.device, &self.runs_path(), self.segments.store, self.options.read_only)?;
+        runs.range_tombstones()?.into_iter().for_each(|range| ranges.insert(range));
+        Ok(runs)
+    }
+
+    fn runs_path(&self) -> PathBuf {
+        self.root.join("index").join("runs")
+    }
+
     /// Opens the index that tables of this kind share.
     pub(crate) fn open_index_of(&self, kind: IndexKind) -> Result<()> {
         if self.ordered.get(kind).is_some() {
@@ -60,13 +99,14 @@ impl<D: Device> ReadPath<D> {
         let committed = match kind {
             IndexKind::Hash => return Ok(()),
             IndexKind::Lmdb => Committed::Lmdb(self.new_lmdb(&self.lmdb_path()?, &ranges)?),
+            IndexKind::Lsm => Committed::Runs(self.new_runs(&ranges)?),
         };
         // Another thread may have been faster only if it opened the same; LMDB refuses a second environment.
         let _ = self.ordered.set(self.ordered_index(committed, ranges));
         Ok(())
     }
 
-    fn ordered_index(&self, committed: Committed, ranges: Arc<Ranges>) -> OrderedIndex {
+    fn ordered_index(&self, committed: Committed<D>, ranges: Arc<Ranges>) -> OrderedIndex<D> {
         OrderedIndex::new(committed, ranges, Arc::clone(&self.snapshots))
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::Error;
 use crate::flow::upkeep::settle::is_fold_due;
 use crate::format::batch::{BatchView, Placed};
 use crate::format::location::Location;
@@ -30,12 +31,15 @@ pub(crate) struct Publication<'a> {
     pub(crate) value: &'a [u8],
     /// The batch that the record was read back from, during recovery.
     pub(crate) replayed: Option<BatchView<'a>>,
+    /// Whether later records of the key may be published already, as while an index is made again.
+    pub(crate) out_of_order: bool,
 }
 
 impl<'a> Publication<'a> {
     /// `value` is the record's, wherever it lies.
     pub(crate) fn new(record: &Record<'a>, value: &'a [u8], hash: u64, placed: &'a Placed) -> Publication<'a> {
-        Publication { key: record.key, hash, placed, kind: record.kind, form: record.form, value, replayed: None }
+        let Record { key, kind, form, .. } = *record;
+        Publication { key, hash, placed, kind, form, value, replayed: None, out_of_order: false }
     }
 
     /// The chunk list of a chunked record, else empty.
@@ -93,7 +97,7 @@ impl<D: Device> AppendPath<D> {
             TableIndex::Ordered => {
                 let (entry, mut superseded) = (publication.entry(), Superseded::new());
                 let cover = self.cover(generation, publication);
-                let new = NewEntry { entry, cover };
+                let new = NewEntry { entry, cover, out_of_order: publication.out_of_order };
                 let depth = self.ordered_of(generation).insert(generation.id, publication.key, new, &mut superseded);
                 if !entry.is_delete() {
                     self.segments.add_live(entry.location);
@@ -215,10 +219,16 @@ impl<D: Device> AppendPath<D> {
                     }
                     Ok(false) => {}
                     // The record stays where it was and its segment is not retired: no record is lost.
-                    Err(error) => self.note_trouble(&error),
+                    Err(error) => self.note_unmoved(&error),
                 }
             }
         }
+    }
+
+    /// Notes that an index could not be asked for a record that is being moved.
+    pub(crate) fn note_unmoved(&self, error: &Error) {
+        self.note_trouble(error);
+        *self.unmoved.lock().expect("no code panics while it holds an error") = Some(error.clone());
     }
 
     /// Counts the chunks that a later copy of a record of a hash table names, and counts off the chunks of the record at `old`.

@@ -241,7 +241,7 @@ impl<D: Device> Engine<D> {
             return Ok(());
         }
         let placed = placed(found);
-        let publication = self.publication(view, found, &placed)?;
+        let publication = Publication { out_of_order: true, ..self.publication(view, found, &placed)? };
         let TableIndex::Hash(index) = &generation.index else {
             self.publish(&generation, &publication);
             return Ok(());

@@ -12,6 +12,9 @@ use crate::store::write_path::WritePath;
 use crate::sync::atomic::Ordering;
 use crate::{Error, Result};
 
+/// Steps of merges that a write does for room before it looks again.
+const MERGES_FOR_ROOM: usize = 8;
+
 /// How often a write that finds no room makes some before it is refused.
 pub(crate) const MOST_ROUNDS: usize = 8;
 
@@ -107,7 +110,7 @@ impl<D: Device> WritePath<D> {
     }
 
     /// Returns when an ordered index has room for the keys of puts, or refuses them.
-    pub(crate) fn find_index_room(&self, ordered: &OrderedIndex) -> Result<()> {
+    pub(crate) fn find_index_room(&self, ordered: &OrderedIndex<D>) -> Result<()> {
         for _ in 0..MOST_ROUNDS {
             let released = self.segments.released();
             self.reserve_index_room()?;
@@ -150,10 +153,18 @@ impl<D: Device> WritePath<D> {
                 self.free_emptied(claim)?;
             }
         }
+        // Until runs are merged, overwritten records count as alive.
+        let mut merged = false;
+        for _ in 0..MERGES_FOR_ROOM {
+            merged |= !is_freed() && unless_full(self.compact_some())?;
+        }
+        if merged && self.empty_segments()? {
+            self.free_emptied(claim)?;
+        }
         if !is_freed() && claim == Claim::Deletes {
             self.squeeze()?;
         }
-        let is_worth_it = is_freed() || settled || ended;
+        let is_worth_it = is_freed() || settled || ended || merged;
         *in_vain = (!is_worth_it).then(|| (self.device.clock_ms(), released));
         Ok(is_worth_it)
     }

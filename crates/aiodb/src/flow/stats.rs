@@ -100,11 +100,12 @@ pub struct TableStats {
     pub kind: IndexKind,
     /// Its keys.
     pub keys: u64,
-    /// Whether `keys` is exact: nothing in the memtable (`lmdb`), no tag unsettled (`hash`).
+    /// Whether `keys` is exact: nothing in the memtable (`lmdb`), no tag unsettled (`hash`). Of `lsm` it is an estimate always: keys that
+    /// were overwritten or deleted count until their runs are merged.
     pub keys_exact: bool,
-    /// Memory of the index in bytes (`hash`); for `lmdb` the page cache does that work.
+    /// Memory of the index in bytes (`hash`; `lsm`: filters and fences of all tables together); for `lmdb` the page cache does that work.
     pub index_memory_bytes: u64,
-    /// Bytes of the index's file (`lmdb`: of all tables together).
+    /// Bytes of the index's files (`lmdb`, `lsm`: of all tables together).
     pub index_disk_bytes: u64,
 }
 
@@ -164,13 +165,17 @@ impl<D: Device> Engine<D> {
     }
 
     pub(crate) fn stats_of(&self, name: &str, generation: &Generation) -> TableStats {
-        let (keys, keys_exact, disk) = match &generation.index {
-            TableIndex::Hash(index) => (index.len() as u64, self.settling.len() == 0, 0),
+        let (keys, keys_exact, memory, disk) = match &generation.index {
+            TableIndex::Hash(index) => {
+                (index.len() as u64, self.settling.len() == 0, generation.memory_bytes() as u64, 0)
+            }
             TableIndex::Ordered => {
                 let ordered = self.ordered_of(generation);
                 let memtable = ordered.memtable.len();
                 let committed = &ordered.committed;
-                (committed.count(generation.id) + memtable as u64, memtable == 0, committed.disk_bytes())
+                let exact = memtable == 0 && committed.counts_exactly();
+                let keys = committed.count(generation.id) + memtable as u64;
+                (keys, exact, committed.memory_bytes(), committed.disk_bytes())
             }
         };
         TableStats {
@@ -178,7 +183,7 @@ impl<D: Device> Engine<D> {
             kind: generation.kind(),
             keys,
             keys_exact,
-            index_memory_bytes: generation.memory_bytes() as u64,
+            index_memory_bytes: memory,
             index_disk_bytes: disk,
         }
     }

@@ -4,6 +4,7 @@
 pub(crate) mod background;
 pub(crate) mod checkpoint;
 pub(crate) mod fold;
+pub(crate) mod merges;
 pub(crate) mod purge;
 pub(crate) mod reclaim;
 pub(crate) mod settle;

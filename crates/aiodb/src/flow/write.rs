@@ -144,7 +144,8 @@ impl<D: Device> WritePath<D> {
         let phase = InPhase::enter(&self.device, Phase::Publish);
         for (operation, placed) in operations.iter().zip(&placed) {
             let Append { kind, form, key, value, .. } = operation.append;
-            let publication = Publication { key, hash: operation.hash, placed, kind, form, value, replayed: None };
+            let (hash, replayed, out_of_order) = (operation.hash, None, false);
+            let publication = Publication { key, hash, placed, kind, form, value, replayed, out_of_order };
             if let Some(generation) = operation.generation.as_ref().filter(|_| kind.is_indexed()) {
                 self.publish(generation, &publication);
                 self.cache_written(generation, &publication, value);
@@ -164,6 +165,9 @@ impl<D: Device> WritePath<D> {
             if operations.iter().any(|operation| operation.is_in(ordered)) {
                 ordered.throttle.wait(|| ordered.memtable.active_keys());
                 self.bound_memtable(ordered, claim)?;
+                if claim == Claim::Ordinary {
+                    self.bound_merges(ordered)?;
+                }
                 if claim == Claim::Ordinary && ordered.memtable.is_short() {
                     self.find_index_room(ordered)?;
                 }

@@ -56,6 +56,7 @@ fn kind_byte(kind: IndexKind) -> u8 {
     match kind {
         IndexKind::Lmdb => 1,
         IndexKind::Hash => 2,
+        IndexKind::Lsm => 3,
     }
 }
 
@@ -64,6 +65,7 @@ fn kind_from_byte(byte: u8) -> Option<IndexKind> {
     match byte {
         1 => Some(IndexKind::Lmdb),
         2 => Some(IndexKind::Hash),
+        3 => Some(IndexKind::Lsm),
         _ => None,
     }
 }

@@ -35,11 +35,13 @@ pub(crate) struct NewEntry {
     pub(crate) entry: Entry,
     /// The cover of an operand that is in no layer below, if it has one: others may stand for it, or it for others.
     pub(crate) cover: Option<Cover>,
+    /// Whether layers below may have newer entries of the key, as while an index is made again from records that were moved since.
+    pub(crate) out_of_order: bool,
 }
 
 impl From<Entry> for NewEntry {
     fn from(entry: Entry) -> NewEntry {
-        NewEntry { entry, cover: None }
+        NewEntry { entry, cover: None, out_of_order: false }
     }
 }
 

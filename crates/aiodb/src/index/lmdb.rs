@@ -305,7 +305,9 @@ impl LmdbIndex {
         let mut superseded = Superseded::new();
         let mut chain = self.committed_in(txn, key)?.unwrap_or_default();
         for entry in memtable.entries() {
-            if chain.entries().contains(entry) {
+            // The fold of an operand has its sequence, and stands for older ones too.
+            let is_fold = |other: &Entry| other.sequence == entry.sequence && other.is_base() && !entry.is_base();
+            if chain.entries().iter().any(|other| other == entry || is_fold(other)) {
                 // A replay has published a record that is here already, and counted it a second time.
                 superseded.push((*entry, entry.sequence));
             } else {

@@ -113,7 +113,7 @@ impl Memtable {
     pub(crate) fn insert(
         &self,
         key: &[u8],
-        NewEntry { entry, cover }: NewEntry,
+        NewEntry { entry, cover, out_of_order }: NewEntry,
         superseded: &mut Superseded,
         retain: impl Fn(&Superseded),
     ) -> usize {
@@ -127,13 +127,14 @@ impl Memtable {
             return 0;
         }
         let below_operands = entry.is_base() && !newer.is_empty() && !planted::is_on(Bug::LateBaseHidesOperands);
+        let may_be_below = below_operands || entry.is_base() && out_of_order;
         self.change(both, key, |chain| {
             match cover {
                 Some(cover) => chain.insert_covering(entry, cover, superseded),
                 None => chain.insert(entry, superseded),
             }
             // A look-up that finds a base usually looks no further.
-            if below_operands && chain.entries().contains(&entry) {
+            if may_be_below && chain.entries().contains(&entry) {
                 chain.set_partial();
             }
             // No look-up comes before the lock is released.

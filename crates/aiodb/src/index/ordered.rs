@@ -10,26 +10,27 @@ mod ranges;
 
 use std::sync::Arc;
 
-pub(crate) use self::committed::Committed;
+pub(crate) use self::committed::{Committed, Live};
 pub(crate) use self::kinds::OrderedIndexes;
-use super::accounting::Accounting;
 use super::chain::{Entry, NewEntry, Superseded, VersionChain};
 use super::codec::encode_key;
 use super::memtable::{ImmutableMemtable, LookedUp, Memtable};
 use super::range_tombstones::Ranges;
+use super::runs::RunContext;
 use super::snapshots::{Snapshots, View};
 use super::throttle::Throttle;
 use crate::format::location::Location;
+use crate::io::Device;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank};
 use crate::{IndexKind, Result};
 
 /// The index that all tables of one ordered kind share.
-pub(crate) struct OrderedIndex {
+pub(crate) struct OrderedIndex<D: Device> {
     pub(crate) memtable: Memtable,
     pub(crate) throttle: Throttle,
     pub(crate) ranges: Arc<Ranges>,
-    pub(crate) committed: Committed,
+    pub(crate) committed: Committed<D>,
     pub(super) snapshots: Arc<Snapshots>,
     /// The immutable memtable that is being committed, or that could not be. Held while it is committed.
     unfinished_commit: Mutex<Option<ImmutableMemtable>, { Rank::UnfinishedCommit as u8 }>,
@@ -41,9 +42,9 @@ pub(crate) struct OrderedIndex {
     carried_to: Mutex<(u64, Vec<u8>), { Rank::CarriedTo as u8 }>,
 }
 
-impl OrderedIndex {
+impl<D: Device> OrderedIndex<D> {
     /// An empty memtable in front of committed chains. The range tombstones are those that `committed` has been opened with.
-    pub(crate) fn new(committed: Committed, ranges: Arc<Ranges>, snapshots: Arc<Snapshots>) -> OrderedIndex {
+    pub(crate) fn new(committed: Committed<D>, ranges: Arc<Ranges>, snapshots: Arc<Snapshots>) -> OrderedIndex<D> {
         OrderedIndex {
             memtable: Memtable::default(),
             throttle: Throttle::default(),
@@ -61,6 +62,7 @@ impl OrderedIndex {
     pub(crate) fn kind(&self) -> IndexKind {
         match &self.committed {
             Committed::Lmdb(_) => IndexKind::Lmdb,
+            Committed::Runs(_) => IndexKind::Lsm,
         }
     }
 
@@ -107,19 +109,27 @@ impl OrderedIndex {
         self.unfinished_commit.lock().expect("no code panics while it commits an index")
     }
 
-    /// Commits an immutable memtable durably; the last part records the position. After an error the same memtable can be
+    /// Commits the immutable memtable durably and forgets it; the last part records the position. After an error the same memtable can be
     /// committed further.
-    pub(crate) fn commit(&self, immutable: &mut ImmutableMemtable, accounting: &Accounting<'_>) -> Result<()> {
+    pub(crate) fn commit(&self, immutable: &mut ImmutableMemtable, context: &RunContext<'_>) -> Result<()> {
         let _throttled = self.throttle.begin();
         let (next_sequence, keys) = (immutable.next_sequence, immutable.chains.len());
-        self.committed.commit(immutable, accounting, &|committed| self.throttle.proceed(committed, keys))?;
+        let reached = |committed| self.throttle.proceed(committed, keys);
+        self.committed.commit(immutable, &self.ranges, context, &reached)?;
+        self.memtable.forget_immutable();
+        // Not before: a range tombstone up to here is forgotten once nothing committed needs it.
         self.committed_sequence.store(next_sequence, Ordering::Release);
-        Ok(())
+        self.forget_ranges()
     }
 
-    /// Everything before this sequence is committed, as far as this process knows.
+    /// Everything before this sequence is committed and in no memtable, as far as this process knows.
     pub(crate) fn committed_sequence(&self) -> u64 {
         self.committed_sequence.load(Ordering::Acquire)
+    }
+
+    /// Of deletes before this sequence it is known what they delete: that is counted as dead.
+    pub(crate) fn counted_sequence(&self) -> u64 {
+        self.committed_sequence().min(self.committed.settled_sequence())
     }
 
     /// The committed chains may have had some of the records that a replay has published, which count twice until everything before this

@@ -13,6 +13,7 @@ mod edits;
 mod file;
 mod flush;
 mod merge;
+mod outlook;
 mod policy;
 mod scan;
 mod set;

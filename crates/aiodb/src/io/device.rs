@@ -82,6 +82,8 @@ pub enum Phase {
     Publish,
     /// An index on disk takes up its memtable.
     IndexCommit,
+    /// Sorted runs of an index are merged.
+    Merge,
     /// The indexes' durable state is brought up to the log.
     Checkpoint,
     /// The log leaves a segment and goes on in another one.
@@ -102,11 +104,12 @@ pub enum Phase {
 
 impl Phase {
     /// All of them.
-    pub const ALL: [Phase; 12] = [
+    pub const ALL: [Phase; 13] = [
         Phase::Append,
         Phase::Flush,
         Phase::Publish,
         Phase::IndexCommit,
+        Phase::Merge,
         Phase::Checkpoint,
         Phase::Cut,
         Phase::ReclaimMove,

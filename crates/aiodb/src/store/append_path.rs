@@ -3,12 +3,14 @@
 
 use std::ops::Deref;
 
+use crate::Error;
 use crate::io::Device;
 use crate::store::background::Background;
 use crate::store::epochs::Epochs;
 use crate::store::read_path::ReadPath;
 use crate::store::settling::Settling;
 use crate::store::staging::Staging;
+use crate::sync::{Mutex, Rank};
 
 /// The layer of appends and publications.
 pub(crate) struct AppendPath<D: Device> {
@@ -17,6 +19,8 @@ pub(crate) struct AppendPath<D: Device> {
     pub(crate) settling: Settling,
     pub(crate) staging: Staging,
     pub(crate) background: Background,
+    /// Why an index could not say of a record that was being moved whether it is current: it stays where it is.
+    pub(crate) unmoved: Mutex<Option<Error>, { Rank::Unmoved as u8 }>,
     /// Whether the files of the ordered index are on another disk than the rest.
     pub(crate) lmdb_lies_apart: bool,
     pub(crate) reads: ReadPath<D>,

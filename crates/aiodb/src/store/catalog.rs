@@ -34,7 +34,7 @@ pub(crate) enum TableIndex {
 impl Generation {
     pub(crate) fn new(id: u32, settings: Settings, segment_bytes: u64) -> Generation {
         let index = match settings.kind {
-            IndexKind::Lmdb => TableIndex::Ordered,
+            IndexKind::Lmdb | IndexKind::Lsm => TableIndex::Ordered,
             IndexKind::Hash => TableIndex::Hash(HashIndex::new(segment_bytes)),
         };
         Generation {

@@ -27,7 +27,7 @@ pub(crate) struct ReadPath<D: Device> {
     /// Reads ask it for the bytes of batches that are not written yet.
     pub(crate) commit: Commit,
     pub(crate) catalog: Catalog,
-    pub(crate) ordered: OrderedIndexes,
+    pub(crate) ordered: OrderedIndexes<D>,
     pub(crate) epochs: Epochs,
     pub(crate) cache: ValueCache,
     pub(crate) retention: Arc<Retention>,
@@ -46,7 +46,7 @@ impl<D: Device> Deref for ReadPath<D> {
 
 impl<D: Device> ReadPath<D> {
     /// The index of an ordered table.
-    pub(crate) fn ordered_of(&self, generation: &Generation) -> &OrderedIndex {
+    pub(crate) fn ordered_of(&self, generation: &Generation) -> &OrderedIndex<D> {
         self.ordered.get(generation.kind()).expect("the first table of an ordered kind opens its index")
     }
 

@@ -111,6 +111,8 @@ ranks! {
     Throttle,
     /// The last failure of background work.
     Trouble,
+    /// Why a record was not moved: `AppendPath::unmoved`.
+    Unmoved,
     /// The locks on the directories of the store.
     StoreLocks,
     /// Numbers that threads sleep on, and turns.

@@ -72,10 +72,14 @@ macro_rules! contract {
         contract!(@ lmdb_uring Lmdb Uring 1 $($test)*);
         contract!(@ lmdb_libaio Lmdb Libaio 1 $($test)*);
         contract!(@ lmdb_threads Lmdb Threads 1 $($test)*);
+        contract!(@ lsm_uring Lsm Uring 1 $($test)*);
+        contract!(@ lsm_libaio Lsm Libaio 1 $($test)*);
+        contract!(@ lsm_threads Lsm Threads 1 $($test)*);
         contract!(@ hash_uring Hash Uring 1 $($test)*);
         contract!(@ hash_libaio Hash Libaio 1 $($test)*);
         contract!(@ hash_threads Hash Threads 1 $($test)*);
         contract!(@ lmdb_in_three_directories Lmdb Uring 3 $($test)*);
+        contract!(@ lsm_in_two_directories Lsm Uring 2 $($test)*);
         contract!(@ hash_in_two_directories Hash Threads 2 $($test)*);
     };
     (@ $module:ident $kind:ident $backend:ident $directories:literal $($test:ident)*) => {

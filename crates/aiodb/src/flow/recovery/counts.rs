@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::format::manifest::{Manifest, ManifestSegment, ManifestTable};
 use crate::format::segment::SegmentHeader;
 use crate::index::accounting::ChunkBytes;
+use crate::index::ordered::Live;
 use crate::io::Device;
 use crate::store::catalog::TableIndex;
 use crate::store::read_path::ReadPath;
@@ -34,9 +35,10 @@ impl<D: Device> ReadPath<D> {
                 listed.push((table, ChunkBytes { segment: *number, life: *life, bytes }));
             }
         }
-        if let Some(lmdb) = self.ordered.get(IndexKind::Lmdb).filter(|_| !listed.is_empty()) {
+        let lmdb = self.ordered.get(IndexKind::Lmdb).and_then(|ordered| ordered.committed.lmdb());
+        if let Some(lmdb) = lmdb.filter(|_| !listed.is_empty()) {
             if !self.options.read_only {
-                lmdb.committed.set_live_chunks(&listed)?;
+                lmdb.set_live_chunks(&listed)?;
             }
             return Ok(listed);
         }
@@ -56,8 +58,10 @@ impl<D: Device> ReadPath<D> {
         let named = chunks.iter().map(|(_, chunks)| chunks).filter(is_there).map(|chunks| chunks.segment);
         let mut referred: BTreeSet<u32> = named.collect();
         for ordered in self.ordered.open() {
-            let live = ordered.committed.live()?.into_iter().filter(|(_, (_, records))| *records != 0);
-            referred.extend(live.map(|(number, _)| number));
+            let is_there =
+                |live: &Live| live.life.is_none_or(|life| headers.get(&live.segment).is_some_and(|h| h.life == life));
+            let live = ordered.committed.live()?.into_iter().filter(|live| live.records != 0 && is_there(live));
+            referred.extend(live.map(|live| live.segment));
         }
         Ok(referred)
     }
@@ -76,8 +80,9 @@ impl<D: Device> ReadPath<D> {
     /// wait to be purged.
     fn count_live_in_ordered(&self, chunks: &[(u32, ChunkBytes)]) -> Result<()> {
         for ordered in self.ordered.open() {
-            for (number, (bytes, records)) in ordered.committed.live()? {
-                if let Some(segment) = self.segments.find(number) {
+            for Live { segment, life, bytes, records } in ordered.committed.live()? {
+                let segment = self.segments.find(segment);
+                if let Some(segment) = segment.filter(|segment| life.is_none_or(|life| segment.life() == life)) {
                     segment.live_bytes.fetch_add(bytes, Relaxed);
                     segment.live_records.fetch_add(records, Relaxed);
                 }

@@ -41,6 +41,8 @@ pub enum Step {
     Settle,
     /// Take keys of deleted ranges out of the ordered index.
     DeleteRanges,
+    /// Merge sorted runs of `lsm` tables.
+    Merge,
     /// Move live records out of the emptiest segment.
     Reclaim,
     /// Make free segments ahead of need, and free retired segments that no checkpoint or reader needs any more.
@@ -175,6 +177,7 @@ impl<D: Device> Engine<D> {
                 Ok(())
             }
             Step::DeleteRanges => self.delete_ranges().map(drop),
+            Step::Merge => self.merge_some().map(drop),
             Step::Reclaim => self.reclaim_some().map(drop),
             Step::Prepare => {
                 self.release_retired()?;
@@ -226,12 +229,14 @@ impl<D: Device> Engine<D> {
         some(self.bound_memtables(Claim::Ordinary).map(|()| false))?;
         let settled = self.settle_some(SETTLED_PER_STEP);
         let deleted = some(self.delete_ranges())?;
+        let merged = some(self.merge_some())?;
         some(self.step(Step::Prepare).map(|()| false))?;
         let mut reclaimed = some(self.reclaim_some())?;
         let full = self.segments.is_refused();
         if full && !reclaimed && self.checkpoint_state().0 == 0 {
             reclaimed = some(self.commit_memtables_if_any())? && some(self.reclaim_some())?;
         }
+        let merged = merged || full && some(self.compact_some())?;
         let (retired, lag_bytes) = self.checkpoint_state();
         let short = full && retired > 0;
         let stuck = !reclaimed && self.is_reclaim_stuck() && self.is_checkpoint_awaited();
@@ -245,7 +250,7 @@ impl<D: Device> Engine<D> {
         if let Some(refusal) = refusal {
             self.note_trouble(&refusal);
         }
-        Ok(reclaimed || settled || deleted || purges)
+        Ok(reclaimed || settled || deleted || merged || purges)
     }
 
     /// Carries out some range tombstones, after a commit of the memtable if older records are not committed yet.

@@ -15,6 +15,7 @@ use crate::index::accounting::Accounting;
 use crate::index::chain::Entry;
 use crate::index::hash::checkpoint::{HASH_HEADER_BYTES, HASH_MAGIC, SHARD_HEADER_BYTES, decode_hash};
 use crate::index::hash::{HashIndex, SHARDS};
+use crate::index::lmdb::LmdbIndex;
 use crate::index::memtable::ImmutableMemtable;
 use crate::index::ordered::OrderedIndex;
 use crate::index::range_tombstones::{MAX_RANGES, RangeTombstone};
@@ -117,12 +118,16 @@ impl<D: Device> Upkeep<D> {
 
     /// Commits the memtable of an ordered index, with all records that were published before. After an error, for lack of space say,
     /// the entries stay where gets find them, and the next call goes on with them.
-    pub(crate) fn commit_memtable(&self, ordered: &OrderedIndex) -> Result<()> {
+    pub(crate) fn commit_memtable(&self, ordered: &OrderedIndex<D>) -> Result<()> {
         self.commit_memtable_after(ordered, &mut ordered.lock_commit())
     }
 
     /// [`Upkeep::commit_memtable`] for a caller that holds its lock, and with it the memtable that an earlier call has left.
-    fn commit_memtable_after(&self, ordered: &OrderedIndex, unfinished: &mut Option<ImmutableMemtable>) -> Result<()> {
+    fn commit_memtable_after(
+        &self,
+        ordered: &OrderedIndex<D>,
+        unfinished: &mut Option<ImmutableMemtable>,
+    ) -> Result<()> {
         if let Some(immutable) = unfinished.as_mut() {
             self.commit_frozen(ordered, immutable)?;
             *unfinished = None;
@@ -135,7 +140,7 @@ impl<D: Device> Upkeep<D> {
         self.reserve_index_room()
     }
 
-    fn commit_frozen(&self, ordered: &OrderedIndex, immutable: &mut ImmutableMemtable) -> Result<()> {
+    fn commit_frozen(&self, ordered: &OrderedIndex<D>, immutable: &mut ImmutableMemtable) -> Result<()> {
         // Asked before the flush, so that no power cut can bring a table back whose entries are left out.
         let tables: BTreeSet<u32> = self.catalog.generations().iter().map(|generation| generation.id).collect();
         let is_gone = |table| !self.snapshots.is_any() && !tables.contains(&table);
@@ -148,9 +153,10 @@ impl<D: Device> Upkeep<D> {
         let piled_up = |index_key: &[u8], operands| self.must_fold(index_key, operands);
         let chunks_of = |entry: &Entry| self.chunks_of(entry);
         let accounting = Accounting { chunks_of: &chunks_of, died: &died, piled_up: &piled_up, is_gone: &is_gone };
-        self.timed(&self.meters.memtable_commit, || ordered.commit(immutable, &accounting))?;
+        self.timed(&self.meters.memtable_commit, || {
+            self.with_context(ordered, &accounting, |context| ordered.commit(immutable, context))
+        })?;
         self.meters.memtable_committed_entries.fetch_add(immutable.chains.len() as u64, Ordering::Relaxed);
-        ordered.memtable.forget_immutable();
         Ok(())
     }
 
@@ -161,7 +167,7 @@ impl<D: Device> Upkeep<D> {
 
     /// Commits a memtable when it has reached its bound; a writer that finds it so helps or waits. Where the disk has no room for
     /// that, the memtable goes on growing with deletes, and while the store is being opened.
-    pub(crate) fn bound_memtable(&self, ordered: &OrderedIndex, claim: Claim) -> Result<()> {
+    pub(crate) fn bound_memtable(&self, ordered: &OrderedIndex<D>, claim: Claim) -> Result<()> {
         // The memtable of a store that is open for reading only is never committed.
         if !ordered.memtable.is_full() || self.options.read_only {
             return Ok(());
@@ -180,7 +186,7 @@ impl<D: Device> Upkeep<D> {
     }
 
     /// Carries out range tombstones until that many more can be accepted.
-    pub(crate) fn bound_range_tombstones(&self, ordered: &OrderedIndex, more: usize) -> Result<()> {
+    pub(crate) fn bound_range_tombstones(&self, ordered: &OrderedIndex<D>, more: usize) -> Result<()> {
         // A batch with more than the bound is taken when no other waits.
         while ordered.ranges.len() > 0 && ordered.ranges.len() + more > MAX_RANGES {
             // A range tombstone can be carried out once all older records are committed and no snapshot looks behind it.
@@ -200,7 +206,7 @@ impl<D: Device> Upkeep<D> {
         self.ordered.open().try_fold(false, one)
     }
 
-    fn commit_range_tombstones_of(&self, ordered: &OrderedIndex) -> Result<bool> {
+    fn commit_range_tombstones_of(&self, ordered: &OrderedIndex<D>) -> Result<bool> {
         let is_uncommitted = |oldest: &RangeTombstone| oldest.sequence >= ordered.committed_sequence();
         let Some(oldest) = ordered.ranges.oldest().filter(is_uncommitted) else { return Ok(false) };
         self.flush()?;
@@ -224,18 +230,24 @@ impl<D: Device> Upkeep<D> {
         self.ordered.open().filter_map(OrderedIndex::due_range).any(|oldest| oldest.sequence < before)
     }
 
+    /// Like [`Upkeep::is_range_due`], for a segment that is to begin another life. Runs know lives, and need not be waited for.
+    fn is_range_awaited(&self, before: u64) -> bool {
+        let lmdb = self.ordered.get(IndexKind::Lmdb);
+        lmdb.and_then(OrderedIndex::due_range).is_some_and(|oldest| oldest.sequence < before)
+    }
+
     /// Carries out a bounded part of a range tombstone of each ordered index. True if there may be more to do.
     pub(crate) fn carry_out_ranges(&self) -> Result<bool> {
         self.ordered.open().try_fold(false, |more, ordered| Ok(self.carry_out_ranges_of(ordered)? || more))
     }
 
-    fn carry_out_ranges_of(&self, ordered: &OrderedIndex) -> Result<bool> {
+    fn carry_out_ranges_of(&self, ordered: &OrderedIndex<D>) -> Result<bool> {
         if ordered.ranges.len() == 0 {
             return Ok(false);
         }
         let died = |table, dead: &Entry| self.count_dead(table, dead);
         let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, ..Accounting::NONE };
-        self.making_room(|| ordered.carry_out_ranges(&accounting))
+        self.making_room(|| self.with_context(ordered, &accounting, |context| ordered.carry_out_ranges(context)))
     }
 
     fn checkpoint_hash(&self, generation: &Generation, index: &HashIndex, number: u64) -> Result<()> {
@@ -336,11 +348,17 @@ impl<D: Device> Upkeep<D> {
             next_sequence,
             next_life,
             next_table: if planted::is_on(Bug::TableIdsReused) { 0 } else { self.catalog.next_id() },
-            taken_out: self.ordered.get(IndexKind::Lmdb).map_or(0, |lmdb| lmdb.committed.taken_out()),
+            taken_out: self.lmdb_taken_out(),
             time_ms: self.certain_ms(),
             tables,
             segments,
         }
+    }
+
+    /// See `LmdbIndex::taken_out`.
+    fn lmdb_taken_out(&self) -> u64 {
+        let lmdb = self.ordered.get(IndexKind::Lmdb).and_then(|ordered| ordered.committed.lmdb());
+        lmdb.map_or(0, LmdbIndex::taken_out)
     }
 
     /// The segments that a checkpoint may refer to: also retired ones, unless an earlier checkpoint was begun since. No segment can
@@ -396,7 +414,7 @@ impl<D: Device> Upkeep<D> {
                 // Asked after the holds: a range tombstone that was not due when the segment was retired waited for one of
                 // them, or for the checkpoint, and so did a dropped table. Their entries are counted off here before
                 // another life is counted.
-                && !self.is_range_due(retired.next_sequence)
+                && !self.is_range_awaited(retired.next_sequence)
                 && (!self.is_purge_due(retired.next_table) || planted::is_on(Bug::ReusedBeforePurge))
         };
         let (free, waiting): (Vec<_>, Vec<_>) = checkpoints.retired.drain(..).partition(is_free);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::Result;
 use crate::flow::room::unless_full;
+use crate::index::accounting::Accounting;
 use crate::index::chain::Entry;
 use crate::index::hash::{HashIndex, SHARDS};
 use crate::io::Device;
@@ -98,7 +99,8 @@ impl<D: Device> Upkeep<D> {
         // Its chunks leave the counts as a whole, with the last keys.
         let (table, durable) = (purge.generation.id, self.commit.durable());
         let died = |_, dead: &Entry| self.remove_live(dead.location);
-        ordered.committed.purge(table, durable, &died)
+        let accounting = Accounting { died: &died, ..Accounting::NONE };
+        self.with_context(ordered, &accounting, |context| ordered.purge(table, durable, context))
     }
 }
 

@@ -186,6 +186,8 @@ impl<D: Device> Upkeep<D> {
     /// Appends the gathered records again, and gives moved chunks their new names.
     fn move_records(&self, alive: &[Alive]) -> Result<()> {
         let operations: Vec<_> = alive.iter().map(operation).collect();
+        // Of others, whose records are not reclaimed.
+        self.take_unmoved();
         let still_current = |operation: &Operation<'_>| self.still_current(operation);
         self.move_in_batches(&operations, still_current, |number, placed| match alive[number].kind {
             Kind::Chunk => {
@@ -193,10 +195,17 @@ impl<D: Device> Upkeep<D> {
                 self.rename_chunk(&alive[number], Chunk { location: placed.location, checksum })
             }
             _ => Ok(()),
-        })
+        })?;
+        self.take_unmoved().map_or(Ok(()), Err)
     }
 
-    /// Whether a record is still current; asked while every older record is published. It is not, if the index cannot be asked.
+    /// Why a record was not moved since the last call, if there was any.
+    fn take_unmoved(&self) -> Option<Error> {
+        self.unmoved.lock().expect("no code panics while it holds an error").take()
+    }
+
+    /// Whether a record is still current; asked while every older record is published. Where the index cannot be asked it stays where it is,
+    /// and its segment is not retired.
     pub(crate) fn still_current(&self, operation: &Operation<'_>) -> bool {
         let (Some(generation), Some((origin, _))) = (&operation.generation, operation.append.moved) else {
             return false;
@@ -212,7 +221,8 @@ impl<D: Device> Upkeep<D> {
                 if !planted::is_on(Bug::UnsettledMoved) {
                     self.settle_before_move(generation, operation.hash);
                 }
-                self.is_current(generation, operation.append.key, location).unwrap_or(false)
+                let current = self.is_current(generation, operation.append.key, location);
+                current.inspect_err(|error| self.note_unmoved(error)).unwrap_or(false)
             }
             // A delete that stands for an expired record is published only where that record is still current.
             _ => true,

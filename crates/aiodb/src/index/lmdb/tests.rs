@@ -15,18 +15,23 @@ use crate::index::chain::{Entry, Superseded};
 use crate::index::memtable::ImmutableMemtable;
 use crate::index::ordered::{Committed, OrderedIndex};
 use crate::index::range_tombstones::Ranges;
+use crate::index::runs::RunContext;
 use crate::index::snapshots::{Snapshots, View};
+use crate::io::sim::SimDevice;
 use crate::retention::Retention;
+
+/// LMDB has its own files, on whatever device.
+type Index = OrderedIndex<SimDevice>;
 
 const STORE: [u8; 16] = [3; 16];
 
-fn open(path: &Path) -> Result<OrderedIndex> {
+fn open(path: &Path) -> Result<Index> {
     let (ranges, snapshots) = (Arc::<Ranges>::default(), Arc::new(Snapshots::new(Arc::new(Retention::default()))));
     let lmdb = LmdbIndex::open(path, STORE, Arc::clone(&snapshots), Arc::clone(&ranges), false)?;
     Ok(OrderedIndex::new(Committed::Lmdb(lmdb), ranges, snapshots))
 }
 
-fn lmdb(index: &OrderedIndex) -> &LmdbIndex {
+fn lmdb(index: &Index) -> &LmdbIndex {
     index.committed.lmdb().expect("it was opened so")
 }
 
@@ -39,23 +44,25 @@ fn key(number: u64) -> Vec<u8> {
     format!("{number:0100}").into_bytes()
 }
 
-fn insert(index: &OrderedIndex, number: u64, entry: Entry) {
+fn insert(index: &Index, number: u64, entry: Entry) {
     index.insert(FIRST_TABLE_ID, &key(number), entry.into(), &mut Superseded::new());
 }
 
-fn freeze(index: &OrderedIndex, next_sequence: u64) -> ImmutableMemtable {
+fn freeze(index: &Index, next_sequence: u64) -> ImmutableMemtable {
     index
         .memtable
         .freeze(Position { batch: next_sequence, checksum: 0, segment: 1, life: 1, offset: 4096 }, next_sequence)
 }
 
 /// Commits the memtable; returns the sequences of entries that died.
-fn commit(index: &OrderedIndex, immutable: &mut ImmutableMemtable) -> Result<Vec<u64>> {
+fn commit(index: &Index, immutable: &mut ImmutableMemtable) -> Result<Vec<u64>> {
     let dead = RefCell::new(Vec::new());
     let died = |_, entry: &Entry| dead.borrow_mut().push(entry.sequence);
     let accounting = Accounting { chunks_of: &|_| Vec::new(), died: &died, piled_up: &|_, _| (), is_gone: &|_| false };
-    index.commit(immutable, &accounting)?;
-    index.memtable.forget_immutable();
+    let snapshots = Snapshots::new(Arc::new(Retention::default()));
+    let (accounting, ranges, life_of) = (&accounting, &*index.ranges, &|_| 0);
+    let context = RunContext { accounting, snapshots: &snapshots, ranges, life_of };
+    index.commit(immutable, &context)?;
     Ok(dead.into_inner())
 }
 
@@ -86,7 +93,7 @@ fn written_bytes(file: &Path) -> usize {
 }
 
 /// Puts keys of a range in one commit.
-fn put(index: &OrderedIndex, numbers: std::ops::Range<u64>, sequence: &mut u64) {
+fn put(index: &Index, numbers: std::ops::Range<u64>, sequence: &mut u64) {
     for number in numbers {
         insert(index, number, entry(Kind::Put, *sequence));
         *sequence += 1;
@@ -118,11 +125,11 @@ fn a_file_that_lacks_only_free_pages_is_whole() {
         let index = open(&path).expect("the index opens");
         let mut sequence = 1;
         put(&index, 0..200 + round * 337, &mut sequence);
-        while !index.committed.purge(FIRST_TABLE_ID, 1, &|_, _| ()).expect("a table can be purged") {}
+        while !lmdb(&index).purge(FIRST_TABLE_ID, 1, &|_, _| ()).expect("a table can be purged") {}
         // Pages that one transaction has freed are free for the next but one.
         for _ in 0..2 {
             put(&index, 10_000..10_010, &mut sequence);
-            while !index.committed.purge(FIRST_TABLE_ID, 1, &|_, _| ()).expect("a table can be purged") {}
+            while !lmdb(&index).purge(FIRST_TABLE_ID, 1, &|_, _| ()).expect("a table can be purged") {}
         }
         use_and_free(lmdb(&index), (2 << 20) + (round as usize) * 40_000);
         let known_bytes = super::known_bytes(lmdb(&index).env().as_ref().expect("it is open"));
@@ -163,7 +170,9 @@ fn a_range_tombstone_that_came_late_counts_for_snapshots_when_it_is_forgotten() 
     let sees = || !index.lookup(FIRST_TABLE_ID, &key(1), &view).expect("the index is open").is_empty();
     assert!(!sees(), "it was deleted at 10");
     commit(&index, &mut freeze(&index, 21)).expect("the index can be committed");
-    while index.carry_out_ranges(&Accounting::NONE).expect("the index can be changed") {}
+    let (ranges, snapshots) = (&*index.ranges, &*index.snapshots);
+    let context = RunContext { accounting: &Accounting::NONE, snapshots, ranges, life_of: &|_| 0 };
+    while index.carry_out_ranges(&context).expect("the index can be changed") {}
     assert_eq!(index.ranges.len(), 0, "it is carried out");
     assert!(!sees(), "it was deleted at 10");
     index.snapshots.end(hold);

@@ -3,23 +3,48 @@
 use std::collections::BTreeSet;
 
 use crate::Result;
-use crate::index::accounting::{Accounting, ChunkBytes, LiveChanges};
-use crate::index::chain::{Entry, VersionChain};
+use crate::index::accounting::ChunkBytes;
+use crate::index::chain::VersionChain;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::memtable::parts::Chains;
 use crate::index::memtable::{ImmutableMemtable, KeyRange, MemtableRoom, Reached};
-use crate::index::range_tombstones::RangeTombstone;
+use crate::index::range_tombstones::{RangeTombstone, Ranges};
+use crate::index::runs::{LiveCount, RunContext, Runs};
+use crate::io::Device;
+
+/// Bytes that one step of a merge writes, about.
+const MERGED_PER_STEP: u64 = 8 << 20;
 
 /// The committed version chains of all tables of a kind.
-pub(crate) enum Committed {
+pub(crate) enum Committed<D: Device> {
     Lmdb(LmdbIndex),
+    Runs(Runs<D>),
 }
 
-impl Committed {
+/// What committed entries count in one segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Live {
+    pub(crate) segment: u32,
+    /// The life of the segment in which they lie, where that is known.
+    pub(crate) life: Option<u64>,
+    pub(crate) bytes: i64,
+    pub(crate) records: i64,
+}
+
+impl<D: Device> Committed<D> {
     /// LMDB, for what only its file needs.
     pub(crate) fn lmdb(&self) -> Option<&LmdbIndex> {
         match self {
             Committed::Lmdb(lmdb) => Some(lmdb),
+            Committed::Runs(_) => None,
+        }
+    }
+
+    /// The runs, for what only they need.
+    pub(crate) fn runs(&self) -> Option<&Runs<D>> {
+        match self {
+            Committed::Lmdb(_) => None,
+            Committed::Runs(runs) => Some(runs),
         }
     }
 
@@ -27,6 +52,7 @@ impl Committed {
     pub(super) fn lookup(&self, key: &[u8], newest: u64, chain: &mut VersionChain) -> Result<()> {
         match self {
             Committed::Lmdb(lmdb) => lmdb.lookup(key, newest, chain),
+            Committed::Runs(runs) => runs.lookup(key, newest, chain),
         }
     }
 
@@ -41,30 +67,65 @@ impl Committed {
     ) -> Result<Reached> {
         match self {
             Committed::Lmdb(lmdb) => lmdb.range(range, backward, limit, newest, found),
+            Committed::Runs(runs) => runs.range(range, backward, limit, newest, found),
         }
     }
 
-    /// Commits an immutable memtable durably; `reached` is told now and then how many of its keys are.
+    /// Commits an immutable memtable durably, with the range tombstones before its next sequence; `reached` is told now and then how
+    /// many of its keys are.
     pub(super) fn commit(
         &self,
         immutable: &mut ImmutableMemtable,
-        accounting: &Accounting<'_>,
+        ranges: &Ranges,
+        context: &RunContext<'_>,
         reached: &dyn Fn(usize),
     ) -> Result<()> {
         match self {
-            Committed::Lmdb(lmdb) => lmdb.commit(immutable, accounting, reached),
+            Committed::Lmdb(lmdb) => lmdb.commit(immutable, context.accounting, reached),
+            Committed::Runs(runs) => {
+                let next_sequence = immutable.next_sequence;
+                let known = ranges.oldest_while(usize::MAX, |range| range.sequence < next_sequence);
+                runs.flush(immutable, &known, context, reached)
+            }
         }
     }
 
-    /// Carries out a bounded part of range tombstones that are due; see [`LmdbIndex::carry_out_ranges`].
+    /// Carries out a bounded part of range tombstones that are due, see [`LmdbIndex::carry_out_ranges`]. False if there was nothing to
+    /// do.
     pub(super) fn carry_out_ranges(
         &self,
         due: &[RangeTombstone],
         carried_to: &mut (u64, Vec<u8>),
-        accounting: &Accounting<'_>,
-    ) -> Result<()> {
+        context: &RunContext<'_>,
+    ) -> Result<bool> {
         match self {
-            Committed::Lmdb(lmdb) => lmdb.carry_out_ranges(due, carried_to, accounting),
+            Committed::Lmdb(lmdb) => lmdb.carry_out_ranges(due, carried_to, context.accounting).map(|()| true),
+            Committed::Runs(runs) => runs.range_step(context),
+        }
+    }
+
+    /// Does a bounded part of the most useful merge. False if there was nothing to do.
+    pub(super) fn merge_some(&self, context: &RunContext<'_>) -> Result<bool> {
+        match self {
+            Committed::Lmdb(_) => Ok(false),
+            Committed::Runs(runs) => runs.merge_step(MERGED_PER_STEP, context),
+        }
+    }
+
+    /// Does a bounded part of merging all that there is into the oldest level. False if there was nothing to do.
+    pub(super) fn compact_some(&self, context: &RunContext<'_>) -> Result<bool> {
+        match self {
+            Committed::Lmdb(_) => Ok(false),
+            Committed::Runs(runs) => runs.compact_step(MERGED_PER_STEP, context),
+        }
+    }
+
+    /// All deletes before this sequence have met all older entries of their keys, once they are committed.
+    pub(super) fn settled_sequence(&self) -> u64 {
+        match self {
+            // A commit looks for them.
+            Committed::Lmdb(_) => u64::MAX,
+            Committed::Runs(runs) => runs.settled_sequence().unwrap_or(0),
         }
     }
 
@@ -72,14 +133,16 @@ impl Committed {
     pub(super) fn memtable_room(&self) -> Result<MemtableRoom> {
         match self {
             Committed::Lmdb(lmdb) => lmdb.memtable_room(),
+            Committed::Runs(runs) => Ok(runs.memtable_room()),
         }
     }
 
     /// Deletes a bounded part of a dropped table's keys; true when none is left. `durable` is the last batch that is durable, that of
     /// the drop or a later one.
-    pub(crate) fn purge(&self, table: u32, durable: u64, died: &dyn Fn(u32, &Entry)) -> Result<bool> {
+    pub(super) fn purge(&self, table: u32, durable: u64, context: &RunContext<'_>) -> Result<bool> {
         match self {
-            Committed::Lmdb(lmdb) => lmdb.purge(table, durable, died),
+            Committed::Lmdb(lmdb) => lmdb.purge(table, durable, context.accounting.died),
+            Committed::Runs(runs) => runs.purge_step(table, durable, context),
         }
     }
 
@@ -87,20 +150,28 @@ impl Committed {
     pub(crate) fn last_durable_batch(&self) -> Result<u64> {
         match self {
             Committed::Lmdb(lmdb) => lmdb.last_durable_batch(),
+            Committed::Runs(runs) => runs.last_durable_batch(),
         }
     }
 
-    /// How many changes have taken entries out: see [`LmdbIndex::taken_out`].
-    pub(crate) fn taken_out(&self) -> u64 {
+    /// Live bytes and records that the committed entries have in each segment. Of runs, entries that newer ones have superseded are
+    /// among them until a merge has found that out.
+    pub(crate) fn live(&self) -> Result<Vec<Live>> {
         match self {
-            Committed::Lmdb(lmdb) => lmdb.taken_out(),
-        }
-    }
-
-    /// Live bytes and records that the committed entries have in each segment.
-    pub(crate) fn live(&self) -> Result<LiveChanges> {
-        match self {
-            Committed::Lmdb(lmdb) => lmdb.live(),
+            Committed::Lmdb(lmdb) => {
+                let live = lmdb.live()?.into_iter();
+                Ok(live.map(|(segment, (bytes, records))| Live { segment, life: None, bytes, records }).collect())
+            }
+            Committed::Runs(runs) => {
+                let live = runs.live()?.into_iter();
+                let of_life = |count: LiveCount| Live {
+                    segment: count.segment,
+                    life: Some(count.life),
+                    bytes: count.bytes,
+                    records: count.records,
+                };
+                Ok(live.map(of_life).collect())
+            }
         }
     }
 
@@ -108,13 +179,7 @@ impl Committed {
     pub(crate) fn live_chunks(&self) -> Result<Vec<(u32, ChunkBytes)>> {
         match self {
             Committed::Lmdb(lmdb) => lmdb.live_chunks(),
-        }
-    }
-
-    /// Sets the counts of chunks, whatever was counted before.
-    pub(crate) fn set_live_chunks(&self, chunks: &[(u32, ChunkBytes)]) -> Result<()> {
-        match self {
-            Committed::Lmdb(lmdb) => lmdb.set_live_chunks(chunks),
+            Committed::Runs(runs) => runs.live_chunks(),
         }
     }
 
@@ -122,20 +187,38 @@ impl Committed {
     pub(crate) fn tables(&self) -> Result<BTreeSet<u32>> {
         match self {
             Committed::Lmdb(lmdb) => lmdb.tables(),
+            Committed::Runs(runs) => runs.tables(),
         }
     }
 
-    /// Committed keys of a table.
+    /// Committed keys of a table; of runs an estimate.
     pub(crate) fn count(&self, table: u32) -> u64 {
         match self {
             Committed::Lmdb(lmdb) => lmdb.count(table),
+            // None of a store that is closed.
+            Committed::Runs(runs) => runs.count_estimate(table).unwrap_or(0),
         }
+    }
+
+    /// Whether [`Committed::count`] is exact.
+    pub(crate) fn counts_exactly(&self) -> bool {
+        matches!(self, Committed::Lmdb(_))
     }
 
     /// Bytes of the files.
     pub(crate) fn disk_bytes(&self) -> u64 {
         match self {
             Committed::Lmdb(lmdb) => lmdb.disk_bytes(),
+            Committed::Runs(runs) => runs.disk_bytes(),
+        }
+    }
+
+    /// Bytes of memory that it keeps of its files, of all tables together.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        match self {
+            // The page cache does that work.
+            Committed::Lmdb(_) => 0,
+            Committed::Runs(runs) => runs.memory_bytes(),
         }
     }
 
@@ -143,6 +226,7 @@ impl Committed {
     pub(crate) fn close(&self) {
         match self {
             Committed::Lmdb(lmdb) => lmdb.close(),
+            Committed::Runs(runs) => runs.close(),
         }
     }
 }

@@ -9,8 +9,9 @@ use crate::index::memtable::parts::Chains;
 use crate::index::memtable::{KeyRange, Reached};
 use crate::index::range_tombstones::RangeTombstone;
 use crate::index::snapshots::View;
+use crate::io::Device;
 
-impl OrderedIndex {
+impl<D: Device> OrderedIndex<D> {
     /// The keys of a range of index keys with the records that a view sees: about `limit` keys, from the range's start or,
     /// backward, from its end. Says how far it came. A key whose value was deleted may be among them.
     pub(crate) fn range(
@@ -22,13 +23,14 @@ impl OrderedIndex {
     ) -> Result<(Chains, Reached)> {
         // Newest first, as in a look-up; the range tombstones before everything, since they are forgotten last.
         let deletes = if self.ranges.len() == 0 { Vec::new() } else { self.ranges.all() };
-        let (mut found, reached) = loop {
+        let (mut found, mut published, reached) = loop {
             let (freezes, mut found) = (self.memtable.freezes(), Chains::new());
             let reached = self.memtable.range(range, backward, limit, view.sequence, &mut found);
+            let published = if view.is_latest() { Chains::new() } else { found.clone() };
             let reached =
                 reached.and(self.committed.range(range, backward, limit, view.sequence, &mut found)?, backward);
             if self.memtable.freezes() == freezes {
-                break (found, reached);
+                break (found, published, reached);
             }
         };
         let within = match &reached {
@@ -46,7 +48,8 @@ impl OrderedIndex {
                 return false;
             }
             if !view.is_latest() {
-                self.snapshots.add_versions(key, view, chain);
+                let published = published.remove(key).unwrap_or_default();
+                self.add_versions(key, view, published, chain);
             }
             let containing = |range: &&RangeTombstone| range.sequence <= view.sequence && range.contains(key);
             if let Some(delete) = deletes.iter().rev().find(containing) {
@@ -60,10 +63,13 @@ impl OrderedIndex {
     pub(super) fn chain(&self, key: &[u8], view: &View) -> Result<VersionChain> {
         // Asked first: a range tombstone is forgotten only after its keys are gone.
         let deleted = self.ranges.newest_containing(key, view.sequence);
-        let mut chain = VersionChain::default();
+        let (mut chain, mut published) = (VersionChain::default(), VersionChain::default());
         loop {
             let freezes = self.memtable.freezes();
             self.memtable.lookup(key, view.sequence, &mut chain);
+            if !view.is_latest() {
+                published.clone_from(&chain);
+            }
             if chain.is_complete() {
                 break;
             }
@@ -74,11 +80,20 @@ impl OrderedIndex {
             chain = VersionChain::default();
         }
         if !view.is_latest() {
-            self.snapshots.add_versions(key, view, &mut chain);
+            self.add_versions(key, view, published, &mut chain);
         }
         if deleted > 0 {
             chain.cut(deleted, &mut Superseded::new());
         }
         Ok(chain)
+    }
+
+    /// Adds the records of a key that were superseded and that a snapshot sees, to those that a look-up has found in the memtables, and in
+    /// all layers. They are asked last, and count before committed ones: of a record that was moved and then superseded, a run may have
+    /// nothing but the earlier copy, which nobody protects any more.
+    fn add_versions(&self, key: &[u8], view: &View, published: VersionChain, chain: &mut VersionChain) {
+        let found = std::mem::replace(chain, published);
+        self.snapshots.add_versions(key, view, chain);
+        chain.add_below(&found, view.sequence);
     }
 }

@@ -1,15 +1,18 @@
 //! Range tombstones of an ordered index, from their publication until they are carried out.
 
+use std::collections::BTreeSet;
+
 use super::OrderedIndex;
 use crate::Result;
-use crate::index::accounting::Accounting;
 use crate::index::codec::prefix_key;
 use crate::index::range_tombstones::RangeTombstone;
+use crate::index::runs::RunContext;
+use crate::io::Device;
 
 /// Range tombstones that are carried out at once.
 const RANGES_AT_ONCE: usize = 1024;
 
-impl OrderedIndex {
+impl<D: Device> OrderedIndex<D> {
     /// Publishes a range tombstone.
     pub(crate) fn insert_range(&self, table: u32, start: &[u8], end: &[u8], sequence: u64) {
         let end = if end.is_empty() { (table + 1).to_be_bytes().to_vec() } else { prefix_key(table, end) };
@@ -29,15 +32,50 @@ impl OrderedIndex {
     }
 
     /// Carries out a bounded part of the oldest range tombstones that are due. True if there may be more to do.
-    pub(crate) fn carry_out_ranges(&self, accounting: &Accounting<'_>) -> Result<bool> {
+    pub(crate) fn carry_out_ranges(&self, context: &RunContext<'_>) -> Result<bool> {
         let mut carried_to = self.carried_to.lock().expect("no code panics while it carries out a range tombstone");
         let due = self.ranges.oldest_while(RANGES_AT_ONCE, self.is_due());
         if due.is_empty() {
             return Ok(false);
         }
-        // Before they are forgotten, after all that may have retained a record without knowing of them.
-        self.snapshots.end_at(&due);
-        self.committed.carry_out_ranges(&due, &mut carried_to, accounting)?;
-        Ok(true)
+        if self.committed.lmdb().is_some() {
+            // Before they are forgotten, after all that may have retained a record without knowing of them.
+            self.snapshots.end_at(&due);
+        }
+        let worked = self.committed.carry_out_ranges(&due, &mut carried_to, context)?;
+        self.forget_ranges().map(|()| worked)
+    }
+
+    /// Does a bounded part of the most useful merge of runs. False if there was nothing to do.
+    pub(crate) fn merge_some(&self, context: &RunContext<'_>) -> Result<bool> {
+        let merged = self.committed.merge_some(context)?;
+        self.forget_ranges().map(|()| merged)
+    }
+
+    /// Does a bounded part of merging all that is committed into the oldest level. False if there was nothing to do.
+    pub(crate) fn compact_some(&self, context: &RunContext<'_>) -> Result<bool> {
+        let merged = self.committed.compact_some(context)?;
+        self.forget_ranges().map(|()| merged)
+    }
+
+    /// Does a bounded part of leaving out a dropped table; true when nothing of it is left. `durable` is the last batch that is durable,
+    /// that of the drop or a later one.
+    pub(crate) fn purge(&self, table: u32, durable: u64, context: &RunContext<'_>) -> Result<bool> {
+        let done = self.committed.purge(table, durable, context)?;
+        self.forget_ranges().map(|()| done)
+    }
+
+    /// Forgets the range tombstones that committed runs carry themselves out.
+    pub(super) fn forget_ranges(&self) -> Result<()> {
+        let Some(runs) = self.committed.runs().filter(|_| self.ranges.len() > 0) else { return Ok(()) };
+        // Asked first: the runs know all range tombstones before it.
+        let committed = self.committed_sequence();
+        let waiting: BTreeSet<u64> = runs.range_tombstones()?.iter().map(|range| range.sequence).collect();
+        let is_gone = |range: &RangeTombstone| range.sequence < committed && !waiting.contains(&range.sequence);
+        // First, as above.
+        let gone: Vec<_> = self.ranges.all().into_iter().filter(|range| is_gone(range)).collect();
+        self.snapshots.end_at(&gone);
+        self.ranges.forget(is_gone);
+        Ok(())
     }
 }

@@ -21,6 +21,9 @@ impl Default for Policy {
     }
 }
 
+/// Newer runs together are merged with the oldest, though room is all that is wanted, if they have at least one in so many of its bytes.
+const LEAST_SHARE: u64 = 64;
+
 /// Runs that are merged at once, at most: each takes a buffer.
 const MAX_INPUTS: usize = 16;
 
@@ -46,6 +49,17 @@ pub(super) struct Job {
 /// The most useful merge: that of the lowest tier, which takes most runs away for the least work.
 pub(super) fn choose(policy: Policy, shapes: &[Shape]) -> Option<Job> {
     jobs(policy, shapes).into_iter().min_by_key(|job| job.tier)
+}
+
+/// A merge on the way to one run: one that was begun, or one of the oldest runs, small or not.
+pub(super) fn choose_all(policy: Policy, shapes: &[Shape]) -> Option<Job> {
+    let begun = jobs(policy, shapes).into_iter().find(|job| shapes[job.runs.start].merge > 0);
+    let (oldest, newer) = shapes.split_last()?;
+    let bytes: u64 = newer.iter().map(|shape| shape.bytes).sum();
+    // The oldest run is not written again for next to nothing.
+    let end = newer.len() + usize::from(bytes * LEAST_SHARE >= oldest.bytes);
+    let all = end.saturating_sub(MAX_INPUTS)..end;
+    begun.or_else(|| (all.len() > 1).then(|| job(shapes, all)))
 }
 
 /// Bytes that merges have yet to take in.

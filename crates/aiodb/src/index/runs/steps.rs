@@ -8,7 +8,7 @@ use super::counts::Changes;
 use super::cursor::RunCursor;
 use super::file::RunFile;
 use super::merge::{Merge, due_ranges};
-use super::policy::choose;
+use super::policy::{Job, Policy, Shape, choose, choose_all};
 use super::set::{Piece, Run, RunSet};
 use super::writer::{Making, RunWriter};
 use super::{FILE_BYTES, RunContext, Runs};
@@ -33,6 +33,20 @@ impl<D: Device> Runs<D> {
     /// A bounded part of the most useful merge; it writes about `budget_bytes`, and [`FILE_BYTES`] at most. False if there is nothing
     /// to do.
     pub(crate) fn merge_step(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<bool> {
+        self.merge_chosen(choose, budget_bytes, context)
+    }
+
+    /// Like [`Runs::merge_step`] until there is but one run, whatever the policy: then all garbage is known.
+    pub(crate) fn compact_step(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<bool> {
+        self.merge_chosen(choose_all, budget_bytes, context)
+    }
+
+    fn merge_chosen(
+        &self,
+        choose: impl Fn(Policy, &[Shape]) -> Option<Job>,
+        budget_bytes: u64,
+        context: &RunContext<'_>,
+    ) -> Result<bool> {
         let _turn = self.steps.lock();
         let set = self.set()?;
         let Some(job) = choose(self.policy, &set.shapes()) else { return Ok(false) };

@@ -85,22 +85,25 @@ impl<D: Device> Upkeep<D> {
         Ok(())
     }
 
-    /// Sees to it that what deletes stand before is counted as dead: in an ordered index that is so once the file has them, and a replay
-    /// counts twice what the file had already. False if the disk has no room for that.
+    /// Sees to it that what deletes stand before is counted as dead: in LMDB that is so once its file has them, in runs once
+    /// those are merged with the oldest; and a replay counts twice what was committed already. False if that is not so yet.
     fn count_what_deletes_have_left(&self, alive: &[Alive]) -> Result<bool> {
         for ordered in self.ordered.open() {
             let is_in = |alive: &&Alive| alive.generation.as_ref().is_some_and(|table| table.kind() == ordered.kind());
             let deletes = alive.iter().filter(|alive| alive.tombstone.is_some() && is_in(alive));
             let newest = deletes.map(|delete| delete.sequence + 1).max().unwrap_or(0);
             let wanted = newest.max(ordered.replayed());
-            if ordered.committed_sequence() >= wanted {
+            if ordered.counted_sequence() >= wanted {
                 continue;
             }
-            match self.making_room(|| self.commit_memtable(ordered)) {
-                Err(error) if error.is_full() => return Ok(false),
-                committed => committed?,
-            }
             if ordered.committed_sequence() < wanted {
+                match self.making_room(|| self.commit_memtable(ordered)) {
+                    Err(error) if error.is_full() => return Ok(false),
+                    committed => committed?,
+                }
+            }
+            // Merges of runs come to that in time.
+            if ordered.counted_sequence() < wanted {
                 return Ok(false);
             }
         }

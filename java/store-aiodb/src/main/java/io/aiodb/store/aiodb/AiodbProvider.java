@@ -24,6 +24,7 @@ import java.util.Locale;
  *   <li>{@code max_open_files}: how many segment files are open at a time, 8 to 1000000000; default 0, most of what the
  *       process may have
  *   <li>{@code compression}: of the values of tables made from now on: {@code none} (default), {@code lz4}, {@code zstd}
+ *   <li>{@code index}: of tables made from now on: {@code lmdb} (default), {@code lsm}
  *   <li>{@code also}: further directories, each on a disk of its own, separated by commas; default none. How many there are
  *       is fixed when the store is made. The first, {@code directory}, has the indexes too
  * </ul>
@@ -34,6 +35,12 @@ public final class AiodbProvider implements StoreProvider {
         NONE,
         LZ4,
         ZSTD
+    }
+
+    /** The ordered index of new tables. */
+    enum Index {
+        LMDB,
+        LSM
     }
 
     /** An answer of a parameter. */
@@ -60,6 +67,7 @@ public final class AiodbProvider implements StoreProvider {
         long segmentBytes = parameters.number("segment_bytes", 32 << 20, 64 << 10, 1 << 30);
         long maxOpenFiles = parameters.number("max_open_files", 0, LEAST_OPEN_FILES, MOST_OPEN_FILES);
         Compression compression = parameters.choice("compression", Compression.NONE);
+        Index index = parameters.choice("index", Index.LMDB);
         List<Path> directories = directories(directory, parameters.text("also", ""));
         parameters.refuseOthers();
         NativeLibrary.load();
@@ -72,7 +80,8 @@ public final class AiodbProvider implements StoreProvider {
                 cacheWrites,
                 segmentBytes,
                 maxOpenFiles,
-                compression.name().toLowerCase(Locale.ROOT));
+                compression.name().toLowerCase(Locale.ROOT),
+                index.name().toLowerCase(Locale.ROOT));
         return new AiodbStore(store, intervalMillis);
     }
 

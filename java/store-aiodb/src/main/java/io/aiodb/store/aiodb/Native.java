@@ -29,7 +29,8 @@ final class Native {
             boolean cacheWrites,
             long segmentBytes,
             long maxOpenFiles,
-            String compression);
+            String compression,
+            String index);
 
     static native void close(long store);
 

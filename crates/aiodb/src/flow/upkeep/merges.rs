@@ -1,0 +1,82 @@
+//! What ordered indexes ask of the store while they commit and merge, and the merges of sorted runs, a bounded part at a time.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use crate::Result;
+use crate::index::accounting::Accounting;
+use crate::index::chain::Entry;
+use crate::index::ordered::OrderedIndex;
+use crate::index::runs::RunContext;
+use crate::io::{Device, InPhase, Phase};
+use crate::log::State;
+use crate::store::upkeep::Upkeep;
+
+impl<D: Device> Upkeep<D> {
+    /// Does a bounded part of a commit or a merge, which is answered by the store. Entries of runs that died may lie in segments that have
+    /// begun another life by then, in which they count nothing.
+    pub(crate) fn with_context<T>(
+        &self,
+        ordered: &OrderedIndex<D>,
+        accounting: &Accounting<'_>,
+        work: impl FnOnce(&RunContext<'_>) -> Result<T>,
+    ) -> Result<T> {
+        // No segment that is in use now begins another life meanwhile.
+        let _reader = self.epochs.pin();
+        let lives: RefCell<BTreeMap<u32, u64>> = RefCell::default();
+        let life = |number| self.segments.find(number).map_or(0, |segment| segment.life());
+        let life_of = |number| *lives.borrow_mut().entry(number).or_insert_with(|| life(number));
+        let died = |table, dead: &Entry| {
+            let number = dead.location.segment;
+            // The life is asked of runs only. A list of chunks counts elsewhere too.
+            let asked = lives.borrow().get(&number).copied();
+            if asked.is_none_or(|asked| asked == life(number) && (dead.form.chunked || self.is_in_use(number))) {
+                (accounting.died)(table, dead);
+            }
+        };
+        let accounting = Accounting { died: &died, ..*accounting };
+        let (snapshots, ranges) = (&*self.snapshots, &*ordered.ranges);
+        work(&RunContext { accounting: &accounting, snapshots, ranges, life_of: &life_of })
+    }
+
+    /// Whether a segment has records that count.
+    pub(crate) fn is_in_use(&self, number: u32) -> bool {
+        self.segments.find(number).is_some_and(|segment| matches!(segment.state(), State::Active | State::Sealed))
+    }
+
+    /// Does a bounded part of the most useful merge of each index of runs. True if there may be more to do.
+    pub(crate) fn merge_some(&self) -> Result<bool> {
+        self.ordered.open().try_fold(false, |more, ordered| Ok(self.merge_some_of(ordered)? || more))
+    }
+
+    /// [`Upkeep::merge_some`] of one index.
+    pub(crate) fn merge_some_of(&self, ordered: &OrderedIndex<D>) -> Result<bool> {
+        self.merging(ordered, &|context| ordered.merge_some(context))
+    }
+
+    /// Does a bounded part of merging all that is committed into the oldest level: then all garbage is known. True if there may be more to
+    /// do.
+    pub(crate) fn compact_some(&self) -> Result<bool> {
+        let one = |ordered: &OrderedIndex<D>| self.merging(ordered, &|context| ordered.compact_some(context));
+        self.ordered.open().try_fold(false, |more, ordered| Ok(one(ordered)? || more))
+    }
+
+    fn merging(&self, ordered: &OrderedIndex<D>, merge: &dyn Fn(&RunContext<'_>) -> Result<bool>) -> Result<bool> {
+        if ordered.committed.runs().is_none() || self.options.read_only {
+            return Ok(false);
+        }
+        self.commit.check_open()?;
+        let _phase = InPhase::enter(&self.device, Phase::Merge);
+        let died = |table, dead: &Entry| self.count_dead(table, dead);
+        let piled_up = |index_key: &[u8], operands| self.must_fold(index_key, operands);
+        let chunks_of = |entry: &Entry| self.chunks_of(entry);
+        let accounting = Accounting { chunks_of: &chunks_of, died: &died, piled_up: &piled_up, ..Accounting::NONE };
+        self.making_room(|| self.with_context(ordered, &accounting, merge))
+    }
+
+    /// Returns when merges are not too far behind: a writer does what is to be done before more can be added.
+    pub(crate) fn bound_merges(&self, ordered: &OrderedIndex<D>) -> Result<()> {
+        while ordered.committed.runs().is_some_and(|runs| runs.is_behind()) && self.merge_some_of(ordered)? {}
+        Ok(())
+    }
+}

@@ -9,7 +9,7 @@
 //! | --- | ----- |
 //! | `00` | numbers below this one may be in use (8, little-endian) |
 //! | `01`, when a collection expires (8, big-endian), its number (8, big-endian) | the stored key that has it |
-//! | `02`, the number of a collection (8, big-endian), a name in it | of a hash: the value of the field with this name |
+//! | `02`, the number of a collection (8, big-endian), a name in it | of a hash: the value of the field with this name; of a set: nothing |
 //!
 //! A number is given out once. What lies under the number of a collection that is gone is never seen again, and one deleted
 //! range takes it away.

@@ -45,6 +45,8 @@ pub(crate) struct Keys {
     pub(crate) first: i64,
     pub(crate) last: i64,
     pub(crate) step: i64,
+    /// If not 0, the argument that says how many arguments behind it are keys, too.
+    pub(crate) counted_at: usize,
     /// What becomes of them, as Redis's key specifications say it.
     pub(crate) flags: &'static str,
 }
@@ -86,16 +88,16 @@ pub(crate) struct Documentation {
 }
 
 /// No arguments are keys.
-pub(crate) const NO_KEYS: Keys = Keys { first: 0, last: 0, step: 0, flags: "" };
+pub(crate) const NO_KEYS: Keys = Keys { first: 0, last: 0, step: 0, counted_at: 0, flags: "" };
 
 /// The first argument is a key.
 pub(crate) const fn one_key(flags: &'static str) -> Keys {
-    Keys { first: 1, last: 1, step: 1, flags }
+    Keys { first: 1, last: 1, step: 1, counted_at: 0, flags }
 }
 
 /// All arguments are keys, or each `step`th.
 pub(crate) const fn all_keys(step: i64, flags: &'static str) -> Keys {
-    Keys { first: 1, last: -1, step, flags }
+    Keys { first: 1, last: -1, step, counted_at: 0, flags }
 }
 
 impl Command {
@@ -121,7 +123,16 @@ impl Keys {
         let last = if self.last < 0 { arguments.len() as i64 + self.last } else { self.last };
         let is_any = self.first > 0 && last >= self.first;
         let range = if is_any { self.first as usize..(last as usize + 1).min(arguments.len()) } else { 0..0 };
-        arguments[range].iter().step_by(self.step.max(1) as usize)
+        let counted = match self.counted_at {
+            0 => &[],
+            at => {
+                let number = arguments.get(at).and_then(|number| parse_integer(number));
+                let rest = arguments.get(at + 1..).unwrap_or_default();
+                // Whether there are as many as it says is for the command to say.
+                &rest[..number.and_then(|number| usize::try_from(number).ok()).unwrap_or(0).min(rest.len())]
+            }
+        };
+        arguments[range].iter().step_by(self.step.max(1) as usize).chain(counted)
     }
 }
 

@@ -12,6 +12,8 @@ mod keys;
 mod numbers;
 mod random;
 mod scanning;
+mod set_algebra;
+mod sets;
 mod strings;
 mod transactions;
 
@@ -27,6 +29,8 @@ pub(crate) fn table() -> Table {
         strings::COMMANDS,
         numbers::COMMANDS,
         hashes::COMMANDS,
+        sets::COMMANDS,
+        set_algebra::COMMANDS,
         keys::COMMANDS,
         expire::COMMANDS,
         databases::COMMANDS,

@@ -60,6 +60,15 @@ impl<'a> Elements<'a> {
         Ok(value)
     }
 
+    /// Whether there is such an element; unlike [`Elements::get`], keeps nothing of what it reads.
+    pub(crate) fn contains(&self, owner: Owner, name: &[u8]) -> Result<bool, Refusal> {
+        match self.known.get(&owner).and_then(|known| known.get(name)) {
+            Some(known) => Ok(known.value.is_some()),
+            None if self.made.contains(&owner) => Ok(false),
+            None => Ok(self.keyspace.element_blocking(owner, name)?.is_some()),
+        }
+    }
+
     pub(crate) fn put(&mut self, owner: Owner, name: Bytes, value: Bytes) {
         self.change(owner, name, Some(value));
     }

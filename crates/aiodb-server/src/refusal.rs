@@ -22,6 +22,7 @@ pub(crate) enum Refusal {
 
 /// What is wrong with an argument or a value.
 pub(crate) const NOT_AN_INTEGER: Refusal = words("ERR value is not an integer or out of range");
+pub(crate) const NOT_POSITIVE: Refusal = words("ERR value is out of range, must be positive");
 pub(crate) const NOT_A_FLOAT: Refusal = words("ERR value is not a valid float");
 pub(crate) const SYNTAX: Refusal = words("ERR syntax error");
 pub(crate) const NO_SUCH_KEY: Refusal = words("ERR no such key");

@@ -70,6 +70,7 @@ fn parts(arguments: &[Vec<u8>]) -> usize {
         "hgetall" | "hscan" => 2,
         "hrandfield" if has_values() => 2,
         "hkeys" | "hvals" | "hrandfield" => 1,
+        "smembers" | "sinter" | "sunion" | "sdiff" | "sscan" | "spop" | "srandmember" => 1,
         _ => 0,
     }
 }
@@ -108,6 +109,7 @@ fn compare_state(pair: &mut Pair, history: &mut Vec<String>) {
             compare(pair, 0, &vec![b"type".to_vec(), key.to_vec()], history);
             let (question, rest): (&str, &[&str]) = match &*kind {
                 "hash" => ("hgetall", &[]),
+                "set" => ("smembers", &[]),
                 _ => ("get", &[]),
             };
             let rest = rest.iter().map(|word| word.as_bytes().to_vec());

@@ -13,6 +13,7 @@ const FAR_MS: [&str; 3] = ["4102444800000", "4102444800500", "5000000000499"];
 pub const KEYS: [&str; 7] = ["a", "b", "c", "d", "", "key with spaces", "k\0"];
 
 mod hashes;
+mod sets;
 
 /// A generator with a seed.
 pub struct Generator {
@@ -116,8 +117,9 @@ impl Generator {
 
     /// A command that answers the same whenever it runs, and in which order keys are kept.
     pub fn command(&mut self) -> Arguments {
-        let words = match self.below(3) {
+        let words = match self.below(4) {
             0 => self.hash_command(),
+            1 => self.set_command(),
             _ => self.other_command(),
         };
         self.bytes(words)
@@ -175,9 +177,10 @@ impl Generator {
 
     /// A command whose answer needs a closer look: times, what has no order, and how many keys there are.
     pub fn question(&mut self) -> Arguments {
-        let words = match self.below(8) {
+        let words = match self.below(10) {
             4 => vec!["dbsize".into()],
-            5.. => self.hash_question(),
+            5..7 => self.hash_question(),
+            7.. => self.set_question(),
             0 | 1 => vec![self.pick(&["ttl", "pttl", "expiretime", "pexpiretime"]).into(), self.key()],
             2 => vec!["keys".into(), self.pick(&["*", "[a-c]", "k*", "?", "[^a]", "\\a", "[", "key*s"]).into()],
             _ => vec!["randomkey".into()],

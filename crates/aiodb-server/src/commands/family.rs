@@ -43,7 +43,7 @@ impl Family {
 
     /// With arguments that name elements of its first key's collection: from `first` to `last`, each `step` after the other.
     pub(super) const fn members(self, first: i64, last: i64, step: i64) -> Family {
-        Family { members: Keys { first, last, step, flags: "" }, ..self }
+        Family { members: Keys { first, last, step, ..NO_KEYS }, ..self }
     }
 
     pub(super) const fn reads(self, reads: Reads) -> Family {

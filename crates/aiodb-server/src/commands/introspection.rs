@@ -111,16 +111,19 @@ fn categories(command: &Command) -> Vec<Reply> {
 
 /// Where the keys are, as newer clients ask for it.
 fn key_specifications(keys: &Keys) -> Vec<Reply> {
-    if keys.first == 0 {
+    if keys.first == 0 && keys.counted_at == 0 {
         return Vec::new();
     }
     let text = Reply::text;
     let pairs =
         |kind, specification| Reply::Map(vec![(text("type"), text(kind)), (text("spec"), Reply::Map(specification))]);
-    let begin = pairs("index", vec![(text("index"), Reply::Integer(keys.first))]);
+    let first = if keys.counted_at > 0 { keys.counted_at as i64 } else { keys.first };
+    let begin = pairs("index", vec![(text("index"), Reply::Integer(first))]);
     // The last key counts from the first one.
     let last = if keys.last < 0 { keys.last } else { keys.last - keys.first };
-    let find = pairs(
+    let number = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
+    let counted = || number.map(|(name, number)| (text(name), Reply::Integer(number))).to_vec();
+    let range = pairs(
         "range",
         vec![
             (text("lastkey"), Reply::Integer(last)),
@@ -128,6 +131,7 @@ fn key_specifications(keys: &Keys) -> Vec<Reply> {
             (text("limit"), Reply::Integer(0)),
         ],
     );
+    let find = if keys.counted_at > 0 { pairs("keynum", counted()) } else { range };
     vec![Reply::Map(vec![
         (text("flags"), Reply::Set(words(keys.flags))),
         (text("begin_search"), begin),

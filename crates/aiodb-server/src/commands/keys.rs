@@ -23,7 +23,7 @@ const UNLINK: &str = "Delete a key asynchronously in another thread. Otherwise i
 const TOUCH: &str = "Alters the last access time of a key(s). Returns the number of existing keys specified.";
 
 const fn two_keys(flags: &'static str) -> Keys {
-    Keys { first: 1, last: 2, step: 1, flags }
+    Keys { last: 2, ..one_key(flags) }
 }
 
 pub(super) static COMMANDS: &[Command] = &[

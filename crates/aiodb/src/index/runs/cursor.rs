@@ -1,10 +1,10 @@
 //! Walks through a run in either direction, a block at a time.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use super::file::{RunFile, chain_of};
-use super::set::Piece;
+use super::set::{Piece, RunSet};
 use crate::Result;
 use crate::index::chain::VersionChain;
 use crate::io::buffer::AlignedBuffer;
@@ -18,7 +18,10 @@ const SCAN_UNITS: u32 = 16;
 
 /// A place in a run: at a key, or at its end.
 pub(super) struct RunCursor<D: Device> {
-    pieces: Vec<OwnPiece<D>>,
+    set: Arc<RunSet<D>>,
+    /// The run's place in the set, and the pieces of it that are walked through.
+    run: usize,
+    pieces: Range<usize>,
     backward: bool,
     /// The piece and the block in it that `block` has.
     piece: usize,
@@ -33,9 +36,6 @@ pub(super) struct RunCursor<D: Device> {
     /// Units of the blocks that were looked at.
     visited_units: u64,
 }
-
-/// A file, and the first key that counts in it.
-type OwnPiece<D> = (Arc<RunFile<D>>, Box<[u8]>);
 
 /// Units that were read of the current piece.
 struct Window {
@@ -70,38 +70,47 @@ impl Decoded {
 }
 
 impl<D: Device> RunCursor<D> {
-    /// A cursor for a merge, at the first key that counts.
-    pub(super) fn merging<'a>(pieces: impl Iterator<Item = Piece<'a, D>>) -> Result<RunCursor<D>>
-    where
-        D: 'a,
-    {
-        let mut cursor = Self::new(pieces, false, MERGE_UNITS, MERGE_UNITS);
+    /// A cursor for a merge of some pieces of a run, at the first key that counts.
+    pub(super) fn merging(set: &Arc<RunSet<D>>, run: usize, pieces: Range<usize>) -> Result<RunCursor<D>> {
+        let mut cursor = Self::new(set, run, pieces, MERGE_UNITS);
+        cursor.most_units = MERGE_UNITS;
         cursor.seek(Bound::Unbounded)?;
         Ok(cursor)
     }
 
     /// A cursor for a scan, at the first key of a range or, backward, at its last: `bound` is where the range begins for it.
-    pub(super) fn scanning<'a>(
-        pieces: impl Iterator<Item = Piece<'a, D>>,
+    pub(super) fn scanning(
+        set: &Arc<RunSet<D>>,
+        run: usize,
+        pieces: Range<usize>,
         backward: bool,
         bound: Bound<&[u8]>,
-    ) -> Result<RunCursor<D>>
-    where
-        D: 'a,
-    {
-        let mut cursor = Self::new(pieces, backward, 1, SCAN_UNITS);
+    ) -> Result<RunCursor<D>> {
+        let mut cursor = Self::new(set, run, pieces, 1);
+        cursor.backward = backward;
         cursor.seek(bound)?;
         Ok(cursor)
     }
 
-    fn new<'a>(pieces: impl Iterator<Item = Piece<'a, D>>, backward: bool, units: u32, most_units: u32) -> RunCursor<D>
-    where
-        D: 'a,
-    {
-        let pieces = pieces.map(|piece| (Arc::clone(piece.file), piece.from.into())).collect();
-        let (block, window) = (Decoded::default(), None);
-        let (piece, number, at, visited_units) = (0, 0, 0, 0);
-        RunCursor { pieces, backward, piece, number, block, at, window, units, most_units, visited_units }
+    fn new(set: &Arc<RunSet<D>>, run: usize, pieces: Range<usize>, units: u32) -> RunCursor<D> {
+        RunCursor {
+            set: Arc::clone(set),
+            run,
+            piece: pieces.start,
+            pieces,
+            backward: false,
+            number: 0,
+            block: Decoded::default(),
+            at: 0,
+            window: None,
+            units,
+            most_units: SCAN_UNITS,
+            visited_units: 0,
+        }
+    }
+
+    fn piece(&self, number: usize) -> Piece<'_, D> {
+        self.set.runs[self.run].piece(number)
     }
 
     /// The key here; `None` at the end.
@@ -117,7 +126,7 @@ impl<D: Device> RunCursor<D> {
 
     /// The file that the key here is in.
     pub(super) fn file(&self) -> &Arc<RunFile<D>> {
-        &self.pieces[self.piece].0
+        self.piece(self.piece).file
     }
 
     /// Bytes of the blocks that it has looked at.
@@ -153,24 +162,21 @@ impl<D: Device> RunCursor<D> {
                 (order, is_included) => order.is_eq() && !is_included,
             })
         };
-        let is_piece_before = |(file, from): &&OwnPiece<D>| {
+        // Pieces are in order, so those before the bound come first, or last.
+        let is_first = |number| {
+            let Piece { file, from } = self.piece(number);
             let footer = &file.footer;
-            is_before(if backward { (&footer.smallest_key).max(from) } else { &footer.largest_key })
+            if backward { !is_before(from.max(&footer.smallest_key)) } else { is_before(&footer.largest_key) }
         };
-        let skipped = if backward {
-            self.pieces.iter().rev().take_while(is_piece_before).count()
-        } else {
-            self.pieces.iter().take_while(is_piece_before).count()
-        };
-        if skipped == self.pieces.len() {
-            return Ok(());
-        }
-        self.piece = if backward { self.pieces.len() - 1 - skipped } else { skipped };
-        let (file, from) = &self.pieces[self.piece];
-        let last = file.fences.len() - 1;
+        let first = partition_point(self.pieces.clone(), is_first);
+        let piece =
+            if backward { first.checked_sub(1).filter(|piece| *piece >= self.pieces.start) } else { Some(first) };
+        let Some(piece) = piece.filter(|piece| *piece < self.pieces.end) else { return Ok(()) };
+        self.piece = piece;
+        let Piece { file, from } = self.piece(piece);
         let number = match key {
             Some(key) if backward => file.fences.block_of(key),
-            None if backward => last,
+            None if backward => file.fences.len() - 1,
             key => file.fences.block_of(key.unwrap_or(&[]).max(from)),
         };
         self.load(number)?;
@@ -192,25 +198,29 @@ impl<D: Device> RunCursor<D> {
         if self.pieces.is_empty() {
             return Ok(false);
         }
-        let (file, from) = &self.pieces[self.piece];
+        let Piece { file, from } = self.piece(self.piece);
         let blocks = file.fences.block_of(from)..file.fences.len();
-        let next = if self.backward { self.number.checked_sub(1) } else { Some(self.number + 1) };
-        if let Some(number) = next.filter(|number| blocks.contains(number)) {
+        if let Some(number) = self.next_to(self.number).filter(|number| blocks.contains(number)) {
             self.load(number)?;
             return Ok(true);
         }
-        let next = if self.backward { self.piece.checked_sub(1) } else { Some(self.piece + 1) };
-        let Some(piece) = next.filter(|piece| *piece < self.pieces.len()) else { return Ok(false) };
+        let next = self.next_to(self.piece).filter(|piece| self.pieces.contains(piece));
+        let Some(piece) = next else { return Ok(false) };
         (self.piece, self.window) = (piece, None);
-        let (file, from) = &self.pieces[piece];
+        let Piece { file, from } = self.piece(piece);
         self.load(if self.backward { file.fences.len() - 1 } else { file.fences.block_of(from) })?;
         Ok(true)
     }
 
+    /// The number that comes after another one in this direction.
+    fn next_to(&self, number: usize) -> Option<usize> {
+        if self.backward { number.checked_sub(1) } else { Some(number + 1) }
+    }
+
     /// Decodes a block of the current piece, without the keys that do not count.
     fn load(&mut self, number: usize) -> Result<()> {
-        let (file, from) = &self.pieces[self.piece];
-        let file = Arc::clone(file);
+        let set = Arc::clone(&self.set);
+        let Piece { file, from } = set.runs[self.run].piece(self.piece);
         let (start, end) = file.fences.units_of(number);
         if !self.window.as_ref().is_some_and(|window| window.start <= start && end <= window.end) {
             let units = self.units.max(end - start);
@@ -229,7 +239,7 @@ impl<D: Device> RunCursor<D> {
         self.block.clear();
         let mut keys = block.keys();
         while let Some((key, chain)) = keys.next().map_err(|damage| file.damaged(number, damage))? {
-            if *key >= **from {
+            if key >= from {
                 self.block.keys.extend_from_slice(key);
                 self.block.ends.push(self.block.keys.len());
                 self.block.chains.push(chain_of(chain));
@@ -237,4 +247,14 @@ impl<D: Device> RunCursor<D> {
         }
         Ok(())
     }
+}
+
+/// The first number of a range of which `is_first` does not say so; all of which it does come before.
+fn partition_point(range: Range<usize>, is_first: impl Fn(usize) -> bool) -> usize {
+    let Range { start: mut low, end: mut high } = range;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_first(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
 }

@@ -26,7 +26,8 @@ impl<D: Device> Runs<D> {
     ) -> Result<Reached> {
         let set = self.set()?;
         let bound = if backward { range.1 } else { range.0 };
-        let cursors = set.runs.iter().map(|run| RunCursor::scanning(run.pieces(), backward, bound));
+        let runs = set.runs.iter().enumerate();
+        let cursors = runs.map(|(number, run)| RunCursor::scanning(&set, number, run.all(), backward, bound));
         let mut cursors = cursors.collect::<Result<Vec<_>>>()?;
         for taken in 1.. {
             let keys = cursors.iter().filter_map(RunCursor::key);
@@ -50,8 +51,8 @@ impl<D: Device> Runs<D> {
     /// Visits each entry of each run, superseded ones too.
     pub(crate) fn for_each_entry(&self, visit: &mut VisitEntry<'_>) -> Result<()> {
         let set = self.set()?;
-        for run in &set.runs {
-            let mut cursor = RunCursor::merging(run.pieces())?;
+        for (number, run) in set.runs.iter().enumerate() {
+            let mut cursor = RunCursor::merging(&set, number, run.all())?;
             while let Some(key) = cursor.key().map(Box::<[u8]>::from) {
                 let next_life = cursor.file().footer.next_life;
                 for entry in cursor.take().entries() {

@@ -1,6 +1,7 @@
 //! A set of runs as it is after one edit. It never changes: readers hold one as long as they need it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::file::RunFile;
@@ -40,14 +41,27 @@ impl<D: Device> Run<D> {
         files.get(at).map(|file| &**file).filter(|file| *file.footer.smallest_key <= *key)
     }
 
-    /// All files in the order of their keys, each with the first key that counts in it.
-    pub(super) fn pieces(&self) -> impl DoubleEndedIterator<Item = Piece<'_, D>> {
-        self.merged.iter().map(|file| Piece { file, from: &[] }).chain(self.unmerged())
+    /// The numbers of all pieces.
+    pub(super) fn all(&self) -> Range<usize> {
+        0..self.merged.len() + self.files.len()
     }
 
-    /// The files whose keys its merge has not reached yet.
-    pub(super) fn unmerged(&self) -> impl DoubleEndedIterator<Item = Piece<'_, D>> {
-        self.files.iter().map(|file| Piece { file, from: &self.from })
+    /// The numbers of the pieces whose keys its merge has not reached yet.
+    pub(super) fn unmerged(&self) -> Range<usize> {
+        self.merged.len()..self.all().end
+    }
+
+    /// A file, by its number in the order of keys, with the first key that counts in it.
+    pub(super) fn piece(&self, number: usize) -> Piece<'_, D> {
+        match number.checked_sub(self.merged.len()) {
+            None => Piece { file: &self.merged[number], from: &[] },
+            Some(number) => Piece { file: &self.files[number], from: &self.from },
+        }
+    }
+
+    /// All files in the order of their keys.
+    pub(super) fn pieces(&self) -> impl DoubleEndedIterator<Item = Piece<'_, D>> {
+        self.all().map(|number| self.piece(number))
     }
 }
 
@@ -80,7 +94,21 @@ impl<D: Device> Piece<'_, D> {
             && footer.smallest_sequence < range.sequence
             && self.overlaps(&range.start, &range.end)
     }
+
+    /// Whether what a range tombstone has deleted here is worth that the file is written again for it alone, before a merge does.
+    pub(super) fn is_worth_rewriting(&self, range: &RangeTombstone) -> bool {
+        let fences = &self.file.fences;
+        let first = fences.units_of(fences.block_of(&range.start)).1;
+        let last = fences.units_of(fences.block_of(&range.end)).0;
+        fences.units() <= SMALL_UNITS || last.saturating_sub(first) >= fences.units() / LEAST_SHARE
+    }
 }
+
+/// Units of a file that is written again for any range tombstone.
+const SMALL_UNITS: u32 = 16;
+
+/// A larger file is written again if a range tombstone covers at least one in so many of its blocks.
+const LEAST_SHARE: u32 = 8;
 
 /// All runs, newest first, and what the manifest says of them.
 pub(super) struct RunSet<D: Device> {
@@ -107,7 +135,7 @@ impl<D: Device> RunSet<D> {
 
     /// What the policy knows of the runs.
     pub(super) fn shapes(&self) -> Vec<Shape> {
-        let bytes = |run: &Run<D>| run.unmerged().map(|piece| piece.file.bytes()).sum();
+        let bytes = |run: &Run<D>| run.files.iter().map(|file| file.bytes()).sum();
         self.runs.iter().map(|run| Shape { tier: run.tier, merge: run.merge, bytes: bytes(run) }).collect()
     }
 

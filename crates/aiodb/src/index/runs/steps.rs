@@ -21,6 +21,9 @@ use crate::io::Device;
 /// Times that a step may take in more bytes than it is to write: where entries meet, less is written than read.
 const READ_RATIO: u64 = 2;
 
+/// So many range tombstones are carried out, however little they have deleted: every look-up compares its key with each of them.
+const MANY_RANGES: usize = 32;
+
 /// What a step has made of its inputs.
 struct Made<'a, D: Device> {
     file: Option<Arc<RunFile<D>>>,
@@ -51,9 +54,10 @@ impl<D: Device> Runs<D> {
         let set = self.set()?;
         let Some(job) = choose(self.policy, &set.shapes()) else { return Ok(false) };
         let inputs = &set.runs[job.runs.clone()];
-        let cursors = inputs.iter().map(|run| RunCursor::merging(run.unmerged())).collect::<Result<Vec<_>>>()?;
-        let pieces = inputs.iter().flat_map(Run::unmerged);
-        let base = pieces.map(|piece| piece.file.footer.smallest_sequence).min().unwrap_or(0);
+        let cursors = job.runs.clone().map(|run| RunCursor::merging(&set, run, set.runs[run].unmerged()));
+        let cursors = cursors.collect::<Result<Vec<_>>>()?;
+        let files = inputs.iter().flat_map(|run| &run.files);
+        let base = files.map(|file| file.footer.smallest_sequence).min().unwrap_or(0);
         let merge = Merge::new(&set, cursors, job.runs.end == set.runs.len(), context);
         let made = self.write(merge, base, budget_bytes.min(FILE_BYTES))?;
         let left = |run: &Run<D>| {
@@ -76,15 +80,20 @@ impl<D: Device> Runs<D> {
     }
 
     /// A bounded part of carrying out the range tombstones behind which no snapshot looks: writes a file again without what they
-    /// have deleted. False if there is nothing to do.
+    /// have deleted. False if there is nothing to do. As long as few of them wait, those that have deleted little of a file are
+    /// left to merges.
     pub(crate) fn range_step(&self, context: &RunContext<'_>) -> Result<bool> {
         let _turn = self.steps.lock();
         let set = self.set()?;
         let due = due_ranges(context, set.manifest.next_sequence);
         let is_due = |range: &&RangeTombstone| range.sequence <= due;
-        let needs = |piece: &Piece<'_, D>| set.manifest.ranges.iter().filter(is_due).any(|range| piece.needs(range));
-        let Some((run, piece)) = find(&set, |piece| Ok(needs(piece)))? else { return Ok(false) };
-        self.rewrite(&set, run, piece, None, context)?;
+        let are_many = set.manifest.ranges.len() >= MANY_RANGES;
+        let is_wanted =
+            |piece: &Piece<'_, D>, range| piece.needs(range) && (are_many || piece.is_worth_rewriting(range));
+        let needs =
+            |piece: &Piece<'_, D>| set.manifest.ranges.iter().filter(is_due).any(|range| is_wanted(piece, range));
+        let Some(place) = find(&set, |place| Ok(needs(&place.piece(&set))))? else { return Ok(false) };
+        self.rewrite(&set, place, None, context)?;
         Ok(true)
     }
 
@@ -95,15 +104,16 @@ impl<D: Device> Runs<D> {
         let set = self.set()?;
         let (start, end) = (table.to_be_bytes(), (table + 1).to_be_bytes());
         let is_here = |key: &[u8]| *key >= start[..] && *key < end[..];
-        let has_keys = |piece: &Piece<'_, D>| {
-            if !piece.overlaps(&start, &end) {
+        let has_keys = |place: Place| {
+            if !place.piece(&set).overlaps(&start, &end) {
                 return Ok(false);
             }
-            let first = RunCursor::scanning(std::iter::once(*piece), false, Bound::Included(&start[..]))?;
+            let bound = Bound::Included(&start[..]);
+            let first = RunCursor::scanning(&set, place.run, place.only(), false, bound)?;
             Ok(first.key().is_some_and(is_here))
         };
-        if let Some((run, piece)) = find(&set, has_keys)? {
-            self.rewrite(&set, run, piece, Some((table, durable)), context)?;
+        if let Some(place) = find(&set, has_keys)? {
+            self.rewrite(&set, place, Some((table, durable)), context)?;
             return Ok(false);
         }
         self.edit(Vec::new(), |manifest| {
@@ -159,19 +169,19 @@ impl<D: Device> Runs<D> {
     /// batch is known that makes it so.
     fn rewrite(
         &self,
-        set: &RunSet<D>,
-        run: usize,
-        piece: Piece<'_, D>,
+        set: &Arc<RunSet<D>>,
+        place: Place,
         gone: Option<(u32, u64)>,
         context: &RunContext<'_>,
     ) -> Result<()> {
-        let cursor = RunCursor::merging(std::iter::once(piece))?;
-        let mut merge = Merge::new(set, vec![cursor], run + 1 == set.runs.len(), context);
+        let cursor = RunCursor::merging(set, place.run, place.only())?;
+        let mut merge = Merge::new(set, vec![cursor], place.run + 1 == set.runs.len(), context);
         if let Some((table, _)) = gone {
             merge.leave_out(table);
         }
-        let made = self.write(merge, piece.file.footer.smallest_sequence, u64::MAX)?;
-        let (number, old) = (set.runs[run].number, piece.file.name);
+        let file = place.piece(set).file;
+        let made = self.write(merge, file.footer.smallest_sequence, u64::MAX)?;
+        let (number, old) = (set.runs[place.run].number, file.name);
         let new = made.file.as_ref().map(|file| file.name);
         self.edit(Vec::from_iter(made.file), |manifest| {
             let at = place_of(manifest, number);
@@ -195,15 +205,30 @@ impl<D: Device> Runs<D> {
     }
 }
 
-/// The first file of which `wanted` says so, and the place of its run.
-fn find<D: Device>(
-    set: &RunSet<D>,
-    wanted: impl Fn(&Piece<'_, D>) -> Result<bool>,
-) -> Result<Option<(usize, Piece<'_, D>)>> {
-    for (number, run) in set.runs.iter().enumerate() {
-        for piece in run.pieces() {
-            if wanted(&piece)? {
-                return Ok(Some((number, piece)));
+/// A piece of a run of a set.
+#[derive(Clone, Copy)]
+struct Place {
+    run: usize,
+    piece: usize,
+}
+
+impl Place {
+    fn piece<D: Device>(self, set: &RunSet<D>) -> Piece<'_, D> {
+        set.runs[self.run].piece(self.piece)
+    }
+
+    /// The numbers of this piece alone.
+    fn only(self) -> Range<usize> {
+        self.piece..self.piece + 1
+    }
+}
+
+/// The first piece of which `wanted` says so.
+fn find<D: Device>(set: &RunSet<D>, wanted: impl Fn(Place) -> Result<bool>) -> Result<Option<Place>> {
+    for (run, pieces) in set.runs.iter().map(Run::all).enumerate() {
+        for piece in pieces {
+            if wanted(Place { run, piece })? {
+                return Ok(Some(Place { run, piece }));
             }
         }
     }

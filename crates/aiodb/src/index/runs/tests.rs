@@ -1,3 +1,4 @@
+mod concurrency;
 mod crashes;
 mod damage;
 mod policy;

@@ -11,7 +11,7 @@ use crate::format::record::{Form, Kind};
 use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::memtable::Memtable;
-use crate::index::range_tombstones::Ranges;
+use crate::index::range_tombstones::{RangeTombstone, Ranges};
 use crate::index::runs::policy::Policy;
 use crate::index::runs::{FILE_BYTES, RunContext, Runs};
 use crate::index::snapshots::Snapshots;
@@ -55,6 +55,24 @@ fn an_entry_takes_few_bytes() {
         assert_eq!(chain.entries(), [*entry]);
     }
     assert_eq!(runs.count_estimate(16).expect("it is open"), KEYS);
+    few_keys_are_left_to_merges(&runs, keys, &context);
+}
+
+/// Deletes a few keys, then most: only then a large file is written again at once.
+fn few_keys_are_left_to_merges(runs: &Runs<SimDevice>, mut keys: Vec<(Vec<u8>, Entry)>, context: &RunContext<'_>) {
+    keys.sort_by(|one, other| one.0.cmp(&other.0));
+    let key = |number: u64| Box::<[u8]>::from(&*keys[number as usize].0);
+    let first = 1_000_000_000 + KEYS;
+    for (number, end) in [(0, 1_100), (1, KEYS / 2)] {
+        let range = RangeTombstone { start: key(1_000), end: key(end), sequence: first + number };
+        let position = Position { batch: 2 + number, checksum: 0, segment: 1, life: 1, offset: 4096 };
+        let nothing = Memtable::default().freeze(position, first + number + 1);
+        runs.flush(&nothing, &[range], context, &|_| ()).expect("nothing fails");
+        assert_eq!(runs.range_step(context).expect("nothing fails"), number == 1, "{end} keys");
+    }
+    assert!(!runs.range_step(context).expect("nothing fails"), "both are carried out");
+    assert!(runs.range_tombstones().expect("it is open").is_empty());
+    assert_eq!(runs.count_estimate(16).expect("it is open"), KEYS / 2 + 1_000);
 }
 
 /// The lengths of all files that there ever were.

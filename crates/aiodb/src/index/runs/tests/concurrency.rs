@@ -1,0 +1,94 @@
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use crate::Backend;
+use crate::format::location::Location;
+use crate::format::position::Position;
+use crate::format::record::{Form, Kind};
+use crate::index::accounting::Accounting;
+use crate::index::chain::{Entry, Superseded, VersionChain};
+use crate::index::memtable::Memtable;
+use crate::index::memtable::parts::Chains;
+use crate::index::range_tombstones::Ranges;
+use crate::index::runs::policy::Policy;
+use crate::index::runs::tests::world::STORE;
+use crate::index::runs::{RunContext, Runs};
+use crate::index::snapshots::Snapshots;
+use crate::io::disk::Disk;
+use crate::retention::Retention;
+
+const KEYS: u64 = 500;
+const ROUNDS: u64 = 150;
+
+fn key(number: u64) -> Vec<u8> {
+    [&16u32.to_be_bytes()[..], &number.to_be_bytes()].concat()
+}
+
+/// Puts all keys, in each round with higher sequences, and flushes them.
+fn flush(runs: &Runs<Disk>, round: u64, context: &RunContext<'_>) {
+    let memtable = Memtable::default();
+    for number in 0..KEYS {
+        let sequence = round * KEYS + number;
+        let location = Location { segment: 1, offset: number as u32 * 16, length: 100 };
+        let entry = Entry { kind: Kind::Put, sequence, location, separate: None, form: Form::default() };
+        memtable.insert(&key(number), entry.into(), &mut Superseded::new(), |_| ());
+    }
+    let position = Position { batch: round, checksum: 0, segment: 1, life: 1, offset: 4096 };
+    runs.flush(&memtable.freeze(position, (round + 1) * KEYS), &[], context, &|_| ()).expect("nothing fails");
+}
+
+/// Reads the keys while runs are made, merged and removed: what was flushed is found, on a real disk.
+#[test]
+fn readers_find_what_was_flushed_before() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let device = Disk::open(directory.path(), Backend::Threads, true).expect("the device can be opened");
+    let mut runs = Runs::open(&device, &directory.path().join("runs"), STORE, false).expect("nothing fails");
+    runs.policy = Policy { fan_out: 3, oldest_ratio: 1 };
+    let (flushed, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    let work = |work: &dyn Fn(&RunContext<'_>)| {
+        let snapshots = Snapshots::new(std::sync::Arc::new(Retention::default()));
+        let ranges = Ranges::default();
+        let accounting = &Accounting::NONE;
+        work(&RunContext { accounting, snapshots: &snapshots, ranges: &ranges, life_of: &|_| 1 });
+    };
+    let read = |number: u64| {
+        let round = flushed.load(Ordering::SeqCst);
+        let least = if round == 0 { 0 } else { round * KEYS + number };
+        let mut chain = VersionChain::default();
+        runs.lookup(&key(number), u64::MAX, &mut chain).expect("nothing fails");
+        let sequence = chain.newest().map_or(0, |entry| entry.sequence);
+        assert!(sequence >= least, "key {number} has sequence {sequence}, and {least} was flushed");
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            work(&|context| {
+                for round in 1..=ROUNDS {
+                    flush(&runs, round, context);
+                    flushed.store(round, Ordering::SeqCst);
+                }
+            });
+            done.store(true, Ordering::SeqCst);
+        });
+        scope.spawn(|| {
+            work(&|context| {
+                while !done.load(Ordering::SeqCst) {
+                    runs.merge_step(4096, context).expect("nothing fails");
+                }
+            });
+        });
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                (0..KEYS).step_by(7).for_each(read);
+            }
+        });
+        while !done.load(Ordering::SeqCst) {
+            let (least, mut found) = (flushed.load(Ordering::SeqCst), Chains::new());
+            let all = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+            runs.range(all, least % 2 == 0, usize::MAX, u64::MAX, &mut found).expect("nothing fails");
+            assert!(least == 0 || found.len() as u64 == KEYS, "a scan finds {} keys", found.len());
+        }
+    });
+    (0..KEYS).for_each(read);
+    let files = std::fs::read_dir(directory.path().join("runs")).expect("it is there").count();
+    assert_eq!(files, runs.files().expect("it is open").paths().count() + 2, "files go with their last reader");
+}

@@ -3,6 +3,7 @@ use fastrand::Rng;
 use super::act;
 use super::world::World;
 use crate::io::Device;
+use crate::io::sim::Call;
 
 /// What may fail or be cut short.
 fn disturbed(world: &mut World, random: &mut Rng) -> crate::Result<()> {
@@ -86,4 +87,34 @@ fn a_full_disk_leaves_everything_as_it_was() {
         assert_eq!(files.len(), named + 2, "seed {seed}: nothing but the manifests and what they name");
     }
     assert!(refused > 100, "{refused} operations found no room");
+}
+
+/// Calls that fail, also where it stays unknown whether an edit is durable; then everything goes on, and the power fails.
+#[test]
+fn a_failed_call_leaves_everything_as_it_was() {
+    let mut failed = 0;
+    for seed in 0..20 {
+        println!("seed {seed}");
+        let mut random = Rng::with_seed(seed);
+        let mut world = World::new(seed);
+        for _ in 0..10 {
+            for _ in 0..random.usize(1..60) {
+                act(&mut world, &mut random);
+            }
+            let call = *random.choice(&[Call::Read, Call::Write, Call::Sync]).expect("there are some");
+            world.device.fail(call, random.u64(..12), random.u64(1..3), |_| true);
+            for _ in 0..random.usize(1..6) {
+                failed += usize::from(disturbed(&mut world, &mut random).is_err());
+            }
+            world.device.clear_faults();
+            world.check();
+            if random.bool() {
+                world.end_snapshots();
+                world.device = world.device.power_cut();
+                world.recover().expect("the runs can be opened");
+                world.check();
+            }
+        }
+    }
+    assert!(failed > 30, "{failed} operations have failed");
 }

@@ -185,8 +185,9 @@ race-planted: compiler ## Plant races in the engine one by one: its threads' ord
 	[ "$$missed" -eq 0 ]
 
 .PHONY: sim
-sim: compiler ## Crash the engine on a simulated machine, against a model (SEEDS=1000, MINUTES=)
-	$(CARGO) run --locked --profile sim --package aiodb-sim -- $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES))
+sim: compiler ## Crash the engine on a simulated machine, against a model (SEEDS=1000, MINUTES=, TABLES=lsm)
+	$(CARGO) run --locked --profile sim --package aiodb-sim -- $(if $(SEEDS),--seeds $(SEEDS)) \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(TABLES),--tables $(TABLES))
 
 .PHONY: sim-planted
 sim-planted: compiler ## Plant known bugs in the engine one by one: the simulator must find each

@@ -1,7 +1,7 @@
 //! Operands of one key: folded while others come, overtake each other and are seen by snapshots.
 
 use aiodb::io::sim::SimDevice;
-use aiodb::{Batch, Db, Durability, IndexKind, Options, Step, Table};
+use aiodb::{Batch, Db, Durability, Options, Step, Table};
 use shuttle::rand::Rng as _;
 use shuttle::thread;
 

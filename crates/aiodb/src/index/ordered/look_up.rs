@@ -10,6 +10,7 @@ use crate::index::memtable::{KeyRange, Reached};
 use crate::index::range_tombstones::RangeTombstone;
 use crate::index::snapshots::View;
 use crate::io::Device;
+use crate::planted::{self, Bug};
 
 impl<D: Device> OrderedIndex<D> {
     /// The keys of a range of index keys with the records that a view sees: about `limit` keys, from the range's start or,
@@ -92,6 +93,10 @@ impl<D: Device> OrderedIndex<D> {
     /// all layers. They are asked last, and count before committed ones: of a record that was moved and then superseded, a run may have
     /// nothing but the earlier copy, which nobody protects any more.
     fn add_versions(&self, key: &[u8], view: &View, published: VersionChain, chain: &mut VersionChain) {
+        if planted::is_on(Bug::OperandHidesWhatWasMade) {
+            self.snapshots.add_versions(key, view, chain);
+            return;
+        }
         let found = std::mem::replace(chain, published);
         self.snapshots.add_versions(key, view, chain);
         chain.add_below(&found, view.sequence);

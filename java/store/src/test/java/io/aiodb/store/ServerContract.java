@@ -132,9 +132,14 @@ public abstract class ServerContract {
             Table table = store.createTable("rows");
             table.put(bytes("a"), bytes("1"), Durability.SYNC);
             server().signal("STOP");
-            refused(StoreException.Unavailable.class, late(), () -> table.get(bytes("a")));
-            assertThrows(StoreException.Unavailable.class, () -> table.put(bytes("a"), bytes("2"), Durability.SYNC));
-            server().signal("CONT");
+            try {
+                refused(StoreException.Unavailable.class, late(), () -> table.get(bytes("a")));
+                assertThrows(
+                        StoreException.Unavailable.class, () -> table.put(bytes("a"), bytes("2"), Durability.SYNC));
+            } finally {
+                // The other tests need it.
+                server().signal("CONT");
+            }
             retried(() -> assertArrayEquals(bytes("1"), table.get(bytes("a"))));
         }
     }

@@ -8,10 +8,12 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 
 /** A server of the tests, on a free port, with its files in a directory. Subclasses start it when they are made. */
 public abstract class ServerProcess implements AutoCloseable {
@@ -66,11 +68,34 @@ public abstract class ServerProcess implements AutoCloseable {
     public final void signal(String name) {
         try {
             assertEquals(0, new ProcessBuilder("kill", "-" + name, Long.toString(process.pid())).start().waitFor());
+            // Its threads go on until each of them has been stopped.
+            while (name.equals("STOP") && !isStopped()) {
+                Thread.sleep(1);
+            }
         } catch (IOException failure) {
             throw new UncheckedIOException(failure);
         } catch (InterruptedException interruption) {
             throw new AssertionError("interrupted", interruption);
         }
+    }
+
+    /** Whether the kernel has stopped all of its threads. */
+    private boolean isStopped() throws IOException {
+        try (Stream<Path> threads = Files.list(Path.of("/proc", Long.toString(process.pid()), "task"))) {
+            for (Path thread : threads.toList()) {
+                String stat;
+                try {
+                    stat = Files.readString(thread.resolve("stat"));
+                } catch (NoSuchFileException ended) {
+                    continue;
+                }
+                // The state stands behind the name, which is in brackets.
+                if (stat.charAt(stat.lastIndexOf(')') + 2) != 'T') {
+                    return false;
+                }
+            }
+        }
+        return true;
     }
 
     /** Ends it with SIGKILL. */

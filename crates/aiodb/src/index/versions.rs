@@ -74,7 +74,8 @@ impl Versions {
 
     /// Ends the versions that a range tombstone superseded before what did so in their key.
     pub(super) fn end_at(&self, range: &RangeTombstone) {
-        if self.len() == 0 {
+        // A user's range may end before it begins.
+        if self.len() == 0 || range.start >= range.end {
             return;
         }
         let mut map = self.map.write().expect("no code panics while it holds the versions");

@@ -177,3 +177,25 @@ fn a_range_tombstone_that_came_late_counts_for_snapshots_when_it_is_forgotten() 
     assert!(!sees(), "it was deleted at 10");
     index.snapshots.end(hold);
 }
+
+/// A range that ends where it begins, or before that, has no key: nothing is deleted, and no snapshot is harmed.
+#[test]
+fn a_range_tombstone_without_keys_ends_nothing_for_snapshots() {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let index = open(directory.path()).expect("the index opens");
+    insert(&index, 1, entry(Kind::Put, 5));
+    let (hold, _ended) = index.snapshots.begin(0);
+    index.snapshots.set_sequence(hold, 15);
+    for (sequence, start, end) in [(10, 9, 0), (11, 1, 1)] {
+        index.insert_range(FIRST_TABLE_ID, &key(start), &key(end), sequence);
+    }
+    insert(&index, 1, entry(Kind::Put, 20));
+    commit(&index, &mut freeze(&index, 21)).expect("the index can be committed");
+    let (ranges, snapshots) = (&*index.ranges, &*index.snapshots);
+    let context = RunContext { accounting: &Accounting::NONE, snapshots, ranges, life_of: &|_| 0 };
+    while index.carry_out_ranges(&context).expect("the index can be changed") {}
+    let view = View { sequence: 15, at_ms: Some(0), cached: false };
+    let found = index.lookup(FIRST_TABLE_ID, &key(1), &view).expect("the index is open");
+    assert_eq!(found.entries().first().map(|entry| entry.sequence), Some(5));
+    index.snapshots.end(hold);
+}

@@ -127,9 +127,9 @@ fn pending_header(input: &[u8]) {
     }
 }
 
-/// A checkpoint's lists of tables and segments.
-fn manifest(input: &[u8]) {
-    let Some((repaired, bytes)) = mode(input) else { return };
+/// A manifest, of the store or of its runs, perhaps with store, length and checksum put right.
+fn manifest_bytes(input: &[u8]) -> Option<Vec<u8>> {
+    let (repaired, bytes) = mode(input)?;
     let mut bytes = bytes.to_vec();
     if repaired && bytes.len() >= 64 {
         let length = bytes.len() as u64;
@@ -138,6 +138,12 @@ fn manifest(input: &[u8]) {
         let checksum = crc32c(&bytes[16..]);
         put(&mut bytes, 12, &checksum.to_le_bytes());
     }
+    Some(bytes)
+}
+
+/// A checkpoint's lists of tables and segments.
+fn manifest(input: &[u8]) {
+    let Some(bytes) = manifest_bytes(input) else { return };
     if let Ok(manifest) = Manifest::decode(&bytes, &STORE) {
         assert_eq!(Manifest::decode(&manifest.encode(&STORE), &STORE), Ok(manifest));
     }

@@ -16,7 +16,6 @@ pub(crate) mod lmdb;
 pub(crate) mod memtable;
 pub(crate) mod ordered;
 pub(crate) mod range_tombstones;
-#[allow(dead_code, reason = "backups will copy the files of runs, and checkpoints remember their edits")]
 pub(crate) mod runs;
 pub(crate) mod snapshots;
 mod throttle;

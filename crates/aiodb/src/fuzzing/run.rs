@@ -1,7 +1,6 @@
 //! The decoders of sorted runs.
 
-use super::{STORE, mode};
-use crate::checksum::crc32c;
+use super::{STORE, manifest_bytes, mode};
 use crate::format::run::RunSeed;
 use crate::format::run::block::Block;
 use crate::format::run::chain::{encode_chain, take_chain};
@@ -99,15 +98,7 @@ fn filter(bytes: &[u8]) {
 
 /// The manifest of the runs.
 pub(super) fn run_manifest(input: &[u8]) {
-    let Some((repaired, bytes)) = mode(input) else { return };
-    let mut bytes = bytes.to_vec();
-    if repaired && bytes.len() >= 64 {
-        let length = bytes.len() as u64;
-        put(&mut bytes, 16, &STORE);
-        put(&mut bytes, 32, &length.to_le_bytes());
-        let checksum = crc32c(&bytes[16..]);
-        put(&mut bytes, 12, &checksum.to_le_bytes());
-    }
+    let Some(bytes) = manifest_bytes(input) else { return };
     if let Ok(manifest) = RunManifest::decode(&bytes, &STORE) {
         assert_eq!(RunManifest::decode(&manifest.encode(&STORE), &STORE), Ok(manifest));
     }

@@ -22,6 +22,18 @@ const MORE_KEYS: usize = 1024;
 /// A range of index keys.
 pub(crate) type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
+/// What is asked of one layer of an index: keys of a range with their entries.
+#[derive(Clone, Copy)]
+pub(crate) struct RangeQuery<'a> {
+    pub(crate) range: KeyRange<'a>,
+    /// Whether the keys are taken from the range's end.
+    pub(crate) backward: bool,
+    /// Keys, at most.
+    pub(crate) limit: usize,
+    /// Entries up to this sequence count.
+    pub(crate) newest: u64,
+}
+
 /// The active memtable and the immutable one, if there is one.
 #[derive(Default)]
 struct Memtables {
@@ -204,18 +216,12 @@ impl Memtable {
         })
     }
 
-    /// Adds all keys of a range, with their entries up to a sequence, to `found`: at most `limit` from each
-    /// memtable, from the range's start or, backward, from its end. Says whether they had more.
-    pub(crate) fn range(
-        &self,
-        range: KeyRange<'_>,
-        backward: bool,
-        limit: usize,
-        newest: u64,
-        found: &mut Chains,
-    ) -> Reached {
+    /// The keys of a range, with their entries: at most the limit from each memtable. Says whether they had more.
+    pub(crate) fn range(&self, query: RangeQuery<'_>) -> (Chains, Reached) {
+        let RangeQuery { range, backward, limit, newest } = query;
+        let mut found = Chains::new();
         if !self.occupied.load(Ordering::Acquire) {
-            return Reached::End;
+            return (found, Reached::End);
         }
         let mut add = |key: &[u8], known: &VersionChain| {
             if !found.contains_key(key) {
@@ -227,7 +233,7 @@ impl Memtable {
         let active = active.range(range, backward, limit, &mut add);
         let immutable = immutable.as_ref().and_then(|immutable| immutable.range(range, backward, limit, &mut add));
         let reached = |last: Option<_>| last.map_or(Reached::End, Reached::Key);
-        reached(active).and(reached(immutable), backward)
+        (found, reached(active).and(reached(immutable), backward))
     }
 
     /// Keys in both memtables.

@@ -23,7 +23,7 @@ mod tests;
 mod writer;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use self::edits::Editing;
@@ -38,7 +38,7 @@ use crate::index::chain::VersionChain;
 use crate::index::range_tombstones::{RangeTombstone, Ranges};
 use crate::index::snapshots::Snapshots;
 use crate::io::Device;
-use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{InOrder, Mutex, Rank, RwLock};
 use crate::{Error, Result};
 
@@ -71,6 +71,8 @@ pub(crate) struct Runs<D: Device> {
     steps: InOrder<{ Rank::RunSteps as u8 }>,
     /// Held for a flush.
     flushes: InOrder<{ Rank::RunFlush as u8 }>,
+    /// How many runs the set has. Relaxed: every put asks, and may learn of a new one late.
+    count: AtomicUsize,
     /// The number of the next file. Relaxed: all that matters is that none is given away twice.
     next_file: AtomicU64,
 }
@@ -81,22 +83,11 @@ impl<D: Device> Runs<D> {
         Ok(self.set()?.manifest.position)
     }
 
-    /// The sequence after that position.
-    pub(crate) fn next_sequence(&self) -> Result<u64> {
-        Ok(self.set()?.manifest.next_sequence)
-    }
-
     /// The last batch that an edit has relied on as durable: a log that ends before it has lost its end.
     pub(crate) fn last_durable_batch(&self) -> Result<u64> {
         let set = self.set()?;
         let position = set.manifest.position.map_or(0, |position| position.batch);
         Ok(set.manifest.durable_batch.max(position))
-    }
-
-    /// Edits so far. A set that has seen fewer than a checkpoint knows of is older: its entries may lead into segments that were
-    /// used again.
-    pub(crate) fn edits(&self) -> Result<u64> {
-        Ok(self.set()?.manifest.edit)
     }
 
     /// All deletes before this sequence have met every older entry of their keys.
@@ -110,15 +101,18 @@ impl<D: Device> Runs<D> {
         Ok(self.set()?.manifest.ranges.clone())
     }
 
-    /// Forgets the range tombstones before a sequence that every run has carried out. To be called after flushes and steps; no
-    /// memtable may have entries before that sequence any more, which a flush has left out for a range tombstone.
-    pub(crate) fn forget_carried_out(&self, ranges: &Ranges, sequence: u64) -> Result<()> {
+    /// The range tombstones before a sequence that every run has carried out, oldest first. No memtable may have entries before that
+    /// sequence any more, which a flush has left out for a range tombstone.
+    pub(crate) fn carried_out(&self, ranges: &Ranges, sequence: u64) -> Result<Vec<RangeTombstone>> {
         let set = self.set()?;
         let waiting = &set.manifest.ranges;
         let is_waiting = |sequence| waiting.binary_search_by_key(&sequence, |range| range.sequence).is_ok();
         let below = sequence.min(set.manifest.next_sequence);
-        ranges.forget(|range| range.sequence < below && !is_waiting(range.sequence));
-        Ok(())
+        Ok(ranges
+            .oldest_while(usize::MAX, |range| range.sequence < below)
+            .into_iter()
+            .filter(|range| !is_waiting(range.sequence))
+            .collect())
     }
 
     /// Adds the entries of a key up to a sequence below those in `chain`, newest run first, until it is complete.
@@ -171,12 +165,7 @@ impl<D: Device> Runs<D> {
 
     /// How many runs there are: so many filters a look-up may ask.
     pub(crate) fn len(&self) -> usize {
-        self.set().map_or(0, |set| set.runs.len())
-    }
-
-    /// The manifest and the files of this moment.
-    pub(crate) fn files(&self) -> Result<RunFiles<D>> {
-        Ok(RunFiles { set: self.set()?, store: self.store })
+        self.count.load(Ordering::Relaxed)
     }
 
     /// Releases the files, once no flush and no step is at work: another process may open them then. Later calls fail with
@@ -194,23 +183,5 @@ impl<D: Device> Runs<D> {
 
     fn hash_seed(&self) -> u64 {
         u64_at(&self.store, 0)
-    }
-}
-
-/// The runs of one moment, whose files stay where they are while this is held.
-pub(crate) struct RunFiles<D: Device> {
-    set: Arc<RunSet<D>>,
-    store: [u8; 16],
-}
-
-impl<D: Device> RunFiles<D> {
-    /// The bytes of the manifest, which has to be copied under both of its names.
-    pub(crate) fn manifest(&self) -> Vec<u8> {
-        self.set.manifest.encode(&self.store)
-    }
-
-    /// The files, which never change, and their lengths in bytes.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = (&Path, u64)> {
-        self.set.pieces().map(|piece| (piece.file.path(), piece.file.bytes()))
     }
 }

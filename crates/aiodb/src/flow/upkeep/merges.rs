@@ -21,8 +21,8 @@ impl<D: Device> Upkeep<D> {
         accounting: &Accounting<'_>,
         work: impl FnOnce(&RunContext<'_>) -> Result<T>,
     ) -> Result<T> {
-        // No segment that is in use now begins another life meanwhile.
-        let _reader = self.epochs.pin();
+        // No segment that is in use now begins another life meanwhile, of which LMDB does not ask.
+        let _reader = ordered.committed.runs().map(|_| self.epochs.pin());
         let lives: RefCell<BTreeMap<u32, u64>> = RefCell::default();
         let life = |number| self.segments.find(number).map_or(0, |segment| segment.life());
         let life_of = |number| *lives.borrow_mut().entry(number).or_insert_with(|| life(number));

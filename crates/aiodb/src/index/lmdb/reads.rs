@@ -4,7 +4,7 @@ use super::LmdbIndex;
 use crate::index::chain::VersionChain;
 use crate::index::codec::decode_chain;
 use crate::index::memtable::parts::Chains;
-use crate::index::memtable::{KeyRange, Reached};
+use crate::index::memtable::{RangeQuery, Reached};
 use crate::{Error, Result};
 
 impl LmdbIndex {
@@ -24,28 +24,19 @@ impl LmdbIndex {
         Ok(())
     }
 
-    /// Adds up to `limit` keys of a range, with their entries up to a sequence.
-    pub(crate) fn range(
-        &self,
-        range: KeyRange<'_>,
-        backward: bool,
-        limit: usize,
-        newest: u64,
-        found: &mut Chains,
-    ) -> Result<Reached> {
+    /// Keys of a range, with their entries. Says how far it came.
+    pub(crate) fn range(&self, query: RangeQuery<'_>) -> Result<(Chains, Reached)> {
+        let RangeQuery { range, backward, limit, newest } = query;
         let env = self.env();
         let failed = |e: heed::Error| self.failed(&e);
         let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(failed)?;
-        let mut reached = Reached::End;
+        let (mut found, mut reached) = (Chains::new(), Reached::End);
         let mut taken = 0;
         let mut take = |item: heed::Result<(&[u8], &[u8])>| {
             let (key, value) = item.map_err(failed)?;
             taken += 1;
             if taken == limit {
                 reached = Reached::Key(key.into());
-            }
-            if let Some(known) = found.get_mut(key) {
-                return self.add_committed(value, newest, known);
             }
             let mut chain = VersionChain::default();
             self.add_committed(value, newest, &mut chain)?;
@@ -57,6 +48,6 @@ impl LmdbIndex {
         } else {
             self.database.range(&txn, &range).map_err(failed)?.take(limit).try_for_each(&mut take)?;
         }
-        Ok(reached)
+        Ok((found, reached))
     }
 }

@@ -66,6 +66,12 @@ fn commit(index: &Index, immutable: &mut ImmutableMemtable) -> Result<Vec<u64>> 
     Ok(dead.into_inner())
 }
 
+fn carry_out_ranges(index: &Index) {
+    let (ranges, snapshots) = (&*index.ranges, &*index.snapshots);
+    let context = RunContext { accounting: &Accounting::NONE, snapshots, ranges, life_of: &|_| 0 };
+    while index.carry_out_ranges(&context).expect("the index can be changed") {}
+}
+
 /// A committed entry counts once, whatever becomes of the file afterwards: a commit that is said to have failed is made again.
 #[test]
 fn what_fails_after_a_commit_is_not_counted_again() {
@@ -170,9 +176,7 @@ fn a_range_tombstone_that_came_late_counts_for_snapshots_when_it_is_forgotten() 
     let sees = || !index.lookup(FIRST_TABLE_ID, &key(1), &view).expect("the index is open").is_empty();
     assert!(!sees(), "it was deleted at 10");
     commit(&index, &mut freeze(&index, 21)).expect("the index can be committed");
-    let (ranges, snapshots) = (&*index.ranges, &*index.snapshots);
-    let context = RunContext { accounting: &Accounting::NONE, snapshots, ranges, life_of: &|_| 0 };
-    while index.carry_out_ranges(&context).expect("the index can be changed") {}
+    carry_out_ranges(&index);
     assert_eq!(index.ranges.len(), 0, "it is carried out");
     assert!(!sees(), "it was deleted at 10");
     index.snapshots.end(hold);
@@ -191,9 +195,7 @@ fn a_range_tombstone_without_keys_ends_nothing_for_snapshots() {
     }
     insert(&index, 1, entry(Kind::Put, 20));
     commit(&index, &mut freeze(&index, 21)).expect("the index can be committed");
-    let (ranges, snapshots) = (&*index.ranges, &*index.snapshots);
-    let context = RunContext { accounting: &Accounting::NONE, snapshots, ranges, life_of: &|_| 0 };
-    while index.carry_out_ranges(&context).expect("the index can be changed") {}
+    carry_out_ranges(&index);
     let view = View { sequence: 15, at_ms: Some(0), cached: false };
     let found = index.lookup(FIRST_TABLE_ID, &key(1), &view).expect("the index is open");
     assert_eq!(found.entries().first().map(|entry| entry.sequence), Some(5));

@@ -2,8 +2,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::parts::Chains;
-use super::{LookedUp, Memtable, Reached};
+use super::{LookedUp, Memtable, RangeQuery, Reached};
 use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
@@ -84,8 +83,7 @@ fn range(
     backward: bool,
     limit: usize,
 ) -> (Vec<u32>, Reached) {
-    let mut found = Chains::new();
-    let reached = memtable.range((from, to), backward, limit, u64::MAX, &mut found);
+    let (found, reached) = memtable.range(RangeQuery { range: (from, to), backward, limit, newest: u64::MAX });
     (found.keys().map(|key| u32::from_be_bytes(key[..].try_into().expect("four bytes"))).collect(), reached)
 }
 

@@ -7,7 +7,7 @@ use crate::index::accounting::ChunkBytes;
 use crate::index::chain::VersionChain;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::memtable::parts::Chains;
-use crate::index::memtable::{ImmutableMemtable, KeyRange, MemtableRoom, Reached};
+use crate::index::memtable::{ImmutableMemtable, MemtableRoom, RangeQuery, Reached};
 use crate::index::range_tombstones::{RangeTombstone, Ranges};
 use crate::index::runs::{LiveCount, RunContext, Runs};
 use crate::io::Device;
@@ -56,18 +56,11 @@ impl<D: Device> Committed<D> {
         }
     }
 
-    /// Adds up to `limit` committed keys of a range, with their entries up to a sequence.
-    pub(super) fn range(
-        &self,
-        range: KeyRange<'_>,
-        backward: bool,
-        limit: usize,
-        newest: u64,
-        found: &mut Chains,
-    ) -> Result<Reached> {
+    /// Committed keys of a range, with their entries. Says how far it came.
+    pub(super) fn range(&self, query: RangeQuery<'_>) -> Result<(Chains, Reached)> {
         match self {
-            Committed::Lmdb(lmdb) => lmdb.range(range, backward, limit, newest, found),
-            Committed::Runs(runs) => runs.range(range, backward, limit, newest, found),
+            Committed::Lmdb(lmdb) => lmdb.range(query),
+            Committed::Runs(runs) => runs.range(query),
         }
     }
 

@@ -6,7 +6,7 @@ use super::OrderedIndex;
 use crate::Result;
 use crate::index::chain::{Superseded, VersionChain};
 use crate::index::memtable::parts::Chains;
-use crate::index::memtable::{KeyRange, Reached};
+use crate::index::memtable::{KeyRange, RangeQuery, Reached};
 use crate::index::range_tombstones::RangeTombstone;
 use crate::index::snapshots::View;
 use crate::io::Device;
@@ -24,14 +24,13 @@ impl<D: Device> OrderedIndex<D> {
     ) -> Result<(Chains, Reached)> {
         // Newest first, as in a look-up; the range tombstones before everything, since they are forgotten last.
         let deletes = if self.ranges.len() == 0 { Vec::new() } else { self.ranges.all() };
-        let (mut found, mut published, reached) = loop {
-            let (freezes, mut found) = (self.memtable.freezes(), Chains::new());
-            let reached = self.memtable.range(range, backward, limit, view.sequence, &mut found);
-            let published = if view.is_latest() { Chains::new() } else { found.clone() };
-            let reached =
-                reached.and(self.committed.range(range, backward, limit, view.sequence, &mut found)?, backward);
+        let query = RangeQuery { range, backward, limit, newest: view.sequence };
+        let (mut above, committed, reached) = loop {
+            let freezes = self.memtable.freezes();
+            let (above, reached) = self.memtable.range(query);
+            let (committed, committed_reached) = self.committed.range(query)?;
             if self.memtable.freezes() == freezes {
-                break (found, published, reached);
+                break (above, committed, reached.and(committed_reached, backward));
             }
         };
         let within = match &reached {
@@ -41,16 +40,21 @@ impl<D: Device> OrderedIndex<D> {
         };
         if !view.is_latest() {
             for key in self.snapshots.version_keys(within) {
-                found.entry(key).or_default();
+                above.entry(key).or_default();
             }
+            above.iter_mut().for_each(|(key, chain)| self.snapshots.add_versions(key, view, chain));
+        }
+        // Few keys have entries above the committed ones.
+        let mut found = committed;
+        for (key, mut chain) in above {
+            if let Some(below) = found.get(&key) {
+                chain.add_below(below, view.sequence);
+            }
+            found.insert(key, chain);
         }
         found.retain(|key, chain| {
             if !RangeBounds::<[u8]>::contains(&within, &**key) {
                 return false;
-            }
-            if !view.is_latest() {
-                let published = published.remove(key).unwrap_or_default();
-                self.add_versions(key, view, published, chain);
             }
             let containing = |range: &&RangeTombstone| range.sequence <= view.sequence && range.contains(key);
             if let Some(delete) = deletes.iter().rev().find(containing) {

@@ -1,7 +1,5 @@
 //! Range tombstones of an ordered index, from their publication until they are carried out.
 
-use std::collections::BTreeSet;
-
 use super::OrderedIndex;
 use crate::Result;
 use crate::index::codec::prefix_key;
@@ -68,14 +66,10 @@ impl<D: Device> OrderedIndex<D> {
     /// Forgets the range tombstones that committed runs carry themselves out.
     pub(super) fn forget_ranges(&self) -> Result<()> {
         let Some(runs) = self.committed.runs().filter(|_| self.ranges.len() > 0) else { return Ok(()) };
-        // Asked first: the runs know all range tombstones before it.
-        let committed = self.committed_sequence();
-        let waiting: BTreeSet<u64> = runs.range_tombstones()?.iter().map(|range| range.sequence).collect();
-        let is_gone = |range: &RangeTombstone| range.sequence < committed && !waiting.contains(&range.sequence);
         // First, as above.
-        let gone: Vec<_> = self.ranges.all().into_iter().filter(|range| is_gone(range)).collect();
+        let gone = runs.carried_out(&self.ranges, self.committed_sequence())?;
         self.snapshots.end_at(&gone);
-        self.ranges.forget(is_gone);
+        self.ranges.forget(|range| gone.binary_search_by_key(&range.sequence, |gone| gone.sequence).is_ok());
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ use crate::format::run::manifest::{RunFileName, RunManifest};
 use crate::format::segment::Damage;
 use crate::io::Device;
 use crate::io::small_file::{new_name, read_file, rename_durably, replace_file, write_new};
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{InOrder, Mutex, RwLock};
 use crate::{Error, Result};
 
@@ -92,6 +92,7 @@ impl<D: Device> Runs<D> {
         }
         let editing = Editing { next_edit: manifest.edit + 1, only_in_copy: Vec::new() };
         Ok(Runs {
+            count: AtomicUsize::new(manifest.runs.len()),
             device: device.clone(),
             directory: directory.to_path_buf(),
             store,
@@ -128,12 +129,6 @@ impl<D: Device> Runs<D> {
             device.sync_dir(directory).map_err(|e| Error::io("flush", directory, &e))?;
         }
         Ok(())
-    }
-
-    /// Goes on with the number of a checkpoint, in an index that is made again.
-    pub(crate) fn count_edits_from(&self, edits: u64) {
-        let mut editing = self.editing.lock().expect("no code panics while it makes an edit");
-        editing.next_edit = editing.next_edit.max(edits + 1);
     }
 
     /// Removes what no manifest names: files of edits that did not become durable.
@@ -187,6 +182,7 @@ impl<D: Device> Runs<D> {
         // From here on the edit may be durable, so its files stay also after an error.
         rename_durably(&self.device, &new_name(&path), &path)?;
         let named = set.files();
+        self.count.store(set.runs.len(), Ordering::Relaxed);
         *self.set.write().expect("no code panics while it holds the set") = Some(Arc::new(set));
         editing.only_in_copy.extend(files.into_values().filter(|file| !named.contains_key(&file.name.number)));
         // If there is no room for it, the next edit writes it again.

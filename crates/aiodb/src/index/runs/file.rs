@@ -140,10 +140,6 @@ impl<D: Device> RunFile<D> {
         damage_error(&self.path, offset, damage, ADVICE)
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Bytes on disk.
     pub(super) fn bytes(&self) -> u64 {
         u64::from(self.name.units) * UNIT_BYTES as u64

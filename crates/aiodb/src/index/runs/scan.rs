@@ -5,25 +5,19 @@ use std::ops::RangeBounds;
 use super::Runs;
 use super::cursor::RunCursor;
 use crate::Result;
-use crate::index::chain::Entry;
+use crate::index::chain::{Entry, VersionChain};
 use crate::index::memtable::parts::Chains;
-use crate::index::memtable::{KeyRange, Reached};
+use crate::index::memtable::{RangeQuery, Reached};
 use crate::io::Device;
 
 /// Is given an index key, an entry, and the life from which on the entry's segment has other records.
 pub(crate) type VisitEntry<'a> = dyn FnMut(&[u8], &Entry, u64) -> Result<()> + 'a;
 
 impl<D: Device> Runs<D> {
-    /// Adds up to `limit` keys of a range, from its start or, backward, from its end, with their entries up to a sequence, below
-    /// those in `found`. Says how far it came. Keys that were deleted may be among them.
-    pub(crate) fn range(
-        &self,
-        range: KeyRange<'_>,
-        backward: bool,
-        limit: usize,
-        newest: u64,
-        found: &mut Chains,
-    ) -> Result<Reached> {
+    /// Keys of a range, with their entries. Says how far it came. Keys that were deleted may be among them.
+    pub(crate) fn range(&self, query: RangeQuery<'_>) -> Result<(Chains, Reached)> {
+        let RangeQuery { range, backward, limit, newest } = query;
+        let mut found = Chains::new();
         let set = self.set()?;
         let bound = if backward { range.1 } else { range.0 };
         let runs = set.runs.iter().enumerate();
@@ -34,18 +28,19 @@ impl<D: Device> Runs<D> {
             let next = if backward { keys.max() } else { keys.min() };
             let is_within = |key: &&[u8]| RangeBounds::<[u8]>::contains(&range, *key);
             let Some(key) = next.filter(is_within).map(Box::<[u8]>::from) else { break };
-            let chain = found.entry(key.clone()).or_default();
+            let mut chain = VersionChain::default();
             for cursor in cursors.iter_mut().filter(|cursor| cursor.key() == Some(&key)) {
                 if !chain.is_complete() {
                     chain.add_below(&cursor.take(), newest);
                 }
                 cursor.advance()?;
             }
+            found.insert(key.clone(), chain);
             if taken == limit {
-                return Ok(Reached::Key(key));
+                return Ok((found, Reached::Key(key)));
             }
         }
-        Ok(Reached::End)
+        Ok((found, Reached::End))
     }
 
     /// Visits each entry of each run, superseded ones too.

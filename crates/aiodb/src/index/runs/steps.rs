@@ -14,7 +14,6 @@ use super::writer::{Making, RunWriter};
 use super::{FILE_BYTES, RunContext, Runs};
 use crate::Result;
 use crate::format::run::manifest::{ManifestRun, RunFileName, RunManifest};
-use crate::index::accounting::ChunkBytes;
 use crate::index::range_tombstones::RangeTombstone;
 use crate::io::Device;
 
@@ -123,22 +122,6 @@ impl<D: Device> Runs<D> {
             manifest.keys.retain(|count| count.table != table);
         })
         .map(|_| true)
-    }
-
-    /// Sets the counts of chunks, whatever was counted before.
-    pub(crate) fn set_live_chunks(&self, chunks: &[(u32, ChunkBytes)]) -> Result<()> {
-        self.edit(Vec::new(), |manifest| {
-            manifest.chunks = chunks
-                .iter()
-                .map(|&(table, ChunkBytes { segment, life, bytes })| crate::format::run::manifest::ChunkCount {
-                    table,
-                    segment,
-                    life,
-                    bytes,
-                })
-                .collect();
-        })
-        .map(drop)
     }
 
     /// Writes what a merge makes of the next keys, until it has made enough.

@@ -6,10 +6,35 @@ mod segments;
 mod sizes;
 mod world;
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use fastrand::Rng;
 
+use super::Runs;
+use super::file::path_of;
 use crate::format::record::Kind;
+use crate::io::Device;
 use world::World;
+
+/// The files that the runs name, with their lengths in bytes.
+fn named_files<D: Device>(runs: &Runs<D>) -> BTreeMap<PathBuf, u64> {
+    let set = runs.set().expect("it is open");
+    set.pieces().map(|piece| (path_of(&runs.directory, piece.file.name.number), piece.file.bytes())).collect()
+}
+
+/// Shows a world of each seed to a test, which is told by the last line of the output if it fails.
+fn in_worlds(seeds: u64, mut test: impl FnMut(&mut World, &mut Rng)) {
+    for seed in 0..seeds {
+        println!("seed {seed}");
+        test(&mut World::new(seed), &mut Rng::with_seed(seed));
+    }
+}
+
+/// Does up to so many things.
+fn act_up_to(most: usize, world: &mut World, random: &mut Rng) {
+    (0..random.usize(1..most)).for_each(|_| act(world, random));
+}
 
 /// What a random test does next.
 fn act(world: &mut World, random: &mut Rng) {
@@ -29,12 +54,9 @@ fn act(world: &mut World, random: &mut Rng) {
 
 #[test]
 fn runs_say_what_a_model_says() {
-    for seed in 0..30 {
-        let mut random = Rng::with_seed(seed);
-        println!("seed {seed}");
-        let mut world = World::new(seed);
+    in_worlds(30, |world, random| {
         for number in 0..600 {
-            act(&mut world, &mut random);
+            act(world, random);
             if number % 30 == 0 {
                 world.check();
             }
@@ -42,14 +64,14 @@ fn runs_say_what_a_model_says() {
         world.check();
         // At the end, all that has to be done is done.
         world.end_snapshots();
-        world.flush(&mut random).expect("nothing fails");
-        while world.merge(&mut random).expect("nothing fails") {}
+        world.flush(random).expect("nothing fails");
+        while world.merge(random).expect("nothing fails") {}
         while world.carry_out_ranges().expect("nothing fails") {}
         while !world.purge().expect("nothing fails") {}
         world.check();
-        assert!(world.runs().range_tombstones().expect("it is open").is_empty(), "seed {seed}");
+        assert!(world.runs().range_tombstones().expect("it is open").is_empty());
         assert_eq!(world.runs().debt(), 0);
-    }
+    });
 }
 
 /// A merge that leaves out the oldest run finds a delete and what came after it, but not what it has deleted.

@@ -7,10 +7,10 @@ use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
 use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, Superseded, VersionChain};
-use crate::index::memtable::Memtable;
-use crate::index::memtable::parts::Chains;
+use crate::index::memtable::{Memtable, RangeQuery};
 use crate::index::range_tombstones::Ranges;
 use crate::index::runs::policy::Policy;
+use crate::index::runs::tests::named_files;
 use crate::index::runs::tests::world::STORE;
 use crate::index::runs::{RunContext, Runs};
 use crate::index::snapshots::Snapshots;
@@ -82,13 +82,14 @@ fn readers_find_what_was_flushed_before() {
             }
         });
         while !done.load(Ordering::SeqCst) {
-            let (least, mut found) = (flushed.load(Ordering::SeqCst), Chains::new());
-            let all = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
-            runs.range(all, least % 2 == 0, usize::MAX, u64::MAX, &mut found).expect("nothing fails");
+            let least = flushed.load(Ordering::SeqCst);
+            let range = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+            let all = RangeQuery { range, backward: least % 2 == 0, limit: usize::MAX, newest: u64::MAX };
+            let (found, _) = runs.range(all).expect("nothing fails");
             assert!(least == 0 || found.len() as u64 == KEYS, "a scan finds {} keys", found.len());
         }
     });
     (0..KEYS).for_each(read);
     let files = std::fs::read_dir(directory.path().join("runs")).expect("it is there").count();
-    assert_eq!(files, runs.files().expect("it is open").paths().count() + 2, "files go with their last reader");
+    assert_eq!(files, named_files(&runs).len() + 2, "files go with their last reader");
 }

@@ -1,7 +1,9 @@
+use std::path::Path;
+
 use fastrand::Rng;
 
-use super::act;
-use super::world::World;
+use super::world::{DIRECTORY, World};
+use super::{act_up_to, in_worlds, named_files};
 use crate::io::Device;
 use crate::io::sim::Call;
 
@@ -18,18 +20,13 @@ fn disturbed(world: &mut World, random: &mut Rng) -> crate::Result<()> {
 /// Crashes at any call to the machine, also while the runs are being opened again.
 #[test]
 fn a_crash_loses_nothing_that_was_said_to_be_done() {
-    for seed in 0..60 {
-        println!("seed {seed}");
-        let mut random = Rng::with_seed(seed);
-        let mut world = World::new(seed);
+    in_worlds(60, |world, random| {
         for _ in 0..8 {
-            for _ in 0..random.usize(1..100) {
-                act(&mut world, &mut random);
-            }
+            act_up_to(100, world, random);
             world.end_snapshots();
             world.device.crash_after(random.u64(1..60));
             while !world.device.has_crashed() {
-                let outcome = disturbed(&mut world, &mut random);
+                let outcome = disturbed(world, random);
                 assert!(outcome.is_ok() || world.device.has_crashed(), "{outcome:?}");
             }
             loop {
@@ -47,24 +44,19 @@ fn a_crash_loses_nothing_that_was_said_to_be_done() {
             world.recover().expect("the runs can be opened");
             world.check();
         }
-    }
+    });
 }
 
 #[test]
 fn a_full_disk_leaves_everything_as_it_was() {
     let mut refused = 0;
-    for seed in 0..40 {
-        println!("seed {seed}");
-        let mut random = Rng::with_seed(seed);
-        let mut world = World::new(seed);
+    in_worlds(40, |world, random| {
         for _ in 0..10 {
-            for _ in 0..random.usize(1..60) {
-                act(&mut world, &mut random);
-            }
+            act_up_to(60, world, random);
             let used = world.device.used_bytes();
             world.device.set_capacity(Some(used + random.u64(0..12) * 4096));
             for _ in 0..random.usize(1..5) {
-                match disturbed(&mut world, &mut random) {
+                match disturbed(world, random) {
                     Ok(()) => {}
                     Err(error) => {
                         assert!(error.is_full(), "{error}");
@@ -79,13 +71,13 @@ fn a_full_disk_leaves_everything_as_it_was() {
             }
             world.device.set_capacity(None);
         }
-        world.flush(&mut random).expect("there is room again");
-        while world.merge(&mut random).expect("there is room again") {}
+        world.flush(random).expect("there is room again");
+        while world.merge(random).expect("there is room again") {}
         world.check();
-        let files = world.device.list(std::path::Path::new(super::world::DIRECTORY)).expect("it is there");
-        let named = world.runs().files().expect("it is open").paths().count();
-        assert_eq!(files.len(), named + 2, "seed {seed}: nothing but the manifests and what they name");
-    }
+        let files = world.device.list(Path::new(DIRECTORY)).expect("it is there");
+        let named = named_files(world.runs()).len();
+        assert_eq!(files.len(), named + 2, "nothing but the manifests and what they name");
+    });
     assert!(refused > 100, "{refused} operations found no room");
 }
 
@@ -93,18 +85,13 @@ fn a_full_disk_leaves_everything_as_it_was() {
 #[test]
 fn a_failed_call_leaves_everything_as_it_was() {
     let mut failed = 0;
-    for seed in 0..20 {
-        println!("seed {seed}");
-        let mut random = Rng::with_seed(seed);
-        let mut world = World::new(seed);
+    in_worlds(20, |world, random| {
         for _ in 0..10 {
-            for _ in 0..random.usize(1..60) {
-                act(&mut world, &mut random);
-            }
+            act_up_to(60, world, random);
             let call = *random.choice(&[Call::Read, Call::Write, Call::Sync]).expect("there are some");
             world.device.fail(call, random.u64(..12), random.u64(1..3), |_| true);
             for _ in 0..random.usize(1..6) {
-                failed += usize::from(disturbed(&mut world, &mut random).is_err());
+                failed += usize::from(disturbed(world, random).is_err());
             }
             world.device.clear_faults();
             world.check();
@@ -115,6 +102,6 @@ fn a_failed_call_leaves_everything_as_it_was() {
                 world.check();
             }
         }
-    }
+    });
     assert!(failed > 30, "{failed} operations have failed");
 }

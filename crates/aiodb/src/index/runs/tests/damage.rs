@@ -2,8 +2,8 @@ use std::path::Path;
 
 use fastrand::Rng;
 
-use super::act;
 use super::world::{DIRECTORY, STORE, World};
+use super::{act, named_files};
 use crate::Error;
 use crate::index::runs::Runs;
 use crate::index::runs::edits::MANIFEST_NAMES;
@@ -26,9 +26,7 @@ fn damage_is_an_error_and_never_absence() {
         println!("seed {seed}");
         let mut random = Rng::with_seed(seed);
         let mut world = filled(seed);
-        let files: Vec<_> =
-            world.runs().files().expect("it is open").paths().map(|(path, _)| path.to_path_buf()).collect();
-        for path in files {
+        for path in named_files(world.runs()).into_keys() {
             for _ in 0..40 {
                 let length = world.device.file_bytes(&path).expect("it is there").len() as u64;
                 let (offset, mask) = (random.u64(..length), 1 << random.u8(..8));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
+use super::named_files;
 use super::world::{DIRECTORY, STORE};
 use crate::format::location::Location;
 use crate::format::position::Position;
@@ -77,7 +78,7 @@ fn few_keys_are_left_to_merges(runs: &Runs<SimDevice>, mut keys: Vec<(Vec<u8>, E
 
 /// The lengths of all files that there ever were.
 fn note_new_files(runs: &Runs<SimDevice>, written: &mut BTreeMap<PathBuf, u64>) {
-    written.extend(runs.files().expect("it is open").paths().map(|(path, bytes)| (path.to_path_buf(), bytes)));
+    written.extend(named_files(runs));
 }
 
 /// A long ingest of keys in random order: what policies cost, which `docs/decisions/0040-sorted-runs.md` has.

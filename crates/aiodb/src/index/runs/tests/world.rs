@@ -18,7 +18,7 @@ use crate::index::accounting::{Accounting, ChunkBytes};
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::codec::table_of;
 use crate::index::memtable::parts::Chains;
-use crate::index::memtable::{ImmutableMemtable, LookedUp, Memtable, Reached};
+use crate::index::memtable::{ImmutableMemtable, LookedUp, Memtable, RangeQuery, Reached};
 use crate::index::range_tombstones::{RangeTombstone, Ranges};
 use crate::index::runs::policy::Policy;
 use crate::index::runs::{FILE_BYTES, RunContext, Runs};
@@ -281,7 +281,8 @@ impl World {
     fn forget_ranges(&self) {
         // Entries of a memtable whose flush has failed are still there.
         let flushed = if self.unfinished.is_some() { 0 } else { u64::MAX };
-        self.runs().forget_carried_out(&self.ranges, flushed).expect("it is open");
+        let gone = self.runs().carried_out(&self.ranges, flushed).expect("it is open");
+        self.ranges.forget(|range| gone.contains(range));
     }
 
     fn retire_empty_segments(&mut self) {
@@ -424,7 +425,9 @@ impl World {
             let (mut start, mut end) = (Bound::Unbounded, Bound::Unbounded);
             loop {
                 let range = (as_slice(&start), as_slice(&end));
-                let reached = self.runs().range(range, backward, 7, u64::MAX, &mut found).expect("nothing fails");
+                let query = RangeQuery { range, backward, limit: 7, newest: u64::MAX };
+                let (part, reached) = self.runs().range(query).expect("nothing fails");
+                found.extend(part);
                 match reached {
                     Reached::End => break,
                     Reached::Key(key) if backward => end = Bound::Excluded(key),
@@ -475,8 +478,9 @@ impl World {
         let mut counted = self.counts_of_runs();
         counted.1.retain(|(table, _), _| !self.gone.contains(table));
         assert_eq!(counted, recount.counts(&self.gone), "the counts of the runs");
-        let mut in_memtables = Chains::new();
-        self.memtable.range((Bound::Unbounded, Bound::Unbounded), false, usize::MAX, u64::MAX, &mut in_memtables);
+        let range = (Bound::Unbounded, Bound::Unbounded);
+        let all = RangeQuery { range, backward: false, limit: usize::MAX, newest: u64::MAX };
+        let (in_memtables, _) = self.memtable.range(all);
         if self.unfinished.is_none() {
             for (key, chain) in &in_memtables {
                 chain.entries().iter().for_each(|entry| recount.count(table_of(key), entry, 1));

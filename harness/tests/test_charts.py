@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.report.charts import UPLOT_VERSION, chart, drawn, panel_chart, place, script
-from harness.report.figures import Cell, Figure, HeatMap, Look, Mark, Series, known_marks
+from harness.report.figure import Cell, Figure, HeatMap, Look, Mark, Series, known_marks
 from harness.report.names import level_name, store_colour, store_name
 from harness.report.panels import Panel
 from harness.report.picture import picture

@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from harness.experiments.base import Experiment, Row
+from harness.experiments.base import Experiment
 from harness.experiments.cassandra import Cassandra
 from harness.experiments.grow import Grow
 from harness.fields import Value
 from harness.host import Identity, Origin
+from harness.outcomes import Outcome
 from harness.plan import Campaign, Variant, runs
-from harness.results import Outcome, Results
+from harness.results import Results
+from harness.rows import Row
 
 CELLS: Mapping[str, tuple[Value, ...]] = {
     "nodes": (3,), "replication": (3,), "engine": ("stock", "aiodb"), "workload": ("writeonly", "readonly"),

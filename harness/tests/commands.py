@@ -10,14 +10,18 @@ from typing import ClassVar
 from rich.console import Console
 
 from harness.executor import Setting, execute
-from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Service, Step
+from harness.experiments.base import Experiment, Notes
 from harness.fields import Field, Value
 from harness.host import Identity, Origin
-from harness.plan import Campaign, Run, Variant, runs
+from harness.outcomes import Failure, Outcome, write_outcome
+from harness.plan import Campaign, Variant, runs
 from harness.progress import Progress
 from harness.report.answer import Answer, Shown
-from harness.report.figures import Figure, point_series
-from harness.results import Failure, Outcome, Results, read_results, write_campaign, write_outcome
+from harness.report.figure import Figure, point_series
+from harness.results import Results, read_results, write_campaign
+from harness.rows import Metric, Row
+from harness.run import Run
+from harness.steps import BadOutputError, Finished, Place, Service, Step
 
 HOST_CSV = (
     "t_s,cpu_user,cpu_system,cpu_iowait,cpu_steal,cpu_idle,memory_used_bytes,memory_available_bytes,disk_reads_per_s,"
@@ -76,13 +80,17 @@ class Commands(Experiment):
         (point,) = finished.step.points
         return [Row(point, {"rate_per_s": rate}, (finished.began_s, finished.ended_s)) for rate in rates]
 
-    def answer(self, results: Results) -> Answer:
-        points = [point for point in results.points() if point.rows]
-        return Answer(f"It is so at {len(points)} points.", [Shown("a size", of, "rate_per_s") for of in points])
 
-    def figures(self, results: Results) -> Sequence[Figure]:
-        series = point_series("shell", results.points(), "size", "rate_per_s")
-        return [Figure("Rates", "By size.", "size", "1/s", (series,))]
+def answer(results: Results) -> Answer:
+    """What a report says of `Commands`."""
+    points = [point for point in results.points() if point.rows]
+    return Answer(f"It is so at {len(points)} points.", [Shown("a size", of, "rate_per_s") for of in points])
+
+
+def figures(results: Results) -> Sequence[Figure]:
+    """What a report draws of `Commands`."""
+    series = point_series("shell", results.points(), "size", "rate_per_s")
+    return [Figure("Rates", "By size.", "size", "1/s", (series,))]
 
 
 def campaign(experiment: Experiment, sizes: tuple[int, ...] = (1, 2), repetitions: int = 2) -> Campaign:

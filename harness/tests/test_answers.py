@@ -8,15 +8,20 @@ from typing import Any
 import pytest
 from clusters import CELLS, campaign_of, results_of
 
-from harness.experiments.base import DIED, Experiment
+from harness.experiments.base import Experiment
 from harness.experiments.cassandra import Cassandra
 from harness.experiments.memory_full import MemoryFull
 from harness.experiments.queue_depth import QueueDepth
+from harness.experiments.registry import EXPERIMENTS
 from harness.fields import Levels, Value
+from harness.outcomes import Outcome
 from harness.plan import runs
 from harness.report.answer import Agreement, Answer
 from harness.report.answers.common import grows_until, measured
-from harness.results import Outcome, Results
+from harness.report.answers.registry import ANSWERS, answer_of
+from harness.report.figures.registry import FIGURES
+from harness.results import Results
+from harness.rows import DIED
 
 REPETITIONS = 3
 Values = Callable[[Levels], Mapping[str, float] | None]
@@ -41,7 +46,7 @@ def found(
 
 
 def answer(results: Results) -> Answer:
-    return results.campaign.experiment.answer(results)
+    return answer_of(results)
 
 
 def agreement(results: Results) -> Agreement:
@@ -159,3 +164,7 @@ def test_nothing_measured_is_no_answer() -> None:
         depths(1.0), campaign=campaign, variant=variant, planned=tuple(runs(campaign, variant)), outcomes={}
     )
     assert answer(results) == Answer("Nothing is measured yet.")
+
+
+def test_reports_know_every_kind_of_experiment() -> None:
+    assert EXPERIMENTS.keys() == ANSWERS.keys() == FIGURES.keys()

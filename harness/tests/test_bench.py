@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from harness.experiments.base import BadOutputError, Experiment, Finished, Place, Step
+from harness.experiments.base import Experiment
 from harness.experiments.bench import bench_rows
 from harness.experiments.copy_size import CopySize
 from harness.experiments.cost import Cost
 from harness.experiments.queue_depth import QueueDepth
 from harness.fields import Value
-from harness.plan import Run
+from harness.run import Run
+from harness.steps import BadOutputError, Finished, Place, Step
 
 PLACE = Place(Path("scratch"), Path("kept"), Path("checkout"), Path("aiodb"))
 

@@ -8,15 +8,20 @@ from pathlib import Path
 import pytest
 from clusters import CELLS, campaign_of, results_of
 
-from harness.experiments.base import DIED, BadOutputError, Experiment, Finished, Place, Row, Step
+from harness.experiments.base import Experiment
 from harness.experiments.cassandra import Cassandra
 from harness.experiments.engines import Engines
 from harness.experiments.levels import LEVELS, is_strong, replicas
 from harness.fields import Value
-from harness.plan import Run, runs
+from harness.outcomes import Outcome, write_outcome
+from harness.plan import runs
 from harness.report.charts import drawn
-from harness.report.figures import Figure, HeatMap
-from harness.results import Outcome, write_outcome
+from harness.report.figure import Figure, HeatMap
+from harness.report.figures import engines
+from harness.report.figures.registry import figures_of
+from harness.rows import DIED, Row
+from harness.run import Run
+from harness.steps import BadOutputError, Finished, Place, Step
 
 PLACE = Place(Path("/scratch"), Path("/kept"), Path("/checkout"), Path("/aiodb"))
 
@@ -91,7 +96,7 @@ def test_durable_cells_have_a_durable_log_on_either_side() -> None:
 
 def test_figures_follow_the_axes_that_vary() -> None:
     results = results_of(Cassandra(), CELLS, "cassandra", operations_per_s=100.0, read_mean_us=7.0, insert_mean_us=9.0)
-    figures = Cassandra().figures(results)
+    figures = figures_of(results)
     titles = [figure.title for figure in figures]
     for workload in ("inserts", "reads"):
         for title in ("throughput by consistency level", "99th percentile by clients", "throughput by level"):
@@ -106,12 +111,12 @@ def test_figures_follow_the_axes_that_vary() -> None:
 
 def test_inserts_have_a_curve_over_time_for_each_cell_from_its_own_start() -> None:
     results = results_of(Cassandra(), CELLS, "cassandra", operations_per_s=100.0, insert_mean_us=9.0)
-    assert not [figure for figure in Cassandra().figures(results) if "over time" in figure.title]
+    assert not [figure for figure in figures_of(results) if "over time" in figure.title]
     ((run_id, outcome),) = results.outcomes.items()
     curve = ((40.0, 90.0), (41.0, 110.0))
     rows = tuple(dataclasses.replace(row, series=curve, latency_us=curve) for row in outcome.rows)
     results = dataclasses.replace(results, outcomes={run_id: dataclasses.replace(outcome, rows=rows)})
-    rates, late = [figure for figure in Cassandra().figures(results) if "over time" in figure.title]
+    rates, late = [figure for figure in figures_of(results) if "over time" in figure.title]
     assert isinstance(rates, Figure)
     assert len(rates.series) == 8, "of inserts alone"
     assert [mark[:2] for mark in rates.series[0].marks] == [(0.0, 90.0), (1.0, 110.0)]
@@ -121,7 +126,7 @@ def test_inserts_have_a_curve_over_time_for_each_cell_from_its_own_start() -> No
 def test_one_engine_alone_still_has_a_figure() -> None:
     axes = {axis: levels[:1] for axis, levels in CELLS.items()}
     results = results_of(Cassandra(), axes, "cassandra", operations_per_s=100.0, insert_mean_us=9.0)
-    assert next(figure.title for figure in Cassandra().figures(results)) == "inserts: throughput by engine"
+    assert next(figure.title for figure in figures_of(results)) == "inserts: throughput by engine"
 
 
 ENGINE_AXES: Mapping[str, tuple[Value, ...]] = {"test": ("put", "get", "overwrite", "read"), "rows": (1000, 10_000)}
@@ -155,7 +160,7 @@ def test_how_many_steps_there_are_is_known_unless_they_depend_on_rates() -> None
 
 def test_one_number_of_rows_can_be_drawn() -> None:
     results = results_of(Engines(), {**ENGINE_AXES, "rows": (10_000,)}, "aiodb", seconds=1.0)
-    for figure in Engines().figures(results):
+    for figure in engines.figures(results):
         assert drawn(figure)
 
 
@@ -186,9 +191,9 @@ def test_seconds_are_those_of_all_operations_or_there_are_none(tmp_path: Path) -
 
 def test_the_blogs_seconds_lie_beside_ours() -> None:
     results = results_of(Engines(), ENGINE_AXES, "aiodb", seconds=1.0)
-    assert len(Engines().figures(results)) == 1, "two counts of rows are no curve"
+    assert len(engines.figures(results)) == 1, "two counts of rows are no curve"
     axes = {**ENGINE_AXES, "rows": (1000, 10_000, 50_000)}
-    _, *curves = Engines().figures(results_of(Engines(), axes, "aiodb", seconds=1.0))
+    _, *curves = engines.figures(results_of(Engines(), axes, "aiodb", seconds=1.0))
     beside = {of.title: any("in the blog" in series.name for series in of.series) for of in curves}
     assert list(beside.values()) == [True, True, False, False], "overwriting and reading are one figure there"
 
@@ -340,7 +345,7 @@ def test_a_node_that_died_is_drawn_as_such() -> None:
         for row, of in zip(outcome.rows, marks, strict=True)
     )
     results = dataclasses.replace(results, outcomes={run_id: dataclasses.replace(outcome, rows=rows)})
-    rates = next(figure for figure in Cassandra().figures(results) if "throughput over time" in figure.title)
+    rates = next(figure for figure in figures_of(results) if "throughput over time" in figure.title)
     assert isinstance(rates, Figure)
     assert [series.died for series in rates.series] == [True] + [False] * 7
     assert "A cross" in rates.note

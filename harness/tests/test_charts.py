@@ -8,10 +8,8 @@ import subprocess
 from importlib import resources
 from typing import Any
 
-import pytest
-
 from harness.report.charts import UPLOT_VERSION, chart, drawn, panel_chart, place, script
-from harness.report.figures import Cell, Figure, HeatMap, Look, Mark, Series, known_marks
+from harness.report.figure import Cell, Figure, HeatMap, Look, Mark, Series, known_marks
 from harness.report.names import level_name, store_colour, store_name
 from harness.report.panels import Panel
 from harness.report.picture import picture
@@ -36,8 +34,8 @@ def test_the_library_is_the_one_that_is_pinned() -> None:
     assert not re.search(r"(src|href)=", script().replace("</script>", "").split("uPlot")[0])
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="`node` is missing: `make test-harness` installs nodejs")
 def test_the_script_can_be_read() -> None:
+    assert shutil.which("node"), "`node` is missing: `make test-harness` installs nodejs"
     code = resources.files("harness.report").joinpath("chart.js").read_text()
     checked = subprocess.run(["node", "--check", "-"], input=code, text=True, capture_output=True, check=False)
     assert checked.returncode == 0, checked.stderr

@@ -13,10 +13,12 @@ from commands import PRINT_RATE, Commands, campaign, measure
 from harness import disk, execution
 from harness.disk import LEAST_FREE_BYTES, cannot_go_on, require_room
 from harness.errors import HarnessError
-from harness.plan import Run, runs
+from harness.outcomes import Outcome
+from harness.plan import runs
 from harness.planfile import read
 from harness.processes import Command
-from harness.results import Outcome, is_finished
+from harness.results import is_finished
+from harness.run import Run
 from harness.sampling import Sampler
 
 CAMPAIGNS = Path(__file__).resolve().parents[2] / "campaigns"

@@ -7,8 +7,8 @@ import pytest
 from commands import Commands, campaign, measure
 
 from harness.disturbance import DISTURBED, with_disturbance
-from harness.experiments.base import Row
-from harness.results import read_outcome, write_outcome
+from harness.outcomes import read_outcome, write_outcome
+from harness.rows import Row
 from harness.sampling import HostSample
 
 QUIET = HostSample(1.0, *([0.0] * (len(dataclasses.fields(HostSample)) - 1)))

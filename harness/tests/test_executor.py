@@ -17,9 +17,10 @@ from commands import PRINT_RATE, Commands, campaign, measure
 
 from harness.errors import HarnessError
 from harness.execution import Execution
-from harness.experiments.base import Place, Service, Step
-from harness.plan import Run, runs
+from harness.plan import runs
+from harness.run import Run
 from harness.sampling import read_host, read_processes
+from harness.steps import Place, Service, Step
 
 
 def test_a_campaign_measures_every_point_as_often_as_it_says(tmp_path: Path) -> None:

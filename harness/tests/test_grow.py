@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from clusters import campaign_of, results_of
 
-from harness.experiments.base import BadOutputError, Finished, Place, Step
 from harness.experiments.grow import Grow
-from harness.plan import Run, runs
+from harness.outcomes import Outcome
+from harness.plan import runs
 from harness.report.charts import drawn
-from harness.results import Outcome, Results
+from harness.report.figures.grow import figures
+from harness.results import Results
+from harness.run import Run
+from harness.steps import BadOutputError, Finished, Place, Step
 
 GROW = Grow()
 AXES = {"engine": ("aiodb",), "nodes": (1, 2)}
@@ -94,7 +97,7 @@ def test_figures_shade_the_joining(tmp_path: Path) -> None:
     rows = tuple(GROW.rows(run, finished(run, log_of()), Place(tmp_path, tmp_path, tmp_path, tmp_path)))
     outcome = Outcome(run.id, "cassandra", 1, "2026-01-31T12:00:00Z", 9.0, (), rows, ())
     results = Results(tmp_path, campaign, variant, None, (run,), {run.id: outcome})  # type: ignore[arg-type]
-    by_nodes, over_time, *others = GROW.figures(results)
+    by_nodes, over_time, *others = figures(results)
     ((began, ended),) = over_time.spans
     assert (round(began), round(ended)) == (59, 79), "since the first second that has a rate"
     for figure in (by_nodes, over_time, *others):
@@ -105,7 +108,7 @@ def test_the_most_nodes_are_predicted_from_fewer() -> None:
     results = results_of(GROW, {**AXES, "nodes": (1, 2, 3, 4)}, "cassandra", operations_per_s=0.0)
     rows = [replace(row, values={"operations_per_s": 500.0 * row.levels["nodes"]}) for row in only(results).rows]  # type: ignore[operator]
     results = replace(results, outcomes={only(results).run_id: replace(only(results), rows=tuple(rows))})
-    (by_nodes,) = [of for of in GROW.figures(results) if of.title == "Throughput by nodes"]
+    (by_nodes,) = [of for of in figures(results) if of.title == "Throughput by nodes"]
     assert by_nodes.series[1].marks[0][:2] == pytest.approx((4.0, 2000.0))
     assert "off by 0% (carrying the point before forward by 25%" in by_nodes.note
 
@@ -121,7 +124,7 @@ def test_how_far_the_law_is_to_be_trusted_is_said(per_s: tuple[float, ...], word
     results = results_of(GROW, {**AXES, "nodes": (1, 2, 3, 4)}, "cassandra", operations_per_s=0.0)
     rows = [replace(row, values={"operations_per_s": of}) for row, of in zip(only(results).rows, per_s, strict=True)]
     results = replace(results, outcomes={only(results).run_id: replace(only(results), rows=tuple(rows))})
-    (by_nodes,) = [of for of in GROW.figures(results) if of.title == "Throughput by nodes"]
+    (by_nodes,) = [of for of in figures(results) if of.title == "Throughput by nodes"]
     assert words in by_nodes.note
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from commands import Commands, campaign, measure
 
-from harness.experiments.base import BadOutputError, Finished, Place, Row, Step
 from harness.experiments.memory_full import MemoryFull
 from harness.limits import PREFIX, MemoryLimit, leftover_groups, memory_limits_missing, remove_group, unwritable
-from harness.plan import Run
 from harness.processes import Command
+from harness.rows import Row
+from harness.run import Run
+from harness.steps import BadOutputError, Finished, Place, Step
 
 needs_limits = pytest.mark.skipif(memory_limits_missing() is not None, reason=str(memory_limits_missing()))
 

@@ -16,7 +16,14 @@ def files_of(experiment: str) -> set[str]:
 @pytest.mark.parametrize("name", ["queue_depth", "cassandra", "ycsb", "grow", "memory_full"])
 def test_results_depend_on_what_measures_and_not_on_what_draws(name: str) -> None:
     files = files_of(name)
-    assert {f"experiments/{name}.py", "experiments/base.py", "execution.py", "processes.py", "sampling.py"} <= files
+    assert {
+        f"experiments/{name}.py",
+        "experiments/base.py",
+        "plan.py",
+        "execution.py",
+        "processes.py",
+        "sampling.py",
+    } <= files
     assert not [file for file in files if "report" in file or Path(file).stem.endswith(READING)]
 
 

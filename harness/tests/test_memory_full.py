@@ -6,13 +6,16 @@ from types import MappingProxyType
 
 import pytest
 
-from harness.experiments.base import BadOutputError, Finished, Place
 from harness.experiments.memory_full import MemoryFull
 from harness.fields import Value
 from harness.host import Identity, Origin
-from harness.plan import Campaign, Run, Variant
+from harness.outcomes import Outcome
+from harness.plan import Campaign, Variant
 from harness.report.charts import drawn
-from harness.results import Outcome, Results
+from harness.report.figures.memory_full import figures
+from harness.results import Results
+from harness.run import Run
+from harness.steps import BadOutputError, Finished, Place
 
 PLACE = Place(Path("/scratch"), Path("/kept"), Path("/checkout"), Path("/aiodb"))
 KILLED = "killed by the kernel for using up its 512 MiB of memory"
@@ -105,7 +108,7 @@ def test_a_store_of_which_only_its_death_is_known_is_named_with_the_figures() ->
     run = run_of("redis")
     (row,) = MemoryFull().rows(run, dying(()), PLACE)
     outcome = Outcome(run.id, "redis", 1, "2026-01-31T12:00:00Z", 9.0, (), (row,), ())
-    for figure in MemoryFull().figures(results_of(run, outcome)):
+    for figure in figures(results_of(run, outcome)):
         assert "dead before it had done anything for a second: Redis" in figure.note
         assert drawn(figure)
 
@@ -126,7 +129,7 @@ def test_only_the_dead_have_a_cross(tmp_path: Path) -> None:
     alive = dataclasses.replace(dead, marks=("disturbed: processes of others computed",))
     for row, died in ((dead, True), (alive, False)):
         outcome = Outcome(run.id, "redis", 1, "2026-01-31T12:00:00Z", 9.0, (), (row,), ())
-        for figure in MemoryFull().figures(results_of(run, outcome)):
+        for figure in figures(results_of(run, outcome)):
             (series,) = figure.series
             assert series.died == died
             assert drawn(figure)

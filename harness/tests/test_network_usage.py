@@ -47,8 +47,8 @@ def test_connections_of_others_are_nobodys(connection: tuple[socket.socket, sock
     assert TrafficCounter().add({client: Traffic(10, 1)}, []) == {}
 
 
-@pytest.mark.skipif(shutil.which("ss") is None, reason="`ss` is missing: `make test-harness` installs iproute2")
 def test_the_kernel_says_what_a_process_has_carried(connection: tuple[socket.socket, socket.socket]) -> None:
+    assert shutil.which("ss"), "`ss` is missing: `make test-harness` installs iproute2"
     client, server = connection
     counter = TrafficCounter()
     before = counter.count([os.getpid()]).get(os.getpid(), Traffic())

@@ -9,14 +9,15 @@ from clusters import CELLS
 from test_cassandra import ENGINE_AXES, PLACE, cells, run_of
 
 from harness.errors import HarnessError
-from harness.experiments.base import Place, Row, Service
 from harness.experiments.cassandra import SHARED, Cassandra
 from harness.experiments.engines import Engines
 from harness.experiments.grow import Grow
 from harness.limits import PREFIX
 from harness.node_limits import PARAMETERS, NodeGroups, NodeLimits
 from harness.planfile import read
+from harness.rows import Row
 from harness.sampling import HostSample, device_number, disk_of
+from harness.steps import Place, Service
 
 CAMPAIGNS = Path(__file__).resolve().parents[2] / "campaigns"
 SLOW = NodeLimits(writes_per_s=20, memory_bytes=64 << 20)

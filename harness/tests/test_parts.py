@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 from commands import PRINT_RATE, Commands, campaign, measure
 
-from harness.experiments.base import Finished, Place, Row, Service, Step
+from harness.outcomes import Failure, Outcome, write_outcome
 from harness.parts import RESUMED, resume, unite
-from harness.plan import Campaign, Run, runs
-from harness.results import Failure, Outcome, Results, write_outcome
+from harness.plan import Campaign, runs
+from harness.results import Results
+from harness.rows import Row
+from harness.run import Run
+from harness.steps import Finished, Place, Service, Step
 
 # The shell's parent is the harness, here that of the test.
 INTERRUPT = "kill -INT $PPID; sleep 1000"

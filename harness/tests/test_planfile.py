@@ -8,7 +8,8 @@ import pytest
 from harness import planfile
 from harness.errors import HarnessError, PlanError
 from harness.fields import Field
-from harness.plan import rotated, runs
+from harness.plan import runs
+from harness.run import rotated
 
 CAMPAIGNS = Path(__file__).resolve().parents[2] / "campaigns"
 

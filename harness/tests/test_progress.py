@@ -5,8 +5,8 @@ from types import MappingProxyType
 import pytest
 from rich.console import Console
 
-from harness.plan import Run
 from harness.progress import Progress
+from harness.run import Run
 
 RUN = Run("shell", MappingProxyType({"size": 1}), MappingProxyType({}), ("measure",), MappingProxyType({}), 1)
 

@@ -9,11 +9,13 @@ from commands import Commands, campaign, results_in
 
 from harness import planfile
 from harness.errors import HarnessError
+from harness.outcomes import Failure
 from harness.plan import Campaign
+from harness.report.answers.registry import answer_of
 from harness.report.evidence import raw_evidence
 from harness.report.publication import SERIES, SUMMARY, is_published, publish, read_published, read_with_evidence
 from harness.report.published_pages import best_folders, published_folders, read_all, write_reports
-from harness.results import Failure, Results
+from harness.results import Results
 
 CHECKOUT = Path("/some/checkout")
 REPOSITORY = Path(__file__).parents[2]
@@ -154,7 +156,7 @@ def test_every_published_report_answers_its_question(tmp_path: Path) -> None:
         assert str(REPOSITORY) not in report
         assert '<p class="answer">' in report
     for published in read_all(PUBLISHED, repository_campaign).values():
-        answer = published.results.campaign.experiment.answer(published.results)
+        answer = answer_of(published.results)
         assert any(letter.isdigit() for letter in answer.sentence), "an answer has numbers"
         assert answer.shown
         assert answer.finding is not None

@@ -9,14 +9,15 @@ import pytest
 from commands import Commands, campaign, results_in
 
 from harness.errors import HarnessError
-from harness.experiments.base import Row
+from harness.outcomes import Failure, Outcome, read_outcome, write_outcome
 from harness.report.index import Entry, write_index
 from harness.report.numbers import number
 from harness.report.page import write_report
 from harness.report.picture import compact
 from harness.report.quantities import interval, quantity
 from harness.report.verdict import reasons, verdict_of
-from harness.results import Failure, Outcome, Results, read_outcome, read_results, write_outcome
+from harness.results import Results, read_results
+from harness.rows import Row
 from harness.statistics import summarize
 
 # Where the commands of these results were run.

@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 from clusters import CELLS, results_of
 
-from harness.experiments.base import Row
 from harness.experiments.cassandra import Cassandra
 from harness.report.verdict import verdict_of
 from harness.results import Point, Results
+from harness.rows import Row
 from harness.statistics import summarize
 
 LEVELS = {"size": 1}

@@ -10,10 +10,10 @@ import psutil
 import pytest
 
 from harness import sampling
-from harness.experiments.base import Row
 from harness.limits import PREFIX
 from harness.node_limits import NodeLimits
 from harness.node_usage import NodeSample, node_counts, node_samples
+from harness.rows import Row
 from harness.sampling import HostSample, ProcessSample, Sampler, Samples, disk_of, read_host, read_processes
 from harness.saturation import saturation
 

@@ -6,15 +6,19 @@ from collections.abc import Callable, Mapping
 import pytest
 from clusters import CELLS, campaign_of, results_of
 
-from harness.experiments.base import Experiment, Row
+from harness.experiments.base import Experiment
 from harness.experiments.cassandra import Cassandra
 from harness.experiments.queue_depth import QueueDepth
 from harness.experiments.ycsb import Ycsb
 from harness.fields import Value
-from harness.plan import Run, runs
+from harness.outcomes import Outcome
+from harness.plan import runs
 from harness.report.charts import drawn
-from harness.report.figures import Figure, Look
-from harness.results import Outcome, Results
+from harness.report.figure import Figure, Look
+from harness.report.figures.registry import figures_of
+from harness.results import Results
+from harness.rows import Row
+from harness.run import Run
 from harness.scaling import Law
 
 COUNTS = (1, 2, 4, 8, 16, 32)
@@ -56,7 +60,7 @@ def embedded(
 
 
 def predicted(results: Results) -> list[Figure]:
-    figures = results.campaign.experiment.figures(results)
+    figures = figures_of(results)
     return [of for of in figures if isinstance(of, Figure) and "predicted from the others" in of.title]
 
 
@@ -82,7 +86,7 @@ def test_a_store_without_cassandra_shows_it_as_well() -> None:
         return Row(point, values, (0.0, 9.0), ceiling_per_s=2000.0)
 
     results = embedded(Ycsb(), axes, row, records=1000, seconds=20, durability="sync")
-    titles = [figure.title for figure in results.campaign.experiment.figures(results)]
+    titles = [figure.title for figure in figures_of(results)]
     assert titles[:2] == ["C, reads: throughput", "C, reads: 99th percentile"]
     assert [of.title.partition(":")[0] for of in predicted(results)] == ["C, reads, aiodb", "inserts, aiodb"]
 

@@ -10,11 +10,11 @@ from types import MappingProxyType
 
 import pytest
 
-from harness.experiments.base import BadOutputError, Finished, Place
 from harness.experiments.ycsb import Ycsb
 from harness.fields import Value
 from harness.flatness import steady
-from harness.plan import Run
+from harness.run import Run
+from harness.steps import BadOutputError, Finished, Place
 from harness.stores.registry import STORES
 from harness.ycsb_output import (
     Status,

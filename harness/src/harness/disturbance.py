@@ -4,7 +4,7 @@ import dataclasses
 import statistics
 from collections.abc import Sequence
 
-from harness.experiments.base import Row
+from harness.rows import Row
 from harness.sampling import HostSample
 
 # How every such mark begins.

@@ -12,17 +12,19 @@ from pathlib import Path
 from harness.disk import cannot_go_on, check_room
 from harness.disturbance import with_disturbance
 from harness.errors import HarnessError
-from harness.experiments.base import BadOutputError, Experiment, Finished, Place, Row, Service, Step
+from harness.experiments.base import Experiment
 from harness.fields import Value, levels_text
 from harness.files import last_lines
 from harness.host import utc_now
 from harness.leftovers import remove_folder
 from harness.limits import KILLED_FOR_MEMORY, MemoryLimit
+from harness.outcomes import Failure, Outcome, write_outcome
 from harness.parts import HOST_SAMPLES, is_begun, next_part, resume, unite, with_parts
-from harness.plan import Run
 from harness.processes import Command, descendants, read_log, stop_all
-from harness.results import Failure, Outcome, write_outcome
+from harness.rows import Row
+from harness.run import Run
 from harness.sampling import Sampler, disk_of, read_host
+from harness.steps import BadOutputError, Finished, Place, Service, Step
 
 # Lines of a log that a failed point shows.
 TAIL_LINES = 20

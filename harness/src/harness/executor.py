@@ -11,16 +11,18 @@ from harness.disk import KEPT_BYTES_PER_S, require_room
 from harness.disturbance import DISTURBED
 from harness.errors import HarnessError
 from harness.execution import Execution
-from harness.experiments.base import Place
 from harness.host import Origin, identity, origin
 from harness.interruption import Interruption
 from harness.leftovers import MARK, PARTIAL, SCRATCH, remove_folder, sweep
 from harness.locks import alone
 from harness.measuring import measuring_files
-from harness.plan import Campaign, Run, Variant, runs
+from harness.outcomes import read_outcome
+from harness.plan import Campaign, Variant, runs
 from harness.processes import adopt_orphans
 from harness.progress import Progress
-from harness.results import is_finished, read_origin, read_outcome, write_campaign
+from harness.results import is_finished, read_origin, write_campaign
+from harness.run import Run
+from harness.steps import Place
 
 # Keeps others from writing the same results.
 LOCK = ".lock"

@@ -9,13 +9,14 @@ from types import MappingProxyType
 PACKAGE = Path(__file__).parent
 
 # Folders, and modules by their names' ends, that only read, judge, draw or announce results.
-READING = ("report", "_figures", "progress", "published", "results", "saturation", "scaling", "statistics")
+READING = ("report", "outcomes", "progress", "published", "results", "saturation", "scaling", "statistics")
 
 
 def measuring_files(experiment: Path) -> MappingProxyType[str, Path]:
-    """The file of an experiment, what executes it, and what either imports of the harness, by names for people."""
+    """The file of an experiment, what plans and executes it, and what these import of the harness, by names for
+    people."""
     found: dict[str, Path] = {}
-    wanted = [experiment, PACKAGE / "execution.py"]
+    wanted = [experiment, PACKAGE / "plan.py", PACKAGE / "execution.py"]
     while wanted:
         file = wanted.pop()
         name = str(file.relative_to(PACKAGE)) if file.is_relative_to(PACKAGE) else file.name

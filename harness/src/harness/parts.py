@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import HarnessError
-from harness.experiments.base import Place, Row
 from harness.files import write_whole
-from harness.results import OUTCOME, Outcome, read_outcome
+from harness.outcomes import OUTCOME, Outcome, read_outcome
+from harness.rows import Row
+from harness.steps import Place
 
 # How the mark of a row begins whose run was measured in several parts.
 RESUMED = "resumed: "

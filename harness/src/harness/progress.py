@@ -9,8 +9,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
 
-from harness.plan import Run
-from harness.results import Outcome
+from harness.outcomes import Outcome
+from harness.run import Run
 
 # Of a run that takes longer than expected, as much is shown as done at most.
 MOST_OF_A_RUN = 0.99

@@ -2,7 +2,6 @@
 and one `campaign.json` that says where all of it comes from."""
 
 import dataclasses
-import json
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,18 +12,15 @@ from typing import Any
 
 from harness.disturbance import DISTURBED
 from harness.errors import HarnessError
-from harness.experiments.base import Metric, Row
-from harness.fields import Levels, Value
-from harness.files import write_whole
+from harness.fields import Levels
 from harness.flatness import NOT_FLAT
 from harness.host import Identity, Origin
-from harness.plan import Campaign, Run, Variant
+from harness.outcomes import OUTCOME, Failure, Outcome, read_json, read_outcome, write_json
+from harness.plan import Campaign, Variant
+from harness.rows import Metric, Row
+from harness.run import Run
 from harness.statistics import Summary, summarize
 
-# The version of both files; a later program that writes something else raises it.
-FORMAT = 1
-# What a run has found, in its folder.
-OUTCOME = "run.json"
 # How marks begin for which a value is not to be quoted: what had not settled, what others disturbed, nodes that had to
 # share a processor, stores that were offered more than they can do, and those that did not do as they were asked.
 DOUBTFUL = MappingProxyType(
@@ -36,31 +32,6 @@ DOUBTFUL = MappingProxyType(
         "another backend": "another backend",
     }
 )
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Points of a run that have no value, and why."""
-
-    step: str
-    reason: str
-    # The last lines of the log.
-    log: tuple[str, ...]
-    points: tuple[Mapping[str, Value], ...]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A finished run, whether it found something or failed."""
-
-    run_id: str
-    store: str
-    repetition: int
-    began_utc: str
-    seconds: float
-    commands: tuple[tuple[str, ...], ...]
-    rows: tuple[Row, ...]
-    failures: tuple[Failure, ...]
 
 
 @dataclass(frozen=True)
@@ -187,53 +158,6 @@ def grouped(points: Iterable[Point], key: Callable[[Point], str]) -> dict[str, l
     return groups
 
 
-def write_outcome(folder: Path, outcome: Outcome) -> None:
-    """Writes the `run.json` of a run."""
-    write_whole(folder / "run.json", _json({"format": FORMAT, **dataclasses.asdict(outcome)}))
-
-
-def read_outcome(folder: Path) -> Outcome:
-    """Reads the `run.json` of a run."""
-    values = read_json(folder / "run.json")
-    try:
-        return Outcome(
-            run_id=values["run_id"],
-            store=values["store"],
-            repetition=values["repetition"],
-            began_utc=values["began_utc"],
-            seconds=values["seconds"],
-            commands=tuple(tuple(command) for command in values["commands"]),
-            rows=tuple(_row(row) for row in values["rows"]),
-            failures=tuple(_failure(failure) for failure in values["failures"]),
-        )
-    except (KeyError, TypeError) as error:
-        raise HarnessError(f"{folder / 'run.json'} is no result of a run ({error!r}): remove its folder") from error
-
-
-def _row(values: Mapping[str, Any]) -> Row:
-    return Row(
-        levels=values["levels"],
-        values=values["values"],
-        window_s=(values["window_s"][0], values["window_s"][1]),
-        ceiling_per_s=values["ceiling_per_s"],
-        marks=tuple(values["marks"]),
-        series=tuple((second, rate) for second, rate in values["series"]),
-        # Not in results of earlier harnesses.
-        latency_us=tuple((second, latency) for second, latency in values.get("latency_us", ())),
-        p99_us=tuple((second, latency) for second, latency in values.get("p99_us", ())),
-        percentiles_us={
-            kind: tuple((percent, latency) for percent, latency in curve)
-            for kind, curve in values.get("percentiles_us", {}).items()
-        },
-        step=values.get("step", ""),
-        part=values.get("part", 1),
-    )
-
-
-def _failure(values: Mapping[str, Any]) -> Failure:
-    return Failure(values["step"], values["reason"], tuple(values["log"]), tuple(values["points"]))
-
-
 def write_campaign(folder: Path, campaign: Campaign, variant: Variant, origin: Origin) -> None:
     """Writes the `campaign.json`: where the results come from, and the plan as it was understood."""
     plan = {
@@ -245,13 +169,12 @@ def write_campaign(folder: Path, campaign: Campaign, variant: Variant, origin: O
         "left_out": variant.left_out,
     }
     content = {
-        "format": FORMAT,
         "campaign": campaign.name,
         "variant": variant.name,
         "plan": plan,
         "origin": dataclasses.asdict(origin),
     }
-    write_whole(folder / "campaign.json", _json(content))
+    write_json(folder / "campaign.json", content)
 
 
 def read_origin(folder: Path) -> Origin | None:
@@ -285,28 +208,4 @@ def read_results(folder: Path, campaign: Campaign, variant: Variant, planned: Se
 
 def is_finished(folder: Path, run: Run) -> bool:
     """Whether a run's folder is there: it gets its name only when it is whole."""
-    return (folder / "runs" / run.id / "run.json").exists()
-
-
-def read_json(path: Path, known: Sequence[int] = (FORMAT,)) -> dict[str, Any]:
-    """A file that this program writes; raises HarnessError where it is none, or of another version."""
-    try:
-        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
-        raise HarnessError(f"cannot read {path}: {error}; move its folder away") from error
-    if values.get("format") not in known:
-        raise HarnessError(
-            f"{path} has format {values.get('format')}, this program knows {' and '.join(map(str, known))}: use "
-            "the one that wrote it"
-        )
-    return values
-
-
-def _json(content: object) -> str:
-    return json.dumps(content, indent=2, default=_plain) + "\n"
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} has no place in a result")
+    return (folder / "runs" / run.id / OUTCOME).exists()

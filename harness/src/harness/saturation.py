@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.experiments.base import Row
 from harness.node_limits import NodeLimits
 from harness.node_usage import NodeSample
+from harness.rows import Row
 from harness.sampling import HostSample, ProcessSample, Samples
 
 # At this part of what the device gave in the same run, the device is what holds a store back.

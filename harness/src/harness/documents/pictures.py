@@ -8,7 +8,8 @@ from pathlib import Path
 from harness.documents.marks import Sources
 from harness.errors import HarnessError
 from harness.files import write_whole
-from harness.report.figures import Figure
+from harness.report.figure import Figure
+from harness.report.figures.registry import figures_of
 from harness.report.picture import picture
 
 # No page of ours shows a picture elsewhere.
@@ -23,7 +24,7 @@ def pictures(sources: Sources) -> Iterator[tuple[Path, str]]:
         published = sources.published.get(name)
         if published is None:
             raise HarnessError(f"{SHOWN_IN} shows {place}, and nothing is published of {name!r}")
-        figures = published.results.campaign.experiment.figures(published.results)
+        figures = figures_of(published.results)
         found = figures[int(number) - 1] if int(number) <= len(figures) else None
         if not isinstance(found, Figure):
             raise HarnessError(f"{SHOWN_IN} shows {place}, and {name} has no such figure")

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from harness.benches import CEILING, Spread
 from harness.documents.marks import Sources
 from harness.errors import HarnessError
-from harness.report.answer import Answer
+from harness.report.answers.registry import answer_of
 from harness.report.names import levels_name
 from harness.report.verdict import verdict_of
 from harness.results import Results, grouped
@@ -59,7 +59,7 @@ def _answers(names: Sequence[str], sources: Sources) -> str:
 
 
 def _answer_row(name: str, results: Results) -> tuple[str, ...]:
-    answer: Answer = results.campaign.experiment.answer(results)
+    answer = answer_of(results)
     origin, here = results.origin, results.origin.identity
     finding = answer.finding
     said = f"{finding.says}: **{finding.agreement.value}**" if finding else ""

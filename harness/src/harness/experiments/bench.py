@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.experiments.base import BadOutputError, Finished
 from harness.fields import Value
+from harness.steps import BadOutputError, Finished
 
 # Loading, per pair, on a slow disk; only for the estimate of how long a run takes.
 LOAD_SECONDS_PER_PAIR = 25e-6

@@ -14,18 +14,7 @@ from typing import ClassVar
 import psutil
 
 from harness.experiments import client
-from harness.experiments.base import (
-    DIED,
-    BadOutputError,
-    Finished,
-    Metric,
-    Notes,
-    Place,
-    Row,
-    Service,
-    Step,
-)
-from harness.experiments.cassandra_figures import figures_of
+from harness.experiments.base import Notes
 from harness.experiments.levels import LEVELS, replicas
 from harness.experiments.nodes import OverNodes
 from harness.fields import Field, Value
@@ -33,12 +22,10 @@ from harness.files import last_lines
 from harness.limits import KILLED_FOR_MEMORY
 from harness.node_limits import PARAMETERS, NodeLimits
 from harness.parts import rows_so_far
-from harness.plan import Run, rotated
-from harness.report.answer import Answer
-from harness.report.answers import cassandra as answers
-from harness.report.figures import Figure, HeatMap
-from harness.results import Results
+from harness.rows import DIED, Metric, Row
+from harness.run import Run, rotated
 from harness.sampling import HostSample
+from harness.steps import BadOutputError, Finished, Place, Service, Step
 from harness.stores import cassandra
 from harness.ycsb_output import mean_latencies, rates, read_status
 
@@ -216,12 +203,6 @@ class Cassandra(OverNodes):
 
     def marks(self, run: Run, row: Row, host: Sequence[HostSample]) -> Sequence[str]:
         return () if int(run.levels["nodes"]) == 1 or idle_enough(row, host) else (SHARED,)
-
-    def answer(self, results: Results) -> Answer:
-        return answers.answer(results)
-
-    def figures(self, results: Results) -> Sequence[Figure | HeatMap]:
-        return figures_of(results)
 
 
 def idle_enough(row: Row, host: Sequence[HostSample]) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from harness.experiments.base import BadOutputError, Finished, Metric, Place, Row
 from harness.fields import Value
 from harness.flatness import FLAT_FRACTION, NOT_FLAT, STAYED_FRACTION, WINDOW_SECONDS, Steady, steady
+from harness.rows import Metric, Row
+from harness.steps import BadOutputError, Finished, Place
 from harness.ycsb_output import latencies, mean_latencies, rates, read_report, read_status
 
 WORKLOADS = (

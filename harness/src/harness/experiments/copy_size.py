@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import psutil
 
-from harness import published
-from harness.experiments.base import BadOutputError, Experiment, Finished, Metric, Notes, Place, Row, Step
+from harness.experiments.base import Experiment, Notes
 from harness.experiments.bench import (
     LOAD_SECONDS_PER_PAIR,
     BenchRow,
@@ -18,12 +17,9 @@ from harness.experiments.bench import (
     store_bytes,
 )
 from harness.fields import Field
-from harness.plan import Run
-from harness.report.answer import Answer
-from harness.report.answers import copy_size as answers
-from harness.report.figures import Figure, Look, Series, known_marks, point_series
-from harness.report.names import point_name
-from harness.results import Results, grouped
+from harness.rows import Metric, Row
+from harness.run import Run
+from harness.steps import BadOutputError, Finished, Place, Step
 
 # Seconds for the device's own rate at each depth.
 CEILING_SECONDS = 4
@@ -120,41 +116,6 @@ class CopySize(Experiment):
             values = {"lmdb_gets_per_s": memory, "gets_per_s": own, "ratio": own / memory}
             rows.append(Row(point, values, window, ceilings.get(depth)))
         return rows
-
-    def answer(self, results: Results) -> Answer:
-        return answers.answer(results)
-
-    def figures(self, results: Results) -> Sequence[Figure]:
-        points = results.points()
-        by_depth = grouped(points, lambda point: point_name(results, point, without=("copy_bytes",)))
-        own = [point_series(f"aiodb, {name}", of, "copy_bytes", "gets_per_s") for name, of in by_depth.items()]
-        memory = point_series(
-            "LMDB in memory", next(iter(by_depth.values())), "copy_bytes", "lmdb_gets_per_s", store="lmdb"
-        )
-        paper = known_marks((float(copied), rate) for copied, rate in published.AIODB_LMDB_PER_S.items())
-        ceilings = []
-        for name, of in by_depth.items():
-            line = known_marks((float(point.levels["copy_bytes"]), point.ceiling_per_s()) for point in of)
-            ceilings.append(Series(f"the device, {name}", line, Look.CEILING))
-        return [
-            Figure(
-                "Gets per second against the bytes copied",
-                "The paper's thesis: above some size, copying out of memory is no faster than reading from an SSD. "
-                f"Dotted: the paper ({published.AIODB_HARDWARE}).",
-                "bytes copied from each value",
-                "gets/s",
-                (memory, *own, *ceilings, Series("LMDB in the paper", paper, Look.PUBLISHED)),
-                y_log=True,
-            ),
-            Figure(
-                "aiodb by LMDB in memory",
-                "Where a line reaches 1, memory gives no more than the device.",
-                "bytes copied from each value",
-                "gets/s by gets/s",
-                tuple(point_series(name, of, "copy_bytes", "ratio") for name, of in by_depth.items()),
-                level=(1.0, "as fast as memory"),
-            ),
-        ]
 
 
 def _ceilings(output: str) -> dict[int, float]:

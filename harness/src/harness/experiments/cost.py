@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import ClassVar
 
-from harness.experiments.base import Experiment, Finished, Metric, Notes, Place, Row, Step
+from harness.experiments.base import Experiment, Notes
 from harness.experiments.bench import (
     LOAD_SECONDS_PER_PAIR,
     BenchRow,
@@ -14,12 +14,9 @@ from harness.experiments.bench import (
     store_bytes,
 )
 from harness.fields import Field
-from harness.plan import Run
-from harness.report.answer import Answer
-from harness.report.answers import cost as answers
-from harness.report.figures import Figure, point_series
-from harness.report.names import point_name
-from harness.results import Results, grouped
+from harness.rows import Metric, Row
+from harness.run import Run
+from harness.steps import Finished, Place, Step
 
 # The rates that the costs follow from, measured in each run anew.
 DEPTHS = "64,256"
@@ -121,31 +118,6 @@ class Cost(Experiment):
             if row := found.get(wanted):
                 rows.append(Row(point, {metric.name: row.rate(metric.name) for metric in self.metrics}, window))
         return rows
-
-    def answer(self, results: Results) -> Answer:
-        return answers.answer(results)
-
-    def figures(self, results: Results) -> Sequence[Figure]:
-        figures = []
-        sizes = grouped(results.points(), lambda point: f"{point.levels['value_bytes']} bytes")
-        for size, points in sizes.items():
-            rates = grouped(points, lambda point: point_name(results, point, without=("data_gb", "value_bytes")))
-            figures.append(
-                Figure(
-                    f"Values on SSD by all in memory, values of {size}",
-                    "Below 1 the SSD is cheaper. Prices: "
-                    + ", ".join(
-                        f"{name} {value}" for name, value in results.variant.parameters.items() if "usd" in name
-                    ),
-                    "data, GB",
-                    "USD on SSD by USD in memory",
-                    tuple(point_series(rate, of, "data_gb", "ssd_to_memory_usd") for rate, of in rates.items()),
-                    x_log=True,
-                    y_log=True,
-                    level=(1.0, "as dear as memory"),
-                )
-            )
-        return figures
 
 
 def _identity(row: BenchRow) -> tuple[float, ...]:

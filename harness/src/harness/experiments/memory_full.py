@@ -5,33 +5,18 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
 from harness.experiments import client
-from harness.experiments.base import (
-    DIED,
-    BadOutputError,
-    Experiment,
-    Finished,
-    Metric,
-    Notes,
-    Place,
-    Row,
-    Service,
-    Step,
-)
+from harness.experiments.base import Experiment, Notes
 from harness.fields import Field, Value
 from harness.limits import KILLED_FOR_MEMORY, memory_limits_missing
-from harness.plan import Run
-from harness.report.answer import Answer
-from harness.report.answers import memory_full as answers
-from harness.report.figures import Figure, Series, known_marks
-from harness.report.names import store_name
-from harness.results import Point, Results
-from harness.statistics import LEAST_VALUES
+from harness.rows import DIED, Metric, Row
+from harness.run import Run
+from harness.steps import BadOutputError, Finished, Place, Service, Step
 from harness.stores.base import DURABILITIES
 from harness.stores.registry import STORES
 from harness.ycsb_output import Status, mean_latencies, rates, read_status
@@ -142,24 +127,6 @@ class MemoryFull(Experiment):
         values = _values(run, status, points)
         return [Row(point, values, window, None, tuple(marks), tuple(points), tuple(mean_latencies(coarse)))]
 
-    def answer(self, results: Results) -> Answer:
-        return answers.answer(results)
-
-    def figures(self, results: Results) -> Sequence[Figure]:
-        memory = results.variant.parameters["memory_mib"]
-        note = f"Points of {POINT_SECONDS} s, of each repetition. Memory: {memory} MiB. A cross: the store died there. "
-        note += "A mark at the foot: no insert ended in that time."
-        if early := [_name(of, row) for of in results.points() for row in of.rows if not row.series]:
-            note += f" Without a line, since dead before it had done anything for a second: {', '.join(early)}."
-        rate = _over_time(results, lambda row: row.series)
-        # Where no insert ended there is no latency.
-        latency = _over_time(results, lambda row: [of for of in row.latency_us if of[1] > 0])
-        x = "seconds since the first insert"
-        return [
-            Figure("Inserts per second over time", note, x, "inserts/s", rate, y_log=True),
-            Figure("Mean latency over time", note, x, "µs", latency, y_log=True),
-        ]
-
 
 def _memory_bytes(run: Run) -> int:
     return int(run.parameters["memory_mib"]) << 20
@@ -207,21 +174,3 @@ def _early_death(finished: Finished, point: Mapping[str, Value]) -> Row:
     seconds = finished.ended_s - finished.began_s
     mark = f"{DIED}within {seconds:.0f} s, before it had done anything for a second: {finished.death}"
     return Row(point, {"alive_s": seconds}, (finished.began_s, finished.ended_s), marks=(mark,))
-
-
-def _over_time(results: Results, of: Callable[[Row], Sequence[tuple[float, float]]]) -> tuple[Series, ...]:
-    """A line for each store and repetition, in seconds since its first insert."""
-    series = []
-    for point in results.points():
-        for row in point.rows:
-            doubtful = len(point.runs) < LEAST_VALUES or bool(point.doubts())
-            marks = known_marks(((second - row.window_s[0], value) for second, value in of(row)), doubtful)
-            died = any(mark.startswith(DIED) for mark in row.marks)
-            series.append(Series(_name(point, row), marks, store=point.store, died=died))
-    return tuple(series)
-
-
-def _name(point: Point, row: Row) -> str:
-    repetition = point.rows.index(row) + 1
-    name = store_name(point.store)
-    return name if len(point.rows) == 1 else f"{name}, repetition {repetition}"

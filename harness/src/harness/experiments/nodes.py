@@ -2,7 +2,7 @@
 
 from harness.experiments.base import Experiment
 from harness.node_limits import NodeLimits
-from harness.plan import Run
+from harness.run import Run
 
 # Below this a node does not start.
 LEAST_NODE_MIB = 900

@@ -8,7 +8,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from harness.report.figures import Figure, HeatMap, Look, Mark, Series, ranked
+from harness.report.figure import Figure, HeatMap, Look, Mark, Series, ranked
 from harness.report.names import store_colour
 from harness.report.panels import Panel
 from harness.report.thinning import shortened, thin

@@ -4,16 +4,17 @@ import shlex
 from collections.abc import Sequence
 from html import escape
 
-from harness.experiments.base import Metric
 from harness.fields import levels_text
+from harness.outcomes import Failure
 from harness.report.charts import panel_chart, place
 from harness.report.evidence import Evidence, resources_text, run_folder
-from harness.report.figures import Figure, HeatMap
+from harness.report.figure import Figure, HeatMap
 from harness.report.first_screen import figure_of
 from harness.report.names import constants, point_name, store_name
 from harness.report.quantities import interval, quantity
 from harness.report.verdict import reasons
-from harness.results import Failure, Results
+from harness.results import Results
+from harness.rows import Metric
 from harness.statistics import INTERVAL, LEAST_VALUES, SUFFICIENT_FRACTION, Summary
 
 

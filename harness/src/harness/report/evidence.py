@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.experiments.base import Row
 from harness.node_limits import NodeLimits
+from harness.outcomes import Outcome
 from harness.report.panels import Panel, panels
-from harness.results import Outcome, Results
+from harness.results import Results
+from harness.rows import Row
 from harness.sampling import Samples, read_samples
 from harness.saturation import Saturation, saturation
 

@@ -6,7 +6,7 @@ from html import escape
 from harness.report.answer import Agreement, Answer, Finding, Shown
 from harness.report.charts import drawn
 from harness.report.evidence import Evidence, resources_text
-from harness.report.figures import Figure, HeatMap
+from harness.report.figure import Figure, HeatMap
 from harness.report.quantities import interval, quantity
 from harness.report.verdict import reasons, verdict_of
 from harness.results import Results

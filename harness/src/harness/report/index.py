@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 
 from harness.files import write_whole
+from harness.report.answers.registry import answer_of
 from harness.report.first_screen import LOOKS
 from harness.report.page import REPORT, page
 from harness.report.verdict import verdict_of
@@ -42,7 +43,7 @@ def write_index(target: Path, entries: Iterable[Entry]) -> Path:
 
 def _row(entry: Entry) -> str:
     results = entry.results
-    answer = results.campaign.experiment.answer(results)
+    answer = answer_of(results)
     verdict, look = verdict_of(results)
     finding = answer.finding
     held = (

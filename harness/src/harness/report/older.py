@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from harness.experiments.base import Row
-from harness.plan import Run, Variant
-from harness.results import Failure, Outcome
+from harness.outcomes import Failure, Outcome
+from harness.plan import Variant
+from harness.rows import Row
+from harness.run import Run
 
 # A mark that not all runs of a point have, and how many do.
 _MARK_OF_SOME = re.compile(r"^(.*) \((\d+) of \d+\)$")

@@ -4,9 +4,11 @@ from html import escape
 from pathlib import Path
 
 from harness.files import write_whole
+from harness.report.answers.registry import answer_of
 from harness.report.charts import script, styles
 from harness.report.details import details
 from harness.report.evidence import Evidence, raw_evidence
+from harness.report.figures.registry import figures_of
 from harness.report.first_screen import first_screen
 from harness.report.verdict import below
 from harness.results import Results
@@ -33,8 +35,7 @@ def report_html(
 ) -> str:
     """The report as HTML. Paths below the checkout are shown from there on, since a command is repeated in
     another checkout; raw files are linked where they lie beside the report."""
-    experiment = results.campaign.experiment
-    answer, figures = experiment.answer(results), list(experiment.figures(results))
+    answer, figures = answer_of(results), list(figures_of(results))
     main = figures.pop(answer.figure) if figures else None
     body = first_screen(results, evidence, answer, main, index)
     body += details(results, evidence, figures, raw_beside, curves_from)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.experiments.base import Row
 from harness.fields import levels_text
 from harness.node_usage import NodeSample
+from harness.rows import Row
 from harness.sampling import HostSample, ProcessSample, Samples
 
 # Of many processes, or points, so many have a line: the largest ones.

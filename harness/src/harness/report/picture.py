@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from harness.report.charts import LEAST_JOINED
-from harness.report.figures import Figure, Look, Series, ranked
+from harness.report.figure import Figure, Look, Series, ranked
 from harness.report.names import store_colour
 
 # Stand-ins for the colours of the style sheet: no drawing has these by chance.

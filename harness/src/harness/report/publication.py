@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import HarnessError
-from harness.experiments.base import Row
 from harness.files import write_whole
+from harness.outcomes import Failure, Outcome, read_json
 from harness.plan import Campaign, runs
 from harness.report.evidence import Evidence, raw_evidence
 from harness.report.older import is_older, outcomes_of_older, variant_of
 from harness.report.panels import Panel
 from harness.report.thinning import shortened, thin
 from harness.report.verdict import below, verdict_of
-from harness.results import Failure, Outcome, Point, Results, origin_of, read_json, read_plan
+from harness.results import Point, Results, origin_of, read_plan
+from harness.rows import Row
 from harness.saturation import Saturation
 
 SUMMARY = "summary.json"

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness.experiments.base import Metric
 from harness.results import Point, Results
+from harness.rows import Metric
 from harness.statistics import LEAST_VALUES, SUFFICIENT_FRACTION
 
 QUOTABLE = "quotable"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from harness.experiments.base import Place, Service
+from harness.steps import Place, Service
 
 DURABILITIES = ("sync", "interval", "none")
 

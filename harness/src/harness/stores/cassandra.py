@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from harness.experiments.base import Place, Service
 from harness.node_limits import NodeGroups, NodeLimits
 from harness.sampling import device_number
+from harness.steps import Place, Service
 
 # Not the addresses that `make cluster` and the tests of the plug-in use: 127.0.7.1 and on.
 NETWORK = 7

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from harness.experiments.base import Place, Service
+from harness.steps import Place, Service
 from harness.stores import cassandra
 from harness.stores.base import Store
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from harness.experiments.base import Place
+from harness.steps import Place
 from harness.stores.base import Store
 
 

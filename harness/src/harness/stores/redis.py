@@ -4,7 +4,7 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.experiments.base import Place, Service
+from harness.steps import Place, Service
 from harness.stores.base import Store
 from harness.stores.programs import installed
 

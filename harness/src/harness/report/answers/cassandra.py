@@ -4,7 +4,6 @@ asks follows from its axes."""
 from collections.abc import Mapping, Sequence
 
 from harness import published
-from harness.experiments.base import DIED
 from harness.report.answer import Answer, Finding, Shown
 from harness.report.answers.common import (
     NOTHING,
@@ -23,6 +22,7 @@ from harness.report.answers.common import (
 from harness.report.names import level_name, levels_name, point_name, store_name, varying
 from harness.report.quantities import digits, quantity
 from harness.results import Point, Results, grouped
+from harness.rows import DIED
 
 RATE = "operations_per_s"
 # With fewer levels there is no curve.

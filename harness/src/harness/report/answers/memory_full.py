@@ -1,10 +1,10 @@
 """What becomes of inserts once memory is used up."""
 
-from harness.experiments.base import DIED
 from harness.report.answer import Answer, Finding, Shown
 from harness.report.answers.common import NOTHING, joined, judged, median, said
 from harness.report.names import store_name
 from harness.results import Point, Results
+from harness.rows import DIED
 
 RATE = "operations_per_s"
 # What counts as the fall of the long run: what is left of the rate.

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness import published
-from harness.experiments.base import DIED, Row
 from harness.experiments.levels import is_strong
-from harness.experiments.scaling_figures import law_figures
 from harness.fields import Value, levels_text
-from harness.report.figures import (
+from harness.report.figure import (
     Cell,
     Figure,
     HeatMap,
@@ -21,9 +19,11 @@ from harness.report.figures import (
     percentile_figures,
     point_series,
 )
+from harness.report.figures.scaling import law_figures
 from harness.report.names import level_name, point_name
 from harness.report.numbers import number
 from harness.results import Point, Results, grouped
+from harness.rows import DIED, Row
 
 RATE = "operations_per_s"
 # Axes whose levels are words: bars.
@@ -42,29 +42,27 @@ TITLES = {
 }
 
 
-def figures_of(results: Results) -> list[Figure | HeatMap]:
+def figures(results: Results) -> Sequence[Figure | HeatMap]:
     """For each workload: throughput and 99th percentile over every axis with several levels, heat maps of levels, and
     percentiles."""
     varying = [axis for axis, levels in results.variant.axes.items() if len(levels) > 1]
-    figures: list[Figure | HeatMap] = []
+    drawn: list[Figure | HeatMap] = []
     for workload, points in grouped(results.points(), lambda point: str(point.levels["workload"])).items():
         over = [axis for axis in varying if axis not in ("workload", "engine")] or ["engine"]
         for axis in over:
-            figures += _over(results, workload, points, axis)
+            drawn += _over(results, workload, points, axis)
         if KINDS.get(workload) == "insert" and len(points) <= MOST_CURVES:
-            figures += _over_time(results, workload, points)
+            drawn += _over_time(results, workload, points)
         if "level" in varying:
-            figures.append(_heat_map(results, workload, points))
+            drawn.append(_heat_map(results, workload, points))
         late = f"open_{KINDS.get(workload, 'read')}_p99_us"
         if "level" in varying and any(point.summary(late) for point in points):
             title = f"{_letter(workload)}: 99th percentile by level, in an open loop at a rate that every level can do"
-            figures.append(_figure(results, title, points, "level", late, "µs"))
+            drawn.append(_figure(results, title, points, "level", late, "µs"))
         if "threads" in varying:
-            figures += law_figures(_letter(workload), grouped(points, _named(results, "threads")))
-        figures += percentile_figures(
-            _fastest(points), lambda point: _letter(point.levels["workload"]), _named(results)
-        )
-    return figures
+            drawn += law_figures(_letter(workload), grouped(points, _named(results, "threads")))
+        drawn += percentile_figures(_fastest(points), lambda point: _letter(point.levels["workload"]), _named(results))
+    return drawn
 
 
 def _letter(workload: Value) -> str:

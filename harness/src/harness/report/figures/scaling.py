@@ -3,7 +3,7 @@ the others."""
 
 from collections.abc import Mapping, Sequence
 
-from harness.report.figures import Figure, Look, Series, known_marks, point_series
+from harness.report.figure import Figure, Look, Series, known_marks, point_series
 from harness.results import Point
 from harness.scaling import LEAST_POINTS, errors, held_out, verdict
 
@@ -13,7 +13,7 @@ def law_figures(
 ) -> list[Figure]:
     """A figure for each group that was measured at enough numbers of clients, which the axis counts; none for the
     others."""
-    figures = []
+    drawn = []
     for name, points in groups.items():
         per_s = {float(point.levels[axis]): of.median for point in points if (of := point.summary(metric))}
         if len(per_s) < LEAST_POINTS:
@@ -21,7 +21,7 @@ def law_figures(
         left_out = held_out(per_s)
         off = errors(left_out)
         predicted = known_marks((of.clients, of.law_per_s) for of in left_out)
-        figures.append(
+        drawn.append(
             Figure(
                 f"{title}, {name}: each number of clients predicted from the others",
                 "Crosses: Gunther's universal scalability law, fitted without the point below it. In the median it is "
@@ -33,4 +33,4 @@ def law_figures(
                 x_log=True,
             )
         )
-    return figures
+    return drawn

@@ -1,0 +1,26 @@
+"""The answer of each kind of experiment by its name. A new kind is a file with a function, and its line here."""
+
+from collections.abc import Callable
+from types import MappingProxyType
+
+from harness.report.answer import Answer
+from harness.report.answers import cassandra, copy_size, cost, engines, grow, memory_full, queue_depth, ycsb
+from harness.results import Results
+
+ANSWERS: MappingProxyType[str, Callable[[Results], Answer]] = MappingProxyType(
+    {
+        "queue-depth": queue_depth.answer,
+        "copy-size": copy_size.answer,
+        "cost": cost.answer,
+        "ycsb": ycsb.answer,
+        "memory-full": memory_full.answer,
+        "cassandra": cassandra.answer,
+        "engines": engines.answer,
+        "grow": grow.answer,
+    }
+)
+
+
+def answer_of(results: Results) -> Answer:
+    """What a campaign found, for the first screen of its report."""
+    return ANSWERS[results.campaign.experiment.name](results)

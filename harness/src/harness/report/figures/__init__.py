@@ -1,0 +1,1 @@
+"""The figures of each kind of experiment, in reading order."""

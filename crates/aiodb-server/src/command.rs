@@ -30,7 +30,7 @@ pub(crate) struct Command {
     /// The groups of Redis's ACL that the flags do not tell.
     pub(crate) categories: &'static str,
     pub(crate) keys: Keys,
-    /// Arguments that name elements of the collection of its first key: they are read before the command runs.
+    /// Arguments that name elements of the collections of its keys: they are read before the command runs.
     pub(crate) members: Keys,
     pub(crate) reads: Reads,
     pub(crate) run: Run,

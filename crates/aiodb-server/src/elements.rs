@@ -55,7 +55,8 @@ impl<'a> Elements<'a> {
         if self.made.contains(&owner) {
             return Ok(None);
         }
-        let value = self.keyspace.element_blocking(owner, name)?;
+        // It was not known before which collection this is: another thread takes this thread's other connections.
+        let value = tokio::task::block_in_place(|| self.keyspace.element_blocking(owner, name))?;
         self.learn(owner, Bytes::copy_from_slice(name), value.clone());
         Ok(value)
     }

@@ -112,8 +112,6 @@ fn detached(bytes: &bytes::Bytes) -> bytes::Bytes {
 struct Plan {
     /// Keys whose entries are read, each once.
     reads: HashSet<Key>,
-    /// Keys that get a value whatever they have: read where that may be a collection, whose elements must go.
-    overwritten: HashSet<Key>,
     claim: Claim,
     /// Whether they may read keys that are not known before.
     is_whole: bool,
@@ -122,15 +120,13 @@ struct Plan {
 }
 
 fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
-    let (mut reads, mut overwritten, mut keys) = (HashSet::new(), HashSet::new(), Vec::new());
+    let (mut reads, mut keys) = (HashSet::new(), Vec::new());
     for call in calls {
         let (is_write, is_read) = (call.command.is_write(), call.reads());
         for name in call.command.keys.of(&call.arguments) {
             let key = session.key(name);
             if is_read {
                 reads.insert(key.clone());
-            } else if is_write {
-                overwritten.insert(key.clone());
             }
             keys.push((key, is_write));
         }
@@ -150,7 +146,7 @@ fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
     } else {
         Claim::Nothing
     };
-    Plan { reads, overwritten, claim, is_whole, waits }
+    Plan { reads, claim, is_whole, waits }
 }
 
 /// Carries out calls at one moment. With a watch they are a transaction, which is given up if the watch is broken.
@@ -169,8 +165,10 @@ async fn carry_out(
     }
     let mut space = Space::new(keyspace, now_ms);
     read_ahead(&mut space, &plan, keyspace, session, calls).await?;
-    let replies = run(server, session, &mut space, calls, plan.waits);
+    let replies = run(server, session, &mut space, calls, plan.waits)?;
     let written = if space.is_changed() {
+        let unread: Vec<Key> = space.unread().cloned().collect();
+        read(&mut space, keyspace, unread.into_iter()).await?;
         let sequence = keyspace.write(&space.changes()).await?;
         keyspace.watchers.touch(space.touched());
         Some(sequence)
@@ -194,17 +192,13 @@ async fn read_ahead(
     session: &Session,
     calls: &[Call],
 ) -> Result<(), Refusal> {
-    let may_be_collection = |key: &&Key| keyspace.has_collections(key.database);
-    let keys = plan.reads.iter().chain(plan.overwritten.difference(&plan.reads).filter(may_be_collection));
-    let read = keys.map(async |key| Ok::<_, Refusal>((key.clone(), keyspace.get(key).await?)));
-    for (key, entry) in try_join_all(read).await? {
-        space.learn(key, entry);
-    }
+    read(space, keyspace, plan.reads.iter().cloned()).await?;
     let mut elements = HashSet::new();
     for call in calls.iter().filter(|call| call.command.members.first > 0) {
-        let key = call.command.keys.of(&call.arguments).next().map(|name| session.key(name));
-        let Some((owner, kind)) = key.and_then(|key| space.stored_collection(&key)) else { continue };
-        elements.extend(call.command.members.of(&call.arguments).map(|name| (owner, kind.element_name(name))));
+        for name in call.command.keys.of(&call.arguments) {
+            let Some((owner, kind)) = space.stored_collection(&session.key(name)) else { continue };
+            elements.extend(call.command.members.of(&call.arguments).map(|name| (owner, kind.element_name(name))));
+        }
     }
     let read = elements.into_iter().map(async |(owner, name)| {
         let value = keyspace.element(owner, &name).await?;
@@ -216,18 +210,40 @@ async fn read_ahead(
     Ok(())
 }
 
+/// Reads the entries of keys.
+async fn read(space: &mut Space<'_>, keyspace: &Keyspace, keys: impl Iterator<Item = Key>) -> Result<(), Refusal> {
+    let read = keys.map(async |key| {
+        let entry = keyspace.get(&key).await?;
+        Ok::<_, Refusal>((key, entry))
+    });
+    for (key, entry) in try_join_all(read).await? {
+        space.learn(key, entry);
+    }
+    Ok(())
+}
+
 /// Runs the handlers of calls, which see what is in the space.
-fn run(server: &Server, session: &mut Session, space: &mut Space<'_>, calls: &[Call], waits: bool) -> Vec<Reply> {
+fn run(
+    server: &Server,
+    session: &mut Session,
+    space: &mut Space<'_>,
+    calls: &[Call],
+    waits: bool,
+) -> Result<Vec<Reply>, Refusal> {
     let mut context = Context { server, session, space };
     let mut run_all = || calls.iter().map(|call| run_one(&mut context, call)).collect();
     // While the commands may wait for the device, another thread takes this thread's other connections.
     if waits { tokio::task::block_in_place(run_all) } else { run_all() }
 }
 
-fn run_one(context: &mut Context<'_, '_>, call: &Call) -> Reply {
+fn run_one(context: &mut Context<'_, '_>, call: &Call) -> Result<Reply, Refusal> {
     let handler: Handler = match call.command.run {
         Run::Grouped(handler) | Run::Ranged(handler) | Run::Alone(handler) | Run::Whole(handler) => handler,
         Run::Container | Run::Exec | Run::Watch => unreachable!("no such call waits for EXEC or comes in a group"),
     };
-    handler(context, &call.arguments).into()
+    match handler(context, &call.arguments) {
+        // The command may have changed a part of what it was to change: nothing of the group is written.
+        Err(refusal) if refusal.is_of_store() => Err(refusal),
+        answer => Ok(answer.into()),
+    }
 }

@@ -190,25 +190,33 @@ impl Keyspace {
 
     /// A number for a new collection, which no other has or had.
     pub(crate) fn new_number(&self, database: Database) -> Result<u64, Refusal> {
-        let tables = self.tables(database);
-        let mut numbers = tables.numbers.lock().expect("no code panics while it holds the numbers");
+        let numbers = &self.tables(database).numbers;
+        let mut numbers = numbers.lock().expect("no code panics while it holds the numbers");
         if numbers.next == numbers.end {
-            let elements = match tables.elements.get() {
-                Some(elements) => elements,
-                None => {
-                    let made = self.db.table_or_create(&elements_name(database.into()), IndexKind::Lmdb)?;
-                    tables.elements.get_or_init(|| made)
-                }
-            };
-            let stored = elements.get(&NUMBERS_KEY)?.unwrap_or_else(|| 1u64.to_le_bytes().to_vec());
-            let wrong = |_| Refusal::Foreign { reason: "of the numbers of collections is no number".into() };
-            let first = u64::from_le_bytes(stored.try_into().map_err(wrong)?);
-            // What the log has of the collections comes after this, so a power cut that takes this takes them too.
-            elements.put_with(&NUMBERS_KEY, &(first + NUMBERS_AT_ONCE).to_le_bytes(), self.append_class())?;
-            *numbers = Numbers { next: first, end: first + NUMBERS_AT_ONCE };
+            // The write may wait for the device: another thread takes this thread's other connections.
+            *numbers = tokio::task::block_in_place(|| self.set_numbers_aside(database))?;
         }
         numbers.next += 1;
         Ok(numbers.next - 1)
+    }
+
+    /// The next numbers, which the store knows to be in use from now on.
+    fn set_numbers_aside(&self, database: Database) -> Result<Numbers, Refusal> {
+        let tables = self.tables(database);
+        let elements = match tables.elements.get() {
+            Some(elements) => elements,
+            None => {
+                let made = self.db.table_or_create(&elements_name(database.into()), IndexKind::Lmdb)?;
+                tables.elements.get_or_init(|| made)
+            }
+        };
+        let stored = elements.get(&NUMBERS_KEY)?.unwrap_or_else(|| 1u64.to_le_bytes().to_vec());
+        let wrong = |_| Refusal::Foreign { reason: "of the numbers of collections is no number".into() };
+        let next = u64::from_le_bytes(stored.try_into().map_err(wrong)?);
+        let end = next + NUMBERS_AT_ONCE;
+        // What the log has of the collections comes after this, so a power cut that takes this takes them too.
+        elements.put_with(&NUMBERS_KEY, &end.to_le_bytes(), self.append_class())?;
+        Ok(Numbers { next, end })
     }
 
     /// The value of an element, through the engine's pipelined reads.

@@ -47,6 +47,11 @@ impl From<aiodb::Error> for Refusal {
 }
 
 impl Refusal {
+    /// Whether the store failed, or refused a key, in the middle of a command.
+    pub(crate) fn is_of_store(&self) -> bool {
+        matches!(self, Refusal::Engine(_) | Refusal::Foreign { .. })
+    }
+
     /// The error as it goes to the client: one line.
     pub(crate) fn line(&self) -> Bytes {
         let text = match self {

@@ -1,6 +1,7 @@
 //! What a group of commands sees and changes: the databases as they are, with the group's own changes on top.
 
 use std::borrow::Cow;
+use std::collections::hash_map::Entry as Place;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
@@ -28,6 +29,8 @@ pub(crate) struct Space<'a> {
 struct Known {
     entry: Option<Entry>,
     is_changed: bool,
+    /// Whether it is known what the store has under the key.
+    is_read: bool,
     /// The collection that the store has under the key.
     stored: Option<Stored>,
 }
@@ -59,10 +62,26 @@ impl<'a> Space<'a> {
         Space { keyspace, now_ms, known, elements: Elements::new(keyspace), cleared, touched }
     }
 
-    /// Takes an entry that was read ahead.
+    /// Takes the entry that the store has under a key. One that was changed here stays changed.
     pub(crate) fn learn(&mut self, key: Key, entry: Option<Entry>) {
         let stored = entry.as_ref().and_then(|entry| Stored::of(&key, entry));
-        self.known.entry(key).or_insert(Known { entry, is_changed: false, stored });
+        match self.known.entry(key) {
+            Place::Vacant(place) => {
+                place.insert(Known { entry, is_changed: false, is_read: true, stored });
+            }
+            Place::Occupied(mut place) if !place.get().is_read => {
+                let known = place.get_mut();
+                (known.is_read, known.stored) = (true, stored);
+            }
+            Place::Occupied(_) => {}
+        }
+    }
+
+    /// Keys that were changed whatever they have, where that may be a collection, whose elements must go: they are to be read
+    /// before [`Space::changes`].
+    pub(crate) fn unread(&self) -> impl Iterator<Item = &Key> {
+        let unread = self.known.iter().filter(|(_, known)| !known.is_read).map(|(key, _)| key);
+        unread.filter(|key| self.keyspace.has_collections(key.database))
     }
 
     /// The entry of a key; one that has expired is none. Reads with the calling thread what was not read ahead.
@@ -219,7 +238,16 @@ impl<'a> Space<'a> {
 
     fn change(&mut self, key: Key, entry: Option<Entry>) {
         self.touched.insert(key.clone());
-        let stored = self.known.get(&key).and_then(|known| known.stored);
-        self.known.insert(key, Known { entry, is_changed: true, stored });
+        match self.known.entry(key) {
+            Place::Vacant(place) => {
+                // An emptied database has nothing.
+                let is_read = self.cleared.contains(&place.key().database);
+                place.insert(Known { entry, is_changed: true, is_read, stored: None });
+            }
+            Place::Occupied(mut place) => {
+                let known = place.get_mut();
+                (known.entry, known.is_changed) = (entry, true);
+            }
+        }
     }
 }

@@ -41,7 +41,7 @@ impl Family {
         Family { keys, reads: Reads::Always, ..self }
     }
 
-    /// With arguments that name elements of its first key's collection: from `first` to `last`, each `step` after the other.
+    /// With arguments that name elements of the collections of its keys: from `first` to `last`, each `step` after the other.
     pub(super) const fn members(self, first: i64, last: i64, step: i64) -> Family {
         Family { members: Keys { first, last, step, ..NO_KEYS }, ..self }
     }

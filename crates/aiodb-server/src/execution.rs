@@ -76,6 +76,7 @@ async fn execute(server: &Server, session: &mut Session) -> Answer {
     let transaction = session.transaction.take().ok_or(words("ERR EXEC without MULTI"))?;
     session.show_transaction();
     let watch = std::mem::take(&mut session.watch);
+    let database = session.database;
     let outcome = if transaction.is_refused {
         Err(Failure::Before(words("EXECABORT Transaction discarded because of previous errors.")))
     } else {
@@ -85,6 +86,10 @@ async fn execute(server: &Server, session: &mut Session) -> Answer {
         carry_out(server, session, &calls, Some(&watch)).await
     };
     server.keyspace.watchers.remove(watch);
+    if matches!(outcome, Err(Failure::Before(_))) {
+        // Not even its SELECT was done.
+        session.select(database);
+    }
     outcome.map_or_else(|failure| Ok(failure.reply()), |replies| Ok(Reply::Array(replies)))
 }
 
@@ -247,3 +252,6 @@ fn run_one(context: &mut Context<'_, '_>, call: &Call) -> Result<Reply, Refusal>
         answer => Ok(answer.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

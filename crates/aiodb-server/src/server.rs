@@ -81,23 +81,29 @@ pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
     let runtime =
         runtime.enable_all().build().map_err(|cause| ServeError::System { action: "start threads", cause })?;
     let port = listeners[0].1.port();
-    let server = Arc::new(Server {
-        keyspace,
-        clients: Clients::default(),
-        cursors: ScanCursors::new(),
-        statistics: Statistics::default(),
-        table: commands::table(),
-        started: Instant::now(),
-        run_id: (0..40).map(|_| fastrand::char('0'..='9')).collect(),
-        port,
-        config,
-    });
+    let server = Arc::new(Server::new(config, keyspace, port));
     let outcome = runtime.block_on(accept_all(&server, listeners, &say));
     // Connections that still run have had their time.
     runtime.shutdown_timeout(LAST_REPLIES);
     server.keyspace.close()?;
     say("the store is closed");
     outcome
+}
+
+impl Server {
+    pub(crate) fn new(config: Config, keyspace: Keyspace, port: u16) -> Server {
+        Server {
+            keyspace,
+            clients: Clients::default(),
+            cursors: ScanCursors::new(),
+            statistics: Statistics::default(),
+            table: commands::table(),
+            started: Instant::now(),
+            run_id: (0..40).map(|_| fastrand::char('0'..='9')).collect(),
+            port,
+            config,
+        }
+    }
 }
 
 /// The sockets. They are taken before the store is opened, so that a port in use is known at once.

@@ -136,6 +136,48 @@ fn nothing_is_left_of_collections_that_are_gone() {
     assert_eq!(rows(&store), 1);
 }
 
+#[test]
+fn a_transaction_that_the_store_refuses_leaves_all_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &[]);
+    let mut client = server.client();
+    let too_long = "f".repeat(65_528);
+    client.call(&["hset", "from", "f", "1"]);
+    // What HSET meets under its key is known only when the one before it was carried out.
+    let fails_within = [&["rename", "from", "h"][..], &["hset", "h", "a", "1", &too_long, "2", "b", "3"]];
+    let fails_when_written = [&["select", "1"][..], &["set", "string", "x"], &["hset", "other", &too_long, "2"]];
+    for commands in [&fails_within[..], &fails_when_written] {
+        client.call(&["multi"]);
+        for command in commands {
+            assert_eq!(client.text(command), "QUEUED");
+        }
+        assert!(client.text(&["exec"]).starts_with("-ERR a key of 65537 bytes"));
+        assert_eq!(client.text(&["keys", "*"]), "from");
+        assert_eq!(client.text(&["hgetall", "from"]), "f 1");
+    }
+    client.call(&["select", "1"]);
+    assert_eq!(client.text(&["keys", "*"]), "");
+}
+
+#[test]
+fn a_transaction_overwrites_collections_of_another_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let server = Server::start(&store, &[]);
+    let mut client = server.client();
+    client.call(&["hset", "h", "f", "1", "g", "2"]);
+    client.call(&["pexpire", "h", "50"]);
+    client.call(&["select", "1"]);
+    for command in [&["multi"][..], &["select", "0"], &["set", "h", "x"], &["exec"]] {
+        client.call(command);
+    }
+    std::thread::sleep(Duration::from_millis(60));
+    assert_eq!(client.text(&["keys", "*"]), "h");
+    assert_eq!(client.text(&["get", "h"]), "x");
+    assert!(server.stop().1);
+    assert_eq!(rows(&store), 1);
+}
+
 /// Changes collections in pipelines and transactions until the server is gone.
 fn change_until_killed(server: &Server, key: &str) {
     let mut client = server.client();

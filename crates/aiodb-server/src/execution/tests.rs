@@ -1,0 +1,43 @@
+use std::net::SocketAddr;
+use std::path::Path;
+
+use aiodb::Options;
+use bytes::Bytes;
+
+use super::*;
+use crate::config::Config;
+
+/// A server that no client reaches, and a connection to it.
+fn start(dir: &Path) -> (Server, Session) {
+    let keyspace = Keyspace::open(dir, 2, Options::default()).unwrap();
+    let server = Server::new(Config::default(), keyspace, 0);
+    let address = SocketAddr::from(([127, 0, 0, 1], 1));
+    let client = server.clients.add(address, address, 0, 1).unwrap();
+    (server, Session::new(client, true))
+}
+
+fn calls(server: &Server, lines: &[&str]) -> Vec<Call> {
+    let call = |line: &&str| {
+        let arguments: Vec<Bytes> = line.split(' ').map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
+        Call { command: find(server, &arguments).unwrap(), arguments }
+    };
+    lines.iter().map(call).collect()
+}
+
+#[test]
+fn commands_that_name_what_they_need_never_wait() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut session) = start(dir.path());
+    let made = calls(&server, &["hset h f 1 g 2", "sadd s a b c", "sadd t a x"]);
+    let threads = tokio::runtime::Runtime::new().unwrap();
+    threads.block_on(answer(&server, &mut session, &made));
+    let asked =
+        ["hincrby h f 1", "hdel h g", "hget h f", "smove s t b", "smove t s a", "sismember t x", "srem s c", "set h x"];
+    // Where there is one thread, tokio panics at a call that would keep it from the others.
+    let thread = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let replies = thread.block_on(answer(&server, &mut session, &calls(&server, &asked)));
+    let expected = [2, 1, 0, 1, 1, 1, 1].map(Reply::Integer);
+    assert_eq!((&replies[..2], &replies[3..7]), (&expected[..2], &expected[3..]));
+    assert_eq!((&replies[2], &replies[7]), (&Reply::Bulk("2".into()), &OK));
+    server.keyspace.close().unwrap();
+}

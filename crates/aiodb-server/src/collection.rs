@@ -9,12 +9,15 @@
 //! | --- | ----- |
 //! | `00` | numbers below this one may be in use (8, little-endian) |
 //! | `01`, when a collection expires (8, big-endian), its number (8, big-endian) | the stored key that has it |
-//! | `02`, the number of a collection (8, big-endian), a name in it | of a hash: the value of the field with this name; of a set: nothing |
+//! | `02`, the number of a collection (8, big-endian), the name of an element | see below |
+//!
+//! The name of a hash's element is the field, and its value is there. That of a set's is the member, without a value. That of a
+//! list's is its position (8, big-endian, with the sign bit turned over), and the element is the value.
 //!
 //! A number is given out once. What lies under the number of a collection that is gone is never seen again, and one deleted
 //! range takes it away.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 use bytes::Bytes;
 
@@ -135,6 +138,11 @@ fn with_number(kind: u8, number: u64) -> [u8; 9] {
     key
 }
 
+/// The name of a list's element: its position, so that the order of names is that of positions.
+pub(crate) fn position_name(position: i64) -> Bytes {
+    Bytes::copy_from_slice(&(position as u64 ^ 1 << 63).to_be_bytes())
+}
+
 /// Elements of a collection from one name to another, in this or the opposite order.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
@@ -152,6 +160,12 @@ impl Span {
 
     /// All names.
     pub(crate) const NAMES: Span = Span { values: false, ..Span::ALL };
+
+    /// The elements of a list from a position to before another.
+    pub(crate) fn of_positions(positions: Range<i64>, is_backward: bool) -> Span {
+        let [from, to] = [positions.start, positions.end].map(|position| position_name(position).to_vec());
+        Span { from: Bound::Included(from), to: Bound::Excluded(to), is_backward, values: true }
+    }
 
     /// Whether no name can be in it.
     pub(crate) fn is_empty(&self) -> bool {

@@ -32,6 +32,8 @@ pub(crate) struct Command {
     pub(crate) keys: Keys,
     /// Arguments that name elements of the collections of its keys: they are read before the command runs.
     pub(crate) members: Keys,
+    /// Names elements of its first key's collection that no argument names: they are read, too.
+    pub(crate) ahead: Option<Ahead>,
     pub(crate) reads: Reads,
     pub(crate) run: Run,
     pub(crate) documentation: Documentation,
@@ -77,6 +79,10 @@ pub(crate) enum Run {
     Watch,
 }
 
+/// The names of the elements that a command needs of a collection, which is then as the command leaves it: what comes after it in
+/// a pipeline needs others.
+pub(crate) type Ahead = fn(&[Bytes], &mut Collection) -> Vec<Bytes>;
+
 pub(crate) type Handler = fn(&mut Context<'_, '_>, &[Bytes]) -> Answer;
 
 /// What COMMAND DOCS says.
@@ -103,6 +109,11 @@ pub(crate) const fn all_keys(step: i64, flags: &'static str) -> Keys {
 impl Command {
     pub(crate) fn has_flag(&self, flag: &str) -> bool {
         self.flags.split(' ').any(|other| other == flag)
+    }
+
+    /// Whether its arguments say which elements it needs.
+    pub(crate) fn names_elements(&self) -> bool {
+        self.members.first > 0 || self.ahead.is_some()
     }
 
     /// Whether it may change its keys.
@@ -153,7 +164,7 @@ impl Call {
 
     /// Whether elements of collections are read for it, or may be.
     pub(crate) fn reads_elements(&self) -> bool {
-        self.command.members.first > 0 || matches!(self.command.run, Run::Ranged(_))
+        self.command.names_elements() || matches!(self.command.run, Run::Ranged(_))
     }
 
     /// Bytes of the arguments.

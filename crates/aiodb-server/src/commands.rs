@@ -9,7 +9,10 @@ mod hashes;
 mod info;
 mod introspection;
 mod keys;
+mod list_search;
+mod lists;
 mod numbers;
+mod pop_of;
 mod random;
 mod scanning;
 mod set_algebra;
@@ -31,6 +34,8 @@ pub(crate) fn table() -> Table {
         hashes::COMMANDS,
         sets::COMMANDS,
         set_algebra::COMMANDS,
+        lists::COMMANDS,
+        list_search::COMMANDS,
         keys::COMMANDS,
         expire::COMMANDS,
         databases::COMMANDS,

@@ -10,6 +10,9 @@ use crate::collection::{Owner, Span};
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
 
+/// So many rows are deleted one by one rather than as a range.
+const FEW: usize = 64;
+
 /// The elements of the databases with changes that are not written yet.
 pub(crate) struct Elements<'a> {
     keyspace: &'a Keyspace,
@@ -112,6 +115,16 @@ impl<'a> Elements<'a> {
         Ok(())
     }
 
+    /// [`Elements::visit`] for a command that seldom needs it: another thread takes this thread's other connections meanwhile.
+    pub(crate) fn visit_waiting(
+        &self,
+        owner: Owner,
+        span: &Span,
+        visit: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Refusal> {
+        tokio::task::block_in_place(|| self.visit(owner, span, visit))
+    }
+
     /// What was changed in a span, in its order.
     fn own(&self, owner: Owner, span: &Span) -> Box<dyn Iterator<Item = (&Bytes, &Known)> + '_> {
         let Some(known) = self.known.get(&owner) else { return Box::new(std::iter::empty()) };
@@ -126,9 +139,9 @@ impl<'a> Elements<'a> {
         known.filter(|(_, known)| known.is_changed).map(|(name, known)| (name, known.value.as_ref()))
     }
 
-    /// Collections that were emptied element by element.
+    /// Collections that were emptied element by element, of few: many go as those do that are deleted as a whole.
     pub(crate) fn emptied(&self) -> impl Iterator<Item = Owner> {
-        self.emptied.iter().copied()
+        self.emptied.iter().copied().filter(|owner| self.changes(*owner).nth(FEW).is_none())
     }
 
     fn change(&mut self, owner: Owner, name: Bytes, value: Option<Bytes>) {

@@ -1,7 +1,7 @@
 //! Carrying out commands: lock, read, run, write, wait. What reads and writes goes through the engine's futures, so that
 //! all connections share its reads in flight and its writes of the device; the commands themselves never wait.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use futures::future::try_join_all;
@@ -199,10 +199,17 @@ async fn read_ahead(
 ) -> Result<(), Refusal> {
     read(space, keyspace, plan.reads.iter().cloned()).await?;
     let mut elements = HashSet::new();
-    for call in calls.iter().filter(|call| call.command.members.first > 0) {
-        for name in call.command.keys.of(&call.arguments) {
-            let Some((owner, kind)) = space.stored_collection(&session.key(name)) else { continue };
-            elements.extend(call.command.members.of(&call.arguments).map(|name| (owner, kind.element_name(name))));
+    // As the calls so far leave them.
+    let mut collections = HashMap::new();
+    for call in calls.iter().filter(|call| call.command.names_elements()) {
+        for (number, name) in call.command.keys.of(&call.arguments).enumerate() {
+            let Some((owner, collection)) = space.stored_collection(&session.key(name)) else { continue };
+            let members = call.command.members.of(&call.arguments);
+            elements.extend(members.map(|name| (owner, collection.kind.element_name(name))));
+            if let Some(ahead) = call.command.ahead.filter(|_| number == 0) {
+                let left = collections.entry(owner).or_insert(collection);
+                elements.extend(ahead(&call.arguments, left).into_iter().map(|name| (owner, name)));
+            }
         }
     }
     let read = elements.into_iter().map(async |(owner, name)| {

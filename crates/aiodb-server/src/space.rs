@@ -95,9 +95,9 @@ impl<'a> Space<'a> {
     }
 
     /// The collection that a key, which is known, has in the store.
-    pub(crate) fn stored_collection(&self, key: &Key) -> Option<(Owner, Kind)> {
+    pub(crate) fn stored_collection(&self, key: &Key) -> Option<(Owner, Collection)> {
         let known = self.known.get(key)?;
-        Some((known.stored?.owner, known.entry.as_ref()?.collection()?.kind))
+        Some((known.stored?.owner, known.entry.as_ref()?.collection()?))
     }
 
     /// Whether a key has a value.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use resp_rs::resp2::Frame;
 
 use crate::client::{Client, encode, text};
-use crate::server::{Server, aiodb, output_of};
+use crate::server::{Redis, Server, aiodb, output_of};
 
 /// Elements of a large collection: more than are given at once.
 const LARGE: usize = 3000;
@@ -137,6 +137,49 @@ fn nothing_is_left_of_collections_that_are_gone() {
 }
 
 #[test]
+fn a_large_list_is_gone_through_and_changed_in_the_middle() {
+    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = ours.path().join("store");
+    let (server, redis) = (Server::start(&store, &[]), Redis::start(theirs.path()));
+    let mut clients = [server.client(), redis.client()];
+    let mut same = |command: &[&str]| {
+        let replies = clients.each_mut().map(|client| text(&client.call(command)));
+        assert!(replies[0] == replies[1], "{command:?}: {}", &replies[0][..replies[0].len().min(200)]);
+    };
+    let numbers: Vec<String> = (0..LARGE).map(|number| (number % 1000).to_string()).collect();
+    let push: Vec<&str> = ["rpush", "l"].into_iter().chain(numbers.iter().map(String::as_str)).collect();
+    same(&push);
+    let changes = [
+        &["lrange", "l", "1490", "1510"][..],
+        &["linsert", "l", "before", "10", "near the start"],
+        &["linsert", "l", "after", "999", "near the middle"],
+        &["lset", "l", "-2", "near the end"],
+        &["lrem", "l", "-2", "990"],
+        &["lrem", "l", "0", "500"],
+        &["lpop", "l", "100"],
+        &["rpop", "l", "65"],
+        &["lpos", "l", "near the middle"],
+        &["lmove", "l", "other", "right", "left"],
+        &["lrange", "l", "0", "-1"],
+        // What goes, and then what stays, is less.
+        &["ltrim", "l", "200", "-200"],
+        &["expireat", "l", "4102444800"],
+        &["ltrim", "l", "-250", "-50"],
+        &["expiretime", "l"],
+        &["lrange", "l", "0", "-1"],
+        &["lmpop", "2", "none", "l", "right", "count", "150"],
+        &["copy", "l", "copied"],
+        &["lpop", "l", "1000"],
+        &["lrange", "copied", "0", "-1"],
+        &["exists", "l"],
+    ];
+    changes.into_iter().for_each(same);
+    assert!(server.stop().1);
+    // Numbers, the time of `copied`, its 51 elements, and the one of `other`.
+    assert_eq!(rows(&store), 54);
+}
+
+#[test]
 fn a_transaction_that_the_store_refuses_leaves_all_as_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(&dir.path().join("store"), &[]);
@@ -189,6 +232,8 @@ fn change_until_killed(server: &Server, key: &str) {
             words(&["multi"]),
             words(&["hdel", key, &number(40), &number(40)]),
             words(&["hincrby", &format!("{key}:n"), &field, "1"]),
+            words(&["rpush", &format!("{key}:l"), &field, &other]),
+            words(&["lrem", &format!("{key}:l"), "0", &number(40)]),
             words(&["exec"]),
         ];
         let bytes: Vec<u8> = commands.iter().flat_map(|command| encode(command)).collect();
@@ -217,6 +262,12 @@ fn a_kill_leaves_collections_whole() {
         let mut client = server.client();
         for key in ["a", "b", "c", "a:n", "b:n", "c:n"] {
             assert_eq!(client.text(&["hlen", key]), strings(&client.call(&["hkeys", key])).len().to_string());
+        }
+        for key in ["a:l", "b:l", "c:l"] {
+            let elements = strings(&client.call(&["lrange", key, "0", "-1"]));
+            assert_eq!(client.text(&["llen", key]), elements.len().to_string());
+            // None is found by its position that is not there.
+            assert!(elements.last().is_none_or(|last| *last == client.text(&["lindex", key, "-1"])));
         }
     }
 }

@@ -110,6 +110,7 @@ fn compare_state(pair: &mut Pair, history: &mut Vec<String>) {
             let (question, rest): (&str, &[&str]) = match &*kind {
                 "hash" => ("hgetall", &[]),
                 "set" => ("smembers", &[]),
+                "list" => ("lrange", &["0", "-1"]),
                 _ => ("get", &[]),
             };
             let rest = rest.iter().map(|word| word.as_bytes().to_vec());

@@ -13,6 +13,7 @@ const FAR_MS: [&str; 3] = ["4102444800000", "4102444800500", "5000000000499"];
 pub const KEYS: [&str; 7] = ["a", "b", "c", "d", "", "key with spaces", "k\0"];
 
 mod hashes;
+mod lists;
 mod sets;
 
 /// A generator with a seed.
@@ -117,9 +118,10 @@ impl Generator {
 
     /// A command that answers the same whenever it runs, and in which order keys are kept.
     pub fn command(&mut self) -> Arguments {
-        let words = match self.below(4) {
+        let words = match self.below(6) {
             0 => self.hash_command(),
             1 => self.set_command(),
+            2 => self.list_command(),
             _ => self.other_command(),
         };
         self.bytes(words)

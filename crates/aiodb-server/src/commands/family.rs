@@ -1,6 +1,6 @@
 //! What commands have in common.
 
-use crate::command::{Command, Documentation, Keys, NO_KEYS, Reads, Run};
+use crate::command::{Ahead, Command, Documentation, Keys, NO_KEYS, Reads, Run};
 
 /// What the commands of a family have in common; each is made from it.
 #[derive(Clone, Copy)]
@@ -10,6 +10,7 @@ pub(super) struct Family {
     flags: &'static str,
     keys: Keys,
     members: Keys,
+    ahead: Option<Ahead>,
     reads: Reads,
     complexity: &'static str,
 }
@@ -23,6 +24,7 @@ impl Family {
             flags: "",
             keys: NO_KEYS,
             members: NO_KEYS,
+            ahead: None,
             reads: Reads::Never,
             complexity: "O(1)",
         }
@@ -46,6 +48,11 @@ impl Family {
         Family { members: Keys { first, last, step, ..NO_KEYS }, ..self }
     }
 
+    /// With elements of its first key's collection that no argument names, which are read before the command runs.
+    pub(super) const fn ahead(self, ahead: Ahead) -> Family {
+        Family { ahead: Some(ahead), ..self }
+    }
+
     pub(super) const fn reads(self, reads: Reads) -> Family {
         Family { reads, ..self }
     }
@@ -63,9 +70,9 @@ impl Family {
         since: &'static str,
         summary: &'static str,
     ) -> Command {
-        let Family { group, categories, flags, keys, members, reads, complexity } = self;
+        let Family { group, categories, flags, keys, members, ahead, reads, complexity } = self;
         let documentation = Documentation { summary, since, group, complexity };
-        Command { name, arity, flags, categories, keys, members, reads, run, documentation, subcommands: &[] }
+        Command { name, arity, flags, categories, keys, members, ahead, reads, run, documentation, subcommands: &[] }
     }
 
     /// A command that only has subcommands.

@@ -28,7 +28,7 @@ fn calls(server: &Server, lines: &[&str]) -> Vec<Call> {
 fn commands_that_name_what_they_need_never_wait() {
     let dir = tempfile::tempdir().unwrap();
     let (server, mut session) = start(dir.path());
-    let made = calls(&server, &["hset h f 1 g 2", "sadd s a b c", "sadd t a x"]);
+    let made = calls(&server, &["hset h f 1 g 2", "sadd s a b c", "sadd t a x", "rpush l a b c d e f g h"]);
     let threads = tokio::runtime::Runtime::new().unwrap();
     threads.block_on(answer(&server, &mut session, &made));
     let asked =
@@ -39,5 +39,14 @@ fn commands_that_name_what_they_need_never_wait() {
     let expected = [2, 1, 0, 1, 1, 1, 1].map(Reply::Integer);
     assert_eq!((&replies[..2], &replies[3..7]), (&expected[..2], &expected[3..]));
     assert_eq!((&replies[2], &replies[7]), (&Reply::Bulk("2".into()), &OK));
+    // Each takes what those before it have left.
+    let asked =
+        ["lpop l", "rpop l 2", "lindex l -1", "lmove l l left right", "rpoplpush l l", "lmpop 1 l left count 2"];
+    let replies = thread.block_on(answer(&server, &mut session, &calls(&server, &asked)));
+    let element = |element: &'static str| Reply::Bulk(element.into());
+    let both = |first, last| Reply::Array(vec![element(first), element(last)]);
+    let expected = [element("a"), both("h", "g"), element("f"), element("b"), element("b")];
+    assert_eq!(&replies[..5], &expected);
+    assert_eq!(replies[5], Reply::Array(vec![element("l"), both("b", "c")]));
     server.keyspace.close().unwrap();
 }

@@ -12,7 +12,9 @@
 //! | `02`, the number of a collection (8, big-endian), the name of an element | see below |
 //!
 //! The name of a hash's element is the field, and its value is there. That of a set's is the member, without a value. That of a
-//! list's is its position (8, big-endian, with the sign bit turned over), and the element is the value.
+//! list's is its position (8, big-endian, with the sign bit turned over), and the element is the value. A member of a sorted
+//! set has two elements: `00` and the member, whose value is the score (8, little-endian), and `01`, the score in a form in whose
+//! order scores are (8, big-endian, `score.rs`) and the member, without a value.
 //!
 //! A number is given out once. What lies under the number of a collection that is gone is never seen again, and one deleted
 //! range takes it away.
@@ -22,10 +24,16 @@ use std::ops::{Bound, Range};
 use bytes::Bytes;
 
 use crate::locks::Database;
+use crate::score::{order_of, score_of};
 
 const NUMBERS: u8 = 0;
 const EXPIRING: u8 = 1;
 const ELEMENTS: u8 = 2;
+
+/// How the names begin under which a sorted set has its members by themselves, and by their ranks; and what comes after those.
+const BY_MEMBER: u8 = 0;
+const BY_RANK: u8 = 1;
+const AFTER_RANKS: u8 = 2;
 
 /// What a collection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +54,18 @@ impl Kind {
 
     /// The name of the element that a command calls so.
     pub(crate) fn element_name(self, member: &Bytes) -> Bytes {
-        member.clone()
+        match self {
+            Kind::SortedSet => member_name(member),
+            _ => member.clone(),
+        }
+    }
+
+    /// The opposite of [`Kind::element_name`].
+    pub(crate) fn member_of(self, name: &Bytes) -> Bytes {
+        match self {
+            Kind::SortedSet => name.slice(1..),
+            _ => name.clone(),
+        }
     }
 
     /// What TYPE says.
@@ -143,6 +162,22 @@ pub(crate) fn position_name(position: i64) -> Bytes {
     Bytes::copy_from_slice(&(position as u64 ^ 1 << 63).to_be_bytes())
 }
 
+/// The name of a sorted set's element that has a member's score.
+pub(crate) fn member_name(member: &[u8]) -> Bytes {
+    [&[BY_MEMBER], member].concat().into()
+}
+
+/// The name of a sorted set's element in whose order members are: by their scores, and those with the same by themselves.
+pub(crate) fn ranked_name(score: f64, member: &[u8]) -> Bytes {
+    [&with_number(BY_RANK, order_of(score))[..], member].concat().into()
+}
+
+/// The opposite of [`ranked_name`]; `None` of another name.
+pub(crate) fn ranked_member(name: &[u8]) -> Option<(&[u8], f64)> {
+    let (order, member) = name.strip_prefix(&[BY_RANK])?.split_first_chunk()?;
+    Some((member, score_of(u64::from_be_bytes(*order))))
+}
+
 /// Elements of a collection from one name to another, in this or the opposite order.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
@@ -165,6 +200,45 @@ impl Span {
     pub(crate) fn of_positions(positions: Range<i64>, is_backward: bool) -> Span {
         let [from, to] = [positions.start, positions.end].map(|position| position_name(position).to_vec());
         Span { from: Bound::Included(from), to: Bound::Excluded(to), is_backward, values: true }
+    }
+
+    /// The members of a sorted set with their scores, in no order of meaning.
+    pub(crate) fn by_member() -> Span {
+        Span { from: Bound::Included(vec![BY_MEMBER]), to: Bound::Excluded(vec![BY_RANK]), ..Span::ALL }
+    }
+
+    /// The names of a sorted set's members by rank.
+    pub(crate) fn by_rank() -> Span {
+        Span { from: Bound::Included(vec![BY_RANK]), to: Bound::Excluded(vec![AFTER_RANKS]), ..Span::NAMES }
+    }
+
+    /// [`Span::by_rank`] from one score to another.
+    pub(crate) fn of_scores(min: Bound<f64>, max: Bound<f64>) -> Span {
+        let all = Span::by_rank();
+        // The first name with this score, and that with the next one.
+        let first = |score| with_number(BY_RANK, order_of(score)).to_vec();
+        let after = |score| with_number(BY_RANK, order_of(score) + 1).to_vec();
+        let from = match min {
+            Bound::Unbounded => all.from,
+            Bound::Included(score) => Bound::Included(first(score)),
+            Bound::Excluded(score) => Bound::Included(after(score)),
+        };
+        let to = match max {
+            Bound::Unbounded => all.to,
+            Bound::Included(score) => Bound::Excluded(after(score)),
+            Bound::Excluded(score) => Bound::Excluded(first(score)),
+        };
+        Span { from, to, ..Span::NAMES }
+    }
+
+    /// [`Span::by_rank`] of those with a score, from one member to another.
+    pub(crate) fn of_members(score: f64, min: Bound<&[u8]>, max: Bound<&[u8]>) -> Span {
+        let all = Span::of_scores(Bound::Included(score), Bound::Included(score));
+        let bound = |bound: Bound<&[u8]>, open| match bound.map(|member| ranked_name(score, member).to_vec()) {
+            Bound::Unbounded => open,
+            bound => bound,
+        };
+        Span { from: bound(min, all.from), to: bound(max, all.to), ..Span::NAMES }
     }
 
     /// Whether no name can be in it.

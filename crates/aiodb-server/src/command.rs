@@ -268,19 +268,24 @@ impl Context<'_, '_> {
     /// The collection of a key of the chosen database; values of another kind are refused.
     pub(crate) fn collection(&mut self, name: &Bytes, kind: Kind) -> Result<Option<Opened>, Refusal> {
         let entry = self.get(name)?;
-        self.opened(name, kind, entry)
+        self.opened(name, &[kind], entry)
     }
 
     /// [`Context::collection`] that counts whether there was one.
     pub(crate) fn look_up_collection(&mut self, name: &Bytes, kind: Kind) -> Result<Option<Opened>, Refusal> {
-        let entry = self.look_up(name)?;
-        self.opened(name, kind, entry)
+        self.look_up_one_of(name, &[kind])
     }
 
-    fn opened(&self, name: &Bytes, kind: Kind, entry: Option<Entry>) -> Result<Option<Opened>, Refusal> {
+    /// [`Context::look_up_collection`] of any of these kinds.
+    pub(crate) fn look_up_one_of(&mut self, name: &Bytes, kinds: &[Kind]) -> Result<Option<Opened>, Refusal> {
+        let entry = self.look_up(name)?;
+        self.opened(name, kinds, entry)
+    }
+
+    fn opened(&self, name: &Bytes, kinds: &[Kind], entry: Option<Entry>) -> Result<Option<Opened>, Refusal> {
         let Some(Entry { value, expires_ms }) = entry else { return Ok(None) };
         match value {
-            Value::Collection(value) if value.kind == kind => {
+            Value::Collection(value) if kinds.contains(&value.kind) => {
                 Ok(Some(Opened { key: self.key(name), entry: Entry { value, expires_ms } }))
             }
             _ => Err(WRONG_TYPE),

@@ -17,6 +17,9 @@ mod random;
 mod scanning;
 mod set_algebra;
 mod sets;
+mod sorted_algebra;
+mod sorted_ranges;
+mod sorted_sets;
 mod strings;
 mod transactions;
 
@@ -36,6 +39,9 @@ pub(crate) fn table() -> Table {
         set_algebra::COMMANDS,
         lists::COMMANDS,
         list_search::COMMANDS,
+        sorted_sets::COMMANDS,
+        sorted_ranges::COMMANDS,
+        sorted_algebra::COMMANDS,
         keys::COMMANDS,
         expire::COMMANDS,
         databases::COMMANDS,

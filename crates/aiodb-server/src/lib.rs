@@ -25,6 +25,7 @@ mod refusal;
 mod reply;
 mod request;
 mod scan_cursors;
+mod score;
 mod server;
 mod session;
 mod space;

@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use resp_rs::{resp2, resp3};
 
 use crate::refusal::Refusal;
+use crate::score::score_text;
 
 /// What a command answers.
 pub(crate) type Answer = Result<Reply, Refusal>;
@@ -37,6 +38,8 @@ pub(crate) enum Reply {
     Error(Bytes),
     Integer(i64),
     Bulk(Bytes),
+    /// A number that need not be whole; a string in RESP2.
+    Double(f64),
     /// No value.
     Nil,
     /// No array: what an EXEC answers that did nothing.
@@ -82,6 +85,7 @@ impl Reply {
             Reply::Error(line) => Frame::Error(line),
             Reply::Integer(number) => Frame::Integer(number),
             Reply::Bulk(bytes) => Frame::BulkString(Some(bytes)),
+            Reply::Double(number) => Frame::BulkString(Some(score_text(number))),
             Reply::Nil => Frame::BulkString(None),
             Reply::NilArray => Frame::Array(None),
             Reply::Array(replies) | Reply::Set(replies) => all(replies),
@@ -98,6 +102,8 @@ impl Reply {
             Reply::Error(line) => Frame::Error(line),
             Reply::Integer(number) => Frame::Integer(number),
             Reply::Bulk(bytes) => Frame::BulkString(Some(bytes)),
+            // With Redis's digits.
+            Reply::Double(number) => Frame::SpecialFloat(score_text(number)),
             Reply::Nil | Reply::NilArray => Frame::Null,
             Reply::Array(replies) => Frame::Array(Some(all(replies))),
             Reply::Set(replies) => Frame::Set(all(replies)),

@@ -136,19 +136,69 @@ fn nothing_is_left_of_collections_that_are_gone() {
     assert_eq!(rows(&store), 1);
 }
 
+/// The same commands to two servers, whose replies must be the same.
+fn compare(clients: &mut [Client; 2], command: &[&str]) {
+    let replies = clients.each_mut().map(|client| text(&client.call(command)));
+    assert!(replies[0] == replies[1], "{:.300?}: {:.300} {:.300}", command, replies[0], replies[1]);
+}
+
+#[test]
+fn a_large_sorted_set_is_gone_through_from_either_end() {
+    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = ours.path().join("store");
+    let (server, redis) = (Server::start(&store, &[]), Redis::start(theirs.path()));
+    let mut clients = [server.client(), redis.client()];
+    let pairs = (0..LARGE).map(|number| [(number * 7919 % LARGE / 2).to_string(), format!("member:{number}")]);
+    let add: Vec<String> = words(&["zadd", "z"]).into_iter().chain(pairs.flatten()).collect();
+    compare(&mut clients, &add.iter().map(String::as_str).collect::<Vec<_>>());
+    let commands = [
+        &["zrange", "z", "0", "-1", "withscores"][..],
+        &["zrange", "z", "2500", "2600"],
+        &["zrange", "z", "2500", "2600", "rev"],
+        &["zrange", "z", "10", "20", "rev", "withscores"],
+        &["zrangebyscore", "z", "(100", "200", "limit", "5", "10"],
+        &["zrevrangebyscore", "z", "+inf", "1490"],
+        &["zcount", "z", "5", "(1000"],
+        &["zrank", "z", "member:1234"],
+        &["zrevrank", "z", "member:1234"],
+        &["zincrby", "z", "-2000", "member:77"],
+        &["zadd", "z", "gt", "ch", "10000", "member:78", "-1", "member:79"],
+        &["zremrangebyrank", "z", "-100", "-1"],
+        &["zremrangebyscore", "z", "300", "(320"],
+        &["zpopmin", "z", "3"],
+        &["zpopmax", "z", "70"],
+        &["zunionstore", "union", "2", "z", "z", "weights", "1", "-1"],
+        &["zrange", "union", "0", "-1", "withscores"],
+        &["zlexcount", "union", "[member:1", "(member:3"],
+        &["zrange", "union", "(member:3", "[member:29", "bylex", "rev", "limit", "3", "7"],
+        &["zinterstore", "z", "2", "z", "union", "aggregate", "max"],
+        &["zcard", "z"],
+        &["zremrangebylex", "union", "-", "[member:9"],
+        &["zrange", "union", "0", "-1"],
+        &["zrange", "z", "0", "-1", "withscores"],
+    ];
+    commands.into_iter().for_each(|command| compare(&mut clients, command));
+    let seen = scan_all(&mut clients[0], "zscan", "z");
+    let members = strings(&clients[0].call(&["zrange", "z", "0", "-1"]));
+    let by_scan: BTreeSet<_> = seen.iter().step_by(2).collect();
+    assert!(seen.len() == 2 * members.len() && by_scan == members.iter().collect());
+    let drawn = strings(&clients[0].call(&["zrandmember", "z", "40", "withscores"]));
+    assert!(drawn.len() == 80 && drawn.chunks(2).all(|pair| pair[1] == clients[0].text(&["zscore", "z", &pair[0]])));
+    let left = members.len() + strings(&clients[0].call(&["zrange", "union", "0", "-1"])).len();
+    assert!(server.stop().1);
+    // Numbers, and two for each member.
+    assert_eq!(rows(&store), 1 + 2 * left);
+}
+
 #[test]
 fn a_large_list_is_gone_through_and_changed_in_the_middle() {
     let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = ours.path().join("store");
     let (server, redis) = (Server::start(&store, &[]), Redis::start(theirs.path()));
     let mut clients = [server.client(), redis.client()];
-    let mut same = |command: &[&str]| {
-        let replies = clients.each_mut().map(|client| text(&client.call(command)));
-        assert!(replies[0] == replies[1], "{command:?}: {}", &replies[0][..replies[0].len().min(200)]);
-    };
     let numbers: Vec<String> = (0..LARGE).map(|number| (number % 1000).to_string()).collect();
     let push: Vec<&str> = ["rpush", "l"].into_iter().chain(numbers.iter().map(String::as_str)).collect();
-    same(&push);
+    compare(&mut clients, &push);
     let changes = [
         &["lrange", "l", "1490", "1510"][..],
         &["linsert", "l", "before", "10", "near the start"],
@@ -173,7 +223,7 @@ fn a_large_list_is_gone_through_and_changed_in_the_middle() {
         &["lrange", "copied", "0", "-1"],
         &["exists", "l"],
     ];
-    changes.into_iter().for_each(same);
+    changes.into_iter().for_each(|command| compare(&mut clients, command));
     assert!(server.stop().1);
     // Numbers, the time of `copied`, its 51 elements, and the one of `other`.
     assert_eq!(rows(&store), 54);
@@ -234,6 +284,8 @@ fn change_until_killed(server: &Server, key: &str) {
             words(&["hincrby", &format!("{key}:n"), &field, "1"]),
             words(&["rpush", &format!("{key}:l"), &field, &other]),
             words(&["lrem", &format!("{key}:l"), "0", &number(40)]),
+            words(&["zadd", &format!("{key}:z"), &number(5), &field, &number(5), &other]),
+            words(&["zremrangebyrank", &format!("{key}:z"), "0", "0"]),
             words(&["exec"]),
         ];
         let bytes: Vec<u8> = commands.iter().flat_map(|command| encode(command)).collect();
@@ -262,6 +314,11 @@ fn a_kill_leaves_collections_whole() {
         let mut client = server.client();
         for key in ["a", "b", "c", "a:n", "b:n", "c:n"] {
             assert_eq!(client.text(&["hlen", key]), strings(&client.call(&["hkeys", key])).len().to_string());
+        }
+        for key in ["a:z", "b:z", "c:z"] {
+            let members = strings(&client.call(&["zrange", key, "0", "-1"]));
+            assert_eq!(client.text(&["zcard", key]), members.len().to_string());
+            assert_eq!(scan_all(&mut client, "zscan", key).len(), 2 * members.len());
         }
         for key in ["a:l", "b:l", "c:l"] {
             let elements = strings(&client.call(&["lrange", key, "0", "-1"]));

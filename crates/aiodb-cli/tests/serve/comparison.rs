@@ -65,12 +65,13 @@ fn agree(arguments: &[Vec<u8>], ours: &Frame, theirs: &Frame) -> bool {
 /// How many replies belong together of those that may come in any order; 0 if the order counts.
 fn parts(arguments: &[Vec<u8>]) -> usize {
     let is_word = |argument: &Vec<u8>, word: &str| argument.eq_ignore_ascii_case(word.as_bytes());
-    let has_values = || arguments.last().is_some_and(|last| is_word(last, "withvalues"));
+    let has_more = |word| arguments.last().is_some_and(|last| is_word(last, word));
     match &*String::from_utf8_lossy(&arguments[0]).to_lowercase() {
-        "hgetall" | "hscan" => 2,
-        "hrandfield" if has_values() => 2,
+        "hgetall" | "hscan" | "zscan" => 2,
+        "hrandfield" if has_more("withvalues") => 2,
+        "zrandmember" if has_more("withscores") => 2,
         "hkeys" | "hvals" | "hrandfield" => 1,
-        "smembers" | "sinter" | "sunion" | "sdiff" | "sscan" | "spop" | "srandmember" => 1,
+        "smembers" | "sinter" | "sunion" | "sdiff" | "sscan" | "spop" | "srandmember" | "zrandmember" => 1,
         _ => 0,
     }
 }
@@ -110,6 +111,7 @@ fn compare_state(pair: &mut Pair, history: &mut Vec<String>) {
             let (question, rest): (&str, &[&str]) = match &*kind {
                 "hash" => ("hgetall", &[]),
                 "set" => ("smembers", &[]),
+                "zset" => ("zrange", &["0", "-1", "withscores"]),
                 "list" => ("lrange", &["0", "-1"]),
                 _ => ("get", &[]),
             };

@@ -15,6 +15,7 @@ pub const KEYS: [&str; 7] = ["a", "b", "c", "d", "", "key with spaces", "k\0"];
 mod hashes;
 mod lists;
 mod sets;
+mod sorted_sets;
 
 /// A generator with a seed.
 pub struct Generator {
@@ -118,10 +119,11 @@ impl Generator {
 
     /// A command that answers the same whenever it runs, and in which order keys are kept.
     pub fn command(&mut self) -> Arguments {
-        let words = match self.below(6) {
+        let words = match self.below(9) {
             0 => self.hash_command(),
             1 => self.set_command(),
             2 => self.list_command(),
+            3 | 4 => self.sorted_set_command(),
             _ => self.other_command(),
         };
         self.bytes(words)
@@ -179,10 +181,11 @@ impl Generator {
 
     /// A command whose answer needs a closer look: times, what has no order, and how many keys there are.
     pub fn question(&mut self) -> Arguments {
-        let words = match self.below(10) {
+        let words = match self.below(13) {
             4 => vec!["dbsize".into()],
             5..7 => self.hash_question(),
-            7.. => self.set_question(),
+            7..10 => self.set_question(),
+            10.. => self.sorted_set_question(),
             0 | 1 => vec![self.pick(&["ttl", "pttl", "expiretime", "pexpiretime"]).into(), self.key()],
             2 => vec!["keys".into(), self.pick(&["*", "[a-c]", "k*", "?", "[^a]", "\\a", "[", "key*s"]).into()],
             _ => vec!["randomkey".into()],

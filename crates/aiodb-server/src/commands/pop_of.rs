@@ -16,7 +16,8 @@ pub(super) struct PopOf<'a> {
 impl<'a> PopOf<'a> {
     /// Reads the arguments from the number of keys on; `ends` are the words for the two ends.
     pub(super) fn parse(arguments: &'a [Bytes], ends: [&str; 2]) -> Result<PopOf<'a>, Refusal> {
-        let positive = |number| parse_integer(number).and_then(|number| u64::try_from(number).ok()).filter(|it| *it > 0);
+        let positive =
+            |number| parse_integer(number).and_then(|number| u64::try_from(number).ok()).filter(|it| *it > 0);
         let keys = positive(&arguments[0]).ok_or(words("ERR numkeys should be greater than 0"))?;
         let keys = usize::try_from(keys).ok().filter(|keys| *keys < arguments.len() - 1).ok_or(SYNTAX)?;
         let (names, rest) = arguments[1..].split_at(keys);

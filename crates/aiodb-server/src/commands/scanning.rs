@@ -75,7 +75,7 @@ pub(super) fn place(context: &Context<'_, '_>, cursor: u64) -> Result<Option<Byt
 pub(super) struct Page {
     /// The cursor of the next call; 0 after the last one.
     pub(super) next: u64,
-    /// Names and values.
+    /// Members and values.
     pub(super) elements: Vec<(Bytes, Bytes)>,
 }
 
@@ -98,8 +98,9 @@ pub(super) fn page(
     let (mut elements, mut looked_at, mut last) = (Vec::new(), 0, Bytes::new());
     context.space.elements.visit(opened.owner(), &span, |name, value| {
         let name = Bytes::copy_from_slice(name);
-        if options.matches(&name) {
-            elements.push((name.clone(), Bytes::copy_from_slice(value)));
+        let member = opened.entry.value.kind.member_of(&name);
+        if options.matches(&member) {
+            elements.push((member, Bytes::copy_from_slice(value)));
         }
         looked_at += 1;
         last = name;

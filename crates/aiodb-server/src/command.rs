@@ -69,6 +69,8 @@ pub(crate) enum Run {
     Grouped(Handler),
     /// As [`Run::Grouped`], on a thread that may wait for the device: it goes through elements of collections.
     Ranged(Handler),
+    /// As [`Run::Grouped`], but by itself: the client waits while the answer is nothing. In a transaction nobody waits.
+    Blocking(Handler, Awaits),
     /// By itself: it changes the connection.
     Alone(Handler),
     /// By itself, on a thread that may wait for the device: it goes through databases.
@@ -82,6 +84,15 @@ pub(crate) enum Run {
 /// The names of the elements that a command needs of a collection, which is then as the command leaves it: what comes after it in
 /// a pipeline needs others.
 pub(crate) type Ahead = fn(&[Bytes], &mut Collection) -> Vec<Bytes>;
+
+/// What a client waits for.
+#[derive(Clone, Copy)]
+pub(crate) struct Awaits {
+    /// So many of the command's keys, the first ones.
+    pub(crate) most_keys: usize,
+    /// The argument that says for how long.
+    pub(crate) timeout: fn(&[Bytes]) -> &Bytes,
+}
 
 pub(crate) type Handler = fn(&mut Context<'_, '_>, &[Bytes]) -> Answer;
 
@@ -165,6 +176,11 @@ impl Call {
     /// Whether elements of collections are read for it, or may be.
     pub(crate) fn reads_elements(&self) -> bool {
         self.command.names_elements() || matches!(self.command.run, Run::Ranged(_))
+    }
+
+    /// Whether its arguments say all keys that it may read or change.
+    pub(crate) fn names_keys(&self) -> bool {
+        matches!(self.command.run, Run::Grouped(_) | Run::Ranged(_) | Run::Blocking(..))
     }
 
     /// Bytes of the arguments.
@@ -289,6 +305,20 @@ impl Context<'_, '_> {
                 Ok(Some(Opened { key: self.key(name), entry: Entry { value, expires_ms } }))
             }
             _ => Err(WRONG_TYPE),
+        }
+    }
+
+    /// [`Context::look_up_collection`] for a command that waits: none while another client has waited longer, or what has come in
+    /// the meantime is of another kind.
+    pub(crate) fn awaited_collection(&mut self, name: &Bytes, kind: Kind) -> Result<Option<Opened>, Refusal> {
+        let key = self.key(name);
+        let waiting = self.session.waiting.as_ref();
+        let (is_first, has_waited) = waiting.map_or((true, false), |waiting| {
+            (self.server.keyspace.waiters.is_first(&key, &waiting.waiter), waiting.has_waited)
+        });
+        match self.look_up_collection(name, kind) {
+            Err(Refusal::Words(_)) if has_waited => Ok(None),
+            found => found.map(|found| found.filter(|_| is_first)),
         }
     }
 

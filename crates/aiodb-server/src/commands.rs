@@ -10,6 +10,7 @@ mod info;
 mod introspection;
 mod keys;
 mod list_search;
+mod list_waits;
 mod lists;
 mod numbers;
 mod pop_of;
@@ -39,6 +40,7 @@ pub(crate) fn table() -> Table {
         set_algebra::COMMANDS,
         lists::COMMANDS,
         list_search::COMMANDS,
+        list_waits::COMMANDS,
         sorted_sets::COMMANDS,
         sorted_ranges::COMMANDS,
         sorted_algebra::COMMANDS,

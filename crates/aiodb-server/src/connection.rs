@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::admission::{Admitted, admit, is_grouped};
 use crate::client::Client;
-use crate::command::{Call, Server};
+use crate::command::{Call, Run, Server};
 use crate::execution;
 use crate::refusal::Refusal;
 use crate::reply::{Output, Reply};
@@ -20,6 +20,9 @@ use crate::session::Session;
 
 /// What is read at a time.
 const READ_BYTES: usize = 16 << 10;
+
+/// Bytes that are read from a client that waits.
+const MOST_AHEAD: usize = 1 << 20;
 
 /// Commands that are carried out together: so many at first, and at most.
 const FIRST_GROUP: usize = 8;
@@ -86,7 +89,7 @@ impl Connection {
                 }
                 continue;
             }
-            self.answer_group(group).await?;
+            self.answer_group(group, ending).await?;
         }
         Ok(())
     }
@@ -121,9 +124,10 @@ impl Connection {
         group
     }
 
-    async fn answer_group(&mut self, group: Group) -> io::Result<()> {
+    async fn answer_group(&mut self, group: Group, ending: &mut watch::Receiver<bool>) -> io::Result<()> {
         let answers = match &group.calls[..] {
             [] => Vec::new(),
+            [call] if matches!(call.command.run, Run::Blocking(..)) => vec![self.wait_for(call, ending).await?],
             calls => execution::answer(&self.server, &mut self.session, calls).await,
         };
         let mut answers = answers.into_iter();
@@ -146,6 +150,39 @@ impl Connection {
             _ => self.most,
         };
         self.send().await
+    }
+
+    /// The reply to a call that waits. What the client sends meanwhile stays for later.
+    async fn wait_for(&mut self, call: &Call, ending: &mut watch::Receiver<bool>) -> io::Result<Reply> {
+        let server = Arc::clone(&self.server);
+        let Some(mut wait) = execution::Wait::of(&server, &self.session, call) else { return Ok(Reply::Nil) };
+        loop {
+            if let Some(reply) = wait.attempt(&mut self.session).await {
+                return Ok(reply);
+            }
+            tokio::select! {
+                is_in_time = wait.woken() => if !is_in_time { return Ok(Reply::NilArray) },
+                () = self.gone(ending) => return Err(io::ErrorKind::ConnectionAborted.into()),
+            }
+        }
+    }
+
+    /// Returns when nobody waits for a reply any more: the client is gone or killed, or the server ends.
+    async fn gone(&mut self, ending: &mut watch::Receiver<bool>) {
+        let client = Arc::clone(&self.session.client);
+        while !*ending.borrow() {
+            let is_there = if self.buffer.len() < MOST_AHEAD {
+                self.receive(ending).await.unwrap_or(false)
+            } else {
+                tokio::select! {
+                    () = client.killed() => false,
+                    _ = ending.changed() => true,
+                }
+            };
+            if !is_there {
+                return;
+            }
+        }
     }
 
     /// Gives the client its replies. Nothing else of this connection goes on until it has taken them.

@@ -2,18 +2,21 @@
 //! all connections share its reads in flight and its writes of the device; the commands themselves never wait.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures::future::try_join_all;
+use tokio::time::Instant;
 
-use crate::admission::{find, is_grouped};
+use crate::admission::find;
 use crate::command::{Call, Context, Handler, Run, Server, now_ms};
 use crate::keyspace::Keyspace;
 use crate::locks::{Claim, Key};
 use crate::refusal::{Refusal, words};
 use crate::reply::{Answer, OK, Reply};
-use crate::session::Session;
+use crate::session::{Session, Waiting};
 use crate::space::Space;
+use crate::waiters::{Waiter, parse_timeout};
 use crate::watch::Watch;
 
 /// Why calls were not carried out, or not for good.
@@ -108,6 +111,55 @@ async fn watch(server: &Server, session: &mut Session, call: &Call) -> Answer {
     Ok(OK)
 }
 
+/// A call of a client that waits until it is not answered with nothing: in the queues of its keys until it is dropped.
+pub(crate) struct Wait<'a> {
+    server: &'a Server,
+    call: &'a Call,
+    keys: Vec<Key>,
+    waiter: Arc<Waiter>,
+    /// When the client has waited long enough; for some there is no such time.
+    ends: Option<Instant>,
+    has_waited: bool,
+}
+
+impl<'a> Wait<'a> {
+    /// `None` for a call that does not wait.
+    pub(crate) fn of(server: &'a Server, session: &Session, call: &'a Call) -> Option<Wait<'a>> {
+        let Run::Blocking(_, awaits) = call.command.run else { return None };
+        let names = call.command.keys.of(&call.arguments).take(awaits.most_keys);
+        let keys: Vec<Key> = names.map(|name| session.key(&detached(name))).collect();
+        // A wrong time is for the command to refuse.
+        let timeout = parse_timeout((awaits.timeout)(&call.arguments), now_ms()).ok().flatten();
+        let ends = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let waiter = server.keyspace.waiters.add(&keys);
+        Some(Wait { server, call, keys, waiter, ends, has_waited: false })
+    }
+
+    /// Tries once; `None` if there was nothing.
+    pub(crate) async fn attempt(&mut self, session: &mut Session) -> Option<Reply> {
+        session.waiting = Some(Waiting { waiter: Arc::clone(&self.waiter), has_waited: self.has_waited });
+        let reply = answer(self.server, session, std::slice::from_ref(self.call)).await.pop();
+        session.waiting = None;
+        self.has_waited = true;
+        reply.filter(|reply| !matches!(reply, Reply::Nil | Reply::NilArray))
+    }
+
+    /// Waits until another attempt may find something, or the time is over; whether it is not.
+    pub(crate) async fn woken(&self) -> bool {
+        match self.ends {
+            None => self.waiter.woken().await,
+            Some(ends) => return tokio::time::timeout_at(ends, self.waiter.woken()).await.is_ok(),
+        }
+        true
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.server.keyspace.waiters.remove(&self.keys, &self.waiter);
+    }
+}
+
 /// A copy that does not keep what the bytes came in.
 fn detached(bytes: &bytes::Bytes) -> bytes::Bytes {
     bytes::Bytes::copy_from_slice(bytes)
@@ -137,7 +189,7 @@ fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
         }
     }
     let writes = calls.iter().any(|call| call.command.is_write());
-    let is_whole = calls.iter().any(|call| !is_grouped(call));
+    let is_whole = calls.iter().any(|call| !call.names_keys());
     let waits = is_whole || calls.iter().any(|call| matches!(call.command.run, Run::Ranged(_)));
     let is_transaction = watch.is_some();
     // Several reads show one moment under a claim only.
@@ -176,6 +228,7 @@ async fn carry_out(
         read(&mut space, keyspace, unread.into_iter()).await?;
         let sequence = keyspace.write(&space.changes()).await?;
         keyspace.watchers.touch(space.touched());
+        keyspace.waiters.wake(space.touched());
         Some(sequence)
     } else {
         None
@@ -251,6 +304,7 @@ fn run(
 fn run_one(context: &mut Context<'_, '_>, call: &Call) -> Result<Reply, Refusal> {
     let handler: Handler = match call.command.run {
         Run::Grouped(handler) | Run::Ranged(handler) | Run::Alone(handler) | Run::Whole(handler) => handler,
+        Run::Blocking(handler, _) => handler,
         Run::Container | Run::Exec | Run::Watch => unreachable!("no such call waits for EXEC or comes in a group"),
     };
     match handler(context, &call.arguments) {

@@ -16,6 +16,7 @@ use crate::entry::{Entry, original_key, stored_key};
 use crate::flusher::Flusher;
 use crate::locks::{Claim, Database, Held, Key, Locks};
 use crate::refusal::Refusal;
+use crate::waiters::Waiters;
 use crate::watch::Watchers;
 
 /// What stands for a sequence while a write is under way: later than all.
@@ -31,6 +32,8 @@ pub(crate) struct Keyspace {
     locks: Locks,
     /// Who watches which keys.
     pub(crate) watchers: Watchers,
+    /// Who waits for elements of which keys.
+    pub(crate) waiters: Waiters,
     durability: Durability,
     /// Of the class `sync`: the thread that flushes.
     flusher: Option<Flusher>,
@@ -104,7 +107,8 @@ impl Keyspace {
             _ => (None, 0),
         };
         let written = (0..stripes).map(|_| AtomicU64::new(0)).collect();
-        Ok(Keyspace { db, tables, locks: Locks::new(), watchers: Watchers::default(), durability, flusher, written })
+        let (locks, watchers, waiters) = (Locks::new(), Watchers::default(), Waiters::default());
+        Ok(Keyspace { db, tables, locks, watchers, waiters, durability, flusher, written })
     }
 
     /// Makes everything durable and closes the store.

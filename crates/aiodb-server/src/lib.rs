@@ -30,6 +30,7 @@ mod server;
 mod session;
 mod space;
 mod sweeper;
+mod waiters;
 mod watch;
 
 pub use config::{Config, ConfigError, ENVIRONMENT_PREFIX, Layer};

@@ -9,6 +9,7 @@ use crate::client::Client;
 use crate::locks::{Database, Key};
 use crate::reply::Protocol;
 use crate::request::Request;
+use crate::waiters::Waiter;
 use crate::watch::Watch;
 
 /// The state of a connection.
@@ -23,6 +24,15 @@ pub(crate) struct Session {
     /// The commands since MULTI.
     pub(crate) transaction: Option<Transaction>,
     pub(crate) watch: Watch,
+    /// While a command is carried out that waits.
+    pub(crate) waiting: Option<Waiting>,
+}
+
+/// A client that waits for elements of some keys.
+pub(crate) struct Waiting {
+    pub(crate) waiter: Arc<Waiter>,
+    /// Whether there was nothing at first.
+    pub(crate) has_waited: bool,
 }
 
 /// Commands that wait for EXEC.
@@ -45,6 +55,7 @@ impl Session {
             is_ending: false,
             transaction: None,
             watch: Watch::default(),
+            waiting: None,
         }
     }
 

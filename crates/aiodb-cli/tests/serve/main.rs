@@ -11,3 +11,4 @@ mod protocol;
 mod server;
 mod settings;
 mod tools;
+mod waiting;

@@ -76,7 +76,7 @@ fn clients(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
     Ok(vec![
         line("connected_clients", context.server.clients.count()),
         line("maxclients", context.server.config.maxclients),
-        line("blocked_clients", 0),
+        line("blocked_clients", context.server.keyspace.waiters.count()),
     ])
 }
 

@@ -80,7 +80,7 @@ fn words(text: &'static str) -> Vec<Reply> {
 }
 
 /// Redis's order of the groups of commands in its ACL.
-const CATEGORIES: [&str; 13] = [
+const CATEGORIES: [&str; 14] = [
     "@keyspace",
     "@read",
     "@write",
@@ -92,6 +92,7 @@ const CATEGORIES: [&str; 13] = [
     "@admin",
     "@fast",
     "@slow",
+    "@blocking",
     "@dangerous",
     "@connection",
 ];
@@ -103,6 +104,7 @@ fn categories(command: &Command) -> Vec<Reply> {
         "@admin" => command.has_flag("admin"),
         "@fast" => command.has_flag("fast"),
         "@slow" => !command.has_flag("fast"),
+        "@blocking" => command.has_flag("blocking"),
         "@dangerous" if command.has_flag("admin") => true,
         other => command.categories.split(' ').any(|category| category == other),
     };
@@ -117,7 +119,9 @@ fn key_specifications(keys: &Keys) -> Vec<Reply> {
     let text = Reply::text;
     let pairs =
         |kind, specification| Reply::Map(vec![(text("type"), text(kind)), (text("spec"), Reply::Map(specification))]);
-    let first = if keys.counted_at > 0 { keys.counted_at as i64 } else { keys.first };
+    // Of a command with keys of both sorts only the first are said.
+    let is_counted = keys.first == 0;
+    let first = if is_counted { keys.counted_at as i64 } else { keys.first };
     let begin = pairs("index", vec![(text("index"), Reply::Integer(first))]);
     // The last key counts from the first one.
     let last = if keys.last < 0 { keys.last } else { keys.last - keys.first };
@@ -131,7 +135,7 @@ fn key_specifications(keys: &Keys) -> Vec<Reply> {
             (text("limit"), Reply::Integer(0)),
         ],
     );
-    let find = if keys.counted_at > 0 { pairs("keynum", counted()) } else { range };
+    let find = if is_counted { pairs("keynum", counted()) } else { range };
     vec![Reply::Map(vec![
         (text("flags"), Reply::Set(words(keys.flags))),
         (text("begin_search"), begin),

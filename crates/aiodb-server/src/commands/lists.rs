@@ -56,21 +56,21 @@ pub(super) static COMMANDS: &[Command] = &[
 const FEW: u64 = 64;
 
 /// The words for the ends of a list.
-const ENDS: [&str; 2] = ["left", "right"];
+pub(super) const ENDS: [&str; 2] = ["left", "right"];
 
 /// An end of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     First,
     Last,
 }
 
 impl End {
-    fn parse(word: &[u8]) -> Result<End, Refusal> {
+    pub(super) fn parse(word: &[u8]) -> Result<End, Refusal> {
         ENDS.iter().position(|end| is_word(word, end)).map(|at| End::of(at == 1)).ok_or(SYNTAX)
     }
 
-    fn of(is_last: bool) -> End {
+    pub(super) fn of(is_last: bool) -> End {
         if is_last { End::Last } else { End::First }
     }
 
@@ -104,7 +104,7 @@ fn name_at(list: &Collection, index: i64) -> Option<Bytes> {
 }
 
 /// The names of elements that are popped one by one.
-fn names_popped(list: &mut Collection, end: End, wanted: u64) -> Vec<Bytes> {
+pub(super) fn names_popped(list: &mut Collection, end: End, wanted: u64) -> Vec<Bytes> {
     let many = wanted.min(list.count);
     let positions = if many <= FEW { end.positions(list, many) } else { 0..0 };
     end.cut(list, many);
@@ -148,7 +148,12 @@ fn push(context: &mut Context<'_, '_>, list: &mut Opened, end: End, element: Byt
 }
 
 /// Takes elements at an end, the outermost first: so many, or all that there are.
-fn pop(context: &mut Context<'_, '_>, list: &mut Opened, end: End, wanted: u64) -> Result<Vec<Bytes>, Refusal> {
+pub(super) fn pop(
+    context: &mut Context<'_, '_>,
+    list: &mut Opened,
+    end: End,
+    wanted: u64,
+) -> Result<Vec<Bytes>, Refusal> {
     let (owner, many) = (list.owner(), wanted.min(list.entry.value.count));
     let positions = end.positions(&list.entry.value, many);
     let names: Vec<Bytes> = positions.clone().map(position_name).collect();
@@ -233,22 +238,31 @@ fn rpop(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 fn lmpop(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let PopOf { names, is_last, most } = PopOf::parse(&arguments[1..], ENDS)?;
     for name in names {
-        if let Some(mut list) = context.look_up_collection(name, Kind::List)? {
-            let popped = pop(context, &mut list, End::of(is_last), most)?;
-            context.store(list);
-            let popped = Reply::Array(popped.into_iter().map(Reply::Bulk).collect());
-            return Ok(Reply::Array(vec![Reply::Bulk(name.clone()), popped]));
+        if let Some(list) = context.look_up_collection(name, Kind::List)? {
+            return pop_named(context, name, list, End::of(is_last), most);
         }
     }
     Ok(Reply::NilArray)
 }
 
-fn move_one(context: &mut Context<'_, '_>, arguments: &[Bytes], from_end: End, to_end: End) -> Answer {
-    let (from, to) = (&arguments[1], &arguments[2]);
-    let Some(mut source) = context.look_up_collection(from, Kind::List)? else { return Ok(Reply::Nil) };
+/// Takes elements at an end of a list, and answers with its key, too.
+pub(super) fn pop_named(context: &mut Context<'_, '_>, name: &Bytes, mut list: Opened, end: End, most: u64) -> Answer {
+    let popped = pop(context, &mut list, end, most)?;
+    context.store(list);
+    let popped = Reply::Array(popped.into_iter().map(Reply::Bulk).collect());
+    Ok(Reply::Array(vec![Reply::Bulk(name.clone()), popped]))
+}
+
+/// Takes an element at an end of a list and puts it at one of another, or of the same.
+pub(super) fn move_one(
+    context: &mut Context<'_, '_>,
+    mut source: Opened,
+    to: &Bytes,
+    [from_end, to_end]: [End; 2],
+) -> Answer {
     context.collection(to, Kind::List)?;
     let Some(element) = pop(context, &mut source, from_end, 1)?.pop() else { return Ok(Reply::Nil) };
-    let mut target = if from == to {
+    let mut target = if source.key.name == *to {
         source
     } else {
         context.store(source);
@@ -261,11 +275,17 @@ fn move_one(context: &mut Context<'_, '_>, arguments: &[Bytes], from_end: End, t
 
 fn lmove(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let (from_end, to_end) = (End::parse(&arguments[3])?, End::parse(&arguments[4])?);
-    move_one(context, arguments, from_end, to_end)
+    match context.look_up_collection(&arguments[1], Kind::List)? {
+        None => Ok(Reply::Nil),
+        Some(source) => move_one(context, source, &arguments[2], [from_end, to_end]),
+    }
 }
 
 fn rpoplpush(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
-    move_one(context, arguments, End::Last, End::First)
+    match context.look_up_collection(&arguments[1], Kind::List)? {
+        None => Ok(Reply::Nil),
+        Some(source) => move_one(context, source, &arguments[2], [End::Last, End::First]),
+    }
 }
 
 fn llen(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {

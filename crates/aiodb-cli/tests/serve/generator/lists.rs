@@ -19,7 +19,8 @@ impl Generator {
 
     /// A command with one right answer, as all on lists have.
     pub(super) fn list_command(&mut self) -> Vec<String> {
-        match self.below(20) {
+        match self.below(21) {
+            20 => self.awaiting_command(),
             0..5 => {
                 let name = self.pick(&["lpush", "rpush"]).into();
                 vec![name, self.key(), self.element(), self.element(), self.element()]
@@ -53,6 +54,24 @@ impl Generator {
                 let arguments = [self.key(), self.element(), self.small(), self.element(), self.element()];
                 let count = self.below(6);
                 [self.pick(&names).to_string()].into_iter().chain(arguments.into_iter().take(count)).collect()
+            }
+        }
+    }
+
+    /// A command that may wait, for a short time.
+    fn awaiting_command(&mut self) -> Vec<String> {
+        let timeout: String = self.pick(&["0.01", "0.01", "0.01", "0.001", "-1", "x", "", "1e30"]).into();
+        match self.below(5) {
+            0 | 1 => vec![self.pick(&["blpop", "brpop"]).into(), self.key(), self.key(), timeout],
+            2 => vec!["brpoplpush".into(), self.key(), self.key(), timeout],
+            3 => {
+                let ends = [self.pick(&["left", "right", "x"]), self.pick(&["LEFT", "right"])];
+                vec!["blmove".into(), self.key(), self.key(), ends[0].into(), ends[1].into(), timeout]
+            }
+            _ => {
+                let keys = self.pick(&["1", "2", "2", "3", "0", "x"]).into();
+                let end = self.pick(&["left", "RIGHT", "right", "x"]).into();
+                [vec!["blmpop".into(), timeout, keys, self.key(), self.key(), end], self.lmpop_options()].concat()
             }
         }
     }

@@ -88,6 +88,7 @@ pub(crate) type Ahead = fn(&[Bytes], &mut Collection) -> Vec<Bytes>;
 /// What a client waits for.
 #[derive(Clone, Copy)]
 pub(crate) struct Awaits {
+    pub(crate) kind: Kind,
     /// So many of the command's keys, the first ones.
     pub(crate) most_keys: usize,
     /// The argument that says for how long.

@@ -21,8 +21,10 @@ mod sets;
 mod sorted_algebra;
 mod sorted_ranges;
 mod sorted_sets;
+mod sorted_waits;
 mod strings;
 mod transactions;
+mod waiting;
 
 use crate::command::Table;
 
@@ -44,6 +46,7 @@ pub(crate) fn table() -> Table {
         sorted_sets::COMMANDS,
         sorted_ranges::COMMANDS,
         sorted_algebra::COMMANDS,
+        sorted_waits::COMMANDS,
         keys::COMMANDS,
         expire::COMMANDS,
         databases::COMMANDS,

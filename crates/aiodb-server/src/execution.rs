@@ -131,7 +131,7 @@ impl<'a> Wait<'a> {
         // A wrong time is for the command to refuse.
         let timeout = parse_timeout((awaits.timeout)(&call.arguments), now_ms()).ok().flatten();
         let ends = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let waiter = server.keyspace.waiters.add(&keys);
+        let waiter = server.keyspace.waiters.add(&keys, awaits.kind);
         Some(Wait { server, call, keys, waiter, ends, has_waited: false })
     }
 

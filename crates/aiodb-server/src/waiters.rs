@@ -1,4 +1,4 @@
-//! Clients that wait for elements of lists: who waits at which key, in the order in which they came.
+//! Clients that wait for elements of collections: who waits at which key, in the order in which they came.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+use crate::collection::Kind;
 use crate::locks::Key;
 use crate::refusal::{Refusal, words};
 use crate::score::parse_score;
@@ -20,10 +21,15 @@ pub(crate) struct Waiters {
     queues: Mutex<HashMap<Key, VecDeque<Arc<Waiter>>>>,
 }
 
-/// A client in the queues of its keys.
-#[derive(Default)]
+/// A client in the queues of its keys. It waits for collections of one kind: those who wait for others stand in no one's way.
 pub(crate) struct Waiter {
+    kind: Kind,
     woken: Notify,
+}
+
+/// The client that came first of those who wait for a kind.
+fn first(queue: &VecDeque<Arc<Waiter>>, kind: Kind) -> Option<&Arc<Waiter>> {
+    queue.iter().find(|waiter| waiter.kind == kind)
 }
 
 impl Waiter {
@@ -35,8 +41,8 @@ impl Waiter {
 
 impl Waiters {
     /// Puts a client at the end of the queues of some keys, which may name one more than once.
-    pub(crate) fn add(&self, keys: &[Key]) -> Arc<Waiter> {
-        let waiter = Arc::new(Waiter::default());
+    pub(crate) fn add(&self, keys: &[Key], kind: Kind) -> Arc<Waiter> {
+        let waiter = Arc::new(Waiter { kind, woken: Notify::new() });
         let mut queues = self.lock();
         for key in keys {
             let queue = queues.entry(key.clone()).or_default();
@@ -54,19 +60,21 @@ impl Waiters {
         for key in keys {
             let Some(queue) = queues.get_mut(key) else { continue };
             queue.retain(|other| !Arc::ptr_eq(other, waiter));
-            match queue.front() {
-                Some(next) => next.woken.notify_one(),
-                None => {
-                    queues.remove(key);
-                }
+            if let Some(next) = first(queue, waiter.kind) {
+                next.woken.notify_one();
+            }
+            if queue.is_empty() {
+                queues.remove(key);
             }
         }
         self.count.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether nobody waits at a key since an earlier time than this client.
+    /// Whether nobody has waited longer than this client for what it waits for at a key.
     pub(crate) fn is_first(&self, key: &Key, waiter: &Arc<Waiter>) -> bool {
-        self.lock().get(key).and_then(VecDeque::front).is_none_or(|first| Arc::ptr_eq(first, waiter))
+        let queues = self.lock();
+        let first = queues.get(key).and_then(|queue| first(queue, waiter.kind));
+        first.is_none_or(|first| Arc::ptr_eq(first, waiter))
     }
 
     /// Wakes those who wait at keys that were changed.
@@ -75,8 +83,8 @@ impl Waiters {
             return;
         }
         let queues = self.lock();
-        for first in touched.filter_map(|key| queues.get(key)?.front()) {
-            first.woken.notify_one();
+        for queue in touched.filter_map(|key| queues.get(key)) {
+            Kind::ALL.into_iter().filter_map(|kind| first(queue, kind)).for_each(|first| first.woken.notify_one());
         }
     }
 

@@ -1,4 +1,4 @@
-//! Clients that wait for elements of lists.
+//! Clients that wait for elements of lists and sorted sets.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -60,6 +60,14 @@ fn who_waits_is_served_in_order() {
     pusher.call(&["rename", "other", "b"]);
     assert_eq!(received(&mut first), "b y");
     assert!(server.client().text(&["blpop", "a", "0"]).starts_with("-WRONGTYPE"));
+    // Who waits for something else at the same key stands in no one's way.
+    let mut list = begin(&server, &mut pusher, 1, &["blpop", "c", "0"]);
+    let mut lowest = begin(&server, &mut pusher, 2, &["bzpopmin", "d", "c", "0"]);
+    let mut highest = begin(&server, &mut pusher, 3, &["bzmpop", "0", "1", "c", "max", "count", "2"]);
+    pusher.call(&["zadd", "c", "1", "x", "2", "y", "3", "z"]);
+    assert_eq!((received(&mut lowest), received(&mut highest)), ("c x 1".into(), "c z 3 y 2".into()));
+    assert_eq!(pusher.text(&["rpush", "c", "w"]), "1");
+    assert_eq!(received(&mut list), "c w");
     assert!(server.stop().1);
 }
 

@@ -5,12 +5,11 @@ use bytes::Bytes;
 use super::family::Family;
 use super::lists::{ENDS, End, LIST, move_one, names_popped, pop, pop_named};
 use super::pop_of::PopOf;
+use super::waiting::{at_counted, at_each, at_first, check_timeout, first_argument, last_argument};
 use crate::collection::{Collection, Kind};
 use crate::command::Run::Blocking;
-use crate::command::{Awaits, Command, Context, Keys, NO_KEYS, one_key};
-use crate::refusal::Refusal;
+use crate::command::{Command, Context, Keys, NO_KEYS, one_key};
 use crate::reply::{Answer, Reply};
-use crate::waiters::parse_timeout;
 
 const ANY: Keys = Keys { first: 1, last: -2, ..one_key("RW access delete") };
 const POP: Family =
@@ -23,10 +22,6 @@ const POP_OF: Family = LIST
 const BETWEEN: Keys = Keys { first: 1, last: 2, ..one_key("RW access delete") };
 const MOVE: Family = LIST.flags("write denyoom noscript blocking").keys(BETWEEN);
 
-const EACH: Awaits = Awaits { most_keys: usize::MAX, timeout: last_argument };
-const COUNTED_KEYS: Awaits = Awaits { timeout: first_argument, ..EACH };
-const FIRST: Awaits = Awaits { most_keys: 1, ..EACH };
-
 const BLPOP_SUMMARY: &str = "Remove and get the first element in a list, or block until one is available";
 const BRPOP_SUMMARY: &str = "Remove and get the last element in a list, or block until one is available";
 const BLMPOP_SUMMARY: &str = "Pop elements from a list, or block until one is available";
@@ -36,20 +31,12 @@ const BRPOPLPUSH_SUMMARY: &str =
     "Pop an element from a list, push it to another list and return it; or block until one is available";
 
 pub(super) static COMMANDS: &[Command] = &[
-    POP.ahead(first).command("blpop", -3, Blocking(blpop, EACH), "2.0.0", BLPOP_SUMMARY),
-    POP.ahead(last).command("brpop", -3, Blocking(brpop, EACH), "2.0.0", BRPOP_SUMMARY),
-    POP_OF.command("blmpop", -5, Blocking(blmpop, COUNTED_KEYS), "7.0.0", BLMPOP_SUMMARY),
-    MOVE.command("blmove", 6, Blocking(blmove, FIRST), "6.2.0", BLMOVE_SUMMARY),
-    MOVE.ahead(last).command("brpoplpush", 4, Blocking(brpoplpush, FIRST), "2.2.0", BRPOPLPUSH_SUMMARY),
+    POP.ahead(first).command("blpop", -3, Blocking(blpop, at_each(Kind::List)), "2.0.0", BLPOP_SUMMARY),
+    POP.ahead(last).command("brpop", -3, Blocking(brpop, at_each(Kind::List)), "2.0.0", BRPOP_SUMMARY),
+    POP_OF.command("blmpop", -5, Blocking(blmpop, at_counted(Kind::List)), "7.0.0", BLMPOP_SUMMARY),
+    MOVE.command("blmove", 6, Blocking(blmove, at_first(Kind::List)), "6.2.0", BLMOVE_SUMMARY),
+    MOVE.ahead(last).command("brpoplpush", 4, Blocking(brpoplpush, at_first(Kind::List)), "2.2.0", BRPOPLPUSH_SUMMARY),
 ];
-
-fn first_argument(arguments: &[Bytes]) -> &Bytes {
-    &arguments[1]
-}
-
-fn last_argument(arguments: &[Bytes]) -> &Bytes {
-    &arguments[arguments.len() - 1]
-}
 
 fn first(_: &[Bytes], list: &mut Collection) -> Vec<Bytes> {
     names_popped(list, End::First, 1)
@@ -57,10 +44,6 @@ fn first(_: &[Bytes], list: &mut Collection) -> Vec<Bytes> {
 
 fn last(_: &[Bytes], list: &mut Collection) -> Vec<Bytes> {
     names_popped(list, End::Last, 1)
-}
-
-fn check_timeout(context: &Context<'_, '_>, timeout: &Bytes) -> Result<(), Refusal> {
-    parse_timeout(timeout, context.now_ms()).map(drop)
 }
 
 fn pop_any(context: &mut Context<'_, '_>, arguments: &[Bytes], end: End) -> Answer {

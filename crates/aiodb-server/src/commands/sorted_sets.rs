@@ -57,6 +57,9 @@ pub(super) static COMMANDS: &[Command] = &[
     READ.complexity(EACH).command("zrandmember", -2, Ranged(zrandmember), "6.2.0", RANDOM_SUMMARY),
 ];
 
+/// The words for the ends of a sorted set.
+pub(super) const ENDS: [&str; 2] = ["min", "max"];
+
 /// What is wrong with a sum of scores.
 const NOT_A_NUMBER: Refusal = words("ERR resulting score is not a number (NaN)");
 
@@ -265,7 +268,7 @@ fn zrevrank(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 }
 
 /// Takes members with the lowest scores, or the highest: so many, or all that there are.
-fn pop(
+pub(super) fn pop(
     context: &mut Context<'_, '_>,
     mut sorted: Opened,
     is_last: bool,
@@ -274,7 +277,7 @@ fn pop(
     let mut popped: Vec<(Bytes, f64)> = Vec::new();
     if most > 0 {
         let ranks = Span { is_backward: is_last, ..Span::by_rank() };
-        context.space.elements.visit(sorted.owner(), &ranks, |name, _| {
+        context.space.elements.visit_waiting(sorted.owner(), &ranks, |name, _| {
             popped.extend(ranked_member(name).map(|(member, score)| (Bytes::copy_from_slice(member), score)));
             (popped.len() as u64) < most
         })?;
@@ -313,15 +316,26 @@ fn zpopmax(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 }
 
 fn zmpop(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
-    let PopOf { names, is_last, most } = PopOf::parse(&arguments[1..], ["min", "max"])?;
+    let PopOf { names, is_last, most } = PopOf::parse(&arguments[1..], ENDS)?;
     for name in names {
         if let Some(sorted) = context.look_up_collection(name, Kind::SortedSet)? {
-            let popped = pop(context, sorted, is_last, most)?.into_iter();
-            let pairs = popped.map(|(member, score)| Reply::Array(vec![Reply::Bulk(member), Reply::Double(score)]));
-            return Ok(Reply::Array(vec![Reply::Bulk(name.clone()), Reply::Array(pairs.collect())]));
+            return pop_named(context, name, sorted, is_last, most);
         }
     }
     Ok(Reply::NilArray)
+}
+
+/// Takes members at an end, and answers with their key, too.
+pub(super) fn pop_named(
+    context: &mut Context<'_, '_>,
+    name: &Bytes,
+    sorted: Opened,
+    is_last: bool,
+    most: u64,
+) -> Answer {
+    let popped = pop(context, sorted, is_last, most)?.into_iter();
+    let pairs = popped.map(|(member, score)| Reply::Array(vec![Reply::Bulk(member), Reply::Double(score)]));
+    Ok(Reply::Array(vec![Reply::Bulk(name.clone()), Reply::Array(pairs.collect())]))
 }
 
 fn zscan(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {

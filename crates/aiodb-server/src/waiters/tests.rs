@@ -14,15 +14,17 @@ fn is_woken(waiter: &Waiter) -> bool {
 fn who_came_first_is_woken_and_the_next_one_after_him() {
     let waiters = Waiters::default();
     let (a, b) = (key("a"), key("b"));
-    let first = waiters.add(&[a.clone(), a.clone()]);
-    let second = waiters.add(&[b.clone(), a.clone()]);
+    let first = waiters.add(&[a.clone(), a.clone()], Kind::List);
+    let other = waiters.add(std::slice::from_ref(&a), Kind::SortedSet);
+    let second = waiters.add(&[b.clone(), a.clone()], Kind::List);
     assert!(waiters.is_first(&a, &first) && !waiters.is_first(&a, &second) && waiters.is_first(&b, &second));
     assert!(waiters.is_first(&key("c"), &first));
     waiters.wake([&a].into_iter());
-    assert_eq!((is_woken(&first), is_woken(&second)), (true, false));
+    assert_eq!((is_woken(&first), is_woken(&other), is_woken(&second)), (true, true, false));
     waiters.remove(&[a.clone(), a.clone()], &first);
-    assert!(is_woken(&second) && waiters.is_first(&a, &second));
+    assert!(is_woken(&second) && waiters.is_first(&a, &second) && !is_woken(&other));
     waiters.remove(&[b, a.clone()], &second);
+    waiters.remove(&[a], &other);
     assert_eq!(waiters.count(), 0);
     assert!(waiters.lock().is_empty());
 }

@@ -40,7 +40,8 @@ impl Generator {
 
     /// A command with one right answer.
     pub(super) fn sorted_set_command(&mut self) -> Vec<String> {
-        match self.below(24) {
+        match self.below(25) {
+            24 => self.awaiting_sorted_command(),
             0..6 => self.zadd(),
             6 => vec!["zincrby".into(), self.key(), self.score(), self.sorted_member()],
             7 => vec!["zrem".into(), self.key(), self.sorted_member(), self.sorted_member()],
@@ -87,6 +88,21 @@ impl Generator {
                 [self.pick(&names).to_string()].into_iter().chain(arguments.into_iter().take(count)).collect()
             }
         }
+    }
+
+    /// A command that may wait, for a short time.
+    fn awaiting_sorted_command(&mut self) -> Vec<String> {
+        let timeout: String = self.pick(&["0.01", "0.01", "0.01", "-1", "x"]).into();
+        if self.below(2) == 0 {
+            return vec![self.pick(&["bzpopmin", "bzpopmax"]).into(), self.key(), self.key(), timeout];
+        }
+        let keys = self.pick(&["1", "2", "2", "0", "x"]).into();
+        let end = self.pick(&["min", "MAX", "x"]).into();
+        let mut words = vec!["bzmpop".into(), timeout, keys, self.key(), self.key(), end];
+        if self.below(2) == 0 {
+            words.extend(["count".into(), self.small()]);
+        }
+        words
     }
 
     fn zadd(&mut self) -> Vec<String> {

@@ -115,7 +115,7 @@ async fn watch(server: &Server, session: &mut Session, call: &Call) -> Answer {
 pub(crate) struct Wait<'a> {
     server: &'a Server,
     call: &'a Call,
-    keys: Vec<Key>,
+    keys: Arc<[Key]>,
     waiter: Arc<Waiter>,
     /// When the client has waited long enough; for some there is no such time.
     ends: Option<Instant>,
@@ -127,7 +127,7 @@ impl<'a> Wait<'a> {
     pub(crate) fn of(server: &'a Server, session: &Session, call: &'a Call) -> Option<Wait<'a>> {
         let Run::Blocking(_, awaits) = call.command.run else { return None };
         let names = call.command.keys.of(&call.arguments).take(awaits.most_keys);
-        let keys: Vec<Key> = names.map(|name| session.key(&detached(name))).collect();
+        let keys: Arc<[Key]> = names.map(|name| session.key(&detached(name))).collect();
         // A wrong time is for the command to refuse.
         let timeout = parse_timeout((awaits.timeout)(&call.arguments), now_ms()).ok().flatten();
         let ends = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -137,7 +137,8 @@ impl<'a> Wait<'a> {
 
     /// Tries once; `None` if there was nothing.
     pub(crate) async fn attempt(&mut self, session: &mut Session) -> Option<Reply> {
-        session.waiting = Some(Waiting { waiter: Arc::clone(&self.waiter), has_waited: self.has_waited });
+        let (keys, waiter) = (Arc::clone(&self.keys), Arc::clone(&self.waiter));
+        session.waiting = Some(Waiting { keys, waiter, has_waited: self.has_waited });
         let reply = answer(self.server, session, std::slice::from_ref(self.call)).await.pop();
         session.waiting = None;
         self.has_waited = true;
@@ -234,6 +235,10 @@ async fn carry_out(
         None
     };
     drop(held);
+    if let (Some(_), Some(waiting)) = (written, &session.waiting) {
+        // Whoever comes next need not wait until this is durable.
+        keyspace.waiters.remove(&waiting.keys, &waiting.waiter);
+    }
     let waited = match written {
         Some(sequence) => keyspace.wait(sequence).await,
         None => keyspace.wait_for_seen((!plan.is_whole).then(|| plan.reads.iter())).await,

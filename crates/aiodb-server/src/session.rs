@@ -30,6 +30,7 @@ pub(crate) struct Session {
 
 /// A client that waits for elements of some keys.
 pub(crate) struct Waiting {
+    pub(crate) keys: Arc<[Key]>,
     pub(crate) waiter: Arc<Waiter>,
     /// Whether there was nothing at first.
     pub(crate) has_waited: bool,

@@ -50,16 +50,19 @@ impl Waiters {
                 queue.push_back(Arc::clone(&waiter));
             }
         }
-        self.count.fetch_add(1, Ordering::SeqCst);
+        self.count.fetch_add(usize::from(!keys.is_empty()), Ordering::SeqCst);
         waiter
     }
 
-    /// Takes a client out of the queues of its keys. Those who come next look whether it has left something.
+    /// Takes a client out of the queues of its keys, if it is there still. Those who come next look whether it has left something.
     pub(crate) fn remove(&self, keys: &[Key], waiter: &Arc<Waiter>) {
         let mut queues = self.lock();
+        let mut was_there = false;
         for key in keys {
             let Some(queue) = queues.get_mut(key) else { continue };
-            queue.retain(|other| !Arc::ptr_eq(other, waiter));
+            let Some(at) = queue.iter().position(|other| Arc::ptr_eq(other, waiter)) else { continue };
+            queue.remove(at);
+            was_there = true;
             if let Some(next) = first(queue, waiter.kind) {
                 next.woken.notify_one();
             }
@@ -67,7 +70,7 @@ impl Waiters {
                 queues.remove(key);
             }
         }
-        self.count.fetch_sub(1, Ordering::SeqCst);
+        self.count.fetch_sub(usize::from(was_there), Ordering::SeqCst);
     }
 
     /// Whether nobody has waited longer than this client for what it waits for at a key.

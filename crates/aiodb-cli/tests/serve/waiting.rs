@@ -114,7 +114,7 @@ fn each_element_goes_to_one_of_many() {
     const WORKERS: usize = 6;
     const ELEMENTS: usize = 400;
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(&dir.path().join("store"), &[]);
+    let server = Server::start(&dir.path().join("store"), &["--durability", "sync"]);
     let taken: Vec<Vec<String>> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..WORKERS)
             .map(|number| {

@@ -22,6 +22,10 @@ fn who_came_first_is_woken_and_the_next_one_after_him() {
     waiters.wake([&a].into_iter());
     assert_eq!((is_woken(&first), is_woken(&other), is_woken(&second)), (true, true, false));
     waiters.remove(&[a.clone(), a.clone()], &first);
+    // It may be told twice, and a client may wait for nothing at all.
+    waiters.remove(&[a.clone(), a.clone()], &first);
+    waiters.remove(&[], &waiters.add(&[], Kind::List));
+    assert_eq!(waiters.count(), 2);
     assert!(is_woken(&second) && waiters.is_first(&a, &second) && !is_woken(&other));
     waiters.remove(&[b, a.clone()], &second);
     waiters.remove(&[a], &other);

@@ -5,7 +5,8 @@
 //! asked for any more. When the index lets go of that place the cache forgets it, so that hot keys which are
 //! written over do not fill it. When a record is moved, its entry takes the new place.
 //!
-//! An entry is the whole value of one put, or one operand that the index knew to be one, as it was given. Values merged from
+//! An entry is the whole value of one put, or one operand that the index knew to be one, as it was given, or one block of a
+//! sorted run. Values merged from
 //! operands do not come here, since one of these may come to be known after a newer one. Nor do parts of large values and
 //! records that expire. Gets of the present ask and fill the cache, and scans as long as they have not come far, as the
 //! view says: a long scan would push out values that are asked for again, and a snapshot mostly reads values that no other
@@ -15,8 +16,8 @@
 //! empties the oldest (`shard.rs`), in the manner of S3-FIFO (Yang et al., SOSP 2023): an entry that was asked for once
 //! leaves after a short while, so reading everything once does not push out values that are read again and again.
 //!
-//! The room of the cache. It owns the memory of cached values, by place, within a budget. It never knows tables or snapshots:
-//! `flow/cached.rs` decides which values are asked for and inserted.
+//! The room of the cache. It owns the memory of cached values and blocks, by place, within a budget. It never knows tables or
+//! snapshots: `flow/cached.rs` decides which values are asked for and inserted, `index/runs/lookup.rs` which blocks.
 
 mod arena;
 mod shard;
@@ -43,9 +44,18 @@ pub(crate) struct Place {
     pub(crate) life: u64,
 }
 
+/// Stands for a segment in the places of blocks of sorted runs: the log never has so many.
+const BLOCKS_OF_RUNS: u32 = u32::MAX;
+
 impl Place {
+    /// The place of a block of a sorted run, by the number of its file, which no other file of the store ever has, and its first
+    /// unit.
+    pub(crate) fn of_block(file: u64, unit: u32) -> Place {
+        Place { segment: BLOCKS_OF_RUNS, offset: unit, life: file }
+    }
+
     /// Without a seed, so that a simulated machine does the same each time; users do not choose places, so they cannot
-    /// make them collide. A life belongs to one segment, which need not be mixed in.
+    /// make them collide. A life belongs to one segment, which need not be mixed in; a file of a run may have the number of a life.
     fn hash(&self) -> u64 {
         // The upper half of the product depends on all bits; the lower half is folded onto it.
         let product = u128::from(self.life << 32 ^ u64::from(self.offset)) * 0x9e37_79b9_7f4a_7c15;
@@ -53,12 +63,15 @@ impl Place {
     }
 }
 
-/// The cache of one store.
+/// The cache of one store; by default there is none.
+#[derive(Default)]
 pub(crate) struct ValueCache {
     /// A power of two of them; none if there is no cache.
     shards: Box<[Padded]>,
     hits: Counter,
     misses: Counter,
+    block_hits: Counter,
+    block_misses: Counter,
 }
 
 /// A shard on cache lines of its own, so that threads working on neighbours do not slow each other down.
@@ -74,7 +87,7 @@ impl ValueCache {
         for _ in 0..count {
             shards.extend(Shard::new(budget_bytes / count)?.map(|shard| Padded(RwLock::new(shard))));
         }
-        Ok(ValueCache { shards: shards.into(), hits: Counter::default(), misses: Counter::default() })
+        Ok(ValueCache { shards: shards.into(), ..ValueCache::default() })
     }
 
     /// Whether there is a cache at all.
@@ -84,14 +97,32 @@ impl ValueCache {
 
     /// The entry of a place, if it is still here.
     pub(crate) fn get(&self, place: Place) -> Option<Cached> {
-        let hash = place.hash();
-        let found = self.read(self.shard_of(hash)?).get(hash, place);
+        if !self.is_on() {
+            return None;
+        }
+        let found = self.find(place);
         if found.is_some() {
             self.hits.count()
         } else {
             self.misses.count()
         };
         found
+    }
+
+    /// [`ValueCache::get`] for a block of a sorted run: these are counted for themselves, and where there is no cache too.
+    pub(crate) fn get_block(&self, place: Place) -> Option<Cached> {
+        let found = self.find(place);
+        if found.is_some() {
+            self.block_hits.count()
+        } else {
+            self.block_misses.count()
+        };
+        found
+    }
+
+    fn find(&self, place: Place) -> Option<Cached> {
+        let hash = place.hash();
+        self.read(self.shard_of(hash)?).get(hash, place)
     }
 
     /// Whether a place has an entry, which the caller gets in a moment: so only a miss counts as a look-up.
@@ -133,6 +164,11 @@ impl ValueCache {
     /// Look-ups that were answered, and that were not.
     pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
         (self.hits.sum(), self.misses.sum())
+    }
+
+    /// [`ValueCache::hits_and_misses`] of blocks of sorted runs.
+    pub(crate) fn block_hits_and_misses(&self) -> (u64, u64) {
+        (self.block_hits.sum(), self.block_misses.sum())
     }
 
     fn shard_of(&self, hash: u64) -> Option<&Padded> {

@@ -142,7 +142,17 @@ pub struct Metrics {
     pub cache_hits: u64,
     /// ...and that were not.
     pub cache_misses: u64,
-    /// Memory of the cache of values.
+    /// Blocks of sorted runs that look-ups found in the cache...
+    pub run_block_hits: u64,
+    /// ...and those that they read from the device.
+    pub run_block_reads: u64,
+    /// Sorted runs of `lsm` tables.
+    pub runs: u64,
+    /// Bytes of their files.
+    pub run_file_bytes: u64,
+    /// Memory of their filters and fences.
+    pub run_memory_bytes: u64,
+    /// Memory of the cache of values and blocks.
     pub cache_bytes: u64,
     /// The most that it may take: [`crate::Options::cache_bytes`].
     pub cache_budget_bytes: u64,

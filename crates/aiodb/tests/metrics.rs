@@ -45,6 +45,34 @@ fn check_all(table: &Table, keys: u64, wanted: impl Fn(u64) -> Option<Vec<u8>>) 
 }
 
 #[test]
+fn a_get_of_an_lsm_table_reads_a_block_and_a_value_and_the_cache_has_both() {
+    const KEYS: u64 = 3000;
+    for cache_bytes in [0, 32 << 20] {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), IndexKind::Lsm, &with_cache(cache_bytes));
+        for number in 0..KEYS {
+            table.put(&key(number), &value(number, length(number))).expect("a put works");
+        }
+        check_all(&table, KEYS, |number| Some(value(number, length(number))));
+        let in_memtable = db.metrics();
+        assert_eq!((in_memtable.run_block_reads, in_memtable.run_block_hits, in_memtable.runs), (0, 0, 0));
+        db.checkpoint().expect("a checkpoint works");
+        check_all(&table, KEYS, |number| Some(value(number, length(number))));
+        let metrics = db.metrics();
+        assert_eq!(metrics.runs, 1);
+        assert_eq!(metrics.run_block_reads + metrics.run_block_hits, 2 * KEYS, "one block by a get, one by a reader");
+        if cache_bytes == 0 {
+            assert_eq!(metrics.run_block_hits, 0);
+            continue;
+        }
+        let blocks = metrics.run_file_bytes / 4096;
+        assert!((1..blocks).contains(&metrics.run_block_reads), "{} of {blocks}", metrics.run_block_reads);
+        check_all(&table, KEYS, |number| Some(value(number, length(number))));
+        assert_eq!(db.metrics().run_block_reads, metrics.run_block_reads);
+    }
+}
+
+#[test]
 fn a_cached_value_is_read_once_from_the_device() {
     for kind in KINDS {
         let directory = scratch();

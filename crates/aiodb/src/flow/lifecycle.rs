@@ -106,7 +106,7 @@ impl<D: Device> Engine<D> {
             catalog,
             ordered: OrderedIndexes::default(),
             epochs: Epochs::default(),
-            cache: new_cache(host.options.cache_bytes)?,
+            cache: Arc::new(new_cache(host.options.cache_bytes)?),
             snapshots: Arc::new(Snapshots::new(Arc::clone(&retention))),
             retention,
             host,

@@ -1,5 +1,6 @@
 //! The metrics of an open store.
 
+use crate::index::runs::Runs;
 use crate::io::Device;
 use crate::store::engine::Engine;
 use crate::sync::atomic::Ordering;
@@ -9,6 +10,8 @@ impl<D: Device> Engine<D> {
     pub(crate) fn metrics(&self) -> Metrics {
         let (stats, meters) = (self.stats(), &self.meters);
         let (cache_hits, cache_misses) = self.cache.hits_and_misses();
+        let (run_block_hits, run_block_reads) = self.cache.block_hits_and_misses();
+        let runs = self.ordered.get(IndexKind::Lsm).and_then(|index| index.committed.runs());
         let segments = stats.segments_in_use + stats.segments_free + stats.segments_retiring;
         Metrics {
             lookups: meters.lookups.sum(),
@@ -54,6 +57,11 @@ impl<D: Device> Engine<D> {
             },
             cache_hits,
             cache_misses,
+            run_block_hits,
+            run_block_reads,
+            runs: runs.map_or(0, |runs| runs.len() as u64),
+            run_file_bytes: runs.map_or(0, Runs::disk_bytes),
+            run_memory_bytes: runs.map_or(0, Runs::memory_bytes),
             cache_bytes: self.cache.used_bytes(),
             cache_budget_bytes: self.options.cache_bytes,
             recovery_ms: stats.recovery_ms,

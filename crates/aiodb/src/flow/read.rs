@@ -13,13 +13,14 @@ use crate::format::location::Location;
 use crate::format::record::{Chunk, Form, Kind, Record, decode_chunks};
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::codec::prefix_key;
+use crate::index::ordered::look_up::{LookUp, PausedLookUp};
 use crate::index::snapshots::View;
 use crate::index::{Candidate, Candidates};
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::log::Segment;
 use crate::store::catalog::{Generation, TableIndex};
 use crate::store::read_path::ReadPath;
-use crate::{Error, Result};
+use crate::{Error, IndexKind, Result};
 
 /// The meaning of a candidate's bytes.
 pub(crate) enum Outcome<'a> {
@@ -116,12 +117,50 @@ impl<D: Device> ReadPath<D> {
             TableIndex::Hash(index) if view.is_latest() => {
                 let mut locations = SmallVec::new();
                 index.lookup(self.hash(key), &mut locations);
-                found.extend(locations.into_iter().map(|location| Candidate { location, known: None }));
+                locations.iter().for_each(|&location| found.push(Candidate { location, known: None }));
             }
-            _ => found.extend(self.chain(generation, key, view)?.candidates(0)),
+            _ => self.chain(generation, key, view)?.candidates(0).for_each(|candidate| found.push(candidate)),
         }
         self.meters.looked_up(found.len());
         Ok(())
+    }
+
+    /// [`ReadPath::lookup`] until a block of a run must be read: then it returns the rest of the look-up.
+    pub(crate) fn begin_lookup(
+        &self,
+        generation: &Generation,
+        key: &[u8],
+        view: &View,
+        found: &mut Candidates,
+    ) -> Result<Option<Box<PausedLookUp<D>>>> {
+        if generation.kind() != IndexKind::Lsm {
+            return self.lookup(generation, key, view, found).map(|()| None);
+        }
+        self.pause(self.ordered_of(generation).begin_lookup(generation.id, key, view)?, found)
+    }
+
+    /// Goes on with a look-up whose block has been read, as [`ReadPath::begin_lookup`] does.
+    pub(crate) fn resume_lookup(
+        &self,
+        generation: &Generation,
+        paused: Box<PausedLookUp<D>>,
+        bytes: &[u8],
+        view: &View,
+        found: &mut Candidates,
+    ) -> Result<Option<Box<PausedLookUp<D>>>> {
+        self.pause(self.ordered_of(generation).resume_lookup(paused, bytes, view)?, found)
+    }
+
+    fn pause(&self, look_up: LookUp<D>, found: &mut Candidates) -> Result<Option<Box<PausedLookUp<D>>>> {
+        match look_up {
+            LookUp::Found(chain) => {
+                found.clear();
+                chain.candidates(0).for_each(|candidate| found.push(candidate));
+                self.meters.looked_up(found.len());
+                Ok(None)
+            }
+            LookUp::Paused(paused) => Ok(Some(paused)),
+        }
     }
 
     /// The records of a key that a view sees. In a `hash` table this reads them. The caller holds a guard of the epoch.

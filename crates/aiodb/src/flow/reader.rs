@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 
 use crate::cache::Cached;
@@ -9,6 +10,8 @@ use crate::flow::lifecycle::Handle;
 use crate::flow::read::Outcome;
 use crate::format::location::Location;
 use crate::format::record::Chunk;
+use crate::index::ordered::look_up::PausedLookUp;
+use crate::index::runs::lookup::AwaitedBytes;
 use crate::index::snapshots::View;
 use crate::index::{Candidate, Candidates};
 use crate::io::reads::{Done, Reads};
@@ -25,7 +28,8 @@ const BUFFER_BYTES: usize = 8 << 10;
 /// After so many answers in a row that needed no device, the device is asked for finished reads.
 const MAX_STREAK: u32 = 16;
 
-/// Keeps up to `depth` gets in flight from one thread, each with at most one device read at a time.
+/// Keeps up to `depth` gets in flight from one thread, each with at most one device read at a time: of the value, and before that
+/// of blocks of sorted runs, where the table is of kind `lsm` and the cache does not have them.
 ///
 /// ```no_run
 /// # fn main() -> aiodb::Result<()> {
@@ -49,7 +53,7 @@ pub struct Reader<D: Device> {
     _handle: Option<Arc<Handle<D>>>,
     table: Arc<TableSlot>,
     reads: Reads<D::Queue>,
-    gets: Vec<Get>,
+    gets: Vec<Get<D>>,
     free: Vec<u32>,
     /// Gets that are answered without the device, or whose last read is in, the first one first: the bytes of a cached
     /// value come closer to the processor meanwhile.
@@ -77,14 +81,15 @@ struct Held {
 }
 
 /// One get in flight. Its parts reuse their memory from one get to the next.
-#[derive(Default)]
-struct Get {
+struct Get<D: Device> {
     token: u64,
     generation: Option<Arc<Generation>>,
     view: View,
     key: Vec<u8>,
     /// Until the answer is known: it lies in memory of the reader's own, or of the cache's.
     guard: Option<OwnedEpochGuard>,
+    /// The look-up, while it waits for a block of a run.
+    look_up: Option<Box<PausedLookUp<D>>>,
     candidates: Candidates,
     next_candidate: usize,
     /// The chunk being read, when the value lies in chunks.
@@ -171,7 +176,7 @@ impl<D: Device> Reader<D> {
         let get = &mut self.gets[number as usize];
         // The guard comes before the look-up: records that this finds stay readable until the answer is known.
         let guard = self.engine.epochs.pin();
-        self.engine.lookup(&generation, key, &view, &mut get.candidates)?;
+        get.look_up = self.engine.begin_lookup(&generation, key, &view, &mut get.candidates)?;
         get.guard = Some(guard.into_owned());
         self.free.pop();
         (get.token, get.generation, get.view) = (token, Some(generation), view);
@@ -207,10 +212,9 @@ impl<D: Device> Reader<D> {
             };
             let number = token as u32;
             let get = &mut self.gets[number as usize];
-            let location = get.location();
             let next = match outcome {
                 Ok(()) => get.take_in(&self.engine, self.reads.bytes(slot)),
-                Err(e) => Err(Error::io("read", self.engine.segments.path(location.segment), &e)),
+                Err(e) => Err(get.read_error(&self.engine, &e)),
             };
             match next {
                 Ok(Next::Value(range)) if self.snapshot.is_none() => {
@@ -243,6 +247,10 @@ impl<D: Device> Reader<D> {
             let get = &mut self.gets[number as usize];
             if get.answer.is_some() {
                 return self.is_answered(number);
+            }
+            if let Some(look_up) = &get.look_up {
+                let AwaitedBytes { file, offset, length } = look_up.awaited();
+                return self.reads.push(file, offset, length, u64::from(number));
             }
             if get.is_complete() {
                 let answer = get.finish(&self.engine);
@@ -310,7 +318,28 @@ impl<D: Device> Drop for Reader<D> {
     }
 }
 
-impl Get {
+impl<D: Device> Default for Get<D> {
+    fn default() -> Get<D> {
+        Get {
+            token: 0,
+            generation: None,
+            view: View::LATEST,
+            key: Vec::new(),
+            guard: None,
+            look_up: None,
+            candidates: Candidates::new(),
+            next_candidate: 0,
+            chunks: Vec::new(),
+            next_chunk: 0,
+            operands: Vec::new(),
+            value: Vec::new(),
+            cached: None,
+            answer: None,
+        }
+    }
+}
+
+impl<D: Device> Get<D> {
     /// The answer, which has been found; `seen` says whether it counts.
     fn got(&mut self, seen: Result<()>) -> Got<'_> {
         let answer = self.answer.take().expect("an answered get has its answer");
@@ -340,7 +369,7 @@ impl Get {
     }
 
     /// Goes on with the cached entry of the next candidate, if there is one: a value is the answer.
-    fn take_cached<D: Device>(&mut self, engine: &ReadPath<D>) -> bool {
+    fn take_cached(&mut self, engine: &ReadPath<D>) -> bool {
         if !self.chunks.is_empty() {
             return false;
         }
@@ -363,8 +392,21 @@ impl Get {
         true
     }
 
-    /// Takes in the bytes at [`Get::location`].
-    fn take_in<D: Device>(&mut self, engine: &ReadPath<D>, bytes: &[u8]) -> Result<Next> {
+    /// The error of a read that failed.
+    fn read_error(&mut self, engine: &ReadPath<D>, error: &io::Error) -> Error {
+        match self.look_up.take() {
+            Some(look_up) => look_up.read_error(error),
+            None => Error::io("read", engine.segments.path(self.location().segment), error),
+        }
+    }
+
+    /// Takes in the bytes that were read: those at [`Get::location`], or the block that its look-up waits for.
+    fn take_in(&mut self, engine: &ReadPath<D>, bytes: &[u8]) -> Result<Next> {
+        if let Some(look_up) = self.look_up.take() {
+            let generation = self.generation.as_ref().expect("a started get has its table");
+            self.look_up = engine.resume_lookup(generation, look_up, bytes, &self.view, &mut self.candidates)?;
+            return Ok(Next::Continue);
+        }
         if let Some(chunk) = self.chunks.get(self.next_chunk) {
             engine.check_chunk(chunk, bytes)?;
             self.value.extend_from_slice(bytes);
@@ -405,12 +447,12 @@ impl Get {
     }
 
     /// The answer when nothing is left to be read.
-    fn finish<D: Device>(&mut self, engine: &ReadPath<D>) -> Result<Answer> {
+    fn finish(&mut self, engine: &ReadPath<D>) -> Result<Answer> {
         self.finish_over(engine, !self.chunks.is_empty())
     }
 
     /// Applies the operands to [`Get::value`], if that is there.
-    fn finish_over<D: Device>(&mut self, engine: &ReadPath<D>, found: bool) -> Result<Answer> {
+    fn finish_over(&mut self, engine: &ReadPath<D>, found: bool) -> Result<Answer> {
         if self.operands.is_empty() {
             return Ok(if found { Answer::Copied } else { Answer::Absent });
         }

@@ -160,6 +160,16 @@ impl VersionChain {
         self.partial |= other.partial;
     }
 
+    /// [`VersionChain::add_below`] where the layer has given a chain away.
+    pub(crate) fn add_found(&mut self, found: VersionChain, newest: u64) {
+        if self.entries.is_empty() && found.newest().is_none_or(|entry| entry.sequence <= newest) {
+            self.entries = found.entries;
+            self.partial |= found.partial;
+        } else {
+            self.add_below(&found, newest);
+        }
+    }
+
     /// Adds an entry from a layer below, or a superseded one. Of two copies of one record the copy in this chain counts, with one
     /// exception: if it is an operand and the other is a base, the other is the fold of this operand and all older ones. A superseded
     /// fold meets its operand here when its successor has not reached a layer that has the operand still, and perhaps not all older
@@ -196,7 +206,10 @@ impl VersionChain {
 impl FromIterator<Entry> for VersionChain {
     /// The entries must come newest first, as [`VersionChain::entries`] gives them.
     fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> VersionChain {
-        VersionChain { entries: entries.into_iter().collect(), covers: Vec::new(), partial: false }
+        let mut chain = VersionChain::default();
+        // Mostly it is one: `collect` would make ready for many.
+        entries.into_iter().for_each(|entry| chain.entries.push(entry));
+        chain
     }
 }
 

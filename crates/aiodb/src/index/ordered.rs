@@ -5,7 +5,7 @@
 
 mod committed;
 mod kinds;
-mod look_up;
+pub(crate) mod look_up;
 mod ranges;
 
 use std::sync::Arc;

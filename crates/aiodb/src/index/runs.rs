@@ -12,6 +12,7 @@ mod cursor;
 mod edits;
 mod file;
 mod flush;
+pub(crate) mod lookup;
 mod merge;
 mod outlook;
 mod policy;
@@ -28,13 +29,14 @@ use std::sync::Arc;
 
 use self::edits::Editing;
 use self::file::hash_of;
+use self::lookup::RunLookup;
 use self::policy::{Policy, debt};
 use self::set::RunSet;
+use crate::cache::ValueCache;
 use crate::format::position::Position;
 pub(crate) use crate::format::run::manifest::LiveCount;
 use crate::format::segment::u64_at;
 use crate::index::accounting::{Accounting, ChunkBytes};
-use crate::index::chain::VersionChain;
 use crate::index::range_tombstones::{RangeTombstone, Ranges};
 use crate::index::snapshots::Snapshots;
 use crate::io::Device;
@@ -62,6 +64,8 @@ pub(crate) struct Runs<D: Device> {
     device: D,
     directory: PathBuf,
     store: [u8; 16],
+    /// Has blocks that look-ups have read.
+    cache: Arc<ValueCache>,
     /// `None` once they are closed. Held to clone the set, or to replace it.
     set: RwLock<Option<Arc<RunSet<D>>>, { Rank::RunSet as u8 }>,
     /// Held for an edit.
@@ -78,6 +82,11 @@ pub(crate) struct Runs<D: Device> {
 }
 
 impl<D: Device> Runs<D> {
+    /// The same runs, of which a cache keeps blocks.
+    pub(crate) fn with_cache(self, cache: Arc<ValueCache>) -> Runs<D> {
+        Runs { cache, ..self }
+    }
+
     /// The position up to which the runs have the log; `None` before the first flush.
     pub(crate) fn position(&self) -> Result<Option<Position>> {
         Ok(self.set()?.manifest.position)
@@ -115,9 +124,9 @@ impl<D: Device> Runs<D> {
             .collect())
     }
 
-    /// Adds the entries of a key up to a sequence below those in `chain`, newest run first, until it is complete.
-    pub(crate) fn lookup(&self, key: &[u8], newest: u64, chain: &mut VersionChain) -> Result<()> {
-        self.set()?.lookup(key, hash_of(self.hash_seed(), key), newest, chain)
+    /// Begins a look-up of a key's entries up to a sequence, in the runs that there are now.
+    pub(crate) fn begin_lookup(&self, key: &[u8], newest: u64) -> Result<RunLookup<D>> {
+        Ok(RunLookup::new(self.set()?, Arc::clone(&self.cache), hash_of(self.hash_seed(), key), newest))
     }
 
     /// Live bytes and records that the entries of all runs have, by segment: of its latest life that was counted.

@@ -83,8 +83,10 @@ impl Metrics {
             },
             counter("cache_hits_total", "Look-ups in the cache of values that were answered.", self.cache_hits),
             counter("cache_misses_total", "Look-ups in the cache of values that were not.", self.cache_misses),
-            gauge("cache_bytes", "Memory of the cache of values.", self.cache_bytes),
-            gauge("cache_budget_bytes", "What the cache of values may take at most.", self.cache_budget_bytes),
+            counter("run_block_hits_total", "Blocks of sorted runs found in the cache.", self.run_block_hits),
+            counter("run_block_reads_total", "Blocks of sorted runs that look-ups read.", self.run_block_reads),
+            gauge("cache_bytes", "Memory of the cache of values and blocks.", self.cache_bytes),
+            gauge("cache_budget_bytes", "What that cache may take at most.", self.cache_budget_bytes),
         ]
     }
 
@@ -148,6 +150,9 @@ impl Metrics {
             gauge("live_bytes", "Bytes that the indexes refer to.", self.live_bytes),
             gauge("dead_bytes", "Other bytes of segments in use.", self.dead_bytes),
             gauge("log_file_bytes", "Bytes of the log's files.", self.log_file_bytes),
+            gauge("runs", "Sorted runs of lsm tables.", self.runs),
+            gauge("run_file_bytes", "Bytes of their files.", self.run_file_bytes),
+            gauge("run_memory_bytes", "Memory of their filters and fences.", self.run_memory_bytes),
             counter("reclaimed_segments_total", "Segments emptied by reclaim.", self.reclaimed_segments),
             counter("reclaim_moved_bytes_total", "Bytes of batches that reclaim wrote.", self.reclaim_moved_bytes),
             histogram(

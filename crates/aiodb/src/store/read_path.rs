@@ -29,7 +29,8 @@ pub(crate) struct ReadPath<D: Device> {
     pub(crate) catalog: Catalog,
     pub(crate) ordered: OrderedIndexes<D>,
     pub(crate) epochs: Epochs,
-    pub(crate) cache: ValueCache,
+    /// The blocks of sorted runs are there too.
+    pub(crate) cache: Arc<ValueCache>,
     pub(crate) retention: Arc<Retention>,
     pub(crate) snapshots: Arc<Snapshots>,
     /// Dropped last: it has the locks on the directories.

@@ -9,6 +9,7 @@ use crate::index::lmdb::LmdbIndex;
 use crate::index::memtable::parts::Chains;
 use crate::index::memtable::{ImmutableMemtable, MemtableRoom, RangeQuery, Reached};
 use crate::index::range_tombstones::{RangeTombstone, Ranges};
+use crate::index::runs::lookup::RunLookup;
 use crate::index::runs::{LiveCount, RunContext, Runs};
 use crate::io::Device;
 
@@ -48,11 +49,17 @@ impl<D: Device> Committed<D> {
         }
     }
 
-    /// Adds the committed entries of an index key up to a sequence, below the entries in `chain`.
-    pub(super) fn lookup(&self, key: &[u8], newest: u64, chain: &mut VersionChain) -> Result<()> {
+    /// Adds the committed entries of an index key up to a sequence, below the entries in `chain`. Of runs nothing yet: they are to be
+    /// asked by the look-up that it returns.
+    pub(super) fn begin_lookup(
+        &self,
+        key: &[u8],
+        newest: u64,
+        chain: &mut VersionChain,
+    ) -> Result<Option<RunLookup<D>>> {
         match self {
-            Committed::Lmdb(lmdb) => lmdb.lookup(key, newest, chain),
-            Committed::Runs(runs) => runs.lookup(key, newest, chain),
+            Committed::Lmdb(lmdb) => lmdb.lookup(key, newest, chain).map(|()| None),
+            Committed::Runs(runs) => runs.begin_lookup(key, newest).map(Some),
         }
     }
 

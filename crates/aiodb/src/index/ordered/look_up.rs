@@ -1,16 +1,60 @@
 //! What the memtable, the committed chains, range deletes and snapshots say together of a key, or of a range of keys.
 
+use std::io;
 use std::ops::{Bound, RangeBounds};
 
 use super::OrderedIndex;
-use crate::Result;
 use crate::index::chain::{Superseded, VersionChain};
+use crate::index::codec::{Key, encode_key};
 use crate::index::memtable::parts::Chains;
 use crate::index::memtable::{KeyRange, RangeQuery, Reached};
 use crate::index::range_tombstones::RangeTombstone;
+use crate::index::runs::lookup::{AwaitedBytes, RunLookup};
 use crate::index::snapshots::View;
 use crate::io::Device;
 use crate::planted::{self, Bug};
+use crate::{Error, Result};
+
+/// A look-up as far as it has come.
+pub(crate) enum LookUp<D: Device> {
+    Found(VersionChain),
+    /// A block of a run must be read.
+    Paused(Box<PausedLookUp<D>>),
+}
+
+/// A look-up that waits for a block of a run. It holds the files of the runs that it sees; whoever has it holds a guard of the epoch.
+pub(crate) struct PausedLookUp<D: Device> {
+    /// The index key.
+    key: Key,
+    begun: Begun<D>,
+}
+
+/// What has been asked of a look-up, and what has not.
+struct Begun<D: Device> {
+    /// The sequence of the newest range tombstone that has the key; 0 if there is none.
+    deleted: u64,
+    /// What the memtables have, where the view is a snapshot's.
+    published: VersionChain,
+    chain: VersionChain,
+    /// Runs that are to be asked yet.
+    runs: Option<RunLookup<D>>,
+}
+
+impl<D: Device> PausedLookUp<D> {
+    /// Where the block lies.
+    pub(crate) fn awaited(&self) -> AwaitedBytes<'_, D> {
+        self.runs().awaited()
+    }
+
+    /// The error of a read of it that failed.
+    pub(crate) fn read_error(&self, error: &io::Error) -> Error {
+        self.runs().read_error(error)
+    }
+
+    fn runs(&self) -> &RunLookup<D> {
+        self.begun.runs.as_ref().expect("what waits for a block asks runs")
+    }
+}
 
 impl<D: Device> OrderedIndex<D> {
     /// The keys of a range of index keys with the records that a view sees: about `limit` keys, from the range's start or,
@@ -66,31 +110,73 @@ impl<D: Device> OrderedIndex<D> {
     }
 
     pub(super) fn chain(&self, key: &[u8], view: &View) -> Result<VersionChain> {
+        let mut begun = self.begin(key, view)?;
+        if let Some(runs) = &mut begun.runs {
+            runs.finish(key, &mut begun.chain)?;
+        }
+        Ok(self.end(key, view, begun))
+    }
+
+    /// Begins to look a key up for a view, until a block of a run must be read.
+    pub(crate) fn begin_lookup(&self, table: u32, key: &[u8], view: &View) -> Result<LookUp<D>> {
+        let key = encode_key(table, key);
+        let mut begun = self.begin(&key, view)?;
+        if let Some(runs) = &mut begun.runs
+            && runs.proceed(&key, &mut begun.chain)?
+        {
+            return Ok(LookUp::Paused(Box::new(PausedLookUp { key, begun })));
+        }
+        Ok(LookUp::Found(self.end(&key, view, begun)))
+    }
+
+    /// Goes on with the bytes of the block that a look-up waits for, until another one must be read. The view is that of its begin.
+    pub(crate) fn resume_lookup(
+        &self,
+        mut paused: Box<PausedLookUp<D>>,
+        bytes: &[u8],
+        view: &View,
+    ) -> Result<LookUp<D>> {
+        let PausedLookUp { key, begun: Begun { chain, runs, .. } } = &mut *paused;
+        let runs = runs.as_mut().expect("what waits for a block asks runs");
+        runs.take_in(key, bytes, chain)?;
+        if runs.proceed(key, chain)? {
+            return Ok(LookUp::Paused(paused));
+        }
+        let PausedLookUp { key, begun } = *paused;
+        Ok(LookUp::Found(self.end(&key, view, begun)))
+    }
+
+    /// Asks the memtables, and takes the runs that there are then.
+    fn begin(&self, key: &[u8], view: &View) -> Result<Begun<D>> {
         // Asked first: a range tombstone is forgotten only after its keys are gone.
         let deleted = self.ranges.newest_containing(key, view.sequence);
-        let (mut chain, mut published) = (VersionChain::default(), VersionChain::default());
         loop {
             let freezes = self.memtable.freezes();
+            let (mut chain, mut published) = (VersionChain::default(), VersionChain::default());
             self.memtable.lookup(key, view.sequence, &mut chain);
             if !view.is_latest() {
                 published.clone_from(&chain);
             }
             if chain.is_complete() {
-                break;
+                return Ok(Begun { deleted, published, chain, runs: None });
             }
-            self.committed.lookup(key, view.sequence, &mut chain)?;
+            let runs = self.committed.begin_lookup(key, view.sequence, &mut chain)?;
             if self.memtable.freezes() == freezes {
-                break;
+                return Ok(Begun { deleted, published, chain, runs });
             }
-            chain = VersionChain::default();
         }
+    }
+
+    /// What a look-up has found, as the view sees it.
+    fn end(&self, key: &[u8], view: &View, begun: Begun<D>) -> VersionChain {
+        let Begun { deleted, published, mut chain, .. } = begun;
         if !view.is_latest() {
             self.add_versions(key, view, published, &mut chain);
         }
         if deleted > 0 {
             chain.cut(deleted, &mut Superseded::new());
         }
-        Ok(chain)
+        chain
     }
 
     /// Adds the records of a key that were superseded and that a snapshot sees, to those that a look-up has found in the memtables, and in

@@ -96,6 +96,7 @@ impl<D: Device> Runs<D> {
             device: device.clone(),
             directory: directory.to_path_buf(),
             store,
+            cache: Arc::default(),
             next_file: AtomicU64::new(manifest.next_file),
             set: RwLock::new(Some(Arc::new(RunSet::new(manifest, &files)))),
             editing: Mutex::new(editing),

@@ -1,5 +1,6 @@
 //! An open file of a run: what is kept in memory of it, and its blocks, which are read when they are asked for.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -112,14 +113,20 @@ impl<D: Device> RunFile<D> {
         self.filter.may_contain(hash)
     }
 
-    /// The entries of a key, if it is here: reads one block.
-    pub(super) fn find(&self, key: &[u8]) -> Result<Option<VersionChain>> {
-        let number = self.fences.block_of(key);
-        let (start, end) = self.fences.units_of(number);
-        let bytes = self.read(start, end)?;
-        let block = self.block(number, &bytes)?;
-        let found = block.find(key).map_err(|damage| self.damaged(number, damage))?;
+    /// The entries of a key in the block of this number, if it is there.
+    pub(super) fn find(&self, key: &[u8], number: usize, bytes: &[u8]) -> Result<Option<VersionChain>> {
+        let found = self.block(number, bytes)?.find(key).map_err(|damage| self.damaged(number, damage))?;
         Ok(found.map(chain_of))
+    }
+
+    /// The file itself, for a queue of reads.
+    pub(super) fn device_file(&self) -> &D::File {
+        &self.file
+    }
+
+    /// A failed read of this file.
+    pub(super) fn read_error(&self, error: &io::Error) -> Error {
+        Error::io("read", &self.path, error)
     }
 
     /// Reads units of the data blocks.

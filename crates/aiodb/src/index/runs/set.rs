@@ -6,10 +6,8 @@ use std::sync::Arc;
 
 use super::file::RunFile;
 use super::policy::Shape;
-use crate::Result;
 use crate::format::entry::RangeTombstone;
 use crate::format::run::manifest::{ManifestRun, RunFileName, RunManifest};
-use crate::index::chain::VersionChain;
 use crate::io::Device;
 
 /// Open files by their numbers.
@@ -35,10 +33,10 @@ impl<D: Device> Run<D> {
     }
 
     /// The only file that a key may be in.
-    fn file_of(&self, key: &[u8]) -> Option<&RunFile<D>> {
+    pub(super) fn file_of(&self, key: &[u8]) -> Option<&Arc<RunFile<D>>> {
         let files = if *key < *self.from { &self.merged } else { &self.files };
         let at = files.partition_point(|file| *file.footer.largest_key < *key);
-        files.get(at).map(|file| &**file).filter(|file| *file.footer.smallest_key <= *key)
+        files.get(at).filter(|file| *file.footer.smallest_key <= *key)
     }
 
     /// The numbers of all pieces.
@@ -137,20 +135,5 @@ impl<D: Device> RunSet<D> {
     pub(super) fn shapes(&self) -> Vec<Shape> {
         let bytes = |run: &Run<D>| run.files.iter().map(|file| file.bytes()).sum();
         self.runs.iter().map(|run| Shape { tier: run.tier, merge: run.merge, bytes: bytes(run) }).collect()
-    }
-
-    /// Adds the entries of a key up to a sequence below those in `chain`, newest run first, until it is complete.
-    pub(super) fn lookup(&self, key: &[u8], hash: u64, newest: u64, chain: &mut VersionChain) -> Result<()> {
-        for run in &self.runs {
-            if let Some(file) = run.file_of(key).filter(|file| file.may_contain(hash))
-                && let Some(found) = file.find(key)?
-            {
-                chain.add_below(&found, newest);
-                if chain.is_complete() {
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -55,7 +55,8 @@ fn readers_find_what_was_flushed_before() {
         let round = flushed.load(Ordering::SeqCst);
         let least = if round == 0 { 0 } else { round * KEYS + number };
         let mut chain = VersionChain::default();
-        runs.lookup(&key(number), u64::MAX, &mut chain).expect("nothing fails");
+        let key = key(number);
+        runs.begin_lookup(&key, u64::MAX).expect("it is open").finish(&key, &mut chain).expect("nothing fails");
         let sequence = chain.newest().map_or(0, |entry| entry.sequence);
         assert!(sequence >= least, "key {number} has sequence {sequence}, and {least} was flushed");
     };

@@ -52,7 +52,7 @@ fn an_entry_takes_few_bytes() {
     assert!(memory <= 2.0, "{memory:.2} bytes of memory a key");
     for (key, entry) in keys.iter().step_by(97) {
         let mut chain = VersionChain::default();
-        runs.lookup(key, u64::MAX, &mut chain).expect("nothing fails");
+        runs.begin_lookup(key, u64::MAX).expect("it is open").finish(key, &mut chain).expect("nothing fails");
         assert_eq!(chain.entries(), [*entry]);
     }
     assert_eq!(runs.count_estimate(16).expect("it is open"), KEYS);

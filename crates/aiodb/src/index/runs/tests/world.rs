@@ -11,6 +11,7 @@ use fastrand::Rng;
 
 use super::segments::{Counts, SEGMENT_RECORDS, Segments};
 use crate::Result;
+use crate::cache::ValueCache;
 use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
@@ -20,10 +21,12 @@ use crate::index::codec::table_of;
 use crate::index::memtable::parts::Chains;
 use crate::index::memtable::{ImmutableMemtable, LookedUp, Memtable, RangeQuery, Reached};
 use crate::index::range_tombstones::{RangeTombstone, Ranges};
+use crate::index::runs::lookup::AwaitedBytes;
 use crate::index::runs::policy::Policy;
 use crate::index::runs::{FILE_BYTES, RunContext, Runs};
 use crate::index::snapshots::{Snapshots, View};
 use crate::io::sim::SimDevice;
+use crate::io::{AlignedBuffer, File};
 use crate::retention::Retention;
 
 pub(super) const STORE: [u8; 16] = [7; 16];
@@ -31,6 +34,9 @@ pub(super) const DIRECTORY: &str = "/store/index/runs";
 
 /// Keys of a table.
 const KEYS: u32 = 60;
+
+/// Bytes of a cache that does not hold all blocks.
+const CACHE_BYTES: u64 = 128 << 10;
 
 /// A record of the log.
 #[derive(Clone)]
@@ -46,6 +52,7 @@ type Model = BTreeMap<Vec<u8>, VersionChain>;
 pub(super) struct World {
     pub(super) device: SimDevice,
     policy: Policy,
+    cache_bytes: u64,
     runs: Option<Runs<SimDevice>>,
     memtable: Memtable,
     /// A memtable whose flush has failed.
@@ -72,6 +79,7 @@ impl World {
         let mut world = World {
             device,
             policy,
+            cache_bytes: seed % 2 * CACHE_BYTES,
             runs: None,
             memtable: Memtable::default(),
             unfinished: None,
@@ -98,7 +106,8 @@ impl World {
         self.runs = None;
         let mut runs = Runs::open(&self.device, Path::new(DIRECTORY), STORE, false)?;
         runs.policy = self.policy;
-        self.runs = Some(runs);
+        let cache = ValueCache::new(self.cache_bytes).expect("there is memory");
+        self.runs = Some(runs.with_cache(Arc::new(cache)));
         Ok(())
     }
 
@@ -229,7 +238,7 @@ impl World {
         self.memtable.lookup(key, view.sequence, &mut chain);
         let mut upper = chain.clone();
         if !chain.is_complete() {
-            self.runs().lookup(key, view.sequence, &mut chain)?;
+            self.runs().begin_lookup(key, view.sequence)?.finish(key, &mut chain)?;
         }
         if !view.is_latest() {
             // A run may have an earlier copy of a record that is retained, in a segment that was used again.
@@ -436,8 +445,10 @@ impl World {
             }
             for (key, chain) in &found {
                 let mut alone = VersionChain::default();
-                self.runs().lookup(key, u64::MAX, &mut alone).expect("nothing fails");
+                let mut look_up = self.runs().begin_lookup(key, u64::MAX).expect("it is open");
+                look_up.finish(key, &mut alone).expect("nothing fails");
                 assert_eq!(chain.entries(), alone.entries());
+                assert_eq!(chain.entries(), self.lookup_in_steps(key).expect("nothing fails").entries());
             }
             let mut known = BTreeSet::new();
             self.runs()
@@ -448,6 +459,19 @@ impl World {
                 .expect("nothing fails");
             assert!(known.iter().eq(found.keys()), "a scan finds every key");
         }
+    }
+
+    /// A look-up in the runs as a pipelined reader makes it.
+    fn lookup_in_steps(&self, key: &[u8]) -> Result<VersionChain> {
+        let mut chain = VersionChain::default();
+        let mut look_up = self.runs().begin_lookup(key, u64::MAX)?;
+        while look_up.proceed(key, &mut chain)? {
+            let AwaitedBytes { file, offset, length } = look_up.awaited();
+            let mut bytes = AlignedBuffer::new(length);
+            assert_eq!(file.read_at(&mut bytes, offset).map_err(|error| look_up.read_error(&error))?, length);
+            look_up.take_in(key, &bytes, &mut chain)?;
+        }
+        Ok(chain)
     }
 
     /// The counts of the runs, of lives that go on.

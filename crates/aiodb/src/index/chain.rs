@@ -154,6 +154,11 @@ impl VersionChain {
         self.partial = true;
     }
 
+    /// Adds an entry that is older than all others, and counts.
+    pub(crate) fn push_oldest(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
     /// Adds the entries of a layer below, up to a sequence.
     pub(crate) fn add_below(&mut self, other: &VersionChain, newest: u64) {
         other.entries.iter().filter(|entry| entry.sequence <= newest).for_each(|entry| self.insert_below(*entry));
@@ -207,8 +212,7 @@ impl FromIterator<Entry> for VersionChain {
     /// The entries must come newest first, as [`VersionChain::entries`] gives them.
     fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> VersionChain {
         let mut chain = VersionChain::default();
-        // Mostly it is one: `collect` would make ready for many.
-        entries.into_iter().for_each(|entry| chain.entries.push(entry));
+        entries.into_iter().for_each(|entry| chain.push_oldest(entry));
         chain
     }
 }

@@ -74,7 +74,11 @@ pub(crate) fn decode_chain(bytes: &[u8]) -> Option<VersionChain> {
     if bytes.is_empty() || !bytes.len().is_multiple_of(ENTRY_BYTES) {
         return None;
     }
-    bytes.chunks_exact(ENTRY_BYTES).map(decode_entry).collect()
+    let mut chain = VersionChain::default();
+    for entry in bytes.chunks_exact(ENTRY_BYTES) {
+        chain.push_oldest(decode_entry(entry)?);
+    }
+    Some(chain)
 }
 
 fn decode_entry(bytes: &[u8]) -> Option<Entry> {

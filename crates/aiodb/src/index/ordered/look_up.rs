@@ -26,11 +26,11 @@ pub(crate) enum LookUp<D: Device> {
 pub(crate) struct PausedLookUp<D: Device> {
     /// The index key.
     key: Key,
-    begun: Begun<D>,
+    asked: Asked<D>,
 }
 
-/// What has been asked of a look-up, and what has not.
-struct Begun<D: Device> {
+/// What a look-up has found so far, and what it has yet to ask.
+struct Asked<D: Device> {
     /// The sequence of the newest range tombstone that has the key; 0 if there is none.
     deleted: u64,
     /// What the memtables have, where the view is a snapshot's.
@@ -38,6 +38,12 @@ struct Begun<D: Device> {
     chain: VersionChain,
     /// Runs that are to be asked yet.
     runs: Option<RunLookup<D>>,
+}
+
+impl<D: Device> Default for Asked<D> {
+    fn default() -> Asked<D> {
+        Asked { deleted: 0, published: VersionChain::default(), chain: VersionChain::default(), runs: None }
+    }
 }
 
 impl<D: Device> PausedLookUp<D> {
@@ -52,7 +58,7 @@ impl<D: Device> PausedLookUp<D> {
     }
 
     fn runs(&self) -> &RunLookup<D> {
-        self.begun.runs.as_ref().expect("what waits for a block asks runs")
+        self.asked.runs.as_ref().expect("what waits for a block asks runs")
     }
 }
 
@@ -110,23 +116,27 @@ impl<D: Device> OrderedIndex<D> {
     }
 
     pub(super) fn chain(&self, key: &[u8], view: &View) -> Result<VersionChain> {
-        let mut begun = self.begin(key, view)?;
-        if let Some(runs) = &mut begun.runs {
-            runs.finish(key, &mut begun.chain)?;
+        let mut asked = Asked::default();
+        self.begin(key, view, &mut asked)?;
+        if let Some(runs) = &mut asked.runs {
+            runs.finish(key, &mut asked.chain)?;
         }
-        Ok(self.end(key, view, begun))
+        self.end(key, view, &mut asked);
+        Ok(asked.chain)
     }
 
     /// Begins to look a key up for a view, until a block of a run must be read.
     pub(crate) fn begin_lookup(&self, table: u32, key: &[u8], view: &View) -> Result<LookUp<D>> {
         let key = encode_key(table, key);
-        let mut begun = self.begin(&key, view)?;
-        if let Some(runs) = &mut begun.runs
-            && runs.proceed(&key, &mut begun.chain)?
+        let mut asked = Asked::default();
+        self.begin(&key, view, &mut asked)?;
+        if let Some(runs) = &mut asked.runs
+            && runs.proceed(&key, &mut asked.chain)?
         {
-            return Ok(LookUp::Paused(Box::new(PausedLookUp { key, begun })));
+            return Ok(LookUp::Paused(Box::new(PausedLookUp { key, asked })));
         }
-        Ok(LookUp::Found(self.end(&key, view, begun)))
+        self.end(&key, view, &mut asked);
+        Ok(LookUp::Found(asked.chain))
     }
 
     /// Goes on with the bytes of the block that a look-up waits for, until another one must be read. The view is that of its begin.
@@ -136,47 +146,45 @@ impl<D: Device> OrderedIndex<D> {
         bytes: &[u8],
         view: &View,
     ) -> Result<LookUp<D>> {
-        let PausedLookUp { key, begun: Begun { chain, runs, .. } } = &mut *paused;
-        let runs = runs.as_mut().expect("what waits for a block asks runs");
-        runs.take_in(key, bytes, chain)?;
-        if runs.proceed(key, chain)? {
+        let PausedLookUp { key, asked } = &mut *paused;
+        let runs = asked.runs.as_mut().expect("what waits for a block asks runs");
+        runs.take_in(key, bytes, &mut asked.chain)?;
+        if runs.proceed(key, &mut asked.chain)? {
             return Ok(LookUp::Paused(paused));
         }
-        let PausedLookUp { key, begun } = *paused;
-        Ok(LookUp::Found(self.end(&key, view, begun)))
+        self.end(key, view, asked);
+        Ok(LookUp::Found(paused.asked.chain))
     }
 
     /// Asks the memtables, and takes the runs that there are then.
-    fn begin(&self, key: &[u8], view: &View) -> Result<Begun<D>> {
+    fn begin(&self, key: &[u8], view: &View, asked: &mut Asked<D>) -> Result<()> {
         // Asked first: a range tombstone is forgotten only after its keys are gone.
-        let deleted = self.ranges.newest_containing(key, view.sequence);
+        asked.deleted = self.ranges.newest_containing(key, view.sequence);
         loop {
             let freezes = self.memtable.freezes();
-            let (mut chain, mut published) = (VersionChain::default(), VersionChain::default());
-            self.memtable.lookup(key, view.sequence, &mut chain);
+            self.memtable.lookup(key, view.sequence, &mut asked.chain);
             if !view.is_latest() {
-                published.clone_from(&chain);
+                asked.published.clone_from(&asked.chain);
             }
-            if chain.is_complete() {
-                return Ok(Begun { deleted, published, chain, runs: None });
+            if asked.chain.is_complete() {
+                return Ok(());
             }
-            let runs = self.committed.begin_lookup(key, view.sequence, &mut chain)?;
+            asked.runs = self.committed.begin_lookup(key, view.sequence, &mut asked.chain)?;
             if self.memtable.freezes() == freezes {
-                return Ok(Begun { deleted, published, chain, runs });
+                return Ok(());
             }
+            asked.chain = VersionChain::default();
         }
     }
 
-    /// What a look-up has found, as the view sees it.
-    fn end(&self, key: &[u8], view: &View, begun: Begun<D>) -> VersionChain {
-        let Begun { deleted, published, mut chain, .. } = begun;
+    /// Makes of what was found what the view sees.
+    fn end(&self, key: &[u8], view: &View, asked: &mut Asked<D>) {
         if !view.is_latest() {
-            self.add_versions(key, view, published, &mut chain);
+            self.add_versions(key, view, std::mem::take(&mut asked.published), &mut asked.chain);
         }
-        if deleted > 0 {
-            chain.cut(deleted, &mut Superseded::new());
+        if asked.deleted > 0 {
+            asked.chain.cut(asked.deleted, &mut Superseded::new());
         }
-        chain
     }
 
     /// Adds the records of a key that were superseded and that a snapshot sees, to those that a look-up has found in the memtables, and in

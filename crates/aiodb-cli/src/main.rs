@@ -28,6 +28,11 @@ use exit::Exit;
 use output::Output;
 use std::process::ExitCode;
 
+/// Many threads put keys into a memtable that one thread frees: with the allocator of glibc such memory stays with the process,
+/// twice what is in use.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Keeps, loads, reads and checks key-value stores on SSD
 #[derive(Parser)]
 #[command(name = "aiodb", version, long_about = ABOUT, after_help = EXAMPLES)]

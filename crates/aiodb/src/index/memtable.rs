@@ -251,6 +251,11 @@ impl Memtable {
         self.active_keys() >= self.limit.keys.load(Ordering::Relaxed)
     }
 
+    /// Whether the active memtable has half of what it may have.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.active_keys() >= self.limit.keys.load(Ordering::Relaxed).div_ceil(2).max(1)
+    }
+
     /// Sets how many keys the active memtable may have.
     pub(crate) fn limit(&self, room: MemtableRoom) {
         self.limit.keys.store(room.keys.min(MAX_ACTIVE_KEYS), Ordering::Relaxed);

@@ -122,6 +122,12 @@ impl<D: Device> OrderedIndex<D> {
         self.forget_ranges()
     }
 
+    /// Whether the memtable may as well be committed now. Runs take it at any size, and merges make up for small ones; LMDB writes
+    /// fewer pages for a larger one.
+    pub(crate) fn is_commit_worthwhile(&self) -> bool {
+        self.committed.runs().is_some() && self.memtable.is_half_full()
+    }
+
     /// Everything before this sequence is committed and in no memtable, as far as this process knows.
     pub(crate) fn committed_sequence(&self) -> u64 {
         self.committed_sequence.load(Ordering::Acquire)

@@ -16,11 +16,14 @@ use crate::{Error, Result};
 const WRITER: &str = "aiodb-writer";
 const UPKEEP: &str = "aiodb-upkeep";
 const MAKER: &str = "aiodb-segments";
+const COMMITTER: &str = "aiodb-commits";
 
 /// The writer looks at the open batch at least this often, so that `none` leaves nothing in memory for long.
 const WRITER_PERIOD: Duration = Duration::from_millis(500);
 /// How often maintenance looks for work when it is not woken.
 const MAINTENANCE_PERIOD: Duration = Duration::from_millis(50);
+/// How often the committer looks at the memtables: some thousand keys come in between.
+const COMMITTER_PERIOD: Duration = Duration::from_millis(20);
 /// Tags settled in one step.
 const SETTLED_PER_STEP: usize = 256;
 /// Retired segments are worth a checkpoint of their own when there are so many...
@@ -60,8 +63,12 @@ pub(crate) fn start<D: Device>(engine: &Arc<Engine<D>>) -> Result<()> {
         let engine = Arc::downgrade(engine);
         std::thread::Builder::new().name(name.into()).spawn(move || work(engine))
     };
-    let all =
-        [(WRITER, write_out::<D> as fn(_)), (UPKEEP, maintain::<D> as fn(_)), (MAKER, make_segments::<D> as fn(_))];
+    let all = [
+        (WRITER, write_out::<D> as fn(_)),
+        (UPKEEP, maintain::<D> as fn(_)),
+        (MAKER, make_segments::<D> as fn(_)),
+        (COMMITTER, commit_memtables::<D> as fn(_)),
+    ];
     for (name, work) in all {
         let thread = spawn(name, work).map_err(|e| Error::io("start a thread for", &engine.root, &e))?;
         if name == MAKER {
@@ -148,7 +155,38 @@ fn make_segments<D: Device>(engine: Weak<Engine<D>>) {
     }
 }
 
+/// Commits memtables ahead of need, so that no writer has to.
+fn commit_memtables<D: Device>(engine: Weak<Engine<D>>) {
+    loop {
+        let Some(engine) = engine.upgrade() else { return };
+        if engine.background.stopped.load(Ordering::SeqCst) {
+            return;
+        }
+        let survived = survive(&engine, COMMITTER, || engine.commit_ahead());
+        if !survived {
+            return;
+        }
+        drop(engine);
+        std::thread::park_timeout(COMMITTER_PERIOD);
+    }
+}
+
 impl<D: Device> Engine<D> {
+    /// Commits the memtables that are half full, where a commit costs no more for that.
+    fn commit_ahead(&self) {
+        if self.commit.failure().is_some() || self.options.read_only {
+            return;
+        }
+        for ordered in self.ordered.open().filter(|ordered| ordered.is_commit_worthwhile()) {
+            // A full disk is met by a writer, or by upkeep, which makes room.
+            if let Err(error) =
+                self.commit_memtable(ordered).or_else(|error| if error.is_full() { Ok(()) } else { Err(error) })
+            {
+                self.note_trouble(&error);
+            }
+        }
+    }
+
     /// Makes a segment ahead of need; true if it was missing.
     fn make_ahead(&self) -> bool {
         if self.commit.failure().is_some() {

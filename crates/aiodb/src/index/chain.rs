@@ -166,6 +166,7 @@ impl VersionChain {
     }
 
     /// [`VersionChain::add_below`] where the layer has given a chain away.
+    #[inline]
     pub(crate) fn add_found(&mut self, found: VersionChain, newest: u64) {
         if self.entries.is_empty() && found.newest().is_none_or(|entry| entry.sequence <= newest) {
             self.entries = found.entries;

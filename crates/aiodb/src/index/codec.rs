@@ -70,6 +70,7 @@ pub(crate) fn encode_chain(chain: &VersionChain) -> Vec<u8> {
     out
 }
 
+#[inline]
 pub(crate) fn decode_chain(bytes: &[u8]) -> Option<VersionChain> {
     if bytes.is_empty() || !bytes.len().is_multiple_of(ENTRY_BYTES) {
         return None;

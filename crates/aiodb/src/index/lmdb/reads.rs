@@ -18,6 +18,7 @@ impl LmdbIndex {
         Ok(())
     }
 
+    #[inline]
     fn add_committed(&self, value: &[u8], newest: u64, chain: &mut VersionChain) -> Result<()> {
         let committed = decode_chain(value).ok_or_else(|| self.bad_entry())?;
         chain.add_found(committed, newest);

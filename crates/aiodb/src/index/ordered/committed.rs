@@ -51,6 +51,7 @@ impl<D: Device> Committed<D> {
 
     /// Adds the committed entries of an index key up to a sequence, below the entries in `chain`. Of runs nothing yet: they are to be
     /// asked by the look-up that it returns.
+    #[inline]
     pub(super) fn begin_lookup(
         &self,
         key: &[u8],

@@ -157,6 +157,7 @@ impl<D: Device> OrderedIndex<D> {
     }
 
     /// Asks the memtables, and takes the runs that there are then.
+    #[inline]
     fn begin(&self, key: &[u8], view: &View, asked: &mut Asked<D>) -> Result<()> {
         // Asked first: a range tombstone is forgotten only after its keys are gone.
         asked.deleted = self.ranges.newest_containing(key, view.sequence);
@@ -178,6 +179,7 @@ impl<D: Device> OrderedIndex<D> {
     }
 
     /// Makes of what was found what the view sees.
+    #[inline]
     fn end(&self, key: &[u8], view: &View, asked: &mut Asked<D>) {
         if !view.is_latest() {
             self.add_versions(key, view, std::mem::take(&mut asked.published), &mut asked.chain);

@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use self::edits::Editing;
-use self::file::hash_of;
+use self::file::{Removals, hash_of};
 use self::lookup::RunLookup;
 use self::policy::{Policy, debt};
 use self::set::RunSet;
@@ -66,6 +66,7 @@ pub(crate) struct Runs<D: Device> {
     store: [u8; 16],
     /// Has blocks that look-ups have read.
     cache: Arc<ValueCache>,
+    removals: Arc<Removals>,
     /// `None` once they are closed. Held to clone the set, or to replace it.
     set: RwLock<Option<Arc<RunSet<D>>>, { Rank::RunSet as u8 }>,
     /// Held for an edit.
@@ -184,6 +185,7 @@ impl<D: Device> Runs<D> {
         let _no_flush = self.flushes.lock();
         let _no_edit = self.editing.lock().expect("no code panics while it makes an edit");
         drop(self.set.write().expect("no code panics while it holds the set").take());
+        self.removals.end();
     }
 
     fn set(&self) -> Result<Arc<RunSet<D>>> {

@@ -113,6 +113,8 @@ ranks! {
     Trouble,
     /// Why a record was not moved: `AppendPath::unmoved`.
     Unmoved,
+    /// A file of a run is being removed: `Removals::are_over`.
+    RunRemoval,
     /// The locks on the directories of the store.
     StoreLocks,
     /// Numbers that threads sleep on, and turns.

@@ -24,6 +24,8 @@ const WRITER_PERIOD: Duration = Duration::from_millis(500);
 const MAINTENANCE_PERIOD: Duration = Duration::from_millis(50);
 /// How often the committer looks at the memtables: some thousand keys come in between.
 const COMMITTER_PERIOD: Duration = Duration::from_millis(20);
+/// And after a failure: each attempt takes what room there is.
+const AFTER_FAILURE_PERIOD: Duration = Duration::from_secs(1);
 /// Tags settled in one step.
 const SETTLED_PER_STEP: usize = 256;
 /// Retired segments are worth a checkpoint of their own when there are so many...
@@ -162,27 +164,30 @@ fn commit_memtables<D: Device>(engine: Weak<Engine<D>>) {
         if engine.background.stopped.load(Ordering::SeqCst) {
             return;
         }
-        let survived = survive(&engine, COMMITTER, || engine.commit_ahead());
+        let mut rest = COMMITTER_PERIOD;
+        let survived = survive(&engine, COMMITTER, || rest = engine.commit_ahead());
         if !survived {
             return;
         }
         drop(engine);
-        std::thread::park_timeout(COMMITTER_PERIOD);
+        std::thread::park_timeout(rest);
     }
 }
 
 impl<D: Device> Engine<D> {
-    /// Commits the memtables that are half full, where a commit costs no more for that.
-    fn commit_ahead(&self) {
+    /// Commits the memtables that are half full, where a commit costs no more for that. Returns how long to wait for the next.
+    fn commit_ahead(&self) -> Duration {
         if self.commit.failure().is_some() || self.options.read_only {
-            return;
+            return AFTER_FAILURE_PERIOD;
         }
-        for ordered in self.ordered.open().filter(|ordered| ordered.is_commit_worthwhile()) {
-            // A full disk is met by a writer, or by upkeep, which makes room.
-            if let Err(error) =
-                self.commit_memtable(ordered).or_else(|error| if error.is_full() { Ok(()) } else { Err(error) })
-            {
-                self.note_trouble(&error);
+        match self.ordered.open().try_for_each(|ordered| self.commit_ahead_of_need(ordered)) {
+            Ok(()) => COMMITTER_PERIOD,
+            Err(error) => {
+                // A full disk is met by a writer, or by upkeep, which makes room.
+                if !error.is_full() {
+                    self.note_trouble(&error);
+                }
+                AFTER_FAILURE_PERIOD
             }
         }
     }

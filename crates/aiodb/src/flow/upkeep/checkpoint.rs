@@ -185,6 +185,16 @@ impl<D: Device> Upkeep<D> {
         }
     }
 
+    /// Commits a memtable if that is worthwhile already.
+    pub(crate) fn commit_ahead_of_need(&self, ordered: &OrderedIndex<D>) -> Result<()> {
+        if !ordered.is_commit_worthwhile() {
+            return Ok(());
+        }
+        let mut unfinished = ordered.lock_commit();
+        // Another thread may have committed it meanwhile.
+        if ordered.is_commit_worthwhile() { self.commit_memtable_after(ordered, &mut unfinished) } else { Ok(()) }
+    }
+
     /// Carries out range tombstones until that many more can be accepted.
     pub(crate) fn bound_range_tombstones(&self, ordered: &OrderedIndex<D>, more: usize) -> Result<()> {
         // A batch with more than the bound is taken when no other waits.

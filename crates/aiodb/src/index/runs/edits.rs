@@ -15,8 +15,8 @@ use super::set::{Files, RunSet};
 use crate::format::manifest::damage_error;
 use crate::format::run::manifest::{RunFileName, RunManifest};
 use crate::format::segment::Damage;
-use crate::io::Device;
 use crate::io::small_file::{new_name, read_file, rename_durably, replace_file, write_new};
+use crate::io::{Access, Device};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{InOrder, Mutex, RwLock};
 use crate::{Error, Result};
@@ -68,7 +68,8 @@ impl<D: Device> Runs<D> {
             let damage = Damage::Foreign("there are runs, and no manifest of them");
             return Err(damage_error(&directory.join(name), 0, damage, ADVICE));
         }
-        let runs = Self::with_manifest(device, directory, store, latest.unwrap_or_else(first_manifest))?;
+        let access = if read_only { Access::READ_SEGMENT } else { Access::SEGMENT };
+        let runs = Self::with_manifest(device, directory, store, latest.unwrap_or_else(first_manifest), access)?;
         if read_only {
             return Ok(runs);
         }
@@ -85,10 +86,16 @@ impl<D: Device> Runs<D> {
         Ok(runs)
     }
 
-    fn with_manifest(device: &D, directory: &Path, store: [u8; 16], manifest: RunManifest) -> Result<Runs<D>> {
+    fn with_manifest(
+        device: &D,
+        directory: &Path,
+        store: [u8; 16],
+        manifest: RunManifest,
+        access: Access,
+    ) -> Result<Runs<D>> {
         let mut files = Files::new();
         for name in names_of(&manifest) {
-            files.insert(name.number, RunFile::open(device, directory, &store, *name)?);
+            files.insert(name.number, RunFile::open(device, directory, &store, *name, access)?);
         }
         let editing = Editing { next_edit: manifest.edit + 1, only_in_copy: Vec::new() };
         Ok(Runs {
@@ -97,6 +104,7 @@ impl<D: Device> Runs<D> {
             directory: directory.to_path_buf(),
             store,
             cache: Arc::default(),
+            removals: Arc::default(),
             next_file: AtomicU64::new(manifest.next_file),
             set: RwLock::new(Some(Arc::new(RunSet::new(manifest, &files)))),
             editing: Mutex::new(editing),
@@ -178,7 +186,7 @@ impl<D: Device> Runs<D> {
         let bytes = set.manifest.encode(&self.store);
         let [path, copy] = MANIFEST_NAMES.map(|name| self.directory.join(name));
         let prepared = self.prepare(&path, &bytes, !made.is_empty());
-        prepared.inspect_err(|_| made.iter().for_each(|file| file.set_dropped()))?;
+        prepared.inspect_err(|_| made.iter().for_each(|file| file.set_dropped(&self.removals)))?;
         editing.next_edit += 1;
         // From here on the edit may be durable, so its files stay also after an error.
         rename_durably(&self.device, &new_name(&path), &path)?;
@@ -190,7 +198,7 @@ impl<D: Device> Runs<D> {
         if replace_file(&self.device, &copy, &bytes).is_err() {
             return Ok(Edited::Once);
         }
-        editing.only_in_copy.drain(..).for_each(|file| file.set_dropped());
+        editing.only_in_copy.drain(..).for_each(|file| file.set_dropped(&self.removals));
         Ok(Edited::Twice)
     }
 

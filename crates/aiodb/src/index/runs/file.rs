@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -17,7 +17,7 @@ use crate::format::segment::Damage;
 use crate::index::chain::VersionChain;
 use crate::io::buffer::AlignedBuffer;
 use crate::io::{Access, Device, File, UNIT_BYTES};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, Rank};
 use crate::{Error, Result};
 
 /// What can be done about a damaged file.
@@ -33,9 +33,34 @@ pub(super) struct RunFile<D: Device> {
     pub(super) footer: Footer,
     pub(super) fences: Fences,
     filter: Filter,
-    /// Relaxed: it is set by a thread that holds the file, and read when nobody does.
-    is_dropped: AtomicBool,
+    /// Set once no set of runs has the file.
+    dropped: OnceLock<Arc<Removals>>,
 }
+
+/// Whether files may be removed. A reader may hold some beyond the end of its store, whose next opening may give the same names to
+/// others.
+#[derive(Default)]
+pub(super) struct Removals {
+    /// Held while a file is removed.
+    are_over: Mutex<bool, { Rank::RunRemoval as u8 }>,
+}
+
+impl Removals {
+    /// No file is removed once this returns.
+    pub(super) fn end(&self) {
+        *self.are_over.lock().expect(NO_PANIC) = true;
+    }
+
+    fn unless_over(&self, remove: impl FnOnce()) {
+        let are_over = self.are_over.lock().expect(NO_PANIC);
+        if !*are_over {
+            remove();
+        }
+    }
+}
+
+/// Why a lock is never found poisoned.
+const NO_PANIC: &str = "no code panics while it removes a file";
 
 /// The hash of a key, for filters.
 pub(super) fn hash_of(seed: u64, key: &[u8]) -> u64 {
@@ -58,9 +83,15 @@ pub(super) fn path_of(directory: &Path, number: u64) -> PathBuf {
 
 impl<D: Device> RunFile<D> {
     /// Opens a file that a manifest names.
-    pub(super) fn open(device: &D, directory: &Path, store: &[u8; 16], name: RunFileName) -> Result<Arc<RunFile<D>>> {
+    pub(super) fn open(
+        device: &D,
+        directory: &Path,
+        store: &[u8; 16],
+        name: RunFileName,
+        access: Access,
+    ) -> Result<Arc<RunFile<D>>> {
         let path = path_of(directory, name.number);
-        let file = device.open(&path, Access::READ_SEGMENT).map_err(|e| Error::io("open", &path, &e))?;
+        let file = device.open(&path, access).map_err(|e| Error::io("open", &path, &e))?;
         let unit = UNIT_BYTES as u64;
         let length = file.length().map_err(|e| Error::io("look at", &path, &e))?;
         let damaged = |offset: u64, damage| damage_error(&path, offset, damage, ADVICE);
@@ -88,8 +119,8 @@ impl<D: Device> RunFile<D> {
         let fences = Fences::decode(part(parts.fences, footer.fence_bytes, footer.fence_checksum)?)
             .filter(|fences| fences.units() == footer.data_units)
             .ok_or_else(|| malformed(parts.fences, "fences that do not fit"))?;
-        let (device, is_dropped) = (device.clone(), AtomicBool::new(false));
-        Ok(Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, is_dropped }))
+        let (device, dropped) = (device.clone(), OnceLock::new());
+        Ok(Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, dropped }))
     }
 
     /// A file that has just been written.
@@ -103,8 +134,8 @@ impl<D: Device> RunFile<D> {
     ) -> Arc<RunFile<D>> {
         let units = u32::try_from(footer.parts().end / UNIT_BYTES as u64).expect("a file of a run is bounded");
         let name = RunFileName { number: footer.number, units, data_units: footer.data_units };
-        let (device, is_dropped) = (device.clone(), AtomicBool::new(false));
-        Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, is_dropped })
+        let (device, dropped) = (device.clone(), OnceLock::new());
+        Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, dropped })
     }
 
     /// Whether a key with this hash may be here.
@@ -159,17 +190,20 @@ impl<D: Device> RunFile<D> {
     }
 
     /// Has the file removed when the last reader leaves it.
-    pub(super) fn set_dropped(&self) {
-        self.is_dropped.store(true, Ordering::Relaxed);
+    pub(super) fn set_dropped(&self, removals: &Arc<Removals>) {
+        let _ = self.dropped.set(Arc::clone(removals));
     }
 }
 
 impl<D: Device> Drop for RunFile<D> {
     fn drop(&mut self) {
-        if self.is_dropped.load(Ordering::Relaxed) {
-            // If this fails, the next opening removes it.
+        let Some(removals) = self.dropped.get() else { return };
+        removals.unless_over(|| {
+            // A queue of reads may still know the file: its space is free all the same. If one of these fails, the next opening
+            // removes the file.
+            let _ = self.file.truncate(0);
             let _ = self.device.remove(&self.path);
-        }
+        });
     }
 }
 

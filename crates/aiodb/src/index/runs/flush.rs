@@ -48,7 +48,7 @@ impl<D: Device> Runs<D> {
         let outcome = flush.write(memtable, reached);
         // Not removed before: their names are not in use any more.
         let (made, changes) = (std::mem::take(&mut flush.made), flush.changes);
-        outcome.inspect_err(|_| made.iter().for_each(|file| file.set_dropped()))?;
+        outcome.inspect_err(|_| made.iter().for_each(|file| file.set_dropped(&self.removals)))?;
         let names: Vec<_> = made.iter().map(|file| file.name).collect();
         self.edit(made, |manifest| {
             if !names.is_empty() {

@@ -5,9 +5,10 @@ use fastrand::Rng;
 use super::world::{DIRECTORY, STORE, World};
 use super::{act, named_files};
 use crate::Error;
+use crate::format::record::Kind;
 use crate::index::runs::Runs;
 use crate::index::runs::edits::MANIFEST_NAMES;
-use crate::io::Device;
+use crate::io::{Access, Device, File};
 
 fn filled(seed: u64) -> World {
     let mut random = Rng::with_seed(seed);
@@ -92,4 +93,30 @@ fn reading_changes_nothing() {
     assert!(Runs::open(&world.device, Path::new(DIRECTORY), [8; 16], true).is_err(), "another store's");
     world.runs().close();
     assert!(matches!(world.runs().position(), Err(Error::Closed)));
+}
+
+/// A pipelined reader may hold files of runs beyond the end of its store.
+#[test]
+fn a_look_up_that_outlives_its_runs_removes_no_file_of_the_next_opening() {
+    let mut random = Rng::with_seed(1);
+    let mut world = World::new(6);
+    world.flush_one(1, Kind::Put, &mut random);
+    let first = named_files(world.runs());
+    let look_up = world.runs().begin_lookup(b"key", u64::MAX).expect("it is open");
+    for number in 2..8 {
+        world.flush_one(number, Kind::Put, &mut random);
+        while world.merge(&mut random).expect("nothing fails") {}
+    }
+    let later = named_files(world.runs());
+    assert!(first.keys().all(|path| !later.contains_key(path)), "the look-up holds what no run has any more");
+    world.runs().close();
+    Runs::remove_all(&world.device, Path::new(DIRECTORY), &STORE).expect("nothing fails");
+    world.open().expect("nothing fails");
+    world.flush_one(8, Kind::Put, &mut random);
+    assert_eq!(named_files(world.runs()).keys().next(), first.keys().next(), "numbers begin anew");
+    drop(look_up);
+    for (path, bytes) in named_files(world.runs()) {
+        let file = world.device.open(&path, Access::READ).expect("it is there");
+        assert_eq!(file.length().expect("nothing fails"), bytes);
+    }
 }

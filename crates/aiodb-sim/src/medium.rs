@@ -7,7 +7,7 @@ use aiodb::io::sim::{Call, Effect};
 use aiodb::{IndexKind, Step};
 
 use crate::script::Files;
-use crate::state::{Run, Violation};
+use crate::state::{Allowed, Run, Violation};
 
 /// Bytes before a value that say what it is: changed as often as so many of its own.
 const BYTES_BEFORE: usize = 32;
@@ -16,6 +16,10 @@ const BYTES_BEFORE: usize = 32;
 const HASH_CHECKPOINT_BYTES: u64 = 16 << 10;
 /// What an index of runs reserves: the runs of two small memtables, manifests, and merges of what such a store has.
 const RUNS_BYTES: u64 = 640 << 10;
+
+/// The manifest of sorted runs, and its copy.
+const MANIFEST_OF_RUNS: &str = "/store/index/runs/MANIFEST";
+const COPY_OF_MANIFEST: &str = "/store/index/runs/MANIFEST.copy";
 
 /// Shorter values could lie anywhere by chance.
 const LEAST_BYTES: usize = 8;
@@ -68,6 +72,18 @@ impl Run<'_> {
             self.report.rotten_bytes += 1;
         }
         Ok(())
+    }
+
+    /// Changes a bit of the manifest of sorted runs, if that is all that goes wrong in this run: nothing may be lost by it.
+    pub(crate) fn rot_manifest_of_runs(&mut self, bit: u64) {
+        let Allowed { errors, full, damage } = self.allowed;
+        // The first edit of all has no copy before it is done.
+        let is_alone = !errors && !full && !damage && self.device.file_bytes(COPY_OF_MANIFEST).is_some();
+        let bits = self.device.file_bytes(MANIFEST_OF_RUNS).map_or(0, |bytes| 8 * bytes.len() as u64);
+        if is_alone && bits > 0 {
+            self.device.corrupt(MANIFEST_OF_RUNS, bit % bits / 8, 1 << (bit % 8));
+            self.report.rotten_bytes += 1;
+        }
     }
 
     /// Changes a byte of a key's value, or one just before it, in every segment that holds these bytes.

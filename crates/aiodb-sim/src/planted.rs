@@ -4,7 +4,7 @@ use aiodb::{Bug, plant};
 
 use crate::report::Report;
 use crate::run::{Violation, run};
-use crate::workload::{FIRST_AIMED, FIRST_BOUNDED, FIRST_TIMED, FIRST_WAITING, Tables, script};
+use crate::workload::{FIRST_AIMED, FIRST_BOUNDED, FIRST_SORTED, FIRST_TIMED, FIRST_WAITING, Tables, script};
 
 /// How a planted bug was found.
 pub struct Found {
@@ -17,15 +17,16 @@ pub struct Found {
 /// Runs up to `seeds` seeds with this bug in the engine, until one fails that does not fail without it.
 pub fn hunt(bug: Bug, seeds: u64) -> Option<Found> {
     // Seeds with scenes, with a second client, and without either take turns: some bugs want a long life without one.
-    let firsts = match bug {
+    let (firsts, tables) = match bug {
         // Only there must work that makes room never be refused.
-        Bug::ReserveTakenByPuts => &[FIRST_BOUNDED][..],
-        _ => &[FIRST_TIMED, FIRST_AIMED, FIRST_WAITING],
+        Bug::ReserveTakenByPuts => (&[FIRST_BOUNDED][..], Tables::Any),
+        bug if Bug::OF_RUNS.contains(&bug) => (&[FIRST_SORTED, FIRST_AIMED][..], Tables::Lsm),
+        _ => (&[FIRST_TIMED, FIRST_AIMED, FIRST_WAITING][..], Tables::Any),
     };
     let count = firsts.len() as u64;
     let tried = (0..seeds).map(|number| number / count + firsts[(number % count) as usize]);
     tried.enumerate().find_map(|(before, seed)| {
-        let script = script(seed, Tables::Any);
+        let script = script(seed, tables);
         plant(Some(bug));
         let planted = run(&script, &mut Report::default());
         plant(None);

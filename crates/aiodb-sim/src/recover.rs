@@ -23,6 +23,9 @@ impl Run<'_> {
         self.operations_since_crash = 0;
         self.armed = None;
         self.end_process(crash.power_cut, crash.index);
+        if let Some(bit) = crash.rotten_runs {
+            self.rot_manifest_of_runs(bit);
+        }
         // A flush that failed may have lost what was acknowledged without one, whatever comes then.
         // The process may have died in the very call that saw it fail.
         let failed = self.failed.is_some() || self.failed_calls() > self.failed_before;

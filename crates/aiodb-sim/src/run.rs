@@ -71,6 +71,9 @@ impl Run<'_> {
             Action::DeleteRange(table, durability, first, second) => {
                 self.delete_range(table, durability, first, second)?
             }
+            Action::DeleteNothing(table, durability, first, second) => {
+                self.delete_nothing(table, durability, first, second)?
+            }
             Action::Batch(ref writes, durability) => self.write_batch(&[], writes, durability)?,
             Action::BatchIf(ref requirements, ref writes, durability) => {
                 self.write_batch(requirements, writes, durability)?

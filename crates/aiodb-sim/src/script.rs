@@ -42,6 +42,10 @@ pub struct Setup {
     pub hash_mask: u64,
     /// Bytes of log between the checkpoints that upkeep makes.
     pub checkpoint_bytes: u64,
+    /// Sorted runs of one tier that are merged into one.
+    pub fan_out: usize,
+    /// Whether every other process leaves the oldest run out of merges.
+    pub merges_apart: bool,
     /// Bytes that must be free on the disk for LMDB to commit; without, it always finds room.
     pub index_needs: Option<u64>,
 }
@@ -91,12 +95,22 @@ pub struct Crash {
     pub verify: bool,
     /// Whether the indexes are made again from the log.
     pub rebuild: bool,
+    /// A bit of the manifest of sorted runs changes: which, or none. Its copy must do.
+    pub rotten_runs: Option<u64>,
 }
 
 impl Crash {
     /// One between two calls, without anything else.
     pub fn between_calls(power_cut: bool) -> Crash {
-        Crash { power_cut, index: IndexState::Newest, again: Vec::new(), error: None, verify: false, rebuild: false }
+        Crash {
+            power_cut,
+            index: IndexState::Newest,
+            again: Vec::new(),
+            error: None,
+            verify: false,
+            rebuild: false,
+            rotten_runs: None,
+        }
     }
 }
 
@@ -190,6 +204,8 @@ pub enum Action {
     Merge(usize, usize, Value, Durability),
     /// Table, class, and two keys: what lies from one to before the other is deleted. An ordered table.
     DeleteRange(usize, Durability, usize, usize),
+    /// As `DeleteRange`, from the later key to before the other one: there is no key in between.
+    DeleteNothing(usize, Durability, usize, usize),
     /// Writes as one group: table, key and what is done.
     Batch(Vec<(usize, usize, Write)>, Durability),
     /// The same if all keys hold what is required.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
-use aiodb::{Db, Error, MergeOperator, MergeOperators, Options, Sequence, Table, TableOptions};
+use aiodb::{Db, Error, MergeOperator, MergeOperators, MergePolicy, Options, Sequence, Table, TableOptions};
 
 use crate::index_files::IndexFiles;
 use crate::model::{Contents, Model, Moments};
@@ -51,6 +51,8 @@ pub(crate) struct Run<'a> {
     pub(crate) allowed: Allowed,
     /// The crash that is armed.
     pub(crate) armed: Option<Crash>,
+    /// How often a store was opened.
+    pub(crate) openings: u64,
     /// Restore points that were made.
     pub(crate) points: Vec<Point>,
     /// A sequence, and the changes up to it.
@@ -92,6 +94,7 @@ impl<'a> Run<'a> {
             report: Report::default(),
             allowed: Allowed::default(),
             armed: None,
+            openings: 0,
             points: Vec::new(),
             mark: None,
             failed: None,
@@ -115,7 +118,11 @@ impl<'a> Run<'a> {
     }
 
     pub(crate) fn options(&self, rebuild: bool) -> Options {
+        let setup = &self.script.setup;
+        let apart = setup.merges_apart && self.openings % 2 == 1;
+        let oldest_ratio = if apart { 0 } else { MergePolicy::default().oldest_ratio };
         Options {
+            merge_policy: MergePolicy { fan_out: setup.fan_out, oldest_ratio },
             segment_bytes: self.script.setup.segment_bytes,
             checkpoint_bytes: self.script.setup.checkpoint_bytes,
             hash_mask: self.script.setup.hash_mask,
@@ -128,7 +135,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub(crate) fn open(&self, rebuild: bool) -> aiodb::Result<Db<SimDevice>> {
+    pub(crate) fn open(&mut self, rebuild: bool) -> aiodb::Result<Db<SimDevice>> {
+        self.openings += 1;
         let directories = &DIRECTORIES[..self.script.setup.directories];
         for directory in directories {
             let created = self.device.create_dir(Path::new(directory));

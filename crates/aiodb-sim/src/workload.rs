@@ -13,7 +13,7 @@ mod scenes;
 mod trouble;
 mod waiting;
 
-use aiodb::{Compression, IndexKind};
+use aiodb::{Compression, IndexKind, MergePolicy};
 use fastrand::Rng;
 use maker::Maker;
 use scene::Scene;
@@ -44,6 +44,10 @@ pub const FIRST_TIMED: u64 = 20_000_000_000;
 /// they are, for the faults that they once found.
 pub const FIRST_WAITING: u64 = 30_000_000_000;
 
+/// From here on half of the seeds have ordered tables, of either kind, or of both; there are scenes of sorted runs, and crashes after which
+/// a manifest of theirs is damaged. Lower seeds stay as they are, for the faults that they once found.
+pub const FIRST_SORTED: u64 = 60_000_000_000;
+
 /// From here on seeds have an ordered index that finds no room on a full disk, and half of them fill the disk and empty the
 /// store again. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_BOUNDED: u64 = 40_000_000_000_000;
@@ -60,7 +64,7 @@ const OVERLAPPING: u8 = 16;
 /// Which tables runs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tables {
-    /// A quarter of the runs uses LMDB.
+    /// A quarter of the runs uses LMDB; seeds from [`FIRST_SORTED`] on: half of them ordered tables of either kind.
     Any,
     /// Only hash tables.
     Hash,
@@ -94,13 +98,17 @@ pub fn script(seed: u64, tables: Tables) -> Script {
         maker.life();
     }
     let script = Script { seed, setup: maker.setup, actions: maker.actions };
-    if tables == Tables::Lsm { runs::with_runs(script) } else { script }
+    match tables {
+        Tables::Any if seed >= FIRST_SORTED => runs::with_runs(script, true),
+        Tables::Lsm => runs::with_runs(script, false),
+        Tables::Any | Tables::Hash | Tables::Lmdb => script,
+    }
 }
 
 /// How the store of a seed is made.
 fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
     let lmdb = match tables {
-        Tables::Any => random.u8(..4) == 0,
+        Tables::Any => random.u8(..4) < if seed >= FIRST_SORTED { 2 } else { 1 },
         Tables::Hash => false,
         Tables::Lmdb | Tables::Lsm => true,
     };
@@ -126,6 +134,8 @@ fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
         // Now and then keys share tags.
         hash_mask: if random.u8(..4) == 0 { !0 << 61 } else { u64::MAX },
         checkpoint_bytes: [64 << 10, 256 << 10, 1 << 20][random.usize(..3)],
+        fan_out: MergePolicy::default().fan_out,
+        merges_apart: false,
         index_needs: (seed >= FIRST_BOUNDED).then_some(INDEX_NEEDS),
         directories: if whole && random.u8(..4) == 0 { random.usize(2..=3) } else { 1 },
     }
@@ -136,11 +146,12 @@ fn scene(seed: u64, tables: Tables) -> Option<Scene> {
     let scenes = match seed {
         ..FIRST_TIMED => Scene::FIRST,
         FIRST_TIMED..FIRST_WAITING => Scene::TIMED,
-        FIRST_WAITING..FIRST_BOUNDED => &Scene::ALL,
+        FIRST_WAITING..FIRST_SORTED => Scene::WAITING,
+        FIRST_SORTED..FIRST_BOUNDED => &Scene::ALL,
         FIRST_BOUNDED.. => &[Scene::Filled],
     };
     let number = seed.checked_sub(FIRST_STAGED)? as usize % (2 * scenes.len());
-    scenes.get(number).copied().filter(|scene| tables != Tables::Hash || !scene.is_of_lmdb())
+    scenes.get(number).copied().filter(|scene| tables != Tables::Hash || !scene.is_of_ordered())
 }
 
 impl Maker {

@@ -244,6 +244,20 @@ impl Run<'_> {
         self.write_to(&[table], effects, durability, delete)
     }
 
+    /// Deletes a range that ends where it begins, or before that.
+    pub(crate) fn delete_nothing(
+        &mut self,
+        table: usize,
+        durability: Durability,
+        first: usize,
+        second: usize,
+    ) -> Result<(), Violation> {
+        self.estimated[table] = true;
+        let [end, start] = bounds(first, second);
+        let delete = |run: &mut Self| run.table(table)?.delete_range_with(&start, &end, durability).map(drop);
+        self.write_to(&[table], Vec::new(), durability, delete)
+    }
+
     fn effects_of_range(&self, table: usize, [start, end]: &[Vec<u8>; 2]) -> Vec<Effect> {
         let keys = (0..self.script.setup.keys).filter(|key| (start..end).contains(&&key_bytes(*key)));
         keys.map(|key| Effect::Set(table, key, Held::default())).collect()

@@ -152,6 +152,25 @@ pub struct Options {
     /// For tests: hash bits that are used, so that different keys can be made to share a tag. Default all.
     #[doc(hidden)]
     pub hash_mask: u64,
+    /// For tests: when the sorted runs of `lsm` tables are merged.
+    #[doc(hidden)]
+    pub merge_policy: MergePolicy,
+}
+
+/// When sorted runs are merged.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MergePolicy {
+    /// Runs of one tier that are merged into one.
+    pub fan_out: usize,
+    /// Times that the oldest run may be larger than the runs that are merged into it.
+    pub oldest_ratio: u64,
+}
+
+impl Default for MergePolicy {
+    fn default() -> MergePolicy {
+        MergePolicy { fan_out: 4, oldest_ratio: 4 }
+    }
 }
 
 impl Default for Options {
@@ -172,6 +191,7 @@ impl Default for Options {
             merge_operators: MergeOperators::default(),
             background: true,
             hash_mask: u64::MAX,
+            merge_policy: MergePolicy::default(),
         }
     }
 }

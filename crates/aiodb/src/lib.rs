@@ -51,6 +51,8 @@ pub use api::stream::{ValueReader, ValueWriter};
 pub use api::table::Table;
 #[doc(hidden)]
 pub use api::waiting::WaitingWrite;
+#[doc(hidden)]
+pub use config::MergePolicy;
 pub use config::{
     Backend, Compression, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options, TableOptions, WriteOptions,
 };

@@ -120,6 +120,26 @@ pub enum Bug {
     ChunksOfAnotherTable,
     /// A batch loses its part in a table that was emptied before it came to the log, and keeps the rest.
     BatchTornByTruncate,
+    /// A merge of runs keeps the older of two entries of a key.
+    MergeKeepsOlder,
+    /// A merge of runs drops deletes, though an older run may have what they delete.
+    MergeDropsDeletes,
+    /// A merge of runs does not retain what it supersedes for snapshots.
+    MergeForgetsVersions,
+    /// Runs forget a range tombstone that the oldest of them has not carried out.
+    RunRangeForgotten,
+    /// A file of a run is named before its bytes are durable.
+    RunUnflushed,
+    /// A file of a run is named before its own name is durable.
+    RunNameUnflushed,
+    /// A file of a run is removed while the copy of the manifest names it.
+    RunGoneEarly,
+    /// The position of a memtable is recorded before its run.
+    RunPositionEarly,
+    /// An entry of a run counts whichever life its segment is in.
+    RunEntryOutlivesSegment,
+    /// The filter of a run's file does not know the file's last key.
+    RunFilterForgetsKey,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -148,7 +168,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 46] = [
+        pub const ALL: [Bug; 56] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -195,6 +215,30 @@ mod switch {
             Bug::TimeNeverComesBack,
             Bug::TimeGoesBack,
             Bug::ReserveTakenByPuts,
+            Bug::MergeKeepsOlder,
+            Bug::MergeDropsDeletes,
+            Bug::MergeForgetsVersions,
+            Bug::RunRangeForgotten,
+            Bug::RunUnflushed,
+            Bug::RunNameUnflushed,
+            Bug::RunGoneEarly,
+            Bug::RunPositionEarly,
+            Bug::RunEntryOutlivesSegment,
+            Bug::RunFilterForgetsKey,
+        ];
+
+        /// Those of [`Bug::ALL`] that tables of kind `lsm` run into.
+        pub const OF_RUNS: [Bug; 10] = [
+            Bug::MergeKeepsOlder,
+            Bug::MergeDropsDeletes,
+            Bug::MergeForgetsVersions,
+            Bug::RunRangeForgotten,
+            Bug::RunUnflushed,
+            Bug::RunNameUnflushed,
+            Bug::RunGoneEarly,
+            Bug::RunPositionEarly,
+            Bug::RunEntryOutlivesSegment,
+            Bug::RunFilterForgetsKey,
         ];
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees

@@ -24,6 +24,7 @@ impl Maker {
             error: self.error_of_recovery(),
             verify: self.random.u8(..4) == 0,
             rebuild: self.random.u8(..12) == 0,
+            rotten_runs: None,
         };
         if churned {
             crash.rebuild |= self.random.bool();

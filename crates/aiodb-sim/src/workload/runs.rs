@@ -4,6 +4,7 @@ use aiodb::io::Phase;
 use aiodb::{IndexKind, Step};
 use fastrand::Rng;
 
+use super::{FIRST_BOUNDED, FIRST_SORTED};
 use crate::script::{Action, Script};
 
 /// One action in so many is followed by a merge.
@@ -12,15 +13,25 @@ const MERGING: u32 = 12;
 /// One crash of those in the commit of an index in so many is one in a merge.
 const CRASHES_IN_MERGES: u8 = 2;
 
-/// The script with `lsm` in place of `lmdb`, and merges among its actions.
-pub(super) fn with_runs(mut script: Script) -> Script {
-    // Another generator: what the seed means otherwise stays as it is.
-    let mut random = Rng::with_seed(!script.seed);
-    script.setup.tables.iter_mut().filter(|kind| **kind == IndexKind::Lmdb).for_each(|kind| *kind = IndexKind::Lsm);
+/// The script with `lsm` in place of `lmdb`, in some tables or in all, and merges among its actions.
+pub(super) fn with_runs(mut script: Script, in_some: bool) -> Script {
+    // Other generators: what the seed means otherwise stays as it is.
+    let (mut random, mut choice) = (Rng::with_seed(!script.seed), Rng::with_seed(script.seed.rotate_left(32)));
+    let (setup, is_sorted) = (&mut script.setup, (FIRST_SORTED..FIRST_BOUNDED).contains(&script.seed));
+    for kind in setup.tables.iter_mut().filter(|kind| **kind == IndexKind::Lmdb) {
+        *kind = if in_some && choice.bool() { IndexKind::Lmdb } else { IndexKind::Lsm };
+    }
+    if !setup.tables.contains(&IndexKind::Lsm) {
+        return script;
+    }
+    if is_sorted {
+        (setup.fan_out, setup.merges_apart) = (choice.usize(2..=4), choice.bool());
+    }
     let mut actions = Vec::with_capacity(script.actions.len() * 2);
     for action in script.actions {
         match action {
-            Action::CrashInside(Phase::IndexCommit, skip, steps, crash) if random.u8(..CRASHES_IN_MERGES) == 0 => {
+            Action::CrashInside(Phase::IndexCommit, skip, steps, mut crash) if random.u8(..CRASHES_IN_MERGES) == 0 => {
+                crash.rotten_runs = (is_sorted && choice.bool()).then(|| choice.u64(..));
                 actions.extend([Action::Checkpoint, Action::CrashInside(Phase::Merge, skip, steps, crash)]);
                 actions.extend([Step::Merge; 4].map(Action::Step));
             }

@@ -39,6 +39,12 @@ pub(super) enum Scene {
     EmptyEnd,
     /// Writes wait while later ones of the same keys are taken up by the ordered index.
     Overlapped,
+    /// Runs are merged, one commit of the index after the other, under snapshots.
+    Merged,
+    /// Ranges without keys are deleted, under snapshots.
+    Vacuous,
+    /// A process dies while the manifest of runs changes, and the first one of the two is damaged.
+    HalfEdited,
     /// The disk is full, for the ordered index too, and the store is emptied.
     Filled,
 }
@@ -50,8 +56,11 @@ impl Scene {
     /// The scenes that seeds from [`FIRST_TIMED`](super::FIRST_TIMED) on know.
     pub(super) const TIMED: &[Scene] = Scene::ALL.split_at(13).0;
 
-    /// All of them, in the order in which they came, which seeds from [`FIRST_WAITING`](super::FIRST_WAITING) on know.
-    pub(super) const ALL: [Scene; 14] = [
+    /// The scenes that seeds from [`FIRST_WAITING`](super::FIRST_WAITING) on know.
+    pub(super) const WAITING: &[Scene] = Scene::ALL.split_at(14).0;
+
+    /// All of them, in the order in which they came, which seeds from [`FIRST_SORTED`](super::FIRST_SORTED) on know.
+    pub(super) const ALL: [Scene; 17] = [
         Scene::Forgotten,
         Scene::Overtaken,
         Scene::Truncated,
@@ -66,11 +75,15 @@ impl Scene {
         Scene::Ended,
         Scene::EmptyEnd,
         Scene::Overlapped,
+        Scene::Merged,
+        Scene::Vacuous,
+        Scene::HalfEdited,
     ];
 
     /// Whether it is about the ordered index.
-    pub(super) fn is_of_lmdb(self) -> bool {
-        matches!(self, Scene::Forgotten | Scene::Overtaken | Scene::Truncated | Scene::Overlapped | Scene::Filled)
+    pub(super) fn is_of_ordered(self) -> bool {
+        use Scene::{Filled, Forgotten, HalfEdited, Merged, Overlapped, Overtaken, Truncated, Vacuous};
+        matches!(self, Forgotten | Overtaken | Truncated | Overlapped | Filled | Merged | Vacuous | HalfEdited)
     }
 
     /// The setup and the trouble that it needs.
@@ -88,6 +101,8 @@ impl Scene {
                 }
             }
             Scene::Jumped | Scene::Expired | Scene::Reborn | Scene::EmptyEnd => {}
+            Scene::Merged | Scene::Vacuous => setup.tables[0] = IndexKind::Lmdb,
+            Scene::HalfEdited => (*trouble, setup.tables[0]) = (Trouble::None, IndexKind::Lmdb),
             Scene::Overlapped => {
                 setup.tables.resize(2, IndexKind::Lmdb);
                 setup.tables.fill(IndexKind::Lmdb);

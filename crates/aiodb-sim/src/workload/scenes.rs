@@ -3,6 +3,7 @@
 //! nothing else; which run has it, and what it needs of the setup, says `scene`.
 
 mod later;
+mod sorted;
 
 use aiodb::{Durability, Step};
 
@@ -103,6 +104,9 @@ impl Maker {
             Scene::Ended => self.end_snapshot(),
             Scene::EmptyEnd => self.empty_end(),
             Scene::Overlapped => self.overlap_commits(),
+            Scene::Merged => self.merge_runs(),
+            Scene::Vacuous => self.delete_nothing(),
+            Scene::HalfEdited => self.edit_by_halves(),
             Scene::Filled => self.fill_and_empty(),
         }
     }
@@ -235,6 +239,7 @@ impl Maker {
 
     fn plain_crash(&mut self, index: IndexState) -> Crash {
         let power_cut = self.random.bool();
-        Crash { power_cut, index, again: Vec::new(), error: None, verify: self.random.bool(), rebuild: false }
+        let verify = self.random.bool();
+        Crash { index, verify, ..Crash::between_calls(power_cut) }
     }
 }

@@ -30,9 +30,10 @@ use std::sync::Arc;
 use self::edits::Editing;
 use self::file::{Removals, hash_of};
 use self::lookup::RunLookup;
-use self::policy::{Policy, debt};
+use self::policy::debt;
 use self::set::RunSet;
 use crate::cache::ValueCache;
+use crate::config::MergePolicy;
 use crate::format::position::Position;
 pub(crate) use crate::format::run::manifest::LiveCount;
 use crate::format::segment::u64_at;
@@ -71,7 +72,7 @@ pub(crate) struct Runs<D: Device> {
     set: RwLock<Option<Arc<RunSet<D>>>, { Rank::RunSet as u8 }>,
     /// Held for an edit.
     editing: Mutex<Editing<D>, { Rank::RunEdit as u8 }>,
-    policy: Policy,
+    policy: MergePolicy,
     /// Held for a step: merges, range tombstones and purges take turns. A flush does not wait for them.
     steps: InOrder<{ Rank::RunSteps as u8 }>,
     /// Held for a flush.
@@ -86,6 +87,11 @@ impl<D: Device> Runs<D> {
     /// The same runs, of which a cache keeps blocks.
     pub(crate) fn with_cache(self, cache: Arc<ValueCache>) -> Runs<D> {
         Runs { cache, ..self }
+    }
+
+    /// Has them merged by another policy.
+    pub(crate) fn merged_by(self, policy: MergePolicy) -> Runs<D> {
+        Runs { policy, ..self }
     }
 
     /// The position up to which the runs have the log; `None` before the first flush.

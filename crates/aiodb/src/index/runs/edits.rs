@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use super::Runs;
 use super::file::{ADVICE, RunFile};
-use super::policy::Policy;
-use super::set::{Files, RunSet};
+use super::set::{Files, Run, RunSet};
+use crate::config::MergePolicy;
 use crate::format::manifest::damage_error;
 use crate::format::run::manifest::{RunFileName, RunManifest};
 use crate::format::segment::Damage;
 use crate::io::small_file::{new_name, read_file, rename_durably, replace_file, write_new};
 use crate::io::{Access, Device};
+use crate::planted::{self, Bug};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{InOrder, Mutex, RwLock};
 use crate::{Error, Result};
@@ -108,7 +109,7 @@ impl<D: Device> Runs<D> {
             next_file: AtomicU64::new(manifest.next_file),
             set: RwLock::new(Some(Arc::new(RunSet::new(manifest, &files)))),
             editing: Mutex::new(editing),
-            policy: Policy::default(),
+            policy: MergePolicy::default(),
             steps: InOrder::default(),
             flushes: InOrder::default(),
         })
@@ -180,7 +181,9 @@ impl<D: Device> Runs<D> {
         manifest.edit = editing.next_edit;
         manifest.next_file = self.next_file.load(Ordering::Relaxed);
         let mut set = RunSet::new(manifest, &files);
-        let needed = |range: &_| set.pieces().any(|piece| piece.needs(range));
+        let forgotten = usize::from(planted::is_on(Bug::RunRangeForgotten));
+        let asked = &set.runs[..set.runs.len().saturating_sub(forgotten)];
+        let needed = |range: &_| asked.iter().flat_map(Run::pieces).any(|piece| piece.needs(range));
         let ranges = set.manifest.ranges.iter().filter(|range| needed(range)).cloned().collect();
         set.manifest.ranges = ranges;
         let bytes = set.manifest.encode(&self.store);
@@ -194,6 +197,9 @@ impl<D: Device> Runs<D> {
         self.count.store(set.runs.len(), Ordering::Relaxed);
         *self.set.write().expect("no code panics while it holds the set") = Some(Arc::new(set));
         editing.only_in_copy.extend(files.into_values().filter(|file| !named.contains_key(&file.name.number)));
+        if planted::is_on(Bug::RunGoneEarly) {
+            editing.only_in_copy.drain(..).for_each(|file| file.set_dropped());
+        }
         // If there is no room for it, the next edit writes it again.
         if replace_file(&self.device, &copy, &bytes).is_err() {
             return Ok(Edited::Once);
@@ -204,7 +210,7 @@ impl<D: Device> Runs<D> {
 
     /// Everything before the name of the manifest changes.
     fn prepare(&self, path: &Path, bytes: &[u8], has_files: bool) -> Result<()> {
-        if has_files {
+        if has_files && !planted::is_on(Bug::RunNameUnflushed) {
             self.sync_directory()?;
         }
         write_new(&self.device, path, bytes).map(drop)

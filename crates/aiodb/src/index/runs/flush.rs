@@ -15,6 +15,7 @@ use crate::index::chain::{Superseded, VersionChain};
 use crate::index::codec::table_of;
 use crate::index::memtable::ImmutableMemtable;
 use crate::io::Device;
+use crate::planted::{self, Bug};
 
 /// Keys between two reports of a flush's progress.
 const KEYS_PER_PROGRESS: usize = 1 << 10;
@@ -44,6 +45,12 @@ impl<D: Device> Runs<D> {
     ) -> Result<()> {
         let _turn = self.flushes.lock();
         let set = self.set()?;
+        if planted::is_on(Bug::RunPositionEarly) {
+            let (position, next_sequence) = (Some(memtable.position), memtable.next_sequence);
+            self.edit(Vec::new(), |manifest| {
+                (manifest.position, manifest.next_sequence) = (position, next_sequence);
+            })?;
+        }
         let mut flush = Flush::new(self, &set, memtable, ranges, context);
         let outcome = flush.write(memtable, reached);
         // Not removed before: their names are not in use any more.

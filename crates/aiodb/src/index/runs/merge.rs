@@ -11,6 +11,7 @@ use crate::format::entry::RangeTombstone;
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::codec::table_of;
 use crate::io::Device;
+use crate::planted::{self, Bug};
 
 /// A merge of runs, or of a part of one, from key to key.
 pub(super) struct Merge<'a, D: Device> {
@@ -77,7 +78,8 @@ fn put_on_top(chain: &mut VersionChain, newer: &VersionChain, superseded: &mut S
     for entry in newer.entries() {
         let is_part_of =
             |other: &Entry| other.sequence == entry.sequence && (other == entry || other.is_base() && !entry.is_base());
-        if chain.entries().iter().any(is_part_of) {
+        let is_lost = planted::is_on(Bug::MergeKeepsOlder) && !chain.is_empty();
+        if is_lost || chain.entries().iter().any(is_part_of) {
             superseded.push((*entry, entry.sequence));
         } else {
             chain.insert(*entry, superseded);
@@ -127,7 +129,8 @@ impl<'a, D: Device> Merge<'a, D> {
             self.changes.key(key, &chain, -1);
             occurrences.extend(chain.entries().iter().map(|&entry| {
                 let life = (self.changes.context.life_of)(entry.location.segment);
-                let counts = !entry.is_delete() && life > 0 && life < next_life;
+                let outlives = planted::is_on(Bug::RunEntryOutlivesSegment);
+                let counts = !entry.is_delete() && life > 0 && (life < next_life || outlives);
                 Occurrence { entry, life: counts.then_some(life) }
             }));
             inputs.push(chain);
@@ -159,9 +162,12 @@ impl<'a, D: Device> Merge<'a, D> {
             hides || occurrences.iter().any(|known| known.life.is_some() && known.entry == *entry)
         };
         superseded.retain(|(entry, _)| counts(entry));
-        retain(key, &superseded, self.changes.context);
+        if !planted::is_on(Bug::MergeForgetsVersions) {
+            retain(key, &superseded, self.changes.context);
+        }
         // Nothing is older.
-        if self.is_oldest { chain.without_delete().entries().iter().copied().collect() } else { chain }
+        let has_all = self.is_oldest || planted::is_on(Bug::MergeDropsDeletes);
+        if has_all { chain.without_delete().entries().iter().copied().collect() } else { chain }
     }
 
     /// Leaves out the entries that do not count, and counts off those that are not in the chain any more: all but one occurrence

@@ -6,20 +6,7 @@
 
 use std::ops::Range;
 
-/// When runs are merged.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Policy {
-    /// Runs of one tier that are merged into one.
-    pub(super) fan_out: usize,
-    /// Times that the oldest run may be larger than the runs that are merged into it.
-    pub(super) oldest_ratio: u64,
-}
-
-impl Default for Policy {
-    fn default() -> Policy {
-        Policy { fan_out: 4, oldest_ratio: 4 }
-    }
-}
+use crate::config::MergePolicy;
 
 /// Newer runs together are merged with the oldest, though room is all that is wanted, if they have at least one in so many of its bytes.
 const LEAST_SHARE: u64 = 64;
@@ -47,12 +34,12 @@ pub(super) struct Job {
 }
 
 /// The most useful merge: that of the lowest tier, which takes most runs away for the least work.
-pub(super) fn choose(policy: Policy, shapes: &[Shape]) -> Option<Job> {
+pub(super) fn choose(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
     jobs(policy, shapes).into_iter().min_by_key(|job| job.tier)
 }
 
 /// A merge on the way to one run: one that was begun, or one of the oldest runs, small or not.
-pub(super) fn choose_all(policy: Policy, shapes: &[Shape]) -> Option<Job> {
+pub(super) fn choose_all(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
     let begun = jobs(policy, shapes).into_iter().find(|job| shapes[job.runs.start].merge > 0);
     let (oldest, newer) = shapes.split_last()?;
     let bytes: u64 = newer.iter().map(|shape| shape.bytes).sum();
@@ -63,12 +50,12 @@ pub(super) fn choose_all(policy: Policy, shapes: &[Shape]) -> Option<Job> {
 }
 
 /// Bytes that merges have yet to take in.
-pub(super) fn debt(policy: Policy, shapes: &[Shape]) -> u64 {
+pub(super) fn debt(policy: MergePolicy, shapes: &[Shape]) -> u64 {
     jobs(policy, shapes).iter().map(|job| job.bytes).sum()
 }
 
 /// Merges that were begun, and those that can be; shapes are newest first.
-fn jobs(policy: Policy, shapes: &[Shape]) -> Vec<Job> {
+fn jobs(policy: MergePolicy, shapes: &[Shape]) -> Vec<Job> {
     let mut jobs = Vec::new();
     let mut at = 0;
     while at < shapes.len() {
@@ -94,7 +81,7 @@ fn job(shapes: &[Shape], runs: Range<usize>) -> Job {
 }
 
 /// Of runs of one tier those that should be merged, perhaps with the oldest run.
-fn group(policy: Policy, shapes: &[Shape], like: Range<usize>) -> Option<Range<usize>> {
+fn group(policy: MergePolicy, shapes: &[Shape], like: Range<usize>) -> Option<Range<usize>> {
     let oldest = shapes.len() - 1;
     let end = like.end.min(oldest);
     let count = end.saturating_sub(like.start).min(MAX_INPUTS);

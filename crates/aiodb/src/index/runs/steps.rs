@@ -8,11 +8,12 @@ use super::counts::Changes;
 use super::cursor::RunCursor;
 use super::file::RunFile;
 use super::merge::{Merge, due_ranges};
-use super::policy::{Job, Policy, Shape, choose, choose_all};
+use super::policy::{Job, Shape, choose, choose_all};
 use super::set::{Piece, Run, RunSet};
 use super::writer::{Making, RunWriter};
 use super::{FILE_BYTES, RunContext, Runs};
 use crate::Result;
+use crate::config::MergePolicy;
 use crate::format::run::manifest::{ManifestRun, RunFileName, RunManifest};
 use crate::index::range_tombstones::RangeTombstone;
 use crate::io::Device;
@@ -45,7 +46,7 @@ impl<D: Device> Runs<D> {
 
     fn merge_chosen(
         &self,
-        choose: impl Fn(Policy, &[Shape]) -> Option<Job>,
+        choose: impl Fn(MergePolicy, &[Shape]) -> Option<Job>,
         budget_bytes: u64,
         context: &RunContext<'_>,
     ) -> Result<bool> {

@@ -13,6 +13,7 @@ use crate::format::run::footer::Footer;
 use crate::index::chain::VersionChain;
 use crate::io::buffer::AlignedBuffer;
 use crate::io::{Access, Device, File, UNIT_BYTES, WriteSync};
+use crate::planted::{self, Bug};
 use crate::{Error, Result};
 
 /// Bytes of one write.
@@ -167,6 +168,10 @@ impl<D: Device> RunWriter<D> {
     pub(super) fn finish(mut self) -> Result<Arc<RunFile<D>>> {
         let largest_key = self.block.last_key().into();
         self.finish_block()?;
+        if planted::is_on(Bug::RunFilterForgetsKey) {
+            let last = self.hashes.len() - 1;
+            self.hashes[last] = self.hashes[0];
+        }
         let filter = Filter::new(&self.hashes);
         let (filter_bytes, fence_bytes) = (filter.encode(), self.fences.encode());
         let mut footer = Footer {
@@ -195,7 +200,9 @@ impl<D: Device> RunWriter<D> {
         if self.filled > 0 {
             self.write()?;
         }
-        self.file.sync().map_err(|e| Error::io("flush", &self.path, &e))?;
+        if !planted::is_on(Bug::RunUnflushed) {
+            self.file.sync().map_err(|e| Error::io("flush", &self.path, &e))?;
+        }
         self.is_finished = true;
         let (path, file) = (self.path.clone(), self.file.clone());
         let fences = std::mem::take(&mut self.fences);

@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use crate::Backend;
+use crate::config::MergePolicy;
 use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
@@ -9,7 +10,6 @@ use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::memtable::{Memtable, RangeQuery};
 use crate::index::range_tombstones::Ranges;
-use crate::index::runs::policy::Policy;
 use crate::index::runs::tests::named_files;
 use crate::index::runs::tests::world::STORE;
 use crate::index::runs::{RunContext, Runs};
@@ -43,7 +43,7 @@ fn readers_find_what_was_flushed_before() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let device = Disk::open(directory.path(), Backend::Threads, true).expect("the device can be opened");
     let mut runs = Runs::open(&device, &directory.path().join("runs"), STORE, false).expect("nothing fails");
-    runs.policy = Policy { fan_out: 3, oldest_ratio: 1 };
+    runs.policy = MergePolicy { fan_out: 3, oldest_ratio: 1 };
     let (flushed, done) = (AtomicU64::new(0), AtomicBool::new(false));
     let work = |work: &dyn Fn(&RunContext<'_>)| {
         let snapshots = Snapshots::new(std::sync::Arc::new(Retention::default()));

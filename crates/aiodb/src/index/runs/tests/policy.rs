@@ -1,11 +1,12 @@
-use crate::index::runs::policy::{Job, Policy, Shape};
+use crate::config::MergePolicy;
+use crate::index::runs::policy::{Job, Shape};
 
 fn choose(shapes: &[Shape]) -> Option<Job> {
-    crate::index::runs::policy::choose(Policy { fan_out: 4, oldest_ratio: 4 }, shapes)
+    crate::index::runs::policy::choose(MergePolicy { fan_out: 4, oldest_ratio: 4 }, shapes)
 }
 
 fn debt(shapes: &[Shape]) -> u64 {
-    crate::index::runs::policy::debt(Policy { fan_out: 4, oldest_ratio: 4 }, shapes)
+    crate::index::runs::policy::debt(MergePolicy { fan_out: 4, oldest_ratio: 4 }, shapes)
 }
 
 fn idle(tier: u32, bytes: u64) -> Shape {

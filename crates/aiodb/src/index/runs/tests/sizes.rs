@@ -6,6 +6,7 @@ use fastrand::Rng;
 
 use super::named_files;
 use super::world::{DIRECTORY, STORE};
+use crate::config::MergePolicy;
 use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
@@ -13,7 +14,6 @@ use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::memtable::Memtable;
 use crate::index::range_tombstones::{RangeTombstone, Ranges};
-use crate::index::runs::policy::Policy;
 use crate::index::runs::{FILE_BYTES, RunContext, Runs};
 use crate::index::snapshots::Snapshots;
 use crate::io::sim::SimDevice;
@@ -87,12 +87,12 @@ fn note_new_files(runs: &Runs<SimDevice>, written: &mut BTreeMap<PathBuf, u64>) 
 fn what_merges_write() {
     for fan_out in [4, 6, 8] {
         for oldest_ratio in [2, 4, 8] {
-            ingest(Policy { fan_out, oldest_ratio });
+            ingest(MergePolicy { fan_out, oldest_ratio });
         }
     }
 }
 
-fn ingest(policy: Policy) {
+fn ingest(policy: MergePolicy) {
     const FLUSHES: u64 = 400;
     const KEYS_PER_FLUSH: u64 = 2000;
     let (device, mut random) = (SimDevice::new(1), Rng::with_seed(1));

@@ -12,6 +12,7 @@ use fastrand::Rng;
 use super::segments::{Counts, SEGMENT_RECORDS, Segments};
 use crate::Result;
 use crate::cache::ValueCache;
+use crate::config::MergePolicy;
 use crate::format::location::Location;
 use crate::format::position::Position;
 use crate::format::record::{Form, Kind};
@@ -22,7 +23,6 @@ use crate::index::memtable::parts::Chains;
 use crate::index::memtable::{ImmutableMemtable, LookedUp, Memtable, RangeQuery, Reached};
 use crate::index::range_tombstones::{RangeTombstone, Ranges};
 use crate::index::runs::lookup::AwaitedBytes;
-use crate::index::runs::policy::Policy;
 use crate::index::runs::{FILE_BYTES, RunContext, Runs};
 use crate::index::snapshots::{Snapshots, View};
 use crate::io::sim::SimDevice;
@@ -51,8 +51,8 @@ type Model = BTreeMap<Vec<u8>, VersionChain>;
 
 pub(super) struct World {
     pub(super) device: SimDevice,
-    policy: Policy,
     cache_bytes: u64,
+    policy: MergePolicy,
     runs: Option<Runs<SimDevice>>,
     memtable: Memtable,
     /// A memtable whose flush has failed.
@@ -74,7 +74,7 @@ impl World {
     pub(super) fn new(seed: u64) -> World {
         let device = SimDevice::new(seed);
         // Small runs are all of a size: some of these policies leave the oldest run out.
-        let policy = Policy { fan_out: 2 + seed as usize % 3, oldest_ratio: seed / 3 % 3 };
+        let policy = MergePolicy { fan_out: 2 + seed as usize % 3, oldest_ratio: seed / 3 % 3 };
         let segments = Segments { next_life: 1, next_offset: SEGMENT_RECORDS, ..Segments::default() };
         let mut world = World {
             device,

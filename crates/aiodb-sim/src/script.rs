@@ -236,7 +236,7 @@ pub enum Action {
     Mark,
     /// What was written up to the mark becomes durable.
     WaitDurable,
-    /// A restore point is made. Without ordered tables.
+    /// A restore point is made. Without `lmdb` tables.
     BackUp,
     /// A store is made from one of the last restore points, and compared.
     Restore(usize),

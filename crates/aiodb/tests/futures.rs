@@ -250,7 +250,7 @@ fn those_who_wait_for_a_place_make_room_when_they_go() {
 fn closing_the_store_completes_all_futures() {
     for round in 0..20 {
         let directory = scratch();
-        let (db, table) = open(directory.path(), KINDS[round % 2], &small());
+        let (db, table) = open(directory.path(), KINDS[round % KINDS.len()], &small());
         table.put(b"k", b"v").expect("a put works");
         let mut context = Context::from_waker(Waker::noop());
         let mut gets: Vec<_> = (0..6000).map(|_| Box::pin(maybe_done(table.get_async(b"k")))).collect();
@@ -281,7 +281,7 @@ fn closing_the_store_completes_all_futures() {
         }
         let errors = (refusal(block_on(unpolled.0), "a get"), refusal(block_on(unpolled.1), "a put"));
         assert!(matches!(errors, (Error::Closed, Error::Closed)), "after a close: {errors:?}");
-        let (_db, table) = open(directory.path(), KINDS[round % 2], &small());
+        let (_db, table) = open(directory.path(), KINDS[round % KINDS.len()], &small());
         for number in acknowledged {
             let found = table.get(&(number as u64).to_be_bytes()).expect("it can be read");
             assert_eq!(found, Some(b"v".to_vec()), "round {round}: put {number} was acknowledged");
@@ -293,7 +293,7 @@ fn closing_the_store_completes_all_futures() {
 fn the_last_handle_may_be_dropped_by_a_future() {
     for round in 0..10 {
         let directory = scratch();
-        let (db, table) = open(directory.path(), KINDS[round % 2], &small());
+        let (db, table) = open(directory.path(), KINDS[round % KINDS.len()], &small());
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("it can be started");
         let puts = runtime.spawn(async move {
             let puts = (0..50u64).map(|number| table.put_async(&number.to_be_bytes(), b"v"));

@@ -11,7 +11,7 @@ use aiodb::{
     Batch, Db, Durability, Error, IndexKind, MergeOperator, MergeOperators, Options, Step, Table, TableOptions,
     WriteOptions,
 };
-use support::{KINDS, Mount, assert_get, assert_value, damage, open, scratch, segment_files, small, upkeep, value};
+use support::{ALL_KINDS, Mount, assert_get, assert_value, damage, open, scratch, segment_files, small, upkeep, value};
 
 /// Segments that a store keeps whatever it holds: tolerated garbage, the reserve, spare ones, the active one, and those
 /// that wait for a checkpoint.
@@ -23,7 +23,7 @@ fn key(number: u64) -> [u8; 8] {
 
 #[test]
 fn overwriting_one_data_set_does_not_fill_the_disk() {
-    for kind in KINDS {
+    for kind in ALL_KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &support::quiet());
         // Two segments of values; each round writes them anew.
@@ -53,7 +53,7 @@ fn overwriting_one_data_set_does_not_fill_the_disk() {
 /// The same with the store's own thread, which is not told when to work.
 #[test]
 fn overwriting_is_kept_up_with_in_the_background() {
-    for kind in KINDS {
+    for kind in ALL_KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &small());
         for round in 0..30u64 {
@@ -86,7 +86,7 @@ fn what_is_gone_gives_its_space_back() {
         ("a truncate", |db, _| db.truncate_table("t").expect("a table can be emptied")),
         ("a drop", |db, _| db.drop_table("t").expect("a table can be dropped")),
     ];
-    for kind in KINDS {
+    for kind in ALL_KINDS {
         for (how, remove) in &ways {
             let directory = scratch();
             let (db, table) = open(directory.path(), kind, &small());
@@ -109,7 +109,7 @@ fn what_is_gone_gives_its_space_back() {
 
 #[test]
 fn large_values_are_reclaimed_with_their_parts() {
-    for kind in KINDS {
+    for kind in ALL_KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &support::quiet());
         // Of 12 values in 5 to 8 parts each, half stay as they are while the others are overwritten around them.
@@ -144,6 +144,44 @@ fn large_values_are_reclaimed_with_their_parts() {
         for number in 0..12u64 {
             let last = if number.is_multiple_of(2) { number + 800 } else { number };
             assert_get(&table, &key(number), Some(&value(last, length(number))), "after it was opened again");
+        }
+    }
+}
+
+/// Where sorted runs learn late what was overwritten, the records that named its parts may lie in segments that were used again by then:
+/// the parts give their space back all the same.
+#[test]
+fn large_values_that_were_overwritten_long_ago_give_their_space_back() {
+    const ROUNDS: u64 = 100;
+    for kind in ALL_KINDS {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &support::quiet());
+        let small = |round: u64, number: u64| value(round * 100 + number, 3000);
+        for round in 0..ROUNDS {
+            let large = value(round, 1 << 20);
+            table.put_with(&key(round % 4), &large, Durability::None).expect("a put works");
+            for number in 10..110 {
+                table.put_with(&key(number), &small(round, number), Durability::None).expect("a put works");
+            }
+            if round % 4 == 3 {
+                db.checkpoint().expect("a checkpoint can be made");
+            }
+            for step in [Step::Settle, Step::Reclaim, Step::Reclaim, Step::Reclaim, Step::Prepare] {
+                db.step(step).unwrap_or_else(|error| panic!("{}: {step:?}: {error}", kind.name()));
+            }
+        }
+        upkeep(&db);
+        upkeep(&db);
+        let left = segment_files(directory.path()).len();
+        println!("{}: {left} segments are left", kind.name());
+        // 4 MiB in parts of 256 KiB, of which a third may be garbage.
+        assert!(left <= 8 + OVERHEAD_SEGMENTS, "{}: {left} segments of 1 MiB", kind.name());
+        assert_eq!(db.recount().expect("everything can be counted"), Vec::<String>::new(), "{}", kind.name());
+        for round in ROUNDS - 4..ROUNDS {
+            assert_get(&table, &key(round % 4), Some(&value(round, 1 << 20)), kind.name());
+        }
+        for number in 10..110 {
+            assert_get(&table, &key(number), Some(&small(ROUNDS - 1, number)), kind.name());
         }
     }
 }
@@ -265,7 +303,7 @@ fn a_full_disk_on_the_simulator() {
 /// The record that names the parts of a value is small, and lies in one segment; the parts are what takes space.
 #[test]
 fn large_values_that_have_expired_give_their_space_back() {
-    for kind in KINDS {
+    for kind in ALL_KINDS {
         let (device, directory) = (SimDevice::new(1), scratch());
         device.set_real_directory(directory.path());
         device.create_dir(Path::new("/store")).expect("the simulated disk has room");
@@ -316,7 +354,7 @@ fn a_full_store_makes_room_of_what_is_dead() {
     const FIRST_VALUE_BYTES: usize = 200_700;
     const SEGMENT_BYTES: u64 = 1 << 20;
     const DEAD: u64 = 30;
-    for kind in KINDS {
+    for kind in ALL_KINDS {
         for how in ["overwrites", "deletes"] {
             let what = format!("{} after {how}", kind.name());
             let (device, directory) = (SimDevice::new(1), scratch());
@@ -374,7 +412,7 @@ fn a_full_store_makes_room_of_what_is_dead() {
 /// A durable write waits for its batch while a later one of its key, which waits for nothing, is published.
 #[test]
 fn what_is_overwritten_before_it_is_published_is_counted_as_dead() {
-    for kind in KINDS {
+    for kind in ALL_KINDS {
         let directory = scratch();
         let options = Options { merge_operators: MergeOperators::default().with(Last), ..support::quiet() };
         let db = Db::open(directory.path(), options).expect("a store can be made");
@@ -399,8 +437,11 @@ fn what_is_overwritten_before_it_is_published_is_counted_as_dead() {
             }
             let stats = db.stats();
             let known = &stats.tables[0];
-            assert!(known.keys_exact, "{}: nothing is left to be settled", kind.name());
-            assert_eq!(known.keys, 1, "{}: the other record counts no more", kind.name());
+            // Sorted runs count a key once for each of them that has it.
+            let is_estimate = kind == IndexKind::Lsm;
+            assert!(known.keys_exact || is_estimate, "{}: nothing is left to be settled", kind.name());
+            assert!(known.keys == 1 || is_estimate, "{}: the other record counts no more", kind.name());
+            assert_eq!(db.recount().expect("everything can be counted"), Vec::<String>::new(), "{}", kind.name());
             table.delete_with(b"key", Durability::Sync).expect("the disk works");
             upkeep(&db);
         }
@@ -427,7 +468,7 @@ fn is_full(error: &Error) -> bool {
 #[test]
 fn a_full_disk() {
     for (what, arguments) in [("a disk in memory", &["-t", "tmpfs", "-o", "size=24m", "tmpfs"])] {
-        for kind in KINDS {
+        for kind in ALL_KINDS {
             let Some(mount) = Mount::new(arguments) else { return };
             let store = mount.path().join("store");
             let (db, table) = open(&store, kind, &small());

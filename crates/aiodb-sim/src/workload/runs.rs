@@ -13,6 +13,9 @@ const MERGING: u32 = 12;
 /// One crash of those in the commit of an index in so many is one in a merge.
 const CRASHES_IN_MERGES: u8 = 2;
 
+/// One action in so many is followed by a backup, and as many by a restore.
+const BACKING_UP: u32 = 150;
+
 /// The script with `lsm` in place of `lmdb`, in some tables or in all, and merges among its actions.
 pub(super) fn with_runs(mut script: Script, in_some: bool) -> Script {
     // Other generators: what the seed means otherwise stays as it is.
@@ -27,6 +30,8 @@ pub(super) fn with_runs(mut script: Script, in_some: bool) -> Script {
     if is_sorted {
         (setup.fan_out, setup.merges_apart) = (choice.usize(2..=4), choice.bool());
     }
+    // LMDB's file does not lie on the simulated machine.
+    let backs_up = is_sorted && !setup.tables.contains(&IndexKind::Lmdb);
     let mut actions = Vec::with_capacity(script.actions.len() * 2);
     for action in script.actions {
         match action {
@@ -39,6 +44,11 @@ pub(super) fn with_runs(mut script: Script, in_some: bool) -> Script {
         }
         if random.u32(..MERGING) == 0 {
             actions.push(Action::Step(Step::Merge));
+        }
+        match choice.u32(..BACKING_UP) {
+            0 if backs_up => actions.push(Action::BackUp),
+            1 if backs_up => actions.push(Action::Restore(choice.usize(..3))),
+            _ => {}
         }
     }
     script.actions = actions;

@@ -43,7 +43,7 @@ pub(super) enum Scene {
     Merged,
     /// Ranges without keys are deleted, under snapshots.
     Vacuous,
-    /// A process dies while the manifest of runs changes, and the first one of the two is damaged.
+    /// Processes die while the manifest of runs changes, and the first one of the two is damaged.
     HalfEdited,
     /// The disk is full, for the ordered index too, and the store is emptied.
     Filled,

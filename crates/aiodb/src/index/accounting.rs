@@ -19,6 +19,8 @@ pub(crate) struct ChunkBytes {
 pub(crate) struct Accounting<'a> {
     /// The chunks that a chunked entry names; none if its list cannot be read.
     pub(crate) chunks_of: &'a dyn Fn(&Entry) -> Vec<ChunkBytes>,
+    /// Called with a table and what runs name more of its chunks, or less, than before a merge, once that is committed.
+    pub(crate) named: &'a dyn Fn(u32, ChunkBytes),
     /// Called with each entry that died, and its table, once that is committed.
     pub(crate) died: &'a dyn Fn(u32, &Entry),
     /// Called with each index key that has many operands, and how many, once that is committed.
@@ -29,6 +31,11 @@ pub(crate) struct Accounting<'a> {
 
 impl Accounting<'_> {
     /// Ignores all.
-    pub(crate) const NONE: Accounting<'static> =
-        Accounting { chunks_of: &|_| Vec::new(), died: &|_, _| (), piled_up: &|_, _| (), is_gone: &|_| false };
+    pub(crate) const NONE: Accounting<'static> = Accounting {
+        chunks_of: &|_| Vec::new(),
+        named: &|_, _| (),
+        died: &|_, _| (),
+        piled_up: &|_, _| (),
+        is_gone: &|_| false,
+    };
 }

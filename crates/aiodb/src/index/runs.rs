@@ -23,7 +23,7 @@ mod steps;
 mod tests;
 mod writer;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -143,11 +143,12 @@ impl<D: Device> Runs<D> {
 
     /// Bytes of chunks that entries name, by table.
     pub(crate) fn live_chunks(&self) -> Result<Vec<(u32, ChunkBytes)>> {
-        let set = self.set()?;
-        let chunk_bytes = |count: &crate::format::run::manifest::ChunkCount| {
-            (count.table, ChunkBytes { segment: count.segment, life: count.life, bytes: count.bytes })
-        };
-        Ok(set.manifest.chunks.iter().map(chunk_bytes).collect())
+        let mut sums = BTreeMap::<_, i64>::new();
+        for count in &self.set()?.manifest.chunks {
+            *sums.entry((count.table, count.segment, count.life)).or_default() += count.bytes;
+        }
+        let sums = sums.into_iter();
+        Ok(sums.map(|((table, segment, life), bytes)| (table, ChunkBytes { segment, life, bytes })).collect())
     }
 
     /// The tables that have entries, or counts of earlier ones.

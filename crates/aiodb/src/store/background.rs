@@ -25,6 +25,8 @@ pub(crate) struct Background {
     pub(crate) stopped: AtomicBool,
     pub(crate) last: Mutex<Written>,
     pub(crate) asked: Asked,
+    /// The next sequence when upkeep found nothing to do. Relaxed: one thread at a time does upkeep.
+    pub(crate) rested_at: AtomicU64,
     /// The thread that makes segments ahead of need.
     pub(crate) maker: OnceLock<Thread>,
 }

@@ -15,6 +15,12 @@ const COMMITS: std::ops::Range<usize> = 4..12;
 /// Steps after which no merge is left to do.
 const MERGES: usize = 8;
 
+/// Edits of the manifest that a crash comes into.
+const EDITS: usize = 6;
+
+/// Calls of the device that an edit takes with what comes before it, about.
+const STEPS_OF_EDIT: u64 = 24;
+
 impl Maker {
     /// Commits the index after every few changes of the same keys, merges, and looks at what snapshots see.
     pub(super) fn merge_runs(&mut self) {
@@ -45,21 +51,22 @@ impl Maker {
         self.look_around();
     }
 
-    /// Crashes inside an edit that a commit or a merge makes; then one manifest is damaged, and its copy must do.
+    /// Crashes inside the edits that commits and merges make. After half of them one manifest is damaged, and its copy must do.
     pub(super) fn edit_by_halves(&mut self) {
-        for _ in 0..self.random.usize(COMMITS) {
-            self.change_and_commit();
+        for _ in 0..EDITS {
+            for _ in 0..self.random.usize(2..6) {
+                self.change_and_commit();
+            }
+            let put = Action::Put(0, self.random.usize(..SHARED), self.value_of(8..300), Durability::None);
+            let (phase, after) = match self.random.bool() {
+                true => (Phase::IndexCommit, Action::Checkpoint),
+                false => (Phase::Merge, Action::Steps(Step::Merge, MERGES)),
+            };
+            let rotten_runs = self.random.bool().then(|| self.random.u64(..));
+            let crash = Crash { rotten_runs, verify: true, ..self.plain_crash(IndexState::Newest) };
+            let steps = self.random.u64(1..STEPS_OF_EDIT);
+            self.actions.extend([put, Action::CrashInside(phase, 0, steps, crash), after]);
         }
-        let (phase, after) = match self.random.u8(..3) {
-            0 => (Phase::IndexCommit, Action::Checkpoint),
-            _ => (Phase::Merge, Action::Steps(Step::Merge, MERGES)),
-        };
-        let rotten_runs = Some(self.random.u64(..));
-        let crash = Crash { rotten_runs, verify: true, ..self.plain_crash(IndexState::Newest) };
-        let steps = self.random.u64(1..40);
-        let puts = self.puts(Durability::None);
-        self.actions.extend(puts);
-        self.actions.extend([Action::CrashInside(phase, 0, steps, crash), after]);
     }
 
     /// Some changes of few keys, and a commit of the index.

@@ -280,6 +280,8 @@ impl<D: Device> Engine<D> {
             reclaimed = some(self.commit_memtables_if_any())? && some(self.reclaim_some())?;
         }
         let merged = merged || full && some(self.compact_some())?;
+        let rests = !(reclaimed || settled || deleted || merged) && self.has_rested();
+        let merged = merged || rests && some(self.merge_at_rest())?;
         let (retired, lag_bytes) = self.checkpoint_state();
         let short = full && retired > 0;
         let stuck = !reclaimed && self.is_reclaim_stuck() && self.is_checkpoint_awaited();
@@ -294,6 +296,12 @@ impl<D: Device> Engine<D> {
             self.note_trouble(&refusal);
         }
         Ok(reclaimed || settled || deleted || merged || purges)
+    }
+
+    /// Whether nothing was written since this was asked last.
+    fn has_rested(&self) -> bool {
+        let next = self.commit.next_sequence();
+        self.background.rested_at.swap(next, Ordering::Relaxed) == next
     }
 
     /// Carries out some range tombstones, after a commit of the memtable if older records are not committed yet.

@@ -152,7 +152,8 @@ impl<D: Device> Upkeep<D> {
         let died = |table, dead: &Entry| self.count_dead(table, dead);
         let piled_up = |index_key: &[u8], operands| self.must_fold(index_key, operands);
         let chunks_of = |entry: &Entry| self.chunks_of(entry);
-        let accounting = Accounting { chunks_of: &chunks_of, died: &died, piled_up: &piled_up, is_gone: &is_gone };
+        let (chunks_of, died) = (&chunks_of, &died);
+        let accounting = Accounting { chunks_of, died, piled_up: &piled_up, is_gone: &is_gone, ..Accounting::NONE };
         self.timed(&self.meters.memtable_commit, || {
             self.with_context(ordered, &accounting, |context| ordered.commit(immutable, context))
         })?;

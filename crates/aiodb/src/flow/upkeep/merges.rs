@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::Result;
-use crate::index::accounting::Accounting;
+use crate::index::accounting::{Accounting, ChunkBytes};
 use crate::index::chain::Entry;
 use crate::index::ordered::OrderedIndex;
 use crate::index::runs::RunContext;
@@ -34,9 +34,17 @@ impl<D: Device> Upkeep<D> {
                 (accounting.died)(table, dead);
             }
         };
-        let accounting = Accounting { died: &died, ..*accounting };
+        let named = |table, chunks: ChunkBytes| self.count_named(table, chunks);
+        let accounting = Accounting { died: &died, named: &named, ..*accounting };
         let (snapshots, ranges) = (&*self.snapshots, &*ordered.ranges);
         work(&RunContext { accounting: &accounting, snapshots, ranges, life_of: &life_of })
+    }
+
+    /// Counts what runs name more of a table's chunks, or less, than before.
+    fn count_named(&self, table: u32, chunks: ChunkBytes) {
+        if let Some(segment) = self.segments.find(chunks.segment).filter(|segment| segment.life() == chunks.life) {
+            *segment.live_chunks().entry(table).or_default() += chunks.bytes;
+        }
     }
 
     /// Whether a segment has records that count.
@@ -58,6 +66,13 @@ impl<D: Device> Upkeep<D> {
     /// do.
     pub(crate) fn compact_some(&self) -> Result<bool> {
         let one = |ordered: &OrderedIndex<D>| self.merging(ordered, &|context| ordered.compact_some(context));
+        self.ordered.open().try_fold(false, |more, ordered| Ok(one(ordered)? || more))
+    }
+
+    /// Does a bounded part of the merges of a store in which nothing else is to be done: they find the garbage that few runs hide. True if
+    /// there may be more to do.
+    pub(crate) fn merge_at_rest(&self) -> Result<bool> {
+        let one = |ordered: &OrderedIndex<D>| self.merging(ordered, &|context| ordered.merge_at_rest(context));
         self.ordered.open().try_fold(false, |more, ordered| Ok(one(ordered)? || more))
     }
 

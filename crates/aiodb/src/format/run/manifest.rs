@@ -46,9 +46,11 @@ pub(crate) struct LiveCount {
     pub(crate) records: i64,
 }
 
-/// The chunks that a table's entries name in one life of a segment.
+/// The chunks that a table's entries in one file name in one life of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkCount {
+    /// The number of the file.
+    pub(crate) file: u64,
     pub(crate) table: u32,
     pub(crate) segment: u32,
     pub(crate) life: u64,
@@ -90,6 +92,11 @@ pub(crate) struct RunManifest {
 }
 
 impl RunManifest {
+    /// The files of all runs.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &RunFileName> {
+        self.runs.iter().flat_map(|run| run.merged.iter().chain(&run.files))
+    }
+
     pub(crate) fn encode(&self, store: &[u8; 16]) -> Vec<u8> {
         let mut out = Writer(vec![0; HEADER_BYTES + POSITION_BYTES]);
         if let Some(position) = &self.position {
@@ -120,6 +127,7 @@ impl RunManifest {
             [live.life, live.bytes as u64, live.records as u64].into_iter().for_each(|n| out.u64(n));
         });
         out.list(&self.chunks, |out, chunks| {
+            out.u64(chunks.file);
             out.u32(chunks.table);
             out.u32(chunks.segment);
             out.u64(chunks.life);
@@ -188,8 +196,8 @@ impl RunManifest {
             Some(LiveCount { segment, life, bytes, records })
         })?;
         let chunks = rest.list(|rest| {
-            let (table, segment, life) = (rest.u32()?, rest.u32()?, rest.u64()?);
-            Some(ChunkCount { table, segment, life, bytes: rest.u64()? as i64 })
+            let (file, table, segment, life) = (rest.u64()?, rest.u32()?, rest.u32()?, rest.u64()?);
+            Some(ChunkCount { file, table, segment, life, bytes: rest.u64()? as i64 })
         })?;
         let keys = rest
             .list(|rest| Some(KeyCount { table: rest.u32()?, keys: rest.u64()? as i64, alive: rest.u64()? as i64 }))?;

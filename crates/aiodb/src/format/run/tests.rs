@@ -205,7 +205,7 @@ fn manifests_come_back() {
         ],
         ranges: vec![RangeTombstone { start: b"aaaab"[..].into(), end: b"aaac"[..].into(), sequence: 11 }],
         live: vec![LiveCount { segment: 1, life: 2, bytes: -3, records: 4 }],
-        chunks: vec![ChunkCount { table: 16, segment: 1, life: 2, bytes: 5 }],
+        chunks: vec![ChunkCount { file: 7, table: 16, segment: 1, life: 2, bytes: 5 }],
         keys: vec![KeyCount { table: 16, keys: 5, alive: -1 }],
     };
     for manifest in [RunManifest::default(), manifest] {

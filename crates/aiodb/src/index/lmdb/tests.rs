@@ -58,7 +58,7 @@ fn freeze(index: &Index, next_sequence: u64) -> ImmutableMemtable {
 fn commit(index: &Index, immutable: &mut ImmutableMemtable) -> Result<Vec<u64>> {
     let dead = RefCell::new(Vec::new());
     let died = |_, entry: &Entry| dead.borrow_mut().push(entry.sequence);
-    let accounting = Accounting { chunks_of: &|_| Vec::new(), died: &died, piled_up: &|_, _| (), is_gone: &|_| false };
+    let accounting = Accounting { died: &died, ..Accounting::NONE };
     let snapshots = Snapshots::new(Arc::new(Retention::default()));
     let (accounting, ranges, life_of) = (&accounting, &*index.ranges, &|_| 0);
     let context = RunContext { accounting, snapshots: &snapshots, ranges, life_of };

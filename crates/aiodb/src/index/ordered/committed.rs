@@ -121,6 +121,14 @@ impl<D: Device> Committed<D> {
         }
     }
 
+    /// Does a bounded part of the merges of a store in which nothing else is to be done. False if there was nothing to do.
+    pub(super) fn merge_at_rest(&self, context: &RunContext<'_>) -> Result<bool> {
+        match self {
+            Committed::Lmdb(_) => Ok(false),
+            Committed::Runs(runs) => runs.rest_step(MERGED_PER_STEP, context),
+        }
+    }
+
     /// All deletes before this sequence have met all older entries of their keys, once they are committed.
     pub(super) fn settled_sequence(&self) -> u64 {
         match self {

@@ -56,6 +56,12 @@ impl<D: Device> OrderedIndex<D> {
         self.forget_ranges().map(|()| merged)
     }
 
+    /// Does a bounded part of the merges of a store in which nothing else is to be done. False if there was nothing to do.
+    pub(crate) fn merge_at_rest(&self, context: &RunContext<'_>) -> Result<bool> {
+        let merged = self.committed.merge_at_rest(context)?;
+        self.forget_ranges().map(|()| merged)
+    }
+
     /// Does a bounded part of leaving out a dropped table; true when nothing of it is left. `durable` is the last batch that is durable,
     /// that of the drop or a later one.
     pub(crate) fn purge(&self, table: u32, durable: u64, context: &RunContext<'_>) -> Result<bool> {

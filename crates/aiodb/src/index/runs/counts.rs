@@ -1,9 +1,10 @@
 //! Counts beside the entries of runs, changed in the same edits, so that both agree after every crash.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::RunContext;
 use crate::format::place::footprint;
+use crate::format::record::Form;
 use crate::format::run::manifest::{ChunkCount, KeyCount, LiveCount, RunManifest};
 use crate::index::accounting::ChunkBytes;
 use crate::index::chain::{Entry, FOLD_AT, VersionChain};
@@ -14,8 +15,12 @@ pub(super) struct Changes<'a> {
     pub(super) context: &'a RunContext<'a>,
     /// Bytes and records, by segment and life.
     live: BTreeMap<(u32, u64), (i64, i64)>,
-    /// By table, segment and life.
+    /// Chunks that the entries of the file in progress name, by table, segment and life.
     chunks: BTreeMap<(u32, u32, u64), i64>,
+    /// The same of each file that is finished.
+    of_files: Vec<ChunkCount>,
+    /// The same of files that are named no more.
+    of_dropped: Vec<ChunkCount>,
     /// See [`KeyCount`], by table.
     keys: BTreeMap<u32, (i64, i64)>,
     /// Entries that died, with their tables and the lives of their segments.
@@ -26,7 +31,7 @@ pub(super) struct Changes<'a> {
 impl<'a> Changes<'a> {
     pub(super) fn new(context: &'a RunContext<'a>) -> Changes<'a> {
         let (live, chunks, keys, dead, piled_up) = Default::default();
-        Changes { context, live, chunks, keys, dead, piled_up }
+        Changes { context, live, chunks, of_files: Vec::new(), of_dropped: Vec::new(), keys, dead, piled_up }
     }
 
     /// Notes that a run gets a key, or loses it.
@@ -44,19 +49,35 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// Notes that a run gets an entry; returns the life of its segment.
+    /// Notes that a run gets an entry that was in none; returns the life of its segment.
     pub(super) fn added(&mut self, key: &[u8], entry: &Entry) -> u64 {
         let life = (self.context.life_of)(entry.location.segment);
-        self.count(table_of(key), entry, life, 1);
+        self.count(entry, life, 1);
+        self.written(key, entry);
         life
     }
 
-    /// Notes that a run loses an entry that counts, whose segment has this life. The chunks of a table that is gone leave the
-    /// counts as a whole.
-    pub(super) fn removed(&mut self, key: &[u8], entry: &Entry, life: u64, is_gone: bool) {
-        let counted = if is_gone { Entry { form: Default::default(), ..*entry } } else { *entry };
-        self.count(table_of(key), &counted, life, -1);
-        self.dead.push((table_of(key), *entry, life));
+    /// Notes that the file in progress gets an entry.
+    pub(super) fn written(&mut self, key: &[u8], entry: &Entry) {
+        if entry.form.chunked {
+            for ChunkBytes { segment, life, bytes } in (self.context.accounting.chunks_of)(entry) {
+                *self.chunks.entry((table_of(key), segment, life)).or_default() += bytes;
+            }
+        }
+    }
+
+    /// Notes that the file in progress is finished.
+    pub(super) fn finished(&mut self, file: u64) {
+        let chunks = std::mem::take(&mut self.chunks).into_iter();
+        let of_file = chunks.map(|((table, segment, life), bytes)| ChunkCount { file, table, segment, life, bytes });
+        self.of_files.extend(of_file);
+    }
+
+    /// Notes that a run loses an entry that counts, whose segment has this life. Chunks are counted by file.
+    pub(super) fn removed(&mut self, key: &[u8], entry: &Entry, life: u64) {
+        self.count(entry, life, -1);
+        let form = Form { chunked: false, ..entry.form };
+        self.dead.push((table_of(key), Entry { form, ..*entry }, life));
     }
 
     /// Notes that an entry died which was in no run.
@@ -64,22 +85,16 @@ impl<'a> Changes<'a> {
         self.dead.push((table_of(key), *entry, (self.context.life_of)(entry.location.segment)));
     }
 
-    fn count(&mut self, table: u32, entry: &Entry, life: u64, sign: i64) {
-        if entry.is_delete() {
-            return;
-        }
-        let live = self.live.entry((entry.location.segment, life)).or_default();
-        live.0 += sign * footprint(entry.location.length);
-        live.1 += sign;
-        if entry.form.chunked {
-            for ChunkBytes { segment, life, bytes } in (self.context.accounting.chunks_of)(entry) {
-                *self.chunks.entry((table, segment, life)).or_default() += sign * bytes;
-            }
+    fn count(&mut self, entry: &Entry, life: u64, sign: i64) {
+        if !entry.is_delete() {
+            let live = self.live.entry((entry.location.segment, life)).or_default();
+            live.0 += sign * footprint(entry.location.length);
+            live.1 += sign;
         }
     }
 
-    /// Changes the counts of a manifest. Those of lives that are over are forgotten.
-    pub(super) fn apply(&self, manifest: &mut RunManifest) {
+    /// Changes the counts of a manifest whose files have changed. Those of lives that are over are forgotten.
+    pub(super) fn apply(&mut self, manifest: &mut RunManifest) {
         let is_over = |segment, life| (self.context.life_of)(segment) != life;
         let counts = manifest.live.iter();
         let mut live: BTreeMap<_, _> = counts.map(|c| ((c.segment, c.life), (c.bytes, c.records))).collect();
@@ -91,13 +106,11 @@ impl<'a> Changes<'a> {
         let live = live.into_iter();
         manifest.live =
             live.map(|((segment, life), (bytes, records))| LiveCount { segment, life, bytes, records }).collect();
-        let counts = manifest.chunks.iter();
-        let mut chunks: BTreeMap<_, _> = counts.map(|c| ((c.table, c.segment, c.life), c.bytes)).collect();
-        self.chunks.iter().for_each(|(key, bytes)| *chunks.entry(*key).or_default() += bytes);
-        chunks.retain(|(_, segment, life), bytes| *bytes > 0 && !is_over(*segment, *life));
-        let chunks = chunks.into_iter();
-        manifest.chunks =
-            chunks.map(|((table, segment, life), bytes)| ChunkCount { table, segment, life, bytes }).collect();
+        manifest.chunks.extend(&self.of_files);
+        manifest.chunks.retain(|count| !is_over(count.segment, count.life));
+        let named: BTreeSet<u64> = manifest.files().map(|file| file.number).collect();
+        let is_named = |count: &ChunkCount| named.contains(&count.file);
+        (manifest.chunks, self.of_dropped) = manifest.chunks.iter().partition(|count| is_named(count));
         let counts = manifest.keys.iter();
         let mut keys: BTreeMap<_, _> = counts.map(|c| (c.table, (c.keys, c.alive))).collect();
         for (table, (of_runs, alive)) in &self.keys {
@@ -106,6 +119,18 @@ impl<'a> Changes<'a> {
         }
         keys.retain(|_, count| count.0 != 0);
         manifest.keys = keys.into_iter().map(|(table, (keys, alive))| KeyCount { table, keys, alive }).collect();
+    }
+
+    /// Tells what a merge has changed, once that is durable.
+    pub(super) fn report_merged(&self) {
+        let signed = [(&self.of_files, 1), (&self.of_dropped, -1)];
+        for (count, sign) in signed.into_iter().flat_map(|(counts, sign)| counts.iter().map(move |count| (count, sign)))
+        {
+            let bytes = sign * count.bytes;
+            let chunks = ChunkBytes { segment: count.segment, life: count.life, bytes };
+            (self.context.accounting.named)(count.table, chunks);
+        }
+        self.report();
     }
 
     /// Tells what died and piled up, once that is durable.

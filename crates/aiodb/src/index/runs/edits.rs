@@ -9,11 +9,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Runs;
-use super::file::{ADVICE, RunFile};
+use super::file::{ADVICE, RunFile, path_of};
 use super::set::{Files, Run, RunSet};
 use crate::config::MergePolicy;
 use crate::format::manifest::damage_error;
-use crate::format::run::manifest::{RunFileName, RunManifest};
+use crate::format::run::manifest::RunManifest;
 use crate::format::segment::Damage;
 use crate::io::small_file::{new_name, read_file, rename_durably, replace_file, write_new};
 use crate::io::{Access, Device};
@@ -95,7 +95,7 @@ impl<D: Device> Runs<D> {
         access: Access,
     ) -> Result<Runs<D>> {
         let mut files = Files::new();
-        for name in names_of(&manifest) {
+        for name in manifest.files() {
             files.insert(name.number, RunFile::open(device, directory, &store, *name, access)?);
         }
         let editing = Editing { next_edit: manifest.edit + 1, only_in_copy: Vec::new() };
@@ -198,7 +198,8 @@ impl<D: Device> Runs<D> {
         *self.set.write().expect("no code panics while it holds the set") = Some(Arc::new(set));
         editing.only_in_copy.extend(files.into_values().filter(|file| !named.contains_key(&file.name.number)));
         if planted::is_on(Bug::RunGoneEarly) {
-            editing.only_in_copy.drain(..).for_each(|file| file.set_dropped());
+            let gone = editing.only_in_copy.drain(..);
+            gone.for_each(|file| drop(self.device.remove(&path_of(&self.directory, file.name.number))));
         }
         // If there is no room for it, the next edit writes it again.
         if replace_file(&self.device, &copy, &bytes).is_err() {
@@ -210,7 +211,7 @@ impl<D: Device> Runs<D> {
 
     /// Everything before the name of the manifest changes.
     fn prepare(&self, path: &Path, bytes: &[u8], has_files: bool) -> Result<()> {
-        if has_files && !planted::is_on(Bug::RunNameUnflushed) {
+        if has_files {
             self.sync_directory()?;
         }
         write_new(&self.device, path, bytes).map(drop)
@@ -223,10 +224,6 @@ fn remove<D: Device>(device: &D, path: &Path) -> Result<()> {
 
 fn first_manifest() -> RunManifest {
     RunManifest { next_file: 1, next_run: 1, ..RunManifest::default() }
-}
-
-fn names_of(manifest: &RunManifest) -> impl Iterator<Item = &RunFileName> {
-    manifest.runs.iter().flat_map(|run| run.merged.iter().chain(&run.files))
 }
 
 /// Reads both; an error if there are only damaged ones.
@@ -242,7 +239,7 @@ fn read_manifests<D: Device>(device: &D, directory: &Path, store: &[u8; 16]) -> 
     if let Some(error) = damaged.filter(|_| sound.is_empty()) {
         return Err(error);
     }
-    let named = sound.iter().flat_map(names_of).map(|name| name.number).collect();
+    let named = sound.iter().flat_map(RunManifest::files).map(|name| name.number).collect();
     let are_equal = matches!(&sound[..], [one, other] if one.edit == other.edit);
     Ok(Manifests { latest: sound.into_iter().max_by_key(|manifest| manifest.edit), are_equal, named })
 }

@@ -54,7 +54,7 @@ impl<D: Device> Runs<D> {
         let mut flush = Flush::new(self, &set, memtable, ranges, context);
         let outcome = flush.write(memtable, reached);
         // Not removed before: their names are not in use any more.
-        let (made, changes) = (std::mem::take(&mut flush.made), flush.changes);
+        let (made, mut changes) = (std::mem::take(&mut flush.made), flush.changes);
         outcome.inspect_err(|_| made.iter().for_each(|file| file.set_dropped(&self.removals)))?;
         let names: Vec<_> = made.iter().map(|file| file.name).collect();
         self.edit(made, |manifest| {
@@ -137,7 +137,11 @@ impl<'a, D: Device> Flush<'a, D> {
     }
 
     fn finish_file(&mut self) -> Result<()> {
-        self.made.extend(self.output.take().map(RunWriter::finish).transpose()?);
+        if let Some(output) = self.output.take() {
+            let file = output.finish()?;
+            self.changes.finished(file.name.number);
+            self.made.push(file);
+        }
         Ok(())
     }
 }

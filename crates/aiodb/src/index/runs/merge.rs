@@ -138,7 +138,7 @@ impl<'a, D: Device> Merge<'a, D> {
         }
         let table = table_of(key);
         if self.gone == Some(table) || (self.changes.context.accounting.is_gone)(table) {
-            self.remove(key, &occurrences, true);
+            self.remove(key, &occurrences);
             return Ok(Taken::default());
         }
         let chain = self.combine(key, &inputs, &occurrences);
@@ -184,14 +184,15 @@ impl<'a, D: Device> Merge<'a, D> {
         if chain.is_partial() {
             kept.set_partial();
         }
-        self.remove(key, &occurrences, false);
+        kept.entries().iter().for_each(|entry| self.changes.written(key, entry));
+        self.remove(key, &occurrences);
         Taken { chain: kept, latest_life }
     }
 
-    fn remove(&mut self, key: &[u8], occurrences: &Occurrences, is_gone: bool) {
+    fn remove(&mut self, key: &[u8], occurrences: &Occurrences) {
         for Occurrence { entry, life } in occurrences {
             if let Some(life) = *life {
-                self.changes.removed(key, entry, life, is_gone);
+                self.changes.removed(key, entry, life);
             }
         }
     }

@@ -40,13 +40,32 @@ pub(super) fn choose(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
 
 /// A merge on the way to one run: one that was begun, or one of the oldest runs, small or not.
 pub(super) fn choose_all(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
-    let begun = jobs(policy, shapes).into_iter().find(|job| shapes[job.runs.start].merge > 0);
-    let (oldest, newer) = shapes.split_last()?;
-    let bytes: u64 = newer.iter().map(|shape| shape.bytes).sum();
+    let newer = shapes.len().checked_sub(1)?;
     // The oldest run is not written again for next to nothing.
-    let end = newer.len() + usize::from(bytes * LEAST_SHARE >= oldest.bytes);
+    let end = newer + usize::from(has_share(shapes, LEAST_SHARE));
     let all = end.saturating_sub(MAX_INPUTS)..end;
-    begun.or_else(|| (all.len() > 1).then(|| job(shapes, all)))
+    begun(policy, shapes).or_else(|| (all.len() > 1).then(|| job(shapes, all)))
+}
+
+/// A merge for a store in which nothing else is to be done: as [`choose_all`], where the oldest run would be taken in by a policy to which
+/// few runs are enough.
+pub(super) fn choose_at_rest(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
+    let is_wanted = shapes.len() > 1 && has_share(shapes, policy.oldest_ratio);
+    begun(policy, shapes)
+        .or_else(|| is_wanted.then(|| job(shapes, shapes.len().saturating_sub(MAX_INPUTS)..shapes.len())))
+}
+
+/// A merge that was begun.
+fn begun(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
+    jobs(policy, shapes).into_iter().find(|job| shapes[job.runs.start].merge > 0)
+}
+
+/// Whether the newer runs together have at least one in so many bytes of the oldest.
+fn has_share(shapes: &[Shape], of: u64) -> bool {
+    shapes.split_last().is_some_and(|(oldest, newer)| {
+        let bytes: u64 = newer.iter().map(|shape| shape.bytes).sum();
+        bytes * of >= oldest.bytes
+    })
 }
 
 /// Bytes that merges have yet to take in.

@@ -8,7 +8,7 @@ use super::counts::Changes;
 use super::cursor::RunCursor;
 use super::file::RunFile;
 use super::merge::{Merge, due_ranges};
-use super::policy::{Job, Shape, choose, choose_all};
+use super::policy::{Job, Shape, choose, choose_all, choose_at_rest};
 use super::set::{Piece, Run, RunSet};
 use super::writer::{Making, RunWriter};
 use super::{FILE_BYTES, RunContext, Runs};
@@ -44,6 +44,11 @@ impl<D: Device> Runs<D> {
         self.merge_chosen(choose_all, budget_bytes, context)
     }
 
+    /// Like [`Runs::merge_step`] in a store in which nothing else is to be done: garbage that few runs hide is found then.
+    pub(crate) fn rest_step(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<bool> {
+        self.merge_chosen(choose_at_rest, budget_bytes, context)
+    }
+
     fn merge_chosen(
         &self,
         choose: impl Fn(MergePolicy, &[Shape]) -> Option<Job>,
@@ -59,7 +64,7 @@ impl<D: Device> Runs<D> {
         let files = inputs.iter().flat_map(|run| &run.files);
         let base = files.map(|file| file.footer.smallest_sequence).min().unwrap_or(0);
         let merge = Merge::new(&set, cursors, job.runs.end == set.runs.len(), context);
-        let made = self.write(merge, base, budget_bytes.min(FILE_BYTES))?;
+        let mut made = self.write(merge, base, budget_bytes.min(FILE_BYTES))?;
         let left = |run: &Run<D>| {
             let is_left =
                 |file: &&Arc<RunFile<D>>| made.next.as_ref().is_some_and(|next| file.footer.largest_key >= *next);
@@ -71,11 +76,11 @@ impl<D: Device> Runs<D> {
             made: made.file.as_ref().map(|file| file.name),
             next: made.next.clone(),
         };
-        self.edit(Vec::from_iter(made.file), |manifest| {
+        self.edit(Vec::from_iter(made.file.take()), |manifest| {
             progress.apply(manifest);
             made.changes.apply(manifest);
         })?;
-        made.changes.report();
+        made.changes.report_merged();
         Ok(true)
     }
 
@@ -146,6 +151,7 @@ impl<D: Device> Runs<D> {
             next = merge.next_key();
         }
         let file = output.map(RunWriter::finish).transpose()?;
+        file.iter().for_each(|file| merge.changes.finished(file.name.number));
         Ok(Made { file, changes: merge.changes, next })
     }
 
@@ -164,10 +170,10 @@ impl<D: Device> Runs<D> {
             merge.leave_out(table);
         }
         let file = place.piece(set).file;
-        let made = self.write(merge, file.footer.smallest_sequence, u64::MAX)?;
+        let mut made = self.write(merge, file.footer.smallest_sequence, u64::MAX)?;
         let (number, old) = (set.runs[place.run].number, file.name);
         let new = made.file.as_ref().map(|file| file.name);
-        self.edit(Vec::from_iter(made.file), |manifest| {
+        self.edit(Vec::from_iter(made.file.take()), |manifest| {
             let at = place_of(manifest, number);
             let run = &mut manifest.runs[at];
             for files in [&mut run.merged, &mut run.files] {
@@ -184,7 +190,7 @@ impl<D: Device> Runs<D> {
             }
             made.changes.apply(manifest);
         })?;
-        made.changes.report();
+        made.changes.report_merged();
         Ok(())
     }
 }

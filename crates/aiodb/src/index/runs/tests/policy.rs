@@ -1,5 +1,5 @@
 use crate::config::MergePolicy;
-use crate::index::runs::policy::{Job, Shape};
+use crate::index::runs::policy::{Job, Shape, choose_at_rest};
 
 fn choose(shapes: &[Shape]) -> Option<Job> {
     crate::index::runs::policy::choose(MergePolicy { fan_out: 4, oldest_ratio: 4 }, shapes)
@@ -40,4 +40,15 @@ fn a_low_tier_comes_before_a_merge_that_was_begun() {
     shapes.insert(0, idle(0, 1));
     assert_eq!(choose(&shapes).map(|job| job.runs), Some(0..4));
     assert_eq!(debt(&shapes), 204);
+}
+
+#[test]
+fn a_store_at_rest_takes_the_oldest_run_in_though_few_others_are_there() {
+    let policy = MergePolicy { fan_out: 4, oldest_ratio: 4 };
+    let choose = |shapes: &[Shape]| choose_at_rest(policy, shapes).map(|job| job.runs);
+    assert_eq!(choose(&[idle(0, 10)]), None);
+    assert_eq!(choose(&[idle(0, 10), idle(1, 40)]), Some(0..2));
+    assert_eq!(choose(&[idle(0, 10), idle(1, 41)]), None, "that would write much for little");
+    let begun = Shape { tier: 0, merge: 9, bytes: 100 };
+    assert_eq!(choose(&[idle(0, 1), begun, begun, idle(5, 1000)]), Some(1..3));
 }

@@ -7,6 +7,7 @@ use fastrand::Rng;
 
 use crate::format::location::Location;
 use crate::format::place::footprint;
+use crate::index::accounting::ChunkBytes;
 use crate::index::chain::Entry;
 
 /// Records in a segment.
@@ -48,6 +49,13 @@ impl Segments {
         }
         if entry.form.chunked {
             *self.chunks.borrow_mut().entry((table, segment)).or_default() += sign * i64::from(length);
+        }
+    }
+
+    /// Counts chunks of one life of a segment.
+    pub(super) fn count_chunks(&self, table: u32, chunks: ChunkBytes) {
+        if self.life_of(chunks.segment) == chunks.life {
+            *self.chunks.borrow_mut().entry((table, chunks.segment)).or_default() += chunks.bytes;
         }
     }
 

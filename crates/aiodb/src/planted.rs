@@ -132,8 +132,8 @@ pub enum Bug {
     RunUnflushed,
     /// A file of a run is removed while the copy of the manifest names it.
     RunGoneEarly,
-    /// The position of a memtable is recorded before its run.
-    RunPositionEarly,
+    /// The position of a run is ahead of its last record.
+    RunPositionAhead,
     /// An entry of a run counts whichever life its segment is in.
     RunEntryOutlivesSegment,
     /// The filter of a run's file does not know the file's last key.
@@ -219,7 +219,7 @@ mod switch {
             Bug::RunRangeForgotten,
             Bug::RunUnflushed,
             Bug::RunGoneEarly,
-            Bug::RunPositionEarly,
+            Bug::RunPositionAhead,
             Bug::RunEntryOutlivesSegment,
             Bug::RunFilterForgetsKey,
         ];
@@ -232,7 +232,7 @@ mod switch {
             Bug::RunRangeForgotten,
             Bug::RunUnflushed,
             Bug::RunGoneEarly,
-            Bug::RunPositionEarly,
+            Bug::RunPositionAhead,
             Bug::RunEntryOutlivesSegment,
             Bug::RunFilterForgetsKey,
         ];

@@ -92,6 +92,8 @@ impl<D: Device> Upkeep<D> {
             counted.entry(chunks.segment).or_default().chunk_bytes += chunks.bytes;
             *by_files.entry(chunks.segment).or_default() += chunks.bytes;
         }
+        // Of a segment that is free, nothing is counted.
+        named.retain(|number, _| self.is_in_use(*number));
         let too_few =
             named.into_iter().filter(|(number, named)| by_files.get(number).is_none_or(|count| count < named));
         Ok(too_few

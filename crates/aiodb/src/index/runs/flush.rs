@@ -11,7 +11,7 @@ use super::{FILE_BYTES, RunContext, Runs};
 use crate::Result;
 use crate::format::entry::RangeTombstone;
 use crate::format::run::manifest::ManifestRun;
-use crate::index::chain::{Superseded, VersionChain};
+use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::codec::table_of;
 use crate::index::memtable::ImmutableMemtable;
 use crate::io::Device;
@@ -45,12 +45,6 @@ impl<D: Device> Runs<D> {
     ) -> Result<()> {
         let _turn = self.flushes.lock();
         let set = self.set()?;
-        if planted::is_on(Bug::RunPositionEarly) {
-            let (position, next_sequence) = (Some(memtable.position), memtable.next_sequence);
-            self.edit(Vec::new(), |manifest| {
-                (manifest.position, manifest.next_sequence) = (position, next_sequence);
-            })?;
-        }
         let mut flush = Flush::new(self, &set, memtable, ranges, context);
         let outcome = flush.write(memtable, reached);
         // Not removed before: their names are not in use any more.
@@ -102,6 +96,10 @@ impl<'a, D: Device> Flush<'a, D> {
             }
             if (self.changes.context.accounting.is_gone)(table_of(key)) {
                 chain.entries().iter().for_each(|entry| self.changes.died(key, entry));
+                continue;
+            }
+            let is_last = |entry: &Entry| entry.sequence + 1 == memtable.next_sequence;
+            if planted::is_on(Bug::RunPositionAhead) && chain.newest().is_some_and(is_last) {
                 continue;
             }
             let chain = self.without_deleted(key, chain.clone());

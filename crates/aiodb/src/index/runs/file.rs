@@ -155,8 +155,11 @@ impl<D: Device> RunFile<D> {
         &self.file
     }
 
-    /// A failed read of this file.
+    /// A failed read of this file. One that ends too early is damaged, whoever reads it.
     pub(super) fn read_error(&self, error: &io::Error) -> Error {
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            return damage_error(&self.path, 0, Damage::Foreign("the file ends too early"), ADVICE);
+        }
         Error::io("read", &self.path, error)
     }
 

@@ -7,6 +7,7 @@
 mod crashes;
 mod maker;
 mod operations;
+mod ranges;
 mod runs;
 mod scene;
 mod scenes;
@@ -16,6 +17,9 @@ mod waiting;
 use aiodb::{Compression, IndexKind, MergePolicy};
 use fastrand::Rng;
 use maker::Maker;
+pub use ranges::{
+    FIRST_AIMED, FIRST_BOUNDED, FIRST_CACHED, FIRST_SORTED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
+};
 use scene::Scene;
 use trouble::Trouble;
 
@@ -23,34 +27,6 @@ use crate::script::{Action, Script, Setup};
 
 /// Crashes in a run, about.
 const LIVES: usize = 8;
-/// Seeds from here on aim most crashes at a phase of the engine. Lower seeds crash after a number of
-/// steps, in any phase: they stay as they are, for the faults that they once found.
-pub const FIRST_AIMED: u64 = 10_000;
-/// Seeds from here on also use conditional writes, streams, parts of scans, waiting for sequences, backups and several
-/// directories. Lower seeds stay as they are, for the faults that they once found.
-pub const FIRST_WHOLE: u64 = 40_000_000;
-/// Half of the seeds from here on have a scene before some crashes. Lower seeds stay as they are, for the
-/// faults that they once found.
-pub const FIRST_STAGED: u64 = 1_000_000_000;
-/// A third of the seeds from here on also put written values into the cache, if they have one. Lower seeds
-/// stay as they are, for the faults that they once found.
-pub const FIRST_CACHED: u64 = 2_000_000_000;
-
-/// Seeds from here on know more scenes, in which clocks jump by years among others. Lower seeds stay as
-/// they are, for the faults that they once found.
-pub const FIRST_TIMED: u64 = 20_000_000_000;
-
-/// From here on seeds have a second client, whose writes wait while the first one goes on. Lower seeds stay as
-/// they are, for the faults that they once found.
-pub const FIRST_WAITING: u64 = 30_000_000_000;
-
-/// From here on half of the seeds have ordered tables, of either kind, or of both; there are scenes of sorted runs, and crashes after which
-/// a manifest of theirs is damaged. Lower seeds stay as they are, for the faults that they once found.
-pub const FIRST_SORTED: u64 = 60_000_000_000;
-
-/// From here on seeds have an ordered index that finds no room on a full disk, and half of them fill the disk and empty the
-/// store again. Lower seeds stay as they are, for the faults that they once found.
-pub const FIRST_BOUNDED: u64 = 40_000_000_000_000;
 
 /// Bytes that LMDB needs for a commit in such a run: some pages.
 const INDEX_NEEDS: u64 = 16 << 10;

@@ -4,7 +4,7 @@ use aiodb::io::Phase;
 use aiodb::{IndexKind, Step};
 use fastrand::Rng;
 
-use super::{FIRST_BOUNDED, FIRST_SORTED};
+use super::ranges::{FIRST_BOUNDED, FIRST_SORTED};
 use crate::script::{Action, Script};
 
 /// One action in so many is followed by a merge.

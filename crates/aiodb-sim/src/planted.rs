@@ -20,7 +20,7 @@ pub fn hunt(bug: Bug, seeds: u64) -> Option<Found> {
     let (firsts, tables) = match bug {
         // Only there must work that makes room never be refused.
         Bug::ReserveTakenByPuts => (&[FIRST_BOUNDED][..], Tables::Any),
-        bug if Bug::OF_RUNS.contains(&bug) => (&[FIRST_SORTED][..], Tables::Lsm),
+        bug if bug.is_of_runs() => (&[FIRST_SORTED][..], Tables::Lsm),
         _ => (&[FIRST_TIMED, FIRST_AIMED, FIRST_WAITING][..], Tables::Any),
     };
     let count = firsts.len() as u64;

@@ -237,11 +237,9 @@ impl Run<'_> {
         first: usize,
         second: usize,
     ) -> Result<(), Violation> {
-        self.estimated[table] = true;
-        let [start, end] = bounds(first, second);
-        let effects = self.effects_of_range(table, &[start.clone(), end.clone()]);
-        let delete = |run: &mut Self| run.table(table)?.delete_range_with(&start, &end, durability).map(drop);
-        self.write_to(&[table], effects, durability, delete)
+        let range = bounds(first, second);
+        let effects = self.effects_of_range(table, &range);
+        self.write_range(table, durability, range, effects)
     }
 
     /// Deletes a range that ends where it begins, or before that.
@@ -252,10 +250,20 @@ impl Run<'_> {
         first: usize,
         second: usize,
     ) -> Result<(), Violation> {
-        self.estimated[table] = true;
         let [end, start] = bounds(first, second);
+        self.write_range(table, durability, [start, end], Vec::new())
+    }
+
+    fn write_range(
+        &mut self,
+        table: usize,
+        durability: Durability,
+        [start, end]: [Vec<u8>; 2],
+        effects: Vec<Effect>,
+    ) -> Result<(), Violation> {
+        self.estimated[table] = true;
         let delete = |run: &mut Self| run.table(table)?.delete_range_with(&start, &end, durability).map(drop);
-        self.write_to(&[table], Vec::new(), durability, delete)
+        self.write_to(&[table], effects, durability, delete)
     }
 
     fn effects_of_range(&self, table: usize, [start, end]: &[Vec<u8>; 2]) -> Vec<Effect> {

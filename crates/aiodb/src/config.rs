@@ -132,8 +132,8 @@ pub struct Options {
     pub read_only: bool,
     /// Memory for values that gets have read lately, in bytes, and for the blocks of sorted runs in which they found the keys of
     /// `lsm` tables; 0 reads all of them from the device. Default 0: a cache pays only where some keys are asked for again and
-    /// again, and costs every other get a copy. With a cache that holds the blocks, about 28 bytes a key, a get of an `lsm` table
-    /// reads the device once, without one twice.
+    /// again, and costs every other get a copy. A get of an `lsm` table reads the device once where the cache holds the block of its
+    /// key, and twice where it does not.
     pub cache_bytes: u64,
     /// Put written values into the cache too, so that they are read without the device; it costs every
     /// write a copy. Values that are compressed come there when they are first read. Default false.

@@ -86,11 +86,11 @@ pub struct Metrics {
     pub log_bytes_written: u64,
     /// Records written to the log.
     pub records_written: u64,
-    /// Entries of `lmdb` tables that are not yet in LMDB.
+    /// Entries of ordered tables that are not committed to LMDB or runs yet.
     pub memtable_entries: u64,
-    /// How long commits of such entries to LMDB took.
+    /// How long commits of such entries took.
     pub memtable_commit_ns: Distribution,
-    /// Entries committed to LMDB.
+    /// Entries committed to LMDB or runs.
     pub memtable_committed_entries: u64,
     /// How long checkpoints took.
     pub checkpoint_ns: Distribution,
@@ -98,13 +98,13 @@ pub struct Metrics {
     pub checkpoint_bytes_written: u64,
     /// Bytes of log since the last checkpoint.
     pub checkpoint_lag_bytes: u64,
-    /// Tags of `hash` tables waiting to be settled, and keys of `lmdb` tables whose operands wait to be folded.
+    /// Tags of `hash` tables waiting to be settled, and keys of ordered tables whose operands wait to be folded.
     pub unsettled_tags: u64,
     /// Tags settled.
     pub settled_tags: u64,
     /// Times that a key's operands were folded into a value.
     pub folded_keys: u64,
-    /// Range deletes of `lmdb` tables that count already and are still to be carried out.
+    /// Range deletes of ordered tables that count already and are still to be carried out.
     pub waiting_range_deletes: u64,
     /// How long the oldest get in flight has held back the reuse of emptied segments, in milliseconds.
     pub oldest_pin_ms: u64,

@@ -224,18 +224,10 @@ mod switch {
             Bug::RunFilterForgetsKey,
         ];
 
-        /// Those of [`Bug::ALL`] that tables of kind `lsm` run into.
-        pub const OF_RUNS: [Bug; 9] = [
-            Bug::MergeKeepsOlder,
-            Bug::MergeDropsDeletes,
-            Bug::MergeForgetsVersions,
-            Bug::RunRangeForgotten,
-            Bug::RunUnflushed,
-            Bug::RunGoneEarly,
-            Bug::RunPositionAhead,
-            Bug::RunEntryOutlivesSegment,
-            Bug::RunFilterForgetsKey,
-        ];
+        /// Whether only tables of kind `lsm` run into it.
+        pub fn is_of_runs(self) -> bool {
+            (Bug::MergeKeepsOlder as u8..=Bug::RunFilterForgetsKey as u8).contains(&(self as u8))
+        }
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
         /// the bugs that need no more than a write that waits while another thread goes on.

@@ -111,9 +111,13 @@ impl Metrics {
     fn index(&self) -> Vec<Family<'_>> {
         let seconds = |name, help, times| histogram(name, help, Unit::Seconds, times);
         vec![
-            gauge("memtable_entries", "Entries of lmdb tables that are not yet in LMDB.", self.memtable_entries),
+            gauge("memtable_entries", "Entries of ordered tables that are not committed.", self.memtable_entries),
             seconds("memtable_commit_seconds", "Time commits of such entries took.", &self.memtable_commit_ns),
-            counter("memtable_committed_entries_total", "Entries committed to LMDB.", self.memtable_committed_entries),
+            counter(
+                "memtable_committed_entries_total",
+                "Entries committed to LMDB or runs.",
+                self.memtable_committed_entries,
+            ),
             seconds("checkpoint_seconds", "Time checkpoints took.", &self.checkpoint_ns),
             counter(
                 "checkpoint_written_bytes_total",

@@ -25,20 +25,7 @@ impl Generator {
                 let name = self.pick(&["sinterstore", "sunionstore", "sdiffstore"]).into();
                 vec![name, self.key(), self.key(), self.key()]
             }
-            10 => {
-                let mut words = vec![
-                    "sintercard".into(),
-                    self.pick(&["1", "2", "2", "3", "0", "x"]).into(),
-                    self.key(),
-                    self.key(),
-                ];
-                match self.below(3) {
-                    0 => words.extend(["limit".into(), self.small()]),
-                    1 => words.push("limit".into()),
-                    _ => {}
-                }
-                words
-            }
+            10 => self.intersection_count("sintercard"),
             _ => {
                 let name = ["sadd", "srem", "smove", "spop", "srandmember", "sscan", "sinter", "sdiffstore"];
                 let arguments = [self.key(), "x".into(), self.member(), self.member()];
@@ -49,6 +36,18 @@ impl Generator {
                 [name].into_iter().chain(arguments.into_iter().take(count)).collect()
             }
         }
+    }
+
+    /// How many members two keys share, of sets or of sorted sets.
+    pub(super) fn intersection_count(&mut self, name: &str) -> Vec<String> {
+        let keys = self.pick(&["1", "2", "2", "3", "0", "x"]).into();
+        let mut words = vec![name.into(), keys, self.key(), self.key()];
+        match self.below(3) {
+            0 => words.extend(["limit".into(), self.small()]),
+            1 => words.push("limit".into()),
+            _ => {}
+        }
+        words
     }
 
     /// A command whose answer has no order.

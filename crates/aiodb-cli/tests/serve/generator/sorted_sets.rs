@@ -71,16 +71,7 @@ impl Generator {
             18 if self.below(2) == 0 => vec!["zremrangebyrank".into(), self.key(), self.small(), self.small()],
             18..20 => [vec!["zrangestore".into(), self.key()], self.zrange().split_off(1)].concat(),
             20..22 => self.sorted_algebra(),
-            22 => {
-                let keys = self.pick(&["1", "2", "2", "3", "0", "x"]).into();
-                let mut words = vec!["zintercard".into(), keys, self.key(), self.key()];
-                match self.below(3) {
-                    0 => words.extend(["limit".into(), self.small()]),
-                    1 => words.push("limit".into()),
-                    _ => {}
-                }
-                words
-            }
+            22 => self.intersection_count("zintercard"),
             _ => {
                 let names = ["zadd", "zincrby", "zrange", "zrank", "zrem", "zpopmin", "zmpop", "zcount", "zunion"];
                 let arguments = [self.key(), self.score(), self.sorted_member(), self.score(), self.sorted_member()];

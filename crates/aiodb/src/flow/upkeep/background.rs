@@ -58,27 +58,86 @@ pub enum Step {
     Upkeep,
 }
 
+/// A thread of a store: what it does again and again, and how it rests.
+struct Worker<D: Device> {
+    name: &'static str,
+    /// Does what is due. Returns how long nothing will be, as far as it knows.
+    work: fn(&Engine<D>) -> Duration,
+    rest: fn(Arc<Engine<D>>, Duration),
+}
+
+impl<D: Device> Worker<D> {
+    /// All of them.
+    const ALL: [Worker<D>; 4] = [
+        // Writes open batches of the classes `interval` and `none`, and flushes for `interval`.
+        Worker { name: WRITER, work: write_out, rest: |engine, until_due| engine.background.sleep(until_due) },
+        Worker { name: UPKEEP, work: maintain, rest: park },
+        // Makes segments, so that a writer finds one: a thread with other work would come to it too late.
+        Worker { name: MAKER, work: make_segments, rest: park },
+        // Commits memtables, so that no writer has to.
+        Worker { name: COMMITTER, work: commit_memtables, rest: park },
+    ];
+
+    /// Works until the store is closed, its last handle is gone, or the work panics.
+    fn run(&self, engine: &Weak<Engine<D>>) {
+        while let Some(engine) = engine.upgrade() {
+            let mut rest = Duration::ZERO;
+            let is_stopped = engine.background.stopped.load(Ordering::SeqCst);
+            if is_stopped || !survive(&engine, self.name, || rest = (self.work)(&engine)) {
+                return;
+            }
+            (self.rest)(engine, rest);
+        }
+    }
+}
+
 /// Starts the threads of a store. They end when the store is closed or its last handle is gone.
 pub(crate) fn start<D: Device>(engine: &Arc<Engine<D>>) -> Result<()> {
     let mut threads = engine.background.threads.lock().expect("no code panics while it starts threads");
-    let spawn = |name: &str, work: fn(Weak<Engine<D>>)| {
-        let engine = Arc::downgrade(engine);
-        std::thread::Builder::new().name(name.into()).spawn(move || work(engine))
-    };
-    let all = [
-        (WRITER, write_out::<D> as fn(_)),
-        (UPKEEP, maintain::<D> as fn(_)),
-        (MAKER, make_segments::<D> as fn(_)),
-        (COMMITTER, commit_memtables::<D> as fn(_)),
-    ];
-    for (name, work) in all {
-        let thread = spawn(name, work).map_err(|e| Error::io("start a thread for", &engine.root, &e))?;
+    for worker in Worker::ALL {
+        let (name, weak) = (worker.name, Arc::downgrade(engine));
+        let builder = std::thread::Builder::new().name(name.into());
+        let thread = builder.spawn(move || worker.run(&weak));
+        let thread = thread.map_err(|e| Error::io("start a thread for", &engine.root, &e))?;
         if name == MAKER {
             let _ = engine.background.maker.set(thread.thread().clone());
         }
         threads.push(thread);
     }
     Ok(())
+}
+
+/// Rests until it is woken or the time is over, without a hold on the store.
+fn park<D: Device>(engine: Arc<Engine<D>>, rest: Duration) {
+    drop(engine);
+    if !rest.is_zero() {
+        std::thread::park_timeout(rest);
+    }
+}
+
+fn write_out<D: Device>(engine: &Engine<D>) -> Duration {
+    let (outcome, until_due) = engine.write_behind();
+    if let Err(error) = outcome {
+        engine.note_trouble(&error);
+    }
+    engine.refresh_metrics_file();
+    until_due
+}
+
+fn maintain<D: Device>(engine: &Engine<D>) -> Duration {
+    let is_busy = engine.maintain_once().unwrap_or_else(|error| {
+        engine.note_trouble(&error);
+        false
+    });
+    if is_busy { Duration::ZERO } else { MAINTENANCE_PERIOD }
+}
+
+fn make_segments<D: Device>(engine: &Engine<D>) -> Duration {
+    if engine.make_ahead() { Duration::ZERO } else { MAINTENANCE_PERIOD }
+}
+
+fn commit_memtables<D: Device>(engine: &Engine<D>) -> Duration {
+    engine.commit_ahead()
 }
 
 /// Does a piece of work of a thread of the store's own. If it panics, the thread is gone, and its work is never done again: the
@@ -89,89 +148,6 @@ pub(crate) fn survive<D: Device>(engine: &AppendPath<D>, thread: &str, work: imp
         engine.fail_because(format!("the thread {thread} of the store panicked: {}", message_of(&**panic)));
     }
     outcome.is_ok()
-}
-
-/// Writes open batches of the classes `interval` and `none`, and flushes for `interval`.
-fn write_out<D: Device>(engine: Weak<Engine<D>>) {
-    loop {
-        let Some(engine) = engine.upgrade() else { return };
-        if engine.background.stopped.load(Ordering::SeqCst) {
-            return;
-        }
-        let mut rest = Duration::ZERO;
-        let survived = survive(&engine, WRITER, || {
-            let (outcome, until_due) = engine.write_behind();
-            if let Err(error) = outcome {
-                engine.note_trouble(&error);
-            }
-            engine.refresh_metrics_file();
-            rest = until_due;
-        });
-        if !survived {
-            return;
-        }
-        engine.background.sleep(rest);
-    }
-}
-
-/// Does all other work behind the scenes.
-fn maintain<D: Device>(engine: Weak<Engine<D>>) {
-    loop {
-        let Some(engine) = engine.upgrade() else { return };
-        if engine.background.stopped.load(Ordering::SeqCst) {
-            return;
-        }
-        let mut busy = false;
-        let survived = survive(&engine, UPKEEP, || {
-            busy = engine.maintain_once().unwrap_or_else(|error| {
-                engine.note_trouble(&error);
-                false
-            });
-        });
-        if !survived {
-            return;
-        }
-        drop(engine);
-        if !busy {
-            std::thread::park_timeout(MAINTENANCE_PERIOD);
-        }
-    }
-}
-
-/// Makes segments ahead of need, so that a writer finds one: a thread with other work would come to it too late.
-fn make_segments<D: Device>(engine: Weak<Engine<D>>) {
-    loop {
-        let Some(engine) = engine.upgrade() else { return };
-        if engine.background.stopped.load(Ordering::SeqCst) {
-            return;
-        }
-        let mut made = false;
-        let survived = survive(&engine, MAKER, || made = engine.make_ahead());
-        if !survived {
-            return;
-        }
-        drop(engine);
-        if !made {
-            std::thread::park_timeout(MAINTENANCE_PERIOD);
-        }
-    }
-}
-
-/// Commits memtables ahead of need, so that no writer has to.
-fn commit_memtables<D: Device>(engine: Weak<Engine<D>>) {
-    loop {
-        let Some(engine) = engine.upgrade() else { return };
-        if engine.background.stopped.load(Ordering::SeqCst) {
-            return;
-        }
-        let mut rest = COMMITTER_PERIOD;
-        let survived = survive(&engine, COMMITTER, || rest = engine.commit_ahead());
-        if !survived {
-            return;
-        }
-        drop(engine);
-        std::thread::park_timeout(rest);
-    }
 }
 
 impl<D: Device> Engine<D> {

@@ -35,7 +35,7 @@ impl Gets<'_> {
             self.threads,
             disk,
             |_| Ok(GetLoop::new(self, self.table.reader(self.depth)?)),
-            |mut gets, start| gets.run(start, start + duration),
+            |mut gets, _| gets.run(duration),
         )
     }
 }
@@ -43,6 +43,7 @@ impl Gets<'_> {
 struct GetLoop {
     reader: Reader<Disk>,
     data: Dataset,
+    depth: u64,
     random: fastrand::Rng,
     submitted: u64,
     /// When the sampled gets in flight were submitted.
@@ -57,6 +58,7 @@ impl GetLoop {
         GetLoop {
             reader,
             data: gets.data,
+            depth: gets.depth as u64,
             random: fastrand::Rng::new(),
             submitted: 0,
             sample_starts: vec![Instant::now(); gets.depth],
@@ -66,24 +68,29 @@ impl GetLoop {
         }
     }
 
-    fn run(&mut self, start: Instant, deadline: Instant) -> Result<Tally, CliError> {
-        let (mut finished, mut in_time, mut elapsed) = (0, None, Duration::ZERO);
+    /// Gets until the time is up. The clock starts when as many gets have ended as are kept in flight: a loop that first fills
+    /// the device and one that reads on while it fills it are then alike.
+    fn run(&mut self, duration: Duration) -> Result<Tally, CliError> {
+        let (mut finished, mut start, mut end) = (0, None, None);
         loop {
-            while in_time.is_none() && self.reader.has_room() {
+            while end.is_none() && self.reader.has_room() {
                 self.submit()?;
             }
             let Some(sample) = self.poll()? else { break };
             finished += 1;
+            if finished == self.depth {
+                start = Some(Instant::now());
+            }
             // The clock is read for the sampled gets alone, so the end is noticed a few gets late, and counted so.
-            if let Some(now) = sample
-                && now >= deadline
-                && in_time.is_none()
+            if let (Some(now), Some(start), None) = (sample, start, end)
+                && now - start >= duration
             {
-                (in_time, elapsed) = (Some(finished), now - start);
+                end = Some((finished - self.depth, now - start));
             }
         }
+        let (in_time, elapsed) = end.expect("the loop ends when nothing is in flight, after the time is up");
         let latency_ns = std::mem::replace(&mut self.latency_ns, empty_latencies());
-        Ok(Tally { in_time: in_time.unwrap_or(finished), finished, elapsed, latency_ns })
+        Ok(Tally { in_time, finished, elapsed, latency_ns })
     }
 
     fn submit(&mut self) -> Result<(), CliError> {

@@ -165,7 +165,7 @@ impl RawReads<'_> {
             self.threads,
             None,
             |_| RawReader::new(self).map_err(failed),
-            |mut reader, start| reader.run(start, start + duration).map_err(failed),
+            |mut reader, _| reader.run(duration).map_err(failed),
         )?;
         Ok(ReadSample { reads_per_s: round.operations_per_s, cpu_us_per_read: round.cpu_us_per_operation })
     }
@@ -220,11 +220,13 @@ impl RawReader {
         })
     }
 
-    fn run(&mut self, start: Instant, deadline: Instant) -> io::Result<Tally> {
+    /// Reads until the time is up. The clock starts when as many reads have ended as are kept in flight.
+    fn run(&mut self, duration: Duration) -> io::Result<Tally> {
         // A few entries per system call keep the device busy while others finish; refilling everything at once and
         // then waiting makes reads go in lockstep.
         let batch = if self.depth <= 16 { 2 } else { 4 };
-        let (mut finished, mut next_look) = (0, 0);
+        let (mut finished, mut next_look) = (0, self.depth as u64);
+        let mut start: Option<(u64, Instant)> = None;
         loop {
             for _ in 0..batch.min(self.free_slots.len()) {
                 self.push();
@@ -232,17 +234,19 @@ impl RawReader {
             let wait_for = if self.free_slots.is_empty() { 1 } else { 0 };
             self.enter(wait_for)?;
             finished += self.reap()?;
-            if finished >= next_look {
-                next_look = finished + 8;
-                let now = Instant::now();
-                if now >= deadline {
-                    let in_time = finished;
-                    while self.in_flight > 0 {
-                        self.enter(1)?;
-                        finished += self.reap()?;
-                    }
-                    return Ok(Tally::untimed(in_time, finished, now - start));
+            if finished < next_look {
+                continue;
+            }
+            next_look = finished + 8;
+            let now = Instant::now();
+            let (before, start) = *start.get_or_insert((finished, now));
+            if now - start >= duration {
+                let in_time = finished - before;
+                while self.in_flight > 0 {
+                    self.enter(1)?;
+                    finished += self.reap()?;
                 }
+                return Ok(Tally::untimed(in_time, finished, now - start));
             }
         }
     }

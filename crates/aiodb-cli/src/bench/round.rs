@@ -14,11 +14,11 @@ pub(crate) const LATENCY_SAMPLE_EVERY: u64 = 8;
 
 /// What one thread did.
 pub(crate) struct Tally {
-    /// Operations finished before the time was up.
+    /// Operations finished while the clock ran: until the time was up.
     pub in_time: u64,
-    /// All operations finished, including those in flight when the time was up.
+    /// All operations finished, including those before the clock started and those in flight when the time was up.
     pub finished: u64,
-    /// From the common start until the time was up, as this thread saw it.
+    /// How long the clock ran, as this thread saw it. It starts with the round, or later where a loop first fills a queue.
     pub elapsed: Duration,
     /// Nanoseconds from request to answer of the sampled operations.
     pub latency_ns: Histogram<u64>,

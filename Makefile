@@ -220,25 +220,25 @@ bench: release ## Measure everything against the limits of the disk under build/
 	$(AIODB) bench cache --dir $(BENCH) --report $(BENCH)/report.html
 	@echo "The report with the figures: $(CURDIR)/$(BENCH)/report.html"
 
-# `make campaign NAME=queue-depth QUICK=1`; campaigns/ has them.
+# `make campaign NAME=queue-depth QUICK=1`; campaigns/ has them, and which slices each has: SLICE=threads.
 NAME :=
-
-# What each is measured with, beside the command: its file says so, by its experiment and its stores.
-CAMPAIGNS_WITH = $(notdir $(basename $(shell grep -lE $(1) campaigns/*.toml)))
-YCSB_CAMPAIGNS = $(call CAMPAIGNS_WITH,'^experiment = "(ycsb|memory-full)"')
-CASSANDRA_CAMPAIGNS = $(call CAMPAIGNS_WITH,'^experiment = "(cassandra|engines|grow)"|^stores = .*"cassandra')
-
-MEASURED_WITH = $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),ycsb) $(if $(filter $(CASSANDRA_CAMPAIGNS),$(NAME)),java)
+SLICE :=
+VARIANT = $(if $(QUICK),--quick) $(if $(SLICE),--slice $(SLICE))
 
 .PHONY: campaign
-campaign: release $(VENV)/ready $(MEASURED_WITH) ## Run a declared experiment and draw its report (NAME= QUICK=1 RETRY=1)
+campaign: $(VENV)/ready ## Run a declared experiment and draw its report (NAME= SLICE= QUICK=1 RETRY=1)
 	@test -n "$(NAME)" || { $(HARNESS) list; echo "make: which one? make campaign NAME=queue-depth QUICK=1" >&2; exit 1; }
-	scripts/install-packages.sh fio iproute2 $(if $(filter $(YCSB_CAMPAIGNS),$(NAME)),redis-server)
-	$(HARNESS) run $(NAME) $(if $(QUICK),--quick) $(if $(RETRY),--retry) --aiodb $(AIODB)
+	scripts/install-packages.sh $$($(HARNESS) needs $(NAME) $(VARIANT) --packages)
+	needed=$$($(HARNESS) needs $(NAME) $(VARIANT)); $(MAKE) --no-print-directory $$needed
+	$(HARNESS) run $(NAME) $(VARIANT) $(if $(RETRY),--retry) --aiodb $(AIODB)
+
+.PHONY: plan
+plan: $(VENV)/ready ## Say what campaigns would run, how long each takes and its room, without running them (NAME=)
+	@$(HARNESS) check $(or $(NAME),$(notdir $(basename $(wildcard campaigns/*.toml))))
 
 .PHONY: publish
-publish: $(VENV)/ready ## Put what a campaign measured into results/, small enough to be committed (NAME= QUICK=1)
-	$(HARNESS) publish $(NAME) $(if $(QUICK),--quick)
+publish: $(VENV)/ready ## Put what a campaign measured into results/, small enough to be committed (NAME= SLICE= QUICK=1)
+	$(HARNESS) publish $(NAME) $(VARIANT)
 
 # `make size REQUIREMENT=requirements/readings.toml`; docs/sizing.md says what it holds.
 REQUIREMENT :=

@@ -10,9 +10,11 @@ from clusters import CELLS, campaign_of, results_of
 
 from harness.experiments.base import Experiment
 from harness.experiments.cassandra import Cassandra
+from harness.experiments.grow import Grow
 from harness.experiments.memory_full import MemoryFull
 from harness.experiments.queue_depth import QueueDepth
 from harness.experiments.registry import EXPERIMENTS
+from harness.experiments.ycsb import Ycsb
 from harness.fields import Levels, Value
 from harness.outcomes import Outcome
 from harness.plan import runs
@@ -118,6 +120,53 @@ def test_more_clients_must_stop_to_gain(most: float, said: Agreement) -> None:
     results = found(Cassandra(), axes, "cassandra", lambda of: {"operations_per_s": rates[int(of["threads"])]})
     assert agreement(results) is said
     assert ("up to 8 clients" in answer(results).sentence) == (most < 1100)
+
+
+@pytest.mark.parametrize(("inserts", "reads", "said"), [(1.0, 0.8, Agreement.AGREES), (0.7, 0.8, Agreement.DIFFERS)])
+def test_replicas_must_cost_reads_and_strong_inserts_alone(inserts: float, reads: float, said: Agreement) -> None:
+    axes: dict[str, tuple[Value, ...]] = {
+        **CELLS, "nodes": (5,), "replication": (3, 4, 5), "level": ("THREE", "ALL"), "threads": (32,),
+    }  # fmt: skip
+
+    def values(point: Levels) -> Mapping[str, float]:
+        strong, reading = point["level"] == "ALL", point["workload"] == "readonly"
+        left = reads if reading else 0.6 if strong else inserts
+        return {"operations_per_s": 1000.0 * (left if point["replication"] == 5 else 1.0)}
+
+    results = found(Cassandra(), axes, "cassandra", values)
+    assert agreement(results) is said
+    assert "Cassandra's memtable 1.00 K/s with 3 replicas and 600/s with 5 (−40 %)" in answer(results).sentence
+
+
+@pytest.mark.parametrize(("most", "said"), [(11.0, Agreement.AGREES), (2.0, Agreement.DIFFERS)])
+def test_execution_must_take_no_less_from_some_number_of_clients_on(most: float, said: Agreement) -> None:
+    axes: dict[str, tuple[Value, ...]] = {
+        **CELLS, "nodes": (1,), "replication": (1,), "level": ("ONE",), "threads": (2, 8, 32),
+    }  # fmt: skip
+    seconds = {2: 40.0, 8: 11.0, 32: most}
+
+    def values(point: Levels) -> Mapping[str, float]:
+        return {"operations_per_s": 1000.0, "execution_s": seconds[int(point["threads"])]}
+
+    results = found(Cassandra(), axes, "cassandra", values, operations=9000)
+    assert agreement(results) is said
+    assert "9,000 inserts take Cassandra's memtable 40.0 s by 2 clients" in answer(results).sentence
+    titles = [figure.title for figure in FIGURES["cassandra"](results)]
+    assert titles[answer(results).figure] == "inserts: execution time of 9,000 operations by clients"
+
+
+def test_at_a_rate_the_answer_is_a_latency() -> None:
+    late = {"operations_per_s": 400.0, "read_p99_us": 5000.0, "joining_p99_us": 90_000.0}
+    axes: dict[str, tuple[Value, ...]] = {"engine": ("aiodb",), "nodes": (1, 2)}
+    grown = found(Grow(), axes, "cassandra", lambda _: late, target_per_s=400)
+    assert answer(grown).sentence == (
+        "aiodb at 400/s: the 99th percentile is 5.00 ms and 5.00 ms with 1 and 2 nodes, and 90.0 ms and 90.0 ms "
+        "while one joins."
+    )
+    stores: dict[str, tuple[Value, ...]] = {"threads": (32,), "workload": ("workloadc",)}
+    asked = found(Ycsb(), stores, "aiodb", lambda _: late, target_per_s=400)
+    assert answer(asked).sentence == "99th percentile at 400/s, by workload: C: aiodb 5.00 ms."
+    assert FIGURES["ycsb"](asked)[answer(asked).figure].title == "Latency, 99th percentile"
 
 
 def depths(ratio: float, depth: int = 1024, **more: Any) -> Results:

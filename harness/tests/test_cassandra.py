@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from clusters import CELLS, campaign_of, results_of
 
+from harness.experiments import client
 from harness.experiments.base import Experiment
 from harness.experiments.cassandra import Cassandra
 from harness.experiments.engines import Engines
@@ -40,7 +41,6 @@ def cells(axes: Mapping[str, tuple[Value, ...]] = CELLS, **parameters: Value) ->
     [
         ({"level": ("THREE",), "replication": (2,)}, "`level`"),
         ({"replication": (4,)}, "`replication`"),
-        ({"nodes": (20_000,)}, "`nodes`"),
         ({"workload": ("readonly", "workloade")}, "`workload`"),
         ({}, None),
         ({"level": LEVELS}, None),
@@ -58,6 +58,25 @@ def test_what_a_cluster_cannot_do_is_refused(axes: dict[str, tuple[Value, ...]],
 )  # fmt: skip
 def test_levels(level: str, replication: int, expected: int, strong: bool) -> None:
     assert (replicas(level, replication), is_strong(level, replication)) == (expected, strong)
+
+
+def test_more_nodes_than_memory_takes_can_be_declared_but_not_measured() -> None:
+    many = cells({**CELLS, "nodes": (20_000,)})
+    assert Cassandra().refusal(many) is None
+    assert "`nodes`: 20000 need" in str(Cassandra().obstacle(many))
+    assert Cassandra().obstacle(cells()) is None
+
+
+def test_cells_of_so_many_operations_say_how_long_these_took() -> None:
+    run = cells(operations=3000)
+    steps = [step for step in Cassandra().steps(run, PLACE) if step.points]
+    assert all("operationcount=3000" in step.command for step in steps)
+    warming = [step for step in Cassandra().steps(run, PLACE) if step.name.startswith("warm-up")]
+    assert not any("operationcount=3000" in step.command for step in warming)
+    report = "[OVERALL], RunTime(ms), 12500\n[READ], Operations, 3000\n[READ], Return=OK, 3000\n"
+    assert client.execution_s(Finished(steps[0], report, (), 0.0, 20.0), 3000) == 12.5
+    with pytest.raises(BadOutputError, match=r"3,000 operations in 12 s, and 4,000 were asked for"):
+        client.execution_s(Finished(steps[0], report, (), 0.0, 20.0), 4000)
 
 
 def test_every_cell_is_measured_in_each_pass_after_loading_and_warming_up() -> None:

@@ -62,9 +62,10 @@ def test_room_is_held_against_what_is_free(
 @pytest.mark.parametrize("path", sorted(CAMPAIGNS.glob("*.toml")), ids=lambda path: str(path.stem))
 def test_every_campaign_says_how_much_it_needs(path: Path) -> None:
     of = read(path)
-    quick, night = ([of.experiment.needed_bytes(run) for run in runs(of, variant)] for variant in of.variants.values())
-    assert all(10e6 < needed < 20e9 for needed in quick), "a quick campaign fits any disk"
-    assert max(quick) <= max(night)
+    for variant in of.variants.values():
+        needed = max(of.experiment.needed_bytes(run) for run in runs(of, variant))
+        most = 20e9 if variant.size == "quick" else 30e9
+        assert 10e6 < needed < most, f"{variant.name} fits the disk of a small machine"
 
 
 def _full_once(there: Callable[[], bool]) -> Callable[[Path], float]:

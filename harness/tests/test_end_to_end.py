@@ -84,6 +84,15 @@ def test_mistakes_are_one_line_without_a_trace(tmp_path: Path) -> None:
     assert "none is missing" in missing.stderr
 
 
+def test_a_slice_that_a_campaign_has_not_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    refused = harness("needs", path, "--slice", "large")
+    assert refused.returncode == 2
+    assert refused.stderr == f"harness: {path}: there is no `night-large`: it has quick, night\n"
+    assert harness("needs", path).stdout == "release\n"
+
+
 def test_check_says_what_would_run(tmp_path: Path) -> None:
     path = tmp_path / "small.toml"
     path.write_text(SMALL)

@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from commands import Commands, campaign, measure
@@ -102,5 +103,7 @@ def test_a_death_is_a_failure_where_it_may_not(tmp_path: Path) -> None:
 
 def test_a_store_that_fails_without_dying_has_no_result(tmp_path: Path) -> None:
     step = Step("insert", ("x",), 1.0, ({"threads": 1},), may_die=True)
+    run = Run("aiodb", {"threads": 1}, MappingProxyType({}), ("load",), {}, 1)
+    place = Place(tmp_path, tmp_path, tmp_path, tmp_path)
     with pytest.raises(BadOutputError, match="exit code 1"):
-        MemoryFull().rows(None, Finished(step, "", (), 0.0, 1.0, "ended with exit code 1"), None)  # type: ignore[arg-type]
+        MemoryFull().rows(run, Finished(step, "", (), 0.0, 1.0, "ended with exit code 1"), place)

@@ -158,6 +158,32 @@ def test_who_holds_the_data_is_limited() -> None:
     assert service.memory_bytes == 512 << 20
 
 
+def test_of_cassandra_the_node_is_limited_and_its_death_is_a_result(tmp_path: Path) -> None:
+    run = run_of("cassandra-aiodb", memory_mib=1000)
+    (step,) = MemoryFull().steps(run, PLACE)
+    assert step.memory_bytes is None
+    assert {"cql", "cassandra.table_options=memtable = 'aiodb'"} <= set(step.command)
+    (service,) = MemoryFull().services(run, PLACE)
+    assert any(word.startswith("ENTER=/") for word in service.command), "the node enters a group of its own"
+    place = dataclasses.replace(PLACE, kept=tmp_path)
+    death = "cluster died: ended with exit code 3 of its own"
+    dead = dataclasses.replace(dying(second_by_second(0, 500, 900)), death=death)
+    with pytest.raises(BadOutputError, match="exit code 3 of its own"):
+        MemoryFull().rows(run, dead, place)
+    (tmp_path / "cluster.log").write_text("java.lang.OutOfMemoryError: Java heap space\n")
+    (row,) = MemoryFull().rows(run, dead, place)
+    assert row.marks[0].startswith("died 2 s after the first insert")
+
+
+def test_a_store_without_a_durability_and_a_node_with_too_little_memory_are_refused() -> None:
+    assert "`memory_mib`: cassandra does not start in less than 900 MiB" in str(
+        MemoryFull().refusal(run_of("cassandra"))
+    )
+    without = run_of("cassandra", memory_mib=1000, durability="none")
+    assert "`durability`: cassandra has no `none`" in str(MemoryFull().refusal(without))
+    assert MemoryFull().refusal(run_of("cassandra", memory_mib=1000)) is None
+
+
 def test_a_heap_that_leaves_no_room_is_refused() -> None:
     assert "`heap_mib`" in str(MemoryFull().refusal(run_of("aiodb", heap_mib=300)))
     assert MemoryFull().refusal(run_of("aiodb")) is None

@@ -58,17 +58,29 @@ def refusal_of(folder: Path, text: str) -> str:
 @pytest.mark.parametrize("path", sorted(CAMPAIGNS.glob("*.toml")), ids=lambda path: str(path.stem))
 def test_the_projects_campaigns_can_be_read_and_quick_ones_are_quick(path: Path) -> None:
     campaign = planfile.read(path)
-    quick = runs(campaign, campaign.variants["quick"])
-    assert sum(campaign.experiment.expected_seconds(run) for run in quick) <= 600
-    assert "smoke test" in campaign.variants["quick"].left_out[0]
+    for quick in (of for of in campaign.variants.values() if of.size == "quick"):
+        assert campaign.expected_seconds(quick) <= 600, quick.name
+        assert "smoke test" in quick.left_out[0]
 
 
 @pytest.mark.parametrize("path", sorted(CAMPAIGNS.glob("*.toml")), ids=lambda path: str(path.stem))
 def test_a_night_takes_an_hour_at_most_and_repeats(path: Path) -> None:
     campaign = planfile.read(path)
-    night = campaign.variants["night"]
-    assert sum(campaign.experiment.expected_seconds(run) for run in runs(campaign, night)) <= 3600
-    assert night.repetitions >= 3
+    for night in (of for of in campaign.variants.values() if of.size == "night"):
+        assert campaign.expected_seconds(night) <= 3600, night.name
+        assert night.repetitions >= 3
+
+
+def test_a_slice_has_levels_of_its_own_and_may_ask_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "depths.toml"
+    path.write_text(GOOD + GOOD[GOOD.index("[night]") :].replace("[night]", '[night-deep]\nquestion = "Deeper?"'))
+    campaign = planfile.read(path)
+    assert campaign.slices() == ["deep"]
+    deep = campaign.variants["night-deep"]
+    assert (deep.size, deep.slice) == ("night", "deep")
+    assert campaign.asking("night-deep").question == "Deeper?"
+    assert campaign.asking("night-deep").source == campaign.source
+    assert campaign.asking("night").question == campaign.asking("gone").question == "How many?"
 
 
 def test_each_repetition_begins_with_another_run(tmp_path: Path) -> None:
@@ -119,6 +131,8 @@ def test_a_plan_has_what_its_file_says(tmp_path: Path) -> None:
         ("pairs = 10_000", 'pairs = "many"', "21: parameter pairs: 'many' is no whole number"),
         ("[quick.axes]", "[quick.axis]", "11: `axis` is unknown here"),
         ("[night]", "[nigth]", "23: `nigth` is unknown here"),
+        ("[night]", "[night_deep]", "23: `night_deep` is unknown here"),
+        ("[night]\n", '[night]\nquestion = ""\n', "24: `question` must be a text"),
         ("threads = [1], depth = [64] }", "threads = [1], depth = [0] }", "27: axis depth: 0 is too small"),
         ("repetitions = 3", "repetitions = ", "9: not TOML"),
     ],

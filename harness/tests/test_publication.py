@@ -163,9 +163,10 @@ def test_every_published_report_answers_its_question(tmp_path: Path) -> None:
 
 
 def test_of_several_variants_the_night_counts(tmp_path: Path) -> None:
-    for folder in ("load/night", "load/quick", "grow/quick", "faster-disk/load/quick"):
+    for folder in ("load/night", "load/quick", "load/quick-open", "grow/quick", "faster-disk/load/quick"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / SUMMARY).write_text("{}")
     assert best_folders(tmp_path) == {
-        "load": Path("load/night"), "grow": Path("grow/quick"), "faster-disk/load": Path("faster-disk/load/quick"),
+        "load": Path("load/night"), "load/open": Path("load/quick-open"), "grow": Path("grow/quick"),
+        "faster-disk/load": Path("faster-disk/load/quick"),
     }  # fmt: skip

@@ -76,8 +76,8 @@ def test_what_published_nodes_did_is_predicted_from_their_others(published: Mode
 
 def test_what_published_threads_did_is_predicted_or_said_to_be_unknown(published: Model) -> None:
     """The bar: `threads` within 20 %, or the answer says that nobody can say."""
-    reads = trial(published, "threads", "reads, aiodb, values on SSD")
-    inserts = trial(published, "threads", "inserts, aiodb, values on SSD")
+    reads = trial(published, "ycsb/threads", "reads, aiodb, values on SSD")
+    inserts = trial(published, "ycsb/threads", "inserts, aiodb, values on SSD")
     for found in (reads, inserts):
         assert found.points == 5
         assert found.words == ("within 20%" if found.most <= MOST_ERROR else "cannot be said within 20%")
@@ -98,7 +98,7 @@ def test_published_grow_is_sized_without_the_number_of_nodes_that_is_asked_for(f
 def test_published_threads_are_sized_without_the_point_that_is_asked_for_or_said_to_be_unknown(
     found: list[Observation],
 ) -> None:
-    points = [of for of in found if of.source == "threads" and of.kind == "inserts"]
+    points = [of for of in found if of.source == "ycsb/threads" and of.kind == "inserts"]
     assert len(points) > 3
     for left in points:
         rest = build([of for of in found if of is not left])
@@ -119,7 +119,7 @@ def test_every_campaign_that_is_used_shows_how_far_off_it_was(published: Model) 
     used = {it.source for row in found.answers for of in row.curves.values() for it in of}
     assert {"load", "cassandra-in-memory", "cassandra-limited"} <= used <= shown
     assert not found.untried
-    assert {"grow", "clients-disk", "consistency", "ycsb-cassandra"} <= shown
+    assert {"grow", "clients-disk", "consistency", "ycsb/cassandra"} <= shown
 
 
 def test_published_sizings_are_answered_or_refused_with_a_reason(published: Model) -> None:
@@ -203,7 +203,7 @@ def test_the_facts_are_those_of_the_documents() -> None:
 
 def test_published_evidence_is_read_with_what_it_was_measured_on(found: list[Observation]) -> None:
     sources = {of.source for of in found}
-    assert {"load", "threads", "grow", "queue-depth", "cassandra-in-memory", "cassandra-limited"} <= sources
+    assert {"load", "ycsb/threads", "grow", "queue-depth", "cassandra-in-memory", "cassandra-limited"} <= sources
     assert all(of.cores > 0 and of.per_s > 0 for of in found)
     assert "cost" not in sources, "prices are no rates"
 

@@ -357,6 +357,17 @@ def test_every_store_says_where_it_is(store: str) -> None:
         assert f"cassandra.table_options=memtable = '{memtable}'" in load.command
 
 
+def test_a_store_in_ycsbs_process_shares_its_memory_and_a_server_has_its_own() -> None:
+    steps = Ycsb().steps(run_of(("workloada",), "lmdb", memory_mib=512, heap_mib=128), PLACE)
+    assert all(step.memory_bytes == 512 << 20 for step in steps)
+    assert all("JVM_OPTIONS=-Xmx128m -XX:+ExitOnOutOfMemoryError" in step.command for step in steps)
+    run = run_of(("workloada",), "redis", memory_mib=512)
+    assert [step.memory_bytes for step in Ycsb().steps(run, PLACE)] == [None, None]
+    assert [service.memory_bytes for service in Ycsb().services(run, PLACE)] == [512 << 20]
+    assert [step.memory_bytes for step in Ycsb().steps(run_of(("workloada",), "lmdb"), PLACE)] == [None, None]
+    assert "`memory_mib`" in str(Ycsb().refusal(run_of(("workloada",), "cassandra", memory_mib=512)))
+
+
 def test_cassandra_has_no_writes_that_are_in_no_log() -> None:
     run = run_of(("workloada",), "cassandra")
     without = dataclasses.replace(run, parameters={**run.parameters, "durability": "none"})

@@ -1,4 +1,4 @@
-"""The command: `harness run`, `check`, `report`, `publish`, `compare`, `size`, `list`."""
+"""The command: `harness run`, `check`, `needs`, `report`, `publish`, `compare`, `size`, `list`."""
 
 import shlex
 import sys
@@ -20,7 +20,8 @@ from harness.errors import HarnessError
 from harness.executor import Setting, execute
 from harness.files import write_whole
 from harness.locks import machine_lock
-from harness.plan import Campaign, Variant, runs
+from harness.needs import packages, targets
+from harness.plan import Campaign, Variant, runs, variant_name
 from harness.progress import Progress, duration
 from harness.report.index import Entry, write_index
 from harness.report.numbers import number
@@ -32,6 +33,7 @@ from harness.results import Results, read_results
 from harness.sizing import evidence, forms, requirement
 from harness.sizing.model import build
 from harness.sizing.solve import size
+from harness.steps import Place
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -44,6 +46,7 @@ app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(help="A campaign of campaigns/, or a path of a campaign's file.")]
 Quick = Annotated[bool, typer.Option("--quick", help="The smoke test of at most ten minutes, instead of the night's.")]
+Slice = Annotated[str, typer.Option("--slice", help="A slice of the campaign, instead of its own levels.")]
 ResultsFolder = Annotated[Path, typer.Option("--results", help="Where results go: on the disk to be measured.")]
 Aiodb = Annotated[Path, typer.Option("--aiodb", help="The program `aiodb`.")]
 
@@ -60,14 +63,19 @@ def _campaign(name: str) -> Campaign:
     return planfile.read(path)
 
 
-def _variant(campaign: Campaign, quick: bool) -> Variant:
-    return campaign.variants["quick" if quick else "night"]
+def _variant(campaign: Campaign, quick: bool, slice_: str) -> Variant:
+    name = variant_name("quick" if quick else "night", slice_)
+    if name not in campaign.variants:
+        known = ", ".join(campaign.variants)
+        raise HarnessError(f"{campaign.path}: there is no `{name}`: it has {known}")
+    return campaign.variants[name]
 
 
 @app.command()
 def run(
     name: Name,
     quick: Quick = False,
+    slice_: Slice = "",
     results: ResultsFolder = DEFAULT_RESULTS,
     aiodb: Aiodb = DEFAULT_AIODB,
     retry: Annotated[
@@ -77,7 +85,7 @@ def run(
 ) -> None:
     """Measure a campaign, or what is missing of it, and draw its report."""
     campaign = _campaign(name)
-    variant = _variant(campaign, quick)
+    variant = _variant(campaign, quick, slice_)
     command = shlex.join(["harness", *sys.argv[1:]])
     setting = Setting(CHECKOUT, results.resolve(), aiodb.absolute(), command, lock.absolute())
     progress = Progress(Console(stderr=True))
@@ -90,33 +98,50 @@ def run(
 
 
 @app.command()
-def check(name: Name) -> None:
-    """Read a campaign's file and say what it would run, without running anything."""
-    campaign = _campaign(name)
-    for variant in campaign.variants.values():
-        planned = runs(campaign, variant)
-        seconds = sum(campaign.experiment.expected_seconds(run) for run in planned)
-        size = disk_size(max(campaign.experiment.needed_bytes(run) for run in planned))
-        print(f"{campaign.name} {variant.name}: {len(planned)} runs, about {duration(seconds)}, {size} on the disk")
+def check(names: Annotated[list[str], typer.Argument(help="Campaigns, or paths of campaigns' files.")]) -> None:
+    """Read campaigns' files and say what they would run and how long that takes, without running anything."""
+    for campaign in map(_campaign, names):
+        for variant in campaign.variants.values():
+            planned = runs(campaign, variant)
+            seconds = campaign.expected_seconds(variant)
+            size = disk_size(max(campaign.experiment.needed_bytes(run) for run in planned))
+            print(f"{campaign.name} {variant.name}: {len(planned)} runs, about {duration(seconds)}, {size} on the disk")
 
 
 @app.command()
-def report(name: Name, quick: Quick = False, results: ResultsFolder = DEFAULT_RESULTS) -> None:
+def needs(
+    name: Name,
+    quick: Quick = False,
+    slice_: Slice = "",
+    installed: Annotated[bool, typer.Option("--packages", help="The system's packages, not what is built.")] = False,
+) -> None:
+    """Say what a campaign needs: the targets of the Makefile that build it, or the packages to be installed."""
+    campaign = _campaign(name)
+    planned = runs(campaign, _variant(campaign, quick, slice_))
+    nowhere = Path("/nowhere")
+    place = Place(nowhere, nowhere, CHECKOUT, DEFAULT_AIODB)
+    found = packages(campaign.experiment, planned) if installed else targets(campaign.experiment, planned, place)
+    print(" ".join(found))
+
+
+@app.command()
+def report(name: Name, quick: Quick = False, slice_: Slice = "", results: ResultsFolder = DEFAULT_RESULTS) -> None:
     """Draw a campaign's report again, from what is there."""
     campaign = _campaign(name)
-    _report(campaign, _variant(campaign, quick), results.resolve())
+    _report(campaign, _variant(campaign, quick, slice_), results.resolve())
 
 
 @app.command("publish")
 def publish_results(
     name: Name,
     quick: Quick = False,
+    slice_: Slice = "",
     results: ResultsFolder = DEFAULT_RESULTS,
     target: Annotated[Path, typer.Option("--target", help="Where published results lie.")] = CHECKOUT / "results",
 ) -> None:
     """Put a campaign's values and thinned curves into the folder of published results."""
     campaign = _campaign(name)
-    found = _found(campaign, _variant(campaign, quick), results.resolve())
+    found = _found(campaign, _variant(campaign, quick, slice_), results.resolve())
     print(f"Published: {publish(found, target.resolve(), CHECKOUT)}")
 
 
@@ -142,11 +167,12 @@ def compare(
     name: Name,
     other: Annotated[Path, typer.Option("--with", help="The folder of results of another run, as --results of it.")],
     quick: Quick = False,
+    slice_: Slice = "",
     results: ResultsFolder = DEFAULT_RESULTS,
 ) -> None:
     """Hold two runs of a campaign against each other: ends with 1 where medians lack or differ by over 10 %."""
     campaign = _campaign(name)
-    variant = _variant(campaign, quick)
+    variant = _variant(campaign, quick, slice_)
     first, second = _found(campaign, variant, results.resolve()), _found(campaign, variant, other.resolve())
     found, lacking = list(pairs(first, second)), list(unpaired(first, second))
     for pair in found:
@@ -179,9 +205,12 @@ def size_requirement(
 
 @app.command("list")
 def list_campaigns() -> None:
-    """List the campaigns."""
+    """List the campaigns, and their slices."""
     for path in sorted((CHECKOUT / "campaigns").glob("*.toml")):
-        print(f"{path.stem:16} {planfile.read(path).title}")
+        campaign = planfile.read(path)
+        print(f"{path.stem:16} {campaign.title}")
+        for slice_ in campaign.slices():
+            print(f"{'':16} SLICE={slice_}")
 
 
 def _found(campaign: Campaign, variant: Variant, results: Path) -> Results:

@@ -1,7 +1,7 @@
 """What a campaign is once its file has been read and found possible: typed, complete, and ordered."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,7 +12,8 @@ from harness.run import Run, rotated
 
 @dataclass(frozen=True)
 class Variant:
-    """One size of a campaign: `quick`, a smoke test, or `night`, at most an hour with repetitions."""
+    """One size of a campaign, `quick`, a smoke test, or `night`, at most an hour with repetitions; or of a slice of it,
+    `night-levels`, where an hour has no room for all levels."""
 
     name: str
     stores: tuple[str, ...]
@@ -24,6 +25,25 @@ class Variant:
     parameters: Levels
     # What the campaign should have and has not, in plain words: shown in the report.
     left_out: tuple[str, ...]
+    # Where a slice asks something else than its campaign.
+    title: str = ""
+    question: str = ""
+    source: str = ""
+
+    @property
+    def size(self) -> str:
+        """`quick` or `night`."""
+        return self.name.partition("-")[0]
+
+    @property
+    def slice(self) -> str:
+        """Which slice of the campaign it is; empty for the campaign's own levels."""
+        return self.name.partition("-")[2]
+
+
+def variant_name(size: str, slice_: str) -> str:
+    """The name of a size of a slice, or of a campaign's own levels."""
+    return f"{size}-{slice_}" if slice_ else size
 
 
 @dataclass(frozen=True)
@@ -38,6 +58,26 @@ class Campaign:
     source: str
     experiment: Experiment
     variants: MappingProxyType[str, Variant]
+
+    def asking(self, variant: str) -> "Campaign":
+        """The campaign with the title, question and source of one of its variants."""
+        of = self.variants.get(variant)
+        if of is None:
+            return self
+        return replace(
+            self,
+            title=of.title or self.title,
+            question=of.question or self.question,
+            source=of.source or self.source,
+        )
+
+    def slices(self) -> list[str]:
+        """The names of its slices."""
+        return list(dict.fromkeys(of.slice for of in self.variants.values() if of.slice))
+
+    def expected_seconds(self, variant: Variant) -> float:
+        """About how long a variant takes."""
+        return sum(self.experiment.expected_seconds(run) for run in runs(self, variant))
 
 
 def runs(campaign: Campaign, variant: Variant) -> list[Run]:

@@ -1,5 +1,6 @@
 """Reads campaign files. Whatever cannot be run is refused here, with file and line, before anything is started."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -12,13 +13,16 @@ from harness.fields import Field, Value
 from harness.plan import Campaign, Variant, runs
 from harness.toml_lines import TomlFile, read_toml
 
-VARIANTS = ("quick", "night")
+# Every campaign has both sizes of its own levels; slices have one or both.
+SIZES = ("quick", "night")
+_VARIANT = re.compile(rf"({'|'.join(SIZES)})(-[a-z0-9]+)*")
 MAX_REPETITIONS = 100
 MAX_LEVELS = 64
 MAX_RUNS = 10_000
 
 _TOP_KEYS = {"title", "question", "source", "experiment"}
-_VARIANT_KEYS = {"stores", "phases", "repetitions", "left_out", "axes", "parameters"}
+_WORDS = ("title", "question", "source")
+_VARIANT_KEYS = {*_WORDS, "stores", "phases", "repetitions", "left_out", "axes", "parameters"}
 
 
 def read(path: Path) -> Campaign:
@@ -34,7 +38,8 @@ class _Reader:
         self._file = file
 
     def campaign(self, values: Mapping[str, Any]) -> Campaign:
-        self._known(values, _TOP_KEYS | set(VARIANTS))
+        named = [key for key in values if _VARIANT.fullmatch(key)]
+        self._known(values, _TOP_KEYS | set(SIZES) | set(named))
         name = self._text(values, "experiment")
         if name not in EXPERIMENTS:
             self._refuse(f"experiment {name!r} is unknown: choose from {', '.join(EXPERIMENTS)}", "experiment")
@@ -46,7 +51,7 @@ class _Reader:
             self._text(values, "question"),
             self._text(values, "source"),
             experiment,
-            MappingProxyType({of: self._variant(experiment, values, of) for of in VARIANTS}),
+            MappingProxyType({of: self._variant(experiment, values, of) for of in dict.fromkeys([*SIZES, *named])}),
         )
         for variant in campaign.variants.values():
             self._possible(campaign, variant)
@@ -63,6 +68,7 @@ class _Reader:
             self._axes(experiment, self._table(values, name, "axes"), name),
             self._parameters(experiment, values.get("parameters", {}), name),
             self._left_out(values, name),
+            **{word: self._text(values, name, word) for word in _WORDS if word in values},
         )
 
     def _possible(self, campaign: Campaign, variant: Variant) -> None:
@@ -156,10 +162,10 @@ class _Reader:
             self._refuse(f"the table [{'.'.join(path)}] is missing", *path[:-1])
         return table
 
-    def _text(self, values: Mapping[str, Any], key: str) -> str:
-        value = values.get(key)
+    def _text(self, values: Mapping[str, Any], *path: str) -> str:
+        value = values.get(path[-1])
         if not isinstance(value, str) or not value.strip():
-            self._refuse(f"`{key}` must be a text", key)
+            self._refuse(f"`{path[-1]}` must be a text", *path)
         return value
 
     def _known(self, values: Mapping[str, Any], known: set[str], *path: str) -> None:

@@ -203,7 +203,7 @@ def read_results(folder: Path, campaign: Campaign, variant: Variant, planned: Se
     if origin is None:
         raise HarnessError(f"{folder} has no results yet: run the campaign first")
     outcomes = {run.id: read_outcome(folder / "runs" / run.id) for run in planned if is_finished(folder, run)}
-    return Results(folder, campaign, variant, origin, tuple(planned), outcomes)
+    return Results(folder, campaign.asking(variant.name), variant, origin, tuple(planned), outcomes)
 
 
 def is_finished(folder: Path, run: Run) -> bool:

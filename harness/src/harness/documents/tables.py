@@ -9,12 +9,15 @@ from types import MappingProxyType
 from harness.benches import CEILING, Spread
 from harness.documents.marks import Sources
 from harness.errors import HarnessError
+from harness.plan import Campaign, Variant
 from harness.report.answers.registry import answer_of
-from harness.report.names import levels_name
+from harness.report.names import levels_name, store_name
 from harness.report.verdict import verdict_of
 from harness.results import Results, grouped
 from harness.scaling import LEAST_POINTS, errors, held_out, verdict
 
+# Parameters that say how much is measured, and not of what.
+SIZES = ("seconds", "warm_up_seconds", "stage_seconds", "records", "pairs", "heap_mib")
 BLOCK = re.compile(r"(<!-- table (.*?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -47,6 +50,31 @@ def _campaigns(_: Sequence[str], sources: Sources) -> str:
     return _lines(("campaign", "question", "after"), rows)
 
 
+def _nights(_: Sequence[str], sources: Sources) -> str:
+    """Every night, how long it takes, and what a slice has that its campaign's own night has not."""
+    rows = []
+    for path in sorted((sources.checkout / "campaigns").glob("*.toml")):
+        campaign = sources.campaign_of(path.stem)
+        for variant in campaign.variants.values():
+            if variant.size == "night":
+                minutes = f"{campaign.expected_seconds(variant) / 60:.0f} min"
+                rows.append((f"`{_command(campaign, variant)}`", minutes, _otherwise(campaign, variant)))
+    return _lines(("night", "takes", "its own"), rows)
+
+
+def _otherwise(campaign: Campaign, variant: Variant) -> str:
+    """The levels of a slice that are not those of its campaign's night, and the parameters that are others."""
+    night = campaign.variants["night"]
+    stores = [] if variant.stores == night.stores else [", ".join(map(store_name, variant.stores))]
+    levels = [
+        f"{axis} {', '.join(map(str, of))}" for axis, of in variant.axes.items() if tuple(of) != tuple(night.axes[axis])
+    ]
+    others = [
+        f"{name} {of}" for name, of in variant.parameters.items() if of != night.parameters[name] and name not in SIZES
+    ]
+    return "; ".join([*stores, *levels, *others])
+
+
 def _answers(names: Sequence[str], sources: Sources) -> str:
     """Of each campaign, or of those that are named, what the document says, what was found, and with what."""
     rows = []
@@ -63,17 +91,20 @@ def _answer_row(name: str, results: Results) -> tuple[str, ...]:
     origin, here = results.origin, results.origin.identity
     finding = answer.finding
     said = f"{finding.says}: **{finding.agreement.value}**" if finding else ""
-    quick = " QUICK=1" if results.variant.name == "quick" else ""
-    with_what = (
-        f"`make campaign NAME={results.campaign.name}{quick}`, {origin.commit[:7]}, {here.cpu}, {here.cores} cores, "
-        f"{origin.began_utc[:10]}"
-    )
+    command = _command(results.campaign, results.variant)
+    with_what = f"`{command}`, {origin.commit[:7]}, {here.cpu}, {here.cores} cores, {origin.began_utc[:10]}"
     cells = (f"[{name}]({_place(name, results)})", said, answer.sentence, verdict_of(results)[0], with_what)
     return tuple(cell.replace("|", "\\|") for cell in cells)
 
 
+def _command(campaign: Campaign, variant: Variant) -> str:
+    words = [f"make campaign NAME={campaign.name}", *([f"SLICE={variant.slice}"] if variant.slice else [])]
+    return " ".join([*words, *(["QUICK=1"] if variant.size == "quick" else [])])
+
+
 def _place(name: str, results: Results) -> str:
-    return f"/results/{name}/{results.variant.name}/summary.json"
+    folder = name.removesuffix(f"/{results.variant.slice}")
+    return f"/results/{folder}/{results.variant.name}/summary.json"
 
 
 def _laws(_: Sequence[str], sources: Sources) -> str:
@@ -208,6 +239,7 @@ def _quotient(of: Spread) -> str:
 _TABLES: MappingProxyType[str, Callable[[Sequence[str], Sources], str]] = MappingProxyType(
     {
         "campaigns": _campaigns,
+        "nights": _nights,
         "answers": _answers,
         "laws": _laws,
         "rates": _rates,

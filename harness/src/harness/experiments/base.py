@@ -51,6 +51,10 @@ class Experiment(ABC):
         """The files of the checkout that the run calls: they must be there, and results of others are kept apart."""
         return (place.aiodb,)
 
+    def packages(self, run: Run) -> Sequence[str]:
+        """The packages of the system that the run calls programs of."""
+        return ()
+
     def services(self, run: Run, place: Place) -> Sequence[Service]:
         """The servers that the run needs."""
         return ()

@@ -11,14 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
-import psutil
-
 from harness.experiments import client
 from harness.experiments.base import Notes
 from harness.experiments.levels import LEVELS, replicas
 from harness.experiments.nodes import OverNodes
 from harness.fields import Field, Value
-from harness.files import last_lines
 from harness.limits import KILLED_FOR_MEMORY
 from harness.node_limits import PARAMETERS, NodeLimits
 from harness.parts import rows_so_far
@@ -29,20 +26,18 @@ from harness.steps import BadOutputError, Finished, Place, Service, Step
 from harness.stores import cassandra
 from harness.ycsb_output import mean_latencies, rates, read_status
 
-# Of the host's memory, what nodes may take.
-MEMORY_PART = 0.7
 LOADING_THREADS = 16
 # Nodes on one machine disturb each other where its processor has less idle time than this.
 IDLE_FRACTION = 0.20
 # How names begin of what is measured in a closed loop, and in an open one.
 CLOSED = "pass-"
 OPEN = "open_"
-# What a virtual machine says that finds no more room in its heap, among the lines that a dead node leaves.
-OUT_OF_HEAP = "OutOfMemoryError"
-LOG_LINES = 40
 SHARED = "shared CPU: shape only"
 # Loading, on a cluster that has not warmed up.
 RECORDS_PER_S = 3_000
+# What one client does on a node, and from how many on more of them do no more, about.
+OPERATIONS_PER_S = 700
+FULL_THREADS = 12
 
 
 class Cassandra(OverNodes):
@@ -70,6 +65,13 @@ class Cassandra(OverNodes):
         {
             "records": Field(int, "records that are loaded into a table to be read", least=100, most=1_000_000_000),
             "seconds": Field(int, "seconds for each cell at most", least=20, most=3600),
+            "operations": Field(
+                int,
+                "of each cell, whose execution time is measured; 0: as many as it does in its seconds",
+                least=0,
+                most=1_000_000_000,
+                default=0,
+            ),
             "passes": Field(int, "how often each cell is measured within a cluster", least=1, most=20, default=1),
             "warm_up_seconds": Field(int, "seconds of each workload before the first cell", most=3600, default=20),
             "fields": Field(int, "fields of a record", least=1, most=1000, default=10),
@@ -96,6 +98,7 @@ class Cassandra(OverNodes):
     )
     metrics: ClassVar[tuple[Metric, ...]] = (
         *client.METRICS,
+        Metric("execution_s", "execution time of all operations", "s"),
         Metric(f"{OPEN}per_s", "open loop: throughput", "1/s"),
         *(
             Metric(f"{OPEN}{kind}_{value}_us", f"open loop: {kind}, {name}", "µs")
@@ -131,10 +134,6 @@ class Cassandra(OverNodes):
         nodes = int(run.levels["nodes"])
         if run.phases != self.phases:
             return "`phases` must be load and run: a fresh cluster has nothing to run on"
-        if nodes * cassandra.NODE_BYTES > MEMORY_PART * psutil.virtual_memory().total:
-            return (
-                f"`nodes`: {nodes} need {nodes * cassandra.NODE_BYTES >> 20} MiB, more than this machine has for them"
-            )
         for workload in client.READING_TOO:
             if workload in run.swept["workload"]:
                 return f"`workload`: {workload} reads, and a table that is inserted into is emptied before each cell"
@@ -155,8 +154,7 @@ class Cassandra(OverNodes):
 
     def expected_seconds(self, run: Run) -> float:
         rounds = int(run.parameters["passes"]) + (1 if run.parameters["open_loop_part"] else 0)
-        cells = len(list(run.points())) * rounds
-        measuring = cells * (float(run.parameters["seconds"]) + client.OPENING_SECONDS)
+        measuring = rounds * sum(_cell_seconds(run, point) + client.OPENING_SECONDS for point in run.points())
         tables = _tables(run)
         loading = tables * int(run.parameters["records"]) / RECORDS_PER_S if _reads(run) else 0.0
         warming = tables * len(run.swept["workload"]) * float(run.parameters["warm_up_seconds"])
@@ -176,7 +174,8 @@ class Cassandra(OverNodes):
         limit = limiting(place, int(run.levels["nodes"]), NodeLimits.of(run.parameters))
         steps = [*_preparation(run, place, _wanted(run, place))]
         for name, point in _cells(run):
-            cell = _cell(name, run, place, point, float(run.parameters["seconds"]), (point,))
+            seconds, operations = float(run.parameters["seconds"]), _operations(run)
+            cell = _cell(name, run, place, point, seconds, (point,), operations=operations)
             steps.append(dataclasses.replace(cell, prepare=limit, may_die=_may_die(run)))
         if not float(run.parameters["open_loop_part"]):
             return steps
@@ -196,7 +195,9 @@ class Cassandra(OverNodes):
         (point,) = finished.step.points
         row = client.measured_row(finished, point, place, float(run.parameters["seconds"]))
         if not finished.step.name.startswith(OPEN):
-            return [row]
+            operations = _operations(run)
+            took = {"execution_s": client.execution_s(finished, operations)} if operations else {}
+            return [dataclasses.replace(row, values={**row.values, **took})]
         values = {f"{OPEN}{name}": value for name, value in row.values.items() if name != "operations_per_s"}
         values[f"{OPEN}per_s"] = row.values["operations_per_s"]
         return [dataclasses.replace(row, values=values, percentiles_us={})]
@@ -217,6 +218,17 @@ def limiting(place: Place, nodes: int, limits: NodeLimits) -> Callable[[], None]
     as the machine: making a table would take them longer than any client waits."""
     groups = cassandra.node_groups(place, nodes, limits)
     return groups.limit_disks if groups else lambda: None
+
+
+def _operations(run: Run) -> int:
+    return int(run.parameters["operations"])
+
+
+def _cell_seconds(run: Run, point: Mapping[str, Value]) -> float:
+    """About how long a cell takes."""
+    most = float(run.parameters["seconds"])
+    clients = min(int(point["threads"]), FULL_THREADS)
+    return min(most, _operations(run) / (clients * OPERATIONS_PER_S)) if _operations(run) else most
 
 
 def _tables(run: Run) -> int:
@@ -287,9 +299,7 @@ def _open_cells(run: Run, place: Place) -> Iterator[Step]:
 def _died(finished: Finished, place: Place) -> Row:
     """What was done until a node died of its memory, for whichever points that is. Another death is no result."""
     assert finished.death is not None
-    log = place.kept / "cluster.log"
-    out_of_heap = any(OUT_OF_HEAP in line for line in last_lines(log, LOG_LINES))
-    if KILLED_FOR_MEMORY not in finished.death and not out_of_heap:
+    if KILLED_FOR_MEMORY not in finished.death and not cassandra.ran_out_of_heap(place):
         raise BadOutputError(finished.death)
     status = read_status(finished.log)
     # Until the death is noticed, the client asks on.
@@ -314,10 +324,11 @@ def _cell(
     seconds: float,
     points: tuple[Mapping[str, Value], ...],
     target_per_s: int = 0,
+    operations: int = 0,
 ) -> Step:
     workload = str(point["workload"])
     emptied = ("cassandra.truncate=true",) if workload in client.INSERTING else ()
-    properties = (*_properties(run, point), *emptied, *client.measuring(place, name, workload, seconds))
+    properties = (*_properties(run, point), *emptied, *client.measuring(place, name, workload, seconds, operations))
     command = client.command(place, "run", "cql", workload, properties, point["threads"], target_per_s)
     return Step(name, command, 300 + 2 * seconds, points)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -9,7 +10,9 @@ from types import MappingProxyType
 from harness.fields import Value
 from harness.flatness import FLAT_FRACTION, NOT_FLAT, STAYED_FRACTION, WINDOW_SECONDS, Steady, steady
 from harness.rows import Metric, Row
-from harness.steps import BadOutputError, Finished, Place
+from harness.run import Run
+from harness.steps import BadOutputError, Finished, Place, Step
+from harness.stores.registry import STORES
 from harness.ycsb_output import latencies, mean_latencies, rates, read_report, read_status
 
 WORKLOADS = (
@@ -107,11 +110,33 @@ def command(
     return (str(launcher(place)), phase, client, "-s", "-P", file, *given, "-threads", str(threads), *rate)
 
 
-def measuring(place: Place, step: str, workload: str, seconds: float) -> tuple[str, ...]:
-    """The properties of a run that is measured for so many seconds, with histograms named after its step."""
+def memory_bytes(run: Run) -> int:
+    """The memory of the process that holds the data; 0 where nothing limits it."""
+    return int(run.parameters["memory_mib"]) << 20
+
+
+def memory_refusal(run: Run) -> str | None:
+    """Why a store cannot be measured with so little memory; None if it can."""
+    least_mib = STORES[run.store].least_memory_mib
+    if 0 < int(run.parameters["memory_mib"]) < least_mib:
+        return f"`memory_mib`: {run.store} does not start in less than {least_mib} MiB"
+    return None
+
+
+def with_little_memory(step: Step, run: Run) -> Step:
+    """A call of `bin/ycsb` whose virtual machine has the run's heap, and where the data lie in it the run's memory."""
+    heap = f"JVM_OPTIONS=-Xmx{run.parameters['heap_mib']}m -XX:+ExitOnOutOfMemoryError"
+    limit = memory_bytes(run) if STORES[run.store].in_client else None
+    return dataclasses.replace(step, command=("env", heap, *step.command), memory_bytes=limit)
+
+
+def measuring(place: Place, step: str, workload: str, seconds: float, operations: int = 0) -> tuple[str, ...]:
+    """The properties of a run that is measured for so many seconds, or until so many operations are done, with
+    histograms named after its step."""
     whole_s = int(seconds) + OPENING_SECONDS
+    endless = SCANS_PER_S * whole_s if workload in SCANNING else ENDLESS
     return (
-        f"operationcount={SCANS_PER_S * whole_s if workload in SCANNING else ENDLESS}",
+        f"operationcount={operations or endless}",
         f"maxexecutiontime={whole_s}",
         *histograms(place, step),
     )
@@ -158,6 +183,17 @@ def check(finished: Finished) -> None:
         raise BadOutputError("the report has no operations: the store was not open in time, or nothing was asked")
     if failed := report.failed():
         raise BadOutputError(f"{failed} operations failed")
+
+
+def execution_s(finished: Finished, operations: int) -> float:
+    """How long a run took that was to do so many operations; raises BadOutputError where it did fewer."""
+    report = read_report(finished.output)
+    milliseconds = report.sections.get("OVERALL", {}).get("RunTime(ms)", 0.0)
+    if milliseconds <= 0 or report.operations() < operations:
+        raise BadOutputError(
+            f"{report.operations():,} operations in {milliseconds / 1000:.0f} s, and {operations:,} were asked for"
+        )
+    return milliseconds / 1000
 
 
 def measured_row(finished: Finished, point: Mapping[str, Value], place: Place, seconds: float) -> Row:

@@ -67,6 +67,9 @@ class CopySize(Experiment):
             return f"`pairs` take {needed / 1e9:.1f} GB of memory in LMDB, which this machine has not"
         return None
 
+    def packages(self, run: Run) -> Sequence[str]:
+        return ("fio",)
+
     def expected_seconds(self, run: Run) -> float:
         loading = 3 * int(run.parameters["pairs"]) * LOAD_SECONDS_PER_PAIR
         series = len(run.swept["copy_bytes"]) * (1 + len(run.swept["depth"]))

@@ -65,6 +65,9 @@ class Cost(Experiment):
         ),
     )
 
+    def packages(self, run: Run) -> Sequence[str]:
+        return ("fio",)
+
     def expected_seconds(self, run: Run) -> float:
         return 5 * int(run.parameters["pairs"]) * LOAD_SECONDS_PER_PAIR + 25 + 9 * float(run.parameters["rounds"])
 

@@ -10,11 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
-import psutil
-
 from harness.experiments import client
 from harness.experiments.base import Notes
-from harness.experiments.cassandra import IDLE_FRACTION, LOADING_THREADS, MEMORY_PART, SHARED, idle_enough, limiting
+from harness.experiments.cassandra import IDLE_FRACTION, LOADING_THREADS, SHARED, idle_enough, limiting
 from harness.experiments.nodes import OverNodes
 from harness.fields import Field
 from harness.flatness import NOT_FLAT, WINDOW_SECONDS, steady
@@ -99,8 +97,6 @@ class Grow(OverNodes):
             return "`phases` must be load and run: a fresh cluster has nothing to run on"
         if stages != list(range(1, len(stages) + 1)):
             return "`nodes` must be 1, 2 and so on: each joins those before it"
-        if stages[-1] * cassandra.NODE_BYTES > MEMORY_PART * psutil.virtual_memory().total:
-            return f"`nodes`: this machine has not the memory for {stages[-1]}"
         return super().refusal(run)
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:

@@ -13,7 +13,7 @@ from typing import ClassVar
 from harness.experiments import client
 from harness.experiments.base import Experiment, Notes
 from harness.fields import Field, Value
-from harness.limits import KILLED_FOR_MEMORY, memory_limits_missing
+from harness.limits import KILLED_FOR_MEMORY
 from harness.rows import DIED, Metric, Row
 from harness.run import Run
 from harness.steps import BadOutputError, Finished, Place, Service, Step
@@ -36,14 +36,13 @@ class MemoryFull(Experiment):
     """One long insertion into each store."""
 
     name = "memory-full"
-    # Cassandra has a campaign of its own: its virtual machine is of the server.
-    stores = ("aiodb", "rocksdb", "lmdb", "redis")
+    stores = tuple(STORES)
     phases = ("load",)
     axes = MappingProxyType({"threads": Field(int, "YCSB's client threads", least=1, most=1024)})
     parameters = MappingProxyType(
         {
             "memory_mib": Field(int, "memory of the process that holds the data", least=128, most=1 << 20),
-            "heap_mib": Field(int, "heap of YCSB's virtual machine, a part of it", least=32, most=1 << 20),
+            "heap_mib": Field(int, "heap of YCSB's own virtual machine", least=32, most=1 << 20),
             "seconds": Field(int, "how long is inserted", least=20, most=1_000_000),
             "fields": Field(int, "fields of a record", least=1, most=1000, default=1),
             "field_bytes": Field(int, "bytes of a field", least=1, most=1 << 20, default=1000),
@@ -64,33 +63,40 @@ class MemoryFull(Experiment):
         latency="a closed loop, mean over each point: each thread waits for its answer before it asks again",
         method=(
             f"Each point is {POINT_SECONDS} s. The control group of the process that holds the data is limited: for a "
-            "store within YCSB's process that is both together, heap included, for Redis the server alone. Page cache "
-            "counts, and is what the kernel takes back first.",
+            "store within YCSB's process that is both together, heap included, for Redis and for a node of Cassandra "
+            "the server alone. Page cache counts, and is what the kernel takes back first.",
             "A store that the kernel kills, or whose virtual machine finds no more room, is a result: a cross where it "
             "died. A store whose operations fail has no result.",
         ),
     )
 
     def refusal(self, run: Run) -> str | None:
-        if int(run.parameters["heap_mib"]) > int(run.parameters["memory_mib"]) // 2:
+        shared = STORES[run.store].in_client
+        if shared and int(run.parameters["heap_mib"]) > int(run.parameters["memory_mib"]) // 2:
             return "`heap_mib` leaves less than half of the memory to the store"
-        return None
+        if (durability := str(run.parameters["durability"])) not in STORES[run.store].durabilities:
+            return f"`durability`: {run.store} has no `{durability}`"
+        return client.memory_refusal(run)
 
     def obstacle(self, run: Run) -> str | None:
-        return memory_limits_missing()
+        return STORES[run.store].limits_missing()
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
         return [*client.programs(place, (WORKLOAD,)), *STORES[run.store].programs(place)]
 
+    def packages(self, run: Run) -> Sequence[str]:
+        return STORES[run.store].packages
+
     def services(self, run: Run, place: Place) -> Sequence[Service]:
-        services = STORES[run.store].services(place, str(run.parameters["durability"]))
-        return [dataclasses.replace(service, memory_bytes=_memory_bytes(run)) for service in services]
+        return STORES[run.store].services(place, str(run.parameters["durability"]), client.memory_bytes(run))
 
     def expected_seconds(self, run: Run) -> float:
-        return float(run.parameters["seconds"]) + client.OPENING_SECONDS
+        return STORES[run.store].starting_seconds + float(run.parameters["seconds"]) + client.OPENING_SECONDS
 
     def needed_bytes(self, run: Run) -> float:
-        return client.written_bytes(run.parameters, float(run.parameters["seconds"]))
+        store = STORES[run.store]
+        written = client.written_bytes(run.parameters, float(run.parameters["seconds"]), store.writes_per_s)
+        return store.disk_bytes(written)
 
     def steps(self, run: Run, place: Place) -> Sequence[Step]:
         properties = (
@@ -102,17 +108,15 @@ class MemoryFull(Experiment):
             *client.histograms(place, "insert"),
         )
         threads = run.levels["threads"]
-        insert = client.command(place, "load", run.store, WORKLOAD, properties, threads)
-        heap = f"-Xmx{run.parameters['heap_mib']}m -XX:+ExitOnOutOfMemoryError"
-        limit = None if self.services(run, place) else _memory_bytes(run)
+        insert = client.command(place, "load", STORES[run.store].client, WORKLOAD, properties, threads)
         seconds = 120 + 2 * float(run.parameters["seconds"])
-        command = ("env", f"JVM_OPTIONS={heap}", *insert)
-        return [Step("insert", command, seconds, tuple(run.points()), limit, may_die=True)]
+        step = Step("insert", insert, seconds, tuple(run.points()), may_die=True)
+        return [client.with_little_memory(step, run)]
 
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
         if finished.death is None:
             client.check(finished)
-        elif KILLED_FOR_MEMORY not in finished.death and not finished.death.endswith(f"exit code {OUT_OF_HEAP}"):
+        elif not _died_of_memory(run, finished.death, place):
             raise BadOutputError(finished.death)
         status = read_status(finished.log)
         coarse = _coarse(status, LEAST_POINT_SECONDS if finished.death else POINT_SECONDS / 2)
@@ -128,8 +132,9 @@ class MemoryFull(Experiment):
         return [Row(point, values, window, None, tuple(marks), tuple(points), tuple(mean_latencies(coarse)))]
 
 
-def _memory_bytes(run: Run) -> int:
-    return int(run.parameters["memory_mib"]) << 20
+def _died_of_memory(run: Run, death: str, place: Place) -> bool:
+    told = KILLED_FOR_MEMORY in death or death.endswith(f"exit code {OUT_OF_HEAP}")
+    return told or STORES[run.store].ran_out_of_heap(place)
 
 
 def _coarse(status: Sequence[Status], least_s: float) -> list[Status]:
@@ -159,7 +164,7 @@ def _values(run: Run, status: Sequence[Status], points: Sequence[tuple[float, fl
         "last_per_s": points[-1][1],
         "least_per_s": min(rate for _, rate in points),
         "records": records,
-        "memory_times": records * record_bytes / _memory_bytes(run),
+        "memory_times": records * record_bytes / client.memory_bytes(run),
         "alive_s": seconds,
     }
 

@@ -52,6 +52,9 @@ class QueueDepth(Experiment):
         ),
     )
 
+    def packages(self, run: Run) -> Sequence[str]:
+        return ("fio",)
+
     def expected_seconds(self, run: Run) -> float:
         loading = 2 * int(run.parameters["pairs"]) * LOAD_SECONDS_PER_PAIR
         return loading + len(run.swept["depth"]) * float(run.parameters["max_seconds"]) * 1.5 + 3

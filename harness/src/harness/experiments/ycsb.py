@@ -46,6 +46,12 @@ class Ycsb(Experiment):
             "field_bytes": Field(int, "bytes of a field", least=1, most=1 << 20, default=100),
             "target_per_s": Field(int, "operations/s that are offered; 0: as many as are done", least=0, default=0),
             "durability": Field(str, "of every write", choices=DURABILITIES),
+            "memory_mib": Field(
+                int, "memory of the process that holds the data; 0: all that there is", least=0, default=0
+            ),
+            "heap_mib": Field(
+                int, "heap of YCSB's own virtual machine where memory is limited", least=64, most=1 << 20, default=256
+            ),
         }
     )
     metrics: ClassVar[tuple[Metric, ...]] = client.METRICS
@@ -66,7 +72,8 @@ class Ycsb(Experiment):
             "of 4 KiB in flight as there are client threads. A record of the default size takes one such read, unless "
             "it lies in memory.",
             "As far as the data fit the memory of the host, LMDB and RocksDB read them from the page cache; aiodb "
-            "reads the device, as it does with data of any size.",
+            "reads the device, as it does with data of any size. With `memory_mib` the process that holds the data has "
+            "so much, page cache included.",
             "Workload E is given a number of operations, as YCSB scans from keys that so many would have made; the "
             "others end with their time alone.",
         ),
@@ -77,15 +84,21 @@ class Ycsb(Experiment):
             return "`phases` must be load and run: a fresh store has nothing to run on"
         if _durability(run) not in STORES[run.store].durabilities:
             return f"`durability`: {run.store} has no `{_durability(run)}`"
-        return None
+        return client.memory_refusal(run)
+
+    def obstacle(self, run: Run) -> str | None:
+        return STORES[run.store].limits_missing() if client.memory_bytes(run) else None
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
         asking = [installed("fio")] if _asks_device(run) else []
         workloads = map(str, run.swept["workload"])
         return [*client.programs(place, workloads), *STORES[run.store].programs(place), *asking]
 
+    def packages(self, run: Run) -> Sequence[str]:
+        return (*STORES[run.store].packages, *(("fio",) if _asks_device(run) else ()))
+
     def services(self, run: Run, place: Place) -> Sequence[Service]:
-        return STORES[run.store].services(place, _durability(run))
+        return STORES[run.store].services(place, _durability(run), client.memory_bytes(run))
 
     def expected_seconds(self, run: Run) -> float:
         store, workloads = STORES[run.store], run.swept["workload"]
@@ -114,10 +127,11 @@ class Ycsb(Experiment):
                 limit = 600 + int(run.parameters["records"]) / 200
                 read = tuple(of for of, its in zip(run.points(), tables, strict=True) if its == table)
                 load = _command("load", run, place, workload, shared)
-                steps.append(Step(f"load-{table}", load, limit, needed_by=read))
+                steps.append(_limited(Step(f"load-{table}", load, limit, needed_by=read), run))
             seconds = float(run.parameters["seconds"])
             measured = (*shared, *client.measuring(place, workload, workload, seconds))
-            steps.append(Step(workload, _command("run", run, place, workload, measured), 300 + 2 * seconds, (point,)))
+            measure = _command("run", run, place, workload, measured)
+            steps.append(_limited(Step(workload, measure, 300 + 2 * seconds, (point,)), run))
         return steps
 
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
@@ -133,6 +147,10 @@ class Ycsb(Experiment):
             asked = (place.kept / f"{DEVICE}.out").read_text(encoding="utf-8")
             row = dataclasses.replace(row, ceiling_per_s=_device_reads_per_s(asked))
         return [row]
+
+
+def _limited(step: Step, run: Run) -> Step:
+    return client.with_little_memory(step, run) if client.memory_bytes(run) else step
 
 
 def _asks_device(run: Run) -> bool:

@@ -156,8 +156,8 @@
     },
     y: (_, low, high) => {
       if (low === null || high === null) return [0, 1];
-      if (chart.yLog) return [low / 1.4, high * 1.4];
       const intervals = chart.series.flatMap((series) => (series.marks || []).map((mark) => mark[3] || 0));
+      if (chart.yLog) return [low / 1.4, 1.4 * Math.max(high, Math.min(Math.max(0, ...intervals), 3 * high))];
       const most = Math.max(high, Math.min(Math.max(0, ...intervals), 1.6 * high));
       return [0, most > 0 ? most * 1.08 : 1];
     },

@@ -1,6 +1,7 @@
 """The first screen of a report: the answer in a sentence, whether it may be quoted, the document's finding beside it,
 one chart, and a small table of what was measured, how sure that is, and what was saturated."""
 
+from dataclasses import replace
 from html import escape
 
 from harness.report.answer import Agreement, Answer, Finding, Shown
@@ -11,6 +12,8 @@ from harness.report.quantities import interval, quantity
 from harness.report.verdict import reasons, verdict_of
 from harness.results import Results
 
+# Rows of the table: as many as are seen beside the chart without scrolling.
+MOST_SHOWN = 10
 LOOKS = {Agreement.AGREES: "good", Agreement.DIFFERS: "bad", Agreement.UNKNOWN: "warn"}
 
 
@@ -54,7 +57,9 @@ def _finding(finding: Finding | None) -> str:
 
 
 def _table(results: Results, evidence: Evidence, answer: Answer) -> str:
-    rows = "".join(_row(results, evidence, shown) for shown in answer.shown)
+    rows = "".join(_row(results, evidence, shown) for shown in answer.shown[:MOST_SHOWN])
+    if (more := len(answer.shown) - MOST_SHOWN) > 0:
+        rows += f'<tr><td class="text" colspan="4">and {more} more, below in “Every value”</td></tr>'
     if not rows:
         return ""
     head = (
@@ -75,7 +80,7 @@ def _row(results: Results, evidence: Evidence, shown: Shown) -> str:
     value = quantity(summary.median, metric.unit)
     late = shown.point.summary(shown.beside) if shown.beside else None
     beside = f"<small>{escape(_beside(metrics[shown.beside].title, late.median))}</small>" if late else ""
-    doubts = reasons(shown.point, metrics.values())
+    doubts = reasons(shown.point, [replace(metric, main=True)])
     sure = interval(summary, metric.unit) if summary.interval else ""
     said = "; ".join(filter(None, [sure, *doubts]))
     verdicts = evidence.of_point(results, shown.point.store, shown.point.levels)

@@ -24,9 +24,9 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """The campaign's name, with the folder above it where that says of which machine it is."""
+        """The campaign's name, with its slice, and the folder above it where that says of which machine it is."""
         *above, name, _ = self.folder.parts
-        return f"{name}, {' '.join(above)}" if above else name
+        return ", ".join(filter(None, [name, self.results.variant.slice.replace("-", " "), " ".join(above)]))
 
 
 def write_index(target: Path, entries: Iterable[Entry]) -> Path:

@@ -164,6 +164,7 @@ def read_with_evidence(folder: Path, campaign: Campaign) -> Published:
     origin = origin_of(path, summary)
     try:
         variant = variant_of(summary)
+        campaign = campaign.asking(variant.name)
         planned = tuple(runs(campaign, variant))
         if is_older(summary):
             found = outcomes_of_older(summary, planned, origin.began_utc)

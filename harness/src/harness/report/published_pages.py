@@ -16,12 +16,13 @@ def published_folders(results: Path) -> list[Path]:
 
 
 def best_folders(results: Path) -> dict[str, Path]:
-    """Of each campaign, by its name with the folder above it, the published variant that counts, below the folder of
-    all: the night's where there is one."""
+    """Of each campaign, by its name with the folder above it, and of each slice of one, `ycsb/threads`, the published
+    variant that counts, below the folder of all: the night's where there is one."""
     best: dict[str, Path] = {}
     for folder in published_folders(results):
-        name = folder.parent.as_posix()
-        if name not in best or folder.name == "night":
+        size, _, slice_ = folder.name.partition("-")
+        name = (folder.parent / slice_).as_posix()
+        if name not in best or size == "night":
             best[name] = folder
     return best
 

@@ -52,9 +52,10 @@ class Refused:
 def measure_of(way: Way, kind: str) -> str:
     """The command that measures a kind alone."""
     if way.system == "cassandra":
-        campaign = "ycsb-cassandra" if kind == "scans" else "load"
+        campaign = "ycsb SLICE=cassandra" if kind == "scans" else "load"
         return f"{kind} of one such node: make campaign NAME={campaign}"
-    campaign = {"reads": "queue-depth" if way.is_aiodb else "threads", "inserts": "threads"}.get(kind, "ycsb")
+    over_threads = "ycsb SLICE=threads"
+    campaign = {"reads": "queue-depth" if way.is_aiodb else over_threads, "inserts": over_threads}.get(kind, "ycsb")
     return f"{kind} on such a machine: make campaign NAME={campaign}"
 
 
@@ -138,7 +139,7 @@ def _far(best: list[Curve], way: Way, kind: str, asked: Requirement, node: Node)
     if doublings := abs(_doublings(best, node)):
         low, high = facts.CORES_PER_DOUBLING
         words = f"measured on {best[0].cores} cores, not {node.cores}"
-        campaign = "load" if way.system == "cassandra" else "threads"
+        campaign = "load" if way.system == "cassandra" else "ycsb SLICE=threads"
         measure = f"a node of {node.cores} cores: make campaign NAME={campaign} on one"
         found.append(Unsure("cores", doublings * math.log(high / low) / 2 / END, words, measure))
     records = _record_bytes(best)
@@ -297,5 +298,5 @@ def mixing_factor(model: Model, rates: Mapping[str, Rate], asked: Requirement) -
     )
     wide = model.mixing.spread * how if not words else spread([math.log(2.0) * how])
     return math.exp(model.mixing.log_factor * how), Unsure(
-        "mixing", wide, words, "your mix: make campaign NAME=ycsb-cassandra with 64 clients"
+        "mixing", wide, words, "your mix: make campaign NAME=ycsb SLICE=cassandra with 64 clients"
     )

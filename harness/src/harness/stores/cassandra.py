@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from harness.files import last_lines
 from harness.node_limits import NodeGroups, NodeLimits
 from harness.sampling import device_number
 from harness.steps import Place, Service
@@ -13,6 +14,8 @@ from harness.steps import Place, Service
 NETWORK = 7
 # As scripts/cluster.sh counts; more nodes than memory takes are refused there too, but only once they start.
 NODE_BYTES = 700 << 20
+# Below this a node does not start.
+LEAST_NODE_MIB = 900
 # The first node; each further one waits for the ring to settle.
 FIRST_NODE_SECONDS = 15.0
 NODE_SECONDS = 20.0
@@ -44,6 +47,9 @@ ENGINES = MappingProxyType(
     }
 )
 
+# What a virtual machine says that finds no more room in its heap, among the lines that a dead node leaves.
+_OUT_OF_HEAP = "OutOfMemoryError"
+_LOG_LINES = 40
 # cassandra.yaml, beside what scripts/cluster.sh writes. A snapshot before each TRUNCATE would be of no use to anyone.
 _SETTINGS = ("auto_snapshot: false",)
 
@@ -90,6 +96,11 @@ def cluster(
     if groups is None:
         return service
     return dataclasses.replace(service, prepare=groups.make, tidy=groups.remove, killed=groups.killed)
+
+
+def ran_out_of_heap(place: Place) -> bool:
+    """Whether a node that died has said that it found no more room in its heap."""
+    return any(_OUT_OF_HEAP in line for line in last_lines(place.kept / "cluster.log", _LOG_LINES))
 
 
 def disk_bytes(nodes: int, held_bytes: float) -> float:

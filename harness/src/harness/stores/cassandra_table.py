@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from harness.node_limits import NodeLimits
 from harness.steps import Place, Service
 from harness.stores import cassandra
 from harness.stores.base import Store
@@ -13,8 +14,10 @@ class _Table(Store):
     engine: ClassVar[str]
     # Cassandra always has a commit log.
     durabilities = ("sync", "interval")
+    least_memory_mib = cassandra.LEAST_NODE_MIB
     starting_seconds = cassandra.FIRST_NODE_SECONDS + cassandra.NODE_SECONDS
     loads_per_s = 4_000.0
+    writes_per_s = cassandra.WRITES_PER_S
 
     @property
     def client(self) -> str:
@@ -28,8 +31,15 @@ class _Table(Store):
             "cassandra.writeconsistencylevel=ONE",
         )
 
-    def services(self, place: Place, durability: str) -> Sequence[Service]:
-        return (cassandra.cluster(place, 1, batch=durability == "sync"),)
+    def services(self, place: Place, durability: str, memory_bytes: int = 0) -> Sequence[Service]:
+        limits = NodeLimits(memory_bytes=memory_bytes)
+        return (cassandra.cluster(place, 1, batch=durability == "sync", limits=limits),)
+
+    def limits_missing(self) -> str | None:
+        return NodeLimits(memory_bytes=self.least_memory_mib << 20).missing()
+
+    def ran_out_of_heap(self, place: Place) -> bool:
+        return cassandra.ran_out_of_heap(place)
 
     def programs(self, place: Place) -> Sequence[Path]:
         return cassandra.programs(place)

@@ -7,6 +7,8 @@ from harness.stores.base import Store
 
 
 class _Embedded(Store):
+    in_client = True
+
     def properties(self, place: Place, durability: str) -> Sequence[str]:
         return (f"store.directory={place.scratch / 'store'}", f"store.durability={durability}")
 

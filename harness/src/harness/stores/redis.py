@@ -21,6 +21,7 @@ class Redis(Store):
     name = "redis"
     title = "Redis"
     colour = "c4"
+    packages = ("redis-server",)
 
     def properties(self, place: Place, durability: str) -> Sequence[str]:
         return (f"redis.host={HOST}", f"redis.port={PORT}")
@@ -28,12 +29,12 @@ class Redis(Store):
     def programs(self, place: Place) -> Sequence[Path]:
         return (installed("redis-server"),)
 
-    def services(self, place: Place, durability: str) -> Sequence[Service]:
+    def services(self, place: Place, durability: str, memory_bytes: int = 0) -> Sequence[Service]:
         command = (
             "redis-server", "--bind", HOST, "--port", str(PORT), "--dir", str(place.scratch), "--daemonize", "no",
             "--save", "", "--appendonly", "yes", "--appendfsync", _FSYNC[durability],
         )  # fmt: skip
-        return (Service("redis-server", command, _answers, seconds_to_start=60),)
+        return (Service("redis-server", command, _answers, seconds_to_start=60, memory_bytes=memory_bytes or None),)
 
 
 def _answers() -> bool:

@@ -4,7 +4,9 @@ asks follows from its axes."""
 from collections.abc import Mapping, Sequence
 
 from harness import published
-from harness.report.answer import Answer, Finding, Shown
+from harness.report.answer import Answer, Finding
+from harness.report.answers import execution, replicas
+from harness.report.answers.cells import RATE, by_engine, capital, change, late_of, shown_of
 from harness.report.answers.common import (
     NOTHING,
     by_level,
@@ -19,16 +21,14 @@ from harness.report.answers.common import (
     times,
     unknown,
 )
-from harness.report.names import level_name, levels_name, point_name, store_name, varying
+from harness.report.names import level_name, levels_name, point_name, varying
 from harness.report.quantities import digits, quantity
 from harness.results import Point, Results, grouped
 from harness.rows import DIED
 
-RATE = "operations_per_s"
 # With fewer levels there is no curve.
 LEAST_CURVE = 3
 _READS = level_name("workload", "readonly")
-KINDS = {"writeonly": "insert", "sensor": "insert"}
 
 
 def answer(results: Results) -> Answer:
@@ -37,6 +37,8 @@ def answer(results: Results) -> Answer:
     if not points:
         return NOTHING
     axes = varying(results)
+    if "replication" in axes:
+        return replicas.answer(results, points)
     if "level" in axes:
         return _levels(results, points)
     if "entry" in axes:
@@ -44,52 +46,43 @@ def answer(results: Results) -> Answer:
     if "nodes" in axes:
         return _nodes(results, points)
     if "threads" in axes:
-        return _clients(results, points)
+        timed = measured(points, execution.SECONDS)
+        return execution.answer(results, timed) if timed else _clients(results, points)
     return _engines(results, points)
-
-
-def late_of(point: Point) -> str:
-    """The 99th percentile of what a cell does."""
-    return f"{KINDS.get(str(point.levels['workload']), 'read')}_p99_us"
-
-
-def _shown(results: Results, points: Sequence[Point]) -> list[Shown]:
-    return [Shown(point_name(results, of), of, RATE, late_of(of)) for of in points]
-
-
-def _engines_of(points: Sequence[Point]) -> dict[str, list[Point]]:
-    return grouped(points, lambda point: store_name(str(point.levels["engine"])))
 
 
 def _levels(results: Results, points: list[Point]) -> Answer:
     parts: list[str] = []
-    # By engine and kind: what is left at ALL of the throughput at ONE.
+    weakest, strongest = (str(results.variant.axes["level"][of]) for of in (0, -1))
+    # By engine and kind: what is left at the last level of the throughput at the first.
     left: dict[str, dict[str, float]] = {}
     for workload, of in grouped(points, lambda point: level_name("workload", point.levels["workload"])).items():
         told = []
-        for engine, cells in _engines_of(of).items():
-            weak, strong = find(cells, level="ONE"), find(cells, level="ALL")
-            rates = f"{engine} {said(weak, RATE, '1/s')} at ONE and {said(strong, RATE, '1/s')} at ALL"
+        for engine, cells in by_engine(of).items():
+            weak, strong = find(cells, level=weakest), find(cells, level=strongest)
+            rates = f"{engine} {said(weak, RATE, '1/s')} at {weakest} and {said(strong, RATE, '1/s')} at {strongest}"
             if weak and strong:
                 part = (median(strong, RATE) or 0.0) / (median(weak, RATE) or 1.0)
                 left.setdefault(engine, {})[workload] = part
-                rates += f" ({_change(part)})"
+                rates += f" ({change(part)})"
             told.append(rates)
         parts.append(f"{workload}: {joined(told)}")
-    return Answer(f"{_capital('; '.join(parts))}.", _shown(results, points), _of_levels(left, points))
+    finding = _of_levels(left, points, f"by {weakest}, {strongest}")
+    ends = [point for point in points if point.levels["level"] in (weakest, strongest)]
+    return Answer(f"{capital('; '.join(parts))}.", shown_of(results, ends), finding)
 
 
-def _of_levels(left: Mapping[str, Mapping[str, float]], points: Sequence[Point]) -> Finding:
+def _of_levels(left: Mapping[str, Mapping[str, float]], points: Sequence[Point], ends: str) -> Finding:
     """Clients here wait for each answer: what they do less is what they wait longer."""
     says = "a stronger level costs throughput and latency, for reads most"
     parts = [part for of in left.values() for part in of.values()]
     if not parts or not all(_READS in of and len(of) > 1 for of in left.values()):
-        return unknown(says, "no engine has reads and writes at ONE and at ALL")
+        return unknown(says, "no engine has reads and writes at the weakest level and at the strongest")
     kinds = _changes(left)
     return judged(
         says,
         points,
-        f"by ONE, ALL changes {joined([f'{kind} by {_range(changes)} %' for kind, changes in kinds.items()])}",
+        f"{ends} changes {joined([f'{kind} by {_range(changes)} %' for kind, changes in kinds.items()])}",
         lambda: (
             all(part < 1 for part in parts) and all(min(of, key=lambda it: of[it]) == _READS for of in left.values())
         ),
@@ -105,17 +98,13 @@ def _changes(left: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
     return changes
 
 
-def _change(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.0f} %".replace("-", "−")
-
-
 def _range(values: Sequence[float]) -> str:
     return f"{min(values):+.0f} to {max(values):+.0f}".replace("-", "−")
 
 
 def _entries(results: Results, points: list[Point]) -> Answer:
     parts = []
-    for engine, of in _engines_of(points).items():
+    for engine, of in by_engine(points).items():
         told = []
         for entry, cells in grouped(of, lambda point: str(point.levels["entry"])).items():
             curve = by_level(cells, "threads", RATE)
@@ -128,14 +117,14 @@ def _entries(results: Results, points: list[Point]) -> Answer:
         f"okuyama: {most[1]:,.0f} inserts/s by {most[0]} clients, and through one entry node its processor is used up",
         "the nodes share one processor and none has a limit of its own, so no node's processor is seen to be used up",
     )
-    return Answer(f"With {clients} clients: {'; '.join(parts)}.", _shown(results, points), finding)
+    return Answer(f"With {clients} clients: {'; '.join(parts)}.", shown_of(results, points), finding)
 
 
 def _nodes(results: Results, points: list[Point]) -> Answer:
     clients = max(int(of.levels["threads"]) for of in points)
     parts, gains = [], []
     cells = [of for of in points if of.levels["threads"] == clients]
-    for engine, of in _engines_of(cells).items():
+    for engine, of in by_engine(cells).items():
         curve = by_level(of, "nodes", RATE)
         first, last = curve[0], curve[-1]
         gain = (median(last, RATE) or 0.0) / (median(first, RATE) or 1.0)
@@ -155,7 +144,7 @@ def _nodes(results: Results, points: list[Point]) -> Answer:
     by_clients = len(results.variant.axes["nodes"]) < LEAST_CURVE and "threads" in varying(results)
     shown = [of for of in points if int(of.levels["threads"]) in (clients, min(results.variant.axes["threads"]))]
     return Answer(
-        f"By {clients} clients, {joined(parts)}.", _shown(results, shown), finding, figure=2 if by_clients else 0
+        f"By {clients} clients, {joined(parts)}.", shown_of(results, shown), finding, figure=2 if by_clients else 0
     )
 
 
@@ -183,7 +172,7 @@ def _clients(results: Results, points: list[Point]) -> Answer:
         f"{sum(stops)} of {len(stops)} curves stop growing before {most} clients",
         lambda: all(stops),
     )
-    return Answer(f"{_capital('; '.join(parts))}{waits}.", _shown(results, distinct(told)), finding)
+    return Answer(f"{capital('; '.join(parts))}{waits}.", shown_of(results, distinct(told)), finding)
 
 
 def _engines(results: Results, points: list[Point]) -> Answer:
@@ -205,12 +194,8 @@ def _engines(results: Results, points: list[Point]) -> Answer:
         lambda: any(any(mark.startswith(DIED) for mark in of.rows[0].marks) for of in points),
     )
     over_time = 2 if any(of.rows[0].series for of in points) else 0
-    return Answer(f"By {_who(points)}, {joined(parts)}.", _shown(results, points), finding, figure=over_time)
+    return Answer(f"By {_who(points)}, {joined(parts)}.", shown_of(results, points), finding, figure=over_time)
 
 
 def _who(points: Sequence[Point]) -> str:
     return level_name("threads", points[0].levels["threads"])
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -2,7 +2,7 @@
 
 from harness.report.answer import Answer, Finding, Shown
 from harness.report.answers.common import NOTHING, joined, judged, median, said
-from harness.report.names import store_name
+from harness.report.names import level_name, store_name
 from harness.results import Point, Results
 from harness.rows import DIED
 
@@ -17,7 +17,10 @@ def answer(results: Results) -> Answer:
     if not points:
         return NOTHING
     parts = [_of(point) for point in points]
-    shown = [Shown(f"{store_name(of.store)}: inserts, all of the time", of, RATE) for of in points]
+    shown = [
+        Shown(f"{store_name(of.store)}: inserts by {level_name('threads', of.levels['threads'])}", of, RATE)
+        for of in points
+    ]
     shown += [Shown(f"{store_name(of.store)}: of the worst 10 s", of, "least_per_s") for of in points]
     shown += [Shown(f"{store_name(of.store)}: its data by the memory", of, "memory_times") for of in points]
     memory = results.variant.parameters["memory_mib"]

@@ -16,6 +16,7 @@ from harness.report.answers.common import (
     unknown,
 )
 from harness.report.names import level_name, point_name, store_name
+from harness.report.quantities import quantity
 from harness.results import Point, Results, grouped
 
 RATE = "operations_per_s"
@@ -26,6 +27,8 @@ def answer(results: Results) -> Answer:
     points = measured(results.points(), RATE)
     if not points:
         return NOTHING
+    if results.variant.parameters.get("target_per_s"):
+        return _at_a_rate(results, points)
     return _over_threads(results, points) if len(results.variant.axes["threads"]) > 1 else _by_store(results, points)
 
 
@@ -43,6 +46,19 @@ def _by_store(results: Results, points: list[Point]) -> Answer:
         parts.append(f"{workload.partition(',')[0]}: {told}")
         shown += [Shown(point_name(results, point), point, RATE, late_of(point)) for point in of]
     return Answer(f"Operations per second, by workload: {'; '.join(parts)}.", shown, _no_figure(results))
+
+
+def _at_a_rate(results: Results, points: list[Point]) -> Answer:
+    """Of each workload how late the last of 100 operations are, of the kind that waits longest."""
+    parts, shown = [], []
+    for workload, of in grouped(points, lambda point: level_name("workload", point.levels["workload"])).items():
+        ordered = sorted(of, key=lambda point: median(point, late_of(point)) or 0.0)
+        told = joined([f"{store_name(point.store)} {said(point, late_of(point), 'µs')}" for point in ordered])
+        parts.append(f"{workload.partition(',')[0]}: {told}")
+        shown += [Shown(point_name(results, point), point, late_of(point)) for point in of]
+    offered = quantity(float(results.variant.parameters["target_per_s"]), "1/s")
+    sentence = f"99th percentile at {offered}, by workload: {'; '.join(parts)}."
+    return Answer(sentence, shown, _no_figure(results), figure=1)
 
 
 def _over_threads(results: Results, points: list[Point]) -> Answer:

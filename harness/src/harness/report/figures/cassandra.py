@@ -26,6 +26,8 @@ from harness.results import Point, Results, grouped
 from harness.rows import DIED, Row
 
 RATE = "operations_per_s"
+EXECUTION = "execution_s"
+EXECUTION_NOTE = "From the first operation to the end of the last, however fast they were in between."
 # Axes whose levels are words: bars.
 WORDS = ("level", "entry", "engine")
 KINDS = {"writeonly": "insert", "sensor": "insert", "readonly": "read"}
@@ -51,6 +53,8 @@ def figures(results: Results) -> Sequence[Figure | HeatMap]:
         over = [axis for axis in varying if axis not in ("workload", "engine")] or ["engine"]
         for axis in over:
             drawn += _over(results, workload, points, axis)
+        if any(point.summary(EXECUTION) for point in points):
+            drawn += _execution(results, workload, points, over)
         if KINDS.get(workload) == "insert" and len(points) <= MOST_CURVES:
             drawn += _over_time(results, workload, points)
         if "level" in varying:
@@ -112,11 +116,18 @@ def _over(results: Results, workload: str, points: Sequence[Point], axis: str) -
     ]
 
 
+def _execution(results: Results, workload: str, points: Sequence[Point], over: Sequence[str]) -> list[Figure]:
+    """How long all operations of a cell took, over each axis."""
+    operations = int(results.variant.parameters["operations"])
+    title = f"{_letter(workload)}: execution time of {operations:,} operations by"
+    return [_figure(results, f"{title} {TITLES[axis]}", points, axis, EXECUTION, "s") for axis in over]
+
+
 def _figure(results: Results, title: str, points: Sequence[Point], axis: str, metric: str, unit: str) -> Figure:
     groups = grouped(points, _named(results, axis))
     levels = results.variant.axes[axis]
-    latency = metric != RATE
-    note = LATENCY_NOTE if latency else flat_note(results)
+    latency = metric not in (RATE, EXECUTION)
+    note = LATENCY_NOTE if latency else EXECUTION_NOTE if metric == EXECUTION else flat_note(results)
     if axis in WORDS:
         named = [str(level) for level in levels]
         series = tuple(category_series(name, of, axis, named, metric) for name, of in groups.items())
@@ -124,7 +135,7 @@ def _figure(results: Results, title: str, points: Sequence[Point], axis: str, me
         return Figure(title, note, "", unit, series, y_log=latency, categories=words)
     lines = [point_series(name, of, axis, metric) for name, of in groups.items()]
     beside = str(results.variant.parameters["beside"])
-    if axis == "threads" and not latency and beside != "none":
+    if axis == "threads" and metric == RATE and beside != "none":
         lines += _published(beside)
         note += f" Dotted: {published.OKUYAMA_RIAK_HARDWARE}; compare shapes."
     return Figure(title, note, TITLES[axis], unit, tuple(lines), x_log=axis == "threads", y_log=latency)

@@ -16,8 +16,7 @@ def figures(results: Results) -> Sequence[Figure]:
         drawn.append(
             Figure(
                 f"Values on SSD by all in memory, values of {size}",
-                "Below 1 the SSD is cheaper. Prices: "
-                + ", ".join(f"{name} {value}" for name, value in results.variant.parameters.items() if "usd" in name),
+                f"Below 1 the SSD is cheaper. {_prices(results)}",
                 "data, GB",
                 "USD on SSD by USD in memory",
                 tuple(point_series(rate, of, "data_gb", "ssd_to_memory_usd") for rate, of in rates.items()),
@@ -27,3 +26,12 @@ def figures(results: Results) -> Sequence[Figure]:
             )
         )
     return drawn
+
+
+def _prices(results: Results) -> str:
+    """What the campaign's file assumes."""
+    usd = {name: float(of) for name, of in results.variant.parameters.items() if "usd" in name}
+    return (
+        f"Assumed: {usd['dram_usd_per_gb']:g} USD for a GB of memory, {usd['ssd_usd_per_gb']:g} for one of SSD, "
+        f"{usd['node_usd']:,.0f} for a node."
+    )

@@ -73,7 +73,8 @@ fn interleavings_of_overwrites_and_checkpoints() {
         for key in 0..KEYS {
             assert_eq!(table.get(&[key]).expect("the machine runs").as_deref(), Some(&b"new"[..]));
         }
-        let keys: Vec<_> = db.stats().tables.iter().map(|table| table.keys).collect();
-        assert_eq!(keys, [u64::from(KEYS)]);
+        let stats = table.stats().expect("it is open");
+        // Sorted runs count a key once for each run that has it.
+        assert!(stats.keys == u64::from(KEYS) || !stats.keys_exact, "{} keys", stats.keys);
     });
 }

@@ -5,6 +5,7 @@
 mod checkpoints;
 mod folding;
 mod machine;
+mod runs;
 mod schedules;
 mod tables;
 

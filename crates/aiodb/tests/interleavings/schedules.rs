@@ -6,7 +6,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Tas
 use shuttle::{Config, Runner};
 
 /// Every kind of index: what its threads do to each other is its own.
-const KINDS: [IndexKind; 2] = [IndexKind::Hash, IndexKind::Lmdb];
+const KINDS: [IndexKind; 3] = [IndexKind::Hash, IndexKind::Lmdb, IndexKind::Lsm];
 
 const SCHEDULES: usize = 300;
 

@@ -88,6 +88,30 @@ def test_every_cell_is_measured_in_each_pass_after_loading_and_warming_up() -> N
     assert len({step.name for step in steps}) == len(steps), "each has files of its own"
 
 
+def test_a_workload_warms_up_until_it_is_flat_or_its_time_is_over(tmp_path: Path) -> None:
+    place = dataclasses.replace(PLACE, kept=tmp_path)
+
+    def warming(per_second: int, growing: int = 0) -> list[Step]:
+        """The calls of warming up where each second does so many operations, and more and more."""
+        found = []
+        for step in Cassandra().steps(cells({**CELLS, "engine": ("stock",), "workload": ("readonly",)},
+                                            warm_up_seconds=70), place):  # fmt: skip
+            if step.name.startswith("warm-up"):
+                found.append(step)
+                done = [second * per_second + growing * second**3 for second in range(22)]
+                lines = (f"{s}.0\t2026-11-22 09:20:{s:02}:000 {s} sec: {of} operations; " for s, of in enumerate(done))
+                (tmp_path / f"{step.name}.log").write_text("\n".join(lines) + "\n")
+        return found
+
+    names = ["warm-up-stock-3-readonly", "warm-up-stock-3-readonly-2", "warm-up-stock-3-readonly-3"]
+    assert [step.name for step in warming(1000)] == names[:1]
+    unsettled = warming(10, growing=100)
+    assert [step.name for step in unsettled] == names
+    assert [word for step in unsettled for word in step.command if word.startswith("maxexecutiontime")] == [
+        "maxexecutiontime=25", "maxexecutiontime=25", "maxexecutiontime=35",
+    ]  # fmt: skip
+
+
 def test_a_table_that_is_written_is_emptied_first_and_one_that_is_read_is_not() -> None:
     for step in Cassandra().steps(cells(), PLACE):
         writes = any(word.endswith("/writeonly") for word in step.command)
@@ -174,6 +198,7 @@ def test_how_many_steps_there_are_is_known_unless_they_depend_on_rates() -> None
     engines = Engines().steps(run_of(Engines(), ENGINE_AXES, "aiodb", passes=2), PLACE)
     assert len(engines) == 2 + 2 * (8 + 2), "warming up, and each pass with its two tables that are filled"
     assert isinstance(Cassandra().steps(cells(), PLACE), Sequence)
+    assert not isinstance(Cassandra().steps(cells(warm_up_seconds=60), PLACE), Sequence), "it may be flat sooner"
     assert not isinstance(Cassandra().steps(cells(open_loop_part=0.5), PLACE), Sequence)
 
 

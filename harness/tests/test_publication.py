@@ -145,6 +145,17 @@ def test_the_points_of_a_summary_are_those_of_its_runs(folder: Path) -> None:
             assert [again.median, *(again.interval or ())] == pytest.approx([of["median"], *of["interval"]])
 
 
+@pytest.mark.parametrize("folder", published_folders(PUBLISHED), ids=str)
+def test_the_command_that_is_named_repeats_what_is_published(folder: Path) -> None:
+    campaign = repository_campaign(folder.parent.name)
+    declared, measured = campaign.variants[folder.name], read_published(PUBLISHED / folder, campaign).variant
+    assert (measured.stores, measured.repetitions) == (declared.stores, declared.repetitions)
+    assert dict(measured.axes) == dict(declared.axes)
+    # A parameter that came later had its default.
+    defaults = {name: of.default for name, of in campaign.experiment.parameters.items()}
+    assert {**defaults, **measured.parameters} == dict(declared.parameters)
+
+
 def test_every_published_report_answers_its_question(tmp_path: Path) -> None:
     index = write_reports(PUBLISHED, tmp_path, REPOSITORY, repository_campaign)
     folders = published_folders(PUBLISHED)

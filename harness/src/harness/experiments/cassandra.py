@@ -16,9 +16,11 @@ from harness.experiments.base import Notes
 from harness.experiments.levels import LEVELS, replicas
 from harness.experiments.nodes import OverNodes
 from harness.fields import Field, Value
+from harness.flatness import steady
 from harness.limits import KILLED_FOR_MEMORY
 from harness.node_limits import PARAMETERS, NodeLimits
 from harness.parts import rows_so_far
+from harness.processes import read_log
 from harness.rows import DIED, Metric, Row
 from harness.run import Run, rotated
 from harness.sampling import HostSample
@@ -33,6 +35,8 @@ IDLE_FRACTION = 0.20
 CLOSED = "pass-"
 OPEN = "open_"
 SHARED = "shared CPU: shape only"
+# A call of warming up: two windows in which throughput can be flat.
+WARMING_SECONDS = 20.0
 # Loading, on a cluster that has not warmed up.
 RECORDS_PER_S = 3_000
 # What one client does on a node, and from how many on more of them do no more, about.
@@ -73,7 +77,9 @@ class Cassandra(OverNodes):
                 default=0,
             ),
             "passes": Field(int, "how often each cell is measured within a cluster", least=1, most=20, default=1),
-            "warm_up_seconds": Field(int, "seconds of each workload before the first cell", most=3600, default=20),
+            "warm_up_seconds": Field(
+                int, "seconds of each workload before the first cell, at most: until it is flat", most=3600, default=20
+            ),
             "fields": Field(int, "fields of a record", least=1, most=1000, default=10),
             "field_bytes": Field(int, "bytes of a field", least=1, most=1 << 20, default=100),
             "commit_log": Field(str, "commitlog_sync", choices=("periodic", "batch"), default="periodic"),
@@ -117,9 +123,10 @@ class Cassandra(OverNodes):
         ),
         method=(
             client.FLATNESS,
-            "All engines are tables of one cluster, so that a comparison shares its nodes, its warmth and its minute. "
-            "A table that is written is emptied (TRUNCATE) before each cell; tables that are read are loaded once, at "
-            "level ALL. Cells of one pass come one after the other, then all again.",
+            "Each workload warms up on each table until its throughput is flat, once for a cluster and not before each "
+            "cell. All engines are tables of one cluster, so that a comparison shares its nodes, its warmth and its "
+            "minute. A table that is written is emptied (TRUNCATE) before each cell; tables that are read are loaded "
+            "once, at level ALL. Cells of one pass come one after the other, then all again.",
             "Nodes share the processor with each other and with the client. A point of several nodes during which it "
             f"was idle for less than {IDLE_FRACTION:.0%} is marked for it: it shows a shape, and not what nodes on "
             "machines of their own do.",
@@ -172,14 +179,17 @@ class Cassandra(OverNodes):
 
     def steps(self, run: Run, place: Place) -> Iterable[Step]:
         limit = limiting(place, int(run.levels["nodes"]), NodeLimits.of(run.parameters))
-        steps = [*_preparation(run, place, _wanted(run, place))]
+        cells = []
         for name, point in _cells(run):
             seconds, operations = float(run.parameters["seconds"]), _operations(run)
             cell = _cell(name, run, place, point, seconds, (point,), operations=operations)
-            steps.append(dataclasses.replace(cell, prepare=limit, may_die=_may_die(run)))
+            cells.append(dataclasses.replace(cell, prepare=limit, may_die=_may_die(run)))
+        preparation = _preparation(run, place, _wanted(run, place))
         if not float(run.parameters["open_loop_part"]):
-            return steps
-        return itertools.chain(steps, (dataclasses.replace(cell, prepare=limit) for cell in _open_cells(run, place)))
+            once = float(run.parameters["warm_up_seconds"]) < 2 * WARMING_SECONDS
+            return [*preparation, *cells] if once else itertools.chain(preparation, cells)
+        opened = (dataclasses.replace(cell, prepare=limit) for cell in _open_cells(run, place))
+        return itertools.chain(preparation, cells, opened)
 
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
         if finished.death is not None:
@@ -278,8 +288,26 @@ def _preparation(run: Run, place: Place, wanted: Sequence[Mapping[str, Value]]) 
                 if needed_by:
                     name = f"warm-up-{engine}-{replication}-{workload}"
                     warmed = {**point, "workload": workload, "threads": max(map(int, run.swept["threads"]))}
-                    cell = _cell(name, run, place, warmed, float(run.parameters["warm_up_seconds"]), ())
-                    yield dataclasses.replace(cell, needed_by=needed_by, may_die=_may_die(run))
+                    for step in _warming(name, run, place, warmed):
+                        yield dataclasses.replace(step, needed_by=needed_by, may_die=_may_die(run))
+
+
+def _warming(name: str, run: Run, place: Place, point: Mapping[str, Value]) -> Iterator[Step]:
+    """Calls of some seconds each, until the throughput is flat in one, or the time for it is over."""
+    left_s = float(run.parameters["warm_up_seconds"])
+    for number in itertools.count(1):
+        # What is left at the end is a call of its own only if it can be flat.
+        seconds = WARMING_SECONDS if left_s >= 2 * WARMING_SECONDS else left_s
+        step = _cell(name if number == 1 else f"{name}-{number}", run, place, point, seconds, ())
+        yield step
+        left_s -= seconds
+        if left_s <= 0 or _is_flat(place.kept / f"{step.name}.log"):
+            return
+
+
+def _is_flat(log: Path) -> bool:
+    found = steady(read_status(read_log(log))) if log.exists() else None
+    return found is not None and found.flat
 
 
 def _open_cells(run: Run, place: Place) -> Iterator[Step]:

@@ -36,6 +36,12 @@ def _of(point: Point) -> str:
     )
 
 
+def _fate(point: Point, left: float) -> str:
+    if died(point):
+        return "dies"
+    return "does not fall" if left > 1 - FALL else f"falls to {left:.0%}"
+
+
 def died(point: Point) -> bool:
     """Whether a store did not live to the end in every repetition."""
     return all(any(mark.startswith(DIED) for mark in row.marks) for row in point.rows)
@@ -44,6 +50,6 @@ def died(point: Point) -> bool:
 def _finding(points: list[Point]) -> Finding:
     says = "inserts fall a hundredfold once memory is used up, or the process dies"
     left = {of.store: (median(of, "least_per_s") or 0.0) / (median(of, "first_per_s") or 1.0) for of in points}
-    told = [f"{store_name(of.store)} " + ("dies" if died(of) else f"falls to {left[of.store]:.0%}") for of in points]
+    told = [f"{store_name(of.store)} " + _fate(of, left[of.store]) for of in points]
     why = f"in its worst 10 s, by its first, {joined(told)}"
     return judged(says, points, why, lambda: all(died(of) or left[of.store] <= FALL for of in points))

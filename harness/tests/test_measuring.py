@@ -32,6 +32,7 @@ def test_results_depend_on_no_other_experiment_but_one_that_is_used() -> None:
     assert "experiments/cassandra.py" in files_of("grow")
     assert {"flatness.py", "ycsb_output.py", "stores/redis.py"} <= files_of("ycsb")
     assert "flatness.py" not in files_of("queue_depth")
+    assert "stores/redis.py" not in files_of("cassandra"), "the client knows no stores"
 
 
 def test_what_only_reads_is_known_by_names_that_there_are() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -10,9 +9,7 @@ from types import MappingProxyType
 from harness.fields import Value
 from harness.flatness import FLAT_FRACTION, NOT_FLAT, STAYED_FRACTION, WINDOW_SECONDS, Steady, steady
 from harness.rows import Metric, Row
-from harness.run import Run
-from harness.steps import BadOutputError, Finished, Place, Step
-from harness.stores.registry import STORES
+from harness.steps import BadOutputError, Finished, Place
 from harness.ycsb_output import latencies, mean_latencies, rates, read_report, read_status
 
 WORKLOADS = (
@@ -108,26 +105,6 @@ def command(
     rate = ("-target", str(target_per_s)) if target_per_s else ()
     file = str(place.checkout / "workloads" / workload)
     return (str(launcher(place)), phase, client, "-s", "-P", file, *given, "-threads", str(threads), *rate)
-
-
-def memory_bytes(run: Run) -> int:
-    """The memory of the process that holds the data; 0 where nothing limits it."""
-    return int(run.parameters["memory_mib"]) << 20
-
-
-def memory_refusal(run: Run) -> str | None:
-    """Why a store cannot be measured with so little memory; None if it can."""
-    least_mib = STORES[run.store].least_memory_mib
-    if 0 < int(run.parameters["memory_mib"]) < least_mib:
-        return f"`memory_mib`: {run.store} does not start in less than {least_mib} MiB"
-    return None
-
-
-def with_little_memory(step: Step, run: Run) -> Step:
-    """A call of `bin/ycsb` whose virtual machine has the run's heap, and where the data lie in it the run's memory."""
-    heap = f"JVM_OPTIONS=-Xmx{run.parameters['heap_mib']}m -XX:+ExitOnOutOfMemoryError"
-    limit = memory_bytes(run) if STORES[run.store].in_client else None
-    return dataclasses.replace(step, command=("env", heap, *step.command), memory_bytes=limit)
 
 
 def measuring(place: Place, step: str, workload: str, seconds: float, operations: int = 0) -> tuple[str, ...]:

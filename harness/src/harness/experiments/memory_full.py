@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from harness.experiments import client
 from harness.experiments.base import Experiment, Notes
+from harness.experiments.little_memory import memory_bytes, memory_refusal, with_little_memory
 from harness.fields import Field, Value
 from harness.limits import KILLED_FOR_MEMORY
 from harness.rows import DIED, Metric, Row
@@ -76,7 +77,7 @@ class MemoryFull(Experiment):
             return "`heap_mib` leaves less than half of the memory to the store"
         if (durability := str(run.parameters["durability"])) not in STORES[run.store].durabilities:
             return f"`durability`: {run.store} has no `{durability}`"
-        return client.memory_refusal(run)
+        return memory_refusal(run)
 
     def obstacle(self, run: Run) -> str | None:
         return STORES[run.store].limits_missing()
@@ -88,7 +89,7 @@ class MemoryFull(Experiment):
         return STORES[run.store].packages
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
-        return STORES[run.store].services(place, str(run.parameters["durability"]), client.memory_bytes(run))
+        return STORES[run.store].services(place, str(run.parameters["durability"]), memory_bytes(run))
 
     def expected_seconds(self, run: Run) -> float:
         return STORES[run.store].starting_seconds + float(run.parameters["seconds"]) + client.OPENING_SECONDS
@@ -111,7 +112,7 @@ class MemoryFull(Experiment):
         insert = client.command(place, "load", STORES[run.store].client, WORKLOAD, properties, threads)
         seconds = 120 + 2 * float(run.parameters["seconds"])
         step = Step("insert", insert, seconds, tuple(run.points()), may_die=True)
-        return [client.with_little_memory(step, run)]
+        return [with_little_memory(step, run)]
 
     def rows(self, run: Run, finished: Finished, place: Place) -> Sequence[Row]:
         if finished.death is None:
@@ -164,7 +165,7 @@ def _values(run: Run, status: Sequence[Status], points: Sequence[tuple[float, fl
         "last_per_s": points[-1][1],
         "least_per_s": min(rate for _, rate in points),
         "records": records,
-        "memory_times": records * record_bytes / client.memory_bytes(run),
+        "memory_times": records * record_bytes / memory_bytes(run),
         "alive_s": seconds,
     }
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from harness.experiments import client
 from harness.experiments.base import Experiment, Notes
+from harness.experiments.little_memory import memory_bytes, memory_refusal, with_little_memory
 from harness.fields import Field, Value
 from harness.rows import Metric, Row
 from harness.run import Run
@@ -84,10 +85,10 @@ class Ycsb(Experiment):
             return "`phases` must be load and run: a fresh store has nothing to run on"
         if _durability(run) not in STORES[run.store].durabilities:
             return f"`durability`: {run.store} has no `{_durability(run)}`"
-        return client.memory_refusal(run)
+        return memory_refusal(run)
 
     def obstacle(self, run: Run) -> str | None:
-        return STORES[run.store].limits_missing() if client.memory_bytes(run) else None
+        return STORES[run.store].limits_missing() if memory_bytes(run) else None
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
         asking = [installed("fio")] if _asks_device(run) else []
@@ -98,7 +99,7 @@ class Ycsb(Experiment):
         return (*STORES[run.store].packages, *(("fio",) if _asks_device(run) else ()))
 
     def services(self, run: Run, place: Place) -> Sequence[Service]:
-        return STORES[run.store].services(place, _durability(run), client.memory_bytes(run))
+        return STORES[run.store].services(place, _durability(run), memory_bytes(run))
 
     def expected_seconds(self, run: Run) -> float:
         store, workloads = STORES[run.store], run.swept["workload"]
@@ -150,7 +151,7 @@ class Ycsb(Experiment):
 
 
 def _limited(step: Step, run: Run) -> Step:
-    return client.with_little_memory(step, run) if client.memory_bytes(run) else step
+    return with_little_memory(step, run) if memory_bytes(run) else step
 
 
 def _asks_device(run: Run) -> bool:

@@ -24,7 +24,8 @@ def answer(results: Results, points: Sequence[Point]) -> Answer:
             enough = _shortest_from(curve)
             told.append(
                 f"{name} {said(curve[0], SECONDS, 's')} by {level_name('threads', curve[0].levels['threads'])} and "
-                f"{said(enough, SECONDS, 's')} from {enough.levels['threads']} on"
+                f"{said(enough, SECONDS, 's')} {'from' if enough is not curve[-1] else 'by'} {enough.levels['threads']}"
+                f"{' on' if enough is not curve[-1] else ', and may take less by more'}"
             )
             stops.append(enough is not curve[-1])
             shown += [Shown(point_name(results, point), point, SECONDS, late_of(point)) for point in curve]

@@ -165,6 +165,11 @@ def test_at_a_rate_the_answer_is_a_latency() -> None:
         "aiodb at 400/s: the 99th percentile is 5.00 ms and 5.00 ms with 1 and 2 nodes, and 90.0 ms and 90.0 ms "
         "while one joins."
     )
+    alone = found(Grow(), {**axes, "nodes": (1,)}, "cassandra", lambda _: {"operations_per_s": 9.0}, target_per_s=400)
+    assert answer(alone) == Answer("Nothing is measured yet."), "a rate alone is no latency"
+    del late["joining_p99_us"]
+    alone = found(Grow(), {**axes, "nodes": (1,)}, "cassandra", lambda _: late, target_per_s=400)
+    assert answer(alone).sentence == "aiodb at 400/s: the 99th percentile is 5.00 ms with 1 nodes."
     stores: dict[str, tuple[Value, ...]] = {"threads": (32,), "workload": ("workloadc",)}
     asked = found(Ycsb(), stores, "aiodb", lambda _: late, target_per_s=400)
     assert answer(asked).sentence == "99th percentile at 400/s, by workload: C: aiodb 5.00 ms."

@@ -47,15 +47,16 @@ def _at_a_rate(results: Results) -> Answer:
     offered = quantity(float(results.variant.parameters["target_per_s"]), "1/s")
     for engine, points in grouped(results.points(), lambda point: str(point.levels["engine"])).items():
         curve = by_level(points, "nodes", RATE)
-        if not curve:
+        late = _late_of(curve[0]) if curve else ""
+        if not late:
             continue
-        late = _late_of(curve[0])
         joining = [of for of in curve if median(of, "joining_p99_us") is not None]
-        meanwhile = f", and {joined([said(of, 'joining_p99_us', 'µs') for of in joining])} while one joins"
         waited = joined([said(of, late, "µs") for of in curve])
         nodes = joined([str(of.levels["nodes"]) for of in curve])
         told = f"{store_name(engine)} at {offered}: the 99th percentile is {waited} with {nodes} nodes"
-        parts.append(told + (meanwhile if joining else ""))
+        if joining:
+            told += f", and {joined([said(of, 'joining_p99_us', 'µs') for of in joining])} while one joins"
+        parts.append(told)
         shown += [Shown(level_name("nodes", of.levels["nodes"]), of, late) for of in curve]
         shown += [Shown(f"while node {of.levels['nodes']} joined", of, "joining_p99_us") for of in joining]
     if not parts:

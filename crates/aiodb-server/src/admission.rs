@@ -14,6 +14,9 @@ const MAX_REPEATED_BYTES: usize = 128;
 /// Commands that MULTI does not keep for EXEC.
 const NEVER_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
 
+/// Commands of a client that has subscriptions and speaks RESP2.
+const WHILE_LISTENING: [&str; 7] = ["subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ping", "quit", "reset"];
+
 /// A request that was looked at.
 pub(crate) enum Admitted {
     /// To be carried out.
@@ -59,6 +62,12 @@ fn check(server: &Server, session: &Session, request: &Request) -> Result<&'stat
     }
     if !session.is_known && !command.has_flag("no_auth") {
         return Err(words("NOAUTH Authentication required."));
+    }
+    if session.only_listens() && !WHILE_LISTENING.contains(&command.name) {
+        return Err(said(format!(
+            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+            command.name
+        )));
     }
     Ok(command)
 }

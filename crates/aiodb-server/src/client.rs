@@ -40,6 +40,11 @@ pub(crate) struct Shown {
     pub(crate) input_bytes: AtomicUsize,
     /// Bytes of replies that the client has not taken.
     pub(crate) output_bytes: AtomicUsize,
+    /// Bytes of messages that wait behind them.
+    pub(crate) message_bytes: AtomicUsize,
+    /// Subscriptions to channels, and to patterns.
+    pub(crate) channels: AtomicUsize,
+    pub(crate) patterns: AtomicUsize,
 }
 
 impl Client {
@@ -79,16 +84,30 @@ impl Client {
         *self.shown.name.lock().expect("no code panics while it holds the name") = name;
     }
 
+    /// Whether it has subscriptions.
+    pub(crate) fn listens(&self) -> bool {
+        self.shown.channels.load(Ordering::Relaxed) + self.shown.patterns.load(Ordering::Relaxed) > 0
+    }
+
+    fn flags(&self) -> &'static str {
+        match (self.listens(), self.shown.queued.load(Ordering::Relaxed) >= 0) {
+            (false, false) => "N",
+            (true, false) => "P",
+            (false, true) => "x",
+            (true, true) => "Px",
+        }
+    }
+
     /// The connection as one line of CLIENT LIST.
     pub(crate) fn line(&self) -> String {
         let shown = &self.shown;
         let age_ms = self.since.elapsed().as_millis() as u64;
         let idle_ms = age_ms.saturating_sub(self.active_ms.load(Ordering::Relaxed));
         let queued = shown.queued.load(Ordering::Relaxed);
-        let output_bytes = shown.output_bytes.load(Ordering::Relaxed);
+        let output_bytes = shown.output_bytes.load(Ordering::Relaxed) + shown.message_bytes.load(Ordering::Relaxed);
         let last_command = *shown.last_command.lock().expect("no code panics while it holds the command");
         format!(
-            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 ssub=0 multi={} qbuf={} \
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub=0 multi={} qbuf={} \
              qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output_bytes} oll=0 omem={output_bytes} tot-mem={} \
              events=r cmd={} user=default redir=-1 resp={}\n",
             self.id,
@@ -98,8 +117,10 @@ impl Client {
             String::from_utf8_lossy(&self.name()),
             age_ms / 1000,
             idle_ms / 1000,
-            if queued >= 0 { "x" } else { "N" },
+            self.flags(),
             shown.database.load(Ordering::Relaxed),
+            shown.channels.load(Ordering::Relaxed),
+            shown.patterns.load(Ordering::Relaxed),
             queued,
             shown.input_bytes.load(Ordering::Relaxed),
             shown.input_bytes.load(Ordering::Relaxed) + output_bytes,

@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
+use crate::channels::Channels;
 use crate::client::Clients;
 use crate::collection::{Collection, Kind, Owner};
 use crate::config::Config;
@@ -221,6 +222,7 @@ pub(crate) struct Server {
     pub(crate) config: Config,
     pub(crate) keyspace: Keyspace,
     pub(crate) clients: Clients,
+    pub(crate) channels: Channels,
     pub(crate) cursors: ScanCursors,
     pub(crate) statistics: Statistics,
     pub(crate) table: Table,

@@ -14,6 +14,7 @@ mod list_waits;
 mod lists;
 mod numbers;
 mod pop_of;
+mod publishing;
 mod random;
 mod scanning;
 mod set_algebra;
@@ -51,6 +52,7 @@ pub(crate) fn table() -> Table {
         expire::COMMANDS,
         databases::COMMANDS,
         transactions::COMMANDS,
+        publishing::COMMANDS,
     ])
 }
 

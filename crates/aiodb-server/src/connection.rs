@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::admission::{Admitted, admit, is_grouped};
+use crate::channels::Message;
 use crate::client::Client;
 use crate::command::{Call, Run, Server};
 use crate::execution;
@@ -77,11 +78,15 @@ impl Connection {
         // A client that goes away is no failure of the server.
         let _ = self.answer_all(&mut ending).await;
         self.server.keyspace.watchers.remove(std::mem::take(&mut self.session.watch));
+        self.session.subscriptions.end(&self.server.channels, &self.session.client);
         self.server.clients.remove(&self.session.client);
     }
 
     async fn answer_all(&mut self, ending: &mut watch::Receiver<bool>) -> io::Result<()> {
         while !self.session.is_ending && !self.session.client.is_killed() && !*ending.borrow() {
+            if self.push_messages().await {
+                self.send().await?;
+            }
             let group = self.next_group();
             if group.replies.is_empty() && group.fault.is_none() {
                 if !self.receive(ending).await? {
@@ -130,6 +135,12 @@ impl Connection {
             [call] if matches!(call.command.run, Run::Blocking(..)) => vec![self.wait_for(call, ending).await?],
             calls => execution::answer(&self.server, &mut self.session, calls).await,
         };
+        // What the client publishes to itself comes before the reply that says so, and after one that begins to listen.
+        if group.calls.iter().all(is_grouped) {
+            self.push_messages().await;
+        }
+        let early = std::mem::take(&mut self.session.subscriptions.early);
+        self.push_durable(early).await;
         let mut answers = answers.into_iter();
         for reply in group.replies {
             let reply = reply.unwrap_or_else(|| answers.next().expect("each call has an answer"));
@@ -171,6 +182,11 @@ impl Connection {
     async fn gone(&mut self, ending: &mut watch::Receiver<bool>) {
         let client = Arc::clone(&self.session.client);
         while !*ending.borrow() {
+            // Another round goes on where this one is cut off.
+            self.push_messages().await;
+            if self.send().await.is_err() {
+                return;
+            }
             let is_there = if self.buffer.len() < MOST_AHEAD {
                 self.receive(ending).await.unwrap_or(false)
             } else {
@@ -185,7 +201,37 @@ impl Connection {
         }
     }
 
-    /// Gives the client its replies. Nothing else of this connection goes on until it has taken them.
+    /// Puts the next messages for the client behind the replies; whether there are any. None is lost if this is cut off.
+    async fn push_messages(&mut self) -> bool {
+        let Some(inbox) = self.session.subscriptions.inbox().cloned() else { return false };
+        let (count, after) = inbox.next();
+        if let Some(after) = after {
+            // After a failure the messages are as little shown as the writes before them.
+            let is_durable = self.server.keyspace.wait(after).await.is_ok();
+            if !is_durable {
+                inbox.take(count);
+                return false;
+            }
+        }
+        inbox.take(count).into_iter().for_each(|message| self.output.push(message.reply(), self.session.protocol));
+        count > 0
+    }
+
+    /// [`Connection::push_messages`] of messages that were taken already.
+    async fn push_durable(&mut self, messages: Vec<Message>) {
+        for message in messages {
+            let is_durable = match message.after() {
+                Some(after) => self.server.keyspace.wait(after).await.is_ok(),
+                None => true,
+            };
+            if is_durable {
+                self.output.push(message.reply(), self.session.protocol);
+            }
+        }
+    }
+
+    /// Gives the client its replies. Nothing else of this connection goes on until it has taken them. What is not sent yet when
+    /// this is cut off is kept.
     async fn send(&mut self) -> io::Result<()> {
         let client = Arc::clone(&self.session.client);
         let counter = &self.server.statistics.output_bytes;
@@ -193,8 +239,11 @@ impl Connection {
         client.shown.output_bytes.store(self.output.len(), Ordering::Relaxed);
         let (stream, output) = (&mut self.stream, &mut self.output);
         let write_all = async {
-            while let Some(part) = output.next_part() {
-                stream.write_all(&part).await?;
+            while let Some(part) = output.part() {
+                match stream.write(part).await? {
+                    0 => return Err(io::ErrorKind::WriteZero.into()),
+                    written => output.advance(written),
+                }
             }
             Ok(())
         };
@@ -213,9 +262,17 @@ impl Connection {
             self.buffer = BytesMut::new();
         }
         let client = Arc::clone(&self.session.client);
+        let inbox = self.session.subscriptions.inbox();
+        let message = async {
+            match inbox {
+                Some(inbox) => inbox.arrived().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             readable = self.stream.readable() => readable?,
             () = client.killed() => return Ok(false),
+            () = message => return Ok(true),
             // A sender that is gone means the same: the server has ended.
             _ = ending.changed() => return Ok(true),
         }

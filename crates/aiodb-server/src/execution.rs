@@ -234,6 +234,10 @@ async fn carry_out(
     } else {
         None
     };
+    if !space.published.is_empty() {
+        // What was read may be in a message too.
+        server.channels.publish(std::mem::take(&mut space.published), written.or_else(|| keyspace.last_awaited()));
+    }
     drop(held);
     if let (Some(_), Some(waiting)) = (written, &session.waiting) {
         // Whoever comes next need not wait until this is durable.

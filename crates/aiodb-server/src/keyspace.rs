@@ -280,6 +280,11 @@ impl Keyspace {
         Ok(outcome?)
     }
 
+    /// The last write, if those who see it are to wait until it is durable.
+    pub(crate) fn last_awaited(&self) -> Option<Sequence> {
+        self.flusher.as_ref().map(|_| self.db.sequence())
+    }
+
     /// Returns when a write is as durable as its class says.
     pub(crate) async fn wait(&self, sequence: Sequence) -> Result<(), Refusal> {
         match &self.flusher {

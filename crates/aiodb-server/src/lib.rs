@@ -5,6 +5,7 @@
 //! the engine, and only its public interface.
 
 mod admission;
+mod channels;
 mod client;
 mod collection;
 mod command;

@@ -40,6 +40,13 @@ pub(crate) fn said(text: String) -> Refusal {
     Refusal::Words(Cow::Owned(text))
 }
 
+/// A refusal of a subcommand that repeats it.
+pub(crate) fn wrong_number(subcommand: &[u8], container: &str) -> Refusal {
+    let shown = &subcommand[..subcommand.len().min(128)];
+    let start = b"ERR unknown subcommand or wrong number of arguments for '";
+    Refusal::Bytes([start, shown, format!("'. Try {container} HELP.").as_bytes()].concat().into())
+}
+
 impl From<aiodb::Error> for Refusal {
     fn from(error: aiodb::Error) -> Refusal {
         Refusal::Engine(error)

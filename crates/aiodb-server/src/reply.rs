@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use resp_rs::{resp2, resp3};
 
 use crate::refusal::Refusal;
@@ -51,6 +51,10 @@ pub(crate) enum Reply {
     Map(Vec<(Reply, Reply)>),
     /// Text for people; a string in RESP2.
     Text(String),
+    /// What is not asked for; an array in RESP2.
+    Push(Vec<Reply>),
+    /// As many replies to one command. They stand by themselves, and an array counts them as one.
+    Several(Vec<Reply>),
 }
 
 /// What most commands answer that change something.
@@ -88,7 +92,9 @@ impl Reply {
             Reply::Double(number) => Frame::BulkString(Some(score_text(number))),
             Reply::Nil => Frame::BulkString(None),
             Reply::NilArray => Frame::Array(None),
-            Reply::Array(replies) | Reply::Set(replies) => all(replies),
+            Reply::Array(replies) | Reply::Set(replies) | Reply::Push(replies) | Reply::Several(replies) => {
+                all(replies)
+            }
             Reply::Map(pairs) => all(pairs.into_iter().flat_map(|(key, value)| [key, value]).collect()),
             Reply::Text(text) => Frame::BulkString(Some(text.into())),
         }
@@ -107,6 +113,7 @@ impl Reply {
             Reply::Nil | Reply::NilArray => Frame::Null,
             Reply::Array(replies) => Frame::Array(Some(all(replies))),
             Reply::Set(replies) => Frame::Set(all(replies)),
+            Reply::Push(replies) | Reply::Several(replies) => Frame::Push(all(replies)),
             Reply::Map(pairs) => {
                 Frame::Map(pairs.into_iter().map(|(key, value)| (key.resp3(), value.resp3())).collect())
             }
@@ -138,6 +145,11 @@ impl Output {
                 self.parts.extend([self.tail.split().freeze(), bytes]);
                 self.tail.extend_from_slice(b"\r\n");
             }
+            Reply::Several(replies) => replies.into_iter().for_each(|reply| self.push(reply, protocol)),
+            Reply::Array(replies) if replies.iter().any(|reply| matches!(reply, Reply::Several(_))) => {
+                self.tail.extend_from_slice(format!("*{}\r\n", replies.len()).as_bytes());
+                replies.into_iter().for_each(|reply| self.push(reply, protocol));
+            }
             reply => self.tail.extend_from_slice(&match protocol {
                 Protocol::Resp2 => resp2::frame_to_bytes(&reply.resp2()),
                 Protocol::Resp3 => resp3::frame_to_bytes(&reply.resp3()),
@@ -145,10 +157,21 @@ impl Output {
         }
     }
 
-    /// Takes the next bytes to be written; `None` if there are none.
-    pub(crate) fn next_part(&mut self) -> Option<Bytes> {
-        let rest = || (!self.tail.is_empty()).then(|| std::mem::take(&mut self.tail).freeze());
-        self.parts.pop_front().or_else(rest)
+    /// The next bytes to be written; `None` if there are none.
+    pub(crate) fn part(&mut self) -> Option<&[u8]> {
+        if self.parts.is_empty() && !self.tail.is_empty() {
+            self.parts.push_back(std::mem::take(&mut self.tail).freeze());
+        }
+        self.parts.front().map(|part| &part[..])
+    }
+
+    /// Says that so many bytes of [`Output::part`] were written.
+    pub(crate) fn advance(&mut self, written: usize) {
+        let Some(part) = self.parts.front_mut() else { return };
+        part.advance(written);
+        if part.is_empty() {
+            self.parts.pop_front();
+        }
     }
 
     /// Bytes that wait.

@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::channels::Channels;
 use crate::client::Clients;
 use crate::command::{Server, Statistics};
 use crate::commands;
@@ -95,6 +96,7 @@ impl Server {
         Server {
             keyspace,
             clients: Clients::default(),
+            channels: Channels::default(),
             cursors: ScanCursors::new(),
             statistics: Statistics::default(),
             table: commands::table(),

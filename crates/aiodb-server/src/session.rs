@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
+use crate::channels::Subscriptions;
 use crate::client::Client;
 use crate::locks::{Database, Key};
 use crate::reply::Protocol;
@@ -24,6 +25,7 @@ pub(crate) struct Session {
     /// The commands since MULTI.
     pub(crate) transaction: Option<Transaction>,
     pub(crate) watch: Watch,
+    pub(crate) subscriptions: Subscriptions,
     /// While a command is carried out that waits.
     pub(crate) waiting: Option<Waiting>,
 }
@@ -56,6 +58,7 @@ impl Session {
             is_ending: false,
             transaction: None,
             watch: Watch::default(),
+            subscriptions: Subscriptions::default(),
             waiting: None,
         }
     }
@@ -63,6 +66,11 @@ impl Session {
     /// A key of the chosen database.
     pub(crate) fn key(&self, name: &Bytes) -> Key {
         Key { database: self.database, name: name.clone() }
+    }
+
+    /// Whether the client may only ask for more or fewer subscriptions, since it cannot tell replies from messages.
+    pub(crate) fn only_listens(&self) -> bool {
+        self.protocol == Protocol::Resp2 && self.subscriptions.count() > 0
     }
 
     pub(crate) fn select(&mut self, database: Database) {

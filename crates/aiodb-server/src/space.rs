@@ -24,6 +24,8 @@ pub(crate) struct Space<'a> {
     cleared: BTreeSet<Database>,
     /// Keys that were changed, also those that are as before again.
     touched: BTreeSet<Key>,
+    /// Messages to channels, which go out when all that was changed is written.
+    pub(crate) published: Vec<(Bytes, Bytes)>,
 }
 
 struct Known {
@@ -59,7 +61,7 @@ impl Stored {
 impl<'a> Space<'a> {
     pub(crate) fn new(keyspace: &'a Keyspace, now_ms: u64) -> Space<'a> {
         let (known, cleared, touched) = (HashMap::new(), BTreeSet::new(), BTreeSet::new());
-        Space { keyspace, now_ms, known, elements: Elements::new(keyspace), cleared, touched }
+        Space { keyspace, now_ms, known, elements: Elements::new(keyspace), cleared, touched, published: Vec::new() }
     }
 
     /// Takes the entry that the store has under a key. One that was changed here stays changed.

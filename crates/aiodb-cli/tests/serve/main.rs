@@ -8,6 +8,8 @@ mod generator;
 mod kills;
 mod limits;
 mod protocol;
+mod publishing;
+mod raw;
 mod server;
 mod settings;
 mod tools;

@@ -63,15 +63,31 @@ fn info(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
     Ok(Reply::Text(context.session.client.line()))
 }
 
-/// Whether clients of a type are meant: there are none but ordinary ones.
-fn is_ordinary(kind: &[u8]) -> Result<bool, Refusal> {
-    if is_word(kind, "normal") {
-        return Ok(true);
+/// A type of clients.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ClientType {
+    Ordinary,
+    Listening,
+    /// There are no replicas.
+    Other,
+}
+
+impl ClientType {
+    fn parse(word: &[u8]) -> Result<ClientType, Refusal> {
+        if is_word(word, "normal") {
+            Ok(ClientType::Ordinary)
+        } else if is_word(word, "pubsub") {
+            Ok(ClientType::Listening)
+        } else if ["master", "replica", "slave"].iter().any(|other| is_word(word, other)) {
+            Ok(ClientType::Other)
+        } else {
+            Err(Refusal::Bytes([b"ERR Unknown client type '", word, b"'"].concat().into()))
+        }
     }
-    if ["master", "replica", "slave", "pubsub"].iter().any(|other| is_word(kind, other)) {
-        return Ok(false);
+
+    fn of(client: &Client) -> ClientType {
+        if client.listens() { ClientType::Listening } else { ClientType::Ordinary }
     }
-    Err(Refusal::Bytes([b"ERR Unknown client type '", kind, b"'"].concat().into()))
 }
 
 fn list(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
@@ -79,9 +95,8 @@ fn list(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     match &arguments[2..] {
         [] => {}
         [word, kind] if is_word(word, "type") => {
-            if !is_ordinary(kind)? {
-                clients.clear();
-            }
+            let kind = ClientType::parse(kind)?;
+            clients.retain(|client| ClientType::of(client) == kind);
         }
         [word, ids @ ..] if is_word(word, "id") && !ids.is_empty() => {
             let mut wanted = Vec::with_capacity(ids.len());
@@ -100,13 +115,13 @@ struct Filter<'a> {
     id: Option<i64>,
     address: Option<&'a Bytes>,
     local_address: Option<&'a Bytes>,
-    is_ordinary: bool,
+    kind: Option<ClientType>,
     skips_own: bool,
 }
 
 impl<'a> Filter<'a> {
     fn parse(options: &'a [Bytes]) -> Result<Filter<'a>, Refusal> {
-        let mut filter = Filter { id: None, address: None, local_address: None, is_ordinary: true, skips_own: true };
+        let mut filter = Filter { id: None, address: None, local_address: None, kind: None, skips_own: true };
         let (options, rest) = options.as_chunks();
         if !rest.is_empty() {
             return Err(SYNTAX);
@@ -117,7 +132,7 @@ impl<'a> Filter<'a> {
                 filter.id = Some(id).filter(|id| *id > 0);
                 filter.id.ok_or(words("ERR client-id should be greater than 0"))?;
             } else if is_word(option, "type") {
-                filter.is_ordinary = is_ordinary(value)?;
+                filter.kind = Some(ClientType::parse(value)?);
             } else if is_word(option, "addr") {
                 filter.address = Some(value);
             } else if is_word(option, "laddr") {
@@ -140,7 +155,7 @@ impl<'a> Filter<'a> {
     }
 
     fn names(&self, client: &Client, own_id: u64) -> bool {
-        self.is_ordinary
+        self.kind.is_none_or(|kind| ClientType::of(client) == kind)
             && self.id.is_none_or(|id| client.id as i64 == id)
             && self.address.is_none_or(|address| client.address.to_string().as_bytes() == &address[..])
             && self.local_address.is_none_or(|address| client.local_address.to_string().as_bytes() == &address[..])
@@ -150,8 +165,7 @@ impl<'a> Filter<'a> {
 
 fn kill(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     // The old form has an address alone, and ends the client's own connection too.
-    let old =
-        |address| Filter { id: None, address: Some(address), local_address: None, is_ordinary: true, skips_own: false };
+    let old = |address| Filter { id: None, address: Some(address), local_address: None, kind: None, skips_own: false };
     let is_old = arguments.len() == 3;
     let filter = if is_old { old(&arguments[2]) } else { Filter::parse(&arguments[2..])? };
     let own_id = context.session.client.id;

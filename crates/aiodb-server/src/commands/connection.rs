@@ -30,8 +30,12 @@ pub(super) static COMMANDS: &[Command] = &[
     TIME.command("time", 1, Grouped(time), "2.6.0", "Return the current server time"),
 ];
 
-fn ping(_: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+fn ping(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     match &arguments[1..] {
+        // As a message, which such a client can read.
+        rest @ ([] | [_]) if context.session.only_listens() => {
+            Ok(Reply::Array(vec![Reply::text("pong"), Reply::Bulk(rest.first().cloned().unwrap_or_default())]))
+        }
         [] => Ok(Reply::Simple("PONG")),
         [message] => Ok(Reply::Bulk(message.clone())),
         _ => Err(words("ERR wrong number of arguments for 'ping' command")),
@@ -52,6 +56,7 @@ fn reset(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
     session.transaction = None;
     session.show_transaction();
     context.server.keyspace.watchers.remove(std::mem::take(&mut session.watch));
+    session.subscriptions.end(&context.server.channels, &session.client);
     session.select(0);
     session.speak(Protocol::Resp2);
     session.client.set_name(Bytes::new());

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::connection::REDIS_VERSION;
 use super::family::Family;
+use crate::channels::Topic;
 use crate::command::{Command, Context, Run, is_word, now_ms};
 use crate::refusal::Refusal;
 use crate::reply::{Answer, Reply};
@@ -135,6 +136,8 @@ fn statistics(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
         line("rejected_connections", number(&statistics.rejected_connections)),
         line("keyspace_hits", number(&statistics.hits)),
         line("keyspace_misses", number(&statistics.misses)),
+        line("pubsub_channels", context.server.channels.different(Topic::Channel)),
+        line("pubsub_patterns", context.server.channels.different(Topic::Pattern)),
         line("total_error_replies", number(&statistics.errors)),
     ])
 }

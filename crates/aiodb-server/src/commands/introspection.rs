@@ -80,7 +80,7 @@ fn words(text: &'static str) -> Vec<Reply> {
 }
 
 /// Redis's order of the groups of commands in its ACL.
-const CATEGORIES: [&str; 14] = [
+const CATEGORIES: [&str; 15] = [
     "@keyspace",
     "@read",
     "@write",
@@ -89,6 +89,7 @@ const CATEGORIES: [&str; 14] = [
     "@list",
     "@hash",
     "@string",
+    "@pubsub",
     "@admin",
     "@fast",
     "@slow",
@@ -105,6 +106,7 @@ fn categories(command: &Command) -> Vec<Reply> {
         "@fast" => command.has_flag("fast"),
         "@slow" => !command.has_flag("fast"),
         "@blocking" => command.has_flag("blocking"),
+        "@pubsub" => command.has_flag("pubsub"),
         "@dangerous" if command.has_flag("admin") => true,
         other => command.categories.split(' ').any(|category| category == other),
     };

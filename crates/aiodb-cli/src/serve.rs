@@ -44,6 +44,12 @@ pub struct ServeArgs {
     /// Threads for connections [default: one for each processor]
     #[arg(long, value_name = "NUMBER")]
     threads: Option<usize>,
+    /// Directory of backups, which BGSAVE and SAVE make while the server goes on [default: none]
+    #[arg(long, value_name = "DIR")]
+    backup_dir: Option<PathBuf>,
+    /// Address and port of /metrics, /healthz and /readyz, as 127.0.0.1:9121; port 0 takes a free one [default: none]
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<String>,
     /// Print the settings as they would be, and do nothing
     #[arg(long)]
     print_config: bool,
@@ -63,6 +69,8 @@ impl ServeArgs {
             durability: self.durability,
             cache_bytes: self.cache_bytes,
             threads: self.threads,
+            backup_dir: self.backup_dir,
+            metrics: self.metrics,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What becomes of a request before it is carried out: which command it is, and whether it may be.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 
 use crate::command::{Call, Command, Run, Server};
@@ -30,6 +32,7 @@ pub(crate) fn admit(server: &Server, session: &mut Session, request: Request) ->
     let command = match check(server, session, &request) {
         Ok(command) => command,
         Err(refusal) => {
+            server.statistics.errors.fetch_add(1, Ordering::Relaxed);
             if let Some(transaction) = &mut session.transaction {
                 transaction.is_refused = true;
             }
@@ -62,6 +65,9 @@ fn check(server: &Server, session: &Session, request: &Request) -> Result<&'stat
     }
     if !session.is_known && !command.has_flag("no_auth") {
         return Err(words("NOAUTH Authentication required."));
+    }
+    if session.transaction.is_some() && command.has_flag("no_multi") {
+        return Err(words("ERR Command not allowed inside a transaction"));
     }
     if session.only_listens() && !WHILE_LISTENING.contains(&command.name) {
         return Err(said(format!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -25,6 +25,22 @@ pub(crate) struct Client {
     active_ms: AtomicU64,
     is_killed: AtomicBool,
     killed: Notify,
+    waits: AtomicU8,
+    unblocked: Notify,
+}
+
+/// Whether a client waits for elements, or what CLIENT UNBLOCK wants of one that does.
+const WAITS_NOT: u8 = 0;
+const WAITS: u8 = 1;
+const TIMED_OUT: u8 = 2;
+const UNBLOCKED: u8 = 3;
+
+/// How CLIENT UNBLOCK ends the waiting of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unblocked {
+    /// As if its time were over.
+    TimedOut,
+    WithError,
 }
 
 /// What changes of a connection, for others to see.
@@ -45,6 +61,8 @@ pub(crate) struct Shown {
     /// Subscriptions to channels, and to patterns.
     pub(crate) channels: AtomicUsize,
     pub(crate) patterns: AtomicUsize,
+    /// Whether it asked to stay when memory is short. Nobody is cut off for that here.
+    pub(crate) stays: AtomicBool,
 }
 
 impl Client {
@@ -63,6 +81,40 @@ impl Client {
     pub(crate) async fn killed(&self) {
         while !self.is_killed() {
             self.killed.notified().await;
+        }
+    }
+
+    /// Says that the client waits from now on.
+    pub(crate) fn begin_to_wait(&self) {
+        self.waits.store(WAITS, Ordering::SeqCst);
+    }
+
+    /// Says that the client does not wait from now on; whether that is so because another wants it.
+    pub(crate) fn end_to_wait(&self) -> Option<Unblocked> {
+        match self.waits.swap(WAITS_NOT, Ordering::SeqCst) {
+            TIMED_OUT => Some(Unblocked::TimedOut),
+            UNBLOCKED => Some(Unblocked::WithError),
+            _ => None,
+        }
+    }
+
+    /// Ends the waiting of the client; whether it did wait.
+    pub(crate) fn unblock(&self, how: Unblocked) -> bool {
+        let wanted = match how {
+            Unblocked::TimedOut => TIMED_OUT,
+            Unblocked::WithError => UNBLOCKED,
+        };
+        let waited = self.waits.compare_exchange(WAITS, wanted, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        if waited {
+            self.unblocked.notify_one();
+        }
+        waited
+    }
+
+    /// Returns when another wants the client not to wait any more. One task waits at a time.
+    pub(crate) async fn unblocked(&self) {
+        while self.waits.load(Ordering::SeqCst) <= WAITS {
+            self.unblocked.notified().await;
         }
     }
 
@@ -89,13 +141,14 @@ impl Client {
         self.shown.channels.load(Ordering::Relaxed) + self.shown.patterns.load(Ordering::Relaxed) > 0
     }
 
-    fn flags(&self) -> &'static str {
-        match (self.listens(), self.shown.queued.load(Ordering::Relaxed) >= 0) {
-            (false, false) => "N",
-            (true, false) => "P",
-            (false, true) => "x",
-            (true, true) => "Px",
-        }
+    /// Redis's letters for what it is and does.
+    fn flags(&self) -> String {
+        let is_queueing = self.shown.queued.load(Ordering::Relaxed) >= 0;
+        let waits = self.waits.load(Ordering::Relaxed) != WAITS_NOT;
+        let stays = self.shown.stays.load(Ordering::Relaxed);
+        let letters = [(self.listens(), 'P'), (is_queueing, 'x'), (waits, 'b'), (stays, 'e')];
+        let flags: String = letters.into_iter().filter(|(is_set, _)| *is_set).map(|(_, letter)| letter).collect();
+        if flags.is_empty() { "N".into() } else { flags }
     }
 
     /// The connection as one line of CLIENT LIST.
@@ -162,6 +215,8 @@ impl Clients {
             active_ms: AtomicU64::new(0),
             is_killed: AtomicBool::new(false),
             killed: Notify::new(),
+            waits: AtomicU8::new(WAITS_NOT),
+            unblocked: Notify::new(),
         });
         open.insert(id, Arc::clone(&client));
         Some(client)

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use crate::channels::Channels;
 use crate::client::Clients;
@@ -16,8 +17,11 @@ use crate::locks::{Database, Key};
 use crate::number::parse_integer;
 use crate::refusal::{NOT_AN_INTEGER, Refusal, WRONG_TYPE, said, words};
 use crate::reply::{Answer, Reply};
+use crate::saves::Saves;
 use crate::scan_cursors::ScanCursors;
 use crate::session::Session;
+use crate::settings::Settings;
+use crate::slow_log::SlowLog;
 use crate::space::Space;
 
 /// All that there is to know of a command: COMMAND answers from it, and the server goes by it.
@@ -225,6 +229,11 @@ pub(crate) struct Server {
     pub(crate) channels: Channels,
     pub(crate) cursors: ScanCursors,
     pub(crate) statistics: Statistics,
+    pub(crate) settings: Settings,
+    pub(crate) slow_log: SlowLog,
+    pub(crate) saves: Saves,
+    /// Told when a client wants the server to end.
+    pub(crate) shutdown: Notify,
     pub(crate) table: Table,
     pub(crate) started: Instant,
     /// 40 hexadecimal digits, anew with each start.
@@ -237,12 +246,22 @@ pub(crate) struct Server {
 pub(crate) struct Statistics {
     pub(crate) connections: AtomicU64,
     pub(crate) rejected_connections: AtomicU64,
+    /// Commands that were carried out, with those of transactions.
     pub(crate) commands: AtomicU64,
     pub(crate) errors: AtomicU64,
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
     pub(crate) input_bytes: AtomicU64,
     pub(crate) output_bytes: AtomicU64,
+}
+
+impl Statistics {
+    /// All of them.
+    pub(crate) fn counters(&self) -> [&AtomicU64; 8] {
+        let Statistics { connections, rejected_connections, commands, errors, .. } = self;
+        let Statistics { hits, misses, input_bytes, output_bytes, .. } = self;
+        [connections, rejected_connections, commands, errors, hits, misses, input_bytes, output_bytes]
+    }
 }
 
 /// What a command works with.

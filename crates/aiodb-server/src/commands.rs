@@ -1,6 +1,7 @@
 //! All commands. Each stands once, in the file of its family, with all that is to be known of it.
 
 mod clients;
+mod configuration;
 mod connection;
 mod databases;
 mod expire;
@@ -13,12 +14,15 @@ mod list_search;
 mod list_waits;
 mod lists;
 mod numbers;
+mod objects;
+mod operating;
 mod pop_of;
 mod publishing;
 mod random;
 mod scanning;
 mod set_algebra;
 mod sets;
+mod slow;
 mod sorted_algebra;
 mod sorted_ranges;
 mod sorted_sets;
@@ -50,9 +54,13 @@ pub(crate) fn table() -> Table {
         sorted_waits::COMMANDS,
         keys::COMMANDS,
         expire::COMMANDS,
+        objects::COMMANDS,
         databases::COMMANDS,
         transactions::COMMANDS,
         publishing::COMMANDS,
+        configuration::COMMANDS,
+        slow::COMMANDS,
+        operating::COMMANDS,
     ])
 }
 

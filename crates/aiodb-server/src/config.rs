@@ -1,6 +1,6 @@
 //! What a user can choose: flags before environment before file before what is built in.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,6 +40,10 @@ pub struct Config {
     pub cache_bytes: u64,
     /// Threads for connections; 0 takes one for each processor.
     pub threads: usize,
+    /// Directory of backups; empty for none.
+    pub backup_dir: PathBuf,
+    /// Address and port where figures are shown to Prometheus, `127.0.0.1:9121`; port 0 takes a free one, empty is none.
+    pub metrics: String,
 }
 
 /// Some settings, from one of the places where they can be.
@@ -66,6 +70,10 @@ pub struct Layer {
     pub cache_bytes: Option<u64>,
     /// See [`Config::threads`].
     pub threads: Option<usize>,
+    /// See [`Config::backup_dir`].
+    pub backup_dir: Option<PathBuf>,
+    /// See [`Config::metrics`].
+    pub metrics: Option<String>,
 }
 
 /// A setting that cannot be.
@@ -120,6 +128,8 @@ impl Default for Config {
             durability: "interval:1000".into(),
             cache_bytes: 64 << 20,
             threads: 0,
+            backup_dir: PathBuf::new(),
+            metrics: String::new(),
         }
     }
 }
@@ -162,6 +172,8 @@ impl Layer {
             "DURABILITY" => self.durability = Some(value.into()),
             "CACHE_BYTES" => self.cache_bytes = read(value)?,
             "THREADS" => self.threads = read(value)?,
+            "BACKUP_DIR" => self.backup_dir = Some(value.into()),
+            "METRICS" => self.metrics = Some(value.into()),
             _ => return Err("there is no such setting".into()),
         }
         Ok(())
@@ -175,7 +187,7 @@ impl Config {
         let layers: Vec<_> = layers.into_iter().collect();
         for layer in layers.into_iter().rev() {
             let Layer { dir, bind, port, protected_mode, requirepass, .. } = layer;
-            let Layer { maxclients, databases, durability, cache_bytes, threads, .. } = layer;
+            let Layer { maxclients, databases, durability, cache_bytes, threads, backup_dir, metrics, .. } = layer;
             config = Config {
                 dir: dir.unwrap_or(config.dir),
                 bind: bind.unwrap_or(config.bind),
@@ -187,6 +199,8 @@ impl Config {
                 durability: durability.unwrap_or(config.durability),
                 cache_bytes: cache_bytes.unwrap_or(config.cache_bytes),
                 threads: threads.unwrap_or(config.threads),
+                backup_dir: backup_dir.unwrap_or(config.backup_dir),
+                metrics: metrics.unwrap_or(config.metrics),
             };
         }
         config.check()?;
@@ -204,7 +218,20 @@ impl Config {
         if self.maxclients == 0 {
             return Err(wrong("maxclients", "0".into(), "at least 1".into()));
         }
+        self.metrics_address()?;
         self.durability().map(drop)
+    }
+
+    /// Where figures are shown, if anywhere.
+    pub fn metrics_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
+        if self.metrics.is_empty() {
+            return Ok(None);
+        }
+        self.metrics.parse().map(Some).map_err(|_| ConfigError::Setting {
+            setting: "metrics",
+            value: self.metrics.clone(),
+            allowed: "an address and a port, 127.0.0.1:9121".into(),
+        })
     }
 
     /// The class of the writes.

@@ -11,10 +11,10 @@ use tokio::sync::watch;
 
 use crate::admission::{Admitted, admit, is_grouped};
 use crate::channels::Message;
-use crate::client::Client;
+use crate::client::{Client, Unblocked};
 use crate::command::{Call, Run, Server};
 use crate::execution;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, words};
 use crate::reply::{Output, Reply};
 use crate::request::{Decoder, Fault};
 use crate::session::Session;
@@ -35,6 +35,9 @@ const GROUP_BYTES: usize = 1 << 20;
 /// Groups whose replies are shorter may grow, those whose replies are longer become small.
 const SHORT_REPLIES: usize = 256 << 10;
 const LONG_REPLIES: usize = 1 << 20;
+
+/// What a client is told whose waiting another one has ended.
+const UNBLOCKED: Refusal = words("UNBLOCKED client unblocked via CLIENT UNBLOCK");
 
 /// A connection until it ends.
 pub(crate) struct Connection {
@@ -60,7 +63,7 @@ struct Group {
 
 impl Connection {
     pub(crate) fn new(server: Arc<Server>, stream: TcpStream, client: Arc<Client>) -> Connection {
-        let session = Session::new(client, server.config.requirepass.is_empty());
+        let session = Session::new(client, server.settings.requirepass().is_empty());
         Connection {
             server,
             stream,
@@ -165,15 +168,23 @@ impl Connection {
 
     /// The reply to a call that waits. What the client sends meanwhile stays for later.
     async fn wait_for(&mut self, call: &Call, ending: &mut watch::Receiver<bool>) -> io::Result<Reply> {
-        let server = Arc::clone(&self.server);
+        let (server, client) = (Arc::clone(&self.server), Arc::clone(&self.session.client));
         let Some(mut wait) = execution::Wait::of(&server, &self.session, call) else { return Ok(Reply::Nil) };
         loop {
             if let Some(reply) = wait.attempt(&mut self.session).await {
                 return Ok(reply);
             }
-            tokio::select! {
-                is_in_time = wait.woken() => if !is_in_time { return Ok(Reply::NilArray) },
+            client.begin_to_wait();
+            let is_in_time = tokio::select! {
+                is_in_time = wait.woken() => is_in_time,
+                () = client.unblocked() => true,
                 () = self.gone(ending) => return Err(io::ErrorKind::ConnectionAborted.into()),
+            };
+            match client.end_to_wait() {
+                Some(Unblocked::WithError) => return Ok(Err(UNBLOCKED).into()),
+                Some(Unblocked::TimedOut) => return Ok(Reply::NilArray),
+                None if !is_in_time => return Ok(Reply::NilArray),
+                None => {}
             }
         }
     }

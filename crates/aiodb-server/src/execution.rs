@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use futures::future::try_join_all;
 use tokio::time::Instant;
@@ -37,7 +38,7 @@ impl From<Refusal> for Failure {
 
 /// Answers calls that a client has sent at once, in their order. Either there is one, or all are [`Run::Grouped`].
 pub(crate) async fn answer(server: &Server, session: &mut Session, calls: &[Call]) -> Vec<Reply> {
-    server.statistics.commands.fetch_add(calls.len() as u64, Ordering::Relaxed);
+    let begun = Instant::now();
     let replies = match calls {
         [call] if matches!(call.command.run, Run::Exec) => vec![execute(server, session).await.into()],
         [call] if matches!(call.command.run, Run::Watch) => vec![watch(server, session, call).await.into()],
@@ -45,7 +46,24 @@ pub(crate) async fn answer(server: &Server, session: &mut Session, calls: &[Call
     };
     let errors = replies.iter().filter(|reply| matches!(reply, Reply::Error(_))).count();
     server.statistics.errors.fetch_add(errors as u64, Ordering::Relaxed);
+    note(server, session, calls, begun);
     replies
+}
+
+/// Counts commands that were carried out since then, and keeps those that took long. What each took of the time that they took
+/// together is not known: all count alike.
+fn note(server: &Server, session: &Session, calls: &[Call], begun: Instant) {
+    // A client that waits has one command, however often it is tried.
+    if !session.waiting.as_ref().is_some_and(|waiting| waiting.has_waited) {
+        server.statistics.commands.fetch_add(calls.len() as u64, Ordering::Relaxed);
+    }
+    let Ok(least_us) = u64::try_from(server.settings.slower_than_us()) else { return };
+    let took = begun.elapsed() / calls.len().max(1) as u32;
+    if took >= Duration::from_micros(least_us) {
+        for call in calls.iter().filter(|call| !call.command.has_flag("skip_slowlog")) {
+            server.slow_log.add(&session.client, call, took, now_ms() / 1000, server.settings.slow_commands());
+        }
+    }
 }
 
 async fn answer_group(server: &Server, session: &mut Session, calls: &[Call]) -> Vec<Reply> {
@@ -85,8 +103,14 @@ async fn execute(server: &Server, session: &mut Session) -> Answer {
     } else {
         let call = |request| Ok(Call { command: find(server, &request)?, arguments: request });
         let calls = transaction.requests.into_iter().map(call).collect::<Result<Vec<_>, Refusal>>()?;
-        server.statistics.commands.fetch_add(calls.len() as u64, Ordering::Relaxed);
-        carry_out(server, session, &calls, Some(&watch)).await
+        let begun = Instant::now();
+        let outcome = carry_out(server, session, &calls, Some(&watch)).await;
+        if let Ok(replies) = &outcome {
+            let errors = replies.iter().filter(|reply| matches!(reply, Reply::Error(_))).count();
+            server.statistics.errors.fetch_add(errors as u64, Ordering::Relaxed);
+            note(server, session, &calls, begun);
+        }
+        outcome
     };
     server.keyspace.watchers.remove(watch);
     if matches!(outcome, Err(Failure::Before(_))) {

@@ -16,6 +16,7 @@ use crate::entry::{Entry, original_key, stored_key};
 use crate::flusher::Flusher;
 use crate::locks::{Claim, Database, Held, Key, Locks};
 use crate::refusal::Refusal;
+use crate::saves::Saves;
 use crate::waiters::Waiters;
 use crate::watch::Watchers;
 
@@ -132,6 +133,21 @@ impl Keyspace {
     /// The engine's own figures.
     pub(crate) fn stats(&self) -> aiodb::Stats {
         self.db.stats()
+    }
+
+    /// The engine's counts and times.
+    pub(crate) fn metrics(&self) -> aiodb::Metrics {
+        self.db.metrics()
+    }
+
+    /// See [`Saves::save`].
+    pub(crate) fn save(&self, saves: &Saves) -> Result<(), Refusal> {
+        saves.save(&self.db)
+    }
+
+    /// See [`Saves::save_in_background`].
+    pub(crate) fn save_in_background(&self, saves: &Saves) -> Result<(), Refusal> {
+        saves.save_in_background(&self.db)
     }
 
     /// Waits for what is claimed.

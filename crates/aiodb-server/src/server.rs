@@ -11,7 +11,7 @@ use aiodb::Options;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use crate::channels::Channels;
@@ -21,7 +21,11 @@ use crate::commands;
 use crate::config::{Config, ConfigError};
 use crate::connection::Connection;
 use crate::keyspace::Keyspace;
+use crate::monitoring::monitor;
+use crate::saves::Saves;
 use crate::scan_cursors::ScanCursors;
+use crate::settings::Settings;
+use crate::slow_log::SlowLog;
 use crate::sweeper::sweep;
 
 /// Connections that the system keeps until they are accepted.
@@ -36,6 +40,12 @@ set for the default user. In this mode connections are only accepted from the lo
 other machines, set a password (requirepass), or set protected-mode to false if nobody but you can reach this server.\r\n";
 
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+
+/// The sockets with their addresses.
+struct Listeners {
+    clients: Vec<(StdListener, SocketAddr)>,
+    monitoring: Option<(StdListener, SocketAddr)>,
+}
 
 /// Why a server could not start, or not end as it should.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +76,8 @@ pub enum ServeError {
 
 /// Serves until the process gets SIGTERM or SIGINT, and closes the store. `say` is told what happens, a line at a time.
 pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
-    let listeners = listen(&config)?;
+    let listeners =
+        Listeners { clients: listen(&config)?, monitoring: config.metrics_address()?.map(bind).transpose()? };
     let options = Options {
         durability: config.durability()?,
         cache_bytes: config.cache_bytes,
@@ -81,11 +92,12 @@ pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
     }
     let runtime =
         runtime.enable_all().build().map_err(|cause| ServeError::System { action: "start threads", cause })?;
-    let port = listeners[0].1.port();
+    let port = listeners.clients[0].1.port();
     let server = Arc::new(Server::new(config, keyspace, port));
     let outcome = runtime.block_on(accept_all(&server, listeners, &say));
     // Connections that still run have had their time.
     runtime.shutdown_timeout(LAST_REPLIES);
+    server.saves.finish();
     server.keyspace.close()?;
     say("the store is closed");
     outcome
@@ -99,6 +111,10 @@ impl Server {
             channels: Channels::default(),
             cursors: ScanCursors::new(),
             statistics: Statistics::default(),
+            settings: Settings::new(&config),
+            slow_log: SlowLog::default(),
+            saves: Saves::new(Some(&*config.backup_dir).filter(|path| !path.as_os_str().is_empty())),
+            shutdown: Notify::new(),
             table: commands::table(),
             started: Instant::now(),
             run_id: (0..40).map(|_| fastrand::char('0'..='9')).collect(),
@@ -113,13 +129,7 @@ fn listen(config: &Config) -> Result<Vec<(StdListener, SocketAddr)>, ServeError>
     let mut port = config.port;
     let mut listeners = Vec::new();
     for address in &config.bind {
-        let address = SocketAddr::from((*address, port));
-        let bound = StdListener::bind(address).and_then(|listener| {
-            listener.set_nonblocking(true)?;
-            let address = listener.local_addr()?;
-            Ok((listener, address))
-        });
-        let (listener, address) = bound.map_err(|cause| ServeError::Listen { address, cause })?;
+        let (listener, address) = bind(SocketAddr::from((*address, port)))?;
         // A free port is the same at all addresses.
         port = address.port();
         listeners.push((listener, address));
@@ -127,18 +137,31 @@ fn listen(config: &Config) -> Result<Vec<(StdListener, SocketAddr)>, ServeError>
     Ok(listeners)
 }
 
-async fn accept_all(
-    server: &Arc<Server>,
-    listeners: Vec<(StdListener, SocketAddr)>,
-    say: &impl Fn(&str),
-) -> Result<(), ServeError> {
+fn bind(address: SocketAddr) -> Result<(StdListener, SocketAddr), ServeError> {
+    let bound = StdListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    });
+    bound.map_err(|cause| ServeError::Listen { address, cause })
+}
+
+async fn accept_all(server: &Arc<Server>, listeners: Listeners, say: &impl Fn(&str)) -> Result<(), ServeError> {
     let system = |action| move |cause| ServeError::System { action, cause };
     let mut terminate = signal(SignalKind::terminate()).map_err(system("wait for signals"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(system("wait for signals"))?;
     let (end, ending) = watch::channel(false);
     let mut accepting = JoinSet::new();
     accepting.spawn(sweep(Arc::clone(server), ending.clone()));
-    for (listener, address) in listeners {
+    let monitoring = match listeners.monitoring {
+        None => None,
+        Some((listener, address)) => {
+            let listener = TcpListener::from_std(listener).map_err(system("listen"))?;
+            say(&format!("figures at http://{address}/metrics"));
+            Some(tokio::spawn(monitor(Arc::clone(server), listener, ending.clone())))
+        }
+    };
+    for (listener, address) in listeners.clients {
         let listener = TcpListener::from_std(listener).map_err(system("listen"))?;
         say(&format!("ready to accept connections at {address}"));
         accepting.spawn(accept(Arc::clone(server), listener, ending.clone()));
@@ -146,12 +169,17 @@ async fn accept_all(
     let name = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
+        () = server.shutdown.notified() => "SHUTDOWN",
     };
     say(&format!("{name}: taking no more commands"));
     let _ = end.send(true);
     let last_replies = async { while accepting.join_next().await.is_some() {} };
     if tokio::time::timeout(LAST_REPLIES, last_replies).await.is_err() {
         say("some clients did not take their replies, and were cut off");
+    }
+    // Until here it said that the server is ending.
+    if let Some(monitoring) = monitoring {
+        monitoring.abort();
     }
     Ok(())
 }
@@ -179,15 +207,15 @@ async fn accept(server: Arc<Server>, listener: TcpListener, mut ending: watch::R
 
 async fn serve_one(server: Arc<Server>, mut stream: TcpStream, address: SocketAddr, ending: watch::Receiver<bool>) {
     server.statistics.connections.fetch_add(1, Ordering::Relaxed);
-    let config = &server.config;
-    let is_open = config.protected_mode && config.requirepass.is_empty();
+    let settings = &server.settings;
+    let is_open = settings.protected_mode() && settings.requirepass().is_empty();
     let Ok(local_address) = stream.local_addr() else { return };
     let refusal = if is_open && !is_loopback(address.ip()) {
         Some(PROTECTED)
     } else {
         // Replies go out as they are made; a client that is gone already is met when it is read from.
         let _ = stream.set_nodelay(true);
-        match server.clients.add(address, local_address, stream.as_raw_fd(), config.maxclients) {
+        match server.clients.add(address, local_address, stream.as_raw_fd(), settings.maxclients()) {
             Some(client) => {
                 return Connection::new(Arc::clone(&server), stream, client).serve(ending).await;
             }

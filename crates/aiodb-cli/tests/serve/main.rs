@@ -7,6 +7,8 @@ mod concurrency;
 mod generator;
 mod kills;
 mod limits;
+mod monitoring;
+mod operations;
 mod protocol;
 mod publishing;
 mod raw;

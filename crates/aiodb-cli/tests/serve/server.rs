@@ -22,6 +22,8 @@ pub fn aiodb() -> Command {
 pub struct Server {
     process: Child,
     pub address: SocketAddr,
+    /// Where its figures are, if it shows any.
+    pub metrics: Option<SocketAddr>,
     said: Option<JoinHandle<String>>,
 }
 
@@ -36,13 +38,13 @@ impl Server {
     pub fn run(mut command: Command) -> Server {
         let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(process.stderr.take().unwrap());
-        let address = read_address(&mut stderr);
+        let (address, metrics) = read_addresses(&mut stderr);
         let said = std::thread::spawn(move || {
             let mut said = String::new();
             let _ = stderr.read_to_string(&mut said);
             said
         });
-        Server { process, address, said: Some(said) }
+        Server { process, address, metrics, said: Some(said) }
     }
 
     pub fn client(&self) -> Client {
@@ -54,8 +56,13 @@ impl Server {
     }
 
     /// Ends the process as an operator does. What it said, and whether all went well.
-    pub fn stop(mut self) -> (String, bool) {
+    pub fn stop(self) -> (String, bool) {
         self.signal("TERM");
+        self.wait()
+    }
+
+    /// Waits until the process has ended.
+    pub fn wait(mut self) -> (String, bool) {
         let status = self.process.wait().unwrap();
         (self.said.take().unwrap().join().unwrap(), status.success())
     }
@@ -74,11 +81,16 @@ impl Drop for Server {
     }
 }
 
-fn read_address(stderr: &mut BufReader<ChildStderr>) -> SocketAddr {
-    let mut said = String::new();
+/// Where clients connect, and where figures are.
+fn read_addresses(stderr: &mut BufReader<ChildStderr>) -> (SocketAddr, Option<SocketAddr>) {
+    let (mut said, mut metrics) = (String::new(), None);
     while stderr.read_line(&mut said).unwrap() > 0 {
+        if let Some((_, address)) = said.trim_end().rsplit_once("figures at http://") {
+            metrics = Some(address.trim_end_matches("/metrics").parse().unwrap());
+            said.clear();
+        }
         if let Some((_, address)) = said.trim_end().rsplit_once("ready to accept connections at ") {
-            return address.parse().unwrap();
+            return (address.parse().unwrap(), metrics);
         }
     }
     panic!("the server did not start: {said}");

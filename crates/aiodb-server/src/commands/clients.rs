@@ -1,16 +1,17 @@
 //! CLIENT: the connections of the server.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
 use super::connection::check_name;
 use super::family::Family;
-use crate::client::Client;
+use crate::client::{Client, Unblocked};
 use crate::command::Run::Alone;
 use crate::command::{Command, Context, count, is_word};
 use crate::number::parse_integer;
-use crate::refusal::{Refusal, SYNTAX, words};
+use crate::refusal::{NOT_AN_INTEGER, Refusal, SYNTAX, words, wrong_number};
 use crate::reply::{Answer, OK, Reply};
 
 const CLIENT: Family = Family::new("connection", "");
@@ -28,6 +29,14 @@ pub(super) static COMMANDS: &[Command] = &[CLIENT.complexity("Depends on subcomm
         OWN.command("client|setinfo", 4, Alone(setinfo), "7.2.0", "Set client or connection specific info"),
         OWN.command("client|info", 2, Alone(info), "6.2.0", "Returns information about the current client connection."),
         ADMIN.command("client|list", -2, Alone(list), "2.4.0", "Get the list of client connections"),
+        ADMIN.command("client|unblock", -3, Alone(unblock), "5.0.0", "Unblock a client blocked in a blocking command"),
+        ADMIN.command(
+            "client|no-evict",
+            3,
+            Alone(no_evict),
+            "7.0.0",
+            "Set client eviction mode for the current connection",
+        ),
         ADMIN.command("client|kill", -3, Alone(kill), "2.4.0", "Kill the connection of a client"),
     ],
 )];
@@ -183,4 +192,29 @@ fn kill(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
         (true, _) => Ok(OK),
         (false, killed) => Ok(count(killed)),
     }
+}
+
+fn unblock(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    let how = match &arguments[3..] {
+        [] => Unblocked::TimedOut,
+        [reason] if is_word(reason, "timeout") => Unblocked::TimedOut,
+        [reason] if is_word(reason, "error") => Unblocked::WithError,
+        [_] => return Err(words("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+        _ => return Err(wrong_number(&arguments[1], "CLIENT")),
+    };
+    let id = parse_integer(&arguments[2]).ok_or(NOT_AN_INTEGER)?;
+    let all = context.server.clients.all();
+    let client = all.iter().find(|client| i64::try_from(client.id) == Ok(id));
+    Ok(Reply::flag(client.is_some_and(|client| client.unblock(how))))
+}
+
+/// Redis keeps such a client when the memory of clients is bounded and short. Here it never is.
+fn no_evict(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    let stays = match &arguments[2] {
+        word if is_word(word, "on") => true,
+        word if is_word(word, "off") => false,
+        _ => return Err(SYNTAX),
+    };
+    context.session.client.shown.stays.store(stays, Ordering::Relaxed);
+    Ok(OK)
 }

@@ -1,5 +1,6 @@
 //! The connection itself: who the client is, what it speaks, which database it has chosen.
 
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -60,13 +61,14 @@ fn reset(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
     session.select(0);
     session.speak(Protocol::Resp2);
     session.client.set_name(Bytes::new());
-    session.is_known = context.server.config.requirepass.is_empty();
+    session.client.shown.stays.store(false, Ordering::Relaxed);
+    session.is_known = context.server.settings.requirepass().is_empty();
     Ok(Reply::Simple("RESET"))
 }
 
 fn auth(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let (user, password) = match &arguments[1..] {
-        [password] if context.server.config.requirepass.is_empty() => {
+        [password] if context.server.settings.requirepass().is_empty() => {
             let _ = password;
             return Err(words(
                 "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
@@ -82,7 +84,8 @@ fn auth(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 }
 
 fn authenticate(context: &mut Context<'_, '_>, user: &[u8], password: &[u8]) -> Result<(), Refusal> {
-    let expected = context.server.config.requirepass.as_bytes();
+    let expected = context.server.settings.requirepass();
+    let expected = expected.as_bytes();
     // The time that this takes says nothing of the password but its length.
     let differs =
         |expected: &[u8]| expected.iter().zip(password).fold(0, |all, (left, right)| all | (left ^ right)) != 0;

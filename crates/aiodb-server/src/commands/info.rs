@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use aiodb::Durability;
 use bytes::Bytes;
 
+use super::configuration::appendfsync;
 use super::connection::REDIS_VERSION;
 use super::family::Family;
 use crate::channels::Topic;
@@ -76,7 +77,7 @@ fn server(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
 fn clients(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
     Ok(vec![
         line("connected_clients", context.server.clients.count()),
-        line("maxclients", context.server.config.maxclients),
+        line("maxclients", context.server.settings.maxclients()),
         line("blocked_clients", context.server.keyspace.waiters.count()),
     ])
 }
@@ -103,11 +104,9 @@ fn resident_bytes() -> u64 {
 
 fn persistence(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
     let stats = context.server.keyspace.stats();
-    let (class, policy) = match context.server.keyspace.durability() {
-        Durability::Sync => ("sync".to_string(), "always"),
-        Durability::Interval(interval) => (format!("interval:{}", interval.as_millis()), "everysec"),
-        Durability::None => ("none".to_string(), "no"),
-    };
+    let durability = context.server.keyspace.durability();
+    let (class, policy) = (class_name(durability), appendfsync(durability));
+    let saves = context.server.saves.shown();
     let status = if stats.trouble.is_none() { "ok" } else { "err" };
     let mut lines = vec![
         line("loading", 0),
@@ -115,7 +114,11 @@ fn persistence(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
         line("aiodb_appendfsync", policy),
         line("aof_enabled", 1),
         line("aof_last_write_status", status),
-        line("rdb_bgsave_in_progress", 0),
+        line("rdb_bgsave_in_progress", u8::from(saves.is_running.load(Ordering::Relaxed))),
+        line("rdb_last_save_time", saves.last_s.load(Ordering::Relaxed)),
+        line("rdb_last_bgsave_status", if saves.has_failed.load(Ordering::Relaxed) { "err" } else { "ok" }),
+        line("rdb_last_bgsave_time_sec", saves.took_s.load(Ordering::Relaxed)),
+        line("rdb_saves", saves.count.load(Ordering::Relaxed)),
         line("aiodb_segments_in_use", stats.segments_in_use),
         line("aiodb_segments_free", stats.segments_free),
         line("aiodb_live_bytes", stats.live_bytes),
@@ -123,6 +126,14 @@ fn persistence(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
     ];
     lines.extend(stats.trouble.map(|trouble| line("aiodb_trouble", trouble.replace(['\r', '\n'], " "))));
     Ok(lines)
+}
+
+fn class_name(durability: Durability) -> String {
+    match durability {
+        Durability::Sync => "sync".into(),
+        Durability::Interval(interval) => format!("interval:{}", interval.as_millis()),
+        Durability::None => "none".into(),
+    }
 }
 
 fn statistics(context: &Context<'_, '_>) -> Result<Lines, Refusal> {

@@ -1,0 +1,167 @@
+//! CONFIG: the settings that mean here what they mean in Redis.
+
+use std::sync::atomic::Ordering;
+
+use aiodb::Durability;
+use bytes::Bytes;
+
+use super::family::Family;
+use crate::command::Run::Alone;
+use crate::command::{Command, Context, Server, is_word};
+use crate::glob;
+use crate::number::parse_integer;
+use crate::refusal::{Refusal, said};
+use crate::reply::{Answer, OK, Reply};
+use crate::settings::Change;
+
+const CONFIG: Family = Family::new("server", "");
+const OF_CONFIG: Family =
+    CONFIG.flags("admin noscript loading stale").complexity("O(N) where N is the number of settings");
+
+pub(super) static COMMANDS: &[Command] = &[CONFIG.complexity("Depends on subcommand.").container(
+    "config",
+    "2.0.0",
+    "A container for server configuration commands",
+    &[
+        OF_CONFIG.command("config|get", -3, Alone(get), "2.0.0", "Get the values of configuration parameters"),
+        OF_CONFIG.command("config|set", -4, Alone(set), "2.0.0", "Set configuration parameters to the given values"),
+        OF_CONFIG.command("config|resetstat", 2, Alone(resetstat), "2.0.0", "Reset the stats returned by INFO"),
+    ],
+)];
+
+/// What a value may be.
+#[derive(Clone, Copy)]
+enum Takes {
+    /// What Redis does not change while it runs either.
+    Fixed,
+    /// What only the start decides here: nothing but the value that it has.
+    FromStart,
+    Integer(i64, i64, fn(i64) -> Change),
+    Flag(fn(bool) -> Change),
+    Text(fn(String) -> Change),
+}
+
+struct Setting {
+    name: &'static str,
+    value: fn(&Server) -> String,
+    takes: Takes,
+}
+
+const fn setting(name: &'static str, takes: Takes, value: fn(&Server) -> String) -> Setting {
+    Setting { name, value, takes }
+}
+
+static SETTINGS: [Setting; 20] = [
+    setting("appendfsync", Takes::FromStart, |server| appendfsync(server.keyspace.durability()).into()),
+    setting("appendonly", Takes::FromStart, |_| "yes".into()),
+    setting("bind", Takes::FromStart, |server| {
+        let addresses: Vec<_> = server.config.bind.iter().map(ToString::to_string).collect();
+        addresses.join(" ")
+    }),
+    setting("client-output-buffer-limit", Takes::FromStart, |_| {
+        "normal 0 0 0 slave 0 0 0 pubsub 33554432 8388608 60".into()
+    }),
+    setting("cluster-enabled", Takes::Fixed, |_| "no".into()),
+    setting("databases", Takes::Fixed, |server| server.keyspace.databases().to_string()),
+    setting("dir", Takes::FromStart, |server| server.config.dir.display().to_string()),
+    setting("maxclients", Takes::Integer(1, u32::MAX as i64, |number| Change::Maxclients(number as usize)), |server| {
+        server.settings.maxclients().to_string()
+    }),
+    setting("maxmemory", Takes::FromStart, |_| "0".into()),
+    setting("maxmemory-policy", Takes::FromStart, |_| "noeviction".into()),
+    setting("notify-keyspace-events", Takes::FromStart, |_| String::new()),
+    setting("port", Takes::FromStart, |server| server.port.to_string()),
+    setting("proto-max-bulk-len", Takes::FromStart, |_| (512 << 20).to_string()),
+    setting("protected-mode", Takes::Flag(Change::ProtectedMode), |server| yes_or_no(server.settings.protected_mode())),
+    setting("replica-read-only", Takes::FromStart, |_| "yes".into()),
+    setting("requirepass", Takes::Text(Change::Requirepass), |server| server.settings.requirepass().to_string()),
+    setting("save", Takes::FromStart, |_| String::new()),
+    setting("slowlog-log-slower-than", Takes::Integer(-1, i64::MAX, Change::SlowerThanUs), |server| {
+        server.settings.slower_than_us().to_string()
+    }),
+    setting("slowlog-max-len", Takes::Integer(0, i64::MAX, |number| Change::SlowCommands(number as usize)), |server| {
+        server.settings.slow_commands().to_string()
+    }),
+    setting("timeout", Takes::FromStart, |_| "0".into()),
+];
+
+/// Redis's name of a class.
+pub(super) fn appendfsync(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Sync => "always",
+        Durability::Interval(_) => "everysec",
+        Durability::None => "no",
+    }
+}
+
+fn yes_or_no(is_on: bool) -> String {
+    if is_on { "yes" } else { "no" }.into()
+}
+
+fn get(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    let patterns: Vec<_> = arguments[2..].iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
+    let is_wanted = |name: &str| patterns.iter().any(|pattern| glob::matches(pattern, name.as_bytes()));
+    let wanted = SETTINGS.iter().filter(|setting| is_wanted(setting.name));
+    let pair = |setting: &Setting| (Reply::text(setting.name), Reply::Bulk((setting.value)(context.server).into()));
+    Ok(Reply::Map(wanted.map(pair).collect()))
+}
+
+/// All settings, or none if one of them cannot be.
+fn set(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
+    let (pairs, rest) = arguments[2..].as_chunks();
+    if !rest.is_empty() {
+        return Err(said("ERR wrong number of arguments for 'config|set' command".into()));
+    }
+    let mut settings: Vec<(&Setting, &Bytes)> = Vec::with_capacity(pairs.len());
+    for [name, value] in pairs {
+        let setting = SETTINGS.iter().find(|setting| is_word(name, setting.name)).ok_or_else(|| unknown(name))?;
+        if matches!(setting.takes, Takes::Fixed) {
+            return Err(failed(setting, "can't set immutable config"));
+        }
+        if settings.iter().any(|(other, _)| other.name == setting.name) {
+            return Err(failed(setting, "duplicate parameter"));
+        }
+        settings.push((setting, value));
+    }
+    let changes = settings
+        .into_iter()
+        .map(|(setting, value)| change(context.server, setting, value).map_err(|reason| failed(setting, &reason)));
+    let changes = changes.collect::<Result<Vec<_>, _>>()?;
+    changes.into_iter().for_each(|change| context.server.settings.apply(change));
+    Ok(OK)
+}
+
+fn unknown(name: &[u8]) -> Refusal {
+    let shown = &name[..name.len().min(128)];
+    Refusal::Bytes([b"ERR Unknown option or number of arguments for CONFIG SET - '", shown, b"'"].concat().into())
+}
+
+fn failed(setting: &Setting, reason: &str) -> Refusal {
+    said(format!("ERR CONFIG SET failed (possibly related to argument '{}') - {reason}", setting.name))
+}
+
+fn change(server: &Server, setting: &Setting, value: &[u8]) -> Result<Change, String> {
+    match setting.takes {
+        Takes::Integer(least, most, change) => {
+            let number = parse_integer(value).ok_or("argument couldn't be parsed into an integer")?;
+            let is_right = (least..=most).contains(&number);
+            is_right.then(|| change(number)).ok_or(format!("argument must be between {least} and {most} inclusive"))
+        }
+        Takes::Flag(change) if is_word(value, "yes") => Ok(change(true)),
+        Takes::Flag(change) if is_word(value, "no") => Ok(change(false)),
+        Takes::Flag(_) => Err("argument must be 'yes' or 'no'".into()),
+        Takes::Text(change) => {
+            let text = std::str::from_utf8(value).map_err(|_| "argument must be UTF-8")?;
+            Ok(change(text.into()))
+        }
+        Takes::Fixed | Takes::FromStart => match (setting.value)(server) {
+            current if current.as_bytes().eq_ignore_ascii_case(value) => Ok(Change::Nothing),
+            _ => Err("only the start of the server decides it".into()),
+        },
+    }
+}
+
+fn resetstat(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
+    context.server.statistics.counters().iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+    Ok(OK)
+}

@@ -1,0 +1,78 @@
+//! Settings that CONFIG SET changes while the server runs.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::config::Config;
+
+/// Redis's own: commands that take longer, in microseconds, are kept in SLOWLOG, the last so many of them.
+const SLOWER_THAN_US: i64 = 10_000;
+const SLOW_COMMANDS: usize = 128;
+
+/// What counts now. The start's settings come from [`Config`].
+pub(crate) struct Settings {
+    maxclients: AtomicUsize,
+    protected_mode: AtomicBool,
+    requirepass: Mutex<Arc<str>>,
+    /// Below zero nothing is kept.
+    slower_than_us: AtomicI64,
+    slow_commands: AtomicUsize,
+}
+
+/// A setting with a new value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Maxclients(usize),
+    ProtectedMode(bool),
+    Requirepass(String),
+    SlowerThanUs(i64),
+    SlowCommands(usize),
+    /// It has this value already.
+    Nothing,
+}
+
+impl Settings {
+    pub(crate) fn new(config: &Config) -> Settings {
+        Settings {
+            maxclients: AtomicUsize::new(config.maxclients),
+            protected_mode: AtomicBool::new(config.protected_mode),
+            requirepass: Mutex::new(config.requirepass.as_str().into()),
+            slower_than_us: AtomicI64::new(SLOWER_THAN_US),
+            slow_commands: AtomicUsize::new(SLOW_COMMANDS),
+        }
+    }
+
+    pub(crate) fn maxclients(&self) -> usize {
+        self.maxclients.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn protected_mode(&self) -> bool {
+        self.protected_mode.load(Ordering::Relaxed)
+    }
+
+    /// The password; empty for none.
+    pub(crate) fn requirepass(&self) -> Arc<str> {
+        Arc::clone(&self.requirepass.lock().expect("no code panics while it holds the password"))
+    }
+
+    pub(crate) fn slower_than_us(&self) -> i64 {
+        self.slower_than_us.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn slow_commands(&self) -> usize {
+        self.slow_commands.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn apply(&self, change: Change) {
+        match change {
+            Change::Maxclients(number) => self.maxclients.store(number, Ordering::Relaxed),
+            Change::ProtectedMode(is_on) => self.protected_mode.store(is_on, Ordering::Relaxed),
+            Change::Requirepass(password) => {
+                *self.requirepass.lock().expect("no code panics while it holds the password") = password.into();
+            }
+            Change::SlowerThanUs(time) => self.slower_than_us.store(time, Ordering::Relaxed),
+            Change::SlowCommands(number) => self.slow_commands.store(number, Ordering::Relaxed),
+            Change::Nothing => {}
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Commands that took long.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::client::Client;
+use crate::command::Call;
+
+/// What is kept of a command, as in Redis: so many arguments, and so many bytes of each.
+const MOST_ARGUMENTS: usize = 32;
+const MOST_BYTES: usize = 128;
+
+/// Commands of whose arguments nothing is kept, since there are passwords among them.
+const SECRET: [&str; 3] = ["auth", "hello", "config|set"];
+
+/// The last ones.
+#[derive(Default)]
+pub(crate) struct SlowLog {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    next_id: i64,
+    /// The latest first.
+    entries: VecDeque<SlowCommand>,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub(crate) struct SlowCommand {
+    pub(crate) id: i64,
+    /// When it had been carried out, in seconds since 1970.
+    pub(crate) at_s: u64,
+    pub(crate) took: Duration,
+    pub(crate) arguments: Vec<Bytes>,
+    pub(crate) address: String,
+    pub(crate) client_name: Bytes,
+}
+
+impl SlowLog {
+    /// Keeps a command, and of all others the last ones.
+    pub(crate) fn add(&self, client: &Client, call: &Call, took: Duration, at_s: u64, most: usize) {
+        let mut state = self.lock();
+        let id = state.next_id;
+        state.next_id += 1;
+        let (address, client_name) = (client.address.to_string(), client.name());
+        state.entries.push_front(SlowCommand { id, at_s, took, arguments: kept(call), address, client_name });
+        state.entries.truncate(most);
+    }
+
+    /// The latest ones.
+    pub(crate) fn latest(&self, most: usize) -> Vec<SlowCommand> {
+        self.lock().entries.iter().take(most).cloned().collect()
+    }
+
+    /// How many are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&self) {
+        self.lock().entries.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds the commands")
+    }
+}
+
+fn kept(call: &Call) -> Vec<Bytes> {
+    let arguments = &call.arguments;
+    let names = call.command.name.matches('|').count() + 1;
+    let is_secret = SECRET.contains(&call.command.name);
+    let shown = if arguments.len() > MOST_ARGUMENTS { MOST_ARGUMENTS - 1 } else { arguments.len() };
+    let mut kept: Vec<Bytes> = arguments[..shown].iter().map(|argument| shortened(argument)).collect();
+    if is_secret {
+        kept.iter_mut().skip(names).for_each(|argument| *argument = Bytes::from_static(b"(redacted)"));
+    }
+    if arguments.len() > shown {
+        kept.push(format!("... ({} more arguments)", arguments.len() - shown).into());
+    }
+    kept
+}
+
+fn shortened(argument: &[u8]) -> Bytes {
+    match argument.split_at_checked(MOST_BYTES) {
+        Some((first, rest)) if !rest.is_empty() => {
+            [first, format!("... ({} more bytes)", rest.len()).as_bytes()].concat().into()
+        }
+        _ => Bytes::copy_from_slice(argument),
+    }
+}
+
+#[cfg(test)]
+mod tests;

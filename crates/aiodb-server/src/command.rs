@@ -330,7 +330,7 @@ impl Context<'_, '_> {
         }
     }
 
-    /// [`Context::look_up_collection`] for a command that waits: none while another client has waited longer, or what has come in
+    /// [`Context::collection`] for a command that waits: none while another client has waited longer, or what has come in
     /// the meantime is of another kind.
     pub(crate) fn awaited_collection(&mut self, name: &Bytes, kind: Kind) -> Result<Option<Opened>, Refusal> {
         let key = self.key(name);
@@ -338,7 +338,7 @@ impl Context<'_, '_> {
         let (is_first, has_waited) = waiting.map_or((true, false), |waiting| {
             (self.server.keyspace.waiters.is_first(&key, &waiting.waiter), waiting.has_waited)
         });
-        match self.look_up_collection(name, kind) {
+        match self.collection(name, kind) {
             Err(Refusal::Words(_)) if has_waited => Ok(None),
             found => found.map(|found| found.filter(|_| is_first)),
         }

@@ -5,11 +5,13 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use resp_rs::resp2::Frame;
+
 use crate::client::encode;
 use crate::server::Server;
 
 /// Memory of a process, in bytes.
-fn resident_bytes(server: &Server) -> u64 {
+pub fn resident_bytes(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
@@ -30,6 +32,30 @@ fn a_value_of_many_megabytes_comes_back() {
     assert!(client.text(&["set", &key, "x"]).starts_with("-ERR a key of 65537 bytes"));
     assert!(client.text(&["get", &key]).starts_with("-ERR a key of 65537 bytes"));
     assert_eq!(client.text(&["get", &"k".repeat(64 << 10)]), "nil");
+}
+
+#[test]
+fn random_elements_are_bounded_in_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &[]);
+    let mut client = server.client();
+    let name = "x".repeat(65_000);
+    for number in 0..3 {
+        client.call(&["sadd".to_string(), "few".into(), format!("{number}{name}")]);
+    }
+    for number in 0..1100 {
+        client.call(&["sadd".to_string(), "many".into(), format!("{number:04}{}", &name[..60_000])]);
+    }
+    let answer = client.text(&["srandmember", "few", "-1048576"]);
+    assert!(answer.starts_with("-ERR value is out of range: so many elements take more than"), "{answer}");
+    for key in ["few", "many"] {
+        let Frame::Array(Some(some)) = client.call(&["srandmember", key, "-20"]) else { panic!("{key}") };
+        assert_eq!(some.len(), 20);
+    }
+    client.call(&["hset", "hash", "field", &name]);
+    let answer = client.text(&["hrandfield", "hash", "-1000000", "withvalues"]);
+    assert!(answer.starts_with("-ERR value is out of range: so many elements take more than"), "{answer}");
+    assert!(server.stop().1);
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn figures_and_health_are_shown() {
         assert_eq!(get(address, path), ("HTTP/1.1 200 OK".into(), "ok\n".into()));
     }
     assert_eq!(get(address, "/other").0, "HTTP/1.1 404 Not Found");
-    assert_eq!(ask(address, "POST /metrics HTTP/1.0\r\n\r\n").0, "HTTP/1.1 405 Method Not Allowed");
+    assert_eq!(ask(address, "POST /metrics HTTP/1.0\r\n\r\n").0, "HTTP/1.0 405 Method Not Allowed");
     // What is no request ends its connection, and those who send nothing hold nobody up.
     assert_eq!(ask(address, "nonsense\r\n\r\n").0, "HTTP/1.1 400 Bad Request");
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(100_000));

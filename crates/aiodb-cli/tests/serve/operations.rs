@@ -173,6 +173,10 @@ fn commands_and_errors_are_counted_as_redis_does() {
             &["rpush", "list", "x"],
             &["blpop", "list", "0"],
             &["blpop", "list", "0.01"],
+            &["lpop", "list"],
+            &["spop", "list"],
+            &["zpopmin", "list"],
+            &["getset", "n", "5"],
             &["get", "missing"],
             &["get", "n"],
         ] {

@@ -10,7 +10,7 @@ use crate::command::Run::Alone;
 use crate::command::{Command, Context, Server, is_word};
 use crate::glob;
 use crate::number::parse_integer;
-use crate::refusal::{Refusal, said};
+use crate::refusal::{Refusal, SYNTAX, said};
 use crate::reply::{Answer, OK, Reply};
 use crate::settings::Change;
 
@@ -110,7 +110,7 @@ fn get(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 fn set(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let (pairs, rest) = arguments[2..].as_chunks();
     if !rest.is_empty() {
-        return Err(said("ERR wrong number of arguments for 'config|set' command".into()));
+        return Err(SYNTAX);
     }
     let mut settings: Vec<(&Setting, &Bytes)> = Vec::with_capacity(pairs.len());
     for [name, value] in pairs {

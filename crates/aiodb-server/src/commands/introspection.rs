@@ -102,7 +102,7 @@ fn categories(command: &Command) -> Vec<Reply> {
     let is_in = |category: &str| match category {
         "@read" => command.has_flag("readonly"),
         "@write" => command.is_write(),
-        "@admin" => command.has_flag("admin"),
+        "@admin" if command.has_flag("admin") => true,
         "@fast" => command.has_flag("fast"),
         "@slow" => !command.has_flag("fast"),
         "@blocking" => command.has_flag("blocking"),

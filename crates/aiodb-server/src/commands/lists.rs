@@ -216,7 +216,7 @@ fn pop_all(context: &mut Context<'_, '_>, arguments: &[Bytes], end: End, name: &
         [wanted] => Some(parse_integer(wanted).filter(|wanted| *wanted >= 0).ok_or(NOT_POSITIVE)?),
         _ => return Err(said(format!("ERR wrong number of arguments for '{name}' command"))),
     };
-    let Some(mut list) = context.look_up_collection(&arguments[1], Kind::List)? else {
+    let Some(mut list) = context.collection(&arguments[1], Kind::List)? else {
         return Ok(wanted.map_or(Reply::Nil, |_| Reply::NilArray));
     };
     let popped = pop(context, &mut list, end, wanted.unwrap_or(1) as u64)?;
@@ -238,7 +238,7 @@ fn rpop(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 fn lmpop(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let PopOf { names, is_last, most } = PopOf::parse(&arguments[1..], ENDS)?;
     for name in names {
-        if let Some(list) = context.look_up_collection(name, Kind::List)? {
+        if let Some(list) = context.collection(name, Kind::List)? {
             return pop_named(context, name, list, End::of(is_last), most);
         }
     }

@@ -20,6 +20,9 @@ pub(super) const STEPS: usize = 16;
 /// Elements that a client gets at most that may come twice.
 const MOST_DRAWS: u64 = 1 << 20;
 
+/// Bytes of such elements, at most: all of them are in memory at once.
+const MOST_DRAWN_BYTES: usize = 512 << 20;
+
 /// Draws for each different element, before all are gone through.
 const PATIENCE: usize = 4;
 
@@ -73,13 +76,36 @@ pub(super) fn draw(
         true
     })?;
     if wanted < 0 {
-        return Ok((0..most).filter_map(|_| fastrand::choice(&all).cloned()).collect());
+        let mut drawn = Drawn::default();
+        for _ in 0..most {
+            fastrand::choice(&all).cloned().map_or(Ok(()), |element| drawn.add(element))?;
+        }
+        return Ok(drawn.elements);
     }
     if distinct < all.len() {
         fastrand::shuffle(&mut all);
         all.truncate(distinct);
     }
     Ok(all)
+}
+
+/// Elements of which some may be the same.
+#[derive(Default)]
+struct Drawn {
+    elements: Vec<(Bytes, Bytes)>,
+    bytes: usize,
+}
+
+impl Drawn {
+    fn add(&mut self, element: (Bytes, Bytes)) -> Result<(), Refusal> {
+        self.bytes += element.0.len() + element.1.len();
+        if self.bytes > MOST_DRAWN_BYTES {
+            let text = format!("ERR value is out of range: so many elements take more than {MOST_DRAWN_BYTES} bytes");
+            return Err(said(text));
+        }
+        self.elements.push(element);
+        Ok(())
+    }
 }
 
 /// [`draw`] from a collection that is too large to go through.
@@ -100,7 +126,7 @@ fn draw_by_place(
         Ok::<_, Refusal>(end)
     };
     let (first, last) = (end(false)?, end(true)?);
-    let (mut drawn, mut different) = (Vec::new(), BTreeMap::new());
+    let (mut drawn, mut different) = (Drawn::default(), BTreeMap::new());
     for _ in 0..if may_repeat { wanted } else { wanted.saturating_mul(PATIENCE) } {
         let place = between(&first, &last).max(first.clone());
         let mut left = fastrand::usize(1..=STEPS);
@@ -117,7 +143,7 @@ fn draw_by_place(
             }
         }
         match (found, may_repeat) {
-            (Some(found), true) => drawn.push(found),
+            (Some(found), true) => drawn.add(found)?,
             (found, _) => different.extend(found),
         }
         if different.len() == wanted {
@@ -131,8 +157,8 @@ fn draw_by_place(
             different.len() < wanted
         })?;
     }
-    drawn.extend(different);
-    Ok(drawn)
+    drawn.elements.extend(different);
+    Ok(drawn.elements)
 }
 
 /// The reply to a client that asked for elements, and maybe for what belongs to each.

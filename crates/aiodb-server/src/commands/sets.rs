@@ -130,7 +130,7 @@ fn spop(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
         [wanted] => Some(parse_integer(wanted).filter(|wanted| *wanted >= 0).ok_or(NOT_POSITIVE)?),
         _ => return Err(SYNTAX),
     };
-    let Some(mut set) = context.look_up_collection(&arguments[1], Kind::Set)? else {
+    let Some(mut set) = context.collection(&arguments[1], Kind::Set)? else {
         return Ok(wanted.map_or(Reply::Nil, |_| Reply::Set(Vec::new())));
     };
     let size = set.count();

@@ -295,7 +295,7 @@ fn pop_all(context: &mut Context<'_, '_>, arguments: &[Bytes], is_last: bool) ->
         [wanted] => Some(parse_integer(wanted).filter(|wanted| *wanted >= 0).ok_or(NOT_POSITIVE)? as u64),
         _ => return Err(SYNTAX),
     };
-    let popped = match context.look_up_collection(&arguments[1], Kind::SortedSet)? {
+    let popped = match context.collection(&arguments[1], Kind::SortedSet)? {
         None => Vec::new(),
         Some(sorted) => pop(context, sorted, is_last, wanted.unwrap_or(1))?,
     };
@@ -318,7 +318,7 @@ fn zpopmax(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 fn zmpop(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let PopOf { names, is_last, most } = PopOf::parse(&arguments[1..], ENDS)?;
     for name in names {
-        if let Some(sorted) = context.look_up_collection(name, Kind::SortedSet)? {
+        if let Some(sorted) = context.collection(name, Kind::SortedSet)? {
             return pop_named(context, name, sorted, is_last, most);
         }
     }

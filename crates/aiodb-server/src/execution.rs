@@ -16,6 +16,7 @@ use crate::locks::{Claim, Key};
 use crate::refusal::{Refusal, words};
 use crate::reply::{Answer, OK, Reply};
 use crate::session::{Session, Waiting};
+use crate::slow_log::Sent;
 use crate::space::Space;
 use crate::waiters::{Waiter, parse_timeout};
 use crate::watch::Watch;
@@ -61,7 +62,8 @@ fn note(server: &Server, session: &Session, calls: &[Call], begun: Instant) {
     let took = begun.elapsed() / calls.len().max(1) as u32;
     if took >= Duration::from_micros(least_us) {
         for call in calls.iter().filter(|call| !call.command.has_flag("skip_slowlog")) {
-            server.slow_log.add(&session.client, call, took, now_ms() / 1000, server.settings.slow_commands());
+            let sent = Sent { name: call.command.name, arguments: &call.arguments };
+            server.slow_log.add(&session.client, sent, took, now_ms() / 1000, server.settings.slow_commands());
         }
     }
 }

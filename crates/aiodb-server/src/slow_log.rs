@@ -7,7 +7,6 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::client::Client;
-use crate::command::Call;
 
 /// What is kept of a command, as in Redis: so many arguments, and so many bytes of each.
 const MOST_ARGUMENTS: usize = 32;
@@ -29,6 +28,14 @@ struct State {
     entries: VecDeque<SlowCommand>,
 }
 
+/// A command as a client has sent it.
+#[derive(Clone, Copy)]
+pub(crate) struct Sent<'a> {
+    /// Of a subcommand with its container's name before a `|`.
+    pub(crate) name: &'a str,
+    pub(crate) arguments: &'a [Bytes],
+}
+
 /// One of them.
 #[derive(Clone, Debug)]
 pub(crate) struct SlowCommand {
@@ -43,12 +50,12 @@ pub(crate) struct SlowCommand {
 
 impl SlowLog {
     /// Keeps a command, and of all others the last ones.
-    pub(crate) fn add(&self, client: &Client, call: &Call, took: Duration, at_s: u64, most: usize) {
+    pub(crate) fn add(&self, client: &Client, command: Sent<'_>, took: Duration, at_s: u64, most: usize) {
         let mut state = self.lock();
         let id = state.next_id;
         state.next_id += 1;
         let (address, client_name) = (client.address.to_string(), client.name());
-        state.entries.push_front(SlowCommand { id, at_s, took, arguments: kept(call), address, client_name });
+        state.entries.push_front(SlowCommand { id, at_s, took, arguments: kept(command), address, client_name });
         state.entries.truncate(most);
     }
 
@@ -72,10 +79,10 @@ impl SlowLog {
     }
 }
 
-fn kept(call: &Call) -> Vec<Bytes> {
-    let arguments = &call.arguments;
-    let names = call.command.name.matches('|').count() + 1;
-    let is_secret = SECRET.contains(&call.command.name);
+fn kept(command: Sent<'_>) -> Vec<Bytes> {
+    let Sent { name, arguments } = command;
+    let names = name.matches('|').count() + 1;
+    let is_secret = SECRET.contains(&name);
     let shown = if arguments.len() > MOST_ARGUMENTS { MOST_ARGUMENTS - 1 } else { arguments.len() };
     let mut kept: Vec<Bytes> = arguments[..shown].iter().map(|argument| shortened(argument)).collect();
     if is_secret {

@@ -1,12 +1,10 @@
 use super::*;
 use crate::client::Clients;
-use crate::commands;
 
 fn kept_of(arguments: &[&str]) -> Vec<String> {
     let name = if arguments[0] == "config" { "config|set" } else { arguments[0] };
-    let command = commands::table().find(name.as_bytes()).unwrap();
-    let arguments = arguments.iter().map(|argument| Bytes::copy_from_slice(argument.as_bytes())).collect();
-    let kept = kept(&Call { command, arguments });
+    let arguments: Vec<_> = arguments.iter().map(|argument| Bytes::copy_from_slice(argument.as_bytes())).collect();
+    let kept = kept(Sent { name, arguments: &arguments });
     kept.iter().map(|argument| String::from_utf8_lossy(argument).into_owned()).collect()
 }
 
@@ -28,13 +26,14 @@ fn the_last_ones_stay() {
     let (clients, log) = (Clients::default(), SlowLog::default());
     let address = "127.0.0.1:1".parse().unwrap();
     let client = clients.add(address, address, 0, 1).unwrap();
-    let call = Call { command: commands::table().find(b"ping").unwrap(), arguments: vec![Bytes::from_static(b"ping")] };
+    let arguments = [Bytes::from_static(b"ping")];
+    let sent = Sent { name: "ping", arguments: &arguments };
     for _ in 0..5 {
-        log.add(&client, &call, Duration::from_micros(3), 7, 3);
+        log.add(&client, sent, Duration::from_micros(3), 7, 3);
     }
     let ids = |most| log.latest(most).iter().map(|entry| entry.id).collect::<Vec<_>>();
     assert_eq!((ids(2), ids(9), log.len()), (vec![4, 3], vec![4, 3, 2], 3));
     log.clear();
-    log.add(&client, &call, Duration::ZERO, 7, 0);
+    log.add(&client, sent, Duration::ZERO, 7, 0);
     assert_eq!(log.len(), 0);
 }

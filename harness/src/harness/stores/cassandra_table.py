@@ -12,6 +12,8 @@ from harness.stores.base import Store
 
 class _Table(Store):
     engine: ClassVar[str]
+    # Another store behind the memtable `aiodb`.
+    behind: ClassVar[str | None] = None
     # Cassandra always has a commit log.
     durabilities = ("sync", "interval")
     least_memory_mib = cassandra.LEAST_NODE_MIB
@@ -33,7 +35,7 @@ class _Table(Store):
 
     def services(self, place: Place, durability: str, memory_bytes: int = 0) -> Sequence[Service]:
         limits = NodeLimits(memory_bytes=memory_bytes)
-        return (cassandra.cluster(place, 1, batch=durability == "sync", limits=limits),)
+        return (cassandra.cluster(place, 1, batch=durability == "sync", memtable=self.behind, limits=limits),)
 
     def limits_missing(self) -> str | None:
         return NodeLimits(memory_bytes=self.least_memory_mib << 20).missing()
@@ -42,7 +44,7 @@ class _Table(Store):
         return cassandra.ran_out_of_heap(place)
 
     def programs(self, place: Place) -> Sequence[Path]:
-        return cassandra.programs(place)
+        return cassandra.programs(place, self.behind)
 
     def disk_bytes(self, held_bytes: float) -> float:
         return cassandra.disk_bytes(1, held_bytes)
@@ -64,3 +66,23 @@ class AiodbTable(_Table):
     title = "aiodb under Cassandra"
     colour = "c0"
     engine = "aiodb"
+
+
+class RocksDbTable(_Table):
+    """RocksDB behind this project's memtable."""
+
+    name = "cassandra-rocksdb"
+    title = "RocksDB under Cassandra"
+    colour = "c2"
+    engine = "aiodb"
+    behind = "rocksdb"
+
+
+class LmdbTable(_Table):
+    """LMDB behind this project's memtable."""
+
+    name = "cassandra-lmdb"
+    title = "LMDB under Cassandra"
+    colour = "c3"
+    engine = "aiodb"
+    behind = "lmdb"

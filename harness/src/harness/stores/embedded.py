@@ -35,3 +35,4 @@ class Lmdb(_Embedded):
     name = "lmdb"
     title = "LMDB"
     colour = "c3"
+    loads_per_s = 3_000.0

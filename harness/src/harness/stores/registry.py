@@ -3,10 +3,16 @@
 from types import MappingProxyType
 
 from harness.stores.base import Store
-from harness.stores.cassandra_table import AiodbTable, StockTable
+from harness.stores.cassandra_table import AiodbTable, LmdbTable, RocksDbTable, StockTable
 from harness.stores.embedded import Aiodb, Lmdb, RocksDb
 from harness.stores.redis import Redis
 
 STORES: MappingProxyType[str, Store] = MappingProxyType(
-    {store.name: store for store in (Aiodb(), RocksDb(), Lmdb(), Redis(), StockTable(), AiodbTable())}
+    {
+        store.name: store
+        for store in (
+            *(Aiodb(), RocksDb(), Lmdb(), Redis()),
+            *(StockTable(), AiodbTable(), RocksDbTable(), LmdbTable()),
+        )
+    }
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from commands import Commands, campaign, results_in
 
-from harness.agreement import pairs, unpaired
+from harness.agreement import Pair, pairs, runs_agree, unpaired
 from harness.errors import HarnessError
 
 
@@ -49,3 +49,11 @@ def test_what_a_run_lacks_is_no_agreement(tmp_path: Path) -> None:
     assert len(list(pairs(first, failed))) == 1
     assert list(unpaired(first, failed)) == ["shell size=2, run 2"]
     assert list(unpaired(first, second)) == []
+
+
+@pytest.mark.parametrize(
+    ("apart", "lacking", "agree"), [(0, [], True), (1, [], True), (2, [], False), (0, ["a"], False)]
+)
+def test_runs_agree_where_nine_tenths_of_their_medians_do(apart: int, lacking: list[str], agree: bool) -> None:
+    found = [Pair("a point", "rate", 100.0, 150.0 if number < apart else 101.0) for number in range(10)]
+    assert runs_agree(found, lacking) is agree

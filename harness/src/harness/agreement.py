@@ -1,6 +1,6 @@
 """Whether two runs of one campaign say the same."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.errors import HarnessError
@@ -9,6 +9,8 @@ from harness.results import Results
 
 # Medians of two runs agree within this part of the first.
 AGREE_FRACTION = 0.10
+# Two runs agree where so many of their medians do: on machines of others some never will.
+AGREEING_PART = 0.90
 
 
 @dataclass(frozen=True)
@@ -56,3 +58,8 @@ def unpaired(first: Results, second: Results) -> Iterator[str]:
         for point in results.points():
             if any(point.summary(metric.name) is None for metric in main):
                 yield f"{point.store} {levels_text(point.levels)}, run {number}"
+
+
+def runs_agree(found: Sequence[Pair], lacking: Sequence[str]) -> bool:
+    """Whether two runs say the same: none lacks a point, and enough of their medians agree."""
+    return not lacking and sum(pair.agree for pair in found) >= AGREEING_PART * len(found)

@@ -36,7 +36,8 @@ def answer(results: Results, points: Sequence[Point]) -> Answer:
 
 def _finding(points: Sequence[Point], left: dict[tuple[str, str], list[float]]) -> Finding:
     changes = [
-        f"{workload} at {level} {change(min(of))} to {change(max(of))}" for (workload, level), of in left.items()
+        f"{workload} at {level} {' to '.join(dict.fromkeys(map(change, (min(of), max(of)))))}"
+        for (workload, level), of in left.items()
     ]
     return judged(SAYS, points, f"with the most replicas {joined(changes)}", lambda: all(map(_as_said, left.items())))
 

@@ -42,6 +42,8 @@ pub struct Setup {
     pub hash_mask: u64,
     /// Bytes of log between the checkpoints that upkeep makes.
     pub checkpoint_bytes: u64,
+    /// Keys that the memtable of an ordered index takes at most.
+    pub memtable_keys: usize,
     /// Sorted runs of one tier that are merged into one.
     pub fan_out: usize,
     /// Whether every other process leaves the oldest run out of merges.

@@ -126,6 +126,7 @@ impl<'a> Run<'a> {
             segment_bytes: self.script.setup.segment_bytes,
             checkpoint_bytes: self.script.setup.checkpoint_bytes,
             hash_mask: self.script.setup.hash_mask,
+            memtable_keys: self.script.setup.memtable_keys,
             cache_bytes: self.script.setup.cache_bytes,
             cache_writes: self.script.setup.cache_writes,
             merge_operators: MergeOperators::default().with(Operands),

@@ -18,7 +18,8 @@ use aiodb::{Compression, IndexKind, MergePolicy};
 use fastrand::Rng;
 use maker::Maker;
 pub use ranges::{
-    FIRST_AIMED, FIRST_BOUNDED, FIRST_CACHED, FIRST_SORTED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
+    FIRST_AHEAD, FIRST_AIMED, FIRST_BOUNDED, FIRST_CACHED, FIRST_SORTED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING,
+    FIRST_WHOLE,
 };
 use scene::Scene;
 use trouble::Trouble;
@@ -110,6 +111,7 @@ fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
         // Now and then keys share tags.
         hash_mask: if random.u8(..4) == 0 { !0 << 61 } else { u64::MAX },
         checkpoint_bytes: [64 << 10, 256 << 10, 1 << 20][random.usize(..3)],
+        memtable_keys: usize::MAX,
         fan_out: MergePolicy::default().fan_out,
         merges_apart: false,
         index_needs: (seed >= FIRST_BOUNDED).then_some(INDEX_NEEDS),

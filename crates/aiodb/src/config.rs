@@ -152,6 +152,9 @@ pub struct Options {
     /// For tests: hash bits that are used, so that different keys can be made to share a tag. Default all.
     #[doc(hidden)]
     pub hash_mask: u64,
+    /// For tests: keys that the memtable of an ordered index takes, at most. Default all that it has room for.
+    #[doc(hidden)]
+    pub memtable_keys: usize,
     /// For tests: when the sorted runs of `lsm` tables are merged.
     #[doc(hidden)]
     pub merge_policy: MergePolicy,
@@ -191,6 +194,7 @@ impl Default for Options {
             merge_operators: MergeOperators::default(),
             background: true,
             hash_mask: u64::MAX,
+            memtable_keys: usize::MAX,
             merge_policy: MergePolicy::default(),
         }
     }

@@ -25,6 +25,10 @@ pub const FIRST_WAITING: u64 = 30_000_000_000;
 /// a manifest of theirs is damaged. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_SORTED: u64 = 60_000_000_000;
 
+/// From here on, where there are `lsm` tables, memtables take few keys, and those of `lsm` tables are committed when they are half full,
+/// as a thread of the store does it. Lower seeds stay as they are, for the faults that they once found.
+pub const FIRST_AHEAD: u64 = 80_000_000_000;
+
 /// From here on seeds have an ordered index that finds no room on a full disk, and half of them fill the disk and empty the
 /// store again. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_BOUNDED: u64 = 40_000_000_000_000;

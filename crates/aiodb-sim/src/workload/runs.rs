@@ -4,7 +4,7 @@ use aiodb::io::Phase;
 use aiodb::{IndexKind, Step};
 use fastrand::Rng;
 
-use super::ranges::{FIRST_BOUNDED, FIRST_SORTED};
+use super::ranges::{FIRST_AHEAD, FIRST_BOUNDED, FIRST_SORTED};
 use crate::script::{Action, Script};
 
 /// One action in so many is followed by a merge.
@@ -12,6 +12,12 @@ const MERGING: u32 = 12;
 
 /// One crash of those in the commit of an index in so many is one in a merge.
 const CRASHES_IN_MERGES: u8 = 2;
+
+/// Keys of a small memtable.
+const FEW_KEYS: std::ops::RangeInclusive<usize> = 2..=16;
+
+/// One action in so many is followed by a commit of memtables that are half full.
+const COMMITTING: u32 = 4;
 
 /// One action in so many is followed by a backup, and as many by a restore.
 const BACKING_UP: u32 = 150;
@@ -30,6 +36,10 @@ pub(super) fn with_runs(mut script: Script, in_some: bool) -> Script {
     if is_sorted {
         (setup.fan_out, setup.merges_apart) = (choice.usize(2..=4), choice.bool());
     }
+    let is_ahead = (FIRST_AHEAD..FIRST_BOUNDED).contains(&script.seed);
+    if is_ahead {
+        setup.memtable_keys = choice.usize(FEW_KEYS);
+    }
     // LMDB's file does not lie on the simulated machine.
     let backs_up = is_sorted && !setup.tables.contains(&IndexKind::Lmdb);
     let mut actions = Vec::with_capacity(script.actions.len() * 2);
@@ -44,6 +54,9 @@ pub(super) fn with_runs(mut script: Script, in_some: bool) -> Script {
         }
         if random.u32(..MERGING) == 0 {
             actions.push(Action::Step(Step::Merge));
+        }
+        if is_ahead && choice.u32(..COMMITTING) == 0 {
+            actions.push(Action::Step(Step::CommitAhead));
         }
         match choice.u32(..BACKING_UP) {
             0 if backs_up => actions.push(Action::BackUp),

@@ -14,7 +14,7 @@ pub(crate) use self::committed::{Committed, Live};
 pub(crate) use self::kinds::OrderedIndexes;
 use super::chain::{Entry, NewEntry, Superseded, VersionChain};
 use super::codec::encode_key;
-use super::memtable::{ImmutableMemtable, LookedUp, Memtable};
+use super::memtable::{ImmutableMemtable, LookedUp, Memtable, MemtableRoom};
 use super::range_tombstones::Ranges;
 use super::runs::RunContext;
 use super::snapshots::{Snapshots, View};
@@ -149,10 +149,11 @@ impl<D: Device> OrderedIndex<D> {
         self.replayed.store(next_sequence, Ordering::Relaxed);
     }
 
-    /// Sets how many keys the memtable may have by the room on the disk. Returns how many bytes must stay free for them.
-    pub(crate) fn fit_memtable(&self) -> Result<u64> {
+    /// Sets how many keys the memtable may have by the room on the disk, at most so many. Returns how many bytes must stay free for
+    /// them.
+    pub(crate) fn fit_memtable(&self, most_keys: usize) -> Result<u64> {
         let room = self.committed.memtable_room()?;
-        self.memtable.limit(room);
+        self.memtable.limit(MemtableRoom { keys: room.keys.min(most_keys), ..room });
         Ok(room.reserved_bytes)
     }
 

@@ -29,7 +29,8 @@ fn interleavings_of_merges() {
         let machine = Machine::new(14, kind);
         let chance = |of: f64| shuttle::rand::thread_rng().gen_bool(of);
         let merge_policy = MergePolicy { fan_out: 2, oldest_ratio: if chance(0.5) { 0 } else { 4 } };
-        let options = Options { cache_bytes: 0, merge_policy, ..options() };
+        let memtable_keys = if chance(0.5) { 2 } else { usize::MAX };
+        let options = Options { cache_bytes: 0, merge_policy, memtable_keys, ..options() };
         let (db, table) = machine.open_with(options.clone());
         let writing = thread::spawn({
             let (db, table) = (db.clone(), table.clone());
@@ -40,6 +41,14 @@ fn interleavings_of_merges() {
             move || {
                 for _ in 0..2 * CHANGES {
                     db.step(Step::Merge).expect("the machine runs");
+                }
+            }
+        });
+        let committing = thread::spawn({
+            let db = db.clone();
+            move || {
+                for _ in 0..CHANGES {
+                    db.step(Step::CommitAhead).expect("the machine runs");
                 }
             }
         });
@@ -62,7 +71,7 @@ fn interleavings_of_merges() {
             assert_eq!(contents(&snapshot, &table), found, "as of {}", snapshot.sequence());
         }
         let (changes, snapshots) = writing.join().expect("no thread panics");
-        [merging, upkeep].into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+        [merging, committing, upkeep].into_iter().for_each(|thread| thread.join().expect("no thread panics"));
         let check = |when: &str| {
             for snapshot in &snapshots {
                 let wanted = contents_at(&changes, snapshot.sequence());

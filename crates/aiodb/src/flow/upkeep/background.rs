@@ -54,6 +54,8 @@ pub enum Step {
     Prepare,
     /// The writer's thread does this when it wakes: write or flush the open batch if it is due by the clock.
     WriteBehind,
+    /// The committer's thread does this when it wakes: commit the memtables of `lsm` tables that are half full.
+    CommitAhead,
     /// The upkeep's thread does this when it wakes: a bit of everything that is due.
     Upkeep,
 }
@@ -151,12 +153,12 @@ pub(crate) fn survive<D: Device>(engine: &AppendPath<D>, thread: &str, work: imp
 }
 
 impl<D: Device> Engine<D> {
-    /// Commits the memtables that are half full, where a commit costs no more for that. Returns how long to wait for the next.
+    /// Does what [`Step::CommitAhead`] does. Returns how long to wait for the next.
     fn commit_ahead(&self) -> Duration {
         if self.commit.failure().is_some() || self.options.read_only {
             return AFTER_FAILURE_PERIOD;
         }
-        match self.ordered.open().try_for_each(|ordered| self.commit_ahead_of_need(ordered)) {
+        match self.commit_half_full() {
             Ok(()) => COMMITTER_PERIOD,
             Err(error) => {
                 // A full disk is met by a writer, or by upkeep, which makes room.
@@ -166,6 +168,11 @@ impl<D: Device> Engine<D> {
                 AFTER_FAILURE_PERIOD
             }
         }
+    }
+
+    /// Commits the memtables that are half full, where a commit costs no more for that.
+    fn commit_half_full(&self) -> Result<()> {
+        self.ordered.open().try_for_each(|ordered| self.commit_ahead_of_need(ordered))
     }
 
     /// Makes a segment ahead of need; true if it was missing.
@@ -204,6 +211,7 @@ impl<D: Device> Engine<D> {
                 self.segments.replenish()
             }
             Step::WriteBehind => self.write_behind().0,
+            Step::CommitAhead => self.commit_half_full(),
             Step::Upkeep => self.maintain_once().map(drop),
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aiodb::{Db, Durability, Error, IndexKind, Table};
+use aiodb::{Db, Durability, Error, IndexKind, Options, Table};
 use fastrand::Rng;
 use support::{KINDS, Mount, open, segment_files, small, value};
 
@@ -167,6 +167,23 @@ fn overwrites_beside_truncates_are_never_refused() {
         });
         db.close().expect("a sound store can be closed");
     }
+}
+
+/// Deletes help with merges as puts do: else each commit of their keys would leave one more run for look-ups to ask.
+#[test]
+fn deletes_leave_few_runs() {
+    const KEYS: u64 = 1000;
+    let Some(mount) = disk(64) else { return };
+    let options = Options { memtable_keys: 4, ..support::quiet() };
+    let (db, table) = open(&mount.path().join("store"), IndexKind::Lsm, &options);
+    for number in 0..KEYS {
+        table.put_with(&key(number), b"value", Durability::None).expect("a put works");
+    }
+    for number in 0..KEYS {
+        table.delete_with(&key(number), Durability::None).expect("a delete works");
+    }
+    let runs = db.metrics().runs;
+    assert!(runs < 64, "{runs} runs");
 }
 
 /// Says that it is over when it is dropped.

@@ -12,8 +12,15 @@ use crate::store::write_path::WritePath;
 use crate::sync::atomic::Ordering;
 use crate::{Error, Result};
 
-/// Steps of merges that a write does for room before it looks again.
-const MERGES_FOR_ROOM: usize = 8;
+/// Bytes that merges write for the room of a write before it looks again.
+const MERGED_FOR_ROOM_BYTES: u64 = 64 << 20;
+
+/// Where newer runs have at least one in so many bytes of the oldest, they are merged with it before segments are emptied: an index
+/// is small beside its records, and what is moved for want of a merge is written again and again.
+const MERGED_FIRST_SHARE: u64 = 16;
+
+/// And where all else was in vain, if they have one in so many: the oldest run is not written again for next to nothing.
+pub(crate) const MERGED_LAST_SHARE: u64 = 64;
 
 /// How often a write that finds no room makes some before it is refused.
 pub(crate) const MOST_ROUNDS: usize = 8;
@@ -141,8 +148,9 @@ impl<D: Device> WritePath<D> {
         if is_freed() {
             return Ok(true);
         }
-        // Until tags are settled, overwritten records count as alive.
+        // Until tags are settled and runs are merged, overwritten records count as alive.
         let settled = self.settle_tags(SETTLED_FOR_ROOM);
+        let mut merged = self.merge_for_room(MERGED_FIRST_SHARE, MERGED_FOR_ROOM_BYTES)?;
         if self.empty_segments()? {
             self.free_emptied(claim)?;
         }
@@ -153,13 +161,11 @@ impl<D: Device> WritePath<D> {
                 self.free_emptied(claim)?;
             }
         }
-        // Until runs are merged, overwritten records count as alive.
-        let mut merged = false;
-        for _ in 0..MERGES_FOR_ROOM {
-            merged |= !is_freed() && unless_full(self.compact_some())?;
-        }
-        if merged && self.empty_segments()? {
-            self.free_emptied(claim)?;
+        if !is_freed() && self.merge_for_room(MERGED_LAST_SHARE, MERGED_FOR_ROOM_BYTES)? {
+            merged = true;
+            if self.empty_segments()? {
+                self.free_emptied(claim)?;
+            }
         }
         if !is_freed() && claim == Claim::Deletes {
             self.squeeze()?;
@@ -167,6 +173,15 @@ impl<D: Device> WritePath<D> {
         let is_worth_it = is_freed() || settled || ended || merged;
         *in_vain = (!is_worth_it).then(|| (self.device.clock_ms(), released));
         Ok(is_worth_it)
+    }
+
+    /// Merges runs, up to so many bytes, see `Upkeep::compact_some`. True if there was anything to merge.
+    fn merge_for_room(&self, least_share: u64, most_bytes: u64) -> Result<bool> {
+        let mut bytes = 0;
+        while bytes < most_bytes && unless_full(self.compact_some(least_share))? {
+            bytes += self.merge_step_bytes();
+        }
+        Ok(bytes > 0)
     }
 
     /// Empties as many segments as are to be emptied for one checkpoint, if they hold garbage enough. True if there was any.

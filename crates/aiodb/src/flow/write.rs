@@ -8,6 +8,7 @@
 use smallvec::SmallVec;
 
 use crate::flow::publish::Publication;
+use crate::flow::room::unless_full;
 use crate::format::batch::{Append, Placed};
 use crate::format::place::batch_bytes;
 use crate::format::record::Kind;
@@ -165,8 +166,11 @@ impl<D: Device> WritePath<D> {
             if operations.iter().any(|operation| operation.is_in(ordered)) {
                 ordered.throttle.wait(|| ordered.memtable.active_keys());
                 self.bound_memtable(ordered, claim)?;
-                if claim == Claim::Ordinary {
-                    self.bound_merges(ordered)?;
+                match claim {
+                    Claim::Ordinary => self.bound_merges(ordered)?,
+                    // Where merges find no room, deletes go on.
+                    Claim::Deletes => unless_full(self.bound_merges(ordered))?,
+                    Claim::Moves | Claim::Recovery => {}
                 }
                 if claim == Claim::Ordinary && ordered.memtable.is_short() {
                     self.find_index_room(ordered)?;

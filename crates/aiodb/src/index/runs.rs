@@ -30,7 +30,6 @@ use std::sync::Arc;
 use self::edits::Editing;
 use self::file::{Removals, hash_of};
 use self::lookup::RunLookup;
-use self::policy::debt;
 use self::set::RunSet;
 use crate::cache::ValueCache;
 use crate::config::MergePolicy;
@@ -45,7 +44,7 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{InOrder, Mutex, Rank, RwLock};
 use crate::{Error, Result};
 
-/// Bytes of one file, at most, unless one key needs more: what a step of a merge writes.
+/// Bytes of one file on a disk with room, see [`Runs::file_bytes`].
 pub(crate) const FILE_BYTES: u64 = 8 << 20;
 
 /// The questions of flushes and merges to the store, and its answers.
@@ -163,11 +162,6 @@ impl<D: Device> Runs<D> {
         let set = self.set()?;
         let count = set.manifest.keys.iter().find(|count| count.table == table);
         Ok(count.map_or(0, |count| count.alive.max(0) as u64))
-    }
-
-    /// Bytes that merges have yet to take in.
-    pub(crate) fn debt(&self) -> u64 {
-        self.set().map_or(0, |set| debt(self.policy, &set.shapes()))
     }
 
     /// Bytes of all files of runs.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::error::message_of;
+use crate::flow::room::MERGED_LAST_SHARE;
 use crate::io::Device;
 use crate::log::Claim;
 use crate::store::append_path::AppendPath;
@@ -263,7 +264,7 @@ impl<D: Device> Engine<D> {
         if full && !reclaimed && self.checkpoint_state().0 == 0 {
             reclaimed = some(self.commit_memtables_if_any())? && some(self.reclaim_some())?;
         }
-        let merged = merged || full && some(self.compact_some())?;
+        let merged = merged || full && some(self.compact_some(MERGED_LAST_SHARE))?;
         let rests = !(reclaimed || settled || deleted || merged) && self.has_rested();
         let merged = merged || rests && some(self.merge_at_rest())?;
         let (retired, lag_bytes) = self.checkpoint_state();

@@ -62,10 +62,11 @@ impl<D: Device> Upkeep<D> {
         self.merging(ordered, &|context| ordered.merge_some(context))
     }
 
-    /// Does a bounded part of merging all that is committed into the oldest level: then all garbage is known. True if there may be more to
-    /// do.
-    pub(crate) fn compact_some(&self) -> Result<bool> {
-        let one = |ordered: &OrderedIndex<D>| self.merging(ordered, &|context| ordered.compact_some(context));
+    /// Does a bounded part of merging all that is committed into the oldest level, if what is newer has at least one in so many of its
+    /// bytes: then all garbage is known. True if there may be more to do.
+    pub(crate) fn compact_some(&self, least_share: u64) -> Result<bool> {
+        let one =
+            |ordered: &OrderedIndex<D>| self.merging(ordered, &|context| ordered.compact_some(least_share, context));
         self.ordered.open().try_fold(false, |more, ordered| Ok(one(ordered)? || more))
     }
 
@@ -74,6 +75,12 @@ impl<D: Device> Upkeep<D> {
     pub(crate) fn merge_at_rest(&self) -> Result<bool> {
         let one = |ordered: &OrderedIndex<D>| self.merging(ordered, &|context| ordered.merge_at_rest(context));
         self.ordered.open().try_fold(false, |more, ordered| Ok(one(ordered)? || more))
+    }
+
+    /// Bytes that a step of a merge writes at most.
+    pub(crate) fn merge_step_bytes(&self) -> u64 {
+        let runs = self.ordered.open().filter_map(|ordered| ordered.committed.runs());
+        runs.map(|runs| runs.file_bytes()).min().unwrap_or(u64::MAX)
     }
 
     fn merging(&self, ordered: &OrderedIndex<D>, merge: &dyn Fn(&RunContext<'_>) -> Result<bool>) -> Result<bool> {

@@ -113,11 +113,12 @@ impl<D: Device> Committed<D> {
         }
     }
 
-    /// Does a bounded part of merging all that there is into the oldest level. False if there was nothing to do.
-    pub(super) fn compact_some(&self, context: &RunContext<'_>) -> Result<bool> {
+    /// Does a bounded part of merging all that there is into the oldest level, if what is newer has at least one in so many of its
+    /// bytes. False if there was nothing to do.
+    pub(super) fn compact_some(&self, least_share: u64, context: &RunContext<'_>) -> Result<bool> {
         match self {
             Committed::Lmdb(_) => Ok(false),
-            Committed::Runs(runs) => runs.compact_step(MERGED_PER_STEP, context),
+            Committed::Runs(runs) => runs.compact_step(MERGED_PER_STEP, least_share, context),
         }
     }
 

@@ -50,9 +50,10 @@ impl<D: Device> OrderedIndex<D> {
         self.forget_ranges().map(|()| merged)
     }
 
-    /// Does a bounded part of merging all that is committed into the oldest level. False if there was nothing to do.
-    pub(crate) fn compact_some(&self, context: &RunContext<'_>) -> Result<bool> {
-        let merged = self.committed.compact_some(context)?;
+    /// Does a bounded part of merging all that is committed into the oldest level, if what is newer has at least one in so many of its
+    /// bytes. False if there was nothing to do.
+    pub(crate) fn compact_some(&self, least_share: u64, context: &RunContext<'_>) -> Result<bool> {
+        let merged = self.committed.compact_some(least_share, context)?;
         self.forget_ranges().map(|()| merged)
     }
 

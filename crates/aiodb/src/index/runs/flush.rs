@@ -7,7 +7,7 @@ use super::file::RunFile;
 use super::merge::{cut, due_ranges, retain};
 use super::set::RunSet;
 use super::writer::{Making, RunWriter};
-use super::{FILE_BYTES, RunContext, Runs};
+use super::{RunContext, Runs};
 use crate::Result;
 use crate::format::entry::RangeTombstone;
 use crate::format::run::manifest::ManifestRun;
@@ -25,6 +25,8 @@ struct Flush<'a, D: Device> {
     runs: &'a Runs<D>,
     ranges: &'a [RangeTombstone],
     making: Making,
+    /// See [`Runs::file_bytes`].
+    file_bytes: u64,
     /// Whether there is no run yet.
     is_oldest: bool,
     changes: Changes<'a>,
@@ -85,8 +87,8 @@ impl<'a, D: Device> Flush<'a, D> {
             carried_out: due_ranges(context, memtable.next_sequence),
             hash_seed: runs.hash_seed(),
         };
-        let (changes, is_oldest) = (Changes::new(context), set.runs.is_empty());
-        Flush { runs, ranges, making, is_oldest, changes, output: None, made: Vec::new() }
+        let (changes, is_oldest, file_bytes) = (Changes::new(context), set.runs.is_empty(), runs.file_bytes());
+        Flush { runs, ranges, making, file_bytes, is_oldest, changes, output: None, made: Vec::new() }
     }
 
     fn write(&mut self, memtable: &ImmutableMemtable, reached: &dyn Fn(usize)) -> Result<()> {
@@ -120,7 +122,7 @@ impl<'a, D: Device> Flush<'a, D> {
     }
 
     fn add(&mut self, key: &[u8], chain: &VersionChain) -> Result<()> {
-        if self.output.as_ref().is_some_and(|output| output.bytes() >= FILE_BYTES) {
+        if self.output.as_ref().is_some_and(|output| output.bytes() >= self.file_bytes) {
             self.finish_file()?;
         }
         if self.output.is_none() {

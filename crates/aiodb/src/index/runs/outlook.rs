@@ -1,8 +1,10 @@
 //! What the runs say of the work that is ahead of them.
 
+use super::set::Run;
 use super::{FILE_BYTES, Runs};
 use crate::index::memtable::{MAX_ACTIVE_KEYS, MemtableRoom};
-use crate::io::Device;
+use crate::io::{Device, UNIT_BYTES};
+use crate::{Error, Result};
 
 /// With so many runs, a look-up asks so many filters that writers wait for merges.
 const MANY_RUNS: usize = 48;
@@ -19,8 +21,18 @@ const MIN_MEMTABLE_KEYS: u64 = 256;
 /// The memtable takes at most one in so many of the free bytes of the disk.
 const SHARE_OF_FREE: u64 = 4;
 
-/// Merges may take as much of the free bytes.
-const MERGES_SHARE_OF_FREE: u64 = 8;
+/// A file has at most one in so many of the free bytes of the disk, since a merge needs room for as much as a file of each run that
+/// it takes in.
+const FILES_OF_FREE: u64 = 64;
+
+/// But files are not made smaller than this.
+const LEAST_FILE_BYTES: u64 = 128 << 10;
+
+/// With less room than this no step of a merge begins.
+const LEAST_FREE_BYTES: u64 = 64 << 10;
+
+/// Files that a merge makes are longer than those that it takes in by at most one in so many bytes: each has a footer.
+const FOOTERS_SHARE: u64 = 8;
 
 impl<D: Device> Runs<D> {
     /// Whether so many runs wait to be merged that who adds another one should help first.
@@ -28,15 +40,48 @@ impl<D: Device> Runs<D> {
         self.len() >= MANY_RUNS
     }
 
-    /// How many keys both memtables may have so that their runs find room, and the step of a merge that follows.
+    /// Bytes of one file, at most, unless one key needs more: what a step of a merge writes.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        (self.free_bytes() / FILES_OF_FREE).clamp(LEAST_FILE_BYTES, FILE_BYTES)
+    }
+
+    /// Bytes that a step of a merge may write where `budget_bytes` are wanted: half of the room that there is. An error if there is
+    /// hardly any: a step that is refused in its middle has written in vain.
+    pub(super) fn step_bytes(&self, budget_bytes: u64) -> Result<u64> {
+        let free = self.free_bytes();
+        if free < LEAST_FREE_BYTES {
+            return Err(Error::DiskFull { path: self.directory.clone() });
+        }
+        Ok(budget_bytes.min(self.file_bytes()).min(free / 2))
+    }
+
+    /// How many keys both memtables may have so that their runs find room, and the merges that follow.
     pub(crate) fn memtable_room(&self) -> MemtableRoom {
-        let free = self.device.free_bytes(&self.directory).unwrap_or(u64::MAX);
-        // The runs of flushes have one file each, which goes only when all of it is merged.
-        let merges =
-            (self.debt() + FILE_BYTES).min(self.disk_bytes()).min(free / MERGES_SHARE_OF_FREE) + MANIFEST_BYTES;
-        let fit = (free / SHARE_OF_FREE).saturating_sub(merges) / (2 * KEY_BYTES);
+        let free = self.free_bytes();
+        let merges = self.merge_bytes() + MANIFEST_BYTES;
+        let fit = free.saturating_sub(merges) / SHARE_OF_FREE / (2 * KEY_BYTES);
         let keys = fit.clamp(MIN_MEMTABLE_KEYS, MAX_ACTIVE_KEYS as u64);
         let need = |keys| 2 * keys * KEY_BYTES + merges;
         MemtableRoom { keys: keys as usize, is_short: free < need(MIN_MEMTABLE_KEYS), reserved_bytes: need(keys) }
     }
+
+    /// Bytes that merges may yet have to write before files of their inputs go: a file goes when its last key is merged.
+    fn merge_bytes(&self) -> u64 {
+        let bytes: u64 = self.set().map_or(0, |set| set.runs.iter().map(unmerged_bytes).sum());
+        if bytes == 0 { 0 } else { bytes + bytes / FOOTERS_SHARE + self.file_bytes().min(bytes) }
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.device.free_bytes(&self.directory).unwrap_or(u64::MAX)
+    }
+}
+
+/// Bytes of the longest file of a run that are not merged: of the first file, a part may be.
+fn unmerged_bytes<D: Device>(run: &Run<D>) -> u64 {
+    let longest = run.files.iter().map(|file| file.bytes()).max().unwrap_or(0);
+    let merged_units = run.files.first().filter(|file| *run.from > *file.footer.smallest_key).map_or(0, |file| {
+        let block = file.fences.block_of(&run.from);
+        file.fences.units_of(block).0
+    });
+    longest.saturating_sub(u64::from(merged_units) * UNIT_BYTES as u64)
 }

@@ -8,9 +8,6 @@ use std::ops::Range;
 
 use crate::config::MergePolicy;
 
-/// Newer runs together are merged with the oldest, though room is all that is wanted, if they have at least one in so many of its bytes.
-const LEAST_SHARE: u64 = 64;
-
 /// Runs that are merged at once, at most: each takes a buffer.
 const MAX_INPUTS: usize = 16;
 
@@ -30,7 +27,6 @@ pub(super) struct Job {
     /// Their places, newest first. The last one is where the merged entries go.
     pub(super) runs: Range<usize>,
     tier: u32,
-    bytes: u64,
 }
 
 /// The most useful merge: that of the lowest tier, which takes most runs away for the least work.
@@ -38,11 +34,11 @@ pub(super) fn choose(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
     jobs(policy, shapes).into_iter().min_by_key(|job| job.tier)
 }
 
-/// A merge on the way to one run: one that was begun, or one of the oldest runs, small or not.
-pub(super) fn choose_all(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
+/// A merge on the way to one run: one that was begun, or one of the oldest runs, small or not; the oldest itself only if the others
+/// together have at least one in `least_share` of its bytes.
+pub(super) fn choose_all(policy: MergePolicy, shapes: &[Shape], least_share: u64) -> Option<Job> {
     let newer = shapes.len().checked_sub(1)?;
-    // The oldest run is not written again for next to nothing.
-    let end = newer + usize::from(has_share(shapes, LEAST_SHARE));
+    let end = newer + usize::from(has_share(shapes, least_share));
     let all = end.saturating_sub(MAX_INPUTS)..end;
     begun(policy, shapes).or_else(|| (all.len() > 1).then(|| job(shapes, all)))
 }
@@ -64,13 +60,8 @@ fn begun(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
 fn has_share(shapes: &[Shape], of: u64) -> bool {
     shapes.split_last().is_some_and(|(oldest, newer)| {
         let bytes: u64 = newer.iter().map(|shape| shape.bytes).sum();
-        bytes * of >= oldest.bytes
+        bytes.saturating_mul(of) >= oldest.bytes
     })
-}
-
-/// Bytes that merges have yet to take in.
-pub(super) fn debt(policy: MergePolicy, shapes: &[Shape]) -> u64 {
-    jobs(policy, shapes).iter().map(|job| job.bytes).sum()
 }
 
 /// Merges that were begun, and those that can be; shapes are newest first.
@@ -95,8 +86,7 @@ fn jobs(policy: MergePolicy, shapes: &[Shape]) -> Vec<Job> {
 }
 
 fn job(shapes: &[Shape], runs: Range<usize>) -> Job {
-    let bytes = shapes[runs.clone()].iter().map(|shape| shape.bytes).sum();
-    Job { tier: shapes[runs.start].tier, bytes, runs }
+    Job { tier: shapes[runs.start].tier, runs }
 }
 
 /// Of runs of one tier those that should be merged, perhaps with the oldest run.

@@ -11,7 +11,7 @@ use super::merge::{Merge, due_ranges};
 use super::policy::{Job, Shape, choose, choose_all, choose_at_rest};
 use super::set::{Piece, Run, RunSet};
 use super::writer::{Making, RunWriter};
-use super::{FILE_BYTES, RunContext, Runs};
+use super::{RunContext, Runs};
 use crate::Result;
 use crate::config::MergePolicy;
 use crate::format::run::manifest::{ManifestRun, RunFileName, RunManifest};
@@ -33,15 +33,16 @@ struct Made<'a, D: Device> {
 }
 
 impl<D: Device> Runs<D> {
-    /// A bounded part of the most useful merge; it writes about `budget_bytes`, and [`FILE_BYTES`] at most. False if there is nothing
-    /// to do.
+    /// A bounded part of the most useful merge; it writes about `budget_bytes`, and [`Runs::file_bytes`] at most. False if there is
+    /// nothing to do.
     pub(crate) fn merge_step(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<bool> {
         self.merge_chosen(choose, budget_bytes, context)
     }
 
-    /// Like [`Runs::merge_step`] until there is but one run, whatever the policy: then all garbage is known.
-    pub(crate) fn compact_step(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<bool> {
-        self.merge_chosen(choose_all, budget_bytes, context)
+    /// Like [`Runs::merge_step`] until there is but one run, whatever the policy: then all garbage is known. The oldest run is left
+    /// out while the others together have less than one in `least_share` of its bytes.
+    pub(crate) fn compact_step(&self, budget_bytes: u64, least_share: u64, context: &RunContext<'_>) -> Result<bool> {
+        self.merge_chosen(|policy, shapes| choose_all(policy, shapes, least_share), budget_bytes, context)
     }
 
     /// Like [`Runs::merge_step`] in a store in which nothing else is to be done: garbage that few runs hide is found then.
@@ -58,13 +59,14 @@ impl<D: Device> Runs<D> {
         let _turn = self.steps.lock();
         let set = self.set()?;
         let Some(job) = choose(self.policy, &set.shapes()) else { return Ok(false) };
+        let step_bytes = self.step_bytes(budget_bytes)?;
         let inputs = &set.runs[job.runs.clone()];
         let cursors = job.runs.clone().map(|run| RunCursor::merging(&set, run, set.runs[run].unmerged()));
         let cursors = cursors.collect::<Result<Vec<_>>>()?;
         let files = inputs.iter().flat_map(|run| &run.files);
         let base = files.map(|file| file.footer.smallest_sequence).min().unwrap_or(0);
         let merge = Merge::new(&set, cursors, job.runs.end == set.runs.len(), context);
-        let mut made = self.write(merge, base, budget_bytes.min(FILE_BYTES))?;
+        let mut made = self.write(merge, base, step_bytes)?;
         let left = |run: &Run<D>| {
             let is_left =
                 |file: &&Arc<RunFile<D>>| made.next.as_ref().is_some_and(|next| file.footer.largest_key >= *next);

@@ -5,10 +5,6 @@ fn choose(shapes: &[Shape]) -> Option<Job> {
     crate::index::runs::policy::choose(MergePolicy { fan_out: 4, oldest_ratio: 4 }, shapes)
 }
 
-fn debt(shapes: &[Shape]) -> u64 {
-    crate::index::runs::policy::debt(MergePolicy { fan_out: 4, oldest_ratio: 4 }, shapes)
-}
-
 fn idle(tier: u32, bytes: u64) -> Shape {
     Shape { tier, merge: 0, bytes }
 }
@@ -18,14 +14,12 @@ fn few_runs_stay_as_they_are() {
     assert_eq!(choose(&[]), None);
     let shapes = [idle(0, 10), idle(0, 10), idle(0, 10), idle(0, 10)];
     assert_eq!(choose(&shapes), None, "the oldest run does not count");
-    assert_eq!(debt(&shapes), 0);
 }
 
 #[test]
 fn runs_of_a_tier_are_merged_with_the_oldest_one_if_that_is_not_much_larger() {
     let mut shapes = vec![idle(0, 10), idle(0, 10), idle(0, 10), idle(0, 10), idle(3, 160)];
     assert_eq!(choose(&shapes).map(|job| job.runs), Some(0..5));
-    assert_eq!(debt(&shapes), 200);
     shapes[4].bytes = 161;
     assert_eq!(choose(&shapes).map(|job| job.runs), Some(0..4));
     shapes.insert(4, idle(1, 40));
@@ -39,7 +33,6 @@ fn a_low_tier_comes_before_a_merge_that_was_begun() {
     assert_eq!(choose(&shapes).map(|job| job.runs), Some(3..5));
     shapes.insert(0, idle(0, 1));
     assert_eq!(choose(&shapes).map(|job| job.runs), Some(0..4));
-    assert_eq!(debt(&shapes), 204);
 }
 
 #[test]

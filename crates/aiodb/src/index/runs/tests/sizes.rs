@@ -21,7 +21,7 @@ use crate::retention::Retention;
 
 const KEYS: u64 = 60_000;
 
-fn entry(sequence: u64, random: &mut Rng) -> Entry {
+pub(super) fn entry(sequence: u64, random: &mut Rng) -> Entry {
     let offset = random.u32(..64 << 20) / 16 * 16;
     let location = Location { segment: random.u32(1..1000), offset, length: 1000 };
     Entry { kind: Kind::Put, sequence, location, separate: None, form: Form::default() }

@@ -5,9 +5,9 @@ mod support;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use aiodb::merge::{Add, Append};
-use aiodb::{Db, Durability, IndexKind, MergeOperators, Options, Step, Table, TableOptions};
+use aiodb::{Db, Durability, MergeOperators, Options, Step, Table, TableOptions};
 use fastrand::Rng;
-use support::{KINDS, damage, open, scratch, small};
+use support::{KINDS, ORDERED, damage, open, scratch, small};
 
 const THREADS: u64 = 8;
 const OPERATIONS: u64 = 1500;
@@ -285,24 +285,26 @@ fn operands_are_folded_out_of_memory() {
 #[test]
 fn a_snapshot_is_given_while_unwaited_batches_are_written() {
     const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
-    let directory = scratch();
-    let (db, table) = open(directory.path(), IndexKind::Lmdb, &small());
-    let (done, wait) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let writing = AtomicBool::new(true);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for number in 0..3000_u64 {
-                    let value = support::value(number, 20_000);
-                    table.put_with(&(number % 100).to_be_bytes(), &value, Durability::None).expect("a put works");
+    for kind in ORDERED {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &small());
+        let (done, wait) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let writing = AtomicBool::new(true);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    for number in 0..3000_u64 {
+                        let value = support::value(number, 20_000);
+                        table.put_with(&(number % 100).to_be_bytes(), &value, Durability::None).expect("a put works");
+                    }
+                    writing.store(false, Ordering::Relaxed);
+                });
+                while writing.load(Ordering::Relaxed) {
+                    db.snapshot().expect("a snapshot");
                 }
-                writing.store(false, Ordering::Relaxed);
             });
-            while writing.load(Ordering::Relaxed) {
-                db.snapshot().expect("a snapshot");
-            }
+            done.send(()).expect("the test waits");
         });
-        done.send(()).expect("the test waits");
-    });
-    wait.recv_timeout(PATIENCE).expect("a snapshot was waited for in vain");
+        wait.recv_timeout(PATIENCE).expect("a snapshot was waited for in vain");
+    }
 }

@@ -12,7 +12,7 @@ use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
 use aiodb::{Batch, Condition, Db, Durability, Error, IndexKind, Options, Sequence, Table};
 use fastrand::Rng;
-use support::{ALL_KINDS, open, quiet, refusal, scratch, small};
+use support::{KINDS, open, quiet, refusal, scratch, small};
 
 const CLASSES: [Durability; 3] = [Durability::Sync, Durability::Interval(Duration::from_millis(10)), Durability::None];
 
@@ -34,7 +34,7 @@ fn increment(table: &Table, key: &[u8], durability: Durability) {
 #[test]
 fn counters_lose_no_increment() {
     const THREADS: u64 = 6;
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         for class in CLASSES {
             let directory = scratch();
             let (db, table) = open(directory.path(), kind, &small());
@@ -112,7 +112,7 @@ fn write_at_random(db: &Db, table: &Table, seed: u64, written: &Mutex<BTreeMap<S
 
 #[test]
 fn a_condition_holds_at_the_place_of_its_write_in_the_log() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         for hash_mask in [u64::MAX, !0 << 62, 0] {
             let directory = scratch();
             let options = Options { hash_mask, segment_bytes: 64 << 10, ..small() };
@@ -148,7 +148,7 @@ fn a_condition_holds_at_the_place_of_its_write_in_the_log() {
 #[test]
 fn only_one_of_many_puts_if_absent() {
     const THREADS: u64 = 6;
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         for class in CLASSES {
             let directory = scratch();
             let (_db, table) = open(directory.path(), kind, &small());
@@ -205,7 +205,7 @@ fn conditional_batches_over_several_tables_keep_a_sum() {
     const EACH: u64 = 1000;
     let directory = scratch();
     let db = Db::open(directory.path(), small()).expect("a store can be made");
-    let tables = ALL_KINDS.map(|kind| db.create_table(kind.name(), kind).expect("a table can be made"));
+    let tables = KINDS.map(|kind| db.create_table(kind.name(), kind).expect("a table can be made"));
     for account in 0..ACCOUNTS {
         tables.iter().for_each(|table| {
             table.put(&account.to_be_bytes(), &EACH.to_le_bytes()).expect("a put works");
@@ -219,8 +219,8 @@ fn conditional_batches_over_several_tables_keep_a_sum() {
                 let mut done = 0;
                 while done < 100 {
                     let (from, to) = (rng.u64(..ACCOUNTS).to_be_bytes(), rng.u64(..ACCOUNTS).to_be_bytes());
-                    let (rich, further) = (rng.usize(..ALL_KINDS.len()), rng.usize(1..ALL_KINDS.len()));
-                    let poor = (rich + further) % ALL_KINDS.len();
+                    let (rich, further) = (rng.usize(..KINDS.len()), rng.usize(1..KINDS.len()));
+                    let poor = (rich + further) % KINDS.len();
                     let class = if rng.u8(..10) == 0 { Durability::Sync } else { Durability::None };
                     let (from, to) = ((&tables[rich], &from[..]), (&tables[poor], &to[..]));
                     done += u64::from(transfer(db, from, to, class).expect("it is not refused"));
@@ -230,12 +230,12 @@ fn conditional_batches_over_several_tables_keep_a_sum() {
     });
     let balance = |table: &Table, account: u64| number(table.get(&account.to_be_bytes()).expect("it can be read"));
     let sum: u64 = tables.iter().map(|table| (0..ACCOUNTS).map(|account| balance(table, account)).sum::<u64>()).sum();
-    assert_eq!(sum, ALL_KINDS.len() as u64 * ACCOUNTS * EACH, "transfers neither make nor lose anything");
+    assert_eq!(sum, KINDS.len() as u64 * ACCOUNTS * EACH, "transfers neither make nor lose anything");
 }
 
 #[test]
 fn a_conditional_write_gets_through_while_others_overwrite_its_key() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &small());
         table.put(b"hot", b"first").expect("a put works");
@@ -265,7 +265,7 @@ fn a_conditional_write_gets_through_while_others_overwrite_its_key() {
 
 #[test]
 fn a_failed_condition_is_named_and_changes_nothing() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &quiet());
         let large = support::value(1, 600_000);

@@ -11,7 +11,7 @@ use aiodb::{
     BackupOptions, Db, Durability, Error, IndexKind, MergeOperators, Options, Repository, ScanOptions, Step, Table,
     TableOptions,
 };
-use support::{KINDS, scratch, value};
+use support::{KINDS, ORDERED, scratch, value};
 
 const SEEDS: u64 = 200;
 const SEGMENT_BYTES: u64 = 64 << 10;
@@ -399,7 +399,7 @@ fn a_restore_point_survives_though_the_backup_before_it_failed() {
 /// after the last checkpoint, and the fold stands for older ones too.
 #[test]
 fn a_committed_fold_survives_the_replay_of_its_operands() {
-    for kind in [IndexKind::Lmdb, IndexKind::Lsm] {
+    for kind in ORDERED {
         let (device, directory) = (SimDevice::new(1), scratch());
         device.set_real_directory(directory.path());
         let open = |device: &SimDevice| {

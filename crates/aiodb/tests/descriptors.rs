@@ -24,7 +24,7 @@ fn child() {
     let limits = libc::rlimit { rlim_cur: limit, rlim_max: limit };
     // SAFETY: the call reads the structure.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limits) }, 0);
-    let kind = KINDS[usize::from(kind == "hash")];
+    let kind = KINDS.into_iter().find(|known| known.name() == kind).expect("the role names a kind of index");
     let backend = match backend {
         "uring" => Backend::Uring,
         "libaio" => Backend::Libaio,
@@ -57,7 +57,9 @@ fn a_store_of_many_segments_works_within_few_descriptors() {
         (IndexKind::Hash, Backend::Uring, 64),
         (IndexKind::Lmdb, Backend::Uring, 256),
         (IndexKind::Lmdb, Backend::Libaio, 64),
+        (IndexKind::Lsm, Backend::Uring, 64),
         (IndexKind::Hash, Backend::Threads, 64),
+        (IndexKind::Lsm, Backend::Threads, 256),
     ] {
         runs_through("work", kind, backend, limit);
     }

@@ -246,8 +246,8 @@ fn a_full_disk_is_passed_over_while_others_have_room() {
 
 /// What the store's own threads do, as far as a full disk lets them.
 fn work(db: &Db) {
-    use aiodb::Step::{Checkpoint, Prepare, Reclaim, Settle, Write};
-    for step in [Write, Settle, Prepare, Reclaim, Reclaim, Checkpoint, Prepare] {
+    use aiodb::Step::{Checkpoint, Prepare, Reclaim, Upkeep, Write};
+    for step in [Write, Upkeep, Prepare, Reclaim, Reclaim, Checkpoint, Prepare] {
         if let Err(error) = db.step(step) {
             assert!(matches!(&error, Error::DiskFull { .. }), "{step:?}: a full disk is a refusal: {error:?}");
         }

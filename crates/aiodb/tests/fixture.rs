@@ -1,7 +1,7 @@
 //! A store that an earlier version wrote must still open, and hold what it held.
 //!
-//! `fixture/` was written by this test with `AIODB_WRITE_FIXTURE=tests/fixture`; it is written anew only when the format
-//! changes before its first release. A later version of the format gets a fixture of its own beside this one.
+//! `fixture/` and `fixture_runs/` were written by this test with `AIODB_WRITE_FIXTURE=tests`; they are written anew only when the
+//! format changes before its first release. A later version of the format gets a fixture of its own beside these.
 
 mod support;
 
@@ -9,7 +9,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use aiodb::{Db, Durability, IndexKind, Options, Step, Table};
-use support::{KINDS, assert_get, copy_tree, damage, quiet, scratch, value};
+use support::{assert_get, copy_tree, damage, quiet, scratch, value};
+
+/// The fixtures, and the kinds of the tables that each has.
+const FIXTURES: [(&str, &[IndexKind]); 2] =
+    [("fixture", &[IndexKind::Lmdb, IndexKind::Hash]), ("fixture_runs", &[IndexKind::Lsm])];
 
 const KEYS: u64 = 60;
 /// Keys that are put after the checkpoint: one is in the log, one still in memory.
@@ -25,7 +29,7 @@ fn long_key(number: u64) -> Vec<u8> {
     key
 }
 
-/// What each of the two tables holds.
+/// What a table of each kind holds.
 fn contents() -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut contents = BTreeMap::new();
     for number in (0..KEYS).filter(|number| number % 7 != 3) {
@@ -47,11 +51,11 @@ fn put(table: &Table, key: &[u8], value: &[u8], durability: Durability) {
 }
 
 /// Writes the contents in a way that leaves all kinds of records and files behind.
-fn write(store: &Path) {
+fn write(store: &Path, kinds: &[IndexKind]) {
     let live = scratch();
     let db = Db::open(live.path(), options()).expect("a store can be made");
     let contents = contents();
-    for kind in KINDS {
+    for &kind in kinds {
         let table = db.create_table(kind.name(), kind).expect("a table can be made");
         for number in 0..KEYS {
             put(
@@ -73,17 +77,22 @@ fn write(store: &Path) {
         put(&emptied, b"kept", b"y", Durability::None);
         db.create_table("dropped", kind).expect("a table can be made");
         db.drop_table("dropped").expect("a table can be dropped");
+        if kind == IndexKind::Lsm {
+            two_runs(&db, &table, &contents);
+        }
     }
     db.checkpoint().expect("a checkpoint can be made");
     for key in LATE {
-        for kind in KINDS {
+        for kind in kinds {
             let table = db.table(kind.name()).expect("the table is there");
             put(&table, key, &contents[key], if key == b"pending" { Durability::None } else { Durability::Sync });
         }
     }
     // As the death of the process would leave it; the free segments hold nothing.
     copy_tree(live.path(), store);
-    std::fs::remove_file(store.join("index/lmdb/lock.mdb")).expect("the lock file can be removed");
+    if kinds.contains(&IndexKind::Lmdb) {
+        std::fs::remove_file(store.join("index/lmdb/lock.mdb")).expect("the lock file can be removed");
+    }
     for path in support::segment_files(store) {
         let free = std::fs::read(&path).expect("the segment can be read")[4096..].iter().all(|byte| *byte == 0);
         if free {
@@ -98,41 +107,57 @@ fn write(store: &Path) {
     }
 }
 
+/// Has a newer run that supersedes some keys of an older one, deletes others and has operands.
+fn two_runs(db: &Db, table: &Table, contents: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    let superseded = b"key 1".as_slice();
+    put(table, superseded, b"superseded", Durability::None);
+    put(table, b"deleted later", b"x", Durability::None);
+    db.checkpoint().expect("a checkpoint can be made");
+    put(table, superseded, &contents[superseded], Durability::None);
+    table.delete_with(b"deleted later", Durability::None).expect("a delete works");
+    put(table, b"range 1", b"x", Durability::None);
+    table.delete_range(b"range", b"range 2").expect("a range can be deleted");
+}
+
 #[test]
 fn a_store_of_an_earlier_version_opens() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture");
-    if let Ok(target) = std::env::var("AIODB_WRITE_FIXTURE") {
-        write(Path::new(&target));
-    }
-    for rebuild_index in [false, true] {
-        let directory = scratch();
-        copy_tree(&fixture, directory.path());
-        let db = Db::open(directory.path(), Options { create: false, rebuild_index, ..options() })
-            .unwrap_or_else(|error| panic!("the fixture opens: {error}"));
-        let stats = db.stats();
-        assert!(stats.recovered_records > 0, "the fixture has a tail that is replayed");
-        assert!(stats.recovered_pending_records > 0, "the fixture has records that were still in memory");
-        for when in ["at once", "after upkeep"] {
-            for kind in KINDS {
-                let table = db.table(kind.name()).expect("the table is there");
-                assert_eq!(table.kind(), kind, "the table has its kind of index");
-                for (key, value) in contents() {
-                    assert_get(&table, &key, Some(&value), &format!("{}, {when}", kind.name()));
-                }
-                for number in (0..KEYS).filter(|number| number % 7 == 3) {
-                    assert_get(&table, format!("key {number}").as_bytes(), None, "a deleted key");
-                }
-                assert_get(&table, &long_key(3), None, "a long key that was never put");
-                let emptied = db.table(&format!("emptied {}", kind.name())).expect("the table is there");
-                assert_get(&emptied, b"gone", None, "a key from before a truncate");
-                assert_get(&emptied, b"kept", Some(b"y"), "a key from after a truncate");
-            }
-            assert!(db.table("dropped").is_err(), "a dropped table is gone");
-            assert!(damage(&db).is_empty(), "a check finds no damage, but {:?}", damage(&db));
-            support::upkeep(&db);
-            db.step(Step::Settle).expect("tags can be settled");
+    for (name, kinds) in FIXTURES {
+        if let Ok(target) = std::env::var("AIODB_WRITE_FIXTURE") {
+            write(&Path::new(&target).join(name), kinds);
         }
-        let kinds: Vec<IndexKind> = db.tables().into_iter().map(|(_, kind)| kind).collect();
-        assert_eq!(kinds.len(), 4, "four tables are left: {:?}", db.tables());
+        [false, true].iter().for_each(|rebuild_index| check(name, kinds, *rebuild_index));
     }
+}
+
+fn check(fixture: &str, kinds: &[IndexKind], rebuild_index: bool) {
+    let directory = scratch();
+    copy_tree(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(fixture), directory.path());
+    let db = Db::open(directory.path(), Options { create: false, rebuild_index, ..options() })
+        .unwrap_or_else(|error| panic!("{fixture} opens: {error}"));
+    let stats = db.stats();
+    assert!(stats.recovered_records > 0, "{fixture} has a tail that is replayed");
+    assert!(stats.recovered_pending_records > 0, "{fixture} has records that were still in memory");
+    for when in ["at once", "after upkeep"] {
+        for &kind in kinds {
+            let table = db.table(kind.name()).expect("the table is there");
+            assert_eq!(table.kind(), kind, "the table has its kind of index");
+            for (key, value) in contents() {
+                assert_get(&table, &key, Some(&value), &format!("{}, {when}", kind.name()));
+            }
+            for number in (0..KEYS).filter(|number| number % 7 == 3) {
+                assert_get(&table, format!("key {number}").as_bytes(), None, "a deleted key");
+            }
+            for gone in [&long_key(3)[..], b"deleted later", b"range 1"] {
+                assert_get(&table, gone, None, "a key that was never put, or is not there any more");
+            }
+            let emptied = db.table(&format!("emptied {}", kind.name())).expect("the table is there");
+            assert_get(&emptied, b"gone", None, "a key from before a truncate");
+            assert_get(&emptied, b"kept", Some(b"y"), "a key from after a truncate");
+        }
+        assert!(db.table("dropped").is_err(), "a dropped table is gone");
+        assert!(damage(&db).is_empty(), "a check finds no damage, but {:?}", damage(&db));
+        support::upkeep(&db);
+        db.step(Step::Settle).expect("tags can be settled");
+    }
+    assert_eq!(db.tables().len(), 2 * kinds.len(), "two tables of each kind are left: {:?}", db.tables());
 }

@@ -9,7 +9,7 @@ use aiodb::{
     Batch, Db, Durability, Error, IndexKind, MergeOperators, Options, ScanOptions, Step, Table, TableOptions,
     WriteOptions,
 };
-use support::{ALL_KINDS, open, quiet, scratch, upkeep, value};
+use support::{KINDS, ORDERED, open, quiet, scratch, upkeep, value};
 
 fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
@@ -74,7 +74,7 @@ fn a_get_of_an_lsm_table_reads_a_block_and_a_value_and_the_cache_has_both() {
 
 #[test]
 fn a_cached_value_is_read_once_from_the_device() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &with_cache(32 << 20));
         for number in 0..100 {
@@ -96,7 +96,7 @@ fn a_cached_value_is_read_once_from_the_device() {
 
 #[test]
 fn without_a_cache_every_get_reads_the_device() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &with_cache(0));
         table.put(&key(1), b"value").expect("a put works");
@@ -127,7 +127,7 @@ fn get_by_reader(table: &Table, key: &[u8]) -> Option<Vec<u8>> {
 
 #[test]
 fn operands_are_applied_to_a_cached_value() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open_appending(&directory, kind, with_cache(1 << 20));
         table.put(&key(1), b"base").expect("a put works");
@@ -161,7 +161,7 @@ fn operands_are_applied_to_a_cached_value() {
 #[test]
 fn what_is_written_is_cached_if_that_is_wanted() {
     for durability in [Durability::Sync, Durability::None] {
-        for kind in ALL_KINDS {
+        for kind in KINDS {
             let directory = scratch();
             let options = Options { cache_writes: true, durability, ..with_cache(1 << 20) };
             let (db, table) = open_appending(&directory, kind, options);
@@ -186,31 +186,33 @@ fn what_is_written_is_cached_if_that_is_wanted() {
 
 #[test]
 fn a_short_scan_asks_the_cache_and_fills_it() {
-    let directory = scratch();
-    let (db, table) = open_appending(&directory, IndexKind::Lmdb, with_cache(1 << 20));
-    for number in 0..20 {
-        table.put(&key(number), &value(number, length(number))).expect("a put works");
-    }
-    table.merge(&key(20), b"alone").expect("a merge works");
-    for round in 0..3 {
-        let before = db.metrics();
-        let mut scan = table.scan(ScanOptions::all()).expect("a scan");
+    for kind in ORDERED {
+        let directory = scratch();
+        let (db, table) = open_appending(&directory, kind, with_cache(1 << 20));
         for number in 0..20 {
-            let (found, bytes) = scan.next_record().expect("a scan works").expect("a record");
-            assert_eq!((found, bytes), (&key(number)[..], &value(number, length(number))[..]));
+            table.put(&key(number), &value(number, length(number))).expect("a put works");
         }
-        assert_eq!(scan.next_record().expect("a scan works"), Some((&key(20)[..], &b"alone"[..])));
-        assert_eq!(scan.next_record().expect("a scan works"), None);
-        let after = db.metrics();
-        let hits = after.cache_hits - before.cache_hits;
-        assert_eq!(hits, if round == 0 { 0 } else { 21 }, "round {round}");
-        assert_eq!(after.cache_misses - before.cache_misses, if round == 0 { 21 } else { 0 });
+        table.merge(&key(20), b"alone").expect("a merge works");
+        for round in 0..3 {
+            let before = db.metrics();
+            let mut scan = table.scan(ScanOptions::all()).expect("a scan");
+            for number in 0..20 {
+                let (found, bytes) = scan.next_record().expect("a scan works").expect("a record");
+                assert_eq!((found, bytes), (&key(number)[..], &value(number, length(number))[..]));
+            }
+            assert_eq!(scan.next_record().expect("a scan works"), Some((&key(20)[..], &b"alone"[..])));
+            assert_eq!(scan.next_record().expect("a scan works"), None);
+            let after = db.metrics();
+            let hits = after.cache_hits - before.cache_hits;
+            assert_eq!(hits, if round == 0 { 0 } else { 21 }, "round {round}");
+            assert_eq!(after.cache_misses - before.cache_misses, if round == 0 { 21 } else { 0 });
+        }
     }
 }
 
 #[test]
 fn long_scans_snapshots_and_values_that_expire_leave_the_cache_as_it_is() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &with_cache(1 << 20));
         table.put(&key(1), b"value").expect("a put works");
@@ -238,7 +240,7 @@ fn long_scans_snapshots_and_values_that_expire_leave_the_cache_as_it_is() {
 /// all of them.
 #[test]
 fn what_was_cached_never_comes_back_after_overwrites_moves_and_reuse_of_segments() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &with_cache(8 << 20));
         let keys = 400;
@@ -273,7 +275,7 @@ fn what_was_cached_never_comes_back_after_overwrites_moves_and_reuse_of_segments
 #[test]
 fn what_is_current_stays_in_a_cache_that_has_room_for_it() {
     const KEYS: u64 = 1000;
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         // What was overwritten leaves the cache when that is known, which in sorted runs is when they are merged.
         let cache_bytes = if kind == IndexKind::Lsm { 16 << 20 } else { 4 << 20 };
@@ -303,7 +305,7 @@ fn what_is_current_stays_in_a_cache_that_has_room_for_it() {
 
 #[test]
 fn writes_checkpoints_and_reclaim_are_counted() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &with_cache(0));
         let before = db.metrics();
@@ -347,7 +349,7 @@ fn writes_checkpoints_and_reclaim_are_counted() {
 
 #[test]
 fn snapshots_and_what_is_kept_for_them_are_counted() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &with_cache(0));
         let counts = || {
@@ -370,7 +372,7 @@ fn snapshots_and_what_is_kept_for_them_are_counted() {
 
 #[test]
 fn a_table_says_of_itself_what_the_store_says_of_it() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &with_cache(0));
         let other = db.create_table("other", kind).expect("a table can be made");
@@ -391,24 +393,26 @@ fn a_table_says_of_itself_what_the_store_says_of_it() {
 
 #[test]
 fn range_deletes_are_counted_until_they_are_carried_out() {
-    let directory = scratch();
-    let (db, table) = open(directory.path(), IndexKind::Lmdb, &with_cache(0));
-    for number in 0..10 {
-        table.put(&key(number), b"value").expect("a put works");
+    for kind in ORDERED {
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &with_cache(0));
+        for number in 0..10 {
+            table.put(&key(number), b"value").expect("a put works");
+        }
+        db.checkpoint().expect("a checkpoint can be made");
+        table.delete_range(&key(2), &key(5)).expect("a range can be deleted");
+        assert_eq!((db.stats().waiting_range_deletes, db.metrics().waiting_range_deletes), (1, 1));
+        while db.metrics().waiting_range_deletes > 0 {
+            db.step(Step::DeleteRanges).expect("background work");
+            db.step(Step::Checkpoint).expect("background work");
+        }
+        assert_eq!(table.scan(ScanOptions::all()).expect("a scan").count(), 7);
     }
-    db.checkpoint().expect("a checkpoint can be made");
-    table.delete_range(&key(2), &key(5)).expect("a range can be deleted");
-    assert_eq!((db.stats().waiting_range_deletes, db.metrics().waiting_range_deletes), (1, 1));
-    while db.metrics().waiting_range_deletes > 0 {
-        db.step(Step::DeleteRanges).expect("background work");
-        db.step(Step::Checkpoint).expect("background work");
-    }
-    assert_eq!(table.scan(ScanOptions::all()).expect("a scan").count(), 7);
 }
 
 #[test]
 fn folded_keys_are_counted() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open_appending(&directory, kind, with_cache(0));
         for _ in 0..20 {
@@ -426,7 +430,7 @@ fn folded_keys_are_counted() {
 /// Writers wait for each batch of copies.
 #[test]
 fn operands_of_many_keys_are_folded_in_one_batch() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open_appending(&directory, kind, with_cache(0));
         for operand in 0..20 {
@@ -448,18 +452,22 @@ fn operands_of_many_keys_are_folded_in_one_batch() {
 
 #[test]
 fn operands_that_pile_up_over_many_commits_of_the_index_are_folded() {
-    let directory = scratch();
-    let (db, table) = open_appending(&directory, IndexKind::Lmdb, with_cache(0));
-    for round in 0..24 {
-        table.merge(&key(1), b"x").expect("a merge works");
-        table.merge(&key(2), if round == 0 { b"first" } else { b"x" }).expect("a merge works");
-        db.checkpoint().expect("a checkpoint works");
-        db.step(Step::Settle).expect("background work");
+    for kind in ORDERED {
+        let directory = scratch();
+        let (db, table) = open_appending(&directory, kind, with_cache(0));
+        for round in 0..24 {
+            table.merge(&key(1), b"x").expect("a merge works");
+            table.merge(&key(2), if round == 0 { b"first" } else { b"x" }).expect("a merge works");
+            db.checkpoint().expect("a checkpoint works");
+            // In runs they meet when these are merged.
+            db.step(Step::Merge).expect("background work");
+            db.step(Step::Settle).expect("background work");
+        }
+        let folded = db.metrics().folded_keys;
+        assert!((2..=6).contains(&folded), "once for some operands, not for each: {folded}");
+        assert_eq!(table.get(&key(1)).expect("a get works"), Some(vec![b'x'; 24]));
+        assert_eq!(table.get(&key(2)).expect("a get works").map(|value| value.len()), Some(28));
     }
-    let folded = db.metrics().folded_keys;
-    assert!((2..=6).contains(&folded), "once for some operands, not for each: {folded}");
-    assert_eq!(table.get(&key(1)).expect("a get works"), Some(vec![b'x'; 24]));
-    assert_eq!(table.get(&key(2)).expect("a get works").map(|value| value.len()), Some(28));
 }
 
 #[test]

@@ -199,7 +199,8 @@ fn what_is_not_in_the_log_yet_must_be_recovered_first() {
 
 #[test]
 fn a_lost_index_must_be_made_again_first() {
-    for (kind, lost) in [(IndexKind::Lmdb, "index/lmdb"), (IndexKind::Hash, "index")] {
+    let lost = [(IndexKind::Lmdb, "index/lmdb"), (IndexKind::Hash, "index"), (IndexKind::Lsm, "index/runs")];
+    for (kind, lost) in lost {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &quiet());
         fill(&db, kind);

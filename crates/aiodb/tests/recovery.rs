@@ -296,7 +296,7 @@ fn lose(store: &Path, lost: &str) -> bool {
     for entry in std::fs::read_dir(&index).expect("the store has indexes") {
         let entry = entry.expect("the indexes can be listed");
         let name = entry.file_name().into_string().expect("the store's names are text");
-        if name == "lmdb" && lost.contains("lmdb") {
+        if ["lmdb", "runs"].contains(&name.as_str()) && lost.contains(&name) {
             std::fs::remove_dir_all(entry.path()).expect("the index can be removed");
             found = true;
         }
@@ -317,7 +317,7 @@ fn a_lost_index_is_made_again_from_the_log() {
             if state == "closed" {
                 past.db.close().expect("a sound store can be closed");
             }
-            for lost in ["nothing", "lmdb", "hash", "lmdb and hash", "nothing, but told to rebuild"] {
+            for lost in ["nothing", "lmdb", "hash", "runs", "lmdb, hash and runs", "nothing, but told to rebuild"] {
                 let when = format!("seed {seed}, {state}, {lost} lost");
                 let image = past.image();
                 let is_lost = lose(image.path(), lost);

@@ -11,7 +11,7 @@ use aiodb::{
     Batch, Db, Durability, Error, IndexKind, MergeOperator, MergeOperators, Options, Step, Table, TableOptions,
     WriteOptions,
 };
-use support::{ALL_KINDS, Mount, assert_get, assert_value, damage, open, scratch, segment_files, small, upkeep, value};
+use support::{KINDS, Mount, assert_get, assert_value, damage, open, scratch, segment_files, small, upkeep, value};
 
 /// Segments that a store keeps whatever it holds: tolerated garbage, the reserve, spare ones, the active one, and those
 /// that wait for a checkpoint.
@@ -23,7 +23,7 @@ fn key(number: u64) -> [u8; 8] {
 
 #[test]
 fn overwriting_one_data_set_does_not_fill_the_disk() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &support::quiet());
         // Two segments of values; each round writes them anew.
@@ -53,7 +53,7 @@ fn overwriting_one_data_set_does_not_fill_the_disk() {
 /// The same with the store's own thread, which is not told when to work.
 #[test]
 fn overwriting_is_kept_up_with_in_the_background() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &small());
         for round in 0..30u64 {
@@ -86,7 +86,7 @@ fn what_is_gone_gives_its_space_back() {
         ("a truncate", |db, _| db.truncate_table("t").expect("a table can be emptied")),
         ("a drop", |db, _| db.drop_table("t").expect("a table can be dropped")),
     ];
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         for (how, remove) in &ways {
             let directory = scratch();
             let (db, table) = open(directory.path(), kind, &small());
@@ -109,7 +109,7 @@ fn what_is_gone_gives_its_space_back() {
 
 #[test]
 fn large_values_are_reclaimed_with_their_parts() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &support::quiet());
         // Of 12 values in 5 to 8 parts each, half stay as they are while the others are overwritten around them.
@@ -153,7 +153,7 @@ fn large_values_are_reclaimed_with_their_parts() {
 #[test]
 fn large_values_that_were_overwritten_long_ago_give_their_space_back() {
     const ROUNDS: u64 = 100;
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let (db, table) = open(directory.path(), kind, &support::quiet());
         let small = |round: u64, number: u64| value(round * 100 + number, 3000);
@@ -303,7 +303,7 @@ fn a_full_disk_on_the_simulator() {
 /// The record that names the parts of a value is small, and lies in one segment; the parts are what takes space.
 #[test]
 fn large_values_that_have_expired_give_their_space_back() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let (device, directory) = (SimDevice::new(1), scratch());
         device.set_real_directory(directory.path());
         device.create_dir(Path::new("/store")).expect("the simulated disk has room");
@@ -354,7 +354,7 @@ fn a_full_store_makes_room_of_what_is_dead() {
     const FIRST_VALUE_BYTES: usize = 200_700;
     const SEGMENT_BYTES: u64 = 1 << 20;
     const DEAD: u64 = 30;
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         for how in ["overwrites", "deletes"] {
             let what = format!("{} after {how}", kind.name());
             let (device, directory) = (SimDevice::new(1), scratch());
@@ -412,7 +412,7 @@ fn a_full_store_makes_room_of_what_is_dead() {
 /// A durable write waits for its batch while a later one of its key, which waits for nothing, is published.
 #[test]
 fn what_is_overwritten_before_it_is_published_is_counted_as_dead() {
-    for kind in ALL_KINDS {
+    for kind in KINDS {
         let directory = scratch();
         let options = Options { merge_operators: MergeOperators::default().with(Last), ..support::quiet() };
         let db = Db::open(directory.path(), options).expect("a store can be made");
@@ -468,7 +468,7 @@ fn is_full(error: &Error) -> bool {
 #[test]
 fn a_full_disk() {
     for (what, arguments) in [("a disk in memory", &["-t", "tmpfs", "-o", "size=24m", "tmpfs"])] {
-        for kind in ALL_KINDS {
+        for kind in KINDS {
             let Some(mount) = Mount::new(arguments) else { return };
             let store = mount.path().join("store");
             let (db, table) = open(&store, kind, &small());

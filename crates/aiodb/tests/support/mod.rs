@@ -16,11 +16,11 @@ use aiodb::{
 };
 use tempfile::TempDir;
 
-/// The kinds of index that all tests know.
-pub const KINDS: [IndexKind; 2] = [IndexKind::Lmdb, IndexKind::Hash];
-
 /// All kinds of index.
-pub const ALL_KINDS: [IndexKind; 3] = [IndexKind::Lmdb, IndexKind::Hash, IndexKind::Lsm];
+pub const KINDS: [IndexKind; 3] = [IndexKind::Lmdb, IndexKind::Hash, IndexKind::Lsm];
+
+/// The kinds of index of ordered tables.
+pub const ORDERED: [IndexKind; 2] = [IndexKind::Lmdb, IndexKind::Lsm];
 
 /// The environment variable that makes a test binary a child process which does what is asked, see [`child`].
 const ROLE: &str = "AIODB_TEST_ROLE";

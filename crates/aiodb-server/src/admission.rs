@@ -69,6 +69,10 @@ fn check(server: &Server, session: &Session, request: &Request) -> Result<&'stat
     if session.transaction.is_some() && command.has_flag("no_multi") {
         return Err(words("ERR Command not allowed inside a transaction"));
     }
+    if server.scripts.is_busy(server.settings.script_ms()) && !command.has_flag("allow_busy") {
+        let text = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+        return Err(words(text));
+    }
     if session.only_listens() && !WHILE_LISTENING.contains(&command.name) {
         return Err(said(format!(
             "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",

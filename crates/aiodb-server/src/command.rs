@@ -19,6 +19,7 @@ use crate::refusal::{NOT_AN_INTEGER, Refusal, WRONG_TYPE, said, words};
 use crate::reply::{Answer, Reply};
 use crate::saves::Saves;
 use crate::scan_cursors::ScanCursors;
+use crate::scripts::Scripts;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::slow_log::SlowLog;
@@ -80,10 +81,23 @@ pub(crate) enum Run {
     Alone(Handler),
     /// By itself, on a thread that may wait for the device: it goes through databases.
     Whole(Handler),
+    /// By itself, and with nobody else changing anything, on a thread that may wait for the device: it may have any key.
+    Script(Handler),
     /// It only has subcommands.
     Container,
     Exec,
     Watch,
+}
+
+impl Run {
+    /// What carries out a command with others; some cannot be.
+    pub(crate) fn handler(self) -> Option<Handler> {
+        match self {
+            Run::Grouped(handler) | Run::Ranged(handler) | Run::Blocking(handler, _) => Some(handler),
+            Run::Alone(handler) | Run::Whole(handler) | Run::Script(handler) => Some(handler),
+            Run::Container | Run::Exec | Run::Watch => None,
+        }
+    }
 }
 
 /// The names of the elements that a command needs of a collection, which is then as the command leaves it: what comes after it in
@@ -232,6 +246,7 @@ pub(crate) struct Server {
     pub(crate) settings: Settings,
     pub(crate) slow_log: SlowLog,
     pub(crate) saves: Saves,
+    pub(crate) scripts: Scripts,
     /// Told when a client wants the server to end.
     pub(crate) shutdown: Notify,
     pub(crate) table: Table,

@@ -20,6 +20,7 @@ mod pop_of;
 mod publishing;
 mod random;
 mod scanning;
+mod scripting;
 mod set_algebra;
 mod sets;
 mod slow;
@@ -58,6 +59,7 @@ pub(crate) fn table() -> Table {
         databases::COMMANDS,
         transactions::COMMANDS,
         publishing::COMMANDS,
+        scripting::COMMANDS,
         configuration::COMMANDS,
         slow::COMMANDS,
         operating::COMMANDS,

@@ -10,7 +10,7 @@ use futures::future::try_join_all;
 use tokio::time::Instant;
 
 use crate::admission::find;
-use crate::command::{Call, Context, Handler, Run, Server, now_ms};
+use crate::command::{Call, Context, Run, Server, now_ms};
 use crate::keyspace::Keyspace;
 use crate::locks::{Claim, Key};
 use crate::refusal::{Refusal, words};
@@ -223,7 +223,8 @@ fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
     let reads_several =
         || calls.iter().any(|call| call.reads_elements() || call.command.keys.of(&call.arguments).nth(1).is_some());
     let watched = watch.into_iter().flat_map(Watch::keys).map(|key| (key, false));
-    let claim = if is_whole && (writes || is_transaction) {
+    let is_script = calls.iter().any(|call| matches!(call.command.run, Run::Script(_)));
+    let claim = if is_script || is_whole && (writes || is_transaction) {
         Claim::Everything
     } else if writes || is_transaction || reads_several() {
         Claim::on_keys(keys.iter().map(|(key, is_write)| (key, *is_write)).chain(watched))
@@ -337,14 +338,10 @@ fn run(
 }
 
 fn run_one(context: &mut Context<'_, '_>, call: &Call) -> Result<Reply, Refusal> {
-    let handler: Handler = match call.command.run {
-        Run::Grouped(handler) | Run::Ranged(handler) | Run::Alone(handler) | Run::Whole(handler) => handler,
-        Run::Blocking(handler, _) => handler,
-        Run::Container | Run::Exec | Run::Watch => unreachable!("no such call waits for EXEC or comes in a group"),
-    };
+    let handler = call.command.run.handler().expect("no such call waits for EXEC or comes in a group");
     match handler(context, &call.arguments) {
         // The command may have changed a part of what it was to change: nothing of the group is written.
-        Err(refusal) if refusal.is_of_store() => Err(refusal),
+        Err(refusal) if refusal.undoes_all() => Err(refusal),
         answer => Ok(answer.into()),
     }
 }

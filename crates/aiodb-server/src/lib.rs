@@ -30,6 +30,7 @@ mod request;
 mod saves;
 mod scan_cursors;
 mod score;
+mod scripts;
 mod server;
 mod session;
 mod settings;

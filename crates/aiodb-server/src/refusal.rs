@@ -13,6 +13,8 @@ pub(crate) enum Refusal {
     Bytes(Bytes),
     /// The engine refused or failed.
     Engine(aiodb::Error),
+    /// A script was ended before its end.
+    Stopped(String),
     /// A stored value is not what this server writes.
     Foreign {
         /// What is wrong with it.
@@ -54,9 +56,10 @@ impl From<aiodb::Error> for Refusal {
 }
 
 impl Refusal {
-    /// Whether the store failed, or refused a key, in the middle of a command.
-    pub(crate) fn is_of_store(&self) -> bool {
-        matches!(self, Refusal::Engine(_) | Refusal::Foreign { .. })
+    /// Whether a command met it in the middle of what it does, so that nothing of that is to be written: the store failed, or
+    /// refused a key, or a script was stopped.
+    pub(crate) fn undoes_all(&self) -> bool {
+        matches!(self, Refusal::Engine(_) | Refusal::Foreign { .. } | Refusal::Stopped(_))
     }
 
     /// The error as it goes to the client: one line.
@@ -65,6 +68,7 @@ impl Refusal {
             Refusal::Words(Cow::Borrowed(text)) => return Bytes::from_static(text.as_bytes()),
             Refusal::Words(Cow::Owned(text)) => text.clone().into_bytes(),
             Refusal::Bytes(text) => text.to_vec(),
+            Refusal::Stopped(text) => text.clone().into_bytes(),
             Refusal::Foreign { reason } => format!("ERR the stored value {reason}").into_bytes(),
             // Redis has this code for a disk to which it cannot write.
             Refusal::Engine(error @ (aiodb::Error::DiskFull { .. } | aiodb::Error::StoreFull { .. })) => {

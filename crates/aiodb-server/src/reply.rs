@@ -35,8 +35,12 @@ impl Protocol {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reply {
     Simple(&'static str),
+    /// [`Reply::Simple`] with a text of its own: one line.
+    Status(Bytes),
     Error(Bytes),
     Integer(i64),
+    /// 1 or 0 in RESP2.
+    Flag(bool),
     Bulk(Bytes),
     /// A number that need not be whole; a string in RESP2.
     Double(f64),
@@ -81,13 +85,32 @@ impl Reply {
         value.map_or(Reply::Nil, Reply::Bulk)
     }
 
+    /// About how much memory it takes: its strings, and so much for each part.
+    pub(crate) fn bytes(&self, part_bytes: usize) -> usize {
+        let all = |replies: &[Reply]| replies.iter().map(|reply| reply.bytes(part_bytes)).sum();
+        part_bytes
+            + match self {
+                Reply::Status(bytes) | Reply::Error(bytes) | Reply::Bulk(bytes) => bytes.len(),
+                Reply::Text(text) => text.len(),
+                Reply::Array(replies) | Reply::Set(replies) | Reply::Push(replies) | Reply::Several(replies) => {
+                    all(replies)
+                }
+                Reply::Map(pairs) => {
+                    pairs.iter().map(|(key, value)| key.bytes(part_bytes) + value.bytes(part_bytes)).sum()
+                }
+                _ => 0,
+            }
+    }
+
     fn resp2(self) -> resp2::Frame {
         use resp2::Frame;
         let all = |replies: Vec<Reply>| Frame::Array(Some(replies.into_iter().map(Reply::resp2).collect()));
         match self {
             Reply::Simple(text) => Frame::SimpleString(Bytes::from_static(text.as_bytes())),
+            Reply::Status(text) => Frame::SimpleString(text),
             Reply::Error(line) => Frame::Error(line),
             Reply::Integer(number) => Frame::Integer(number),
+            Reply::Flag(is_true) => Frame::Integer(i64::from(is_true)),
             Reply::Bulk(bytes) => Frame::BulkString(Some(bytes)),
             Reply::Double(number) => Frame::BulkString(Some(score_text(number))),
             Reply::Nil => Frame::BulkString(None),
@@ -105,8 +128,10 @@ impl Reply {
         let all = |replies: Vec<Reply>| replies.into_iter().map(Reply::resp3).collect();
         match self {
             Reply::Simple(text) => Frame::SimpleString(Bytes::from_static(text.as_bytes())),
+            Reply::Status(text) => Frame::SimpleString(text),
             Reply::Error(line) => Frame::Error(line),
             Reply::Integer(number) => Frame::Integer(number),
+            Reply::Flag(is_true) => Frame::Boolean(is_true),
             Reply::Bulk(bytes) => Frame::BulkString(Some(bytes)),
             // With Redis's digits.
             Reply::Double(number) => Frame::SpecialFloat(score_text(number)),

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use aiodb::Options;
+use sd_notify::NotifyState;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
@@ -24,6 +25,7 @@ use crate::keyspace::Keyspace;
 use crate::monitoring::monitor;
 use crate::saves::Saves;
 use crate::scan_cursors::ScanCursors;
+use crate::scripts::Scripts;
 use crate::settings::Settings;
 use crate::slow_log::SlowLog;
 use crate::sweeper::sweep;
@@ -114,6 +116,7 @@ impl Server {
             settings: Settings::new(&config),
             slow_log: SlowLog::default(),
             saves: Saves::new(Some(&*config.backup_dir).filter(|path| !path.as_os_str().is_empty())),
+            scripts: Scripts::new(),
             shutdown: Notify::new(),
             table: commands::table(),
             started: Instant::now(),
@@ -166,22 +169,33 @@ async fn accept_all(server: &Arc<Server>, listeners: Listeners, say: &impl Fn(&s
         say(&format!("ready to accept connections at {address}"));
         accepting.spawn(accept(Arc::clone(server), listener, ending.clone()));
     }
+    tell_system(&NotifyState::Ready, say);
     let name = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
         () = server.shutdown.notified() => "SHUTDOWN",
     };
     say(&format!("{name}: taking no more commands"));
+    tell_system(&NotifyState::Stopping, say);
     let _ = end.send(true);
     let last_replies = async { while accepting.join_next().await.is_some() {} };
     if tokio::time::timeout(LAST_REPLIES, last_replies).await.is_err() {
         say("some clients did not take their replies, and were cut off");
+        // One that runs still is not to keep the store open.
+        let _ = server.scripts.stop();
     }
     // Until here it said that the server is ending.
     if let Some(monitoring) = monitoring {
         monitoring.abort();
     }
     Ok(())
+}
+
+/// Tells systemd, if it has started the server and wants to know.
+fn tell_system(state: &NotifyState<'_>, say: &impl Fn(&str)) {
+    if let Err(error) = sd_notify::notify(false, std::slice::from_ref(state)) {
+        say(&format!("systemd cannot be told how the server is: {error}"));
+    }
 }
 
 /// Accepts connections until the server ends, and returns when they have ended.

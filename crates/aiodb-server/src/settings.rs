@@ -1,6 +1,6 @@
 //! Settings that CONFIG SET changes while the server runs.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::config::Config;
@@ -8,6 +8,9 @@ use crate::config::Config;
 /// Redis's own: commands that take longer, in microseconds, are kept in SLOWLOG, the last so many of them.
 const SLOWER_THAN_US: i64 = 10_000;
 const SLOW_COMMANDS: usize = 128;
+
+/// Redis's own: for so long, in milliseconds, clients wait for a script.
+const SCRIPT_MS: u64 = 5000;
 
 /// What counts now. The start's settings come from [`Config`].
 pub(crate) struct Settings {
@@ -17,6 +20,7 @@ pub(crate) struct Settings {
     /// Below zero nothing is kept.
     slower_than_us: AtomicI64,
     slow_commands: AtomicUsize,
+    script_ms: AtomicU64,
 }
 
 /// A setting with a new value.
@@ -27,6 +31,7 @@ pub(crate) enum Change {
     Requirepass(String),
     SlowerThanUs(i64),
     SlowCommands(usize),
+    ScriptMs(u64),
     /// It has this value already.
     Nothing,
 }
@@ -39,6 +44,7 @@ impl Settings {
             requirepass: Mutex::new(config.requirepass.as_str().into()),
             slower_than_us: AtomicI64::new(SLOWER_THAN_US),
             slow_commands: AtomicUsize::new(SLOW_COMMANDS),
+            script_ms: AtomicU64::new(SCRIPT_MS),
         }
     }
 
@@ -63,6 +69,11 @@ impl Settings {
         self.slow_commands.load(Ordering::Relaxed)
     }
 
+    /// How long a script may run before other clients are told so; 0 is for ever.
+    pub(crate) fn script_ms(&self) -> u64 {
+        self.script_ms.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn apply(&self, change: Change) {
         match change {
             Change::Maxclients(number) => self.maxclients.store(number, Ordering::Relaxed),
@@ -72,6 +83,7 @@ impl Settings {
             }
             Change::SlowerThanUs(time) => self.slower_than_us.store(time, Ordering::Relaxed),
             Change::SlowCommands(number) => self.slow_commands.store(number, Ordering::Relaxed),
+            Change::ScriptMs(time) => self.script_ms.store(time, Ordering::Relaxed),
             Change::Nothing => {}
         }
     }

@@ -12,6 +12,7 @@ mod operations;
 mod protocol;
 mod publishing;
 mod raw;
+mod scripting;
 mod server;
 mod settings;
 mod tools;

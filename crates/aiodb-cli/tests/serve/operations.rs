@@ -177,6 +177,8 @@ fn commands_and_errors_are_counted_as_redis_does() {
             &["spop", "list"],
             &["zpopmin", "list"],
             &["getset", "n", "5"],
+            &["eval", "redis.call('incr', 'n'); return redis.pcall('lpush', 'n', 'x')", "0"],
+            &["eval", "return redis.call('nope')", "0"],
             &["get", "missing"],
             &["get", "n"],
         ] {
@@ -305,4 +307,24 @@ fn shutdown_ends_the_server_and_loses_nothing() {
         let (said, went_well) = server.wait();
         assert!(went_well && said.contains("the store is closed"), "{said}");
     }
+}
+
+#[test]
+fn systemd_is_told_when_the_server_is_ready_and_when_it_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("notify");
+    let listening = std::os::unix::net::UnixDatagram::bind(&socket).unwrap();
+    listening.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut command = aiodb();
+    command.arg("serve").arg(dir.path().join("store")).args(["--port", "0"]).env("NOTIFY_SOCKET", &socket);
+    let server = Server::run(command);
+    let heard = || {
+        let mut buffer = [0; 256];
+        let length = listening.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..length]).trim().to_string()
+    };
+    assert_eq!(heard(), "READY=1");
+    assert_eq!(server.client().text(&["ping"]), "PONG");
+    assert!(server.stop().1);
+    assert_eq!(heard(), "STOPPING=1");
 }

@@ -51,19 +51,24 @@ const fn setting(name: &'static str, takes: Takes, value: fn(&Server) -> String)
     Setting { name, value, takes }
 }
 
-static SETTINGS: [Setting; 20] = [
+const SCRIPT_MS: Takes = Takes::Integer(0, i64::MAX, |time| Change::ScriptMs(time as u64));
+
+static SETTINGS: [Setting; 22] = [
     setting("appendfsync", Takes::FromStart, |server| appendfsync(server.keyspace.durability()).into()),
     setting("appendonly", Takes::FromStart, |_| "yes".into()),
     setting("bind", Takes::FromStart, |server| {
         let addresses: Vec<_> = server.config.bind.iter().map(ToString::to_string).collect();
         addresses.join(" ")
     }),
+    setting("busy-reply-threshold", SCRIPT_MS, |server| server.settings.script_ms().to_string()),
     setting("client-output-buffer-limit", Takes::FromStart, |_| {
         "normal 0 0 0 slave 0 0 0 pubsub 33554432 8388608 60".into()
     }),
     setting("cluster-enabled", Takes::Fixed, |_| "no".into()),
     setting("databases", Takes::Fixed, |server| server.keyspace.databases().to_string()),
     setting("dir", Takes::FromStart, |server| server.config.dir.display().to_string()),
+    // Redis's former name of `busy-reply-threshold`.
+    setting("lua-time-limit", SCRIPT_MS, |server| server.settings.script_ms().to_string()),
     setting("maxclients", Takes::Integer(1, u32::MAX as i64, |number| Change::Maxclients(number as usize)), |server| {
         server.settings.maxclients().to_string()
     }),

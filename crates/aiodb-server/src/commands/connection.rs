@@ -11,9 +11,7 @@ use crate::command::{Command, Context, is_word};
 use crate::number::parse_integer;
 use crate::refusal::{Refusal, SYNTAX, words};
 use crate::reply::{Answer, OK, Protocol, Reply};
-
-/// The version of Redis whose replies these are.
-pub(crate) const REDIS_VERSION: &str = "7.0.15";
+use crate::scripts::REDIS_VERSION;
 
 const CONNECTION: Family = Family::new("connection", "@connection");
 const STALE: Family = CONNECTION.flags("loading stale fast");

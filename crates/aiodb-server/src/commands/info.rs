@@ -6,12 +6,12 @@ use aiodb::Durability;
 use bytes::Bytes;
 
 use super::configuration::appendfsync;
-use super::connection::REDIS_VERSION;
 use super::family::Family;
 use crate::channels::Topic;
 use crate::command::{Command, Context, Run, is_word, now_ms};
 use crate::refusal::Refusal;
 use crate::reply::{Answer, Reply};
+use crate::scripts::REDIS_VERSION;
 
 const INFO: Family = Family::new("server", "@dangerous").flags("loading stale");
 

@@ -100,7 +100,8 @@ const CATEGORIES: [&str; 15] = [
 
 fn categories(command: &Command) -> Vec<Reply> {
     let is_in = |category: &str| match category {
-        "@read" => command.has_flag("readonly"),
+        // A script may do anything, whatever it says.
+        "@read" => command.has_flag("readonly") && !command.name.starts_with("eval"),
         "@write" => command.is_write(),
         "@admin" if command.has_flag("admin") => true,
         "@fast" => command.has_flag("fast"),
@@ -110,7 +111,12 @@ fn categories(command: &Command) -> Vec<Reply> {
         "@dangerous" if command.has_flag("admin") => true,
         other => command.categories.split(' ').any(|category| category == other),
     };
-    CATEGORIES.into_iter().chain(["@transaction"]).filter(|category| is_in(category)).map(Reply::Simple).collect()
+    CATEGORIES
+        .into_iter()
+        .chain(["@transaction", "@scripting"])
+        .filter(|category| is_in(category))
+        .map(Reply::Simple)
+        .collect()
 }
 
 /// Where the keys are, as newer clients ask for it.

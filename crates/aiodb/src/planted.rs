@@ -120,6 +120,8 @@ pub enum Bug {
     ChunksOfAnotherTable,
     /// A batch loses its part in a table that was emptied before it came to the log, and keeps the rest.
     BatchTornByTruncate,
+    /// A writer that finds a memtable full looks late which commit it is to wait for, and misses its end.
+    TurnAskedLate,
     /// A merge of runs keeps the older of two entries of a key.
     MergeKeepsOlder,
     /// A merge of runs drops deletes, though an older run may have what they delete.
@@ -231,7 +233,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
         /// the bugs that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 11] = [
+        pub const OF_THREADS: [Bug; 12] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
@@ -243,6 +245,7 @@ mod switch {
             Bug::WakeLost,
             Bug::ChunksOfAnotherTable,
             Bug::BatchTornByTruncate,
+            Bug::TurnAskedLate,
         ];
     }
 }

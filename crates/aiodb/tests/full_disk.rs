@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aiodb::{Db, Durability, Error, IndexKind, Options, Table};
+use aiodb::{Db, Durability, Error, IndexKind, Options, Step, Table};
 use fastrand::Rng;
-use support::{KINDS, Mount, open, segment_files, small, value};
+use support::{KINDS, Mount, open, quiet, segment_files, small, value};
 
 /// As for [`small`], on a disk that has room for these many segments and little else.
 fn disk(segments: usize) -> Option<Mount> {
@@ -287,6 +287,41 @@ fn run_on_a_full_disk(store: &Path, kind: IndexKind, seed: u64) {
     }
     let report = db.verify(&mut |_, _| {}).unwrap_or_else(|error| panic!("{what}: verify: {error}"));
     assert!(report.damage.is_empty(), "{what}: {:?}", report.damage);
+}
+
+/// Merges for room meet the damage; what other tables have overwritten makes room all the same.
+#[test]
+fn a_damaged_run_keeps_no_disk_full() {
+    let Some(mount) = disk(40) else { return };
+    let store = mount.path().join("store");
+    let (db, table) = open(&store, IndexKind::Lsm, &quiet());
+    for numbers in [0..20_000, 20_000..30_000] {
+        for number in numbers {
+            table.put_with(&key(number), &value(number, 4), Durability::None).expect("there is room");
+        }
+        db.step(Step::Checkpoint).expect("there is room");
+    }
+    let directory = store.join("index").join("runs");
+    let runs: Vec<_> = std::fs::read_dir(&directory)
+        .expect("the runs lie here")
+        .map(|entry| entry.expect("it can be listed").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "run"))
+        .collect();
+    assert!(runs.len() >= 2, "there is a file of each run at least");
+    for run in &runs {
+        let mut bytes = std::fs::read(run).expect("it can be read");
+        bytes[100] ^= 1;
+        std::fs::write(run, bytes).expect("it can be written");
+    }
+    let other = db.create_table("other", IndexKind::Hash).expect("there is room");
+    for round in 0..20_000 {
+        let put = other.put_with(&key(round % 100), &value(round, 10_000), Durability::None);
+        put.unwrap_or_else(|error| panic!("overwrite {round}: {error}"));
+    }
+    for number in (0..100).map(|number| number + 19_900) {
+        assert_eq!(other.get(&key(number % 100)).expect("it can be read"), Some(value(number, 10_000)));
+    }
+    assert!((0..30_000).any(|number| table.get(&key(number)).is_err()), "the runs are damaged");
 }
 
 /// A delete may be refused for a moment, while reclaim has all the room that it could take, but not for long.

@@ -12,8 +12,10 @@ use crate::store::write_path::WritePath;
 use crate::sync::atomic::Ordering;
 use crate::{Error, Result};
 
-/// Bytes that merges write for the room of a write before it looks again.
+/// Bytes that merges write for the room of a write before it looks again, and in how many steps: on a full disk steps are small, and each
+/// waits for the disk several times.
 const MERGED_FOR_ROOM_BYTES: u64 = 64 << 20;
+const MERGED_FOR_ROOM_STEPS: usize = 128;
 
 /// Where newer runs have at least one in so many bytes of the oldest, they are merged with it before segments are emptied: an index
 /// is small beside its records, and what is moved for want of a merge is written again and again.
@@ -150,7 +152,7 @@ impl<D: Device> WritePath<D> {
         }
         // Until tags are settled and runs are merged, overwritten records count as alive.
         let settled = self.settle_tags(SETTLED_FOR_ROOM);
-        let mut merged = self.merge_for_room(MERGED_FIRST_SHARE, MERGED_FOR_ROOM_BYTES)?;
+        let mut merged = self.merge_for_room(MERGED_FIRST_SHARE);
         if self.empty_segments()? {
             self.free_emptied(claim)?;
         }
@@ -161,7 +163,7 @@ impl<D: Device> WritePath<D> {
                 self.free_emptied(claim)?;
             }
         }
-        if !is_freed() && self.merge_for_room(MERGED_LAST_SHARE, MERGED_FOR_ROOM_BYTES)? {
+        if !is_freed() && self.merge_for_room(MERGED_LAST_SHARE) {
             merged = true;
             if self.empty_segments()? {
                 self.free_emptied(claim)?;
@@ -175,13 +177,21 @@ impl<D: Device> WritePath<D> {
         Ok(is_worth_it)
     }
 
-    /// Merges runs, up to so many bytes, see `Upkeep::compact_some`. True if there was anything to merge.
-    fn merge_for_room(&self, least_share: u64, most_bytes: u64) -> Result<bool> {
-        let mut bytes = 0;
-        while bytes < most_bytes && unless_full(self.compact_some(least_share))? {
-            bytes += self.merge_step_bytes();
+    /// Merges runs for a bounded time, see `Upkeep::compact_some`. True if there was anything to merge. Damage of a run is noted: it must
+    /// not keep segments from being emptied.
+    fn merge_for_room(&self, least_share: u64) -> bool {
+        let (mut bytes, mut steps) = (0, 0);
+        while bytes < MERGED_FOR_ROOM_BYTES && steps < MERGED_FOR_ROOM_STEPS {
+            let more = unless_full(self.compact_some(least_share)).unwrap_or_else(|error| {
+                self.note_trouble(&error);
+                false
+            });
+            if !more {
+                break;
+            }
+            (bytes, steps) = (bytes + self.merge_step_bytes(), steps + 1);
         }
-        Ok(bytes > 0)
+        steps > 0
     }
 
     /// Empties as many segments as are to be emptied for one checkpoint, if they hold garbage enough. True if there was any.

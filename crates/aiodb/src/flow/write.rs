@@ -8,7 +8,6 @@
 use smallvec::SmallVec;
 
 use crate::flow::publish::Publication;
-use crate::flow::room::unless_full;
 use crate::format::batch::{Append, Placed};
 use crate::format::place::batch_bytes;
 use crate::format::record::Kind;
@@ -168,8 +167,8 @@ impl<D: Device> WritePath<D> {
                 self.bound_memtable(ordered, claim)?;
                 match claim {
                     Claim::Ordinary => self.bound_merges(ordered)?,
-                    // Where merges find no room, deletes go on.
-                    Claim::Deletes => unless_full(self.bound_merges(ordered))?,
+                    // Where merges find no room, or damage, deletes go on.
+                    Claim::Deletes => self.bound_merges(ordered).unwrap_or_else(|error| self.note_trouble(&error)),
                     Claim::Moves | Claim::Recovery => {}
                 }
                 if claim == Claim::Ordinary && ordered.memtable.is_short() {

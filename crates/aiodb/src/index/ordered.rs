@@ -8,7 +8,7 @@ mod kinds;
 pub(crate) mod look_up;
 mod ranges;
 
-use std::sync::Arc;
+use std::sync::{Arc, TryLockError};
 
 pub(crate) use self::committed::{Committed, Live};
 pub(crate) use self::kinds::OrderedIndexes;
@@ -40,6 +40,23 @@ pub(crate) struct OrderedIndex<D: Device> {
     replayed: AtomicU64,
     /// The sequence of the range tombstone that is being carried out, and the last key that was taken out for it.
     carried_to: Mutex<(u64, Vec<u8>), { Rank::CarriedTo as u8 }>,
+}
+
+/// The right to commit the memtable of an ordered index. Those who wait for it look again when it is given back.
+pub(crate) struct Committing<'a> {
+    /// The immutable memtable that an earlier commit has left.
+    pub(crate) unfinished: MutexGuard<'a, Option<ImmutableMemtable>>,
+    // Dropped after the lock.
+    _over: Over<'a>,
+}
+
+/// Wakes those who wait for a commit when it is dropped.
+struct Over<'a>(&'a Throttle);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.look_again();
+    }
 }
 
 impl<D: Device> OrderedIndex<D> {
@@ -105,14 +122,26 @@ impl<D: Device> OrderedIndex<D> {
     }
 
     /// The right to commit the memtable, and the one that an earlier commit has left.
-    pub(crate) fn lock_commit(&self) -> MutexGuard<'_, Option<ImmutableMemtable>> {
-        self.unfinished_commit.lock().expect("no code panics while it commits an index")
+    pub(crate) fn lock_commit(&self) -> Committing<'_> {
+        // Made first, and so dropped last, also where the lock is poisoned.
+        let over = Over(&self.throttle);
+        let unfinished = self.unfinished_commit.lock().expect(NO_PANIC);
+        Committing { unfinished, _over: over }
+    }
+
+    /// [`OrderedIndex::lock_commit`], unless somebody else has that right now.
+    pub(crate) fn try_lock_commit(&self) -> Option<Committing<'_>> {
+        let unfinished = match self.unfinished_commit.try_lock() {
+            Err(TryLockError::WouldBlock) => return None,
+            outcome => outcome,
+        };
+        let over = Over(&self.throttle);
+        Some(Committing { unfinished: unfinished.expect(NO_PANIC), _over: over })
     }
 
     /// Commits the immutable memtable durably and forgets it; the last part records the position. After an error the same memtable can be
     /// committed further.
     pub(crate) fn commit(&self, immutable: &mut ImmutableMemtable, context: &RunContext<'_>) -> Result<()> {
-        let _throttled = self.throttle.begin();
         let (next_sequence, keys) = (immutable.next_sequence, immutable.chains.len());
         let reached = |committed| self.throttle.proceed(committed, keys);
         self.committed.commit(immutable, &self.ranges, context, &reached)?;
@@ -164,3 +193,6 @@ impl<D: Device> OrderedIndex<D> {
         }
     }
 }
+
+/// Why the right to commit is never found poisoned.
+const NO_PANIC: &str = "no code panics while it commits an index";

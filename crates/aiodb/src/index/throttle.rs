@@ -1,11 +1,12 @@
 //! How fast the memtable of an ordered index may grow while its immutable memtable is being committed.
 //!
 //! A commit takes seconds where the index is larger than memory. Were writers held up only when the active memtable is full,
-//! all would stand still until its end; so they are let in as it proceeds.
+//! all would stand still until its end; so they are let in as it proceeds. Those who find it full wait until it has become
+//! immutable, not until it is committed.
 
 use super::memtable::MAX_ACTIVE_KEYS;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex, Rank};
+use crate::sync::{Condvar, Mutex, MutexGuard, Rank};
 
 /// Keys that the active memtable may have when a commit begins: as many as are written in about a second.
 const FIRST_KEYS: usize = MAX_ACTIVE_KEYS / 8;
@@ -15,9 +16,21 @@ pub(crate) struct Throttle {
     /// Keys that the active memtable may have by now. Relaxed: it publishes nothing, it is changed under the lock, and a writer
     /// looks again under the lock before it sleeps.
     allowed: AtomicUsize,
-    waiting: Mutex<(), { Rank::Throttle as u8 }>,
+    waiting: Mutex<Waiting, { Rank::Throttle as u8 }>,
     changed: Condvar,
 }
+
+/// What those who wait know.
+#[derive(Default)]
+struct Waiting {
+    last: Turn,
+    /// How many wait for another turn.
+    for_turn: usize,
+}
+
+/// How many commits have begun or ended.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Turn(u64);
 
 impl Default for Throttle {
     fn default() -> Throttle {
@@ -31,14 +44,10 @@ impl Throttle {
         self.allow(FIRST_KEYS + (MAX_ACTIVE_KEYS - FIRST_KEYS) * committed_keys / all_keys.max(1));
     }
 
-    /// No commit is under way once this is dropped, however that ends.
+    /// A commit begins, of a memtable that has just become immutable; none is under way once this is dropped, however it ends.
     pub(crate) fn begin(&self) -> Commit<'_> {
+        self.turn(FIRST_KEYS);
         Commit(self)
-    }
-
-    /// No commit is under way.
-    fn end(&self) {
-        self.allow(usize::MAX);
     }
 
     /// Returns when the active memtable, which has so many keys, may have one more.
@@ -51,17 +60,56 @@ impl Throttle {
         if !is_ahead() {
             return;
         }
-        let mut waiting = self.waiting.lock().expect(NO_PANIC);
+        let mut waiting = self.lock();
         while is_ahead() {
             waiting = self.changed.wait(waiting).expect(NO_PANIC);
         }
     }
 
+    /// What [`Throttle::wait_after`] is to be told, taken before looking whether it is needed.
+    pub(crate) fn last_turn(&self) -> Turn {
+        self.lock().last
+    }
+
+    /// Returns when a commit has begun or ended since that turn.
+    pub(crate) fn wait_after(&self, last: Turn) {
+        let mut waiting = self.lock();
+        waiting.for_turn += 1;
+        while waiting.last == last {
+            waiting = self.changed.wait(waiting).expect(NO_PANIC);
+        }
+        waiting.for_turn -= 1;
+    }
+
+    /// Whether anybody waits for another turn.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.lock().for_turn > 0
+    }
+
+    /// Wakes those who wait for a turn: something else has changed that they wait for.
+    pub(crate) fn look_again(&self) {
+        self.lock().last.0 += 1;
+        self.changed.notify_all();
+    }
+
     /// The active memtable may have so many keys.
     pub(crate) fn allow(&self, keys: usize) {
-        let _waiting = self.waiting.lock().expect(NO_PANIC);
+        let _waiting = self.lock();
         self.allowed.store(keys, Ordering::Relaxed);
         self.changed.notify_all();
+    }
+
+    /// A commit has begun or ended.
+    fn turn(&self, allowed: usize) {
+        let mut waiting = self.lock();
+        waiting.last.0 += 1;
+        self.allowed.store(allowed, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().expect(NO_PANIC)
     }
 }
 
@@ -70,7 +118,7 @@ pub(crate) struct Commit<'a>(&'a Throttle);
 
 impl Drop for Commit<'_> {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.turn(usize::MAX);
     }
 }
 
@@ -105,7 +153,7 @@ mod tests {
                 assert!(!writer.is_finished());
                 assert!(keys.load(Ordering::SeqCst) <= allowed + 1, "not more than was let in at {done} %");
             }
-            throttle.end();
+            throttle.turn(usize::MAX);
             writer.join().expect("the writer comes to its end");
         });
     }

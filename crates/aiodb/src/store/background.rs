@@ -29,6 +29,11 @@ pub(crate) struct Background {
     pub(crate) rested_at: AtomicU64,
     /// The thread that makes segments ahead of need.
     pub(crate) maker: OnceLock<Thread>,
+    /// The thread that commits memtables ahead of need, once it has begun.
+    pub(crate) committer: OnceLock<Thread>,
+    /// Whether it commits those that are full: not while it is in trouble, nor after its end. SeqCst, which is more than it needs: a
+    /// thread that waits for a commit looks at it again at each turn of the throttle, which follows each change.
+    pub(crate) commits: AtomicBool,
 }
 
 /// The shortest interval, in milliseconds, of the writes since the last flush began; the highest number if there is none.
@@ -86,6 +91,15 @@ impl Background {
         if let Some(maker) = self.maker.get() {
             maker.unpark();
         }
+    }
+
+    /// Tells the thread that commits memtables that one is full. False if there is none that will commit it.
+    pub(crate) fn wake_committer(&self) -> bool {
+        let commits = self.commits.load(Ordering::SeqCst);
+        if let Some(committer) = self.committer.get().filter(|_| commits) {
+            committer.unpark();
+        }
+        commits
     }
 
     /// Half the shortest interval: a write waits at most that long for its flush to begin.

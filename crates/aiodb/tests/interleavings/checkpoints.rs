@@ -78,3 +78,32 @@ fn interleavings_of_overwrites_and_checkpoints() {
         assert!(stats.keys == u64::from(KEYS) || !stats.keys_exact, "{} keys", stats.keys);
     });
 }
+
+/// Writers that find the memtable full wait for a commit of another thread to begin, or commit it. No wake-up is lost.
+#[test]
+fn interleavings_of_full_memtables() {
+    in_many_orders(RUN, |kind| {
+        let machine = Machine::new(15, kind);
+        let options = Options { memtable_keys: 2, ..options() };
+        let (db, table) = machine.open_with(options.clone());
+        let writers: Vec<_> = (0..3u8)
+            .map(|writer| {
+                let table = table.clone();
+                thread::spawn(move || {
+                    for number in 0..4 {
+                        table.put_with(&[writer, number], &[number], Durability::None).expect("the machine runs");
+                    }
+                })
+            })
+            .collect();
+        let committer = thread::spawn({
+            let db = db.clone();
+            move || (0..2).for_each(|_| db.step(Step::CommitAhead).expect("the machine runs"))
+        });
+        writers.into_iter().for_each(|writer| writer.join().expect("a writer does not panic"));
+        committer.join().expect("the committer does not panic");
+        for (writer, number) in (0..3u8).flat_map(|writer| (0..4).map(move |number| (writer, number))) {
+            assert_eq!(table.get(&[writer, number]).expect("the machine runs"), Some(vec![number]));
+        }
+    });
+}

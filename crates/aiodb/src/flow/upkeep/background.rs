@@ -100,10 +100,18 @@ pub(crate) fn start<D: Device>(engine: &Arc<Engine<D>>) -> Result<()> {
     for worker in Worker::ALL {
         let (name, weak) = (worker.name, Arc::downgrade(engine));
         let builder = std::thread::Builder::new().name(name.into());
-        let thread = builder.spawn(move || worker.run(&weak));
+        let thread = builder.spawn(move || {
+            worker.run(&weak);
+            if let Some(engine) = weak.upgrade().filter(|_| name == COMMITTER) {
+                engine.set_commits(false);
+            }
+        });
         let thread = thread.map_err(|e| Error::io("start a thread for", &engine.root, &e))?;
         if name == MAKER {
             let _ = engine.background.maker.set(thread.thread().clone());
+        }
+        if name == COMMITTER {
+            let _ = engine.background.committer.set(thread.thread().clone());
         }
         threads.push(thread);
     }
@@ -157,12 +165,17 @@ impl<D: Device> Engine<D> {
     /// Does what [`Step::CommitAhead`] does. Returns how long to wait for the next.
     fn commit_ahead(&self) -> Duration {
         if self.commit.failure().is_some() || self.options.read_only {
+            self.set_commits(false);
             return AFTER_FAILURE_PERIOD;
         }
         match self.commit_half_full() {
-            Ok(()) => COMMITTER_PERIOD,
+            Ok(any) => {
+                self.set_commits(true);
+                if any { Duration::ZERO } else { COMMITTER_PERIOD }
+            }
             Err(error) => {
                 // A full disk is met by a writer, or by upkeep, which makes room.
+                self.set_commits(false);
                 if !error.is_full() {
                     self.note_trouble(&error);
                 }
@@ -171,9 +184,16 @@ impl<D: Device> Engine<D> {
         }
     }
 
-    /// Commits the memtables that are half full, where a commit costs no more for that.
-    fn commit_half_full(&self) -> Result<()> {
-        self.ordered.open().try_for_each(|ordered| self.commit_ahead_of_need(ordered))
+    /// Says whether the committer commits full memtables, to those who wait for it as well.
+    fn set_commits(&self, commits: bool) {
+        if self.background.commits.swap(commits, Ordering::SeqCst) != commits {
+            self.ordered.open().for_each(|ordered| ordered.throttle.look_again());
+        }
+    }
+
+    /// Commits the memtables that are half full, where a commit costs no more for that. True if there were any.
+    fn commit_half_full(&self) -> Result<bool> {
+        self.ordered.open().try_fold(false, |any, ordered| Ok(self.commit_ahead_of_need(ordered)? || any))
     }
 
     /// Makes a segment ahead of need; true if it was missing.
@@ -212,7 +232,7 @@ impl<D: Device> Engine<D> {
                 self.segments.replenish()
             }
             Step::WriteBehind => self.write_behind().0,
-            Step::CommitAhead => self.commit_half_full(),
+            Step::CommitAhead => self.commit_half_full().map(drop),
             Step::Upkeep => self.maintain_once().map(drop),
         }
     }

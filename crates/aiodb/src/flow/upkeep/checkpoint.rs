@@ -119,7 +119,7 @@ impl<D: Device> Upkeep<D> {
     /// Commits the memtable of an ordered index, with all records that were published before. After an error, for lack of space say,
     /// the entries stay where gets find them, and the next call goes on with them.
     pub(crate) fn commit_memtable(&self, ordered: &OrderedIndex<D>) -> Result<()> {
-        self.commit_memtable_after(ordered, &mut ordered.lock_commit())
+        self.commit_memtable_after(ordered, &mut ordered.lock_commit().unfinished)
     }
 
     /// [`Upkeep::commit_memtable`] for a caller that holds its lock, and with it the memtable that an earlier call has left.
@@ -144,6 +144,7 @@ impl<D: Device> Upkeep<D> {
         // Asked before the flush, so that no power cut can bring a table back whose entries are left out.
         let tables: BTreeSet<u32> = self.catalog.generations().iter().map(|generation| generation.id).collect();
         let is_gone = |table| !self.snapshots.is_any() && !tables.contains(&table);
+        let _throttled = ordered.throttle.begin();
         // Durable in the log first. This also publishes every write that is older than an entry of the memtable.
         if !planted::is_on(Bug::CheckpointAheadOfLog) {
             self.flush()?;
@@ -166,18 +167,41 @@ impl<D: Device> Upkeep<D> {
         self.ordered.open().try_for_each(|ordered| self.bound_memtable(ordered, claim))
     }
 
-    /// Commits a memtable when it has reached its bound; a writer that finds it so helps or waits. Where the disk has no room for
-    /// that, the memtable goes on growing with deletes, and while the store is being opened.
+    /// Returns when a memtable is below its bound. Where it is not, the committer commits it, or else a writer that finds it so; all
+    /// others wait only until it has become immutable. Where the disk has no room for that, the memtable goes on growing with deletes,
+    /// and while the store is being opened.
     pub(crate) fn bound_memtable(&self, ordered: &OrderedIndex<D>, claim: Claim) -> Result<()> {
         // The memtable of a store that is open for reading only is never committed.
-        if !ordered.memtable.is_full() || self.options.read_only {
-            return Ok(());
+        while ordered.memtable.is_full() && !self.options.read_only {
+            let turn = ordered.throttle.last_turn();
+            self.commit.check()?;
+            // Asked once more: a memtable that has become immutable since is waited for no longer.
+            if !ordered.memtable.is_full() {
+                return Ok(());
+            }
+            if !(ordered.is_commit_worthwhile() && self.background.wake_committer())
+                && let Some(mut committing) = ordered.try_lock_commit()
+            {
+                // It may have been committed meanwhile.
+                return if ordered.memtable.is_full() {
+                    self.commit_full_memtable(ordered, &mut committing.unfinished, claim)
+                } else {
+                    Ok(())
+                };
+            }
+            let late = planted::is_on(Bug::TurnAskedLate);
+            ordered.throttle.wait_after(if late { ordered.throttle.last_turn() } else { turn });
         }
-        let mut unfinished = ordered.lock_commit();
-        if !ordered.memtable.is_full() {
-            return Ok(());
-        }
-        match self.making_room(|| self.commit_memtable_after(ordered, &mut unfinished)) {
+        Ok(())
+    }
+
+    fn commit_full_memtable(
+        &self,
+        ordered: &OrderedIndex<D>,
+        unfinished: &mut Option<ImmutableMemtable>,
+        claim: Claim,
+    ) -> Result<()> {
+        match self.making_room(|| self.commit_memtable_after(ordered, unfinished)) {
             Err(error) if error.is_full() && ordered.memtable.may_grow(claim == Claim::Recovery) => {
                 ordered.memtable.grow();
                 if claim == Claim::Ordinary { Err(error) } else { Ok(()) }
@@ -186,14 +210,17 @@ impl<D: Device> Upkeep<D> {
         }
     }
 
-    /// Commits a memtable if that is worthwhile already.
-    pub(crate) fn commit_ahead_of_need(&self, ordered: &OrderedIndex<D>) -> Result<()> {
+    /// Commits a memtable if that is worthwhile already. True if it was.
+    pub(crate) fn commit_ahead_of_need(&self, ordered: &OrderedIndex<D>) -> Result<bool> {
         if !ordered.is_commit_worthwhile() {
-            return Ok(());
+            return Ok(false);
         }
-        let mut unfinished = ordered.lock_commit();
+        let mut committing = ordered.lock_commit();
         // Another thread may have committed it meanwhile.
-        if ordered.is_commit_worthwhile() { self.commit_memtable_after(ordered, &mut unfinished) } else { Ok(()) }
+        if ordered.is_commit_worthwhile() {
+            self.commit_memtable_after(ordered, &mut committing.unfinished)?;
+        }
+        Ok(true)
     }
 
     /// Carries out range tombstones until that many more can be accepted.

@@ -239,7 +239,7 @@ fn run_on_a_full_disk(store: &Path, kind: IndexKind, seed: u64) {
     // As many as make the disk full: every table has its own length of values.
     let length = [4, 100, 3000, 40_000][seed as usize % 4];
     let keys = (48 << 20) / (length as u64 + 90);
-    for step in 0..2 * keys {
+    for step in 0..keys * 3 / 2 {
         let number = random.u64(..keys);
         let outcome = match random.u32(..1000) {
             0 if random.u32(..500) == 0 => {

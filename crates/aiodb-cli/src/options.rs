@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use aiodb::merge::{Add, Append, Frames};
-use aiodb::{Backend, Db, Durability, IndexKind, MergeOperators, Options, Table};
+use aiodb::{Backend, Db, Durability, IndexKind, MergeOperators, Options, Table, TableOptions};
 use clap::{Args, ValueEnum, value_parser};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -102,6 +102,36 @@ pub struct IndexArgs {
     /// Index of the table if this command makes it [default: lmdb]; an existing table must have this index
     #[arg(long, value_enum)]
     pub index: Option<IndexChoice>,
+    #[command(flatten)]
+    pub inline: InlineArgs,
+}
+
+/// What the index of a table has of its values.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct InlineArgs {
+    /// Values of up to so many bytes lie in the index of an `lsm` table too, so that a get of one reads the disk once at most; 0
+    /// for none [default: 0]
+    #[arg(long, value_name = "BYTES")]
+    pub inline_bytes: Option<usize>,
+}
+
+impl InlineArgs {
+    /// The options of a table of this kind.
+    pub fn options(self, kind: IndexKind) -> TableOptions {
+        let options = TableOptions::from(kind);
+        TableOptions { inline_bytes: self.inline_bytes.unwrap_or(options.inline_bytes), ..options }
+    }
+
+    /// What a reader of measurements must know.
+    pub fn in_words(self) -> Option<String> {
+        let in_words = |bytes| format!("values of up to {bytes} bytes lie in the index of `lsm` tables");
+        self.inline_bytes.map(in_words)
+    }
+
+    /// [`InlineArgs::options`] where tables of other kinds than `lsm` are made beside: they have no such values.
+    pub fn options_if_lsm(self, kind: IndexKind) -> TableOptions {
+        if kind == IndexKind::Lsm { self.options(kind) } else { kind.into() }
+    }
 }
 
 impl IndexArgs {
@@ -110,7 +140,11 @@ impl IndexArgs {
         match (self.index, db.table(name)) {
             (None, Ok(table)) => Ok(table),
             (None, Err(error)) if !matches!(error, aiodb::Error::NoSuchTable { .. }) => Err(error.into()),
-            (choice, _) => Ok(db.table_or_create(name, choice.unwrap_or(IndexChoice::Lmdb).into())?),
+            (Some(choice), Ok(_)) => Ok(db.table_or_create(name, choice.into())?),
+            (choice, Err(_)) => {
+                let kind = choice.unwrap_or(IndexChoice::Lmdb).into();
+                Ok(db.create_table_with(name, self.inline.options(kind))?)
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::options::{IndexChoice, ReadArgs, StoreArgs};
+use crate::options::{IndexChoice, InlineArgs, ReadArgs, StoreArgs};
 use crate::output::Output;
 use aiodb::{Db, Durability, TableStats};
 use clap::Args;
@@ -35,6 +35,8 @@ pub struct CreateTableArgs {
     /// Index of the table
     #[arg(long, value_enum, default_value = "lmdb")]
     index: IndexChoice,
+    #[command(flatten)]
+    inline: InlineArgs,
 }
 
 /// Delete everything in a table
@@ -79,7 +81,13 @@ pub fn list(args: TablesArgs, output: &Output) -> Result<Exit, CliError> {
         .iter()
         .map(|table| {
             let kind = table.kind.name();
-            json!({"name": table.name, "index": kind, "keys": table.keys, "keys_exact": table.keys_exact})
+            json!({
+                "name": table.name,
+                "index": kind,
+                "inline_bytes": table.inline_bytes,
+                "keys": table.keys,
+                "keys_exact": table.keys_exact,
+            })
         })
         .collect();
     let width = tables.iter().map(|table| table.name.chars().count()).max().unwrap_or(0);
@@ -94,7 +102,7 @@ pub fn list(args: TablesArgs, output: &Output) -> Result<Exit, CliError> {
 /// `aiodb create-table`.
 pub fn create(args: CreateTableArgs, output: &Output) -> Result<Exit, CliError> {
     let db = args.store.open_to_write(true, Durability::Sync)?;
-    let table = db.create_table(&args.name, args.index.into())?;
+    let table = db.create_table_with(&args.name, args.inline.options(args.index.into()))?;
     let kind = table.kind().name();
     db.close()?;
     output

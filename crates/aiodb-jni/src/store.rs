@@ -67,7 +67,8 @@ impl Store {
     /// Makes a table, whose values are `frames` or any bytes.
     pub(crate) fn create_table(&self, name: &str, frames: bool) -> Result<i64> {
         let merge = if frames { Frames.name() } else { Append.name() };
-        let options = TableOptions { kind: self.kind, compression: self.compression, merge: Some(merge.to_string()) };
+        let merge = Some(merge.to_string());
+        let options = TableOptions { compression: self.compression, merge, ..self.kind.into() };
         self.tables.insert(self.db.create_table_with(name, options)?)
     }
 

@@ -26,6 +26,8 @@ pub struct Setup {
     pub tables: Vec<IndexKind>,
     /// How each table compresses its values.
     pub compression: Vec<Compression>,
+    /// Bytes up to which the index of each table has values; 0 for none.
+    pub inline_bytes: Vec<usize>,
     /// Bytes of memory for values that were read lately.
     pub cache_bytes: u64,
     /// Whether values that were written lately are there too.

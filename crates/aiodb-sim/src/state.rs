@@ -169,6 +169,7 @@ impl<'a> Run<'a> {
             kind: setup.tables[table],
             compression: setup.compression[table],
             merge: Some(Operands.name().into()),
+            inline_bytes: setup.inline_bytes[table],
         }
     }
 }

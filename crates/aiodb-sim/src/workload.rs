@@ -18,8 +18,8 @@ use aiodb::{Compression, IndexKind, MergePolicy};
 use fastrand::Rng;
 use maker::Maker;
 pub use ranges::{
-    FIRST_AHEAD, FIRST_AIMED, FIRST_BOUNDED, FIRST_CACHED, FIRST_SORTED, FIRST_STAGED, FIRST_TIMED, FIRST_WAITING,
-    FIRST_WHOLE,
+    FIRST_AHEAD, FIRST_AIMED, FIRST_BOUNDED, FIRST_CACHED, FIRST_INLINE, FIRST_SORTED, FIRST_STAGED, FIRST_TIMED,
+    FIRST_WAITING, FIRST_WHOLE,
 };
 use scene::Scene;
 use trouble::Trouble;
@@ -102,6 +102,7 @@ fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
     let cache_writes = seed >= FIRST_CACHED && seed.is_multiple_of(3);
     Setup {
         compression: compression.collect(),
+        inline_bytes: vec![0; kinds.len()],
         cache_bytes: if random.bool() { 0 } else { 256 << 10 },
         cache_writes,
         tables: kinds,

@@ -58,13 +58,26 @@ pub struct TableOptions {
     pub compression: Compression,
     /// The name of the operator that [`crate::Table::merge`] uses, at most 255 bytes. Default none.
     pub merge: Option<String>,
+    /// Values and operands of up to so many bytes, as they are stored, lie in the index too, beside their places in the log: the
+    /// block of a run in which a get finds their key has them, so that it reads the device once at most. Merges write them again
+    /// and again. 0 for none; above 0, up to [`MAX_INLINE_BYTES`], only in tables of kind `lsm`. Default
+    /// [`DEFAULT_INLINE_BYTES`] there, else 0.
+    pub inline_bytes: usize,
 }
 
 impl From<IndexKind> for TableOptions {
     fn from(kind: IndexKind) -> TableOptions {
-        TableOptions { kind, compression: Compression::None, merge: None }
+        let inline_bytes = if kind == IndexKind::Lsm { DEFAULT_INLINE_BYTES } else { 0 };
+        TableOptions { kind, compression: Compression::None, merge: None, inline_bytes }
     }
 }
+
+/// The most that [`TableOptions::inline_bytes`] may be: longer values have blocks of their own.
+pub const MAX_INLINE_BYTES: usize = 1024;
+
+/// [`TableOptions::inline_bytes`] of a table of kind `lsm` that is made without further choices. `docs/decisions/0043-inline-values.md`
+/// has the measurement.
+pub const DEFAULT_INLINE_BYTES: usize = 0;
 
 /// How a write is acknowledged, and until when its records count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

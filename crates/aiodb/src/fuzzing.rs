@@ -14,7 +14,7 @@ use crate::format::batch::BatchView;
 use crate::format::manifest::{Identity, Manifest};
 use crate::format::record::{Record, decode_chunks, encode_chunks};
 use crate::format::segment::{
-    BATCH_HEADER_BYTES, BATCH_LINK_OFFSET, BatchHeader, FORMAT_VERSION, HEADER_BYTES, PendingHeader, Seed,
+    BATCH_HEADER_BYTES, BATCH_LINK_OFFSET, BatchHeader, FIRST_VERSION, HEADER_BYTES, PendingHeader, Seed,
     SegmentHeader, put, u32_at,
 };
 use crate::index::hash::checkpoint::{HASH_HEADER_BYTES, HASH_MAGIC, SHARD_HEADER_BYTES, decode_hash};
@@ -178,7 +178,7 @@ fn hash_file(mut input: &[u8], table: u32, number: u64) -> Vec<u8> {
     }
     let mut file = vec![0; HASH_HEADER_BYTES];
     put(&mut file, 0, HASH_MAGIC);
-    put(&mut file, 8, &FORMAT_VERSION.to_le_bytes());
+    put(&mut file, 8, &FIRST_VERSION.to_le_bytes());
     put(&mut file, 16, &STORE);
     put(&mut file, 32, &table.to_le_bytes());
     put(&mut file, 36, &(SHARDS as u32).to_le_bytes());

@@ -26,7 +26,7 @@ use chain::Entry;
 use smallvec::SmallVec;
 
 /// A place that a look-up found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) location: Location,
     /// The entry of an ordered index. It has compared the whole key, so a record of another key at this place
@@ -35,9 +35,14 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
+    /// Whether the index has its value.
+    pub(crate) fn is_inline(&self) -> bool {
+        self.known.as_ref().is_some_and(|entry| entry.inline.is_some())
+    }
+
     /// Whether the index knows that it is an operand.
     pub(crate) fn is_operand(&self) -> bool {
-        self.known.is_some_and(|entry| !entry.is_base())
+        self.known.as_ref().is_some_and(|entry| !entry.is_base())
     }
 }
 

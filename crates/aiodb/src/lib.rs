@@ -54,7 +54,8 @@ pub use api::waiting::WaitingWrite;
 #[doc(hidden)]
 pub use config::MergePolicy;
 pub use config::{
-    Backend, Compression, Durability, IndexKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Options, TableOptions, WriteOptions,
+    Backend, Compression, DEFAULT_INLINE_BYTES, Durability, IndexKind, MAX_INLINE_BYTES, MAX_KEY_BYTES,
+    MAX_VALUE_BYTES, Options, TableOptions, WriteOptions,
 };
 pub use error::{DirectoryFault, Error, Result};
 pub use flow::batch::Batch;

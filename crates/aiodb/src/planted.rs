@@ -140,6 +140,10 @@ pub enum Bug {
     RunEntryOutlivesSegment,
     /// The filter of a run's file does not know the file's last key.
     RunFilterForgetsKey,
+    /// An inline value survives in the memtable when its key is overwritten.
+    InlineSurvivesOverwrite,
+    /// A moved record leaves its inline value behind, and counts as empty.
+    MovedValueLost,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -168,7 +172,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 55] = [
+        pub const ALL: [Bug; 57] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -224,11 +228,13 @@ mod switch {
             Bug::RunPositionAhead,
             Bug::RunEntryOutlivesSegment,
             Bug::RunFilterForgetsKey,
+            Bug::InlineSurvivesOverwrite,
+            Bug::MovedValueLost,
         ];
 
         /// Whether only tables of kind `lsm` run into it.
         pub fn is_of_runs(self) -> bool {
-            (Bug::MergeKeepsOlder as u8..=Bug::RunFilterForgetsKey as u8).contains(&(self as u8))
+            (Bug::MergeKeepsOlder as u8..=Bug::MovedValueLost as u8).contains(&(self as u8))
         }
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees

@@ -410,7 +410,7 @@ fn a_committed_fold_survives_the_replay_of_its_operands() {
             Db::open_on(device.clone(), "/store", options).expect("the store opens")
         };
         let db = open(&device);
-        let options = TableOptions { merge: Some(Append.name().to_owned()), ..kind.into() };
+        let options = TableOptions { merge: Some(Append.name().to_owned()), ..support::with_values(kind) };
         let table = db.create_table_with("t", options).expect("a table can be made");
         let wanted: Vec<u8> = (0..FOLDED as u8).collect();
         for operand in &wanted {

@@ -11,8 +11,8 @@ use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
 use aiodb::merge::Append;
 use aiodb::{
-    Batch, Compression, Db, Durability, IndexKind, MergeOperators, Options, ScanOptions, Snapshot, Step, Table,
-    TableOptions, WriteOptions,
+    Batch, Compression, Db, Durability, IndexKind, MAX_INLINE_BYTES, MergeOperators, Options, ScanOptions, Snapshot,
+    Step, Table, TableOptions, WriteOptions,
 };
 use fastrand::Rng;
 use support::scratch;
@@ -86,7 +86,11 @@ impl Run {
         let db = db.unwrap_or_else(|error| panic!("{}: opening: {error}", self.what));
         let table = db.table("t").unwrap_or_else(|_| {
             let compression = if self.rng.bool() { Compression::Lz4 } else { Compression::None };
-            let options = TableOptions { kind: self.kind, compression, merge: Some("append".into()) };
+            let inline_bytes = match self.kind {
+                IndexKind::Lsm => [0, 1, 40, 300, MAX_INLINE_BYTES][self.rng.usize(..5)],
+                _ => 0,
+            };
+            let options = TableOptions { kind: self.kind, compression, merge: Some("append".into()), inline_bytes };
             db.create_table_with("t", options).expect("the table can be made")
         });
         self.now_ms();

@@ -62,7 +62,7 @@ impl Run {
         let db = Db::open_on(self.device.clone(), self.directory.path(), self.options.clone());
         let db = db.unwrap_or_else(|error| panic!("{}: opening: {error}", self.what));
         let table = db.table("t").unwrap_or_else(|_| {
-            let options = TableOptions { merge: Some("append".into()), ..self.kind.into() };
+            let options = TableOptions { merge: Some("append".into()), ..support::with_values(self.kind) };
             db.create_table_with("t", options).expect("the table can be made")
         });
         (db, table)

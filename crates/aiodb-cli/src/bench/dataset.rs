@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use aiodb::{Backend, Batch, Db, IndexKind, Options, Table};
+use aiodb::{Backend, Batch, Db, Options, Table, TableOptions};
 use tempfile::TempDir;
 
 use super::terminal::progress;
@@ -134,12 +134,12 @@ impl LoadedStore {
     /// It has no cache of values: each get reads the device.
     pub(crate) fn build(
         paths: &[PathBuf],
-        kind: IndexKind,
+        options: impl Into<TableOptions>,
         data: Dataset,
         order: Order,
     ) -> Result<LoadedStore, CliError> {
         let db = Db::open_several(paths, Options { cache_bytes: 0, ..Options::default() })?;
-        let table = db.create_table(TABLE, kind)?;
+        let table = db.create_table_with(TABLE, options.into())?;
         let pairs_per_batch = (LOAD_BATCH_BYTES / data.value_bytes).max(1) as u64;
         let mut value = vec![0; data.value_bytes];
         let mut numbers: Vec<u64> = (0..data.pairs).collect();

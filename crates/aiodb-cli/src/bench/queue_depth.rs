@@ -8,7 +8,7 @@ use aiodb::{Backend, IndexKind};
 use clap::Args;
 use hdrhistogram::Histogram;
 
-use super::arguments::{OutputArgs, parse_backend, parse_index};
+use super::arguments::{OutputArgs, parse_backend, parse_index, parse_value_bytes};
 use super::ceiling::{Ceiling, Sources};
 use super::counters::{BlockDevice, resident_bytes};
 use super::dataset::{Dataset, LoadedStore, Order, Scratch, VALUE_BYTES};
@@ -23,6 +23,10 @@ use super::stats::Summary;
 use super::table::whole;
 use super::terminal::progress;
 use crate::CliError;
+use crate::options::InlineArgs;
+
+/// Bytes of a block of a run.
+const UNIT_BYTES: usize = 4096;
 
 /// The deepest queue that a reader can have.
 const MAX_DEPTH: u64 = 4096;
@@ -45,7 +49,7 @@ pub(super) struct QueueDepthArgs {
     /// Something about the disks that readers of the result must know
     #[arg(long)]
     note: Vec<String>,
-    /// Pairs in the store, each an 8-byte key and a 4096-byte value [default: 1000000; 200000 with --quick]
+    /// Pairs in the store, each an 8-byte key and a value [default: 1000000; 200000 with --quick]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=MAX_PAIRS))]
     pairs: Option<u64>,
     /// Gets in flight per thread [default: 1,2,4..1024; 1,4,16,64,256,1024 with --quick]
@@ -72,6 +76,11 @@ pub(super) struct QueueDepthArgs {
     /// Cache of values in bytes; 0 measures the device, as this benchmark is meant to
     #[arg(long, default_value_t = 0)]
     cache_bytes: u64,
+    /// Bytes of each value
+    #[arg(long, default_value_t = VALUE_BYTES, value_parser = parse_value_bytes)]
+    value_bytes: usize,
+    #[command(flatten)]
+    inline: InlineArgs,
     /// A small measurement of about a minute
     #[arg(long)]
     quick: bool,
@@ -92,6 +101,7 @@ struct Plan {
     round: Duration,
     max_rounds: usize,
     cache_bytes: u64,
+    inline: InlineArgs,
     max_point: Duration,
     /// Rounds of each way to measure the device before one is chosen.
     choosing_rounds: usize,
@@ -111,7 +121,7 @@ impl Plan {
         Plan {
             data: Dataset {
                 pairs: args.pairs.unwrap_or(if quick { 200_000 } else { 1_000_000 }),
-                value_bytes: VALUE_BYTES,
+                value_bytes: args.value_bytes,
             },
             depths: sizes(or(&args.depths, powers)),
             threads: sizes(or(&args.threads, all_threads)),
@@ -123,6 +133,7 @@ impl Plan {
             round: Duration::from_millis(args.round_ms.unwrap_or(if quick { 250 } else { 1000 })),
             max_rounds: args.max_rounds.max(1),
             cache_bytes: args.cache_bytes,
+            inline: args.inline,
             max_point: Duration::from_secs(args.max_seconds.unwrap_or(if quick { 6 } else { 90 })),
             choosing_rounds: if quick { 1 } else { 3 },
         }
@@ -141,7 +152,9 @@ pub(super) fn run(args: &QueueDepthArgs) -> Result<Outcome, CliError> {
         format!("latency was taken for 1 in {LATENCY_SAMPLE_EVERY} gets, from submit to poll; every value was checked"),
         "device reads are counted by the disk and include those of other processes".to_owned(),
         format!("cache of values: {} bytes", plan.cache_bytes),
+        format!("values have {} bytes", plan.data.value_bytes),
     ]);
+    notes.extend(plan.inline.in_words());
     let mut rows = Vec::new();
     for &kind in &plan.indexes {
         IndexRun::prepare(&plan, kind, &scratches, &mut notes)?.measure(&mut rows, &mut notes)?;
@@ -191,12 +204,12 @@ impl<'a> IndexRun<'a> {
     ) -> Result<IndexRun<'a>, CliError> {
         let paths: Vec<PathBuf> = scratches.iter().map(|scratch| scratch.path().join(kind.name())).collect();
         progress(&format!("loading {} pairs, index {}", whole(plan.data.pairs as f64), kind.name()));
-        let store = LoadedStore::build(&paths, kind, plan.data, Order::Numbers)?;
+        let store = LoadedStore::build(&paths, plan.inline.options_if_lsm(kind), plan.data, Order::Numbers)?;
         let stats = store.db.stats();
         store.db.close()?;
         progress("reading the segments once");
         let area = ReadArea::warmed(&paths, stats.segment_bytes)?;
-        let read_bytes = read_bytes(kind, stats.block_bytes);
+        let read_bytes = read_bytes(kind, plan.data.value_bytes, stats.block_bytes);
         let sources = Sources::probe(&RawReads { area: &area, read_bytes, threads: 1, depth: 16 });
         notes.extend(stats.fallbacks.iter().chain(&sources.notes).cloned());
         let disk = BlockDevice::holding_all(&paths);
@@ -310,13 +323,15 @@ impl<'a> IndexRun<'a> {
     }
 }
 
-/// What one get reads: the value alone where the index has the key; header, key and value in one read where it has a
+/// What one get reads: the value alone where the index has the key, or a block of a run with it; header, key and value in one read where it has a
 /// tag, in the finest blocks that the disk can read.
-fn read_bytes(kind: IndexKind, block_bytes: usize) -> u32 {
-    match kind {
-        IndexKind::Lmdb | IndexKind::Lsm => VALUE_BYTES as u32,
-        IndexKind::Hash => (VALUE_BYTES + block_bytes) as u32,
-    }
+fn read_bytes(kind: IndexKind, value_bytes: usize, block_bytes: usize) -> u32 {
+    let bytes = match kind {
+        IndexKind::Lmdb => value_bytes.next_multiple_of(block_bytes),
+        IndexKind::Lsm => value_bytes.next_multiple_of(UNIT_BYTES),
+        IndexKind::Hash => value_bytes.next_multiple_of(block_bytes) + block_bytes,
+    };
+    bytes as u32
 }
 
 /// The rounds of one point so far.

@@ -21,7 +21,22 @@ fn tables_are_made_listed_emptied_and_dropped() {
     assert_eq!(place.get("k", &["--table", "sessions"]), b"v");
     place.run("drop", &["sessions", "--yes"]).exits(0);
     let listed = place.run("tables", &["--json"]).exits(0).json();
-    assert_eq!(listed, json!([{"name": "users", "index": "lmdb", "keys": 0, "keys_exact": true}]));
+    assert_eq!(listed, json!([{"name": "users", "index": "lmdb", "inline_bytes": 0, "keys": 0, "keys_exact": true}]));
+}
+
+#[test]
+fn the_index_of_an_lsm_table_has_short_values_if_that_is_wanted() {
+    let place = Place::new();
+    place.run("create-table", &["users", "--index", "lsm", "--inline-bytes", "64"]).exits(0);
+    place.run("put", &["k", "v", "--index", "lsm", "--inline-bytes", "32"]).exits(0);
+    place.run("put", &["k", "v", "--table", "users"]).exits(0);
+    assert_eq!(place.get("k", &["--table", "users"]), b"v");
+    let listed = place.run("tables", &["--json"]).exits(0).json();
+    assert_eq!((&listed[0]["inline_bytes"], &listed[1]["inline_bytes"]), (&json!(32), &json!(64)));
+    for refused in [["--index", "lmdb", "--inline-bytes", "64"], ["--index", "lsm", "--inline-bytes", "1025"]] {
+        let refused = place.run("create-table", &[&["t", "--json"][..], &refused].concat()).exits(3);
+        assert_eq!(refused.error_kind(), "option");
+    }
 }
 
 #[test]

@@ -29,6 +29,10 @@ pub const FIRST_SORTED: u64 = 60_000_000_000;
 /// as a thread of the store does it. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_AHEAD: u64 = 80_000_000_000;
 
+/// From here on the index of some tables of kind `lsm` has short values. Lower seeds stay as they are, for the faults that they once
+/// found.
+pub const FIRST_INLINE: u64 = 90_000_000_000;
+
 /// From here on seeds have an ordered index that finds no room on a full disk, and half of them fill the disk and empty the
 /// store again. Lower seeds stay as they are, for the faults that they once found.
 pub const FIRST_BOUNDED: u64 = 40_000_000_000_000;

@@ -1,11 +1,14 @@
 //! Scripts whose ordered tables have sorted runs.
 
 use aiodb::io::Phase;
-use aiodb::{IndexKind, Step};
+use aiodb::{IndexKind, MAX_INLINE_BYTES, Step};
 use fastrand::Rng;
 
-use super::ranges::{FIRST_AHEAD, FIRST_BOUNDED, FIRST_SORTED};
+use super::ranges::{FIRST_AHEAD, FIRST_BOUNDED, FIRST_INLINE, FIRST_SORTED};
 use crate::script::{Action, Script};
+
+/// Bounds of the values that indexes have, as many as their likelihoods want.
+const INLINE_BYTES: [usize; 5] = [0, 8, 100, 200, MAX_INLINE_BYTES];
 
 /// One action in so many is followed by a merge.
 const MERGING: u32 = 12;
@@ -32,6 +35,14 @@ pub(super) fn with_runs(mut script: Script, in_some: bool) -> Script {
     }
     if !setup.tables.contains(&IndexKind::Lsm) {
         return script;
+    }
+    if (FIRST_INLINE..FIRST_BOUNDED).contains(&script.seed) {
+        let mut bounds = Rng::with_seed(script.seed.rotate_left(16));
+        for (inline_bytes, _) in
+            setup.inline_bytes.iter_mut().zip(&setup.tables).filter(|(_, kind)| **kind == IndexKind::Lsm)
+        {
+            *inline_bytes = INLINE_BYTES[bounds.usize(..INLINE_BYTES.len())];
+        }
     }
     if is_sorted {
         (setup.fan_out, setup.merges_apart) = (choice.usize(2..=4), choice.bool());

@@ -343,6 +343,10 @@ impl<D: Device> ReadPath<D> {
         let (view, mut candidates) = (View::LATEST, Candidates::new());
         self.lookup(generation, key, &view, &mut candidates)?;
         for candidate in &candidates {
+            if candidate.is_inline() {
+                let value = self.resolve(generation, key, &candidates, &view)?;
+                return Ok(value.map(|value| Found::Whole(take(&value))));
+            }
             if let Some(cached) = self.cached(candidate, generation.id, key, &view) {
                 return Ok(Some(Found::Whole(take(cached.value()))));
             }

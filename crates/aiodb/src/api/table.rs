@@ -7,7 +7,6 @@ use crate::flow::reader::Reader;
 use crate::flow::scan::{Scan, ScanOptions};
 use crate::flow::snapshot::Moment;
 use crate::format::record::encode_range_end;
-use crate::format::settings::Settings;
 use crate::index::codec::LONG_KEY_PREFIX_BYTES;
 use crate::index::snapshots::View;
 use crate::io::{Device, Disk};
@@ -40,8 +39,7 @@ impl<D: Device> Table<D> {
 
     /// The options that the table was made with.
     pub fn options(&self) -> TableOptions {
-        let Settings { kind, compression, merge } = self.slot.settings.clone();
-        TableOptions { kind, compression, merge }
+        self.slot.settings.options()
     }
 
     /// The value of a key, `None` if the key is absent. One device read, with the calling thread. Damage is

@@ -18,8 +18,8 @@ impl<D: Device> ReadPath<D> {
     /// cached: the path through the log deals with it.
     pub(crate) fn cached(&self, candidate: &Candidate, table: u32, key: &[u8], view: &View) -> Option<Cached> {
         let may_be_cached =
-            |entry: Entry| entry.kind == Kind::Put && !entry.form.chunked && entry.form.expires_ms.is_none();
-        if !candidate.known.is_none_or(may_be_cached) {
+            |entry: &Entry| entry.kind == Kind::Put && !entry.form.chunked && entry.form.expires_ms.is_none();
+        if !candidate.known.as_ref().is_none_or(may_be_cached) {
             return None;
         }
         self.cached_at(candidate, table, key, view)

@@ -27,7 +27,7 @@ pub(crate) struct Publication<'a> {
     pub(crate) placed: &'a Placed,
     pub(crate) kind: Kind,
     pub(crate) form: Form,
-    /// The record's, as it is stored. During recovery only the chunk list of a chunked record and the end of a range delete.
+    /// The record's, as it is stored. During recovery empty if it is separate, unless it is a list of chunks.
     pub(crate) value: &'a [u8],
     /// The batch that the record was read back from, during recovery.
     pub(crate) replayed: Option<BatchView<'a>>,
@@ -47,9 +47,13 @@ impl<'a> Publication<'a> {
         if self.form.chunked { self.value } else { &[] }
     }
 
-    fn entry(&self) -> Entry {
+    /// The entry of an ordered index, with the value where that is short enough for the table.
+    fn entry(&self, generation: &Generation) -> Entry {
         let Placed { sequence, location, separate, .. } = *self.placed;
-        Entry { kind: self.kind, sequence, location, separate, form: self.form }
+        let most = generation.settings.inline_bytes;
+        let has_value = matches!(self.kind, Kind::Put | Kind::Merge) && separate.is_none() && !self.form.chunked;
+        let inline = (has_value && most > 0 && self.value.len() <= most).then(|| Arc::from(self.value));
+        Entry { kind: self.kind, sequence, location, separate, form: self.form, inline }
     }
 }
 
@@ -95,13 +99,14 @@ impl<D: Device> AppendPath<D> {
                 }
             }
             TableIndex::Ordered => {
-                let (entry, mut superseded) = (publication.entry(), Superseded::new());
+                let (entry, mut superseded) = (publication.entry(generation), Superseded::new());
                 let cover = self.cover(generation, publication);
+                let (location, is_delete) = (entry.location, entry.is_delete());
                 let new = NewEntry { entry, cover, out_of_order: publication.out_of_order };
                 let depth = self.ordered_of(generation).insert(generation.id, publication.key, new, &mut superseded);
-                if !entry.is_delete() {
-                    self.segments.add_live(entry.location);
-                    self.count_chunks(generation.id, entry.location, publication.chunks(), 1);
+                if !is_delete {
+                    self.segments.add_live(location);
+                    self.count_chunks(generation.id, location, publication.chunks(), 1);
                 }
                 superseded.iter().for_each(|(entry, _)| self.count_dead(generation.id, entry));
                 if is_fold_due(depth) {
@@ -135,10 +140,11 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
-    /// The cover of an operand, if its value lies whole in the record.
+    /// The cover of an operand, if its value lies whole in the record and no layer of the index has it yet.
     fn cover(&self, generation: &Generation, publication: &Publication<'_>) -> Option<Cover> {
         let Form { chunked, compressed, .. } = publication.form;
-        if publication.kind != Kind::Merge || chunked || compressed {
+        let is_replayed = publication.replayed.is_some();
+        if publication.kind != Kind::Merge || chunked || compressed || is_replayed {
             return None;
         }
         self.cover_of(generation, publication.value)
@@ -207,11 +213,15 @@ impl<D: Device> AppendPath<D> {
                 }
             }
             TableIndex::Ordered => {
-                let (entry, mut superseded) = (publication.entry(), Superseded::new());
+                let (mut entry, mut superseded) = (publication.entry(generation), Superseded::new());
+                if planted::is_on(Bug::MovedValueLost) {
+                    entry.inline = entry.inline.map(|_| Arc::default());
+                }
+                let is_delete = entry.is_delete();
                 match self.ordered_of(generation).relocate(generation.id, publication.key, from, entry, &mut superseded)
                 {
                     Ok(true) => {
-                        if !entry.is_delete() {
+                        if !is_delete {
                             self.segments.add_live(to);
                             self.count_chunks(generation.id, to, publication.chunks(), 1);
                         }

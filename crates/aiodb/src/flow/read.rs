@@ -74,6 +74,18 @@ impl<D: Device> ReadPath<D> {
     ) -> Result<Parts> {
         let (mut base, mut operands) = (None, Vec::new());
         for candidate in candidates {
+            match self.interpret_inline(candidate, view)? {
+                Some(Outcome::Operand(operand)) => {
+                    operands.push(operand.into_owned());
+                    continue;
+                }
+                Some(Outcome::Value(value)) => {
+                    base = Some(value.into_owned());
+                    break;
+                }
+                Some(_) => break,
+                None => {}
+            }
             if let Some(cached) = self.cached(candidate, generation.id, key, view) {
                 base = Some(cached.value().to_vec());
                 break;
@@ -175,7 +187,7 @@ impl<D: Device> ReadPath<D> {
             self.with_record(location, &mut |record| {
                 if record.key == key && record.table == generation.id && record.sequence <= view.sequence {
                     let (kind, sequence, form) = (record.kind, record.sequence, record.form);
-                    chain.insert_below(Entry { kind, sequence, location, separate: None, form });
+                    chain.insert_below(&Entry { kind, sequence, location, separate: None, form, inline: None });
                 }
             })?;
         }
@@ -216,7 +228,7 @@ impl<D: Device> ReadPath<D> {
         bytes: &'a [u8],
     ) -> Result<Outcome<'a>> {
         let location = candidate.location;
-        let separate = candidate.known.and_then(|entry| Some((entry, entry.separate?)));
+        let separate = candidate.known.as_ref().and_then(|entry| Some((entry, entry.separate?)));
         let (kind, form, stored) = if let Some((entry, checksum)) = separate {
             let seed = self.segments.get(location.segment).seed();
             if seed.checksum_at(location.offset, bytes) != checksum {
@@ -247,6 +259,14 @@ impl<D: Device> ReadPath<D> {
             }
         }
         Ok(outcome)
+    }
+
+    /// [`ReadPath::interpret`] of a candidate with an inline value; `None` of any other. What the index has of it was checked with the
+    /// block of a run, or lay in memory only.
+    pub(crate) fn interpret_inline<'a>(&self, candidate: &'a Candidate, view: &View) -> Result<Option<Outcome<'a>>> {
+        let Some(entry) = &candidate.known else { return Ok(None) };
+        let Some(value) = &entry.inline else { return Ok(None) };
+        self.say(candidate.location, entry.kind, &entry.form, view, value).map(Some)
     }
 
     /// The meaning of a sound record.

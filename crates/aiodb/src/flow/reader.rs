@@ -256,6 +256,11 @@ impl<D: Device> Reader<D> {
                 let answer = get.finish(&self.engine);
                 return self.answer(number, answer);
             }
+            match get.take_inline(&self.engine) {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => return self.answer(number, Err(error)),
+            }
             let location = get.location();
             let segment = match self.engine.segment_of(location) {
                 Ok(segment) => segment,
@@ -368,6 +373,17 @@ impl<D: Device> Get<D> {
         }
     }
 
+    /// Goes on with the next candidate's value, if the index has it.
+    fn take_inline(&mut self, engine: &ReadPath<D>) -> Result<bool> {
+        if !self.chunks.is_empty() {
+            return Ok(false);
+        }
+        let candidate = self.candidates[self.next_candidate].clone();
+        let Some(outcome) = engine.interpret_inline(&candidate, &self.view)? else { return Ok(false) };
+        self.take_outcome(engine, outcome)?;
+        Ok(true)
+    }
+
     /// Goes on with the cached entry of the next candidate, if there is one: a value is the answer.
     fn take_cached(&mut self, engine: &ReadPath<D>) -> bool {
         if !self.chunks.is_empty() {
@@ -413,13 +429,20 @@ impl<D: Device> Get<D> {
             self.next_chunk += 1;
             return Ok(Next::Continue);
         }
-        let candidate: Candidate = self.candidates[self.next_candidate];
+        let candidate: Candidate = self.candidates[self.next_candidate].clone();
         let generation = self.generation.as_ref().expect("a started get has its table");
         match engine.interpret(generation.id, &self.key, &candidate, &self.view, bytes)? {
             Outcome::Value(Cow::Borrowed(value)) if self.operands.is_empty() => {
                 let start = value.as_ptr().addr() - bytes.as_ptr().addr();
-                return Ok(Next::Value(start..start + value.len()));
+                Ok(Next::Value(start..start + value.len()))
             }
+            outcome => self.take_outcome(engine, outcome).map(|()| Next::Continue),
+        }
+    }
+
+    /// Takes in what the next candidate says.
+    fn take_outcome(&mut self, engine: &ReadPath<D>, outcome: Outcome<'_>) -> Result<()> {
+        match outcome {
             Outcome::Value(value) => {
                 self.take_over(&value);
                 self.answer = Some(self.finish_over(engine, true));
@@ -436,7 +459,7 @@ impl<D: Device> Get<D> {
             }
             Outcome::Unseen => self.next_candidate += 1,
         }
-        Ok(Next::Continue)
+        Ok(())
     }
 
     /// Takes a value over into the get's own memory, as its answer.

@@ -282,7 +282,7 @@ impl<D: Device> Engine<D> {
         let record = &found.record;
         let malformed = || self.damaged(found.location, "a malformed list of chunks");
         let matters = record.form.chunked || record.kind == Kind::RangeTombstone;
-        let value = if matters { view.value(found).ok_or_else(malformed)? } else { &[] };
+        let value = if matters { view.value(found).ok_or_else(malformed)? } else { record.value };
         if record.form.chunked {
             decode_chunks(value).ok_or_else(malformed)?;
         }

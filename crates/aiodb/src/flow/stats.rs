@@ -107,6 +107,8 @@ pub struct TableStats {
     pub index_memory_bytes: u64,
     /// Bytes of the index's files (`lmdb`, `lsm`: of all tables together).
     pub index_disk_bytes: u64,
+    /// [`crate::TableOptions::inline_bytes`] of the table.
+    pub inline_bytes: usize,
 }
 
 impl<D: Device> Engine<D> {
@@ -185,6 +187,7 @@ impl<D: Device> Engine<D> {
             keys_exact,
             index_memory_bytes: memory,
             index_disk_bytes: disk,
+            inline_bytes: generation.settings.inline_bytes,
         }
     }
 }

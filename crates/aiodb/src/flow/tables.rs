@@ -7,7 +7,7 @@ use crate::io::{Device, InPhase, Phase};
 use crate::planted::{self, Bug};
 use crate::store::commit::Operation;
 use crate::store::write_path::WritePath;
-use crate::{Compression, Durability, Error, Result, TableOptions};
+use crate::{Compression, Durability, Error, IndexKind, MAX_INLINE_BYTES, Result, TableOptions};
 
 impl<D: Device> WritePath<D> {
     pub(crate) fn create_table(&self, name: &str, options: &TableOptions) -> Result<()> {
@@ -78,6 +78,11 @@ fn check_settings(settings: &Settings) -> Result<()> {
     if let Some(name) = settings.merge.as_ref().filter(|name| !is_name(name)) {
         let allowed = "a merge operator's name has 1 to 255 bytes without control characters";
         return Err(Error::Option { option: "merge", value: name.clone(), allowed });
+    }
+    let most = if settings.kind == IndexKind::Lsm { MAX_INLINE_BYTES } else { 0 };
+    if settings.inline_bytes > most {
+        let allowed = "0 to 1024 in tables of kind `lsm`, 0 in others";
+        return Err(Error::Option { option: "inline_bytes", value: settings.inline_bytes.to_string(), allowed });
     }
     Ok(())
 }

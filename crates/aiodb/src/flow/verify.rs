@@ -214,6 +214,9 @@ impl<D: Device> ReadPath<D> {
         {
             return Err(self.damaged(entry.location, "the index refers to another record"));
         }
+        if entry.inline.as_ref().is_some_and(|value| **value != *record.value || record.form != entry.form) {
+            return Err(self.damaged(entry.location, "the index has another value than the record"));
+        }
         if !record.form.chunked {
             return Ok(None);
         }

@@ -163,7 +163,7 @@ impl<D: Device> WritePath<D> {
     fn apply_backpressure(&self, operations: &[Operation<'_>], claim: Claim) -> Result<()> {
         for ordered in self.ordered.open() {
             if operations.iter().any(|operation| operation.is_in(ordered)) {
-                ordered.throttle.wait(|| ordered.memtable.active_keys());
+                ordered.throttle.wait(|| ordered.memtable.active_load());
                 self.bound_memtable(ordered, claim)?;
                 match claim {
                     Claim::Ordinary => self.bound_merges(ordered)?,

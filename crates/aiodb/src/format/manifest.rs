@@ -7,7 +7,8 @@ use crate::checksum::crc32c;
 use crate::format::position::{POSITION_BYTES, Position};
 use crate::format::record::RECORD_ALIGNMENT;
 use crate::format::segment::{
-    Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, put, seal_header, u16_at, u32_at, u64_at,
+    Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, check_version, put, seal_header, u16_at, u32_at, u64_at,
+    version_of,
 };
 use crate::format::settings::Settings;
 use crate::io::UNIT_BYTES;
@@ -138,7 +139,8 @@ impl Manifest {
         out.extend_from_slice(&self.taken_out.to_le_bytes());
         let length = out.len() as u64;
         put(&mut out, 0, MANIFEST_MAGIC);
-        put(&mut out, 8, &FORMAT_VERSION.to_le_bytes());
+        let has_values = self.tables.iter().any(|table| table.settings.inline_bytes > 0);
+        put(&mut out, 8, &version_of(has_values).to_le_bytes());
         put(&mut out, 16, store);
         put(&mut out, 32, &length.to_le_bytes());
         put(&mut out, 40, &self.checkpoint.to_le_bytes());
@@ -152,9 +154,7 @@ impl Manifest {
         if bytes.len() < MANIFEST_HEADER_BYTES || &bytes[0..8] != MANIFEST_MAGIC {
             return Err(Damage::Foreign("not a manifest"));
         }
-        if u32_at(bytes, 8) > FORMAT_VERSION {
-            return Err(Damage::Newer(u32_at(bytes, 8)));
-        }
+        check_version(bytes, FORMAT_VERSION)?;
         if u64_at(bytes, 32) != bytes.len() as u64 || crc32c(&bytes[16..]) != u32_at(bytes, 12) {
             return Err(Damage::Checksum);
         }
@@ -241,7 +241,7 @@ impl<'a> Cursor<'a> {
 /// An error about a damaged file, or about one of a newer version.
 pub(crate) fn damage_error(path: &Path, offset: u64, damage: Damage, advice: &str) -> Error {
     match damage {
-        Damage::Newer(found) => Error::NewerVersion { path: path.to_path_buf(), found, known: FORMAT_VERSION },
+        Damage::Newer { found, known } => Error::NewerVersion { path: path.to_path_buf(), found, known },
         damage => Error::Corruption { path: path.to_path_buf(), offset, what: format!("{damage}; {advice}") },
     }
 }

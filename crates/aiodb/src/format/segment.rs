@@ -4,8 +4,22 @@ use crate::checksum::{crc32c, crc32c_append};
 use crate::io::{SECTOR_BYTES, UNIT_BYTES};
 use crate::planted::{self, Bug};
 
-/// The version that this program writes, and the highest that it reads.
-pub const FORMAT_VERSION: u32 = 1;
+/// The highest version that this program reads. It writes this one where an index has values, else the first.
+pub const FORMAT_VERSION: u32 = 2;
+
+/// The version of files that know of no values in an index.
+pub(crate) const FIRST_VERSION: u32 = 1;
+
+/// Refuses a file of a later version than `known`; every file says its version in the same place.
+pub(crate) fn check_version(bytes: &[u8], known: u32) -> Result<(), Damage> {
+    let found = u32_at(bytes, 8);
+    if found > known { Err(Damage::Newer { found, known }) } else { Ok(()) }
+}
+
+/// The version of a file in which an index has values, or not.
+pub(crate) fn version_of(has_values: bool) -> u32 {
+    if has_values { FORMAT_VERSION } else { FIRST_VERSION }
+}
 
 /// Bytes of a segment header, of a pending header and of the identity that are used; the rest of the unit is zero.
 pub(crate) const HEADER_BYTES: usize = 128;
@@ -40,7 +54,7 @@ pub(crate) enum Damage {
     /// The checksum does not match.
     Checksum,
     /// Written by a newer version.
-    Newer(u32),
+    Newer { found: u32, known: u32 },
 }
 
 impl std::fmt::Display for Damage {
@@ -48,7 +62,7 @@ impl std::fmt::Display for Damage {
         match self {
             Damage::Foreign(what) => write!(f, "{what}"),
             Damage::Checksum => write!(f, "the checksum does not match"),
-            Damage::Newer(version) => write!(f, "format version {version} is newer than this program's"),
+            Damage::Newer { found, .. } => write!(f, "format version {found} is newer than this program's"),
         }
     }
 }
@@ -262,7 +276,7 @@ pub(crate) fn is_unit_header(bytes: &[u8], batch: u64) -> bool {
 /// Seals a 128-byte header: magic, version, checksum of bytes 16..128.
 pub(crate) fn seal_header(out: &mut [u8; HEADER_BYTES], magic: &[u8; 8]) {
     put(out, 0, magic);
-    put(out, 8, &FORMAT_VERSION.to_le_bytes());
+    put(out, 8, &FIRST_VERSION.to_le_bytes());
     let checksum = crc32c(&out[16..]);
     put(out, 12, &checksum.to_le_bytes());
 }
@@ -273,10 +287,7 @@ pub(crate) fn check_header(bytes: &[u8], magic: &[u8; 8], what: &'static str) ->
         return Err(Damage::Foreign(what));
     }
     // The version comes before the checksum: a newer format may be checksummed in another way.
-    let version = u32_at(bytes, 8);
-    if version > FORMAT_VERSION {
-        return Err(Damage::Newer(version));
-    }
+    check_version(bytes, FIRST_VERSION)?;
     if crc32c(&bytes[16..HEADER_BYTES]) != u32_at(bytes, 12) {
         return Err(Damage::Checksum);
     }

@@ -1,9 +1,12 @@
 //! The settings that a table is made with, and their bytes.
 
-use crate::{Compression, Error, IndexKind, Result, TableOptions};
+use crate::{Compression, Error, IndexKind, MAX_INLINE_BYTES, Result, TableOptions};
 
 /// The first id of a user's table; lower ones prefix the ordered index's own keys.
 pub(crate) const FIRST_TABLE_ID: u32 = 16;
+
+/// The byte by which the format names [`IndexKind::Lsm`] where the index has values.
+const LSM_WITH_VALUES: u8 = 4;
 
 /// The longest name of a table, in bytes.
 const MAX_NAME_BYTES: usize = 255;
@@ -15,28 +18,49 @@ pub(crate) struct Settings {
     pub(crate) compression: Compression,
     /// The name of its merge operator.
     pub(crate) merge: Option<String>,
+    /// Values of up to so many bytes lie in the index too; 0 for none.
+    pub(crate) inline_bytes: usize,
 }
 
 impl Settings {
     pub(crate) fn new(options: &TableOptions) -> Settings {
-        Settings { kind: options.kind, compression: options.compression, merge: options.merge.clone() }
+        let TableOptions { kind, compression, merge, inline_bytes } = options.clone();
+        Settings { kind, compression, merge, inline_bytes }
+    }
+
+    pub(crate) fn options(&self) -> TableOptions {
+        let Settings { kind, compression, merge, inline_bytes } = self.clone();
+        TableOptions { kind, compression, merge, inline_bytes }
     }
 
     /// The value of the record that makes the table, and its part of a manifest.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![kind_byte(self.kind)];
+        let has_values = self.inline_bytes > 0;
+        let mut out = vec![if has_values { LSM_WITH_VALUES } else { kind_byte(self.kind) }];
         out.extend_from_slice(&self.compression.to_bytes());
+        if has_values {
+            out.extend_from_slice(&(self.inline_bytes as u32).to_le_bytes());
+        }
         out.extend_from_slice(self.merge.as_deref().unwrap_or_default().as_bytes());
         out
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Settings> {
-        let ([kind, method, level], merge) = bytes.split_first_chunk()?;
+        let ([kind, method, level], rest) = bytes.split_first_chunk()?;
+        let (kind, inline_bytes, merge) = match *kind {
+            LSM_WITH_VALUES => {
+                let (inline_bytes, merge) = rest.split_first_chunk()?;
+                let inline_bytes = u32::from_le_bytes(*inline_bytes) as usize;
+                (IndexKind::Lsm, Some(inline_bytes).filter(|bytes| (1..=MAX_INLINE_BYTES).contains(bytes))?, merge)
+            }
+            kind => (kind_from_byte(kind)?, 0, rest),
+        };
         let merge = String::from_utf8(merge.to_vec()).ok()?;
         Some(Settings {
-            kind: kind_from_byte(*kind)?,
+            kind,
             compression: Compression::from_bytes([*method, *level])?,
             merge: (!merge.is_empty()).then_some(merge),
+            inline_bytes,
         })
     }
 }

@@ -131,7 +131,7 @@ fn manifest() -> Manifest {
     let live_chunks = vec![(16, 4096)];
     let expiring = vec![(1_800_000_000_000, 512)];
     let merge = Some("append".into());
-    let settings = Settings { kind: IndexKind::Hash, compression: Compression::Lz4, merge };
+    let settings = Settings { kind: IndexKind::Hash, compression: Compression::Lz4, merge, inline_bytes: 0 };
     Manifest {
         checkpoint: 5,
         closed: true,
@@ -158,7 +158,8 @@ fn manifest() -> Manifest {
 /// The parts of a file of a run, by the numbers that the target has for them.
 fn run_parts() -> Vec<(u8, Vec<u8>)> {
     let location = Location { segment: 3, offset: 4096, length: 100 };
-    let entry = |kind, sequence| Entry { kind, sequence, location, separate: Some(9), form: Form::default() };
+    let entry =
+        |kind, sequence| Entry { kind, sequence, location, separate: Some(9), form: Form::default(), inline: None };
     let entries = [entry(Kind::Merge, 1002), entry(Kind::Put, 1001)];
     let (mut block, mut bytes, mut chain) = (BlockBuilder::new(1000), Vec::new(), Vec::new());
     for key in 0..40u8 {
@@ -183,6 +184,7 @@ fn run_parts() -> Vec<(u8, Vec<u8>)> {
         largest_sequence: 4,
         next_life: 5,
         carried_out: 6,
+        has_values: false,
         smallest_key: b"a"[..].into(),
         largest_key: b"b"[..].into(),
     };

@@ -25,12 +25,12 @@ impl Entry {
 
     /// The place that a get must read of a put or an operand.
     pub(crate) fn candidate(&self) -> Candidate {
-        Candidate { location: self.location, known: Some(*self) }
+        Candidate { location: self.location, known: Some(self.clone()) }
     }
 }
 
 /// An entry to be inserted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NewEntry {
     pub(crate) entry: Entry,
     /// The cover of an operand that is in no layer below, if it has one: others may stand for it, or it for others.
@@ -79,6 +79,11 @@ impl VersionChain {
         self.entries.first()
     }
 
+    /// Bytes of inline values.
+    pub(crate) fn inline_bytes(&self) -> usize {
+        self.entries.iter().map(Entry::inline_bytes).sum()
+    }
+
     /// How many of them are operands.
     pub(crate) fn operands(&self) -> usize {
         self.entries.len() - usize::from(self.has_base())
@@ -101,19 +106,20 @@ impl VersionChain {
     /// Puts an entry in the order of sequences. Entries that no longer count, perhaps this one, go to `superseded`. Of
     /// two entries with one sequence the second counts: it is a later copy of the same record.
     pub(crate) fn insert(&mut self, entry: Entry, superseded: &mut Superseded) {
-        let at = self.entries.iter().position(|other| other.sequence <= entry.sequence).unwrap_or(self.entries.len());
+        let (sequence, is_base) = (entry.sequence, entry.is_base());
+        let at = self.entries.iter().position(|other| other.sequence <= sequence).unwrap_or(self.entries.len());
         if let Some(base) = self.entries[..at].last().filter(|newer| newer.is_base()) {
             superseded.push((entry, base.sequence));
             return;
         }
-        match self.entries.get_mut(at).filter(|other| other.sequence == entry.sequence) {
+        match self.entries.get_mut(at).filter(|other| other.sequence == sequence) {
             Some(copy) if *copy == entry => {}
-            Some(copy) => superseded.push((std::mem::replace(copy, entry), entry.sequence)),
+            Some(copy) => superseded.push((std::mem::replace(copy, entry), sequence)),
             None => self.entries.insert(at, entry),
         }
-        if entry.is_base() {
-            superseded.extend(self.entries.drain(at + 1..).map(|older| (older, entry.sequence)));
-            self.covers.retain(|(sequence, _)| *sequence > entry.sequence);
+        if is_base {
+            superseded.extend(self.entries.drain(at + 1..).map(|older| (older, sequence)));
+            self.covers.retain(|(of, _)| *of > sequence);
             self.partial &= at > 0;
         }
     }
@@ -127,7 +133,7 @@ impl VersionChain {
             return;
         }
         let is_known = self.entries.iter().any(|other| other.sequence == sequence);
-        self.insert(entry, superseded);
+        self.insert(entry.clone(), superseded);
         if is_known || !self.entries.contains(&entry) {
             return;
         }
@@ -161,7 +167,7 @@ impl VersionChain {
 
     /// Adds the entries of a layer below, up to a sequence.
     pub(crate) fn add_below(&mut self, other: &VersionChain, newest: u64) {
-        other.entries.iter().filter(|entry| entry.sequence <= newest).for_each(|entry| self.insert_below(*entry));
+        other.entries.iter().filter(|entry| entry.sequence <= newest).for_each(|entry| self.insert_below(entry));
         self.partial |= other.partial;
     }
 
@@ -180,11 +186,11 @@ impl VersionChain {
     /// exception: if it is an operand and the other is a base, the other is the fold of this operand and all older ones. A superseded
     /// fold meets its operand here when its successor has not reached a layer that has the operand still, and perhaps not all older
     /// ones.
-    pub(crate) fn insert_below(&mut self, entry: Entry) {
+    pub(crate) fn insert_below(&mut self, entry: &Entry) {
         let is_made_of =
             |other: &Entry| entry.is_base() && !other.is_base() && !planted::is_on(Bug::OperandHidesWhatWasMade);
         if !self.entries.iter().any(|other| other.sequence == entry.sequence && !is_made_of(other)) {
-            self.insert(entry, &mut Superseded::new());
+            self.insert(entry.clone(), &mut Superseded::new());
         }
     }
 

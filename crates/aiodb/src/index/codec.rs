@@ -96,5 +96,5 @@ fn decode_entry(bytes: &[u8]) -> Option<Entry> {
         expires_ms: NonZeroU64::new(u64_at(bytes, 32)),
     };
     let separate = (shape & SHAPE_SEPARATE != 0).then(|| u32_at(bytes, 20));
-    Some(Entry { kind, sequence: u64_at(bytes, 0), location, separate, form })
+    Some(Entry { kind, sequence: u64_at(bytes, 0), location, separate, form, inline: None })
 }

@@ -195,7 +195,7 @@ impl LmdbIndex {
             }
             if changes.is_gone(key) {
                 // The committed entries of the key are purged with the rest of its table.
-                changes.died(key, chain.entries().iter().copied());
+                changes.died(key, chain.entries().iter().cloned());
                 continue;
             }
             let (chain, superseded) = self.apply(txn, key, chain)?;
@@ -309,9 +309,9 @@ impl LmdbIndex {
             let is_fold = |other: &Entry| other.sequence == entry.sequence && other.is_base() && !entry.is_base();
             if chain.entries().iter().any(|other| other == entry || is_fold(other)) {
                 // A replay has published a record that is here already, and counted it a second time.
-                superseded.push((*entry, entry.sequence));
+                superseded.push((entry.clone(), entry.sequence));
             } else {
-                chain.insert(*entry, &mut superseded);
+                chain.insert(entry.clone(), &mut superseded);
             }
         }
         if self.snapshots.is_any() {

@@ -13,8 +13,11 @@ use crate::planted::{self, Bug};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Keys that the active memtable may have before it must be immutable.
+/// Keys that the active memtable may have before it must be immutable, inline values counted among them.
 pub(crate) const MAX_ACTIVE_KEYS: usize = 512 << 10;
+
+/// So many bytes of inline values count as one key in the bounds of a memtable: what a key takes, about.
+const VALUE_BYTES_PER_KEY: usize = 128;
 
 /// Keys that a memtable takes between two attempts to commit it where there is no room.
 const MORE_KEYS: usize = 1024;
@@ -59,7 +62,7 @@ pub(crate) struct ImmutableMemtable {
     pub(crate) committed: usize,
 }
 
-/// How many keys a memtable may have by the room on the disk.
+/// How many keys a memtable may have by the room on the disk, inline values counted among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemtableRoom {
     /// The most that can be committed when no more room is to be had.
@@ -77,6 +80,8 @@ pub(crate) struct Memtable {
     both: RwLock<Memtables, { Rank::Memtables as u8 }>,
     /// Keys in the active memtable. Relaxed: it is changed under the lock, and bounds the memtable only roughly.
     active_keys: AtomicUsize,
+    /// Bytes of its inline values. Relaxed, as above.
+    active_value_bytes: AtomicUsize,
     /// Whether there may be any entry: most look-ups find none and need no lock. Set before an entry is there, cleared
     /// after its commit is durable: Release and Acquire, so that a look-up that finds it cleared finds the commit too.
     occupied: AtomicBool,
@@ -85,7 +90,7 @@ pub(crate) struct Memtable {
     limit: Limit,
 }
 
-/// How many keys the active memtable may have. Relaxed: a bound that publishes nothing, and may be met late.
+/// How many keys the active memtable may have, inline values counted among them. Relaxed: a bound that publishes nothing, and may be met late.
 struct Limit {
     keys: AtomicUsize,
     /// Whether there is no room on the disk for any keys but those of deletes.
@@ -125,7 +130,7 @@ impl Memtable {
     pub(crate) fn insert(
         &self,
         key: &[u8],
-        NewEntry { entry, cover, out_of_order }: NewEntry,
+        NewEntry { mut entry, cover, out_of_order }: NewEntry,
         superseded: &mut Superseded,
         retain: impl Fn(&Superseded),
     ) -> usize {
@@ -140,13 +145,17 @@ impl Memtable {
         }
         let below_operands = entry.is_base() && !newer.is_empty() && !planted::is_on(Bug::LateBaseHidesOperands);
         let may_be_below = below_operands || entry.is_base() && out_of_order;
+        let known = entry.without_value();
         self.change(both, key, |chain| {
+            if planted::is_on(Bug::InlineSurvivesOverwrite) && entry.inline.is_some() {
+                entry.inline = chain.newest().and_then(|older| older.inline.clone()).or(entry.inline);
+            }
             match cover {
                 Some(cover) => chain.insert_covering(entry, cover, superseded),
                 None => chain.insert(entry, superseded),
             }
             // A look-up that finds a base usually looks no further.
-            if may_be_below && chain.entries().contains(&entry) {
+            if may_be_below && chain.entries().contains(&known) {
                 chain.set_partial();
             }
             // No look-up comes before the lock is released.
@@ -163,9 +172,17 @@ impl Memtable {
         change: impl FnOnce(&mut VersionChain) -> T,
     ) -> T {
         self.occupied.store(true, Ordering::Release);
-        let (changed, keys) = both.active.change(key.into(), change);
+        let ((changed, more_bytes), keys) = both.active.change(key.into(), |chain| {
+            let before = chain.inline_bytes();
+            let changed = change(chain);
+            (changed, chain.inline_bytes().wrapping_sub(before))
+        });
         if keys.is_some() {
             self.active_keys.fetch_add(1, Ordering::Relaxed);
+        }
+        if more_bytes != 0 {
+            // Fewer bytes wrap around.
+            self.active_value_bytes.fetch_add(more_bytes, Ordering::Relaxed);
         }
         drop(both);
         if keys.is_some_and(|keys| keys.is_multiple_of(MAX_PART_KEYS)) {
@@ -246,14 +263,19 @@ impl Memtable {
         self.active_keys.load(Ordering::Relaxed)
     }
 
+    /// What the bounds of the active memtable are compared with: its keys, and its inline values as so many more.
+    pub(crate) fn active_load(&self) -> usize {
+        self.active_keys() + self.active_value_bytes.load(Ordering::Relaxed) / VALUE_BYTES_PER_KEY
+    }
+
     /// Whether the active memtable should become immutable before more is inserted.
     pub(crate) fn is_full(&self) -> bool {
-        self.active_keys() >= self.limit.keys.load(Ordering::Relaxed)
+        self.active_load() >= self.limit.keys.load(Ordering::Relaxed)
     }
 
     /// Whether the active memtable has half of what it may have.
     pub(crate) fn is_half_full(&self) -> bool {
-        self.active_keys() >= self.limit.keys.load(Ordering::Relaxed).div_ceil(2).max(1)
+        self.active_load() >= self.limit.keys.load(Ordering::Relaxed).div_ceil(2).max(1)
     }
 
     /// Sets how many keys the active memtable may have.
@@ -264,12 +286,12 @@ impl Memtable {
 
     /// Whether a memtable that could not be committed for lack of room may have more keys all the same.
     pub(crate) fn may_grow(&self, without_bound: bool) -> bool {
-        without_bound || self.active_keys() < MAX_ACTIVE_KEYS
+        without_bound || self.active_load() < MAX_ACTIVE_KEYS
     }
 
     /// Lets the active memtable have some more keys before its commit is tried again.
     pub(crate) fn grow(&self) {
-        self.limit.keys.store(self.active_keys() + MORE_KEYS, Ordering::Relaxed);
+        self.limit.keys.store(self.active_load() + MORE_KEYS, Ordering::Relaxed);
     }
 
     /// Whether the disk has no room for the keys of puts.
@@ -291,6 +313,7 @@ impl Memtable {
         self.freezes.fetch_add(1, Ordering::SeqCst);
         let chains = Arc::new(std::mem::take(&mut both.active).freeze());
         self.active_keys.store(0, Ordering::Relaxed);
+        self.active_value_bytes.store(0, Ordering::Relaxed);
         both.immutable = Some(Arc::clone(&chains));
         ImmutableMemtable { chains, position, next_sequence, committed: 0 }
     }

@@ -1,7 +1,7 @@
 //! An ordered index: a bounded memtable in front of committed version chains, for all tables of one kind.
 //!
-//! The index has places in the log and no values. What is published goes into the memtable; a commit brings the memtable to what lies
-//! below, which is one of [`Committed`].
+//! The index has places in the log, and short values where a table wants them here too. What is published goes into the memtable; a
+//! commit brings the memtable to what lies below, which is one of [`Committed`].
 
 mod committed;
 mod kinds;
@@ -112,10 +112,10 @@ impl<D: Device> OrderedIndex<D> {
         loop {
             let freezes = self.memtable.freezes();
             let chain = self.chain(&key, &View::LATEST)?;
-            let Some(current) = chain.at_place(from).copied() else { return Ok(false) };
+            let Some(current) = chain.at_place(from).cloned() else { return Ok(false) };
             let retain = |superseded: &Superseded| self.retain(&key, superseded);
             let looked_up = LookedUp { chain: &chain, current, freezes };
-            if let Some(replaced) = self.memtable.replace(&key, looked_up, entry, superseded, retain) {
+            if let Some(replaced) = self.memtable.replace(&key, looked_up, entry.clone(), superseded, retain) {
                 return Ok(replaced);
             }
         }

@@ -51,7 +51,7 @@ impl Ranges {
 
     /// Superseded entries of a key; where a range tombstone came first, it is what superseded them.
     pub(crate) fn until(&self, key: &[u8], superseded: &Superseded) -> Superseded {
-        let until = |(entry, until): &(Entry, u64)| (*entry, self.first_after(key, entry.sequence).min(*until));
+        let until = |(entry, until): &(Entry, u64)| (entry.clone(), self.first_after(key, entry.sequence).min(*until));
         superseded.iter().map(until).collect()
     }
 

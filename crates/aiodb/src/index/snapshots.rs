@@ -14,7 +14,7 @@ use crate::retention::Retention;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank};
 
-/// Superseded records that are retained for all snapshots together; about 150 bytes each.
+/// Superseded records that are retained for all snapshots together; about 150 bytes each. Inline values are not: the log has them.
 pub(crate) const MAX_VERSIONS: usize = 256 << 10;
 
 /// The records that a read sees.
@@ -88,7 +88,7 @@ impl Snapshots {
         let alive = self.lock();
         for (entry, until) in superseded {
             if alive.values().any(|alive| alive.sees(entry.sequence, *until)) {
-                self.versions.insert(key, *entry, *until, later);
+                self.versions.insert(key, entry.without_value(), *until, later);
             }
         }
         let full = self.versions.len() > MAX_VERSIONS;

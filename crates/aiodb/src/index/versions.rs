@@ -49,8 +49,10 @@ impl Versions {
         let versions = map.get_mut(key).expect("just made");
         match versions.iter_mut().find(|version| version.entry.sequence == entry.sequence) {
             Some(version) => {
-                let entry = if later { entry } else { version.entry };
-                *version = Version { entry, until: until.max(version.until) };
+                version.until = until.max(version.until);
+                if later {
+                    version.entry = entry;
+                }
             }
             None => {
                 versions.push(Version { entry, until });
@@ -67,7 +69,7 @@ impl Versions {
         let map = self.map.read().expect("no code panics while it holds the versions");
         for version in map.get(key).into_iter().flatten() {
             if version.entry.sequence <= sequence && sequence < version.until {
-                chain.insert_below(version.entry);
+                chain.insert_below(&version.entry);
             }
         }
     }

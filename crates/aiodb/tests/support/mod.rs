@@ -57,6 +57,11 @@ pub fn scratches(count: usize) -> Vec<TempDir> {
     (0..count).map(|_| scratch()).collect()
 }
 
+/// Options of a table whose index has short values, where that can be.
+pub fn with_values(kind: IndexKind) -> TableOptions {
+    TableOptions { inline_bytes: if kind == IndexKind::Lsm { 100 } else { 0 }, ..kind.into() }
+}
+
 /// Opens a store that has one table, `t`.
 pub fn open(path: &Path, kind: IndexKind, options: &Options) -> (Db, Table) {
     open_several(&[path], kind, options)
@@ -367,7 +372,7 @@ pub struct Varied {
 impl Varied {
     /// A new table.
     pub fn new(db: &Db, name: &str, kind: IndexKind) -> Varied {
-        let options = TableOptions { kind, compression: Compression::Lz4, merge: Some("append".into()) };
+        let options = TableOptions { compression: Compression::Lz4, merge: Some("append".into()), ..with_values(kind) };
         let table = db.create_table_with(name, options).expect("a table can be made");
         Varied { table, piles: BTreeMap::new() }
     }

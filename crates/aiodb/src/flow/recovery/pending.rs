@@ -48,7 +48,7 @@ impl<D: Device> Engine<D> {
         for number in 0..PENDING_BUFFERS {
             let path = self.pending_path(number);
             let file = read_file(&self.device, &path)?;
-            if let Some(Err(damage @ Damage::Newer(_))) = file.as_deref().map(PendingHeader::decode) {
+            if let Some(Err(damage @ Damage::Newer { .. })) = file.as_deref().map(PendingHeader::decode) {
                 return Err(damage_error(&path, 0, damage, ""));
             }
             files.extend(file);

@@ -61,7 +61,7 @@ enum From {
     Stretch { number: u64, place: Place },
     /// Bytes that were copied out of a pending batch.
     Copy { bytes: Vec<u8>, place: Place },
-    /// Several records or chunks, read when it is this record's turn.
+    /// Several records or chunks, read when it is this record's turn; or inline values.
     Candidates(Candidates),
     /// The cache or, where that has lost them meanwhile, these records.
     Cached(Candidates),
@@ -165,7 +165,9 @@ impl<D: Device> Fetch<D> {
     fn source_of(&mut self, chain: &VersionChain, newest: &Entry) -> From {
         let view = self.view();
         let candidates: Candidates = chain.candidates(0).collect();
-        if candidates.iter().all(|candidate| self.engine.is_cached(candidate.location, &view)) {
+        if candidates.iter().all(Candidate::is_inline) {
+            From::Candidates(candidates)
+        } else if candidates.iter().all(|candidate| self.engine.is_cached(candidate.location, &view)) {
             From::Cached(candidates)
         } else if !newest.form.chunked && (newest.kind == Kind::Put || chain.is_one_operand()) {
             self.place(Place { candidate: newest.candidate(), listed: None })

@@ -10,7 +10,7 @@ use crate::retention::Retention;
 
 fn entry(sequence: u64) -> Entry {
     let location = Location { segment: 1, offset: 0, length: 16 };
-    Entry { kind: Kind::Put, sequence, location, separate: None, form: Form::default() }
+    Entry { kind: Kind::Put, sequence, location, separate: None, form: Form::default(), inline: None }
 }
 
 fn seen(snapshots: &Snapshots, sequence: u64) -> BTreeSet<u64> {

@@ -10,7 +10,7 @@ use crate::checksum::crc32c;
 use crate::error::Error;
 use crate::format::manifest::{Manifest, ManifestSegment, ManifestTable};
 use crate::format::position::Position;
-use crate::format::segment::{FORMAT_VERSION, put};
+use crate::format::segment::{FIRST_VERSION, put};
 use crate::index::accounting::Accounting;
 use crate::index::chain::Entry;
 use crate::index::hash::checkpoint::{HASH_HEADER_BYTES, HASH_MAGIC, SHARD_HEADER_BYTES, decode_hash};
@@ -300,7 +300,7 @@ impl<D: Device> Upkeep<D> {
         let failed = |e: std::io::Error| remove_failed(&self.device, &new_path, &e);
         let mut out = vec![0; HASH_HEADER_BYTES];
         put(&mut out, 0, HASH_MAGIC);
-        put(&mut out, 8, &FORMAT_VERSION.to_le_bytes());
+        put(&mut out, 8, &FIRST_VERSION.to_le_bytes());
         put(&mut out, 16, &self.segments.store);
         put(&mut out, 32, &generation.id.to_le_bytes());
         put(&mut out, 36, &(SHARDS as u32).to_le_bytes());

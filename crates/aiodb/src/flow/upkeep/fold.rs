@@ -204,7 +204,7 @@ impl<D: Device> WritePath<D> {
         let candidates: Candidates = chain.candidates(0).collect();
         let (base, operands) = self.read_parts(generation, &key, &candidates, &View::LATEST)?;
         let life = |entry: &Entry| self.segments.find(entry.location.segment).map_or(0, |segment| segment.life());
-        let entries: Vec<_> = chain.entries().iter().map(|entry| (*entry, life(entry))).collect();
+        let entries: Vec<_> = chain.entries().iter().map(|entry| (entry.without_value(), life(entry))).collect();
         let places = match &generation.index {
             TableIndex::Hash(_) => run,
             TableIndex::Ordered => chain.entries().iter().map(|entry| entry.location).collect(),
@@ -329,7 +329,7 @@ impl<D: Device> WritePath<D> {
             if self.segments.get(entry.location.segment).life() != *life {
                 continue;
             }
-            self.snapshots.retain(&index_key, &std::iter::once((*entry, folded.newest().sequence)).collect());
+            self.snapshots.retain(&index_key, &std::iter::once((entry.clone(), folded.newest().sequence)).collect());
             if index.remove(hash, entry.location) {
                 self.remove_live(entry.location);
             }

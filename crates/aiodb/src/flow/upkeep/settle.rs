@@ -193,7 +193,7 @@ impl<D: Device> AppendPath<D> {
             self.with_record(location, &mut |record| {
                 let list = if record.form.chunked { record.value.to_vec() } else { Vec::new() };
                 let (kind, sequence, form) = (record.kind, record.sequence, record.form);
-                let found = (Entry { kind, sequence, location, separate: None, form }, list);
+                let found = (Entry { kind, sequence, location, separate: None, form, inline: None }, list);
                 let taken_for_same = planted::is_on(Bug::CollisionTakenForOverwrite);
                 match keys.iter_mut().find(|known| known.key == record.key || taken_for_same) {
                     Some(known) => known.records.push(found),
@@ -209,10 +209,10 @@ impl<D: Device> AppendPath<D> {
     fn settle_key(&self, index: &HashIndex, unsettled: &Unsettled, key: &mut KeyRecords, published: u64) -> bool {
         let generation = &unsettled.generation;
         let Some(base) = key.records.iter().position(|(entry, _)| entry.is_base()) else { return false };
-        let (base_entry, mut older_left) = (key.records[base].0, false);
+        let (base_entry, mut older_left) = (key.records[base].0.clone(), false);
         let index_key = prefix_key(generation.id, &key.key);
         for (entry, list) in key.records.drain(base + 1..) {
-            self.snapshots.retain(&index_key, &std::iter::once((entry, base_entry.sequence)).collect());
+            self.snapshots.retain(&index_key, &std::iter::once((entry.clone(), base_entry.sequence)).collect());
             let retired = index.remove(unsettled.hash, entry.location);
             // A move that came in between has put the place elsewhere in the run; another round finds it.
             older_left |= !retired;

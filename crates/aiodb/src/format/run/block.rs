@@ -3,7 +3,7 @@
 //! Every few keys there is a restart point, whose key shares nothing, so that a look-up reads few of them. A block is one unit,
 //! or, where one key does not fit into that, as many units as this key needs.
 
-use super::chain::{Entries, encode_chain, take_chain};
+use super::chain::{Entries, encode_chain, skip_chain, take_chain};
 use super::{MAX_INDEX_KEY_BYTES, RunSeed, shared_bytes};
 use crate::format::entry::Entry;
 use crate::format::segment::{Damage, put, u16_at, u32_at, u64_at};
@@ -195,8 +195,10 @@ impl BlockKeys<'_> {
         if *self.key > *key {
             return Some(Found::Beyond);
         }
-        let (entries, partial) = take_chain(&mut self.rest, self.base)?;
-        Some(if *self.key == *key { Found::Is(entries, partial) } else { Found::Before })
+        if *self.key != *key {
+            return skip_chain(&mut self.rest, self.base).map(|()| Found::Before);
+        }
+        take_chain(&mut self.rest, self.base).map(|(entries, partial)| Found::Is(entries, partial))
     }
 
     fn take_key(&mut self) -> Option<()> {

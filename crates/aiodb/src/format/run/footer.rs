@@ -1,7 +1,9 @@
 //! The last unit of a run's file: what is in it, and where.
 
 use super::{MAX_INDEX_KEY_BYTES, RunSeed};
-use crate::format::segment::{Damage, FORMAT_VERSION, put, u16_at, u32_at, u64_at};
+use crate::format::segment::{
+    Damage, FIRST_VERSION, FORMAT_VERSION, check_version, put, u16_at, u32_at, u64_at, version_of,
+};
 use crate::io::UNIT_BYTES;
 
 const RUN_MAGIC: &[u8; 8] = b"AIODBRUN";
@@ -29,6 +31,8 @@ pub(crate) struct Footer {
     pub(crate) next_life: u64,
     /// The entries are without those that range deletes up to this sequence have deleted.
     pub(crate) carried_out: u64,
+    /// Some entries have their values: the version says so.
+    pub(crate) has_values: bool,
     pub(crate) smallest_key: Box<[u8]>,
     pub(crate) largest_key: Box<[u8]>,
 }
@@ -55,7 +59,7 @@ impl Footer {
     pub(crate) fn encode(&self, store: &[u8; 16]) -> Vec<u8> {
         let mut out = vec![0; UNIT_BYTES];
         put(&mut out, 0, RUN_MAGIC);
-        put(&mut out, 8, &FORMAT_VERSION.to_le_bytes());
+        put(&mut out, 8, &version_of(self.has_values).to_le_bytes());
         put(&mut out, 16, store);
         for (at, number) in [
             (32, self.number),
@@ -91,9 +95,7 @@ impl Footer {
         if bytes.len() != UNIT_BYTES || &bytes[0..8] != RUN_MAGIC {
             return Err(Damage::Foreign("not the end of a run"));
         }
-        if u32_at(bytes, 8) > FORMAT_VERSION {
-            return Err(Damage::Newer(u32_at(bytes, 8)));
-        }
+        check_version(bytes, FORMAT_VERSION)?;
         if RunSeed::new(store, number).checksum_at(offset, &bytes[16..]) != u32_at(bytes, 12) {
             return Err(Damage::Checksum);
         }
@@ -120,6 +122,7 @@ impl Footer {
             largest_sequence: u64_at(bytes, 88),
             next_life: u64_at(bytes, 96),
             carried_out: u64_at(bytes, 104),
+            has_values: u32_at(bytes, 8) > FIRST_VERSION,
             smallest_key: smallest_key.into(),
             largest_key: rest.get(..largest)?.into(),
         };

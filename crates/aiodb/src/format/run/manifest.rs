@@ -3,7 +3,7 @@
 use crate::checksum::crc32c;
 use crate::format::entry::RangeTombstone;
 use crate::format::position::{POSITION_BYTES, Position};
-use crate::format::segment::{Damage, FORMAT_VERSION, put, u32_at, u64_at};
+use crate::format::segment::{Damage, FIRST_VERSION, check_version, put, u32_at, u64_at};
 
 const RUNS_MAGIC: &[u8; 8] = b"AIODBRNS";
 const HEADER_BYTES: usize = 64;
@@ -144,7 +144,7 @@ impl RunManifest {
     fn seal(&self, mut out: Vec<u8>, store: &[u8; 16]) -> Vec<u8> {
         let length = out.len() as u64;
         put(&mut out, 0, RUNS_MAGIC);
-        put(&mut out, 8, &FORMAT_VERSION.to_le_bytes());
+        put(&mut out, 8, &FIRST_VERSION.to_le_bytes());
         put(&mut out, 16, store);
         put(&mut out, 32, &length.to_le_bytes());
         put(&mut out, 40, &self.edit.to_le_bytes());
@@ -158,9 +158,7 @@ impl RunManifest {
         if bytes.len() < HEADER_BYTES || &bytes[0..8] != RUNS_MAGIC {
             return Err(Damage::Foreign("not the manifest of runs"));
         }
-        if u32_at(bytes, 8) > FORMAT_VERSION {
-            return Err(Damage::Newer(u32_at(bytes, 8)));
-        }
+        check_version(bytes, FIRST_VERSION)?;
         if u64_at(bytes, 32) != bytes.len() as u64 || crc32c(&bytes[16..]) != u32_at(bytes, 12) {
             return Err(Damage::Checksum);
         }

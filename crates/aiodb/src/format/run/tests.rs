@@ -1,4 +1,5 @@
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use fastrand::Rng;
 
@@ -42,13 +43,19 @@ fn random_entries(random: &mut Rng, base: u64) -> Entries {
         let expires_ms = if random.bool() { NonZeroU64::new(random.u64(..)) } else { None };
         let form = Form { chunked: random.bool(), compressed: random.bool(), expires_ms };
         let separate = random.bool().then(|| random.u32(..));
-        entries.push(Entry { kind, sequence, location, separate, form });
+        let has_value = kind != Kind::Delete && separate.is_none() && !form.chunked && random.bool();
+        let inline = has_value.then(|| (0..random.usize(..200)).map(|_| random.u8(..)).collect());
+        entries.push(Entry { kind, sequence, location, separate, form, inline });
         if sequence == base {
             break;
         }
         sequence -= random.u64(1..=sequence - base);
     }
     entries
+}
+
+fn values((entries, _): &(Entries, bool)) -> Vec<Option<Arc<[u8]>>> {
+    entries.iter().map(|entry| entry.inline.clone()).collect()
 }
 
 fn random_key(random: &mut Rng) -> Vec<u8> {
@@ -79,8 +86,11 @@ fn blocks_hold_what_was_added() {
         let block = Block::decode(&bytes, seed(), 8192).expect("the block is whole");
         let mut all = block.keys();
         for (key, chain) in &added {
-            assert_eq!(all.next().expect("keys follow"), Some((&key[..], chain.clone())), "seed {number}");
-            assert_eq!(block.find(key).expect("it can be searched").as_ref(), Some(chain), "seed {number}");
+            let next = all.next().expect("keys follow").expect("there is one more");
+            assert_eq!(next, (&key[..], chain.clone()), "seed {number}");
+            assert_eq!(values(&next.1), values(chain), "seed {number}");
+            let found = block.find(key).expect("it can be searched").expect("it is there");
+            assert_eq!((&found, values(&found)), (chain, values(chain)), "seed {number}");
         }
         assert_eq!(all.next(), Ok(None));
         for _ in 0..50 {
@@ -100,7 +110,7 @@ fn blocks_hold_what_was_added() {
 fn a_key_with_many_operands_has_a_block_of_its_own() {
     let entry = |sequence| {
         let location = Location { segment: 1, offset: 16, length: 40 };
-        Entry { kind: Kind::Merge, sequence, location, separate: None, form: Form::default() }
+        Entry { kind: Kind::Merge, sequence, location, separate: None, form: Form::default(), inline: None }
     };
     let entries: Entries = (1..=10_000).rev().map(entry).collect();
     let mut block = BlockBuilder::new(0);
@@ -170,11 +180,14 @@ fn footers_come_back() {
         largest_sequence: 7,
         next_life: 8,
         carried_out: 9,
+        has_values: false,
         smallest_key: b"aaaaa"[..].into(),
         largest_key: vec![b'b'; 1000].into(),
     };
+    let with_values = Footer { has_values: true, ..footer.clone() };
     let (bytes, at) = (footer.encode(&STORE), footer.parts().footer);
     assert_eq!(at, (3 + 2 + 1) * 4096);
+    assert_eq!(Footer::decode(&with_values.encode(&STORE), &STORE, 7, at), Ok(with_values));
     assert_eq!(Footer::decode(&bytes, &STORE, 7, at), Ok(footer));
     assert!(Footer::decode(&bytes, &STORE, 8, at).is_err());
     assert!(Footer::decode(&bytes, &STORE, 7, at + 4096).is_err());

@@ -5,7 +5,7 @@ use crate::merge::Cover;
 
 fn entry(kind: Kind, sequence: u64) -> Entry {
     let location = Location { segment: 1, offset: sequence as u32 * 16, length: 40 };
-    Entry { kind, sequence, location, separate: None, form: Form::default() }
+    Entry { kind, sequence, location, separate: None, form: Form::default(), inline: None }
 }
 
 fn sequences(chain: &VersionChain) -> Vec<u64> {
@@ -15,10 +15,10 @@ fn sequences(chain: &VersionChain) -> Vec<u64> {
 #[test]
 fn operands_gather_on_their_base_in_any_order() {
     let (put, first, second) = (entry(Kind::Put, 1), entry(Kind::Merge, 2), entry(Kind::Merge, 3));
-    for order in [[put, first, second], [second, first, put], [first, put, second]] {
+    for order in [[&put, &first, &second], [&second, &first, &put], [&first, &put, &second]] {
         let mut chain = VersionChain::default();
         let mut superseded = Superseded::new();
-        order.iter().for_each(|entry| chain.insert(*entry, &mut superseded));
+        order.into_iter().for_each(|entry| chain.insert(entry.clone(), &mut superseded));
         assert_eq!(sequences(&chain), [3, 2, 1]);
         assert!(chain.is_complete() && superseded.is_empty());
     }
@@ -83,7 +83,7 @@ fn a_copy_of_an_operand_is_displaced_as_the_record_itself() {
     let (mut chain, mut superseded) = (VersionChain::default(), Superseded::new());
     chain.insert_covering(entry(Kind::Merge, 2), cover(1, 20), &mut superseded);
     let copy = Entry { location: Location { segment: 9, offset: 64, length: 8 }, ..entry(Kind::Merge, 2) };
-    chain.insert(copy, &mut superseded);
+    chain.insert(copy.clone(), &mut superseded);
     superseded.clear();
     chain.insert_covering(entry(Kind::Merge, 3), cover(1, 30), &mut superseded);
     assert_eq!(chain.entries(), [entry(Kind::Merge, 3)]);
@@ -109,7 +109,7 @@ fn a_later_copy_of_a_record_takes_its_place() {
     chain.insert(entry(Kind::Put, 1), &mut superseded);
     chain.insert(entry(Kind::Merge, 3), &mut superseded);
     let folded = Entry { location: Location { segment: 9, offset: 64, length: 8 }, ..entry(Kind::Put, 3) };
-    chain.insert(folded, &mut superseded);
+    chain.insert(folded.clone(), &mut superseded);
     assert_eq!(chain.entries(), [folded]);
     assert_eq!(superseded.len(), 2);
 }
@@ -139,14 +139,14 @@ fn a_delete_is_never_read() {
 
 #[test]
 fn what_was_made_of_an_operand_counts_before_the_operand_in_whichever_layer() {
-    let layers = |upper: &[Entry], lower: &[Entry]| {
+    let layers = |upper: &[&Entry], lower: &[&Entry]| {
         let mut chain = VersionChain::default();
-        upper.iter().chain(lower).for_each(|entry| chain.insert_below(*entry));
+        upper.iter().chain(lower).for_each(|entry| chain.insert_below(entry));
         chain.entries().to_vec()
     };
     let (operand, older, made) = (entry(Kind::Merge, 7), entry(Kind::Merge, 5), entry(Kind::Put, 7));
-    assert_eq!(layers(&[operand, older], &[made]), [made]);
-    assert_eq!(layers(&[made], &[operand, older]), [made]);
-    let moved = Entry { location: Location { segment: 9, ..operand.location }, ..operand };
-    assert_eq!(layers(&[moved], &[operand, older]), [moved, older], "of equal ones the upper layer's counts");
+    assert_eq!(layers(&[&operand, &older], &[&made]), std::slice::from_ref(&made));
+    assert_eq!(layers(&[&made], &[&operand, &older]), std::slice::from_ref(&made));
+    let moved = Entry { location: Location { segment: 9, ..operand.location }, ..operand.clone() };
+    assert_eq!(layers(&[&moved], &[&operand, &older]), [moved, older], "of equal ones the upper layer's counts");
 }

@@ -1,7 +1,7 @@
 //! The bytes of a checkpoint of a hash index.
 
 use crate::checksum::crc32c;
-use crate::format::segment::{Damage, FORMAT_VERSION, u32_at, u64_at};
+use crate::format::segment::{Damage, FIRST_VERSION, check_version, u32_at, u64_at};
 use crate::index::hash::{HashIndex, SHARDS};
 
 pub(crate) const HASH_MAGIC: &[u8; 8] = b"AIODBHSH";
@@ -21,9 +21,7 @@ pub(crate) fn decode_hash(
     if &header[0..8] != HASH_MAGIC {
         return Err((0, Damage::Foreign("not the checkpoint of a hash index")));
     }
-    if u32_at(header, 8) > FORMAT_VERSION {
-        return Err((0, Damage::Newer(u32_at(header, 8))));
-    }
+    check_version(header, FIRST_VERSION).map_err(|damage| (0, damage))?;
     if crc32c(&header[16..]) != u32_at(header, 12) {
         return Err((0, Damage::Checksum));
     }

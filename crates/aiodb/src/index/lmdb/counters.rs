@@ -50,7 +50,7 @@ impl Changes<'_> {
         for entry in chain.entries() {
             self.count(table_of(key), entry, -1);
         }
-        self.died(key, chain.entries().iter().copied());
+        self.died(key, chain.entries().iter().cloned());
     }
 
     /// Notes that entries of a key died.

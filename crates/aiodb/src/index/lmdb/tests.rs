@@ -37,7 +37,7 @@ fn lmdb(index: &Index) -> &LmdbIndex {
 
 fn entry(kind: Kind, sequence: u64) -> Entry {
     let location = Location { segment: 1, offset: sequence as u32 * 16, length: 40 };
-    Entry { kind, sequence, location, separate: None, form: Form::default() }
+    Entry { kind, sequence, location, separate: None, form: Form::default(), inline: None }
 }
 
 fn key(number: u64) -> Vec<u8> {

@@ -10,7 +10,7 @@ use crate::index::chain::{Entry, Superseded, VersionChain};
 
 fn put(sequence: u64, segment: u32) -> Entry {
     let location = Location { segment, offset: sequence as u32 * 16, length: 40 };
-    Entry { kind: Kind::Put, sequence, location, separate: None, form: Form::default() }
+    Entry { kind: Kind::Put, sequence, location, separate: None, form: Form::default(), inline: None }
 }
 
 /// A look-up has found a record, whose copy is to take its place. Before that happens a newer record supersedes it, and goes through
@@ -20,23 +20,23 @@ fn a_copy_does_not_hide_what_went_through_the_memtable_since_the_look_up() {
     let memtable = Memtable::default();
     let (old, copy, newer) = (put(5, 1), put(5, 2), put(9, 1));
     let mut superseded = Superseded::new();
-    let found: VersionChain = [old].into_iter().collect();
+    let found: VersionChain = [old.clone()].into_iter().collect();
     let freezes = memtable.freezes();
     let retain = |_: &Superseded| ();
 
-    let looked_up = |freezes| LookedUp { chain: &found, current: old, freezes };
+    let looked_up = |freezes| LookedUp { chain: &found, current: old.clone(), freezes };
     memtable.insert(b"key", newer.into(), &mut superseded, retain);
-    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy, &mut superseded, retain), Some(false));
+    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy.clone(), &mut superseded, retain), Some(false));
     memtable.freeze(Position { batch: 1, checksum: 0, segment: 1, life: 1, offset: 4096 }, 10);
-    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy, &mut superseded, retain), None);
+    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy.clone(), &mut superseded, retain), None);
     memtable.forget_immutable();
-    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy, &mut superseded, retain), None);
+    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy.clone(), &mut superseded, retain), None);
 
     let mut seen = VersionChain::default();
     memtable.lookup(b"key", u64::MAX, &mut seen);
     assert!(seen.is_empty(), "{seen:?}");
     let freezes = memtable.freezes();
-    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy, &mut superseded, retain), Some(true));
+    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy.clone(), &mut superseded, retain), Some(true));
     memtable.lookup(b"key", u64::MAX, &mut seen);
     assert_eq!(seen.entries(), [copy]);
 }
@@ -48,10 +48,10 @@ fn a_base_that_comes_late_does_not_hide_newer_operands() {
     for kind in [Kind::Put, Kind::Delete] {
         let memtable = Memtable::default();
         let (base, operand) = (Entry { kind, ..put(5, 1) }, Entry { kind: Kind::Merge, ..put(6, 1) });
-        memtable.insert(b"key", operand.into(), &mut Superseded::new(), |_| ());
+        memtable.insert(b"key", operand.clone().into(), &mut Superseded::new(), |_| ());
         memtable.freeze(END, 7);
         let mut superseded = Superseded::new();
-        memtable.insert(b"key", base.into(), &mut superseded, |_| ());
+        memtable.insert(b"key", base.clone().into(), &mut superseded, |_| ());
         let mut seen = VersionChain::default();
         memtable.lookup(b"key", u64::MAX, &mut seen);
         assert_eq!((seen.entries(), superseded.len()), (&[operand, base][..], 0));
@@ -62,7 +62,7 @@ fn a_base_that_comes_late_does_not_hide_newer_operands() {
         assert!(!seen.is_complete(), "a look-up that goes on finds the operand");
         // The next base is newer than all.
         let last = put(8, 1);
-        memtable.insert(b"key", last.into(), &mut Superseded::new(), |_| ());
+        memtable.insert(b"key", last.clone().into(), &mut Superseded::new(), |_| ());
         let mut seen = VersionChain::default();
         memtable.lookup(b"key", u64::MAX, &mut seen);
         assert!(seen.is_complete() && seen.entries() == [last]);

@@ -77,12 +77,13 @@ impl<'a> Changes<'a> {
     pub(super) fn removed(&mut self, key: &[u8], entry: &Entry, life: u64) {
         self.count(entry, life, -1);
         let form = Form { chunked: false, ..entry.form };
-        self.dead.push((table_of(key), Entry { form, ..*entry }, life));
+        self.dead.push((table_of(key), Entry { form, ..entry.without_value() }, life));
     }
 
     /// Notes that an entry died which was in no run.
     pub(super) fn died(&mut self, key: &[u8], entry: &Entry) {
-        self.dead.push((table_of(key), *entry, (self.context.life_of)(entry.location.segment)));
+        let life = (self.context.life_of)(entry.location.segment);
+        self.dead.push((table_of(key), entry.without_value(), life));
     }
 
     fn count(&mut self, entry: &Entry, life: u64, sign: i64) {

@@ -118,7 +118,7 @@ impl<'a, D: Device> Flush<'a, D> {
         cut(key, &mut chain, self.ranges, self.making.carried_out, &mut superseded);
         superseded.iter().for_each(|(entry, _)| self.changes.died(key, entry));
         retain(key, &superseded, self.changes.context);
-        if self.is_oldest { chain.without_delete().entries().iter().copied().collect() } else { chain }
+        if self.is_oldest { chain.without_delete().entries().iter().cloned().collect() } else { chain }
     }
 
     fn add(&mut self, key: &[u8], chain: &VersionChain) -> Result<()> {

@@ -80,9 +80,9 @@ fn put_on_top(chain: &mut VersionChain, newer: &VersionChain, superseded: &mut S
             |other: &Entry| other.sequence == entry.sequence && (other == entry || other.is_base() && !entry.is_base());
         let is_lost = planted::is_on(Bug::MergeKeepsOlder) && !chain.is_empty();
         if is_lost || chain.entries().iter().any(is_part_of) {
-            superseded.push((*entry, entry.sequence));
+            superseded.push((entry.clone(), entry.sequence));
         } else {
-            chain.insert(*entry, superseded);
+            chain.insert(entry.clone(), superseded);
         }
     }
     if newer.is_partial() {
@@ -127,11 +127,11 @@ impl<'a, D: Device> Merge<'a, D> {
             let next_life = cursor.file().footer.next_life;
             let chain = cursor.take();
             self.changes.key(key, &chain, -1);
-            occurrences.extend(chain.entries().iter().map(|&entry| {
+            occurrences.extend(chain.entries().iter().map(|entry| {
                 let life = (self.changes.context.life_of)(entry.location.segment);
                 let outlives = planted::is_on(Bug::RunEntryOutlivesSegment);
                 let counts = !entry.is_delete() && life > 0 && (life < next_life || outlives);
-                Occurrence { entry, life: counts.then_some(life) }
+                Occurrence { entry: entry.without_value(), life: counts.then_some(life) }
             }));
             inputs.push(chain);
             cursor.advance()?;
@@ -167,7 +167,7 @@ impl<'a, D: Device> Merge<'a, D> {
         }
         // Nothing is older.
         let has_all = self.is_oldest || planted::is_on(Bug::MergeDropsDeletes);
-        if has_all { chain.without_delete().entries().iter().copied().collect() } else { chain }
+        if has_all { chain.without_delete().entries().iter().cloned().collect() } else { chain }
     }
 
     /// Leaves out the entries that do not count, and counts off those that are not in the chain any more: all but one occurrence
@@ -180,7 +180,7 @@ impl<'a, D: Device> Merge<'a, D> {
             latest_life = latest_life.max(life.unwrap_or(0));
             life.is_some() || entry.is_delete()
         };
-        let mut kept: VersionChain = chain.entries().iter().copied().filter(|entry| is_kept(entry)).collect();
+        let mut kept: VersionChain = chain.entries().iter().filter(|entry| is_kept(entry)).cloned().collect();
         if chain.is_partial() {
             kept.set_partial();
         }

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::file::{RunFile, hash_of, path_of};
 use crate::format::entry::Entry;
 use crate::format::run::RunSeed;
@@ -18,6 +20,9 @@ use crate::{Error, Result};
 
 /// Bytes of one write.
 const WRITE_BYTES: usize = 256 << 10;
+
+/// A key whose operands have more bytes of inline values than this is written without them: its block would be as long.
+const MAX_KEY_VALUE_BYTES: usize = 256 << 10;
 
 /// What a file is told about itself before it has a key.
 #[derive(Clone, Copy)]
@@ -54,6 +59,8 @@ pub(super) struct RunWriter<D: Device> {
     entries: u64,
     latest_life: u64,
     sequences: (u64, u64),
+    /// See [`Footer::has_values`].
+    has_values: bool,
     is_finished: bool,
 }
 
@@ -88,13 +95,20 @@ impl<D: Device> RunWriter<D> {
             entries: 0,
             latest_life: 0,
             sequences: (u64::MAX, 0),
+            has_values: false,
             is_finished: false,
         })
     }
 
     /// Adds a key that comes after all others; no segment to which its entries lead has a later life than this.
     pub(super) fn add(&mut self, key: &[u8], chain: &VersionChain, latest_life: u64) -> Result<()> {
-        let entries: &[Entry] = chain.entries();
+        let without_values: SmallVec<[Entry; 1]>;
+        let entries = if chain.inline_bytes() > MAX_KEY_VALUE_BYTES {
+            without_values = chain.entries().iter().map(Entry::without_value).collect();
+            &without_values
+        } else {
+            chain.entries()
+        };
         if !self.block.add(key, entries, chain.is_partial()) {
             self.finish_block()?;
             let fits = self.block.add(key, entries, chain.is_partial());
@@ -112,6 +126,7 @@ impl<D: Device> RunWriter<D> {
         for entry in entries {
             self.sequences.0 = self.sequences.0.min(entry.sequence);
             self.sequences.1 = self.sequences.1.max(entry.sequence);
+            self.has_values |= entry.inline.is_some();
         }
         Ok(())
     }
@@ -187,6 +202,7 @@ impl<D: Device> RunWriter<D> {
             largest_sequence: self.sequences.1,
             next_life: self.latest_life + 1,
             carried_out: self.making.carried_out,
+            has_values: self.has_values,
             smallest_key: std::mem::take(&mut self.smallest_key).into(),
             largest_key,
         };

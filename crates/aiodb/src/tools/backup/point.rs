@@ -4,7 +4,7 @@ use crate::checksum::crc32c;
 use crate::format::manifest::{Identity, Manifest};
 use crate::format::position::{POSITION_BYTES, Position};
 use crate::format::segment::{
-    Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, put, seal_header, u32_at, u64_at,
+    Damage, FIRST_VERSION, HEADER_BYTES, array, check_header, check_version, put, seal_header, u32_at, u64_at,
 };
 
 const REPOSITORY_MAGIC: &[u8; 8] = b"AIODBREP";
@@ -114,7 +114,7 @@ impl Point {
         out.extend_from_slice(&manifest);
         let length = out.len() as u64;
         put(&mut out, 0, POINT_MAGIC);
-        put(&mut out, 8, &FORMAT_VERSION.to_le_bytes());
+        put(&mut out, 8, &FIRST_VERSION.to_le_bytes());
         put(&mut out, 16, store);
         put(&mut out, 32, &length.to_le_bytes());
         put(&mut out, 40, &self.number.to_le_bytes());
@@ -128,9 +128,7 @@ impl Point {
         if bytes.len() < POINT_HEADER_BYTES + POSITION_BYTES + COUNTS_BYTES || &bytes[0..8] != POINT_MAGIC {
             return Err(Damage::Foreign("not a restore point"));
         }
-        if u32_at(bytes, 8) > FORMAT_VERSION {
-            return Err(Damage::Newer(u32_at(bytes, 8)));
-        }
+        check_version(bytes, FIRST_VERSION)?;
         if u64_at(bytes, 32) != bytes.len() as u64 || crc32c(&bytes[16..]) != u32_at(bytes, 12) {
             return Err(Damage::Checksum);
         }

@@ -103,7 +103,7 @@ impl<D: Device> Source<D> {
             let unit = source.read_start(&path)?;
             match SegmentHeader::decode(&unit) {
                 Ok(header) if header.segment == number => drop(headers.insert(number, Some(header))),
-                Err(damage @ Damage::Newer(_)) => {
+                Err(damage @ Damage::Newer { .. }) => {
                     newer = Some(damage_error(&path, 0, damage, ""));
                     headers.insert(number, None);
                 }
@@ -397,7 +397,7 @@ impl Tables {
     /// The settings of a table of which no file tells any.
     fn likely_settings(&self, id: u32) -> Settings {
         let merge = self.merging.contains(&id).then(|| UNKNOWN_OPERATOR.to_string());
-        Settings { kind: IndexKind::Lmdb, compression: Compression::None, merge }
+        Settings { kind: IndexKind::Lmdb, compression: Compression::None, merge, inline_bytes: 0 }
     }
 
     /// A table that had the name before is gone, whether a record says so or not.

@@ -90,7 +90,7 @@ impl<D: Device> Upkeep<D> {
     /// The record of a key at a location, if that is current.
     fn entry_at(&self, generation: &Generation, key: &[u8], location: Location) -> Result<Option<Entry>> {
         let _guard = self.epochs.pin();
-        Ok(self.chain(generation, key, &View::LATEST)?.at_place(location).copied())
+        Ok(self.chain(generation, key, &View::LATEST)?.at_place(location).cloned())
     }
 
     /// The delete that takes the place of the record which names a chunk, if that has expired: without it older records of

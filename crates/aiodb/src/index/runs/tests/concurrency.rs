@@ -24,13 +24,19 @@ fn key(number: u64) -> Vec<u8> {
     [&16u32.to_be_bytes()[..], &number.to_be_bytes()].concat()
 }
 
+/// The inline value of a record.
+fn value_of(sequence: u64) -> Vec<u8> {
+    sequence.to_le_bytes().repeat(1 + sequence as usize % 9)
+}
+
 /// Puts all keys, in each round with higher sequences, and flushes them.
 fn flush(runs: &Runs<Disk>, round: u64, context: &RunContext<'_>) {
     let memtable = Memtable::default();
     for number in 0..KEYS {
         let sequence = round * KEYS + number;
         let location = Location { segment: 1, offset: number as u32 * 16, length: 100 };
-        let entry = Entry { kind: Kind::Put, sequence, location, separate: None, form: Form::default() };
+        let inline = Some(value_of(sequence).into());
+        let entry = Entry { kind: Kind::Put, sequence, location, separate: None, form: Form::default(), inline };
         memtable.insert(&key(number), entry.into(), &mut Superseded::new(), |_| ());
     }
     let position = Position { batch: round, checksum: 0, segment: 1, life: 1, offset: 4096 };
@@ -58,6 +64,8 @@ fn readers_find_what_was_flushed_before() {
         let key = key(number);
         runs.begin_lookup(&key, u64::MAX).expect("it is open").finish(&key, &mut chain).expect("nothing fails");
         let sequence = chain.newest().map_or(0, |entry| entry.sequence);
+        let has_its_value = |entry: &Entry| entry.inline.as_deref() == Some(&value_of(entry.sequence)[..]);
+        assert!(chain.entries().iter().all(has_its_value), "key {number} in round {round}");
         assert!(sequence >= least, "key {number} has sequence {sequence}, and {least} was flushed");
     };
     thread::scope(|scope| {

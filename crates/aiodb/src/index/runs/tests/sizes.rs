@@ -6,17 +6,21 @@ use fastrand::Rng;
 
 use super::named_files;
 use super::world::{DIRECTORY, STORE};
+use crate::cache::ValueCache;
 use crate::config::MergePolicy;
 use crate::format::location::Location;
+use crate::format::place::footprint;
 use crate::format::position::Position;
-use crate::format::record::{Form, Kind};
+use crate::format::record::{Form, Kind, RECORD_HEADER_BYTES};
 use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::memtable::Memtable;
 use crate::index::range_tombstones::{RangeTombstone, Ranges};
+use crate::index::runs::lookup::AwaitedBytes;
 use crate::index::runs::{FILE_BYTES, RunContext, Runs};
 use crate::index::snapshots::Snapshots;
 use crate::io::sim::SimDevice;
+use crate::io::{AlignedBuffer, File};
 use crate::retention::Retention;
 
 const KEYS: u64 = 60_000;
@@ -24,7 +28,7 @@ const KEYS: u64 = 60_000;
 pub(super) fn entry(sequence: u64, random: &mut Rng) -> Entry {
     let offset = random.u32(..64 << 20) / 16 * 16;
     let location = Location { segment: random.u32(1..1000), offset, length: 1000 };
-    Entry { kind: Kind::Put, sequence, location, separate: None, form: Form::default() }
+    Entry { kind: Kind::Put, sequence, location, separate: None, form: Form::default(), inline: None }
 }
 
 /// 18-byte keys in an order that has nothing to do with time, in one run.
@@ -40,7 +44,7 @@ fn an_entry_takes_few_bytes() {
         let key =
             [&16u32.to_be_bytes()[..], format!("user{:014}", random.u64(..100_000_000_000_000)).as_bytes()].concat();
         let entry = entry(1_000_000_000 + number, &mut random);
-        memtable.insert(&key, entry.into(), &mut Superseded::new(), |_| ());
+        memtable.insert(&key, entry.clone().into(), &mut Superseded::new(), |_| ());
         keys.push((key, entry));
     }
     let position = Position { batch: 1, checksum: 0, segment: 1, life: 1, offset: 4096 };
@@ -53,7 +57,7 @@ fn an_entry_takes_few_bytes() {
     for (key, entry) in keys.iter().step_by(97) {
         let mut chain = VersionChain::default();
         runs.begin_lookup(key, u64::MAX).expect("it is open").finish(key, &mut chain).expect("nothing fails");
-        assert_eq!(chain.entries(), [*entry]);
+        assert_eq!(chain.entries(), std::slice::from_ref(entry));
     }
     assert_eq!(runs.count_estimate(16).expect("it is open"), KEYS);
     few_keys_are_left_to_merges(&runs, keys, &context);
@@ -93,39 +97,111 @@ fn what_merges_write() {
 }
 
 fn ingest(policy: MergePolicy) {
-    const FLUSHES: u64 = 400;
-    const KEYS_PER_FLUSH: u64 = 2000;
-    let (device, mut random) = (SimDevice::new(1), Rng::with_seed(1));
+    let (device, work) = (SimDevice::new(1), Work { flushes: 400, keys_per_flush: 2000, keys: 1_000_000 });
     let mut runs = Runs::open(&device, Path::new(DIRECTORY), STORE, false).expect("nothing fails");
     runs.policy = policy;
-    let ranges = Ranges::default();
-    let snapshots = Snapshots::new(Arc::new(Retention::default()));
-    let context = RunContext { accounting: &Accounting::NONE, snapshots: &snapshots, ranges: &ranges, life_of: &|_| 1 };
-    let (mut flushed, mut most_runs, mut sum_of_runs, mut sequence) = (0, 0, 0, 0);
-    let mut written = BTreeMap::new();
-    for flush in 1..=FLUSHES {
-        let memtable = Memtable::default();
-        for _ in 0..KEYS_PER_FLUSH {
-            let key = [&16u32.to_be_bytes()[..], format!("user{:014}", random.u64(..1_000_000)).as_bytes()].concat();
-            sequence += 1;
-            memtable.insert(&key, entry(sequence, &mut random).into(), &mut Superseded::new(), |_| ());
-        }
-        let position = Position { batch: flush, checksum: 0, segment: 1, life: 1, offset: 4096 };
-        let bytes = runs.disk_bytes();
-        runs.flush(&memtable.freeze(position, sequence + 1), &[], &context, &|_| ()).expect("nothing fails");
-        flushed += runs.disk_bytes() - bytes;
-        note_new_files(&runs, &mut written);
-        while runs.merge_step(FILE_BYTES, &context).expect("nothing fails") {
-            note_new_files(&runs, &mut written);
-        }
-        most_runs = most_runs.max(runs.len());
-        sum_of_runs += runs.len();
-    }
-    let written: u64 = written.values().sum();
+    let Ingested { written, flushed, most_runs, sum_of_runs } = work.ingest(&runs, None);
     println!(
         "{policy:?}: {:.2} bytes written for each flushed, {:.1} runs on average, {most_runs} at most, {} bytes",
         written as f64 / flushed as f64,
-        sum_of_runs as f64 / FLUSHES as f64,
+        sum_of_runs as f64 / work.flushes as f64,
         runs.disk_bytes()
     );
+}
+
+/// Values of one length in the index or not: what that costs, which `docs/decisions/0043-inline-values.md` has.
+#[test]
+#[ignore = "a measurement; it prints bytes written for each put and reads of the device for each get"]
+fn what_inline_values_cost() {
+    for value_bytes in [8, 16, 32, 64, 128, 256, 512, 1024] {
+        measure_values(value_bytes, false);
+        measure_values(value_bytes, true);
+    }
+}
+
+fn measure_values(value_bytes: usize, are_inline: bool) {
+    const GETS: u32 = 20_000;
+    let (device, work) = (SimDevice::new(1), Work { flushes: 100, keys_per_flush: 2000, keys: 100_000 });
+    let runs = Runs::open(&device, Path::new(DIRECTORY), STORE, false).expect("nothing fails");
+    // As much as the blocks of a quarter of the keys take without values.
+    let cache = ValueCache::new(1 << 20).expect("there is memory");
+    let runs = runs.with_cache(Arc::new(cache));
+    let Ingested { written, .. } = work.ingest(&runs, are_inline.then_some(value_bytes));
+    let puts = (work.flushes * work.keys_per_flush) as f64;
+    let log = footprint((RECORD_HEADER_BYTES + KEY_BYTES + value_bytes) as u32) as f64;
+    let (mut random, mut blocks, mut found) = (Rng::with_seed(2), 0, 0);
+    for _ in 0..GETS {
+        let key = work.key(&mut random);
+        let mut chain = VersionChain::default();
+        let mut look_up = runs.begin_lookup(&key, u64::MAX).expect("it is open");
+        while look_up.proceed(&key, &mut chain).expect("nothing fails") {
+            blocks += 1;
+            let AwaitedBytes { file, offset, length } = look_up.awaited();
+            let mut bytes = AlignedBuffer::new(length);
+            file.read_at(&mut bytes, offset).expect("nothing fails");
+            look_up.take_in(&key, &bytes, &mut chain).expect("nothing fails");
+        }
+        found += u32::from(!chain.is_empty());
+    }
+    let reads = blocks + if are_inline { 0 } else { found };
+    println!(
+        "{value_bytes:>5} bytes, inline {are_inline:>5}: {:>7.1} bytes written for each put, {:.2} reads for each get, {} bytes of runs",
+        log + written as f64 / puts,
+        f64::from(reads) / f64::from(GETS),
+        runs.disk_bytes(),
+    );
+}
+
+/// Bytes of a key without its table.
+const KEY_BYTES: usize = 18;
+
+/// Keys drawn at random, flushed in groups, and merged.
+struct Work {
+    flushes: u64,
+    keys_per_flush: u64,
+    /// Different keys.
+    keys: u64,
+}
+
+struct Ingested {
+    written: u64,
+    flushed: u64,
+    most_runs: usize,
+    sum_of_runs: usize,
+}
+
+impl Work {
+    fn key(&self, random: &mut Rng) -> Vec<u8> {
+        [&16u32.to_be_bytes()[..], format!("user{:014}", random.u64(..self.keys)).as_bytes()].concat()
+    }
+
+    fn ingest(&self, runs: &Runs<SimDevice>, inline_bytes: Option<usize>) -> Ingested {
+        let mut random = Rng::with_seed(1);
+        let ranges = Ranges::default();
+        let snapshots = Snapshots::new(Arc::new(Retention::default()));
+        let context =
+            RunContext { accounting: &Accounting::NONE, snapshots: &snapshots, ranges: &ranges, life_of: &|_| 1 };
+        let (mut ingested, mut sequence) = (Ingested { written: 0, flushed: 0, most_runs: 0, sum_of_runs: 0 }, 0);
+        let (mut written, inline) = (BTreeMap::new(), inline_bytes.map(|bytes| Arc::<[u8]>::from(vec![7; bytes])));
+        for flush in 1..=self.flushes {
+            let memtable = Memtable::default();
+            for _ in 0..self.keys_per_flush {
+                let key = self.key(&mut random);
+                sequence += 1;
+                let entry = Entry { inline: inline.clone(), ..entry(sequence, &mut random) };
+                memtable.insert(&key, entry.into(), &mut Superseded::new(), |_| ());
+            }
+            let position = Position { batch: flush, checksum: 0, segment: 1, life: 1, offset: 4096 };
+            let bytes = runs.disk_bytes();
+            runs.flush(&memtable.freeze(position, sequence + 1), &[], &context, &|_| ()).expect("nothing fails");
+            ingested.flushed += runs.disk_bytes() - bytes;
+            note_new_files(runs, &mut written);
+            while runs.merge_step(FILE_BYTES, &context).expect("nothing fails") {
+                note_new_files(runs, &mut written);
+            }
+            ingested.most_runs = ingested.most_runs.max(runs.len());
+            ingested.sum_of_runs += runs.len();
+        }
+        Ingested { written: written.values().sum(), ..ingested }
+    }
 }

@@ -139,7 +139,10 @@ impl World {
     pub(super) fn flush_one(&mut self, number: u32, kind: Kind, random: &mut Rng) {
         let key = [&16u32.to_be_bytes()[..], format!("key{number:04}").as_bytes()].concat();
         let (sequence, location) = (self.next_sequence, self.segments.place(random));
-        self.write_entry(key, Entry { kind, sequence, location, separate: None, form: Form::default() });
+        self.write_entry(
+            key,
+            with_value(Entry { kind, sequence, location, separate: None, form: Form::default(), inline: None }),
+        );
         self.flush(random).expect("nothing fails");
     }
 
@@ -154,26 +157,27 @@ impl World {
         let location = self.segments.place(random);
         let form = Form { chunked: kind != Kind::Delete && random.u8(..8) == 0, ..Form::default() };
         let separate = random.bool().then(|| random.u32(..));
-        let entry = Entry { kind, sequence: self.next_sequence, location, separate, form };
-        self.write_entry(key, entry);
+        let entry = Entry { kind, sequence: self.next_sequence, location, separate, form, inline: None };
+        self.write_entry(key, with_value(entry));
     }
 
     fn write_entry(&mut self, key: Vec<u8>, entry: Entry) {
         self.next_sequence += 1;
-        self.publish(&key, entry);
-        self.model.entry(key.clone()).or_default().insert(entry, &mut Superseded::new());
+        self.publish(&key, entry.clone());
+        self.model.entry(key.clone()).or_default().insert(entry.clone(), &mut Superseded::new());
         self.log.push(Logged::Publish(key, entry));
     }
 
     fn publish(&self, key: &[u8], entry: Entry) {
         let mut superseded = Superseded::new();
-        self.memtable.insert(key, entry.into(), &mut superseded, |superseded| self.retain(key, superseded));
+        self.memtable.insert(key, entry.clone().into(), &mut superseded, |superseded| self.retain(key, superseded));
         self.segments.count(table_of(key), &entry, 1);
         superseded.iter().for_each(|(entry, _)| self.segments.count(table_of(key), entry, -1));
     }
 
     fn retain(&self, key: &[u8], superseded: &Superseded) {
-        let until = |(entry, until): &(Entry, u64)| (*entry, self.ranges.first_after(key, entry.sequence).min(*until));
+        let until =
+            |(entry, until): &(Entry, u64)| (entry.clone(), self.ranges.first_after(key, entry.sequence).min(*until));
         self.snapshots.retain(key, &superseded.iter().map(until).collect());
     }
 
@@ -196,21 +200,22 @@ impl World {
     pub(super) fn relocate(&mut self, random: &mut Rng) {
         let key = self.random_key(random);
         let Some(chain) = self.model.get_mut(&key) else { return };
-        let movable: Vec<Entry> = chain.entries().iter().filter(|entry| !entry.is_delete()).copied().collect();
-        let Some(&old) = movable.get(random.usize(..movable.len().max(1))) else { return };
-        let mut entry = Entry { location: self.segments.place(random), ..old };
+        let movable: Vec<Entry> = chain.entries().iter().filter(|entry| !entry.is_delete()).cloned().collect();
+        let Some(old) = movable.get(random.usize(..movable.len().max(1))) else { return };
+        let mut entry = Entry { location: self.segments.place(random), ..old.clone() };
         // An operand and what is older become one put; a put that has expired becomes a delete.
         if random.u8(..4) == 0 {
             entry.kind = if old.kind == Kind::Put { Kind::Delete } else { Kind::Put };
             entry.form.chunked = false;
+            entry = with_value(entry);
         }
-        chain.insert(entry, &mut Superseded::new());
+        chain.insert(entry.clone(), &mut Superseded::new());
         // A snapshot that sees the record may be given either copy, which say the same, and is given the later one.
         for (_, _, model) in &mut self.open_snapshots {
-            let seen = model.get_mut(&key).filter(|seen| seen.entries().contains(&old));
-            seen.into_iter().for_each(|seen| seen.insert(entry, &mut Superseded::new()));
+            let seen = model.get_mut(&key).filter(|seen| seen.entries().contains(old));
+            seen.into_iter().for_each(|seen| seen.insert(entry.clone(), &mut Superseded::new()));
         }
-        assert!(self.publish_move(&key, old.location, entry), "the model says that it is current");
+        assert!(self.publish_move(&key, old.location, entry.clone()), "the model says that it is current");
         self.log.push(Logged::Move(key, old.location, entry));
     }
 
@@ -218,11 +223,12 @@ impl World {
     fn publish_move(&self, key: &[u8], from: Location, entry: Entry) -> bool {
         let freezes = self.memtable.freezes();
         let chain = self.lookup(key, &View::LATEST).expect("nothing fails");
-        let Some(current) = chain.at_place(from).copied() else { return false };
+        let Some(current) = chain.at_place(from).cloned() else { return false };
         let looked_up = LookedUp { chain: &chain, current, freezes };
         let mut superseded = Superseded::new();
         let retain = |superseded: &Superseded| self.retain(key, superseded);
-        let replaced = self.memtable.replace(key, looked_up, entry, &mut superseded, retain).expect("no freeze");
+        let replaced =
+            self.memtable.replace(key, looked_up, entry.clone(), &mut superseded, retain).expect("no freeze");
         if replaced {
             self.segments.count(table_of(key), &entry, 1);
             superseded.iter().for_each(|(entry, _)| self.segments.count(table_of(key), entry, -1));
@@ -386,14 +392,23 @@ impl World {
         let is_gone = |key: &[u8]| !self.tables.iter().any(|table| key.starts_with(&table.to_be_bytes()));
         for logged in &self.log[from..] {
             match logged {
-                Logged::Publish(key, entry) if !is_gone(key) => self.publish(key, *entry),
-                Logged::Move(key, from, entry) if !is_gone(key) => drop(self.publish_move(key, *from, *entry)),
+                Logged::Publish(key, entry) if !is_gone(key) => self.publish(key, entry.clone()),
+                Logged::Move(key, from, entry) if !is_gone(key) => drop(self.publish_move(key, *from, entry.clone())),
                 Logged::Range(range) if !is_gone(&range.start) => self.ranges.insert(range.clone()),
                 _ => {}
             }
         }
         Ok(())
     }
+}
+
+/// An entry with the value that it must be found with, if it can have one: some have none, as if they were longer.
+fn with_value(entry: Entry) -> Entry {
+    let has_value =
+        !entry.is_delete() && entry.separate.is_none() && !entry.form.chunked && !entry.sequence.is_multiple_of(3);
+    let value = || [&[entry.kind as u8][..], &vec![entry.sequence as u8; entry.sequence as usize % 64]].concat();
+    let inline = has_value.then(|| value().into());
+    Entry { inline, ..entry }
 }
 
 fn segments_of(chain: &VersionChain) -> Vec<u32> {

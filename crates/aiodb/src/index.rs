@@ -40,6 +40,11 @@ impl Candidate {
         self.known.as_ref().is_some_and(|entry| entry.inline.is_some())
     }
 
+    /// Bytes of the value that the index has, 0 without one.
+    pub(crate) fn inline_bytes(&self) -> usize {
+        self.known.as_ref().and_then(|entry| entry.inline.as_ref()).map_or(0, |value| value.len())
+    }
+
     /// Whether the index knows that it is an operand.
     pub(crate) fn is_operand(&self) -> bool {
         self.known.as_ref().is_some_and(|entry| !entry.is_base())

@@ -270,3 +270,27 @@ fn only_lsm_tables_have_inline_values_and_only_short_ones() {
         assert_eq!((table.options().inline_bytes, stats.inline_bytes), (inline_bytes, inline_bytes));
     }
 }
+
+/// A program that does not know values in the index passes over the making of such a table: the manifest says so before the log does.
+#[test]
+fn an_older_program_refuses_a_store_before_it_has_such_a_table() {
+    let directory = scratch();
+    let store = directory.path().join("store");
+    let version = || {
+        let manifests = ["MANIFEST", "MANIFEST.copy"].map(|name| std::fs::read(store.join(name)).expect("it is there"));
+        manifests.map(|bytes| u32::from_le_bytes(bytes[8..12].try_into().expect("four bytes")))
+    };
+    let db = Db::open(&store, options()).expect("a store can be made");
+    db.create_table("plain", IndexKind::Lsm).expect("a table can be made");
+    db.step(Step::Checkpoint).expect("nothing fails");
+    assert_eq!(version(), [1, 1]);
+    db.create_table_with("short", table_options(Compression::None)).expect("a table can be made");
+    assert_eq!(version(), [2, 2], "no checkpoint was asked for");
+    db.drop_table("short").expect("a table can be dropped");
+    db.step(Step::Checkpoint).expect("nothing fails");
+    assert_eq!(version(), [2, 2], "its records are in the log");
+    db.close().expect("a store can be closed");
+    let db = Db::open(&store, options()).expect("a store can be opened");
+    db.step(Step::Checkpoint).expect("nothing fails");
+    assert_eq!(version(), [2, 2]);
+}

@@ -169,6 +169,7 @@ fn empty_manifest() -> Manifest {
         next_table: 0,
         taken_out: 0,
         time_ms: 0,
+        has_values: false,
         tables: Vec::new(),
         segments: Vec::new(),
     }

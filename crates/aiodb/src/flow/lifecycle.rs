@@ -35,6 +35,7 @@ use crate::store::status::Status;
 use crate::store::upkeep::Upkeep;
 use crate::store::write_path::WritePath;
 use crate::sync::Mutex;
+use crate::sync::atomic::Ordering;
 use crate::{Error, IndexKind, Options, Result};
 
 impl<D: Device> Engine<D> {
@@ -85,6 +86,7 @@ impl<D: Device> Engine<D> {
             catalog.apply_create(&table.name, &table.settings, table.id);
         }
         catalog.raise_next_id(manifest.next_table);
+        catalog.has_values.fetch_or(manifest.has_values, Ordering::SeqCst);
         let buffer_bytes = crate::log::commit::buffer_bytes(identity.segment_bytes);
         let buffers = crate::log::commit::private_buffers(buffer_bytes);
         let commit = Commit::new(buffers, manifest.position, manifest.next_sequence, manifest.next_life);

@@ -218,7 +218,7 @@ impl<D: Device> Engine<D> {
     fn replay_record(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
         let record = &found.record;
         if !record.kind.is_indexed() {
-            return self.replay_table(record);
+            return self.replay_table(record, found.location);
         }
         // Records of a table that was dropped since are dead.
         let Some(generation) = self.catalog.generation(record.table) else { return Ok(()) };
@@ -290,11 +290,12 @@ impl<D: Device> Engine<D> {
         Ok(Publication { replayed: Some(*view), ..publication })
     }
 
-    fn replay_table(&self, record: &Record<'_>) -> Result<()> {
+    fn replay_table(&self, record: &Record<'_>, location: Location) -> Result<()> {
         let name = || String::from_utf8_lossy(record.key).into_owned();
         match record.kind {
             Kind::TableCreate => {
-                let Some(settings) = Settings::decode(record.value) else { return Ok(()) };
+                let unknown = || self.damaged(location, "a table of a kind that this program does not know");
+                let settings = Settings::decode(record.value).ok_or_else(unknown)?;
                 self.open_index_of(settings.kind)?;
                 self.catalog.apply_create(&name(), &settings, record.table);
             }

@@ -7,6 +7,7 @@ use crate::io::{Device, InPhase, Phase};
 use crate::planted::{self, Bug};
 use crate::store::commit::Operation;
 use crate::store::write_path::WritePath;
+use crate::sync::atomic::Ordering;
 use crate::{Compression, Durability, Error, IndexKind, MAX_INLINE_BYTES, Result, TableOptions};
 
 impl<D: Device> WritePath<D> {
@@ -21,10 +22,21 @@ impl<D: Device> WritePath<D> {
             return Err(Error::TableExists { name: name.to_string(), kind: slot.settings.kind.name() });
         }
         self.open_index_of(settings.kind)?;
+        if settings.inline_bytes > 0 {
+            self.declare_values()?;
+        }
         let id = self.catalog.next_id();
         self.write_table_record(Kind::TableCreate, id, name, &settings.encode())?;
         self.catalog.apply_create(name, &settings, id);
         Ok(())
+    }
+
+    /// Makes a manifest that says that an index may have values, if there is none, before anything in the log depends on it.
+    fn declare_values(&self) -> Result<()> {
+        if self.catalog.has_values.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.checkpoint().inspect_err(|_| self.catalog.has_values.store(false, Ordering::SeqCst))
     }
 
     pub(crate) fn truncate_table(&self, name: &str) -> Result<()> {

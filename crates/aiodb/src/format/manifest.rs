@@ -7,8 +7,8 @@ use crate::checksum::crc32c;
 use crate::format::position::{POSITION_BYTES, Position};
 use crate::format::record::RECORD_ALIGNMENT;
 use crate::format::segment::{
-    Damage, FORMAT_VERSION, HEADER_BYTES, array, check_header, check_version, put, seal_header, u16_at, u32_at, u64_at,
-    version_of,
+    Damage, FIRST_VERSION, FORMAT_VERSION, HEADER_BYTES, array, check_header, check_version, put, seal_header, u16_at,
+    u32_at, u64_at, version_of,
 };
 use crate::format::settings::Settings;
 use crate::io::UNIT_BYTES;
@@ -92,6 +92,8 @@ pub(crate) struct Manifest {
     pub(crate) taken_out: u64,
     /// The store's clock, in milliseconds since 1970: it never goes back behind this.
     pub(crate) time_ms: u64,
+    /// Whether an index may have values, or may soon: a program of version 1, which would pass over the making of such a table, refuses it.
+    pub(crate) has_values: bool,
     pub(crate) tables: Vec<ManifestTable>,
     pub(crate) segments: Vec<ManifestSegment>,
 }
@@ -139,8 +141,7 @@ impl Manifest {
         out.extend_from_slice(&self.taken_out.to_le_bytes());
         let length = out.len() as u64;
         put(&mut out, 0, MANIFEST_MAGIC);
-        let has_values = self.tables.iter().any(|table| table.settings.inline_bytes > 0);
-        put(&mut out, 8, &version_of(has_values).to_le_bytes());
+        put(&mut out, 8, &version_of(self.has_values).to_le_bytes());
         put(&mut out, 16, store);
         put(&mut out, 32, &length.to_le_bytes());
         put(&mut out, 40, &self.checkpoint.to_le_bytes());
@@ -208,6 +209,7 @@ impl Manifest {
             next_table,
             taken_out,
             time_ms,
+            has_values: u32_at(bytes, 8) > FIRST_VERSION,
             tables,
             segments,
         })

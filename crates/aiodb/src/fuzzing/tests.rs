@@ -141,6 +141,7 @@ fn manifest() -> Manifest {
         next_table: 17,
         taken_out: 7,
         time_ms: 1_700_000_000_000,
+        has_values: false,
         tables: vec![ManifestTable { id: 16, name, settings, checkpoint: 5 }],
         segments: vec![ManifestSegment {
             number: 3,

@@ -172,17 +172,18 @@ impl Memtable {
         change: impl FnOnce(&mut VersionChain) -> T,
     ) -> T {
         self.occupied.store(true, Ordering::Release);
-        let ((changed, more_bytes), keys) = both.active.change(key.into(), |chain| {
+        let (changed, keys) = both.active.change(key.into(), |chain| {
             let before = chain.inline_bytes();
             let changed = change(chain);
-            (changed, chain.inline_bytes().wrapping_sub(before))
+            let more_bytes = chain.inline_bytes().wrapping_sub(before);
+            if more_bytes != 0 {
+                // Fewer bytes wrap around. Under the lock of the key, so that bytes are not taken off before they were added.
+                self.active_value_bytes.fetch_add(more_bytes, Ordering::Relaxed);
+            }
+            changed
         });
         if keys.is_some() {
             self.active_keys.fetch_add(1, Ordering::Relaxed);
-        }
-        if more_bytes != 0 {
-            // Fewer bytes wrap around.
-            self.active_value_bytes.fetch_add(more_bytes, Ordering::Relaxed);
         }
         drop(both);
         if keys.is_some_and(|keys| keys.is_multiple_of(MAX_PART_KEYS)) {

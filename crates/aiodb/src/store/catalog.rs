@@ -105,12 +105,16 @@ pub(crate) struct Catalog {
     tables: RwLock<Tables, { Rank::Tables as u8 }>,
     /// Held by the thread that creates, truncates or drops a table, from the decision to the publication.
     pub(crate) changing: Mutex<(), { Rank::Changing as u8 }>,
+    /// See [`crate::format::manifest::Manifest::has_values`]. Once it is set it stays so. SeqCst, which is more than it needs: it is set
+    /// under `changing`, before the checkpoint that tells of it.
+    pub(crate) has_values: AtomicBool,
 }
 
 impl Catalog {
     pub(crate) fn new(store: [u8; 16], segment_bytes: u64) -> Catalog {
         let tables = Tables { next_id: FIRST_TABLE_ID, ..Tables::default() };
-        Catalog { store, segment_bytes, tables: RwLock::new(tables), changing: Mutex::default() }
+        let (changing, has_values) = (Mutex::default(), AtomicBool::new(false));
+        Catalog { store, segment_bytes, tables: RwLock::new(tables), changing, has_values }
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<Arc<TableSlot>> {
@@ -150,6 +154,9 @@ impl Catalog {
             return None;
         }
         tables.next_id = tables.next_id.max(id + 1);
+        if settings.inline_bytes > 0 {
+            self.has_values.store(true, Ordering::SeqCst);
+        }
         let generation = Arc::new(Generation::new(id, settings.clone(), self.segment_bytes));
         tables.by_id.insert(id, Arc::clone(&generation));
         let fresh = || {

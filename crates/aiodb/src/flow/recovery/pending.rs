@@ -138,8 +138,9 @@ impl<D: Device> Engine<D> {
             operations.push(Operation { generation, append, hash: self.hash(&record.key) });
         }
         let placed = self.write_recovered(&operations)?;
-        for record in group {
-            self.replay_table(&Record::new(record.kind, record.table, 0, &record.key, &record.value))?;
+        for (record, placed) in group.iter().zip(&placed) {
+            let record = Record::new(record.kind, record.table, 0, &record.key, &record.value);
+            self.replay_table(&record, placed.location)?;
         }
         Ok(placed)
     }

@@ -40,6 +40,8 @@ pub(super) struct Fetch<D: Device> {
     /// Records that were taken, without those out of the cache.
     read: usize,
     ahead: VecDeque<Ahead>,
+    /// Bytes of the inline values in `ahead`.
+    inline_bytes: usize,
     /// All keys are here.
     complete: bool,
     stretches: Stretches<D>,
@@ -67,6 +69,18 @@ enum From {
     Cached(Candidates),
     /// A look-up, when it is this record's turn.
     LookUp,
+}
+
+impl From {
+    /// Bytes of the values that came with the entries of the index.
+    fn inline_bytes(&self) -> usize {
+        match self {
+            From::Candidates(candidates) | From::Cached(candidates) => {
+                candidates.iter().map(Candidate::inline_bytes).sum()
+            }
+            From::Key | From::Stretch { .. } | From::Copy { .. } | From::LookUp => 0,
+        }
+    }
 }
 
 /// The place of a record that lies whole at one place.
@@ -114,6 +128,7 @@ impl<D: Device> Fetch<D> {
             wanted,
             read: 0,
             ahead: VecDeque::new(),
+            inline_bytes: 0,
             complete: false,
             stretches: Stretches::default(),
             current: Current::default(),
@@ -137,7 +152,8 @@ impl<D: Device> Fetch<D> {
 
     /// Whether more keys should be added before the next record is taken.
     pub(super) fn wants_more(&self) -> bool {
-        !self.complete && self.ahead.len() < self.window().div_ceil(2) && self.stretches.bytes() < LOOK_AHEAD_BYTES
+        let bytes = self.stretches.bytes() + self.inline_bytes;
+        !self.complete && self.ahead.len() < self.window().div_ceil(2) && bytes < LOOK_AHEAD_BYTES
     }
 
     /// How many keys should be added, if any.
@@ -158,6 +174,7 @@ impl<D: Device> Fetch<D> {
             return;
         }
         let from = if self.values { self.source_of(&chain, newest) } else { From::Key };
+        self.inline_bytes += from.inline_bytes();
         self.ahead.push_back(Ahead { key: key.into(), from });
     }
 
@@ -215,6 +232,7 @@ impl<D: Device> Fetch<D> {
             self.stretches.start(&self.engine, self.wants_more(), None)?;
         }
         let Some(ahead) = self.ahead.pop_front() else { return Ok(None) };
+        self.inline_bytes -= ahead.from.inline_bytes();
         self.read += usize::from(!matches!(ahead.from, From::Cached(_)));
         self.current.key.clear();
         self.current.key.extend_from_slice(&ahead.key);

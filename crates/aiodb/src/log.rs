@@ -206,8 +206,9 @@ pub(crate) struct Segments<D: Device> {
     pub(crate) most_unflushed: usize,
     groups: Box<[OnceLock<Group<D>>]>,
     pool: Mutex<Pool, { Rank::Pool as u8 }>,
-    /// Held while a segment is made, so that two threads do not make the same one.
-    making: Mutex<(), { Rank::Making as u8 }>,
+    /// Held while a segment is made, so that two threads do not make the same one, and while its space is given back. True once the store
+    /// is closed: from then on the files may be those of another process.
+    making: Mutex<bool, { Rank::Making as u8 }>,
     /// How many segments were asked for: taken, or missed by a writer that had to wait. Relaxed, like the next: it only steers how
     /// many are made ahead.
     asked_for: AtomicUsize,

@@ -189,7 +189,11 @@ impl<D: Device> Engine<D> {
             None if self.options.read_only => Ok(()),
             None => self.close_log(),
         };
+        // Calls on their way change no file from here on: a checkpoint is waited for, and the next one finds the store closed.
+        let one_at_a_time = self.checkpointing.one_at_a_time.lock();
         self.commit.close();
+        drop(one_at_a_time);
+        self.segments.close();
         self.ordered.open().for_each(|ordered| ordered.committed.close());
         self.status.release();
         outcome

@@ -162,8 +162,8 @@ impl<D: Device> Segments<D> {
 
     /// Prevents the making of segments until the returned guard is dropped.
     #[cfg(all(test, not(feature = "shuttle")))]
-    pub(crate) fn hold_making(&self) -> MutexGuard<'_, ()> {
-        self.making.lock().expect("no code panics while it makes a segment")
+    pub(crate) fn hold_making(&self) -> MutexGuard<'_, bool> {
+        self.lock_making().expect("the store is open")
     }
 
     /// How many segments were taken or missed so far.
@@ -193,13 +193,24 @@ impl<D: Device> Segments<D> {
     /// Gives the space of a free segment back to the file system of the first directory, where the files of a
     /// checkpoint need it. No segment is made from it until the returned loan is dropped. `None` if there is none.
     pub(crate) fn lend_one(&self) -> Result<Option<Lent<'_>>> {
-        let _making = self.making.lock().expect("no code panics while it makes a segment");
+        let _making = self.lock_making()?;
         let Some(number) = self.take_free_in_first(0) else { return Ok(None) };
         self.lent.fetch_add(1, Ordering::Relaxed);
         let lent = Lent(&self.lent);
         let segment = self.get(number);
         self.give_back(segment).inspect_err(|_| self.set_free(segment))?;
         Ok(Some(lent))
+    }
+
+    /// The right to make segments and to give their space back, unless the store is closed.
+    fn lock_making(&self) -> Result<MutexGuard<'_, bool>> {
+        let making = self.making.lock().expect(NO_PANIC);
+        if *making { Err(Error::Closed) } else { Ok(making) }
+    }
+
+    /// No segment is made from now on, and no space given back.
+    pub(crate) fn close(&self) {
+        *self.making.lock().expect(NO_PANIC) = true;
     }
 
     fn give_back(&self, segment: &Segment<D>) -> Result<()> {
@@ -230,6 +241,7 @@ impl<D: Device> Segments<D> {
         };
         let unfilled = segment.end.load(Ordering::Relaxed) == UNFILLED_END;
         if unfilled || plenty && !wanted {
+            let _making = self.lock_making()?;
             self.give_back(segment)?;
         } else {
             self.set_free(segment);
@@ -240,7 +252,7 @@ impl<D: Device> Segments<D> {
 
     /// Gives free segments beyond the reserve back to the file system of the first directory.
     pub(crate) fn give_back_spare(&self) -> Result<()> {
-        let _making = self.making.lock().expect("no code panics while it makes a segment");
+        let _making = self.lock_making()?;
         while let Some(number) = self.take_free_in_first(RESERVED_SEGMENTS) {
             let segment = self.get(number);
             self.give_back(segment).inspect_err(|_| self.set_free(segment))?;
@@ -305,7 +317,7 @@ impl<D: Device> Segments<D> {
 
     /// Makes a free segment in the directory that lacks one most and has room, unless so many are free. True if it made one.
     pub(super) fn create_below(&self, count: usize) -> Result<bool> {
-        let _making = self.making.lock().expect("no code panics while it makes a segment");
+        let _making = self.lock_making()?;
         let free = self.pool().free_count();
         if free >= count {
             if free > RESERVED_SEGMENTS && self.leaves_for_emptying(&self.pool(), 1) {
@@ -425,3 +437,6 @@ impl<D: Device> Segments<D> {
 pub(super) fn wanted_ahead(ahead: usize, asked_for: usize) -> usize {
     (asked_for + 1).max(ahead - 1).clamp(1, MAX_AHEAD_SEGMENTS)
 }
+
+/// Why the right to make segments is never found poisoned.
+const NO_PANIC: &str = "no code panics while it makes a segment";

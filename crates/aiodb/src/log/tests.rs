@@ -2,6 +2,7 @@ use std::path::{Path, PathBuf};
 
 use super::supply::{MAX_AHEAD_SEGMENTS, PREWRITE_BYTES, WAITED_FLUSHES_PER_FILL, wanted_ahead};
 use super::{Claim, RESERVED_SEGMENTS, Segments};
+use crate::Error;
 use crate::io::sim::SimDevice;
 use crate::io::{Access, Device, File, WriteSync};
 
@@ -25,6 +26,24 @@ fn no_segment_is_made_of_lent_space() {
     file.truncate(0).expect("a file can be emptied");
     drop(lent);
     segments.replenish().expect("the space is free again");
+}
+
+/// Once a store is closed, another process may have its files: a call that is still on its way leaves them alone.
+#[test]
+fn no_segment_of_a_closed_store_is_changed() {
+    let device = SimDevice::new(1);
+    for path in ["/store", "/store/log"] {
+        device.create_dir(Path::new(path)).expect("a directory can be made");
+    }
+    let segments =
+        Segments::new(device.clone(), vec![PathBuf::from("/store")], Access::SEGMENT, [7; 16], SEGMENT_BYTES);
+    segments.replenish().expect("there is room");
+    let (used, free) = (device.used_bytes(), segments.free_count());
+    segments.close();
+    assert!(matches!(segments.lend_one(), Err(Error::Closed)));
+    assert!(matches!(segments.give_back_spare(), Err(Error::Closed)));
+    assert!(matches!(segments.make_for(Claim::Ordinary), Err(Error::Closed)));
+    assert_eq!((device.used_bytes(), segments.free_count()), (used, free));
 }
 
 /// Bytes that no writer waits for are written once; a writer that waits for flushes finds segments that are filled.

@@ -51,6 +51,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
         &[
             "flow/recovery/segments.rs",
             "flow/upkeep/checkpoint.rs",
+            "flow/upkeep/commits.rs",
             "flow/upkeep/merges.rs",
             "flow/upkeep/purge.rs",
             "flow/upkeep/reclaim.rs",

@@ -375,7 +375,7 @@ impl<D: Device> Get<D> {
 
     /// Goes on with the next candidate's value, if the index has it.
     fn take_inline(&mut self, engine: &ReadPath<D>) -> Result<bool> {
-        if !self.chunks.is_empty() {
+        if !self.chunks.is_empty() || !self.candidates[self.next_candidate].is_inline() {
             return Ok(false);
         }
         let candidate = self.candidates[self.next_candidate].clone();

@@ -3,6 +3,7 @@
 
 pub(crate) mod background;
 pub(crate) mod checkpoint;
+pub(crate) mod commits;
 pub(crate) mod fold;
 pub(crate) mod merges;
 pub(crate) mod purge;

@@ -145,7 +145,7 @@ impl Memtable {
         }
         let below_operands = entry.is_base() && !newer.is_empty() && !planted::is_on(Bug::LateBaseHidesOperands);
         let may_be_below = below_operands || entry.is_base() && out_of_order;
-        let known = entry.without_value();
+        let hidden = may_be_below.then(|| entry.without_value());
         self.change(both, key, |chain| {
             if planted::is_on(Bug::InlineSurvivesOverwrite) && entry.inline.is_some() {
                 entry.inline = chain.newest().and_then(|older| older.inline.clone()).or(entry.inline);
@@ -155,7 +155,7 @@ impl Memtable {
                 None => chain.insert(entry, superseded),
             }
             // A look-up that finds a base usually looks no further.
-            if may_be_below && chain.entries().contains(&known) {
+            if hidden.is_some_and(|entry| chain.entries().contains(&entry)) {
                 chain.set_partial();
             }
             // No look-up comes before the lock is released.

@@ -8,15 +8,21 @@ use crate::io::{Access, Device, File, WriteSync};
 
 const SEGMENT_BYTES: u64 = 64 << 10;
 
-/// The space of a segment that the files of a checkpoint were given is theirs until they are written.
-#[test]
-fn no_segment_is_made_of_lent_space() {
+/// The segments of a new store, and the machine that it is on.
+fn segments(segment_bytes: u64) -> (SimDevice, Segments<SimDevice>) {
     let device = SimDevice::new(1);
     for path in ["/store", "/store/log"] {
         device.create_dir(Path::new(path)).expect("a directory can be made");
     }
-    let segments =
-        Segments::new(device.clone(), vec![PathBuf::from("/store")], Access::SEGMENT, [7; 16], SEGMENT_BYTES);
+    let roots = vec![PathBuf::from("/store")];
+    let segments = Segments::new(device.clone(), roots, Access::SEGMENT, [7; 16], segment_bytes);
+    (device, segments)
+}
+
+/// The space of a segment that the files of a checkpoint were given is theirs until they are written.
+#[test]
+fn no_segment_is_made_of_lent_space() {
+    let (device, segments) = segments(SEGMENT_BYTES);
     device.set_capacity(Some(5 * SEGMENT_BYTES));
     segments.replenish().expect("there is room for five");
     let lent = segments.lend_one().expect("space can be given back").expect("there are free segments");
@@ -31,12 +37,7 @@ fn no_segment_is_made_of_lent_space() {
 /// Once a store is closed, another process may have its files: a call that is still on its way leaves them alone.
 #[test]
 fn no_segment_of_a_closed_store_is_changed() {
-    let device = SimDevice::new(1);
-    for path in ["/store", "/store/log"] {
-        device.create_dir(Path::new(path)).expect("a directory can be made");
-    }
-    let segments =
-        Segments::new(device.clone(), vec![PathBuf::from("/store")], Access::SEGMENT, [7; 16], SEGMENT_BYTES);
+    let (device, segments) = segments(SEGMENT_BYTES);
     segments.replenish().expect("there is room");
     let (used, free) = (device.used_bytes(), segments.free_count());
     segments.close();
@@ -49,13 +50,8 @@ fn no_segment_of_a_closed_store_is_changed() {
 /// Bytes that no writer waits for are written once; a writer that waits for flushes finds segments that are filled.
 #[test]
 fn segments_are_filled_where_writers_wait_for_flushes() {
-    let device = SimDevice::new(1);
-    for path in ["/store", "/store/log"] {
-        device.create_dir(Path::new(path)).expect("a directory can be made");
-    }
     let segment_bytes = 4 << 20;
-    let segments =
-        Segments::new(device.clone(), vec![PathBuf::from("/store")], Access::SEGMENT, [7; 16], segment_bytes);
+    let (device, segments) = segments(segment_bytes);
     let writes_for_one = || {
         let before = device.counters().writes;
         assert!(segments.create_below(usize::MAX).expect("there is room"));
@@ -75,11 +71,7 @@ fn as_many_segments_are_made_ahead_as_are_taken_while_one_is_made() {
     assert_eq!(wanted_ahead(1, 2), 3);
     assert_eq!(wanted_ahead(3, 0), 2, "fewer one by one");
     assert_eq!(wanted_ahead(1, 1000), MAX_AHEAD_SEGMENTS);
-    let device = SimDevice::new(1);
-    for path in ["/store", "/store/log"] {
-        device.create_dir(Path::new(path)).expect("a directory can be made");
-    }
-    let segments = Segments::new(device, vec![PathBuf::from("/store")], Access::SEGMENT, [7; 16], SEGMENT_BYTES);
+    let (_, segments) = segments(SEGMENT_BYTES);
     let made = || std::iter::from_fn(|| segments.make_ahead().expect("there is room").then_some(())).count();
     assert_eq!(made(), RESERVED_SEGMENTS + 1);
     assert_eq!(made(), 0);
@@ -90,12 +82,7 @@ fn as_many_segments_are_made_ahead_as_are_taken_while_one_is_made() {
 /// Work that makes room takes of the reserve, and no other write goes on before it is whole again.
 #[test]
 fn ordinary_writes_leave_what_emptying_the_log_takes() {
-    let device = SimDevice::new(1);
-    for path in ["/store", "/store/log"] {
-        device.create_dir(Path::new(path)).expect("a directory can be made");
-    }
-    let segments =
-        Segments::new(device.clone(), vec![PathBuf::from("/store")], Access::SEGMENT, [7; 16], SEGMENT_BYTES);
+    let (device, segments) = segments(SEGMENT_BYTES);
     let reserved = RESERVED_SEGMENTS as u64;
     device.set_capacity(Some((reserved + 3) * SEGMENT_BYTES));
     segments.reserve_for_emptying(SEGMENT_BYTES);

@@ -358,6 +358,15 @@ pub fn merging() -> Options {
     Options { merge_operators: MergeOperators::default().with(Append), ..quiet() }
 }
 
+/// A store with a table `t` whose operands are appended.
+pub fn open_appending(directory: &TempDir, kind: IndexKind, options: Options) -> (Db, Table) {
+    let options = Options { merge_operators: MergeOperators::default().with(Append), ..options };
+    let db = Db::open(directory.path(), options).expect("a store can be made");
+    let merge = Some("append".to_owned());
+    let table = db.create_table_with("t", TableOptions { merge, ..kind.into() }).expect("a table can be made");
+    (db, table)
+}
+
 /// A key's put with the time at which it expires, and its operands since.
 type Pile = (Option<(Vec<u8>, Option<u64>)>, Vec<u8>);
 

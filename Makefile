@@ -228,8 +228,8 @@ VARIANT = $(if $(QUICK),--quick) $(if $(SLICE),--slice $(SLICE))
 .PHONY: campaign
 campaign: $(VENV)/ready ## Run a declared experiment and draw its report (NAME= SLICE= QUICK=1 RETRY=1)
 	@test -n "$(NAME)" || { $(HARNESS) list; echo "make: which one? make campaign NAME=queue-depth QUICK=1" >&2; exit 1; }
-	scripts/install-packages.sh $$($(HARNESS) needs $(NAME) $(VARIANT) --packages)
-	needed=$$($(HARNESS) needs $(NAME) $(VARIANT)); $(MAKE) --no-print-directory $$needed
+	packages=$$($(HARNESS) needs $(NAME) $(VARIANT) --packages); scripts/install-packages.sh $$packages
+	targets=$$($(HARNESS) needs $(NAME) $(VARIANT)); $(MAKE) --no-print-directory $$targets
 	$(HARNESS) run $(NAME) $(VARIANT) $(if $(RETRY),--retry) --aiodb $(AIODB)
 
 .PHONY: plan

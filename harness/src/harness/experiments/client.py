@@ -42,9 +42,8 @@ SCANS_PER_S = 30_000
 # Below this part of what was offered to it, a store was offered more than it can do.
 OFFERED_FRACTION = 0.98
 
-# What the fastest store has been seen to write: in records of a kilobyte, and in bytes where they are larger. Only for
-# the estimate of the room that a run needs.
-_WRITES_PER_S = 60_000
+# What the fastest store has been seen to write where records are large. Only for the estimate of the room that a run
+# needs.
 _WRITTEN_BYTES_PER_S = 150e6
 # What a record takes beside its fields, key included.
 _RECORD_BYTES = 64
@@ -134,7 +133,7 @@ def loaded_bytes(parameters: Mapping[str, Value]) -> float:
     return _LOADED_TIMES * int(parameters["records"]) * _record_bytes(parameters)
 
 
-def written_bytes(parameters: Mapping[str, Value], seconds: float, per_s: float = _WRITES_PER_S) -> float:
+def written_bytes(parameters: Mapping[str, Value], seconds: float, per_s: float) -> float:
     """About what is on the disk after so many seconds of a workload that writes as many records as a store can."""
     return seconds * min(per_s * _record_bytes(parameters), _WRITTEN_BYTES_PER_S)
 

@@ -113,8 +113,9 @@ class Ycsb(Experiment):
         loaded = len(_loads(run.swept["workload"])) * client.loaded_bytes(run.parameters)
         seconds = float(run.parameters["seconds"]) + client.OPENING_SECONDS
         parts = sum(client.WRITTEN_PARTS.get(str(workload), 0.0) for workload in run.swept["workload"])
-        held = loaded + client.written_bytes(run.parameters, parts * seconds)
-        return DEVICE_BYTES + STORES[run.store].disk_bytes(held)
+        store = STORES[run.store]
+        held = loaded + client.written_bytes(run.parameters, parts * seconds, store.writes_per_s)
+        return DEVICE_BYTES + store.disk_bytes(held)
 
     def steps(self, run: Run, place: Place) -> Sequence[Step]:
         steps = [_device(run, place)] if _asks_device(run) else []

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::format::segment::FORMAT_VERSION;
+use crate::format::segment::version_of;
 use crate::io::Device;
 use crate::log::State;
 use crate::store::catalog::{Generation, TableIndex, TableSlot};
@@ -13,7 +13,7 @@ use crate::{Durability, IndexKind};
 /// The state of a store at one moment. Counters begin when the store is opened.
 #[derive(Clone, Debug)]
 pub struct Stats {
-    /// The version of the files.
+    /// The version of the newest files: 2 once a table with values in its index was made, else 1.
     pub format_version: u32,
     /// The store's identity, in hexadecimal.
     pub store_id: String,
@@ -120,7 +120,7 @@ impl<D: Device> Engine<D> {
         let files = self.device.open_files();
         let recovered = self.recovered.get().copied().unwrap_or_default();
         Stats {
-            format_version: FORMAT_VERSION,
+            format_version: version_of(self.catalog.has_values.load(Ordering::SeqCst)),
             store_id: self.segments.store.iter().map(|byte| format!("{byte:02x}")).collect(),
             durability: self.options.durability,
             backend: self.report.backend,

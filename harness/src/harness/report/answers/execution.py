@@ -36,7 +36,6 @@ def answer(results: Results, points: Sequence[Point]) -> Answer:
         f"{sum(stops)} of {len(stops)} curves stay from a number of clients on",
         lambda: all(stops),
     )
-
     return Answer(f"{'; '.join(parts)}.", shown, finding, figure=FIGURE)
 
 

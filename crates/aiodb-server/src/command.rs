@@ -273,8 +273,8 @@ pub(crate) struct Statistics {
 impl Statistics {
     /// All of them.
     pub(crate) fn counters(&self) -> [&AtomicU64; 8] {
-        let Statistics { connections, rejected_connections, commands, errors, .. } = self;
-        let Statistics { hits, misses, input_bytes, output_bytes, .. } = self;
+        let Statistics { connections, rejected_connections, commands, errors, hits, misses, input_bytes, output_bytes } =
+            self;
         [connections, rejected_connections, commands, errors, hits, misses, input_bytes, output_bytes]
     }
 }

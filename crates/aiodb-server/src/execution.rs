@@ -45,15 +45,17 @@ pub(crate) async fn answer(server: &Server, session: &mut Session, calls: &[Call
         [call] if matches!(call.command.run, Run::Watch) => vec![watch(server, session, call).await.into()],
         calls => answer_group(server, session, calls).await,
     };
-    let errors = replies.iter().filter(|reply| matches!(reply, Reply::Error(_))).count();
-    server.statistics.errors.fetch_add(errors as u64, Ordering::Relaxed);
-    note(server, session, calls, begun);
+    note(server, session, calls, &replies, begun);
     replies
 }
 
-/// Counts commands that were carried out since then, and keeps those that took long. What each took of the time that they took
-/// together is not known: all count alike.
-fn note(server: &Server, session: &Session, calls: &[Call], begun: Instant) {
+/// Counts commands that were carried out since then, and their errors, and keeps those that took long. What each took of the time
+/// that they took together is not known: all count alike.
+fn note(server: &Server, session: &Session, calls: &[Call], replies: &[Reply], begun: Instant) {
+    let errors = replies.iter().filter(|reply| matches!(reply, Reply::Error(_))).count();
+    if errors > 0 {
+        server.statistics.errors.fetch_add(errors as u64, Ordering::Relaxed);
+    }
     // A client that waits has one command, however often it is tried.
     if !session.waiting.as_ref().is_some_and(|waiting| waiting.has_waited) {
         server.statistics.commands.fetch_add(calls.len() as u64, Ordering::Relaxed);
@@ -108,9 +110,7 @@ async fn execute(server: &Server, session: &mut Session) -> Answer {
         let begun = Instant::now();
         let outcome = carry_out(server, session, &calls, Some(&watch)).await;
         if let Ok(replies) = &outcome {
-            let errors = replies.iter().filter(|reply| matches!(reply, Reply::Error(_))).count();
-            server.statistics.errors.fetch_add(errors as u64, Ordering::Relaxed);
-            note(server, session, &calls, begun);
+            note(server, session, &calls, replies, begun);
         }
         outcome
     };
@@ -204,9 +204,10 @@ struct Plan {
 }
 
 fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
-    let (mut reads, mut keys) = (HashSet::new(), Vec::new());
+    let (mut reads, mut keys, mut writes) = (HashSet::new(), Vec::new(), false);
     for call in calls {
         let (is_write, is_read) = (call.command.is_write(), call.reads());
+        writes |= is_write;
         for name in call.command.keys.of(&call.arguments) {
             let key = session.key(name);
             if is_read {
@@ -215,7 +216,6 @@ fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
             keys.push((key, is_write));
         }
     }
-    let writes = calls.iter().any(|call| call.command.is_write());
     let is_whole = calls.iter().any(|call| !call.names_keys());
     let waits = is_whole || calls.iter().any(|call| matches!(call.command.run, Run::Ranged(_)));
     let is_transaction = watch.is_some();
@@ -223,8 +223,9 @@ fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
     let reads_several =
         || calls.iter().any(|call| call.reads_elements() || call.command.keys.of(&call.arguments).nth(1).is_some());
     let watched = watch.into_iter().flat_map(Watch::keys).map(|key| (key, false));
-    let is_script = calls.iter().any(|call| matches!(call.command.run, Run::Script(_)));
-    let claim = if is_script || is_whole && (writes || is_transaction) {
+    // A script does not say whether it writes, nor does it name all keys.
+    let has_script = || calls.iter().any(|call| matches!(call.command.run, Run::Script(_)));
+    let claim = if is_whole && (writes || is_transaction || has_script()) {
         Claim::Everything
     } else if writes || is_transaction || reads_several() {
         Claim::on_keys(keys.iter().map(|(key, is_write)| (key, *is_write)).chain(watched))

@@ -2,12 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use resp_rs::resp2::{Frame, Parser};
 
-/// A connection that hears nothing for so long has found a server that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A server that takes longer, to answer or to notice something, hangs.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection.
 pub struct Client {
@@ -76,6 +76,20 @@ impl Client {
         // A server that closes with something unread resets the connection.
         let _ = self.stream.read_to_end(&mut bytes);
         bytes
+    }
+}
+
+/// The next reply of a server that does not close the connection, as text.
+pub fn received(client: &mut Client) -> String {
+    text(&client.receive().unwrap())
+}
+
+/// Waits until something is so; `wanted` is what it is that does not come.
+pub fn until(wanted: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{wanted}");
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -6,14 +6,11 @@ use std::time::{Duration, Instant};
 
 use resp_rs::resp2::Frame;
 
-use crate::client::{Client, encode, text};
-use crate::server::{Redis, Server, aiodb, output_of};
+use crate::client::{Client, PATIENCE, encode, text};
+use crate::server::{Both, Server, aiodb, output_of};
 
 /// Elements of a large collection: more than are given at once.
 const LARGE: usize = 3000;
-
-/// How long it may take until what has expired is gone.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sends commands and waits for all replies.
 fn pipeline(client: &mut Client, commands: &[Vec<String>]) -> Vec<Frame> {
@@ -144,10 +141,8 @@ fn compare(clients: &mut [Client; 2], command: &[&str]) {
 
 #[test]
 fn a_large_sorted_set_is_gone_through_from_either_end() {
-    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let store = ours.path().join("store");
-    let (server, redis) = (Server::start(&store, &[]), Redis::start(theirs.path()));
-    let mut clients = [server.client(), redis.client()];
+    let both = Both::start();
+    let (store, mut clients) = (both.store(), both.clients());
     let pairs = (0..LARGE).map(|number| [(number * 7919 % LARGE / 2).to_string(), format!("member:{number}")]);
     let add: Vec<String> = words(&["zadd", "z"]).into_iter().chain(pairs.flatten()).collect();
     compare(&mut clients, &add.iter().map(String::as_str).collect::<Vec<_>>());
@@ -185,17 +180,15 @@ fn a_large_sorted_set_is_gone_through_from_either_end() {
     let drawn = strings(&clients[0].call(&["zrandmember", "z", "40", "withscores"]));
     assert!(drawn.len() == 80 && drawn.chunks(2).all(|pair| pair[1] == clients[0].text(&["zscore", "z", &pair[0]])));
     let left = members.len() + strings(&clients[0].call(&["zrange", "union", "0", "-1"])).len();
-    assert!(server.stop().1);
+    assert!(both.server.stop().1);
     // Numbers, and two for each member.
     assert_eq!(rows(&store), 1 + 2 * left);
 }
 
 #[test]
 fn a_large_list_is_gone_through_and_changed_in_the_middle() {
-    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let store = ours.path().join("store");
-    let (server, redis) = (Server::start(&store, &[]), Redis::start(theirs.path()));
-    let mut clients = [server.client(), redis.client()];
+    let both = Both::start();
+    let (store, mut clients) = (both.store(), both.clients());
     let numbers: Vec<String> = (0..LARGE).map(|number| (number % 1000).to_string()).collect();
     let push: Vec<&str> = ["rpush", "l"].into_iter().chain(numbers.iter().map(String::as_str)).collect();
     compare(&mut clients, &push);
@@ -224,7 +217,7 @@ fn a_large_list_is_gone_through_and_changed_in_the_middle() {
         &["exists", "l"],
     ];
     changes.into_iter().for_each(|command| compare(&mut clients, command));
-    assert!(server.stop().1);
+    assert!(both.server.stop().1);
     // Numbers, the time of `copied`, its 51 elements, and the one of `other`.
     assert_eq!(rows(&store), 54);
 }

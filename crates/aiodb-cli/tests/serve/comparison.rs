@@ -6,7 +6,7 @@ use resp_rs::resp2::Frame;
 
 use crate::client::{Client, text};
 use crate::generator::{Arguments, Generator, KEYS};
-use crate::server::{Redis, Server};
+use crate::server::{Both, Server};
 
 const SEQUENCES: u64 = 30;
 const COMMANDS: usize = 400;
@@ -23,10 +23,10 @@ struct Pair {
 }
 
 impl Pair {
-    fn connect(server: &Server, redis: &Redis) -> Pair {
+    fn connect(both: &Both) -> Pair {
         let mut pair = Pair {
-            ours: (0..CONNECTIONS).map(|_| server.client()).collect(),
-            theirs: (0..CONNECTIONS).map(|_| redis.client()).collect(),
+            ours: (0..CONNECTIONS).map(|_| both.server.client()).collect(),
+            theirs: (0..CONNECTIONS).map(|_| both.redis.client()).collect(),
         };
         pair.both(0, &[b"flushall".to_vec()]);
         pair
@@ -124,14 +124,13 @@ fn compare_state(pair: &mut Pair, history: &mut Vec<String>) {
 
 #[test]
 fn random_commands_are_answered_as_redis_does() {
-    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (server, redis) = (Server::start(&ours.path().join("store"), &[]), Redis::start(theirs.path()));
+    let both = Both::start();
     let first = std::env::var("AIODB_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = first.map_or_else(|| (0..SEQUENCES).map(|_| fastrand::u64(..)).collect(), |seed| vec![seed]);
     for seed in seeds {
         println!("AIODB_SEED={seed}");
         let mut generator = Generator::new(seed);
-        let mut pair = Pair::connect(&server, &redis);
+        let mut pair = Pair::connect(&both);
         let (mut history, mut open) = (Vec::new(), [false; CONNECTIONS]);
         for _ in 0..COMMANDS {
             let connection = if generator.below(4) == 0 { 1 } else { 0 };
@@ -176,9 +175,8 @@ fn description(client: &mut Client, name: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn commands_are_described_as_redis_does() {
-    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (server, redis) = (Server::start(&ours.path().join("store"), &[]), Redis::start(theirs.path()));
-    let (mut ours, mut theirs) = (server.client(), redis.client());
+    let both = Both::start();
+    let [mut ours, mut theirs] = both.clients();
     let names = ours.text(&["command", "list"]);
     let names: Vec<_> = names.split(' ').map(str::to_string).collect();
     assert_eq!(ours.text(&["command", "count"]), names.len().to_string());

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
+use crate::client::PATIENCE;
 use crate::server::{Server, aiodb, output_of};
 
 /// What the server answers to a request, and the status.
 fn ask(address: SocketAddr, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
     // What was not read yet resets the connection.

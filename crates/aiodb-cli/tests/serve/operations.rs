@@ -1,13 +1,8 @@
 //! What operators ask of a server.
 
-use std::time::{Duration, Instant};
-
-use crate::client::{Client, encode, text};
-use crate::raw::RawPair;
-use crate::server::{Redis, Server, aiodb, output_of};
-
-/// How long a server may take to notice something.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::client::{Client, PATIENCE, encode, received, text, until};
+use crate::raw::{RawPair, agree_in_both_versions};
+use crate::server::{Both, Server, aiodb, output_of};
 
 const SCRIPT: &str = "
     config get
@@ -95,22 +90,14 @@ const SCRIPT: &str = "
 
 #[test]
 fn operators_are_answered_as_redis_does() {
-    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (server, redis) = (Server::start(&ours.path().join("store"), &[]), Redis::start(theirs.path()));
-    let mut pair = RawPair::connect(&server, &redis);
-    pair.agree_on(SCRIPT);
-    pair.finish();
-    let mut pair = RawPair::connect(&server, &redis);
-    pair.speak_resp3();
-    pair.agree_on("config get save\nslowlog reset\nslowlog get\nobject encoding missing\nmemory usage missing");
-    pair.finish();
+    let script_resp3 = "config get save\nslowlog reset\nslowlog get\nobject encoding missing\nmemory usage missing";
+    agree_in_both_versions(&Both::start(), SCRIPT, script_resp3);
 }
 
 #[test]
 fn encodings_are_those_of_redis() {
-    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (server, redis) = (Server::start(&ours.path().join("store"), &[]), Redis::start(theirs.path()));
-    let mut pair = RawPair::connect(&server, &redis);
+    let both = Both::start();
+    let mut pair = RawPair::connect(&both);
     let long = "x".repeat(65);
     let commands = [
         format!("set s {}", "x".repeat(44)),
@@ -136,7 +123,7 @@ fn encodings_are_those_of_redis() {
         pair.agree_on(&command);
         pair.agree_on(&format!("object encoding {}", command.split(' ').nth(1).unwrap()));
     }
-    let mut client = server.client();
+    let mut client = both.server.client();
     let usage = |client: &mut Client, arguments: &[&str]| client.text(arguments).parse::<u64>().unwrap();
     assert_eq!(usage(&mut client, &["memory", "usage", "s"]), 1 + 1 + 44);
     let all = usage(&mut client, &["memory", "usage", "full", "samples", "0"]);
@@ -152,9 +139,8 @@ fn info(client: &mut Client, field: &str) -> String {
 
 #[test]
 fn commands_and_errors_are_counted_as_redis_does() {
-    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (server, redis) = (Server::start(&ours.path().join("store"), &[]), Redis::start(theirs.path()));
-    let counts = [server.client(), redis.client()].map(|mut client| {
+    let both = Both::start();
+    let counts = both.clients().map(|mut client| {
         client.call(&["config", "resetstat"]);
         for command in [
             &["set", "a", "b"][..],
@@ -230,19 +216,13 @@ fn who_waits_can_be_unblocked() {
     assert_eq!(client.text(&["client", "unblock", &id]), "0");
     for (reason, reply) in [("timeout", "nil"), ("error", "-UNBLOCKED client unblocked via CLIENT UNBLOCK")] {
         waiting.send(&encode(&["blpop", "list", "0"])).unwrap();
-        let begun = Instant::now();
-        while client.text(&["client", "unblock", &id, reason]) != "1" {
-            assert!(begun.elapsed() < PATIENCE);
-        }
-        assert_eq!(text(&waiting.receive().unwrap()), reply);
+        until("it does not wait", || client.text(&["client", "unblock", &id, reason]) == "1");
+        assert_eq!(received(&mut waiting), reply);
     }
     waiting.send(&encode(&["blpop", "list", "0"])).unwrap();
-    let begun = Instant::now();
-    while !client.text(&["client", "list", "id", &id]).contains(" flags=b ") {
-        assert!(begun.elapsed() < PATIENCE);
-    }
+    until("nobody sees it wait", || client.text(&["client", "list", "id", &id]).contains(" flags=b "));
     assert_eq!(client.text(&["rpush", "list", "x"]), "1");
-    assert_eq!(text(&waiting.receive().unwrap()), "list x");
+    assert_eq!(received(&mut waiting), "list x");
     assert_eq!(client.text(&["client", "unblock", &id]), "0");
 }
 
@@ -259,11 +239,10 @@ fn a_backup_is_made_while_the_server_goes_on() {
     assert_eq!(client.text(&["save"]), "OK");
     client.call(&["set", "a", "second"]);
     assert_eq!(client.text(&["bgsave"]), "Background saving started");
-    let begun = Instant::now();
-    while info(&mut client, "rdb_saves") != "2" {
-        assert!(begun.elapsed() < PATIENCE);
+    until("the backup does not end", || {
         client.call(&["set", "other", "x"]);
-    }
+        info(&mut client, "rdb_saves") == "2"
+    });
     assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
     assert!(client.text(&["lastsave"]).parse::<u64>().unwrap() >= started);
     client.call(&["set", "a", "third"]);

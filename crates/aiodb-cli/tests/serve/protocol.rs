@@ -1,7 +1,7 @@
 //! Bytes that are no commands, and commands about the connection.
 
 use crate::client::{Client, encode};
-use crate::server::{Redis, Server};
+use crate::server::{Both, Server};
 
 /// Bytes that both servers are sent, each in a connection of its own.
 fn malformed() -> Vec<Vec<u8>> {
@@ -37,8 +37,7 @@ fn malformed() -> Vec<Vec<u8>> {
 
 #[test]
 fn what_is_no_command_is_answered_as_redis_does() {
-    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (server, redis) = (Server::start(&ours.path().join("store"), &[]), Redis::start(theirs.path()));
+    let both = Both::start();
     let mut random = fastrand::Rng::new();
     println!("seed {}", random.get_seed());
     let parts: [&[u8]; 15] = [
@@ -50,7 +49,7 @@ fn what_is_no_command_is_answered_as_redis_does() {
         (0..count).flat_map(|_| parts[random.usize(..parts.len())].to_vec()).collect::<Vec<u8>>()
     });
     for bytes in malformed().into_iter().chain(random_bytes.collect::<Vec<_>>()) {
-        let answers = [server.address, redis.address].map(|address| {
+        let answers = [both.server.address, both.redis.address].map(|address| {
             let mut client = Client::connect(address);
             // Either server may have closed already.
             let _ = client.send(&bytes);
@@ -64,7 +63,7 @@ fn what_is_no_command_is_answered_as_redis_does() {
             assert!(answers[0].is_empty() || answers[0].starts_with("-ERR Protocol error: too big"), "{answers:?}");
         }
     }
-    assert_eq!(server.client().text(&["ping"]), "PONG");
+    assert_eq!(both.server.client().text(&["ping"]), "PONG");
 }
 
 #[test]

@@ -1,17 +1,8 @@
 //! Publish and subscribe.
 
-use std::time::{Duration, Instant};
-
-use crate::client::{Client, encode, text};
-use crate::raw::RawPair;
-use crate::server::{Redis, Server};
-
-/// How long a server may take to notice something.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn received(client: &mut Client) -> String {
-    text(&client.receive().unwrap())
-}
+use crate::client::{PATIENCE, encode, received, until};
+use crate::raw::{RawPair, agree_in_both_versions};
+use crate::server::{Both, Server};
 
 const SCRIPT: &str = "
     unsubscribe
@@ -96,33 +87,25 @@ const SCRIPT_RESP3: &str = "
 
 #[test]
 fn subscribers_are_answered_as_redis_does() {
-    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (server, redis) = (Server::start(&ours.path().join("store"), &[]), Redis::start(theirs.path()));
-    let mut pair = RawPair::connect(&server, &redis);
-    pair.agree_on(SCRIPT);
-    pair.finish();
-    let mut pair = RawPair::connect(&server, &redis);
-    pair.speak_resp3();
-    pair.agree_on(SCRIPT_RESP3);
-    pair.finish();
+    let both = Both::start();
+    agree_in_both_versions(&both, SCRIPT, SCRIPT_RESP3);
     // Names and messages are bytes.
-    let mut pair = RawPair::connect(&server, &redis);
+    let mut pair = RawPair::connect(&both);
     pair.agree(&[&b"subscribe"[..], b"\r\n\0\xff"]);
-    for client in [&mut server.client(), &mut redis.client()] {
+    for mut client in both.clients() {
         assert_eq!(client.text(&[&b"publish"[..], b"\r\n\0\xff", &[b'\n'; 70_000]]), "1");
     }
     pair.agree(&["ping"]);
     pair.finish();
-    until_listening(&server, 0);
+    until_listening(&both.server, 0);
 }
 
 /// Waits until so many clients have subscriptions.
 fn until_listening(server: &Server, wanted: usize) {
-    let (mut client, begun) = (server.client(), Instant::now());
-    while client.text(&["client", "list", "type", "pubsub"]).lines().count() != wanted {
-        assert!(begun.elapsed() < PATIENCE, "not {wanted} clients have subscriptions");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let mut client = server.client();
+    until(&format!("not {wanted} clients have subscriptions"), || {
+        client.text(&["client", "list", "type", "pubsub"]).lines().count() == wanted
+    });
 }
 
 #[test]

@@ -4,14 +4,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::client::encode;
-use crate::server::{Redis, Server};
+use crate::client::{PATIENCE, encode};
+use crate::server::Both;
 
 /// How long a server is listened to after a command. What comes later counts with the next one.
 const QUIET: Duration = Duration::from_millis(40);
-
-/// A connection that hears nothing for so long has found a server that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection to each server.
 pub struct RawPair {
@@ -39,6 +36,17 @@ fn read_some(stream: &mut TcpStream) -> Vec<u8> {
     }
 }
 
+/// Whether both answer commands alike in the second version of the protocol, and others in the third.
+pub fn agree_in_both_versions(both: &Both, script: &str, script_resp3: &str) {
+    let mut pair = RawPair::connect(both);
+    pair.agree_on(script);
+    pair.finish();
+    let mut pair = RawPair::connect(both);
+    pair.speak_resp3();
+    pair.agree_on(script_resp3);
+    pair.finish();
+}
+
 /// So many bytes, or what there is before the connection ends.
 fn read_exactly(stream: &mut TcpStream, length: usize) -> Vec<u8> {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -48,8 +56,8 @@ fn read_exactly(stream: &mut TcpStream, length: usize) -> Vec<u8> {
 }
 
 impl RawPair {
-    pub fn connect(server: &Server, redis: &Redis) -> RawPair {
-        RawPair { ours: connect(server.address), theirs: connect(redis.address) }
+    pub fn connect(both: &Both) -> RawPair {
+        RawPair { ours: connect(both.server.address), theirs: connect(both.redis.address) }
     }
 
     /// Chooses the third version of the protocol. The greetings differ in the number of the connection.

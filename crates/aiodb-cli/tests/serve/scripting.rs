@@ -2,20 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use crate::client::{Client, encode, text};
+use crate::client::{Client, PATIENCE, encode, received, until};
 use crate::limits::resident_bytes;
 use crate::raw::RawPair;
-use crate::server::{Redis, Server};
-
-/// How long a server may take to notice something.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::server::{Both, Server};
 
 #[test]
 fn scripts_are_answered_as_redis_does() {
-    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (server, redis) = (Server::start(&ours.path().join("store"), &[]), Redis::start(theirs.path()));
+    let both = Both::start();
     for is_new in [false, true] {
-        let mut pair = RawPair::connect(&server, &redis);
+        let mut pair = RawPair::connect(&both);
         if is_new {
             pair.speak_resp3();
         }
@@ -32,10 +28,9 @@ fn scripts_are_answered_as_redis_does() {
 fn endless(server: &Server, client: &mut Client, script: &str) -> Client {
     let mut running = server.client();
     running.send(&encode(&["eval", script, "1", "written"])).unwrap();
-    let begun = Instant::now();
-    while !client.text(&["get", "written"]).starts_with("-BUSY Redis is busy running a script.") {
-        assert!(begun.elapsed() < PATIENCE, "nobody hears of {script}");
-    }
+    until(&format!("nobody hears of {script}"), || {
+        client.text(&["get", "written"]).starts_with("-BUSY Redis is busy running a script.")
+    });
     running
 }
 
@@ -57,7 +52,7 @@ fn a_script_without_end_is_killed_and_leaves_nothing() {
         let mut running = endless(&server, &mut client, script);
         assert!(client.text(&["set", "other", "x"]).starts_with("-BUSY"));
         assert_eq!(client.text(&["script", "kill"]), "OK");
-        let answer = text(&running.receive().unwrap());
+        let answer = received(&mut running);
         assert!(answer.starts_with("-ERR Script killed by user with SCRIPT KILL."), "{answer}");
         assert_eq!(client.text(&["get", "written"]), "nil", "{script}");
         assert_eq!(running.text(&["eval", "return 1", "0"]), "1");
@@ -208,5 +203,5 @@ fn a_script_that_the_store_refuses_leaves_nothing() {
     assert!(client.text(&["eval", script, "1", &long]).starts_with("-ERR a key of 65537 bytes"));
     assert_eq!(client.text(&["get", "a"]), "nil");
     assert_eq!(client.text(&["eval", "return redis.call('publish', 'news', 'y')", "0"]), "1");
-    assert_eq!(text(&listener.receive().unwrap()), "message news y");
+    assert_eq!(received(&mut listener), "message news y");
 }

@@ -2,10 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use tempfile::TempDir;
 
 use crate::client::Client;
 
@@ -142,5 +144,30 @@ impl Drop for Redis {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// A server of each kind, with nothing in it.
+pub struct Both {
+    pub server: Server,
+    pub redis: Redis,
+    // Removed after the servers have ended.
+    dirs: [TempDir; 2],
+}
+
+impl Both {
+    pub fn start() -> Both {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        Both { server: Server::start(&dirs[0].path().join("store"), &[]), redis: Redis::start(dirs[1].path()), dirs }
+    }
+
+    /// A client of each.
+    pub fn clients(&self) -> [Client; 2] {
+        [self.server.client(), self.redis.client()]
+    }
+
+    /// The store of ours.
+    pub fn store(&self) -> PathBuf {
+        self.dirs[0].path().join("store")
     }
 }

@@ -5,19 +5,14 @@ use std::time::{Duration, Instant};
 
 use resp_rs::resp2::Frame;
 
-use crate::client::{Client, encode, text};
+use crate::client::{Client, encode, received, text, until};
 use crate::server::Server;
-
-/// How long a server may take to notice something.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until so many clients wait.
 fn until_waiting(client: &mut Client, wanted: usize) {
-    let begun = Instant::now();
-    while !client.text(&["info", "clients"]).contains(&format!("blocked_clients:{wanted}\r")) {
-        assert!(begun.elapsed() < PATIENCE, "not {wanted} clients wait");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    until(&format!("not {wanted} clients wait"), || {
+        client.text(&["info", "clients"]).contains(&format!("blocked_clients:{wanted}\r"))
+    });
 }
 
 /// Sends a command that waits, and returns when it does; so many wait then.
@@ -26,10 +21,6 @@ fn begin(server: &Server, pusher: &mut Client, wanted: usize, command: &[&str]) 
     client.send(&encode(command)).unwrap();
     until_waiting(pusher, wanted);
     client
-}
-
-fn received(client: &mut Client) -> String {
-    text(&client.receive().unwrap())
 }
 
 #[test]

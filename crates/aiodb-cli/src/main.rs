@@ -28,7 +28,8 @@ use exit::Exit;
 use output::Output;
 use std::process::ExitCode;
 
-/// Many threads put keys into a memtable that one thread frees: the allocator of glibc keeps such memory in the arenas of those threads.
+/// Many threads put keys into a memtable that one thread frees: the allocator of glibc keeps such memory in the arenas of those
+/// threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

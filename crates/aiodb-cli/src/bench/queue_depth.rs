@@ -323,8 +323,8 @@ impl<'a> IndexRun<'a> {
     }
 }
 
-/// What one get reads: the value alone where the index has the key, or a block of a run with it; header, key and value in one read where it has a
-/// tag, in the finest blocks that the disk can read.
+/// What one get reads: the value alone where the index has the key, or a block of a run with it; header, key and value in one
+/// read where it has a tag, in the finest blocks that the disk can read.
 fn read_bytes(kind: IndexKind, value_bytes: usize, block_bytes: usize) -> u32 {
     let bytes = match kind {
         IndexKind::Lmdb => value_bytes.next_multiple_of(block_bytes),

@@ -5,13 +5,10 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use crate::command::{Call, Command, Run, Server};
-use crate::refusal::{Refusal, said, words};
+use crate::refusal::{MAX_REPEATED_BYTES, Refusal, repeated, said, words};
 use crate::reply::Reply;
 use crate::request::{MAX_REQUEST_BYTES, Request};
 use crate::session::Session;
-
-/// Bytes of a client that an error repeats, at most.
-const MAX_REPEATED_BYTES: usize = 128;
 
 /// Commands that MULTI does not keep for EXEC.
 const NEVER_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
@@ -95,9 +92,8 @@ pub(crate) fn find(server: &Server, request: &Request) -> Result<&'static Comman
         subcommand.eq_ignore_ascii_case(name.as_bytes())
     });
     found.ok_or_else(|| {
-        let shown = &subcommand[..subcommand.len().min(MAX_REPEATED_BYTES)];
         let help = format!("'. Try {} HELP.", command.name.to_ascii_uppercase());
-        Refusal::Bytes([b"ERR unknown subcommand '", shown, help.as_bytes()].concat().into())
+        Refusal::Bytes([b"ERR unknown subcommand '", repeated(subcommand), help.as_bytes()].concat().into())
     })
 }
 

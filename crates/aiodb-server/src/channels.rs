@@ -15,11 +15,11 @@ use crate::reply::Reply;
 
 /// Bytes of messages that wait for a client, at most: one that does not take them is cut off. As in Redis, where it is the
 /// setting `client-output-buffer-limit`.
-const MOST_WAITING: usize = 32 << 20;
+pub(crate) const MOST_WAITING: usize = 32 << 20;
 
 /// More than this may wait for so long only.
-const MANY_WAITING: usize = 8 << 20;
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const MANY_WAITING: usize = 8 << 20;
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a message takes besides its bytes.
 const MESSAGE_BYTES: usize = 128;
@@ -48,6 +48,11 @@ pub(crate) struct Message {
 impl Message {
     fn bytes(&self) -> usize {
         MESSAGE_BYTES + self.pattern.as_ref().map_or(0, Bytes::len) + self.channel.len() + self.payload.len()
+    }
+
+    /// The write that must be durable before the message is shown.
+    pub(crate) fn after(&self) -> Option<Sequence> {
+        self.after
     }
 
     /// As it goes to the client.
@@ -89,9 +94,8 @@ impl Inbox {
         let mut queue = self.lock();
         queue.bytes += message.bytes();
         queue.messages.push_back(message);
-        let now = Instant::now();
-        queue.many_since = (queue.bytes > MANY_WAITING).then(|| queue.many_since.unwrap_or(now));
-        let is_late = queue.many_since.is_some_and(|since| now.duration_since(since) > PATIENCE);
+        queue.many_since = (queue.bytes > MANY_WAITING).then(|| queue.many_since.unwrap_or_else(Instant::now));
+        let is_late = queue.many_since.is_some_and(|since| since.elapsed() > PATIENCE);
         if queue.bytes > MOST_WAITING || is_late {
             *queue = Queue::default();
             self.client.kill();
@@ -281,13 +285,6 @@ impl Subscriptions {
         let [channels, patterns] = &self.names;
         client.shown.channels.store(channels.len(), Ordering::Relaxed);
         client.shown.patterns.store(patterns.len(), Ordering::Relaxed);
-    }
-}
-
-impl Message {
-    /// The write that must be durable before the message is shown.
-    pub(crate) fn after(&self) -> Option<Sequence> {
-        self.after
     }
 }
 

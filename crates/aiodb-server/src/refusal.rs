@@ -22,6 +22,9 @@ pub(crate) enum Refusal {
     },
 }
 
+/// Bytes of a client that an error repeats, at most.
+pub(crate) const MAX_REPEATED_BYTES: usize = 128;
+
 /// What is wrong with an argument or a value.
 pub(crate) const NOT_AN_INTEGER: Refusal = words("ERR value is not an integer or out of range");
 pub(crate) const NOT_POSITIVE: Refusal = words("ERR value is out of range, must be positive");
@@ -44,9 +47,18 @@ pub(crate) fn said(text: String) -> Refusal {
 
 /// A refusal of a subcommand that repeats it.
 pub(crate) fn wrong_number(subcommand: &[u8], container: &str) -> Refusal {
-    let shown = &subcommand[..subcommand.len().min(128)];
     let start = b"ERR unknown subcommand or wrong number of arguments for '";
-    Refusal::Bytes([start, shown, format!("'. Try {container} HELP.").as_bytes()].concat().into())
+    Refusal::Bytes([start, repeated(subcommand), format!("'. Try {container} HELP.").as_bytes()].concat().into())
+}
+
+/// What an error repeats of a client's bytes.
+pub(crate) fn repeated(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(MAX_REPEATED_BYTES)]
+}
+
+/// A text as it goes to the client in one line.
+pub(crate) fn one_line(text: &[u8]) -> Bytes {
+    text.iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }).collect()
 }
 
 impl From<aiodb::Error> for Refusal {
@@ -64,19 +76,16 @@ impl Refusal {
 
     /// The error as it goes to the client: one line.
     pub(crate) fn line(&self) -> Bytes {
-        let text = match self {
-            Refusal::Words(Cow::Borrowed(text)) => return Bytes::from_static(text.as_bytes()),
-            Refusal::Words(Cow::Owned(text)) => text.clone().into_bytes(),
-            Refusal::Bytes(text) => text.to_vec(),
-            Refusal::Stopped(text) => text.clone().into_bytes(),
-            Refusal::Foreign { reason } => format!("ERR the stored value {reason}").into_bytes(),
+        match self {
+            Refusal::Words(Cow::Borrowed(text)) => Bytes::from_static(text.as_bytes()),
+            Refusal::Words(Cow::Owned(text)) | Refusal::Stopped(text) => one_line(text.as_bytes()),
+            Refusal::Bytes(text) => one_line(text),
+            Refusal::Foreign { reason } => one_line(format!("ERR the stored value {reason}").as_bytes()),
             // Redis has this code for a disk to which it cannot write.
-            Refusal::Engine(error @ (aiodb::Error::DiskFull { .. } | aiodb::Error::StoreFull { .. })) => {
-                format!("MISCONF {error}").into_bytes()
-            }
-            Refusal::Engine(error @ aiodb::Error::Failed { .. }) => format!("MISCONF {error}").into_bytes(),
-            Refusal::Engine(error) => format!("ERR {error}").into_bytes(),
-        };
-        text.into_iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }).collect()
+            Refusal::Engine(
+                error @ (aiodb::Error::DiskFull { .. } | aiodb::Error::StoreFull { .. } | aiodb::Error::Failed { .. }),
+            ) => one_line(format!("MISCONF {error}").as_bytes()),
+            Refusal::Engine(error) => one_line(format!("ERR {error}").as_bytes()),
+        }
     }
 }

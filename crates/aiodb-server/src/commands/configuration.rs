@@ -6,12 +6,14 @@ use aiodb::Durability;
 use bytes::Bytes;
 
 use super::family::Family;
+use crate::channels::{MANY_WAITING, MOST_WAITING, PATIENCE};
 use crate::command::Run::Alone;
 use crate::command::{Command, Context, Server, is_word};
 use crate::glob;
 use crate::number::parse_integer;
-use crate::refusal::{Refusal, SYNTAX, said};
+use crate::refusal::{Refusal, SYNTAX, repeated, said};
 use crate::reply::{Answer, OK, Reply};
+use crate::request::MAX_STRING_BYTES;
 use crate::settings::Change;
 
 const CONFIG: Family = Family::new("server", "");
@@ -62,7 +64,8 @@ static SETTINGS: [Setting; 22] = [
     }),
     setting("busy-reply-threshold", SCRIPT_MS, |server| server.settings.script_ms().to_string()),
     setting("client-output-buffer-limit", Takes::FromStart, |_| {
-        "normal 0 0 0 slave 0 0 0 pubsub 33554432 8388608 60".into()
+        let seconds = PATIENCE.as_secs();
+        format!("normal 0 0 0 slave 0 0 0 pubsub {MOST_WAITING} {MANY_WAITING} {seconds}")
     }),
     setting("cluster-enabled", Takes::Fixed, |_| "no".into()),
     setting("databases", Takes::Fixed, |server| server.keyspace.databases().to_string()),
@@ -76,7 +79,7 @@ static SETTINGS: [Setting; 22] = [
     setting("maxmemory-policy", Takes::FromStart, |_| "noeviction".into()),
     setting("notify-keyspace-events", Takes::FromStart, |_| String::new()),
     setting("port", Takes::FromStart, |server| server.port.to_string()),
-    setting("proto-max-bulk-len", Takes::FromStart, |_| (512 << 20).to_string()),
+    setting("proto-max-bulk-len", Takes::FromStart, |_| MAX_STRING_BYTES.to_string()),
     setting("protected-mode", Takes::Flag(Change::ProtectedMode), |server| yes_or_no(server.settings.protected_mode())),
     setting("replica-read-only", Takes::FromStart, |_| "yes".into()),
     setting("requirepass", Takes::Text(Change::Requirepass), |server| server.settings.requirepass().to_string()),
@@ -137,8 +140,8 @@ fn set(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
 }
 
 fn unknown(name: &[u8]) -> Refusal {
-    let shown = &name[..name.len().min(128)];
-    Refusal::Bytes([b"ERR Unknown option or number of arguments for CONFIG SET - '", shown, b"'"].concat().into())
+    let start = b"ERR Unknown option or number of arguments for CONFIG SET - '";
+    Refusal::Bytes([start, repeated(name), b"'"].concat().into())
 }
 
 fn failed(setting: &Setting, reason: &str) -> Refusal {

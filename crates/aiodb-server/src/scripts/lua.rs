@@ -10,7 +10,7 @@ use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, V
 
 use super::values::{from_lua, number_of, to_lua};
 use super::{bits, json};
-use crate::refusal::{Refusal, said};
+use crate::refusal::{Refusal, one_line, said};
 use crate::reply::{Protocol, Reply};
 
 /// Memory of the state, with all that its scripts keep, at most.
@@ -134,7 +134,7 @@ impl Engine {
         }
         let (is_right, reply) = match outcome {
             Ok(outcome) => outcome,
-            Err(error) => (false, Reply::Error(error_line(&format!("ERR {error}")))),
+            Err(error) => (false, Reply::Error(one_line(format!("ERR {error}").as_bytes()))),
         };
         match reply {
             Reply::Error(line) if !is_right && self.stops.load(Ordering::SeqCst) => {
@@ -224,12 +224,7 @@ fn described(name: &str, is_stopped: bool, message: Value, source: Value, line: 
     if let (Some(source), Some(line)) = (text(&source), line.as_integer()) {
         error.extend([format!(" script: {name}, on ").as_bytes(), &source, format!(":{line}.").as_bytes()].concat());
     }
-    error_line(&error)
-}
-
-/// An error as it goes to a client: one line.
-fn error_line(text: &(impl AsRef<[u8]> + ?Sized)) -> Bytes {
-    text.as_ref().iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }).collect()
+    one_line(&error)
 }
 
 /// The functions that scripts have from this program.

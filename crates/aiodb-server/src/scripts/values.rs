@@ -2,6 +2,7 @@
 
 use mlua::{Lua, Table, Value};
 
+use crate::refusal::one_line;
 use crate::reply::{Protocol, Reply};
 use crate::score::score_text;
 
@@ -105,14 +106,11 @@ impl Left {
     }
 
     fn table(&mut self, table: &Table, protocol: Protocol, depth: usize) -> mlua::Result<Option<Reply>> {
-        let line = |text: mlua::String| -> bytes::Bytes {
-            text.as_bytes().iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }).collect()
-        };
         if let Value::String(text) = table.raw_get("err")? {
-            return Ok(Some(Reply::Error(line(text))));
+            return Ok(Some(Reply::Error(one_line(&text.as_bytes()))));
         }
         if let Value::String(text) = table.raw_get("ok")? {
-            return Ok(Some(Reply::Status(line(text))));
+            return Ok(Some(Reply::Status(one_line(&text.as_bytes()))));
         }
         if let Some(number) = number_of(&table.raw_get("double")?) {
             return Ok(Some(Reply::Double(number)));

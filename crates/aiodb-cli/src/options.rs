@@ -109,8 +109,8 @@ pub struct IndexArgs {
 /// What the index of a table has of its values.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct InlineArgs {
-    /// Values of up to so many bytes lie in the index of an `lsm` table too, so that a get of one reads the disk once at most; 0
-    /// for none [default: 0]
+    /// Values of up to so many bytes lie in the index of an `lsm` table too, if this command makes it, so that a get of one reads
+    /// the disk once at most; 0 for none [default: 0]
     #[arg(long, value_name = "BYTES")]
     pub inline_bytes: Option<usize>,
 }
@@ -139,12 +139,12 @@ impl IndexArgs {
     pub fn table_or_create(self, db: &Db, name: &str) -> Result<Table, CliError> {
         match (self.index, db.table(name)) {
             (None, Ok(table)) => Ok(table),
-            (None, Err(error)) if !matches!(error, aiodb::Error::NoSuchTable { .. }) => Err(error.into()),
             (Some(choice), Ok(_)) => Ok(db.table_or_create(name, choice.into())?),
-            (choice, Err(_)) => {
+            (choice, Err(aiodb::Error::NoSuchTable { .. })) => {
                 let kind = choice.unwrap_or(IndexChoice::Lmdb).into();
                 Ok(db.create_table_with(name, self.inline.options(kind))?)
             }
+            (_, Err(error)) => Err(error.into()),
         }
     }
 }

@@ -28,6 +28,9 @@ pub struct ServeArgs {
     /// Whether other machines are refused while there is no password [default: true]
     #[arg(long, value_name = "BOOL")]
     protected_mode: Option<bool>,
+    /// File of users, a line for each: `user NAME RULE...` [default: none]
+    #[arg(long, value_name = "FILE")]
+    aclfile: Option<PathBuf>,
     /// Connections at a time [default: 10000]
     #[arg(long, value_name = "NUMBER")]
     maxclients: Option<usize>,
@@ -64,6 +67,8 @@ impl ServeArgs {
             protected_mode: self.protected_mode,
             // A password on the command line can be seen by every user of the machine.
             requirepass: None,
+            aclfile: self.aclfile,
+            users: None,
             maxclients: self.maxclients,
             databases: self.databases,
             durability: self.durability,

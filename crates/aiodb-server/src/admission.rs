@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
+use crate::acl::{Denial, Denied, Place};
 use crate::command::{Call, Command, Run, Server};
 use crate::refusal::{MAX_REPEATED_BYTES, Refusal, repeated, said, words};
 use crate::reply::Reply;
@@ -60,11 +61,24 @@ fn check(server: &Server, session: &Session, request: &Request) -> Result<&'stat
     if !command.takes(request.len()) {
         return Err(said(format!("ERR wrong number of arguments for '{}' command", command.name)));
     }
-    if !session.is_known && !command.has_flag("no_auth") {
+    if session.must_log_in(&server.acl) && !command.has_flag("no_auth") {
         return Err(words("NOAUTH Authentication required."));
     }
     if session.transaction.is_some() && command.has_flag("no_multi") {
         return Err(words("ERR Command not allowed inside a transaction"));
+    }
+    let place = if session.transaction.is_some() { Place::Transaction } else { Place::Toplevel };
+    match denial(server, session, command, request, place) {
+        None => {}
+        Some(Denial::Command) => {
+            return Err(said(format!("NOPERM this user has no permissions to run the '{}' command", command.name)));
+        }
+        Some(Denial::Key(_)) => {
+            return Err(words("NOPERM this user has no permissions to access one of the keys used as arguments"));
+        }
+        Some(Denial::Channel(_)) => {
+            return Err(words("NOPERM this user has no permissions to access one of the channels used as arguments"));
+        }
     }
     if server.scripts.is_busy(server.settings.script_ms()) && !command.has_flag("allow_busy") {
         let text = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
@@ -77,6 +91,28 @@ fn check(server: &Server, session: &Session, request: &Request) -> Result<&'stat
         )));
     }
     Ok(command)
+}
+
+/// What the client's user may not do of a command, which is noted for ACL LOG.
+pub(crate) fn denial(
+    server: &Server,
+    session: &Session,
+    command: &Command,
+    arguments: &[Bytes],
+    place: Place,
+) -> Option<Denial> {
+    if session.user.may_all() {
+        return None;
+    }
+    let denial = session.user.rules().check(&command.attempt(arguments)).err()?;
+    let (reason, object) = match denial {
+        Denial::Command => ("command", Bytes::from_static(command.name.as_bytes())),
+        Denial::Key(at) => ("key", arguments[at].clone()),
+        Denial::Channel(at) => ("channel", arguments[at].clone()),
+    };
+    let denied = Denied { reason, place, object, user: session.user.name.clone() };
+    server.acl.denials.add(denied, session.client.line(), server.settings.denials());
+    Some(denial)
 }
 
 /// The command, or subcommand, that a request names.

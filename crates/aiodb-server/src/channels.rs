@@ -189,6 +189,19 @@ impl Channels {
         channels.keys().filter(|name| is_wanted(name)).cloned().collect()
     }
 
+    /// What some of the clients listen to.
+    pub(crate) fn of_clients(&self, is_meant: impl Fn(&Client) -> bool) -> Vec<(Arc<Client>, Topic, Bytes)> {
+        let listeners = self.lock();
+        let mut found = Vec::new();
+        for topic in [Topic::Channel, Topic::Pattern] {
+            for (name, inboxes) in &listeners[topic as usize] {
+                let meant = inboxes.values().map(|inbox| &inbox.client).filter(|client| is_meant(client));
+                found.extend(meant.map(|client| (Arc::clone(client), topic, name.clone())));
+            }
+        }
+        found
+    }
+
     /// How many clients listen to a channel.
     pub(crate) fn count(&self, channel: &[u8]) -> usize {
         let [channels, _] = &*self.lock();

@@ -9,6 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+use crate::acl::User;
 use crate::reply::Protocol;
 
 /// A connection.
@@ -20,6 +21,7 @@ pub(crate) struct Client {
     pub(crate) local_address: SocketAddr,
     pub(crate) descriptor: i32,
     pub(crate) shown: Shown,
+    user: Mutex<Arc<User>>,
     since: Instant,
     /// Milliseconds after `since` at which the last command came.
     active_ms: AtomicU64,
@@ -136,6 +138,14 @@ impl Client {
         *self.shown.name.lock().expect("no code panics while it holds the name") = name;
     }
 
+    pub(crate) fn user(&self) -> Arc<User> {
+        Arc::clone(&self.user.lock().expect("no code panics while it holds the user"))
+    }
+
+    pub(crate) fn set_user(&self, user: Arc<User>) {
+        *self.user.lock().expect("no code panics while it holds the user") = user;
+    }
+
     /// Whether it has subscriptions.
     pub(crate) fn listens(&self) -> bool {
         self.shown.channels.load(Ordering::Relaxed) + self.shown.patterns.load(Ordering::Relaxed) > 0
@@ -162,7 +172,7 @@ impl Client {
         format!(
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub=0 multi={} qbuf={} \
              qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output_bytes} oll=0 omem={output_bytes} tot-mem={} \
-             events=r cmd={} user=default redir=-1 resp={}\n",
+             events=r cmd={} user={} redir=-1 resp={}\n",
             self.id,
             self.address,
             self.local_address,
@@ -178,6 +188,7 @@ impl Client {
             shown.input_bytes.load(Ordering::Relaxed),
             shown.input_bytes.load(Ordering::Relaxed) + output_bytes,
             last_command.unwrap_or("NULL"),
+            String::from_utf8_lossy(&self.user().name),
             if shown.is_resp3.load(Ordering::Relaxed) { 3 } else { 2 },
         )
     }
@@ -197,6 +208,7 @@ impl Clients {
         address: SocketAddr,
         local_address: SocketAddr,
         descriptor: i32,
+        user: &Arc<User>,
         most: usize,
     ) -> Option<Arc<Client>> {
         let mut open = self.lock();
@@ -211,6 +223,7 @@ impl Clients {
             local_address,
             descriptor,
             shown,
+            user: Mutex::new(Arc::clone(user)),
             since: Instant::now(),
             active_ms: AtomicU64::new(0),
             is_killed: AtomicBool::new(false),

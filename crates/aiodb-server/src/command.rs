@@ -7,11 +7,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+use crate::acl::{Acl, Attempt, CATEGORIES, Catalog};
 use crate::channels::Channels;
-use crate::client::Clients;
+use crate::client::{Client, Clients};
 use crate::collection::{Collection, Kind, Owner};
 use crate::config::Config;
 use crate::entry::{Entry, Value};
+pub(crate) use crate::key_names::{ChannelNames, Keys, NO_KEYS, all_keys, one_key};
 use crate::keyspace::Keyspace;
 use crate::locks::{Database, Key};
 use crate::number::parse_integer;
@@ -36,6 +38,7 @@ pub(crate) struct Command {
     /// The groups of Redis's ACL that the flags do not tell.
     pub(crate) categories: &'static str,
     pub(crate) keys: Keys,
+    pub(crate) channels: ChannelNames,
     /// Arguments that name elements of the collections of its keys: they are read before the command runs.
     pub(crate) members: Keys,
     /// Names elements of its first key's collection that no argument names: they are read, too.
@@ -44,19 +47,6 @@ pub(crate) struct Command {
     pub(crate) run: Run,
     pub(crate) documentation: Documentation,
     pub(crate) subcommands: &'static [Command],
-}
-
-/// Which arguments are keys: from `first` to `last` (from the end if negative), each `step` after the other; none if
-/// `first` is 0.
-#[derive(Clone, Copy)]
-pub(crate) struct Keys {
-    pub(crate) first: i64,
-    pub(crate) last: i64,
-    pub(crate) step: i64,
-    /// If not 0, the argument that says how many arguments behind it are keys, too.
-    pub(crate) counted_at: usize,
-    /// What becomes of them, as Redis's key specifications say it.
-    pub(crate) flags: &'static str,
 }
 
 /// Whether the values of the keys are read before the command runs.
@@ -124,19 +114,6 @@ pub(crate) struct Documentation {
     pub(crate) complexity: &'static str,
 }
 
-/// No arguments are keys.
-pub(crate) const NO_KEYS: Keys = Keys { first: 0, last: 0, step: 0, counted_at: 0, flags: "" };
-
-/// The first argument is a key.
-pub(crate) const fn one_key(flags: &'static str) -> Keys {
-    Keys { first: 1, last: 1, step: 1, counted_at: 0, flags }
-}
-
-/// All arguments are keys, or each `step`th.
-pub(crate) const fn all_keys(step: i64, flags: &'static str) -> Keys {
-    Keys { first: 1, last: -1, step, counted_at: 0, flags }
-}
-
 impl Command {
     pub(crate) fn has_flag(&self, flag: &str) -> bool {
         self.flags.split(' ').any(|other| other == flag)
@@ -157,24 +134,37 @@ impl Command {
         let count = count as i64;
         if self.arity < 0 { count >= -self.arity } else { count == self.arity }
     }
-}
 
-impl Keys {
-    /// The keys among the arguments.
-    pub(crate) fn of(self, arguments: &[Bytes]) -> impl Iterator<Item = &Bytes> {
-        let last = if self.last < 0 { arguments.len() as i64 + self.last } else { self.last };
-        let is_any = self.first > 0 && last >= self.first;
-        let range = if is_any { self.first as usize..(last as usize + 1).min(arguments.len()) } else { 0..0 };
-        let counted = match self.counted_at {
-            0 => &[],
-            at => {
-                let number = arguments.get(at).and_then(|number| parse_integer(number));
-                let rest = arguments.get(at + 1..).unwrap_or_default();
-                // Whether there are as many as it says is for the command to say.
-                &rest[..number.and_then(|number| usize::try_from(number).ok()).unwrap_or(0).min(rest.len())]
-            }
+    /// Whether it is in a category of Redis's ACL, as `@keyspace`.
+    pub(crate) fn is_in(&self, category: &str) -> bool {
+        match category {
+            // A script may do anything, whatever it says.
+            "@read" => self.has_flag("readonly") && !self.name.starts_with("eval"),
+            "@write" => self.is_write(),
+            "@admin" | "@dangerous" if self.has_flag("admin") => true,
+            "@fast" => self.has_flag("fast"),
+            "@slow" => !self.has_flag("fast"),
+            "@blocking" => self.has_flag("blocking"),
+            "@pubsub" => self.has_flag("pubsub"),
+            other => self.categories.split(' ').any(|category| category == other),
+        }
+    }
+
+    /// What a client wants that sends the command, as the rules of its user see it.
+    pub(crate) fn attempt<'a>(&self, arguments: &'a [Bytes]) -> Attempt<'a> {
+        let channels = match self.channels {
+            ChannelNames::None => 0..0,
+            ChannelNames::First => 1..2,
+            ChannelNames::All | ChannelNames::Patterns => 1..arguments.len(),
         };
-        arguments[range].iter().step_by(self.step.max(1) as usize).chain(counted)
+        Attempt {
+            command: self.name,
+            is_for_all: self.has_flag("no_auth"),
+            arguments,
+            keys: self.keys.uses(arguments),
+            channels,
+            are_patterns: self.channels == ChannelNames::Patterns,
+        }
     }
 }
 
@@ -228,6 +218,12 @@ impl Table {
         &self.commands
     }
 
+    /// What rules of users may name.
+    pub(crate) fn catalog(&self) -> Catalog {
+        let every = self.commands.iter().flat_map(|command| std::iter::once(*command).chain(command.subcommands));
+        Catalog::new(every.map(|command| (command.name, CATEGORIES.map(|category| command.is_in(category)))))
+    }
+
     /// The command, or subcommand (`client|id`), of a name in any letters.
     pub(crate) fn find(&self, name: &[u8]) -> Option<&'static Command> {
         let name = std::str::from_utf8(name).ok()?;
@@ -239,6 +235,7 @@ impl Table {
 pub(crate) struct Server {
     pub(crate) config: Config,
     pub(crate) keyspace: Keyspace,
+    pub(crate) acl: Acl,
     pub(crate) clients: Clients,
     pub(crate) channels: Channels,
     pub(crate) cursors: ScanCursors,
@@ -300,6 +297,14 @@ impl Context<'_, '_> {
         }
         let database = Database::try_from(number).ok().filter(|number| *number < self.server.keyspace.databases());
         database.ok_or(words("ERR DB index is out of range"))
+    }
+
+    /// Ends a connection; the client's own goes on until it has the reply.
+    pub(crate) fn end_client(&mut self, client: &Client) {
+        match client.id == self.session.client.id {
+            true => self.session.is_ending = true,
+            false => client.kill(),
+        }
     }
 
     /// The entry of a key of the chosen database.

@@ -1,5 +1,6 @@
 //! All commands. Each stands once, in the file of its family, with all that is to be known of it.
 
+mod access;
 mod clients;
 mod configuration;
 mod connection;
@@ -38,6 +39,7 @@ use crate::command::Table;
 pub(crate) fn table() -> Table {
     Table::new(&[
         connection::COMMANDS,
+        access::COMMANDS,
         clients::COMMANDS,
         introspection::COMMANDS,
         info::COMMANDS,

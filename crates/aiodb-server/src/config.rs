@@ -1,5 +1,6 @@
 //! What a user can choose: flags before environment before file before what is built in.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub struct Config {
     pub protected_mode: bool,
     /// The password that clients must give; empty for none.
     pub requirepass: String,
+    /// File of users; empty for none.
+    pub aclfile: PathBuf,
     /// Connections at a time.
     pub maxclients: usize,
     /// Number of databases.
@@ -44,6 +47,8 @@ pub struct Config {
     pub backup_dir: PathBuf,
     /// Address and port where figures are shown to Prometheus, `127.0.0.1:9121`; port 0 takes a free one, empty is none.
     pub metrics: String,
+    /// Users without a file of their own: the rules of each by its name.
+    pub users: BTreeMap<String, String>,
 }
 
 /// Some settings, from one of the places where they can be.
@@ -60,6 +65,8 @@ pub struct Layer {
     pub protected_mode: Option<bool>,
     /// See [`Config::requirepass`].
     pub requirepass: Option<String>,
+    /// See [`Config::aclfile`].
+    pub aclfile: Option<PathBuf>,
     /// See [`Config::maxclients`].
     pub maxclients: Option<usize>,
     /// See [`Config::databases`].
@@ -74,6 +81,8 @@ pub struct Layer {
     pub backup_dir: Option<PathBuf>,
     /// See [`Config::metrics`].
     pub metrics: Option<String>,
+    /// See [`Config::users`].
+    pub users: Option<BTreeMap<String, String>>,
 }
 
 /// A setting that cannot be.
@@ -113,6 +122,17 @@ pub enum ConfigError {
         /** What may be given. */
         allowed: String,
     },
+    /// A user of the settings cannot be.
+    #[error("the user `{name}` of the configuration is wrong: {reason}")]
+    User {
+        /** Its name. */
+        name: String,
+        /** What is wrong. */
+        reason: String,
+    },
+    /// The file of users cannot be read, or is not as it should be.
+    #[error("{0}")]
+    AclFile(String),
 }
 
 impl Default for Config {
@@ -123,6 +143,7 @@ impl Default for Config {
             port: 6379,
             protected_mode: true,
             requirepass: String::new(),
+            aclfile: PathBuf::new(),
             maxclients: 10_000,
             databases: 16,
             durability: "interval:1000".into(),
@@ -130,6 +151,7 @@ impl Default for Config {
             threads: 0,
             backup_dir: PathBuf::new(),
             metrics: String::new(),
+            users: BTreeMap::new(),
         }
     }
 }
@@ -167,6 +189,7 @@ impl Layer {
             "PORT" => self.port = read(value)?,
             "PROTECTED_MODE" => self.protected_mode = read(value)?,
             "REQUIREPASS" => self.requirepass = Some(value.into()),
+            "ACLFILE" => self.aclfile = Some(value.into()),
             "MAXCLIENTS" => self.maxclients = read(value)?,
             "DATABASES" => self.databases = read(value)?,
             "DURABILITY" => self.durability = Some(value.into()),
@@ -186,7 +209,7 @@ impl Config {
         let mut config = Config::default();
         let layers: Vec<_> = layers.into_iter().collect();
         for layer in layers.into_iter().rev() {
-            let Layer { dir, bind, port, protected_mode, requirepass, .. } = layer;
+            let Layer { dir, bind, port, protected_mode, requirepass, aclfile, users, .. } = layer;
             let Layer { maxclients, databases, durability, cache_bytes, threads, backup_dir, metrics, .. } = layer;
             config = Config {
                 dir: dir.unwrap_or(config.dir),
@@ -194,6 +217,7 @@ impl Config {
                 port: port.unwrap_or(config.port),
                 protected_mode: protected_mode.unwrap_or(config.protected_mode),
                 requirepass: requirepass.unwrap_or(config.requirepass),
+                aclfile: aclfile.unwrap_or(config.aclfile),
                 maxclients: maxclients.unwrap_or(config.maxclients),
                 databases: databases.unwrap_or(config.databases),
                 durability: durability.unwrap_or(config.durability),
@@ -201,6 +225,7 @@ impl Config {
                 threads: threads.unwrap_or(config.threads),
                 backup_dir: backup_dir.unwrap_or(config.backup_dir),
                 metrics: metrics.unwrap_or(config.metrics),
+                users: users.unwrap_or(config.users),
             };
         }
         config.check()?;
@@ -217,6 +242,10 @@ impl Config {
         }
         if self.maxclients == 0 {
             return Err(wrong("maxclients", "0".into(), "at least 1".into()));
+        }
+        if !self.aclfile.as_os_str().is_empty() && !self.users.is_empty() {
+            let path = self.aclfile.display().to_string();
+            return Err(wrong("aclfile", path, "there are `users` too: users stand in one place or the other".into()));
         }
         self.metrics_address()?;
         self.durability().map(drop)
@@ -249,10 +278,17 @@ impl Config {
         }
     }
 
-    /// The settings as the file would have them, the password left out.
+    /// The settings as the file would have them, passwords left out.
     pub fn print(&self) -> String {
         let password = if self.requirepass.is_empty() { "" } else { "(hidden)" };
-        let shown = Config { requirepass: password.into(), ..self.clone() };
+        let mut shown = Config { requirepass: password.into(), ..self.clone() };
+        for rules in shown.users.values_mut() {
+            let hidden = rules.split_ascii_whitespace().map(|rule| match rule.chars().next() {
+                Some(sign @ ('>' | '<')) => format!("{sign}(hidden)"),
+                _ => rule.into(),
+            });
+            *rules = hidden.collect::<Vec<_>>().join(" ");
+        }
         toml::to_string(&shown).expect("the settings are a table of TOML")
     }
 }

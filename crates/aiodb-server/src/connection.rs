@@ -63,7 +63,7 @@ struct Group {
 
 impl Connection {
     pub(crate) fn new(server: Arc<Server>, stream: TcpStream, client: Arc<Client>) -> Connection {
-        let session = Session::new(client, server.settings.requirepass().is_empty());
+        let session = Session::new(client);
         Connection {
             server,
             stream,
@@ -110,7 +110,8 @@ impl Connection {
             group.add(call);
         }
         while group.is_open() && group.replies.len() < self.most && bytes < GROUP_BYTES && !self.session.is_ending {
-            match self.decoder.next(&mut self.buffer, self.session.is_known) {
+            let is_known = !self.session.must_log_in(&self.server.acl);
+            match self.decoder.next(&mut self.buffer, is_known) {
                 Ok(None) => break,
                 Err(fault) => {
                     group.fault = Some(fault);

@@ -9,11 +9,12 @@ use std::time::Duration;
 use futures::future::try_join_all;
 use tokio::time::Instant;
 
-use crate::admission::find;
+use crate::acl::{Denial, Place};
+use crate::admission::{denial, find};
 use crate::command::{Call, Context, Run, Server, now_ms};
 use crate::keyspace::Keyspace;
 use crate::locks::{Claim, Key};
-use crate::refusal::{Refusal, words};
+use crate::refusal::{Refusal, said, words};
 use crate::reply::{Answer, OK, Reply};
 use crate::session::{Session, Waiting};
 use crate::slow_log::Sent;
@@ -108,7 +109,9 @@ async fn execute(server: &Server, session: &mut Session) -> Answer {
         let call = |request| Ok(Call { command: find(server, &request)?, arguments: request });
         let calls = transaction.requests.into_iter().map(call).collect::<Result<Vec<_>, Refusal>>()?;
         let begun = Instant::now();
+        session.is_executing = true;
         let outcome = carry_out(server, session, &calls, Some(&watch)).await;
+        session.is_executing = false;
         if let Ok(replies) = &outcome {
             note(server, session, &calls, replies, begun);
         }
@@ -339,6 +342,21 @@ fn run(
 }
 
 fn run_one(context: &mut Context<'_, '_>, call: &Call) -> Result<Reply, Refusal> {
+    // Since the command was kept, the rights of its client may have changed, also by one before it.
+    if context.session.is_executing
+        && let Some(denial) = denial(context.server, context.session, call.command, &call.arguments, Place::Transaction)
+    {
+        let reason = match denial {
+            Denial::Command => "no permission to execute the command or subcommand",
+            Denial::Key(_) => "no permission to touch the specified keys",
+            Denial::Channel(_) => "no permission to access one of the channels used as arguments",
+        };
+        let refusal = said(format!(
+            "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is \
+             no longer allowed for the following reason: {reason}"
+        ));
+        return Ok(Err(refusal).into());
+    }
     let handler = call.command.run.handler().expect("no such call waits for EXEC or comes in a group");
     match handler(context, &call.arguments) {
         // The command may have changed a part of what it was to change: nothing of the group is written.

@@ -4,6 +4,7 @@
 //! read, run, write, wait) and `reply` (back to bytes). Each command stands once, in `commands/`. Only `keyspace` knows
 //! the engine, and only its public interface.
 
+mod acl;
 mod admission;
 mod channels;
 mod client;
@@ -19,6 +20,7 @@ mod expiry;
 mod figures;
 mod flusher;
 mod glob;
+mod key_names;
 mod keyspace;
 mod locks;
 mod long_double;

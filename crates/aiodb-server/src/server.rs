@@ -15,9 +15,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
+use crate::acl::Acl;
 use crate::channels::Channels;
 use crate::client::Clients;
-use crate::command::{Server, Statistics};
+use crate::command::{Server, Statistics, Table};
 use crate::commands;
 use crate::config::{Config, ConfigError};
 use crate::connection::Connection;
@@ -78,6 +79,8 @@ pub enum ServeError {
 
 /// Serves until the process gets SIGTERM or SIGINT, and closes the store. `say` is told what happens, a line at a time.
 pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
+    let table = commands::table();
+    let acl = Acl::new(table.catalog(), &config)?;
     let listeners =
         Listeners { clients: listen(&config)?, monitoring: config.metrics_address()?.map(bind).transpose()? };
     let options = Options {
@@ -95,7 +98,7 @@ pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
     let runtime =
         runtime.enable_all().build().map_err(|cause| ServeError::System { action: "start threads", cause })?;
     let port = listeners.clients[0].1.port();
-    let server = Arc::new(Server::new(config, keyspace, port));
+    let server = Arc::new(Server::new(config, keyspace, table, acl, port));
     let outcome = runtime.block_on(accept_all(&server, listeners, &say));
     // Connections that still run have had their time.
     runtime.shutdown_timeout(LAST_REPLIES);
@@ -106,9 +109,10 @@ pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
 }
 
 impl Server {
-    pub(crate) fn new(config: Config, keyspace: Keyspace, port: u16) -> Server {
+    pub(crate) fn new(config: Config, keyspace: Keyspace, table: Table, acl: Acl, port: u16) -> Server {
         Server {
             keyspace,
+            acl,
             clients: Clients::default(),
             channels: Channels::default(),
             cursors: ScanCursors::new(),
@@ -118,7 +122,7 @@ impl Server {
             saves: Saves::new(Some(&*config.backup_dir).filter(|path| !path.as_os_str().is_empty())),
             scripts: Scripts::new(),
             shutdown: Notify::new(),
-            table: commands::table(),
+            table,
             started: Instant::now(),
             run_id: (0..40).map(|_| fastrand::char('0'..='9')).collect(),
             port,
@@ -222,14 +226,15 @@ async fn accept(server: Arc<Server>, listener: TcpListener, mut ending: watch::R
 async fn serve_one(server: Arc<Server>, mut stream: TcpStream, address: SocketAddr, ending: watch::Receiver<bool>) {
     server.statistics.connections.fetch_add(1, Ordering::Relaxed);
     let settings = &server.settings;
-    let is_open = settings.protected_mode() && settings.requirepass().is_empty();
+    let is_open = settings.protected_mode() && server.acl.needs_no_password();
     let Ok(local_address) = stream.local_addr() else { return };
     let refusal = if is_open && !is_loopback(address.ip()) {
         Some(PROTECTED)
     } else {
         // Replies go out as they are made; a client that is gone already is met when it is read from.
         let _ = stream.set_nodelay(true);
-        match server.clients.add(address, local_address, stream.as_raw_fd(), settings.maxclients()) {
+        let (user, most) = (server.acl.default_user(), settings.maxclients());
+        match server.clients.add(address, local_address, stream.as_raw_fd(), user, most) {
             Some(client) => {
                 return Connection::new(Arc::clone(&server), stream, client).serve(ending).await;
             }

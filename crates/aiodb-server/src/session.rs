@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
+use crate::acl::{Acl, User};
 use crate::channels::Subscriptions;
 use crate::client::Client;
 use crate::locks::{Database, Key};
@@ -16,14 +17,18 @@ use crate::watch::Watch;
 /// The state of a connection.
 pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
+    /// Who the client is; the default user until it says who.
+    pub(crate) user: Arc<User>,
     pub(crate) database: Database,
     pub(crate) protocol: Protocol,
-    /// Whether the client has given the password, or needs none.
+    /// Whether the client has given a password, or needed none when it came.
     pub(crate) is_known: bool,
     /// Whether the connection ends after the replies to what came so far.
     pub(crate) is_ending: bool,
     /// The commands since MULTI.
     pub(crate) transaction: Option<Transaction>,
+    /// While the commands of a transaction are carried out.
+    pub(crate) is_executing: bool,
     pub(crate) watch: Watch,
     pub(crate) subscriptions: Subscriptions,
     /// While a command is carried out that waits.
@@ -49,18 +54,39 @@ pub(crate) struct Transaction {
 }
 
 impl Session {
-    pub(crate) fn new(client: Arc<Client>, is_known: bool) -> Session {
+    pub(crate) fn new(client: Arc<Client>) -> Session {
+        let user = client.user();
         Session {
             client,
             database: 0,
             protocol: Protocol::Resp2,
-            is_known,
+            is_known: user.is_open(),
+            user,
             is_ending: false,
             transaction: None,
+            is_executing: false,
             watch: Watch::default(),
             subscriptions: Subscriptions::default(),
             waiting: None,
         }
+    }
+
+    /// The client is this user from now on.
+    pub(crate) fn log_in(&mut self, user: Arc<User>) {
+        self.is_known = true;
+        self.client.set_user(Arc::clone(&user));
+        self.user = user;
+    }
+
+    /// The client is nobody from now on, as one that has just come.
+    pub(crate) fn log_out(&mut self, acl: &Acl) {
+        self.log_in(Arc::clone(acl.default_user()));
+        self.is_known = self.user.is_open();
+    }
+
+    /// Whether the client must say who it is before anything else.
+    pub(crate) fn must_log_in(&self, acl: &Acl) -> bool {
+        !self.is_known && !acl.default_user().is_open()
     }
 
     /// A key of the chosen database.

@@ -9,6 +9,9 @@ use crate::config::Config;
 const SLOWER_THAN_US: i64 = 10_000;
 const SLOW_COMMANDS: usize = 128;
 
+/// Redis's own: so many denials are kept for ACL LOG.
+const DENIALS: usize = 128;
+
 /// Redis's own: for so long, in milliseconds, clients wait for a script.
 const SCRIPT_MS: u64 = 5000;
 
@@ -20,6 +23,7 @@ pub(crate) struct Settings {
     /// Below zero nothing is kept.
     slower_than_us: AtomicI64,
     slow_commands: AtomicUsize,
+    denials: AtomicUsize,
     script_ms: AtomicU64,
 }
 
@@ -31,6 +35,7 @@ pub(crate) enum Change {
     Requirepass(String),
     SlowerThanUs(i64),
     SlowCommands(usize),
+    Denials(usize),
     ScriptMs(u64),
     /// It has this value already.
     Nothing,
@@ -44,6 +49,7 @@ impl Settings {
             requirepass: Mutex::new(config.requirepass.as_str().into()),
             slower_than_us: AtomicI64::new(SLOWER_THAN_US),
             slow_commands: AtomicUsize::new(SLOW_COMMANDS),
+            denials: AtomicUsize::new(DENIALS),
             script_ms: AtomicU64::new(SCRIPT_MS),
         }
     }
@@ -56,7 +62,7 @@ impl Settings {
         self.protected_mode.load(Ordering::Relaxed)
     }
 
-    /// The password; empty for none.
+    /// The password as it was set; empty for none. What counts is in the rules of the default user.
     pub(crate) fn requirepass(&self) -> Arc<str> {
         Arc::clone(&self.requirepass.lock().expect("no code panics while it holds the password"))
     }
@@ -67,6 +73,11 @@ impl Settings {
 
     pub(crate) fn slow_commands(&self) -> usize {
         self.slow_commands.load(Ordering::Relaxed)
+    }
+
+    /// Denials that are kept for ACL LOG.
+    pub(crate) fn denials(&self) -> usize {
+        self.denials.load(Ordering::Relaxed)
     }
 
     /// How long a script may run before other clients are told so; 0 is for ever.
@@ -83,6 +94,7 @@ impl Settings {
             }
             Change::SlowerThanUs(time) => self.slower_than_us.store(time, Ordering::Relaxed),
             Change::SlowCommands(number) => self.slow_commands.store(number, Ordering::Relaxed),
+            Change::Denials(number) => self.denials.store(number, Ordering::Relaxed),
             Change::ScriptMs(time) => self.script_ms.store(time, Ordering::Relaxed),
             Change::Nothing => {}
         }

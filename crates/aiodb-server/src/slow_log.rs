@@ -13,7 +13,7 @@ const MOST_ARGUMENTS: usize = 32;
 const MOST_BYTES: usize = 128;
 
 /// Commands of whose arguments nothing is kept, since there are passwords among them.
-const SECRET: [&str; 3] = ["auth", "hello", "config|set"];
+const SECRET: [&str; 4] = ["auth", "hello", "config|set", "acl|setuser"];
 
 /// The last ones.
 #[derive(Default)]

@@ -35,6 +35,11 @@ impl Client {
         Client { stream, parser: Parser::new() }
     }
 
+    /// The server's end.
+    pub fn address(&self) -> SocketAddr {
+        self.stream.peer_addr().unwrap()
+    }
+
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.stream.write_all(bytes)

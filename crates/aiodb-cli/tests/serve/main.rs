@@ -1,5 +1,6 @@
 //! `aiodb serve` from outside: as clients, operators and a real redis-server see it.
 
+mod access;
 mod client;
 mod collections;
 mod comparison;
@@ -16,4 +17,5 @@ mod scripting;
 mod server;
 mod settings;
 mod tools;
+mod users;
 mod waiting;

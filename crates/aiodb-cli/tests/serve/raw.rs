@@ -57,7 +57,11 @@ fn read_exactly(stream: &mut TcpStream, length: usize) -> Vec<u8> {
 
 impl RawPair {
     pub fn connect(both: &Both) -> RawPair {
-        RawPair { ours: connect(both.server.address), theirs: connect(both.redis.address) }
+        RawPair::of(both.server.address, both.redis.address)
+    }
+
+    pub fn of(ours: SocketAddr, theirs: SocketAddr) -> RawPair {
+        RawPair { ours: connect(ours), theirs: connect(theirs) }
     }
 
     /// Chooses the third version of the protocol. The greetings differ in the number of the connection.

@@ -111,6 +111,10 @@ pub struct Redis {
 
 impl Redis {
     pub fn start(dir: &Path) -> Redis {
+        Redis::start_with(dir, &[])
+    }
+
+    pub fn start_with(dir: &Path, more: &[&str]) -> Redis {
         loop {
             // It cannot take a free port by itself, so another process may take this one first.
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -118,6 +122,7 @@ impl Redis {
             let mut process = Command::new("redis-server")
                 .args(["--port", &port.to_string()])
                 .args(arguments)
+                .args(more)
                 .current_dir(dir)
                 .stdout(Stdio::null())
                 .spawn()

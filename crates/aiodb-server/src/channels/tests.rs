@@ -1,9 +1,11 @@
 use super::*;
+use crate::acl::{Rules, User};
 use crate::client::Clients;
 
 fn client(clients: &Clients) -> Arc<Client> {
     let address = "127.0.0.1:1".parse().unwrap();
-    clients.add(address, address, 0, usize::MAX).unwrap()
+    let user = User::new("someone".into(), Rules::default());
+    clients.add(address, address, 0, &user, usize::MAX).unwrap()
 }
 
 fn bytes(text: &'static str) -> Bytes {

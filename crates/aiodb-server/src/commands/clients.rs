@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::connection::check_name;
 use super::family::Family;
+use crate::acl::{Acl, User};
 use crate::client::{Client, Unblocked};
 use crate::command::Run::Alone;
 use crate::command::{Command, Context, count, is_word};
@@ -125,12 +126,16 @@ struct Filter<'a> {
     address: Option<&'a Bytes>,
     local_address: Option<&'a Bytes>,
     kind: Option<ClientType>,
+    user: Option<Arc<User>>,
     skips_own: bool,
 }
 
 impl<'a> Filter<'a> {
-    fn parse(options: &'a [Bytes]) -> Result<Filter<'a>, Refusal> {
-        let mut filter = Filter { id: None, address: None, local_address: None, kind: None, skips_own: true };
+    const ALL: Filter<'static> =
+        Filter { id: None, address: None, local_address: None, kind: None, user: None, skips_own: false };
+
+    fn parse(options: &'a [Bytes], acl: &Acl) -> Result<Filter<'a>, Refusal> {
+        let mut filter = Filter { skips_own: true, ..Filter::ALL };
         let (options, rest) = options.as_chunks();
         if !rest.is_empty() {
             return Err(SYNTAX);
@@ -147,9 +152,8 @@ impl<'a> Filter<'a> {
             } else if is_word(option, "laddr") {
                 filter.local_address = Some(value);
             } else if is_word(option, "user") {
-                if value != "default" {
-                    return Err(Refusal::Bytes([b"ERR No such user '", &value[..], b"'"].concat().into()));
-                }
+                let unknown = || Refusal::Bytes([b"ERR No such user '", &value[..], b"'"].concat().into());
+                filter.user = Some(acl.find(value).ok_or_else(unknown)?);
             } else if is_word(option, "skipme") {
                 filter.skips_own = match value {
                     value if is_word(value, "yes") => true,
@@ -168,25 +172,22 @@ impl<'a> Filter<'a> {
             && self.id.is_none_or(|id| client.id as i64 == id)
             && self.address.is_none_or(|address| client.address.to_string().as_bytes() == &address[..])
             && self.local_address.is_none_or(|address| client.local_address.to_string().as_bytes() == &address[..])
+            && self.user.as_ref().is_none_or(|user| Arc::ptr_eq(user, &client.user()))
             && !(self.skips_own && client.id == own_id)
     }
 }
 
 fn kill(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     // The old form has an address alone, and ends the client's own connection too.
-    let old = |address| Filter { id: None, address: Some(address), local_address: None, kind: None, skips_own: false };
     let is_old = arguments.len() == 3;
-    let filter = if is_old { old(&arguments[2]) } else { Filter::parse(&arguments[2..])? };
+    let filter = match is_old {
+        true => Filter { address: Some(&arguments[2]), ..Filter::ALL },
+        false => Filter::parse(&arguments[2..], &context.server.acl)?,
+    };
     let own_id = context.session.client.id;
     let all = context.server.clients.all();
     let named: Vec<&Arc<Client>> = all.iter().filter(|client| filter.names(client, own_id)).collect();
-    for client in &named {
-        // The client's own connection goes on until it has the reply.
-        match client.id == own_id {
-            true => context.session.is_ending = true,
-            false => client.kill(),
-        }
-    }
+    named.iter().for_each(|client| context.end_client(client));
     match (is_old, named.len()) {
         (true, 0) => Err(words("ERR No such client")),
         (true, _) => Ok(OK),

@@ -55,7 +55,12 @@ const fn setting(name: &'static str, takes: Takes, value: fn(&Server) -> String)
 
 const SCRIPT_MS: Takes = Takes::Integer(0, i64::MAX, |time| Change::ScriptMs(time as u64));
 
-static SETTINGS: [Setting; 22] = [
+static SETTINGS: [Setting; 25] = [
+    setting("acl-pubsub-default", Takes::FromStart, |_| "resetchannels".into()),
+    setting("aclfile", Takes::Fixed, |server| server.config.aclfile.display().to_string()),
+    setting("acllog-max-len", Takes::Integer(0, i64::MAX, |number| Change::Denials(number as usize)), |server| {
+        server.settings.denials().to_string()
+    }),
     setting("appendfsync", Takes::FromStart, |server| appendfsync(server.keyspace.durability()).into()),
     setting("appendonly", Takes::FromStart, |_| "yes".into()),
     setting("bind", Takes::FromStart, |server| {
@@ -135,7 +140,12 @@ fn set(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
         .into_iter()
         .map(|(setting, value)| change(context.server, setting, value).map_err(|reason| failed(setting, &reason)));
     let changes = changes.collect::<Result<Vec<_>, _>>()?;
-    changes.into_iter().for_each(|change| context.server.settings.apply(change));
+    for change in changes {
+        if let Change::Requirepass(password) = &change {
+            context.server.acl.set_default_password(password);
+        }
+        context.server.settings.apply(change);
+    }
     Ok(OK)
 }
 

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 
 use super::family::Family;
+use crate::acl::{Denied, Place};
 use crate::command::Run::{Alone, Grouped};
 use crate::command::{Command, Context, is_word};
 use crate::number::parse_integer;
@@ -60,39 +61,37 @@ fn reset(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
     session.speak(Protocol::Resp2);
     session.client.set_name(Bytes::new());
     session.client.shown.stays.store(false, Ordering::Relaxed);
-    session.is_known = context.server.settings.requirepass().is_empty();
+    session.log_out(&context.server.acl);
     Ok(Reply::Simple("RESET"))
 }
 
 fn auth(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
     let (user, password) = match &arguments[1..] {
-        [password] if context.server.settings.requirepass().is_empty() => {
-            let _ = password;
+        [_] if context.server.acl.needs_no_password() => {
             return Err(words(
                 "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
                  configuration is correct?",
             ));
         }
-        [password] => (&b"default"[..], password),
-        [user, password] => (&user[..], password),
+        [password] => (context.server.acl.default_user().name.clone(), password),
+        [user, password] => (user.clone(), password),
         _ => return Err(SYNTAX),
     };
-    authenticate(context, user, password)?;
+    authenticate(context, &arguments[0], user, password)?;
     Ok(OK)
 }
 
-fn authenticate(context: &mut Context<'_, '_>, user: &[u8], password: &[u8]) -> Result<(), Refusal> {
-    let expected = context.server.settings.requirepass();
-    let expected = expected.as_bytes();
-    // The time that this takes says nothing of the password but its length.
-    let differs =
-        |expected: &[u8]| expected.iter().zip(password).fold(0, |all, (left, right)| all | (left ^ right)) != 0;
-    let is_right = expected.is_empty() || expected.len() == password.len() && !differs(expected);
-    if user != b"default" || !is_right {
-        return Err(words("WRONGPASS invalid username-password pair or user is disabled."));
+/// The client is this user from now on, if the password is right.
+fn authenticate(context: &mut Context<'_, '_>, command: &Bytes, user: Bytes, password: &[u8]) -> Result<(), Refusal> {
+    let (server, session) = (context.server, &mut *context.session);
+    if let Some(user) = server.acl.authenticate(&user, password) {
+        session.log_in(user);
+        return Ok(());
     }
-    context.session.is_known = true;
-    Ok(())
+    let place = if session.is_executing { Place::Transaction } else { Place::Toplevel };
+    let denied = Denied { reason: "auth", place, object: command.clone(), user };
+    server.acl.denials.add(denied, session.client.line(), server.settings.denials());
+    Err(words("WRONGPASS invalid username-password pair or user is disabled."))
 }
 
 fn hello(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
@@ -119,12 +118,12 @@ fn hello(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
         }
     }
     if let Some((user, password)) = login {
-        authenticate(context, user, password)?;
+        authenticate(context, &arguments[0], user.clone(), password)?;
     }
     if !context.session.is_known {
         return Err(words(
-            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> \
-             <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option \
+             can be used to authenticate the client and select the RESP protocol version at the same time",
         ));
     }
     if let Some(name) = name {

@@ -1,6 +1,6 @@
 //! What commands have in common.
 
-use crate::command::{Ahead, Command, Documentation, Keys, NO_KEYS, Reads, Run};
+use crate::command::{Ahead, ChannelNames, Command, Documentation, Keys, NO_KEYS, Reads, Run};
 
 /// What the commands of a family have in common; each is made from it.
 #[derive(Clone, Copy)]
@@ -9,6 +9,7 @@ pub(super) struct Family {
     categories: &'static str,
     flags: &'static str,
     keys: Keys,
+    channels: ChannelNames,
     members: Keys,
     ahead: Option<Ahead>,
     reads: Reads,
@@ -23,6 +24,7 @@ impl Family {
             categories,
             flags: "",
             keys: NO_KEYS,
+            channels: ChannelNames::None,
             members: NO_KEYS,
             ahead: None,
             reads: Reads::Never,
@@ -41,6 +43,11 @@ impl Family {
     /// With keys whose values are read before the command runs.
     pub(super) const fn keys(self, keys: Keys) -> Family {
         Family { keys, reads: Reads::Always, ..self }
+    }
+
+    /// With arguments that are channels.
+    pub(super) const fn channels(self, channels: ChannelNames) -> Family {
+        Family { channels, ..self }
     }
 
     /// With arguments that name elements of the collections of its keys: from `first` to `last`, each `step` after the other.
@@ -70,9 +77,23 @@ impl Family {
         since: &'static str,
         summary: &'static str,
     ) -> Command {
-        let Family { group, categories, flags, keys, members, ahead, reads, complexity } = self;
+        let Family { group, categories, flags, keys, channels, members, ahead, reads, complexity } = self;
         let documentation = Documentation { summary, since, group, complexity };
-        Command { name, arity, flags, categories, keys, members, ahead, reads, run, documentation, subcommands: &[] }
+        let subcommands = &[];
+        Command {
+            name,
+            arity,
+            flags,
+            categories,
+            keys,
+            channels,
+            members,
+            ahead,
+            reads,
+            run,
+            documentation,
+            subcommands,
+        }
     }
 
     /// A command that only has subcommands.

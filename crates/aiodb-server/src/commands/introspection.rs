@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::family::Family;
+use crate::acl::CATEGORIES;
 use crate::command::Run::Grouped;
 use crate::command::{Command, Context, Keys, count};
 use crate::reply::{Answer, Reply};
@@ -68,7 +69,7 @@ fn describe(command: &Command) -> Reply {
         Reply::Integer(first),
         Reply::Integer(last),
         Reply::Integer(step),
-        Reply::Set(categories(command)),
+        Reply::Set(CATEGORIES.into_iter().filter(|category| command.is_in(category)).map(Reply::Simple).collect()),
         Reply::Array(Vec::new()),
         Reply::Array(key_specifications(&command.keys)),
         Reply::Array(command.subcommands.iter().map(describe).collect()),
@@ -79,76 +80,42 @@ fn words(text: &'static str) -> Vec<Reply> {
     text.split(' ').filter(|word| !word.is_empty()).map(Reply::Simple).collect()
 }
 
-/// Redis's order of the groups of commands in its ACL.
-const CATEGORIES: [&str; 15] = [
-    "@keyspace",
-    "@read",
-    "@write",
-    "@set",
-    "@sortedset",
-    "@list",
-    "@hash",
-    "@string",
-    "@pubsub",
-    "@admin",
-    "@fast",
-    "@slow",
-    "@blocking",
-    "@dangerous",
-    "@connection",
-];
-
-fn categories(command: &Command) -> Vec<Reply> {
-    let is_in = |category: &str| match category {
-        // A script may do anything, whatever it says.
-        "@read" => command.has_flag("readonly") && !command.name.starts_with("eval"),
-        "@write" => command.is_write(),
-        "@admin" if command.has_flag("admin") => true,
-        "@fast" => command.has_flag("fast"),
-        "@slow" => !command.has_flag("fast"),
-        "@blocking" => command.has_flag("blocking"),
-        "@pubsub" => command.has_flag("pubsub"),
-        "@dangerous" if command.has_flag("admin") => true,
-        other => command.categories.split(' ').any(|category| category == other),
-    };
-    CATEGORIES
-        .into_iter()
-        .chain(["@transaction", "@scripting"])
-        .filter(|category| is_in(category))
-        .map(Reply::Simple)
-        .collect()
+/// Where the keys are, as newer clients ask for it: those of one place and use by one.
+fn key_specifications(keys: &Keys) -> Vec<Reply> {
+    let is_split = !keys.others.is_empty();
+    let mut specifications = Vec::new();
+    if keys.first > 0 {
+        // The last key counts from the first one.
+        let last = if keys.last < 0 { keys.last } else { keys.last - keys.first };
+        let first_alone = is_split || keys.last == keys.first;
+        specifications.push(in_range(keys.flags, keys.first, if first_alone { 0 } else { last }, keys.step));
+        if is_split && keys.last != keys.first {
+            let last = if keys.last < 0 { keys.last } else { last - 1 };
+            specifications.push(in_range(keys.others, keys.first + 1, last, keys.step));
+        }
+    }
+    if keys.counted_at > 0 {
+        let flags = if is_split { keys.others } else { keys.flags };
+        let numbers = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
+        specifications.push(specification(flags, keys.counted_at as i64, "keynum", numbers));
+    }
+    specifications
 }
 
-/// Where the keys are, as newer clients ask for it.
-fn key_specifications(keys: &Keys) -> Vec<Reply> {
-    if keys.first == 0 && keys.counted_at == 0 {
-        return Vec::new();
-    }
+fn in_range(flags: &'static str, first: i64, last: i64, step: i64) -> Reply {
+    specification(flags, first, "range", [("lastkey", last), ("keystep", step), ("limit", 0)])
+}
+
+fn specification(flags: &'static str, first: i64, kind: &'static str, numbers: [(&'static str, i64); 3]) -> Reply {
     let text = Reply::text;
     let pairs =
         |kind, specification| Reply::Map(vec![(text("type"), text(kind)), (text("spec"), Reply::Map(specification))]);
-    // Of a command with keys of both sorts only the first are said.
-    let is_counted = keys.first == 0;
-    let first = if is_counted { keys.counted_at as i64 } else { keys.first };
-    let begin = pairs("index", vec![(text("index"), Reply::Integer(first))]);
-    // The last key counts from the first one.
-    let last = if keys.last < 0 { keys.last } else { keys.last - keys.first };
-    let number = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
-    let counted = || number.map(|(name, number)| (text(name), Reply::Integer(number))).to_vec();
-    let range = pairs(
-        "range",
-        vec![
-            (text("lastkey"), Reply::Integer(last)),
-            (text("keystep"), Reply::Integer(keys.step)),
-            (text("limit"), Reply::Integer(0)),
-        ],
-    );
-    let find = if is_counted { pairs("keynum", counted()) } else { range };
-    vec![Reply::Map(vec![
-        (text("flags"), Reply::Set(words(keys.flags))),
-        (text("begin_search"), begin),
-        (text("find_keys"), find),
-    ])]
+    let numbers = numbers.map(|(name, number)| (text(name), Reply::Integer(number))).to_vec();
+    Reply::Map(vec![
+        (text("flags"), Reply::Set(words(flags))),
+        (text("begin_search"), pairs("index", vec![(text("index"), Reply::Integer(first))])),
+        (text("find_keys"), pairs(kind, numbers)),
+    ])
 }
 
 /// A command as COMMAND DOCS shows it.

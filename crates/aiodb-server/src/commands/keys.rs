@@ -15,15 +15,18 @@ const EACH: Family = KEY.complexity("O(N) where N is the number of keys.");
 const DELETE: Family = EACH.keys(all_keys(1, "RM delete"));
 const FIND: Family = EACH.flags("readonly fast").keys(all_keys(1, "RO"));
 const TYPE: Family = KEY.flags("readonly fast").keys(one_key("RO"));
-const RENAME: Family = KEY.keys(two_keys("RW access delete"));
-const COPY: Family =
-    KEY.flags("write denyoom").keys(two_keys("RW access update")).complexity("O(N) where N is the length of the value");
+const RENAME: Family = KEY.keys(two_keys("RW access delete", "OW update"));
+const RENAME_NEW: Family = KEY.keys(two_keys("RW access delete", "OW insert"));
+const COPY: Family = KEY
+    .flags("write denyoom")
+    .keys(two_keys("RO access", "OW update"))
+    .complexity("O(N) where N is the length of the value");
 
 const UNLINK: &str = "Delete a key asynchronously in another thread. Otherwise it is just as DEL, but non blocking.";
 const TOUCH: &str = "Alters the last access time of a key(s). Returns the number of existing keys specified.";
 
-const fn two_keys(flags: &'static str) -> Keys {
-    Keys { last: 2, ..one_key(flags) }
+const fn two_keys(flags: &'static str, others: &'static str) -> Keys {
+    Keys { last: 2, others, ..one_key(flags) }
 }
 
 pub(super) static COMMANDS: &[Command] = &[
@@ -33,7 +36,7 @@ pub(super) static COMMANDS: &[Command] = &[
     FIND.command("touch", -2, Grouped(exists), "3.2.1", TOUCH),
     TYPE.command("type", 2, Grouped(kind), "1.0.0", "Determine the type stored at key"),
     RENAME.flags("write").command("rename", 3, Grouped(rename), "1.0.0", "Rename a key"),
-    RENAME.flags("write fast").command(
+    RENAME_NEW.flags("write fast").command(
         "renamenx",
         3,
         Grouped(renamenx),

@@ -19,7 +19,7 @@ const POP_OF: Family = LIST
     .flags("write blocking movablekeys")
     .keys(COUNTED)
     .complexity("O(N+M) where N is the number of provided keys and M is the number of elements returned.");
-const BETWEEN: Keys = Keys { first: 1, last: 2, ..one_key("RW access delete") };
+const BETWEEN: Keys = Keys { last: 2, others: "RW insert", ..one_key("RW access delete") };
 const MOVE: Family = LIST.flags("write denyoom noscript blocking").keys(BETWEEN);
 
 const BLPOP_SUMMARY: &str = "Remove and get the first element in a list, or block until one is available";

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::family::Family;
 use crate::channels::Topic;
 use crate::command::Run::{Alone, Grouped};
-use crate::command::{Command, Context, count};
+use crate::command::{ChannelNames, Command, Context, count};
 use crate::glob;
 use crate::refusal::wrong_number;
 use crate::reply::{Answer, Reply};
@@ -19,7 +19,7 @@ const PUBLISH: Family = PUBSUB
 const ASK: Family = PUBSUB.flags("pubsub loading stale").complexity("O(N) where N is the number of channels");
 
 pub(super) static COMMANDS: &[Command] = &[
-    SUBSCRIBE.command(
+    SUBSCRIBE.channels(ChannelNames::All).command(
         "subscribe",
         -2,
         Alone(subscribe),
@@ -33,7 +33,7 @@ pub(super) static COMMANDS: &[Command] = &[
         "2.0.0",
         "Stop listening for messages posted to the given channels",
     ),
-    SUBSCRIBE.command(
+    SUBSCRIBE.channels(ChannelNames::Patterns).command(
         "psubscribe",
         -2,
         Alone(psubscribe),
@@ -47,7 +47,13 @@ pub(super) static COMMANDS: &[Command] = &[
         "2.0.0",
         "Stop listening for messages posted to channels matching the given patterns",
     ),
-    PUBLISH.command("publish", 3, Grouped(publish), "2.0.0", "Post a message to a channel"),
+    PUBLISH.channels(ChannelNames::First).command(
+        "publish",
+        3,
+        Grouped(publish),
+        "2.0.0",
+        "Post a message to a channel",
+    ),
     PUBSUB.complexity("Depends on subcommand.").container(
         "pubsub",
         "2.8.0",

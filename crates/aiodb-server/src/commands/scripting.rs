@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use super::family::Family;
-use crate::admission::find;
+use crate::acl::{Denial, Place};
+use crate::admission::{denial, find};
 use crate::command::Run::{Alone, Script};
 use crate::command::{Call, Command, Context, Keys, NO_KEYS, is_word};
 use crate::number::parse_integer;
@@ -164,6 +165,17 @@ impl Commands<'_, '_, '_> {
         }
         let handler = command.run.handler().filter(|_| !command.has_flag("noscript"));
         let handler = handler.ok_or(words("ERR This Redis command is not allowed from script"))?;
+        if let Some(denial) = denial(self.context.server, self.context.session, command, &arguments, Place::Script) {
+            return Err(words(match denial {
+                Denial::Command => "ERR The user executing the script can't run this command or subcommand",
+                Denial::Key(_) => {
+                    "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments"
+                }
+                Denial::Channel(_) => {
+                    "ERR The user executing the script can't publish to the channel mentioned in the command"
+                }
+            }));
+        }
         if self.only_reads && command.is_write() {
             return Err(words("ERR Write commands are not allowed from read-only scripts."));
         }

@@ -15,7 +15,8 @@ use crate::reply::{Answer, Reply};
 const SET: Family =
     Family::new("set", "@set").complexity("O(N) where N is the total number of elements in all given sets.");
 const READ: Family = SET.flags("readonly").keys(all_keys(1, "RO access"));
-const STORE: Family = SET.flags("write denyoom").keys(all_keys(1, "OW update"));
+const STORED: Keys = Keys { others: "RO access", ..all_keys(1, "OW update") };
+const STORE: Family = SET.flags("write denyoom").keys(STORED);
 const COUNTED: Keys = Keys { counted_at: 1, flags: "RO access", ..NO_KEYS };
 const SIZE: Family = SET.flags("readonly movablekeys").keys(COUNTED);
 
@@ -26,7 +27,14 @@ const DIFF_STORE_SUMMARY: &str = "Subtract multiple sets and store the resulting
 
 pub(super) static COMMANDS: &[Command] = &[
     READ.command("sinter", -2, Ranged(sinter), "1.0.0", "Intersect multiple sets"),
-    STORE.command("sinterstore", -3, Ranged(sinterstore), "1.0.0", INTER_STORE_SUMMARY),
+    // Redis says so of this one.
+    STORE.keys(Keys { flags: "RW update", ..STORED }).command(
+        "sinterstore",
+        -3,
+        Ranged(sinterstore),
+        "1.0.0",
+        INTER_STORE_SUMMARY,
+    ),
     SIZE.command("sintercard", -3, Ranged(sintercard), "7.0.0", INTER_CARD_SUMMARY),
     READ.command("sunion", -2, Ranged(sunion), "1.0.0", "Add multiple sets"),
     STORE.command("sunionstore", -3, Ranged(sunionstore), "1.0.0", UNION_STORE_SUMMARY),

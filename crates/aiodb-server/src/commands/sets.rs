@@ -24,7 +24,7 @@ const ASK_EACH: Family = READ_FAST.keys(one_key("RO access")).members(2, -1, 1).
 const SIZE: Family = READ_FAST.keys(one_key("RO"));
 const ALL: Family = SET.flags("readonly").keys(one_key("RO access")).complexity("O(N) where N is the set cardinality.");
 const POP: Family = WRITE_FAST.keys(one_key("RW access delete")).complexity(EACH);
-const BETWEEN: Keys = Keys { first: 1, last: 2, ..one_key("RW access delete") };
+const BETWEEN: Keys = Keys { last: 2, others: "RW insert", ..one_key("RW access delete") };
 const MOVE: Family = WRITE_FAST.keys(BETWEEN).members(3, 3, 1);
 
 const POP_SUMMARY: &str = "Remove and return one or multiple random members from a set";

@@ -18,7 +18,7 @@ use crate::score::parse_score;
 const EACH: Family = SORTED.complexity("O(N*log(N)) where N is the total number of elements in all given sets.");
 const COUNTED: Keys = Keys { counted_at: 1, flags: "RO access", ..NO_KEYS };
 const READ: Family = EACH.flags("readonly movablekeys").keys(COUNTED);
-const STORED: Keys = Keys { counted_at: 2, ..one_key("OW update") };
+const STORED: Keys = Keys { counted_at: 2, others: "RO access", ..one_key("OW update") };
 const STORE: Family = EACH.flags("write denyoom movablekeys").keys(STORED);
 
 const UNION_STORE_SUMMARY: &str = "Add multiple sorted sets and store the resulting sorted set in a new key";

@@ -19,7 +19,7 @@ const EACH: &str = "O(log(N)+M) with N the number of elements in the sorted set 
 const RANGE: Family = SORTED.flags("readonly").keys(one_key("RO access")).complexity(EACH);
 const COUNT: Family = SORTED.flags("readonly fast").keys(one_key("RO access")).complexity(EACH);
 const REMOVE: Family = SORTED.flags("write").keys(one_key("RW delete")).complexity(EACH);
-const BETWEEN: Keys = Keys { first: 1, last: 2, ..one_key("OW update") };
+const BETWEEN: Keys = Keys { last: 2, others: "RO access", ..one_key("OW update") };
 const STORE: Family = SORTED.flags("write denyoom").keys(BETWEEN).complexity(EACH);
 
 const RANGE_SUMMARY: &str = "Return a range of members in a sorted set";

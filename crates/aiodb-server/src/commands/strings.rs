@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::family::Family;
 use crate::command::Run::Grouped;
-use crate::command::{Command, Context, Reads, all_keys, count, is_word, one_key};
+use crate::command::{Command, Context, Keys, Reads, all_keys, count, is_word, one_key};
 use crate::entry::Entry;
 use crate::expiry::Moment;
 use crate::number::parse_integer;
@@ -22,7 +22,8 @@ const WRITE_FAST: Family = STRING.flags("write denyoom fast");
 
 /// They do not ask what was there.
 const OVERWRITE: Family = WRITE.keys(one_key("OW update")).reads(Reads::Never);
-const SET: Family = WRITE.keys(one_key("RW access update variable_flags")).reads(Reads::If(set_reads));
+const SET_KEY: Keys = Keys { varies: Some(set_flags), ..one_key("RW access update variable_flags") };
+const SET: Family = WRITE.keys(SET_KEY).reads(Reads::If(set_reads));
 const SET_NEW: Family = WRITE_FAST.keys(one_key("OW insert"));
 const MGET: Family =
     READ_FAST.keys(all_keys(1, "RO access")).complexity("O(N) where N is the number of keys to retrieve.");
@@ -118,6 +119,12 @@ impl<'a> StringOptions<'a> {
 fn set_reads(arguments: &[Bytes]) -> bool {
     let options = arguments.get(3..).unwrap_or_default();
     options.iter().any(|option| ["nx", "xx", "get", "keepttl"].iter().any(|word| is_word(option, word)))
+}
+
+/// What it shows of the old value counts as reading, a condition does not.
+fn set_flags(arguments: &[Bytes]) -> &'static str {
+    let shows_old = arguments.iter().skip(3).any(|option| is_word(option, "get"));
+    if shows_old { "RW access update" } else { "OW update" }
 }
 
 fn set(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {

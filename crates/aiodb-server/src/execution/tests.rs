@@ -5,15 +5,19 @@ use aiodb::Options;
 use bytes::Bytes;
 
 use super::*;
+use crate::acl::Acl;
+use crate::commands;
 use crate::config::Config;
 
 /// A server that no client reaches, and a connection to it.
 fn start(dir: &Path) -> (Server, Session) {
     let keyspace = Keyspace::open(dir, 2, Options::default()).unwrap();
-    let server = Server::new(Config::default(), keyspace, 0);
+    let (config, table) = (Config::default(), commands::table());
+    let acl = Acl::new(table.catalog(), &config).unwrap();
+    let server = Server::new(config, keyspace, table, acl, 0);
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
-    let client = server.clients.add(address, address, 0, 1).unwrap();
-    (server, Session::new(client, true))
+    let client = server.clients.add(address, address, 0, server.acl.default_user(), 1).unwrap();
+    (server, Session::new(client))
 }
 
 fn calls(server: &Server, lines: &[&str]) -> Vec<Call> {

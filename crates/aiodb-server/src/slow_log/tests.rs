@@ -1,4 +1,5 @@
 use super::*;
+use crate::acl::{Rules, User};
 use crate::client::Clients;
 
 fn kept_of(arguments: &[&str]) -> Vec<String> {
@@ -25,7 +26,8 @@ fn little_is_kept_of_long_commands_and_nothing_of_passwords() {
 fn the_last_ones_stay() {
     let (clients, log) = (Clients::default(), SlowLog::default());
     let address = "127.0.0.1:1".parse().unwrap();
-    let client = clients.add(address, address, 0, 1).unwrap();
+    let user = User::new("someone".into(), Rules::default());
+    let client = clients.add(address, address, 0, &user, 1).unwrap();
     let arguments = [Bytes::from_static(b"ping")];
     let sent = Sent { name: "ping", arguments: &arguments };
     for _ in 0..5 {

@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::Output;
-use aiodb_server::{Config, ENVIRONMENT_PREFIX, Layer};
+use aiodb_server::{Config, ENVIRONMENT_PREFIX, Layer, TlsClients};
 use clap::Args;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -22,9 +22,24 @@ pub struct ServeArgs {
     /// Address to listen at, several times for several [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     bind: Vec<IpAddr>,
-    /// Port to listen at; 0 takes a free one [default: 6379]
+    /// Port to listen at; 0 takes a free one, or is none where there is one with TLS [default: 6379]
     #[arg(long)]
     port: Option<u16>,
+    /// Port to listen at with TLS; 0 for none [default: 0]
+    #[arg(long, value_name = "PORT")]
+    tls_port: Option<u16>,
+    /// The server's certificate and those that it is signed with, in PEM
+    #[arg(long, value_name = "FILE")]
+    tls_cert_file: Option<PathBuf>,
+    /// The key of the certificate, in PEM and without a password
+    #[arg(long, value_name = "FILE")]
+    tls_key_file: Option<PathBuf>,
+    /// The certificates that those of clients must be signed with, in PEM
+    #[arg(long, value_name = "FILE")]
+    tls_ca_cert_file: Option<PathBuf>,
+    /// Whether clients must have a certificate: yes, no or optional [default: yes]
+    #[arg(long, value_name = "WORD")]
+    tls_auth_clients: Option<TlsClients>,
     /// Whether other machines are refused while there is no password [default: true]
     #[arg(long, value_name = "BOOL")]
     protected_mode: Option<bool>,
@@ -64,6 +79,11 @@ impl ServeArgs {
             dir: self.dir,
             bind: Some(self.bind).filter(|addresses| !addresses.is_empty()),
             port: self.port,
+            tls_port: self.tls_port,
+            tls_cert_file: self.tls_cert_file,
+            tls_key_file: self.tls_key_file,
+            tls_ca_cert_file: self.tls_ca_cert_file,
+            tls_auth_clients: self.tls_auth_clients,
             protected_mode: self.protected_mode,
             // A password on the command line can be seen by every user of the machine.
             requirepass: None,

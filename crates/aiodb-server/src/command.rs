@@ -26,6 +26,7 @@ use crate::session::Session;
 use crate::settings::Settings;
 use crate::slow_log::SlowLog;
 use crate::space::Space;
+use crate::tls::Tls;
 
 /// All that there is to know of a command: COMMAND answers from it, and the server goes by it.
 pub(crate) struct Command {
@@ -236,6 +237,7 @@ pub(crate) struct Server {
     pub(crate) config: Config,
     pub(crate) keyspace: Keyspace,
     pub(crate) acl: Acl,
+    pub(crate) tls: Option<Tls>,
     pub(crate) clients: Clients,
     pub(crate) channels: Channels,
     pub(crate) cursors: ScanCursors,
@@ -258,6 +260,8 @@ pub(crate) struct Server {
 pub(crate) struct Statistics {
     pub(crate) connections: AtomicU64,
     pub(crate) rejected_connections: AtomicU64,
+    /// Connections to the port with TLS that did not come about.
+    pub(crate) failed_handshakes: AtomicU64,
     /// Commands that were carried out, with those of transactions.
     pub(crate) commands: AtomicU64,
     pub(crate) errors: AtomicU64,
@@ -269,10 +273,29 @@ pub(crate) struct Statistics {
 
 impl Statistics {
     /// All of them.
-    pub(crate) fn counters(&self) -> [&AtomicU64; 8] {
-        let Statistics { connections, rejected_connections, commands, errors, hits, misses, input_bytes, output_bytes } =
-            self;
-        [connections, rejected_connections, commands, errors, hits, misses, input_bytes, output_bytes]
+    pub(crate) fn counters(&self) -> [&AtomicU64; 9] {
+        let Statistics {
+            connections,
+            rejected_connections,
+            failed_handshakes,
+            commands,
+            errors,
+            hits,
+            misses,
+            input_bytes,
+            output_bytes,
+        } = self;
+        [
+            connections,
+            rejected_connections,
+            failed_handshakes,
+            commands,
+            errors,
+            hits,
+            misses,
+            input_bytes,
+            output_bytes,
+        ]
     }
 }
 

@@ -25,8 +25,18 @@ pub struct Config {
     pub dir: PathBuf,
     /// Addresses to listen at.
     pub bind: Vec<IpAddr>,
-    /// Port to listen at; 0 takes a free one.
+    /// Port to listen at; 0 takes a free one, or is none where there is one with TLS.
     pub port: u16,
+    /// Port to listen at with TLS; 0 for none.
+    pub tls_port: u16,
+    /// File of the server's certificate and those that it is signed with, in PEM.
+    pub tls_cert_file: PathBuf,
+    /// File of the key of the certificate, in PEM and without a password.
+    pub tls_key_file: PathBuf,
+    /// File of the certificates that those of clients must be signed with, in PEM; empty for none.
+    pub tls_ca_cert_file: PathBuf,
+    /// Whether clients must have a certificate.
+    pub tls_auth_clients: TlsClients,
     /// Whether clients from other machines are refused while there is no password.
     pub protected_mode: bool,
     /// The password that clients must give; empty for none.
@@ -51,6 +61,39 @@ pub struct Config {
     pub users: BTreeMap<String, String>,
 }
 
+/// Whether clients must have a certificate to connect with TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TlsClients {
+    /// They must.
+    #[default]
+    Yes,
+    /// They are not asked for one.
+    No,
+    /// They may have one, which must be right then.
+    Optional,
+}
+
+impl TlsClients {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TlsClients::Yes => "yes",
+            TlsClients::No => "no",
+            TlsClients::Optional => "optional",
+        }
+    }
+}
+
+impl std::str::FromStr for TlsClients {
+    type Err = &'static str;
+
+    fn from_str(word: &str) -> Result<TlsClients, &'static str> {
+        let all = [TlsClients::Yes, TlsClients::No, TlsClients::Optional];
+        all.into_iter().find(|wanted| wanted.name() == word).ok_or("it must be yes, no or optional")
+    }
+}
+
 /// Some settings, from one of the places where they can be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -61,6 +104,16 @@ pub struct Layer {
     pub bind: Option<Vec<IpAddr>>,
     /// See [`Config::port`].
     pub port: Option<u16>,
+    /// See [`Config::tls_port`].
+    pub tls_port: Option<u16>,
+    /// See [`Config::tls_cert_file`].
+    pub tls_cert_file: Option<PathBuf>,
+    /// See [`Config::tls_key_file`].
+    pub tls_key_file: Option<PathBuf>,
+    /// See [`Config::tls_ca_cert_file`].
+    pub tls_ca_cert_file: Option<PathBuf>,
+    /// See [`Config::tls_auth_clients`].
+    pub tls_auth_clients: Option<TlsClients>,
     /// See [`Config::protected_mode`].
     pub protected_mode: Option<bool>,
     /// See [`Config::requirepass`].
@@ -130,6 +183,16 @@ pub enum ConfigError {
         /** What is wrong. */
         reason: String,
     },
+    /// A file for TLS cannot be read, or is not as it should be.
+    #[error("the file {path} of the setting {setting} is wrong: {reason}")]
+    Tls {
+        /** The setting that names it. */
+        setting: &'static str,
+        /** The file. */
+        path: PathBuf,
+        /** What is wrong. */
+        reason: String,
+    },
     /// The file of users cannot be read, or is not as it should be.
     #[error("{0}")]
     AclFile(String),
@@ -141,6 +204,11 @@ impl Default for Config {
             dir: "data".into(),
             bind: vec![IpAddr::from([127, 0, 0, 1])],
             port: 6379,
+            tls_port: 0,
+            tls_cert_file: PathBuf::new(),
+            tls_key_file: PathBuf::new(),
+            tls_ca_cert_file: PathBuf::new(),
+            tls_auth_clients: TlsClients::Yes,
             protected_mode: true,
             requirepass: String::new(),
             aclfile: PathBuf::new(),
@@ -187,6 +255,11 @@ impl Layer {
                 self.bind = Some(addresses.map(read_one).collect::<Result<_, _>>()?);
             }
             "PORT" => self.port = read(value)?,
+            "TLS_PORT" => self.tls_port = read(value)?,
+            "TLS_CERT_FILE" => self.tls_cert_file = Some(value.into()),
+            "TLS_KEY_FILE" => self.tls_key_file = Some(value.into()),
+            "TLS_CA_CERT_FILE" => self.tls_ca_cert_file = Some(value.into()),
+            "TLS_AUTH_CLIENTS" => self.tls_auth_clients = read(value)?,
             "PROTECTED_MODE" => self.protected_mode = read(value)?,
             "REQUIREPASS" => self.requirepass = Some(value.into()),
             "ACLFILE" => self.aclfile = Some(value.into()),
@@ -210,11 +283,17 @@ impl Config {
         let layers: Vec<_> = layers.into_iter().collect();
         for layer in layers.into_iter().rev() {
             let Layer { dir, bind, port, protected_mode, requirepass, aclfile, users, .. } = layer;
+            let Layer { tls_port, tls_cert_file, tls_key_file, tls_ca_cert_file, tls_auth_clients, .. } = layer;
             let Layer { maxclients, databases, durability, cache_bytes, threads, backup_dir, metrics, .. } = layer;
             config = Config {
                 dir: dir.unwrap_or(config.dir),
                 bind: bind.unwrap_or(config.bind),
                 port: port.unwrap_or(config.port),
+                tls_port: tls_port.unwrap_or(config.tls_port),
+                tls_cert_file: tls_cert_file.unwrap_or(config.tls_cert_file),
+                tls_key_file: tls_key_file.unwrap_or(config.tls_key_file),
+                tls_ca_cert_file: tls_ca_cert_file.unwrap_or(config.tls_ca_cert_file),
+                tls_auth_clients: tls_auth_clients.unwrap_or(config.tls_auth_clients),
                 protected_mode: protected_mode.unwrap_or(config.protected_mode),
                 requirepass: requirepass.unwrap_or(config.requirepass),
                 aclfile: aclfile.unwrap_or(config.aclfile),
@@ -247,8 +326,32 @@ impl Config {
             let path = self.aclfile.display().to_string();
             return Err(wrong("aclfile", path, "there are `users` too: users stand in one place or the other".into()));
         }
+        self.check_tls()?;
         self.metrics_address()?;
         self.durability().map(drop)
+    }
+
+    /// Whether there is what TLS needs.
+    fn check_tls(&self) -> Result<(), ConfigError> {
+        let missing = |setting, path: &Path, why: &str| {
+            let allowed = format!("{why} needs the file's name");
+            let is_missing = self.tls_port != 0 && path.as_os_str().is_empty();
+            if is_missing { Err(ConfigError::Setting { setting, value: String::new(), allowed }) } else { Ok(()) }
+        };
+        missing("tls-cert-file", &self.tls_cert_file, "tls-port")?;
+        missing("tls-key-file", &self.tls_key_file, "tls-port")?;
+        match self.tls_auth_clients {
+            TlsClients::No => Ok(()),
+            wanted => {
+                let why = format!("tls-auth-clients = \"{}\"", wanted.name());
+                missing("tls-ca-cert-file", &self.tls_ca_cert_file, &why)
+            }
+        }
+    }
+
+    /// Whether there is a port without TLS.
+    pub fn has_plain_port(&self) -> bool {
+        self.port != 0 || self.tls_port == 0
     }
 
     /// Where figures are shown, if anywhere.

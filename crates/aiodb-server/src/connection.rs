@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::BytesMut;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::admission::{Admitted, admit, is_grouped};
@@ -18,6 +16,7 @@ use crate::refusal::{Refusal, words};
 use crate::reply::{Output, Reply};
 use crate::request::{Decoder, Fault};
 use crate::session::Session;
+use crate::stream::Stream;
 
 /// What is read at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -42,7 +41,7 @@ const UNBLOCKED: Refusal = words("UNBLOCKED client unblocked via CLIENT UNBLOCK"
 /// A connection until it ends.
 pub(crate) struct Connection {
     server: Arc<Server>,
-    stream: TcpStream,
+    stream: Stream,
     session: Session,
     decoder: Decoder,
     buffer: BytesMut,
@@ -62,7 +61,7 @@ struct Group {
 }
 
 impl Connection {
-    pub(crate) fn new(server: Arc<Server>, stream: TcpStream, client: Arc<Client>) -> Connection {
+    pub(crate) fn new(server: Arc<Server>, stream: Stream, client: Arc<Client>) -> Connection {
         let session = Session::new(client);
         Connection {
             server,
@@ -83,6 +82,7 @@ impl Connection {
         self.server.keyspace.watchers.remove(std::mem::take(&mut self.session.watch));
         self.session.subscriptions.end(&self.server.channels, &self.session.client);
         self.server.clients.remove(&self.session.client);
+        self.stream.close().await;
     }
 
     async fn answer_all(&mut self, ending: &mut watch::Receiver<bool>) -> io::Result<()> {
@@ -257,7 +257,7 @@ impl Connection {
                     written => output.advance(written),
                 }
             }
-            Ok(())
+            stream.flush().await
         };
         let sent = tokio::select! {
             sent = write_all => sent,
@@ -281,26 +281,18 @@ impl Connection {
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
-            readable = self.stream.readable() => readable?,
+        // The buffer at most doubles, so that a client gets no memory for bytes that it only announces.
+        let room = self.decoder.wanted(&self.buffer).min(self.buffer.len()).max(READ_BYTES);
+        let received = tokio::select! {
+            received = self.stream.read(&mut self.buffer, room) => received?,
             () = client.killed() => return Ok(false),
             () = message => return Ok(true),
             // A sender that is gone means the same: the server has ended.
             _ = ending.changed() => return Ok(true),
-        }
-        // The buffer at most doubles, so that a client gets no memory for bytes that it only announces.
-        let wanted = self.decoder.wanted(&self.buffer);
-        self.buffer.reserve(wanted.min(self.buffer.len()).max(READ_BYTES));
-        match self.stream.try_read_buf(&mut self.buffer) {
-            Ok(0) => Ok(false),
-            Ok(received) => {
-                self.server.statistics.input_bytes.fetch_add(received as u64, Ordering::Relaxed);
-                client.shown.input_bytes.store(self.buffer.len(), Ordering::Relaxed);
-                Ok(true)
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
-            Err(error) => Err(error),
-        }
+        };
+        self.server.statistics.input_bytes.fetch_add(received as u64, Ordering::Relaxed);
+        client.shown.input_bytes.store(self.buffer.len(), Ordering::Relaxed);
+        Ok(received > 0)
     }
 }
 

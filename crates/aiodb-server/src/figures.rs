@@ -34,6 +34,12 @@ fn clients(server: &Server) -> Vec<Figure> {
         ("blocked_clients", "gauge", "Clients that wait for elements.", server.keyspace.waiters.count() as f64),
         ("connections_total", "counter", "Connections that clients made.", number(&statistics.connections)),
         ("rejected_connections_total", "counter", "Connections refused.", number(&statistics.rejected_connections)),
+        (
+            "failed_handshakes_total",
+            "counter",
+            "Connections with TLS that failed.",
+            number(&statistics.failed_handshakes),
+        ),
         ("input_bytes_total", "counter", "Bytes received.", number(&statistics.input_bytes)),
         ("output_bytes_total", "counter", "Bytes sent.", number(&statistics.output_bytes)),
         ("pubsub_channels", "gauge", "Channels with subscribers.", server.channels.different(Topic::Channel) as f64),

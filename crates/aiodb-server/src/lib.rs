@@ -38,9 +38,11 @@ mod session;
 mod settings;
 mod slow_log;
 mod space;
+mod stream;
 mod sweeper;
+mod tls;
 mod waiters;
 mod watch;
 
-pub use config::{Config, ConfigError, ENVIRONMENT_PREFIX, Layer};
+pub use config::{Config, ConfigError, ENVIRONMENT_PREFIX, Layer, TlsClients};
 pub use server::{ServeError, serve};

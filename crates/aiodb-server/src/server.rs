@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::acl::Acl;
 use crate::channels::Channels;
-use crate::client::Clients;
+use crate::client::{Client, Clients};
 use crate::command::{Server, Statistics, Table};
 use crate::commands;
 use crate::config::{Config, ConfigError};
@@ -29,10 +29,15 @@ use crate::scan_cursors::ScanCursors;
 use crate::scripts::Scripts;
 use crate::settings::Settings;
 use crate::slow_log::SlowLog;
+use crate::stream::Stream;
 use crate::sweeper::sweep;
+use crate::tls::Tls;
 
 /// Connections that the system keeps until they are accepted.
 const BACKLOG_WAIT: Duration = Duration::from_millis(100);
+
+/// How long a client of the port with TLS may take until its commands can be read.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// How long connections may take to get their last replies when the server ends.
 const LAST_REPLIES: Duration = Duration::from_secs(5);
@@ -47,6 +52,8 @@ const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 /// The sockets with their addresses.
 struct Listeners {
     clients: Vec<(StdListener, SocketAddr)>,
+    /// Those with TLS.
+    tls: Vec<(StdListener, SocketAddr)>,
     monitoring: Option<(StdListener, SocketAddr)>,
 }
 
@@ -81,8 +88,12 @@ pub enum ServeError {
 pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
     let table = commands::table();
     let acl = Acl::new(table.catalog(), &config)?;
-    let listeners =
-        Listeners { clients: listen(&config)?, monitoring: config.metrics_address()?.map(bind).transpose()? };
+    let tls = Tls::new(&config)?;
+    let listeners = Listeners {
+        clients: if config.has_plain_port() { listen(&config.bind, config.port)? } else { Vec::new() },
+        tls: if tls.is_some() { listen(&config.bind, config.tls_port)? } else { Vec::new() },
+        monitoring: config.metrics_address()?.map(bind).transpose()?,
+    };
     let options = Options {
         durability: config.durability()?,
         cache_bytes: config.cache_bytes,
@@ -97,8 +108,8 @@ pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
     }
     let runtime =
         runtime.enable_all().build().map_err(|cause| ServeError::System { action: "start threads", cause })?;
-    let port = listeners.clients[0].1.port();
-    let server = Arc::new(Server::new(config, keyspace, table, acl, port));
+    let port = listeners.clients.first().map_or(0, |(_, address)| address.port());
+    let server = Arc::new(Server::new(config, keyspace, table, acl, tls, port));
     let outcome = runtime.block_on(accept_all(&server, listeners, &say));
     // Connections that still run have had their time.
     runtime.shutdown_timeout(LAST_REPLIES);
@@ -109,10 +120,18 @@ pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
 }
 
 impl Server {
-    pub(crate) fn new(config: Config, keyspace: Keyspace, table: Table, acl: Acl, port: u16) -> Server {
+    pub(crate) fn new(
+        config: Config,
+        keyspace: Keyspace,
+        table: Table,
+        acl: Acl,
+        tls: Option<Tls>,
+        port: u16,
+    ) -> Server {
         Server {
             keyspace,
             acl,
+            tls,
             clients: Clients::default(),
             channels: Channels::default(),
             cursors: ScanCursors::new(),
@@ -132,10 +151,9 @@ impl Server {
 }
 
 /// The sockets. They are taken before the store is opened, so that a port in use is known at once.
-fn listen(config: &Config) -> Result<Vec<(StdListener, SocketAddr)>, ServeError> {
-    let mut port = config.port;
+fn listen(addresses: &[IpAddr], mut port: u16) -> Result<Vec<(StdListener, SocketAddr)>, ServeError> {
     let mut listeners = Vec::new();
-    for address in &config.bind {
+    for address in addresses {
         let (listener, address) = bind(SocketAddr::from((*address, port)))?;
         // A free port is the same at all addresses.
         port = address.port();
@@ -168,10 +186,12 @@ async fn accept_all(server: &Arc<Server>, listeners: Listeners, say: &impl Fn(&s
             Some(tokio::spawn(monitor(Arc::clone(server), listener, ending.clone())))
         }
     };
-    for (listener, address) in listeners.clients {
+    let tls = listeners.tls.into_iter().map(|(listener, address)| (listener, address, true));
+    let plain = listeners.clients.into_iter().map(|(listener, address)| (listener, address, false));
+    for (listener, address, has_tls) in tls.chain(plain) {
         let listener = TcpListener::from_std(listener).map_err(system("listen"))?;
-        say(&format!("ready to accept connections at {address}"));
-        accepting.spawn(accept(Arc::clone(server), listener, ending.clone()));
+        say(&format!("ready to accept {}connections at {address}", if has_tls { "TLS " } else { "" }));
+        accepting.spawn(accept(Arc::clone(server), listener, has_tls, ending.clone()));
     }
     tell_system(&NotifyState::Ready, say);
     let name = tokio::select! {
@@ -203,7 +223,7 @@ fn tell_system(state: &NotifyState<'_>, say: &impl Fn(&str)) {
 }
 
 /// Accepts connections until the server ends, and returns when they have ended.
-async fn accept(server: Arc<Server>, listener: TcpListener, mut ending: watch::Receiver<bool>) {
+async fn accept(server: Arc<Server>, listener: TcpListener, has_tls: bool, mut ending: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     while !*ending.borrow() {
         let accepted = tokio::select! {
@@ -213,7 +233,7 @@ async fn accept(server: Arc<Server>, listener: TcpListener, mut ending: watch::R
         };
         match accepted {
             Ok((stream, address)) => {
-                connections.spawn(serve_one(Arc::clone(&server), stream, address, ending.clone()));
+                connections.spawn(serve_one(Arc::clone(&server), stream, address, has_tls, ending.clone()));
             }
             // No file descriptor is left, most likely: others must go first.
             Err(_) => tokio::time::sleep(BACKLOG_WAIT).await,
@@ -223,27 +243,59 @@ async fn accept(server: Arc<Server>, listener: TcpListener, mut ending: watch::R
     while connections.join_next().await.is_some() {}
 }
 
-async fn serve_one(server: Arc<Server>, mut stream: TcpStream, address: SocketAddr, ending: watch::Receiver<bool>) {
+async fn serve_one(
+    server: Arc<Server>,
+    mut stream: TcpStream,
+    address: SocketAddr,
+    has_tls: bool,
+    mut ending: watch::Receiver<bool>,
+) {
     server.statistics.connections.fetch_add(1, Ordering::Relaxed);
     let settings = &server.settings;
     let is_open = settings.protected_mode() && server.acl.needs_no_password();
     let Ok(local_address) = stream.local_addr() else { return };
-    let refusal = if is_open && !is_loopback(address.ip()) {
-        Some(PROTECTED)
+    // Replies go out as they are made; a client that is gone already is met when it is read from.
+    let _ = stream.set_nodelay(true);
+    let (client, refusal) = if is_open && !is_loopback(address.ip()) {
+        (None, PROTECTED)
     } else {
-        // Replies go out as they are made; a client that is gone already is met when it is read from.
-        let _ = stream.set_nodelay(true);
         let (user, most) = (server.acl.default_user(), settings.maxclients());
-        match server.clients.add(address, local_address, stream.as_raw_fd(), user, most) {
-            Some(client) => {
-                return Connection::new(Arc::clone(&server), stream, client).serve(ending).await;
-            }
-            None => Some(TOO_MANY),
-        }
+        (server.clients.add(address, local_address, stream.as_raw_fd(), user, most), TOO_MANY)
     };
-    server.statistics.rejected_connections.fetch_add(1, Ordering::Relaxed);
-    // Whether the client hears why makes no difference to the server.
-    let _ = stream.write_all(refusal.unwrap_or_default()).await;
+    let Some(client) = client else {
+        server.statistics.rejected_connections.fetch_add(1, Ordering::Relaxed);
+        if !has_tls {
+            // Whether the client hears why makes no difference to the server.
+            let _ = stream.write_all(refusal).await;
+        }
+        return;
+    };
+    let stream =
+        if has_tls { begin_tls(&server, stream, &client, &mut ending).await } else { Some(Stream::Plain(stream)) };
+    match stream {
+        Some(stream) => Connection::new(Arc::clone(&server), stream, client).serve(ending).await,
+        None => server.clients.remove(&client),
+    }
+}
+
+/// The handshake of TLS: it counts as a connection, and holds up nobody else.
+async fn begin_tls(
+    server: &Server,
+    stream: TcpStream,
+    client: &Client,
+    ending: &mut watch::Receiver<bool>,
+) -> Option<Stream> {
+    let acceptor = server.tls.as_ref()?.acceptor();
+    let outcome = tokio::select! {
+        outcome = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)) => outcome,
+        () = client.killed() => return None,
+        _ = ending.changed() => return None,
+    };
+    if let Ok(Ok(stream)) = outcome {
+        return Some(Stream::Tls(Box::new(stream)));
+    }
+    server.statistics.failed_handshakes.fetch_add(1, Ordering::Relaxed);
+    None
 }
 
 fn is_loopback(address: IpAddr) -> bool {

@@ -24,6 +24,8 @@ pub fn aiodb() -> Command {
 pub struct Server {
     process: Child,
     pub address: SocketAddr,
+    /// Where clients connect with TLS, if they may.
+    pub tls: Option<SocketAddr>,
     /// Where its figures are, if it shows any.
     pub metrics: Option<SocketAddr>,
     said: Option<JoinHandle<String>>,
@@ -37,16 +39,27 @@ impl Server {
     }
 
     /// Starts a command that serves, and waits until it is ready.
-    pub fn run(mut command: Command) -> Server {
+    pub fn run(command: Command) -> Server {
+        Server::run_until(command, READY).unwrap_or_else(|said| panic!("the server did not start: {said}"))
+    }
+
+    /// [`Server::run`] until it has said where it accepts connections of a kind; else what it said.
+    pub fn run_until(mut command: Command, ready: &str) -> Result<Server, String> {
         let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(process.stderr.take().unwrap());
-        let (address, metrics) = read_addresses(&mut stderr);
+        let Addresses { address, tls, metrics } = match read_addresses(&mut stderr, ready) {
+            Ok(addresses) => addresses,
+            Err(said) => {
+                process.wait().unwrap();
+                return Err(said);
+            }
+        };
         let said = std::thread::spawn(move || {
             let mut said = String::new();
             let _ = stderr.read_to_string(&mut said);
             said
         });
-        Server { process, address, metrics, said: Some(said) }
+        Ok(Server { process, address, tls, metrics, said: Some(said) })
     }
 
     pub fn client(&self) -> Client {
@@ -83,19 +96,33 @@ impl Drop for Server {
     }
 }
 
-/// Where clients connect, and where figures are.
-fn read_addresses(stderr: &mut BufReader<ChildStderr>) -> (SocketAddr, Option<SocketAddr>) {
-    let (mut said, mut metrics) = (String::new(), None);
-    while stderr.read_line(&mut said).unwrap() > 0 {
-        if let Some((_, address)) = said.trim_end().rsplit_once("figures at http://") {
-            metrics = Some(address.trim_end_matches("/metrics").parse().unwrap());
-            said.clear();
+/// What a server says that accepts connections.
+pub const READY: &str = "ready to accept connections at ";
+pub const READY_WITH_TLS: &str = "ready to accept TLS connections at ";
+
+struct Addresses {
+    address: SocketAddr,
+    tls: Option<SocketAddr>,
+    metrics: Option<SocketAddr>,
+}
+
+/// Where a server accepts connections, and where its figures are; what it said if it ends before it is ready.
+fn read_addresses(stderr: &mut BufReader<ChildStderr>, ready: &str) -> Result<Addresses, String> {
+    let (mut said, mut tls, mut metrics) = (String::new(), None, None);
+    loop {
+        let begin = said.len();
+        if stderr.read_line(&mut said).unwrap() == 0 {
+            return Err(said);
         }
-        if let Some((_, address)) = said.trim_end().rsplit_once("ready to accept connections at ") {
-            return (address.parse().unwrap(), metrics);
+        let line = said[begin..].trim_end();
+        let after = |words: &str| line.rsplit_once(words).map(|(_, address)| address.trim_end_matches("/metrics"));
+        let address = |words: &str| after(words).map(|address| address.parse().unwrap());
+        metrics = metrics.or(address("figures at http://"));
+        tls = tls.or(address(READY_WITH_TLS));
+        if let Some(address) = address(ready) {
+            return Ok(Addresses { address, tls, metrics });
         }
     }
-    panic!("the server did not start: {said}");
 }
 
 /// A command that ends by itself.

@@ -38,6 +38,8 @@ enum Takes {
     Fixed,
     /// What only the start decides here: nothing but the value that it has.
     FromStart,
+    /// As [`Takes::FromStart`], but then the files of TLS are read again.
+    Certificate,
     Integer(i64, i64, fn(i64) -> Change),
     Flag(fn(bool) -> Change),
     Text(fn(String) -> Change),
@@ -55,7 +57,7 @@ const fn setting(name: &'static str, takes: Takes, value: fn(&Server) -> String)
 
 const SCRIPT_MS: Takes = Takes::Integer(0, i64::MAX, |time| Change::ScriptMs(time as u64));
 
-static SETTINGS: [Setting; 25] = [
+static SETTINGS: [Setting; 30] = [
     setting("acl-pubsub-default", Takes::FromStart, |_| "resetchannels".into()),
     setting("aclfile", Takes::Fixed, |server| server.config.aclfile.display().to_string()),
     setting("acllog-max-len", Takes::Integer(0, i64::MAX, |number| Change::Denials(number as usize)), |server| {
@@ -96,6 +98,11 @@ static SETTINGS: [Setting; 25] = [
         server.settings.slow_commands().to_string()
     }),
     setting("timeout", Takes::FromStart, |_| "0".into()),
+    setting("tls-auth-clients", Takes::FromStart, |server| server.config.tls_auth_clients.name().into()),
+    setting("tls-ca-cert-file", Takes::Certificate, |server| server.config.tls_ca_cert_file.display().to_string()),
+    setting("tls-cert-file", Takes::Certificate, |server| server.config.tls_cert_file.display().to_string()),
+    setting("tls-key-file", Takes::Certificate, |server| server.config.tls_key_file.display().to_string()),
+    setting("tls-port", Takes::FromStart, |server| server.config.tls_port.to_string()),
 ];
 
 /// Redis's name of a class.
@@ -172,8 +179,14 @@ fn change(server: &Server, setting: &Setting, value: &[u8]) -> Result<Change, St
             let text = std::str::from_utf8(value).map_err(|_| "argument must be UTF-8")?;
             Ok(change(text.into()))
         }
-        Takes::Fixed | Takes::FromStart => match (setting.value)(server) {
-            current if current.as_bytes().eq_ignore_ascii_case(value) => Ok(Change::Nothing),
+        Takes::Fixed | Takes::FromStart | Takes::Certificate => match (setting.value)(server) {
+            current if current.as_bytes().eq_ignore_ascii_case(value) => {
+                if let (Takes::Certificate, Some(tls)) = (setting.takes, &server.tls) {
+                    let read = tokio::task::block_in_place(|| tls.reload(&server.config));
+                    read.map_err(|error| error.to_string())?;
+                }
+                Ok(Change::Nothing)
+            }
             _ => Err("only the start of the server decides it".into()),
         },
     }

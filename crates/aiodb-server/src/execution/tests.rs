@@ -14,7 +14,7 @@ fn start(dir: &Path) -> (Server, Session) {
     let keyspace = Keyspace::open(dir, 2, Options::default()).unwrap();
     let (config, table) = (Config::default(), commands::table());
     let acl = Acl::new(table.catalog(), &config).unwrap();
-    let server = Server::new(config, keyspace, table, acl, 0);
+    let server = Server::new(config, keyspace, table, acl, None, 0);
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
     let client = server.clients.add(address, address, 0, server.acl.default_user(), 1).unwrap();
     (server, Session::new(client))

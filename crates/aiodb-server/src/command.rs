@@ -155,7 +155,7 @@ impl Command {
     pub(crate) fn attempt<'a>(&self, arguments: &'a [Bytes]) -> Attempt<'a> {
         let channels = match self.channels {
             ChannelNames::None => 0..0,
-            ChannelNames::First => 1..2,
+            ChannelNames::First => 1..arguments.len().min(2),
             ChannelNames::All | ChannelNames::Patterns => 1..arguments.len(),
         };
         Attempt {

@@ -15,8 +15,8 @@ mod json;
 mod lua;
 mod values;
 
+pub(crate) use self::lua::{Commands, REDIS_VERSION, Run};
 use self::lua::{Engine, Outcome};
-pub(crate) use self::lua::{REDIS_VERSION, Run};
 
 /// Bytes of the scripts that are known, at most. Those that only EVAL has brought go when there are more.
 const MOST_BYTES: usize = 64 << 20;

@@ -249,6 +249,15 @@ fn what_is_not_allowed_is_refused_as_redis_does() {
         "return redis.call('get')",
         "return redis.call('nope')",
         "return redis.pcall('auth', 'x')",
+        "return redis.acl_check_cmd('get', 'b:1')",
+        "return redis.acl_check_cmd('get', 'c')",
+        "return redis.acl_check_cmd('get')",
+        "return redis.acl_check_cmd('publish', 'x')",
+        "return redis.acl_check_cmd('publish')",
+        "return redis.acl_check_cmd('set', KEYS[1], 5)",
+        "return redis.acl_check_cmd('nope')",
+        "return redis.acl_check_cmd()",
+        "return redis.acl_check_cmd({})",
     ] {
         pair.agree(&["eval", script, "1", "b:1"]);
     }

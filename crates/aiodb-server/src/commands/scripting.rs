@@ -10,7 +10,7 @@ use crate::command::{Call, Command, Context, Keys, NO_KEYS, is_word};
 use crate::number::parse_integer;
 use crate::refusal::{NOT_AN_INTEGER, Refusal, said, words};
 use crate::reply::{Answer, OK, Protocol, Reply};
-use crate::scripts::{Run, Scripts};
+use crate::scripts::{Commands, Run, Scripts};
 
 const COUNTED: Keys = Keys { counted_at: 2, flags: "RW access update", ..NO_KEYS };
 const SCRIPTING: Family = Family::new("scripting", "@scripting").complexity("Depends on the script that is executed.");
@@ -114,10 +114,10 @@ fn run(context: &mut Context<'_, '_>, arguments: &[Bytes], name: Option<String>,
     };
     let (code, has_no_writes) = Scripts::parse(&text)?;
     let (database, protocol) = (context.session.database, context.session.protocol);
-    let mut commands = Commands { context, only_reads: only_reads || has_no_writes, bytes: 0, failure: None };
-    let mut call = |arguments, protocol| commands.carry_out(arguments, protocol);
-    let outcome = scripts.run(&name, &text, &code, Run { keys, arguments: arguments_of_script, call: &mut call });
-    let Commands { context, failure, .. } = commands;
+    let mut called = Called { context, only_reads: only_reads || has_no_writes, bytes: 0, failure: None };
+    let run = Run { keys, arguments: arguments_of_script, commands: &mut called };
+    let outcome = scripts.run(&name, &text, &code, run);
+    let Called { context, failure, .. } = called;
     context.session.protocol = protocol;
     context.session.select(database);
     match failure {
@@ -127,7 +127,7 @@ fn run(context: &mut Context<'_, '_>, arguments: &[Bytes], name: Option<String>,
 }
 
 /// The commands of a script.
-struct Commands<'a, 'b, 'c> {
+struct Called<'a, 'b, 'c> {
     context: &'a mut Context<'b, 'c>,
     only_reads: bool,
     /// What they were given and have answered.
@@ -136,8 +136,7 @@ struct Commands<'a, 'b, 'c> {
     failure: Option<Refusal>,
 }
 
-impl Commands<'_, '_, '_> {
-    /// Carries out a command; `None` ends the script.
+impl Commands for Called<'_, '_, '_> {
     fn carry_out(&mut self, arguments: Vec<Bytes>, protocol: Protocol) -> Option<Reply> {
         self.bytes += arguments.iter().map(|argument| argument.len() + PART_BYTES).sum::<usize>();
         self.context.session.protocol = protocol;
@@ -157,6 +156,13 @@ impl Commands<'_, '_, '_> {
         Some(reply)
     }
 
+    fn allow(&self, arguments: Vec<Bytes>) -> Option<bool> {
+        let command = find(self.context.server, &arguments).ok()?;
+        Some(self.context.session.user.rules().check(&command.attempt(&arguments)).is_ok())
+    }
+}
+
+impl Called<'_, '_, '_> {
     fn answer(&mut self, arguments: Vec<Bytes>) -> Answer {
         let unknown = |_| words("ERR Unknown Redis command called from script");
         let command = find(self.context.server, &arguments).map_err(unknown)?;

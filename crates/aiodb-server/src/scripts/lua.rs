@@ -38,11 +38,17 @@ pub(crate) const REDIS_VERSION: &str = "7.0.15";
 pub(crate) struct Run<'a> {
     pub(crate) keys: &'a [Bytes],
     pub(crate) arguments: &'a [Bytes],
-    /// Carries out a command, for the version of the protocol that the script has chosen. `None` ends the script.
-    pub(crate) call: &'a mut Carries<'a>,
+    pub(crate) commands: &'a mut (dyn Commands + 'a),
 }
 
-type Carries<'a> = dyn FnMut(Vec<Bytes>, Protocol) -> Option<Reply> + 'a;
+/// What becomes of the commands of a script.
+pub(crate) trait Commands {
+    /// Carries out a command, for the version of the protocol that the script has chosen. `None` ends the script.
+    fn carry_out(&mut self, arguments: Vec<Bytes>, protocol: Protocol) -> Option<Reply>;
+
+    /// Whether the client may carry out a command; `None` if there is no such command.
+    fn allow(&self, arguments: Vec<Bytes>) -> Option<bool>;
+}
 
 /// The error of a command that a script meets.
 #[derive(Debug, thiserror::Error)]
@@ -156,19 +162,24 @@ impl Engine {
         };
         let (keys, arguments) = (list(run.keys)?, list(run.arguments)?);
         lua.set_app_data(Protocol::Resp2);
-        let call = RefCell::new(run.call);
+        let commands = RefCell::new(run.commands);
         lua.scope(|scope| {
             let protected_call = scope.create_function(|lua: &Lua, arguments: MultiValue| {
-                let reply = self.carry_out(&call, lua, arguments)?;
+                let reply = self.carry_out(&commands, lua, arguments)?;
                 to_lua(lua, reply, protocol_of(lua))
             })?;
             let call = scope.create_function(|lua: &Lua, arguments: MultiValue| {
-                match self.carry_out(&call, lua, arguments)? {
+                match self.carry_out(&commands, lua, arguments)? {
                     Reply::Error(line) => Err(Problem(line).into()),
                     reply => to_lua(lua, reply, protocol_of(lua)),
                 }
             })?;
-            let results: MultiValue = self.run.call((script, keys, arguments, call, protected_call))?;
+            let check = scope.create_function(|_, arguments: MultiValue| {
+                let texts = self.texts(arguments)?.map_err(Problem)?;
+                let is_allowed = commands.borrow().allow(texts);
+                is_allowed.ok_or_else(|| problem("ERR Invalid command passed to redis.acl_check_cmd()"))
+            })?;
+            let results: MultiValue = self.run.call((script, keys, arguments, call, protected_call, check))?;
             let mut results = results.into_iter();
             let mut next = || results.next().unwrap_or(Value::Nil);
             match next() {
@@ -178,10 +189,10 @@ impl Engine {
         })
     }
 
-    /// Carries out a command of the script.
-    fn carry_out(&self, call: &RefCell<&mut Carries<'_>>, lua: &Lua, arguments: MultiValue) -> mlua::Result<Reply> {
+    /// The arguments of a command, or what is wrong with them.
+    fn texts(&self, arguments: MultiValue) -> mlua::Result<Result<Vec<Bytes>, Bytes>> {
         if arguments.is_empty() {
-            return Ok(Reply::Error("ERR Please specify at least one argument for this redis lib call".into()));
+            return Ok(Err("ERR Please specify at least one argument for this redis lib call".into()));
         }
         let mut texts = Vec::with_capacity(arguments.len());
         for argument in arguments {
@@ -192,12 +203,25 @@ impl Engine {
                     self.format.call::<mlua::String>(("%.17g", number))?.as_bytes().to_vec().into()
                 }
                 _ => {
-                    let text = "ERR Lua redis lib command arguments must be strings or integers";
-                    return Ok(Reply::Error(text.into()));
+                    return Ok(Err("ERR Lua redis lib command arguments must be strings or integers".into()));
                 }
             });
         }
-        let reply = (*call.borrow_mut())(texts, protocol_of(lua));
+        Ok(Ok(texts))
+    }
+
+    /// Carries out a command of the script.
+    fn carry_out(
+        &self,
+        commands: &RefCell<&mut (dyn Commands + '_)>,
+        lua: &Lua,
+        arguments: MultiValue,
+    ) -> mlua::Result<Reply> {
+        let texts = match self.texts(arguments)? {
+            Ok(texts) => texts,
+            Err(line) => return Ok(Reply::Error(line)),
+        };
+        let reply = commands.borrow_mut().carry_out(texts, protocol_of(lua));
         reply.ok_or_else(|| {
             self.stops.store(true, Ordering::SeqCst);
             mlua::Error::runtime("the script is stopped")

@@ -158,10 +158,10 @@ local function described(problem)
 end
 
 -- Runs a script. Whether it went well, with what it gave back or what went wrong and where.
-return function(script, keys, arguments, call, protected_call)
-  globals.KEYS, globals.ARGV, redis.call, redis.pcall = keys, arguments, call, protected_call
+return function(script, keys, arguments, call, protected_call, check)
+  globals.KEYS, globals.ARGV, redis.call, redis.pcall, redis.acl_check_cmd = keys, arguments, call, protected_call, check
   local is_right, value = xpcall(script, described)
-  globals.KEYS, globals.ARGV, redis.call, redis.pcall = nil, nil, nil, nil
+  globals.KEYS, globals.ARGV, redis.call, redis.pcall, redis.acl_check_cmd = nil, nil, nil, nil, nil
   if is_right then return true, value end
   if type(value) ~= 'table' then value = {err = 'ERR ' .. tostring(value)} end
   return false, value.err, value.source, value.line

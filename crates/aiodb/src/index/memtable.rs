@@ -348,6 +348,15 @@ pub(crate) enum Reached {
 }
 
 impl Reached {
+    /// The part of a range that was looked at.
+    pub(crate) fn part_of<'a>(&'a self, range: KeyRange<'a>, backward: bool) -> KeyRange<'a> {
+        match self {
+            Reached::End => range,
+            Reached::Key(key) if backward => (Bound::Included(key), range.1),
+            Reached::Key(key) => (range.0, Bound::Included(key)),
+        }
+    }
+
     /// How far both parts have come.
     pub(crate) fn and(self, other: Reached, backward: bool) -> Reached {
         match (self, other) {

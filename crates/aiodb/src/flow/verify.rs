@@ -165,11 +165,12 @@ impl<D: Device> ReadPath<D> {
             TableIndex::Ordered => {
                 let mut from = Bound::Included(prefix_key(generation.id, &[]));
                 let to = prefix_key(generation.id + 1, &[]);
-                let mut walk = RunWalk::default();
+                // What the device has is to be seen.
+                let (view, mut walk) = (View { cached: false, ..View::LATEST }, RunWalk::default());
                 loop {
                     let range = (from.as_ref().map(Vec::as_slice), Bound::Excluded(&to[..]));
                     let (found, reached) =
-                        self.ordered_of(generation).range(range, false, KEYS_PER_VISIT, &View::LATEST, &mut walk)?;
+                        self.ordered_of(generation).range(range, false, KEYS_PER_VISIT, &view, &mut walk)?;
                     for (key, chain) in &found {
                         chain.entries().iter().for_each(|entry| self.verify_entry(generation, key, entry, report));
                     }

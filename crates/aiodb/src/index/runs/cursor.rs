@@ -1,10 +1,13 @@
 //! Walks through a run in either direction, a block at a time.
 
 use std::ops::{Bound, Range};
+use std::sync::Arc;
 
-use super::file::chain_of;
+use super::file::{RunFile, chain_of};
+use super::lookup::place_of;
 use super::set::{Piece, RunSet};
 use crate::Result;
+use crate::cache::ValueCache;
 use crate::index::chain::VersionChain;
 use crate::io::buffer::AlignedBuffer;
 use crate::io::{Device, UNIT_BYTES};
@@ -14,6 +17,9 @@ pub(super) const MERGE_UNITS: u32 = 64;
 
 /// Units that a scan reads at once in the end; it begins with one and doubles.
 const SCAN_UNITS: u32 = 16;
+
+/// Units of the longest read of which a scan leaves the blocks in the cache.
+const CACHED_UNITS: u32 = 2;
 
 /// A place in a run: at a key, or at its end. It does not hold the set that the run is in, so it keeps no file from being removed;
 /// the caller gives that set each time.
@@ -34,6 +40,8 @@ pub(super) struct RunCursor {
     most_units: u32,
     /// Units of the blocks that were looked at.
     visited_units: u64,
+    /// Is asked for blocks, and given the first ones that are read.
+    cache: Option<Arc<ValueCache>>,
 }
 
 /// Units that were read of the current piece.
@@ -66,6 +74,21 @@ impl Decoded {
         self.ends.clear();
         self.chains.clear();
     }
+
+    /// Takes the keys of a block in the place of those that were here, without those before `from`.
+    fn decode<D: Device>(&mut self, file: &RunFile<D>, number: usize, bytes: &[u8], from: &[u8]) -> Result<()> {
+        self.clear();
+        let block = file.block(number, bytes)?;
+        let mut keys = block.keys();
+        while let Some((key, chain)) = keys.next().map_err(|damage| file.damaged(number, damage))? {
+            if key >= from {
+                self.keys.extend_from_slice(key);
+                self.ends.push(self.keys.len());
+                self.chains.push(chain_of(chain));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl RunCursor {
@@ -84,11 +107,17 @@ impl RunCursor {
         pieces: Range<usize>,
         backward: bool,
         bound: Bound<&[u8]>,
+        cache: Option<Arc<ValueCache>>,
     ) -> Result<RunCursor> {
-        let mut cursor = Self::new(run, pieces, 1);
-        cursor.backward = backward;
+        let cursor = Self::new(run, pieces, 1);
+        let mut cursor = RunCursor { backward, cache, ..cursor };
         cursor.seek(set, bound)?;
         Ok(cursor)
+    }
+
+    /// Asks the cache no more.
+    pub(super) fn leave_cache(&mut self) {
+        self.cache = None;
     }
 
     fn new(run: usize, pieces: Range<usize>, units: u32) -> RunCursor {
@@ -104,6 +133,7 @@ impl RunCursor {
             units,
             most_units: SCAN_UNITS,
             visited_units: 0,
+            cache: None,
         }
     }
 
@@ -215,7 +245,13 @@ impl RunCursor {
     fn load<D: Device>(&mut self, set: &RunSet<D>, number: usize) -> Result<()> {
         let Piece { file, from } = self.piece(set);
         let (start, end) = file.fences.units_of(number);
+        (self.number, self.at) = (number, 0);
+        self.visited_units += u64::from(end - start);
         if !self.window.as_ref().is_some_and(|window| window.start <= start && end <= window.end) {
+            let cached = self.cache.as_ref().and_then(|cache| cache.get_block(place_of(file, number)));
+            if let Some(cached) = cached {
+                return self.block.decode(file, number, cached.value(), from);
+            }
             let units = self.units.max(end - start);
             let (first, last) = match self.backward {
                 true => (end.saturating_sub(units), end),
@@ -226,17 +262,11 @@ impl RunCursor {
         }
         let window = self.window.as_ref().expect("it was just read");
         let at = |unit: u32| (unit - window.start) as usize * UNIT_BYTES;
-        let block = file.block(number, &window.bytes[at(start)..at(end)])?;
-        (self.number, self.at) = (number, 0);
-        self.visited_units += u64::from(end - start);
-        self.block.clear();
-        let mut keys = block.keys();
-        while let Some((key, chain)) = keys.next().map_err(|damage| file.damaged(number, damage))? {
-            if key >= from {
-                self.block.keys.extend_from_slice(key);
-                self.block.ends.push(self.block.keys.len());
-                self.block.chains.push(chain_of(chain));
-            }
+        let bytes = &window.bytes[at(start)..at(end)];
+        self.block.decode(file, number, bytes, from)?;
+        if let Some(cache) = self.cache.as_ref().filter(|_| window.end - window.start <= CACHED_UNITS) {
+            // It has been checked.
+            cache.insert(place_of(file, number), 0, &[], bytes);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use super::Runs;
 use super::cursor::RunCursor;
-use super::set::RunSet;
+use super::set::{Run, RunSet};
 use crate::Result;
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::memtable::parts::Chains;
@@ -32,10 +32,10 @@ impl<D: Device> Default for RunWalk<D> {
 }
 
 impl<D: Device> RunWalk<D> {
-    /// The cursors of a range in a set: where the last step has left them, if that was in this set.
-    fn take(&mut self, set: &Arc<RunSet<D>>, query: RangeQuery<'_>) -> Result<Vec<RunCursor>> {
-        let walk = std::mem::take(self);
-        let RangeQuery { range: (from, to), backward, .. } = query;
+    /// The cursors where the last step has left them, if that was in this set.
+    fn take(&mut self, set: &Arc<RunSet<D>>, query: RangeQuery<'_>) -> Option<Vec<RunCursor>> {
+        let mut walk = std::mem::take(self);
+        let RangeQuery { range: (from, to), backward, cached, .. } = query;
         if std::ptr::eq(walk.set.as_ptr(), Arc::as_ptr(set)) {
             let rest = if backward { (Bound::Unbounded, to) } else { (from, Bound::Unbounded) };
             let is_ahead = |key: &[u8]| RangeBounds::<[u8]>::contains(&rest, key);
@@ -43,11 +43,12 @@ impl<D: Device> RunWalk<D> {
                 walk.cursors.iter().filter_map(RunCursor::key).all(is_ahead),
                 "a walk goes on where it was left"
             );
-            return Ok(walk.cursors);
+            if !cached {
+                walk.cursors.iter_mut().for_each(RunCursor::leave_cache);
+            }
+            return Some(walk.cursors);
         }
-        let bound = if backward { to } else { from };
-        let runs = set.runs.iter().enumerate();
-        runs.map(|(number, run)| RunCursor::scanning(set, number, run.all(), backward, bound)).collect()
+        None
     }
 }
 
@@ -55,11 +56,14 @@ impl<D: Device> Runs<D> {
     /// Keys of a range, with their entries. Says how far it came. Keys that were deleted may be among them. A walk that is not new was
     /// left by a step of the same scan that has come to where this range begins.
     pub(crate) fn range(&self, query: RangeQuery<'_>, walk: &mut RunWalk<D>) -> Result<(Chains, Reached)> {
-        let RangeQuery { range, backward, limit, newest } = query;
+        let RangeQuery { range, backward, limit, newest, .. } = query;
         let (mut found, mut reached) = (Chains::new(), Reached::End);
         let set = self.set()?;
         // After an error nothing is left of the walk.
-        let mut cursors = walk.take(&set, query)?;
+        let mut cursors = match walk.take(&set, query) {
+            Some(cursors) => cursors,
+            None => self.cursors(&set, query)?,
+        };
         loop {
             let keys = cursors.iter().filter_map(RunCursor::key);
             let next = if backward { keys.max() } else { keys.min() };
@@ -80,6 +84,17 @@ impl<D: Device> Runs<D> {
         }
         *walk = RunWalk { set: Arc::downgrade(&set), cursors };
         Ok((found, reached))
+    }
+
+    /// The cursors of a range, at its begin.
+    fn cursors(&self, set: &RunSet<D>, query: RangeQuery<'_>) -> Result<Vec<RunCursor>> {
+        let RangeQuery { range, backward, cached, .. } = query;
+        let bound = if backward { range.1 } else { range.0 };
+        let cache = Some(&self.cache).filter(|cache| cached && cache.is_on());
+        let of = |(number, run): (usize, &Run<D>)| {
+            RunCursor::scanning(set, number, run.all(), backward, bound, cache.cloned())
+        };
+        set.runs.iter().enumerate().map(of).collect()
     }
 
     /// Visits each entry of each run, superseded ones too.

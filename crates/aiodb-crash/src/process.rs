@@ -41,7 +41,7 @@ impl Aiodb {
     }
 }
 
-/// Makes the store that the child works on, with both tables. By processes of its own: the harness may be what the file
+/// Makes the store that the child works on, with all tables. By processes of its own: the harness may be what the file
 /// system waits for.
 pub fn create(aiodb: &Aiodb, store: &Path) -> Result<(), String> {
     let run = |arguments: &[&str]| {

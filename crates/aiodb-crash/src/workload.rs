@@ -1,5 +1,6 @@
 //! What the writers do: it follows from a seed, so that the harness need not remember the values.
 
+use aiodb::IndexKind;
 use fastrand::Rng;
 use serde_json::{Value, json};
 
@@ -13,8 +14,8 @@ const KEYS: u64 = 50;
 const SYNC_PERCENT: [u8; 4] = [1, 0, 8, 30];
 
 /// The tables, with their kinds of index.
-pub const TABLES: [(&str, aiodb::IndexKind); 2] =
-    [("hashed", aiodb::IndexKind::Hash), ("ordered", aiodb::IndexKind::Lmdb)];
+pub const TABLES: [(&str, IndexKind); 3] =
+    [("hashed", IndexKind::Hash), ("ordered", IndexKind::Lmdb), ("sorted", IndexKind::Lsm)];
 
 /// A key, by the number of its table.
 pub type Key = (usize, String);
@@ -78,7 +79,7 @@ pub fn keys(writer: usize) -> impl Iterator<Item = Key> {
 }
 
 fn key(writer: usize, table: usize, number: u64) -> Key {
-    // Some are too long for the ordered index and are known to it by their SHA-256.
+    // Some are too long for the ordered indexes and are known to them by their SHA-256.
     let tail = if number % 10 == 7 { "x".repeat(600) } else { String::new() };
     (table, format!("{writer}/{number}{tail}"))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aiodb::merge::{Append, Frames};
 use aiodb::{
     Compression, Db, Durability, IndexKind, MergeOperator, MergeOperators, Options, ScanOptions, Snapshot, Table,
-    TableOptions,
+    TableOptions, TableStats,
 };
 
 use crate::failure::{Failure, Result};
@@ -118,7 +118,7 @@ impl Store {
         let stats = self.db.stats();
         let metrics = self.db.metrics();
         let disk = (stats.segments_in_use + stats.segments_free + stats.segments_retiring) * stats.segment_bytes
-            + stats.tables.iter().map(|table| table.index_disk_bytes).max().unwrap_or(0);
+            + index_bytes(&stats.tables);
         let lines = [
             ("disk_bytes", disk),
             ("live_bytes", stats.live_bytes),
@@ -143,6 +143,12 @@ impl Store {
     pub(crate) fn estimated_rows(&self, table: i64) -> Result<u64> {
         Ok(self.known_table(table)?.stats()?.keys)
     }
+}
+
+/// Bytes of the files of all indexes: each table has those of all tables of its kind together.
+fn index_bytes(tables: &[TableStats]) -> u64 {
+    let of_kind = |kind| tables.iter().filter(|table| table.kind == kind).map(|table| table.index_disk_bytes).max();
+    [IndexKind::Lmdb, IndexKind::Lsm].into_iter().filter_map(of_kind).sum()
 }
 
 /// Reads see what is there now.
@@ -196,3 +202,6 @@ pub(crate) fn compression(name: &str) -> Result<Compression> {
         _ => Err(Failure::Argument("a compression is unknown")),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -146,9 +146,15 @@ pub(crate) fn expiring_key(at_ms: u64, number: u64) -> Vec<u8> {
     [&with_number(EXPIRING, at_ms)[..], &number.to_be_bytes()].concat()
 }
 
-/// The keys from the first to before the second are those of collections that have expired at this time.
-pub(crate) fn expired_keys(now_ms: u64) -> (Vec<u8>, Vec<u8>) {
-    (vec![EXPIRING], expiring_key(now_ms.saturating_add(1), 0))
+/// When a collection expires whose row has this key; `None` if the row is another one.
+pub(crate) fn expiring_ms(key: &[u8]) -> Option<u64> {
+    let (at_ms, _) = key.strip_prefix(&[EXPIRING])?.split_first_chunk()?;
+    Some(u64::from_be_bytes(*at_ms))
+}
+
+/// The keys from the first to before the second are those of collections that expire at this time or later.
+pub(crate) fn expiring_keys(from_ms: u64) -> (Vec<u8>, Vec<u8>) {
+    (expiring_key(from_ms, 0), vec![EXPIRING + 1])
 }
 
 fn with_number(kind: u8, number: u64) -> [u8; 9] {

@@ -11,8 +11,9 @@ use std::sync::{Mutex, OnceLock};
 use aiodb::{Batch, Db, Durability, IndexKind, Options, Scan, ScanOptions, Sequence, Table};
 use bytes::Bytes;
 
-use crate::collection::{CONTENTS_KEY, NUMBERS_KEY, Owner, Span, expired_keys};
+use crate::collection::{CONTENTS_KEY, NUMBERS_KEY, Owner, Span, expiring_keys, expiring_ms};
 use crate::entry::{Entry, original_key, stored_key};
+use crate::expiring::Expiring;
 use crate::flusher::Flusher;
 use crate::locks::{Claim, Database, Held, Key, Locks};
 use crate::refusal::Refusal;
@@ -48,6 +49,8 @@ struct DatabaseTables {
     /// Made with the first collection.
     elements: OnceLock<Table>,
     numbers: Mutex<Numbers>,
+    /// When its collections expire.
+    expiring: Expiring,
 }
 
 /// Numbers for collections.
@@ -69,6 +72,14 @@ pub(crate) struct Changes<'a> {
     pub(crate) rows: Vec<Row<'a>>,
     /// Keys that get a value, or lose it.
     pub(crate) keys: Vec<(&'a Key, Option<&'a Entry>)>,
+}
+
+impl Changes<'_> {
+    /// The times at which collections expire that are given some, with their databases.
+    fn expiring(&self) -> impl Iterator<Item = (Database, u64)> {
+        let given = self.rows.iter().filter(|row| row.value.is_some());
+        given.filter_map(|row| Some((row.database, expiring_ms(&row.key)?)))
+    }
 }
 
 /// A row of a table of elements.
@@ -179,12 +190,16 @@ impl Keyspace {
         if let Some(after) = after {
             options = options.after(&stored_key(after));
         }
-        let (mut scan, expired) = match self.tables(database).elements.get() {
-            None => (self.table(database).scan(options)?, HashSet::new()),
+        let first_ms = self.first_expiry_ms(database);
+        let (mut scan, expired) = match self.tables(database).elements.get().filter(|_| first_ms <= now_ms) {
+            None => (self.table(database).scan(options)?, HashSet::<Vec<u8>>::new()),
             Some(elements) => {
                 // Keys and what has expired of them at one moment.
                 let snapshot = self.db.snapshot()?;
-                let expired = names_of_expired(snapshot.scan(elements, expired_span(now_ms))?)?;
+                // A write may have brought an earlier time meanwhile, or the sweeper may have found a later one.
+                let first_ms = first_ms.min(self.first_expiry_ms(database));
+                let rows = snapshot.scan(elements, expiring_span(first_ms))?;
+                let expired = expired_names(rows, now_ms, usize::MAX)?.names.into_iter().collect();
                 (snapshot.scan(self.table(database), options)?, expired)
             }
         };
@@ -196,11 +211,24 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Keys of collections that have expired and are still there, at most `most`.
-    pub(crate) fn expired_names(&self, database: Database, now_ms: u64, most: u64) -> Result<Vec<Bytes>, Refusal> {
-        let Some(elements) = self.tables(database).elements.get() else { return Ok(Vec::new()) };
-        let stored = names_of_expired(elements.scan(expired_span(now_ms).limit(most))?)?;
-        Ok(stored.iter().map(|stored| Bytes::copy_from_slice(original_key(stored))).collect())
+    /// Keys of collections that have expired and are still there, at most `most`, those that expired first. One call at a time;
+    /// reads nothing as long as none can have expired.
+    pub(crate) fn expired_names(&self, database: Database, now_ms: u64, most: usize) -> Result<Vec<Bytes>, Refusal> {
+        let DatabaseTables { elements, expiring, .. } = self.tables(database);
+        let Some(elements) = elements.get() else { return Ok(Vec::new()) };
+        let first_ms = expiring.search_begins();
+        if first_ms > now_ms {
+            return Ok(Vec::new());
+        }
+        let rows = elements.scan(expiring_span(first_ms).limit(most as u64))?;
+        let Expired { names, first_ms } = expired_names(rows, now_ms, most)?;
+        expiring.search_ends(first_ms);
+        Ok(names.iter().map(|stored| Bytes::copy_from_slice(original_key(stored))).collect())
+    }
+
+    /// No collection of a database expires before this time.
+    pub(crate) fn first_expiry_ms(&self, database: Database) -> u64 {
+        self.tables(database).expiring.first_ms()
     }
 
     /// Whether a database has, or had, a collection: its strings are not overwritten unseen then.
@@ -291,7 +319,9 @@ impl Keyspace {
     pub(crate) async fn write(&self, changes: &Changes<'_>) -> Result<Sequence, Refusal> {
         let batch = self.batch(changes)?;
         let before = self.mark(changes);
+        changes.expiring().for_each(|(database, at_ms)| self.tables(database).expiring.write_begins(at_ms));
         let outcome = self.db.write_async_with(batch, self.append_class()).await;
+        changes.expiring().for_each(|(database, at_ms)| self.tables(database).expiring.write_ends(at_ms));
         self.unmark(changes, &before, outcome.as_ref().ok());
         Ok(outcome?)
     }
@@ -401,21 +431,36 @@ impl DatabaseTables {
             Err(aiodb::Error::NoSuchTable { .. }) => OnceLock::new(),
             Err(error) => return Err(error),
         };
-        Ok(DatabaseTables { keys, elements, numbers: Mutex::default() })
+        Ok(DatabaseTables { keys, elements, numbers: Mutex::default(), expiring: Expiring::default() })
     }
 }
 
-/// The rows of collections that have expired.
-fn expired_span(now_ms: u64) -> ScanOptions {
-    let (first, end) = expired_keys(now_ms);
+/// The rows of collections that expire at this time or later.
+fn expiring_span(from_ms: u64) -> ScanOptions {
+    let (first, end) = expiring_keys(from_ms);
     ScanOptions::all().from(&first).before(&end)
 }
 
-/// The stored keys that such rows name.
-fn names_of_expired(mut rows: Scan) -> Result<HashSet<Vec<u8>>, Refusal> {
-    let mut names = HashSet::new();
-    while let Some((_, name)) = rows.next_record()? {
-        names.insert(name.to_vec());
+/// What is found of collections that expire.
+struct Expired {
+    /// The stored keys of those that have expired, in the order of their times.
+    names: Vec<Vec<u8>>,
+    /// When the first of all expires.
+    first_ms: Option<u64>,
+}
+
+/// Looks at the rows of collections that expire until one has not, or at most `most`.
+fn expired_names(mut rows: Scan, now_ms: u64, most: usize) -> Result<Expired, Refusal> {
+    let (mut names, mut first_ms) = (Vec::new(), None);
+    while names.len() < most
+        && let Some((key, name)) = rows.next_record()?
+        && let Some(at_ms) = expiring_ms(key)
+    {
+        first_ms.get_or_insert(at_ms);
+        if at_ms > now_ms {
+            break;
+        }
+        names.push(name.to_vec());
     }
-    Ok(names)
+    Ok(Expired { names, first_ms })
 }

@@ -16,6 +16,7 @@ mod connection;
 mod elements;
 mod entry;
 mod execution;
+mod expiring;
 mod expiry;
 mod figures;
 mod flusher;

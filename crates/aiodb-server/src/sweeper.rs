@@ -46,7 +46,7 @@ async fn sweep_database(keyspace: &Keyspace, database: Database) -> Result<bool,
     if !keyspace.has_collections(database) {
         return Ok(false);
     }
-    let names = tokio::task::block_in_place(|| keyspace.expired_names(database, now_ms(), AT_ONCE as u64))?;
+    let names = tokio::task::block_in_place(|| keyspace.expired_names(database, now_ms(), AT_ONCE))?;
     let mut removed = 0;
     for name in names {
         let key = Key { database, name };

@@ -101,6 +101,7 @@ impl Report {
         let sum = &mut self.machine;
         let pairs = [
             (&mut sum.steps, counted.steps),
+            (&mut sum.read_bytes, counted.read_bytes),
             (&mut sum.writes, counted.writes),
             (&mut sum.syncs, counted.syncs),
             (&mut sum.crashes, counted.crashes),

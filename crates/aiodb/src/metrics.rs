@@ -142,9 +142,9 @@ pub struct Metrics {
     pub cache_hits: u64,
     /// ...and that were not.
     pub cache_misses: u64,
-    /// Blocks of sorted runs that look-ups found in the cache...
+    /// Blocks of sorted runs that look-ups, and scans that have not come far, found in the cache...
     pub run_block_hits: u64,
-    /// ...and those that they read from the device.
+    /// ...and those that they did not find: each was read from the device.
     pub run_block_reads: u64,
     /// Sorted runs of `lsm` tables.
     pub runs: u64,

@@ -68,6 +68,48 @@ fn a_get_of_an_lsm_table_reads_a_block_and_a_value_and_the_cache_has_both() {
     }
 }
 
+/// Rows of several runs in turn, as those of a partition, of a list or of a sorted set.
+#[test]
+fn a_short_scan_of_an_lsm_table_is_read_once_from_the_device() {
+    const KEYS: u64 = 6000;
+    const RUNS: u64 = 3;
+    let directory = scratch();
+    let (db, table) = open(directory.path(), IndexKind::Lsm, &with_cache(32 << 20));
+    for run in 0..RUNS {
+        for number in (run..KEYS).step_by(RUNS as usize) {
+            table.put_with(&key(number), &value(number, 100), Durability::None).expect("a put works");
+        }
+        db.checkpoint().expect("a checkpoint works");
+    }
+    assert_eq!(db.metrics().runs, RUNS);
+    for backward in [false, true] {
+        let scan = || {
+            let options = ScanOptions::all().limit(20);
+            let options = if backward { options.to(&key(3000)).backward() } else { options.from(&key(3000)) };
+            let found: Vec<_> =
+                table.scan(options).expect("a scan begins").map(|record| record.expect("a record").0).collect();
+            let wanted = (0..20).map(|step| if backward { 3000 - step } else { 3000 + step });
+            assert!(found.iter().eq(wanted.map(|number| key(number).to_vec()).collect::<Vec<_>>().iter()));
+        };
+        let before = db.metrics();
+        scan();
+        let once = db.metrics();
+        scan();
+        let twice = db.metrics();
+        // Backward the same blocks are asked for again, or their neighbours.
+        let read = |from: &aiodb::Metrics, to: &aiodb::Metrics| to.run_block_reads - from.run_block_reads;
+        assert!(backward || read(&before, &once) >= RUNS, "{} blocks", read(&before, &once));
+        assert_eq!(read(&once, &twice), 0);
+        assert!(twice.run_block_hits - once.run_block_hits >= RUNS);
+        assert_eq!(twice.cache_misses, once.cache_misses, "values too");
+    }
+    // All that a long scan reads is not left there.
+    let before = db.metrics().cache_bytes;
+    assert_eq!(table.scan(ScanOptions::all()).expect("a scan begins").count() as u64, KEYS);
+    let more_bytes = db.metrics().cache_bytes - before;
+    assert!(more_bytes < 100_000, "{more_bytes} bytes more");
+}
+
 #[test]
 fn a_cached_value_is_read_once_from_the_device() {
     for kind in KINDS {

@@ -1,6 +1,6 @@
 //! Changes from stdin, each acknowledged when it is safe.
 
-use crate::{BOTH_INDEXES, Place};
+use crate::{INDEXES, Place};
 use serde_json::{Value, json};
 
 /// The answers, by id.
@@ -12,7 +12,7 @@ fn answers(text: &str) -> Vec<Value> {
 
 #[test]
 fn every_change_is_answered_and_there() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let place = Place::new();
         place.run("create-table", &["t", "--index", index]).exits(0);
         let mut input = String::new();

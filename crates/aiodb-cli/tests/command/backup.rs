@@ -1,6 +1,6 @@
 //! `backup` and `restore`.
 
-use crate::{BOTH_INDEXES, Place, Ran, aiodb};
+use crate::{INDEXES, Place, Ran, aiodb};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn option(name: &str, repository: &Path) -> Ran {
 
 #[test]
 fn a_chain_of_backups_is_made_listed_checked_and_restored() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let place = Place::new();
         let repository = place.dir.path().join("backups");
         for (round, value) in ["one", "two", "three"].into_iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Benchmarks: the ones that measure nothing by themselves, and small runs of the others.
 
-use crate::{Place, Ran, aiodb};
+use crate::{INDEXES, Place, Ran, aiodb};
 use std::ffi::OsStr;
 
 fn cost(arguments: &[&OsStr]) -> Ran {
@@ -66,8 +66,8 @@ fn cached_gets_are_held_against_lmdb() {
 fn a_soak_says_of_each_stretch_how_many_puts_and_how_long_the_longest_took() {
     let sizes =
         ["--writers", "4", "--keys", "20000", "--stretch-ms", "50", "--max-seconds", "20", "--durability", "none"];
-    let rows = rows(&[&["soak"][..], &sizes].concat());
-    for index in ["lmdb", "hash"] {
+    let rows = rows(&[&["soak", "--index", "lmdb,hash,lsm"][..], &sizes].concat());
+    for index in INDEXES {
         let run: Vec<_> = rows.iter().filter(|row| row["index"] == index).collect();
         assert!(!run.is_empty(), "{index} has a stretch at least");
         let number = |name: &str| run.iter().map(|row| row[name].as_f64().expect("a number")).collect::<Vec<_>>();

@@ -1,12 +1,12 @@
 //! `--also` and `--read-only`.
 
-use crate::{BOTH_INDEXES, Place, aiodb};
+use crate::{INDEXES, Place, aiodb};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
 #[test]
 fn every_command_finds_all_directories() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let (place, second, third) = (Place::new(), TempDir::new().unwrap(), TempDir::new().unwrap());
         let second = second.path().to_str().unwrap();
         let third = third.path().to_str().unwrap();
@@ -33,7 +33,7 @@ fn every_command_finds_all_directories() {
 
 #[test]
 fn reading_only_changes_nothing() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let place = Place::new();
         place.run("put", &["k", "v", "--index", index]).exits(0);
         let before = changed(&place.store());

@@ -1,6 +1,6 @@
 //! `stat`, `verify` and `salvage`.
 
-use crate::{BOTH_INDEXES, Place, Ran};
+use crate::{INDEXES, Place, Ran};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn a_store_that_another_process_has_open_can_be_watched() {
 
 #[test]
 fn a_sound_store_is_verified_and_its_indexes_can_be_rebuilt() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let place = Place::new();
         for key in ["a", "b"] {
             place.run("put", &[key, "v", "--index", index]).exits(0);
@@ -65,7 +65,7 @@ fn a_sound_store_is_verified_and_its_indexes_can_be_rebuilt() {
 
 #[test]
 fn damage_is_found_located_and_never_read_as_a_value() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let place = Place::new();
         let value = "only these bytes are damaged ".repeat(300);
         place.run("put", &["damaged", &value, "--index", index]).exits(0);
@@ -90,7 +90,7 @@ fn damage_is_found_located_and_never_read_as_a_value() {
 
 #[test]
 fn what_is_sound_is_salvaged() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let place = Place::new();
         let value = "only these bytes are damaged ".repeat(300);
         place.run("put", &["damaged", "older", "--index", index]).exits(0);

@@ -1,6 +1,6 @@
 //! A load that is told to stop: whatever it reports as loaded is there, and it can be gone on with.
 
-use crate::{BOTH_INDEXES, Place, Ran};
+use crate::{INDEXES, Place, Ran};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::Child;
@@ -23,7 +23,7 @@ fn signal(child: &Child, number: i32) {
 
 #[test]
 fn a_signal_stops_a_load_and_the_report_is_true() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         for number in [libc::SIGINT, libc::SIGTERM] {
             stop_and_go_on(index, number);
         }
@@ -80,7 +80,7 @@ fn a_load_that_waits_for_input_can_be_stopped() {
 
 #[test]
 fn a_load_that_is_killed_leaves_a_sound_store() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let place = Place::new();
         let mut child = place.spawn("load", &["-", "--format", "tsv", "--index", index]);
         let mut stdin = child.stdin.take().unwrap();

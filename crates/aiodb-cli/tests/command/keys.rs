@@ -1,11 +1,11 @@
 //! `get`, `put` and `del`.
 
-use crate::{BOTH_INDEXES, Place};
+use crate::{INDEXES, Place};
 use serde_json::json;
 
 #[test]
 fn a_put_value_is_there_until_it_is_replaced_or_deleted() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let place = Place::new();
         place.run("put", &["apple", "red", "--index", index]).exits(0);
         assert_eq!(place.get("apple", &[]), b"red");
@@ -28,7 +28,7 @@ fn every_durability_keeps_a_value_after_the_process() {
 
 #[test]
 fn values_are_bytes_of_any_length() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let place = Place::new();
         for length in [0, 1, 4095, 4096, 100_000, 20 << 20] {
             let value: Vec<u8> = (0..length).map(|position: usize| ((position * 7) >> 3) as u8).collect();

@@ -1,7 +1,7 @@
 //! The limits of a machine: what a user sees when one is reached, and that what had been acknowledged is there when it
 //! is gone.
 
-use crate::{Place, Ran, aiodb};
+use crate::{INDEXES, Place, Ran, aiodb};
 use serde_json::{Value, json};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -110,7 +110,7 @@ impl Drop for Small {
 
 #[test]
 fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
-    for index in ["lmdb", "hash"] {
+    for index in INDEXES {
         let place = Place::new();
         let Some(disk) = Small::mount(&place) else { return };
         let store = disk.directory.join("store");
@@ -136,7 +136,7 @@ const SMALLEST_SEGMENT_BYTES: u64 = 64 << 10;
 
 #[test]
 fn a_store_of_many_segments_works_with_few_open_files() {
-    for (index, most) in [("lmdb", 64), ("hash", 64), ("hash", 256)] {
+    for (index, most) in [("lmdb", 64), ("hash", 64), ("hash", 256), ("lsm", 64)] {
         let place = Place::new();
         let store = place.store();
         make(&store, index, SMALLEST_SEGMENT_BYTES);

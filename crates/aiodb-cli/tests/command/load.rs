@@ -1,11 +1,11 @@
 //! `load`: formats, bad lines and going on. Parsing itself is tested beside the parsers.
 
-use crate::{BOTH_INDEXES, Place};
+use crate::{INDEXES, Place};
 use std::fmt::Write;
 
 #[test]
 fn every_format_is_loaded_and_told_from_the_extension() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let place = Place::new();
         let tsv = place.file("a.tsv", "a\t1\tand more\nb\t2\n");
         place.load(&tsv, &["--index", index]).exits(0);
@@ -36,7 +36,7 @@ fn a_load_from_stdin_needs_its_format() {
 
 #[test]
 fn the_report_counts_what_is_in_the_store() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let place = Place::new();
         let mut lines = String::new();
         for number in 0..20_000 {

@@ -22,7 +22,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-const BOTH_INDEXES: [&str; 2] = ["lmdb", "hash"];
+/// All kinds of index.
+const INDEXES: [&str; 3] = ["lmdb", "hash", "lsm"];
 
 /// A directory for one test, with a place for a store in it.
 struct Place {

@@ -1,11 +1,11 @@
 //! `sample`.
 
-use crate::{BOTH_INDEXES, Place};
+use crate::{INDEXES, Place};
 use std::fmt::Write;
 
 #[test]
 fn what_was_loaded_is_as_in_the_file() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let place = Place::new();
         let mut lines = String::new();
         for number in 0..1000 {

@@ -1,8 +1,11 @@
 //! `scan` and `export`: what is printed, and that `load` reads it back.
 
-use crate::{BOTH_INDEXES, Place};
+use crate::{INDEXES, Place};
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// The kinds of index of ordered tables.
+const ORDERED: [&str; 2] = ["lmdb", "lsm"];
 
 fn sample(index: &str) -> Place {
     let place = Place::new();
@@ -13,28 +16,30 @@ fn sample(index: &str) -> Place {
 
 #[test]
 fn ordered_tables_are_printed_in_order_and_by_range() {
-    let place = sample("lmdb");
-    let all = "apple\tred\nbanana\tyellow\nblueberry\tblue\ncherry\tdark\tred\n";
-    for (arguments, expected) in [
-        (&[][..], all),
-        (&["--prefix", "b"], "banana\tyellow\nblueberry\tblue\n"),
-        (&["--from", "banana", "--to", "blueberry", "--keys-only"], "banana\nblueberry\n"),
-        (&["--from", "bb", "--limit", "1"], "blueberry\tblue\n"),
-        (&["--backward", "--limit", "2", "--keys-only"], "cherry\nblueberry\n"),
-        (&["--limit", "0"], ""),
-        (&["--prefix", "x"], ""),
-        (&["--read-only", "--limit", "1"], "apple\tred\n"),
-        (&["--prefix", "6170", "--key-encoding", "hex", "--value-encoding", "base64"], "6170706c65\tcmVk\n"),
-    ] {
-        assert_eq!(place.run("scan", arguments).exits(0).text(), expected, "{arguments:?}");
+    for index in ORDERED {
+        let place = sample(index);
+        let all = "apple\tred\nbanana\tyellow\nblueberry\tblue\ncherry\tdark\tred\n";
+        for (arguments, expected) in [
+            (&[][..], all),
+            (&["--prefix", "b"], "banana\tyellow\nblueberry\tblue\n"),
+            (&["--from", "banana", "--to", "blueberry", "--keys-only"], "banana\nblueberry\n"),
+            (&["--from", "bb", "--limit", "1"], "blueberry\tblue\n"),
+            (&["--backward", "--limit", "2", "--keys-only"], "cherry\nblueberry\n"),
+            (&["--limit", "0"], ""),
+            (&["--prefix", "x"], ""),
+            (&["--read-only", "--limit", "1"], "apple\tred\n"),
+            (&["--prefix", "6170", "--key-encoding", "hex", "--value-encoding", "base64"], "6170706c65\tcmVk\n"),
+        ] {
+            assert_eq!(place.run("scan", arguments).exits(0).text(), expected, "{arguments:?}");
+        }
+        let json = place.run("scan", &["--prefix", "a", "--json"]).exits(0).json();
+        let record = &json["records"][0];
+        assert_eq!(
+            (&record["key"], &record["value"], &record["encoding"]),
+            (&"apple".into(), &"red".into(), &"text".into())
+        );
+        assert_eq!(place.run("scan", &["--prefix", "x", "--json"]).exits(0).json()["records"], Value::Array(vec![]));
     }
-    let json = place.run("scan", &["--prefix", "a", "--json"]).exits(0).json();
-    let record = &json["records"][0];
-    assert_eq!(
-        (&record["key"], &record["value"], &record["encoding"]),
-        (&"apple".into(), &"red".into(), &"text".into())
-    );
-    assert_eq!(place.run("scan", &["--prefix", "x", "--json"]).exits(0).json()["records"], Value::Array(vec![]));
 }
 
 #[test]
@@ -69,7 +74,7 @@ fn awkward() -> Vec<(Vec<u8>, Vec<u8>)> {
 
 #[test]
 fn what_is_exported_can_be_loaded_again() {
-    for index in BOTH_INDEXES {
+    for index in INDEXES {
         let place = Place::new();
         let written: String = awkward().iter().map(|(key, value)| format!("{}\t{}\n", hex(key), hex(value))).collect();
         let encoded = ["--key-encoding", "hex", "--value-encoding", "hex"];
@@ -127,11 +132,13 @@ fn what_a_format_cannot_hold_is_refused_with_advice() {
 
 #[test]
 fn an_export_to_stdout_needs_its_format() {
-    let place = sample("lmdb");
-    assert_eq!(place.run("export", &["-", "--json"]).exits(2).error_kind(), "usage");
-    let jsonl = place.run("export", &["-", "--format", "jsonl"]).exits(0).text();
-    assert_eq!(jsonl.lines().next(), Some("{\"key\":\"apple\",\"value\":\"red\"}"));
-    assert_eq!(jsonl.lines().count(), 4);
+    for index in ORDERED {
+        let place = sample(index);
+        assert_eq!(place.run("export", &["-", "--json"]).exits(2).error_kind(), "usage");
+        let jsonl = place.run("export", &["-", "--format", "jsonl"]).exits(0).text();
+        assert_eq!(jsonl.lines().next(), Some("{\"key\":\"apple\",\"value\":\"red\"}"));
+        assert_eq!(jsonl.lines().count(), 4);
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

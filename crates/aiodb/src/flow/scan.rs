@@ -98,7 +98,7 @@ pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 /// Each record comes from [`Scan::next_record`] without being copied, or from the iterator. A scan holds on to its
 /// moment as a [`crate::Snapshot`] does, and ends with [`Error::SnapshotEnded`] when the store can no longer afford that.
 pub struct Scan<D: Device = Disk> {
-    source: Source,
+    source: Source<D>,
     fetch: Fetch<D>,
     moment: Arc<Moment<D>>,
     left: u64,
@@ -107,8 +107,8 @@ pub struct Scan<D: Device = Disk> {
 }
 
 /// The source of keys.
-enum Source {
-    Ordered(Ordered),
+enum Source<D: Device> {
+    Ordered(Ordered<D>),
     Unordered(Unordered),
 }
 

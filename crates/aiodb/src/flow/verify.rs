@@ -9,6 +9,7 @@ use crate::format::segment::{Damage, SegmentHeader};
 use crate::index::chain::Entry;
 use crate::index::codec::{encode_key, prefix_key};
 use crate::index::memtable::Reached;
+use crate::index::runs::scan::RunWalk;
 use crate::index::snapshots::View;
 use crate::io::{AlignedBuffer, Device, File, UNIT_BYTES};
 use crate::log::scan::Scan;
@@ -164,10 +165,12 @@ impl<D: Device> ReadPath<D> {
             TableIndex::Ordered => {
                 let mut from = Bound::Included(prefix_key(generation.id, &[]));
                 let to = prefix_key(generation.id + 1, &[]);
+                // What the device has is to be seen.
+                let (view, mut walk) = (View { cached: false, ..View::LATEST }, RunWalk::default());
                 loop {
                     let range = (from.as_ref().map(Vec::as_slice), Bound::Excluded(&to[..]));
                     let (found, reached) =
-                        self.ordered_of(generation).range(range, false, KEYS_PER_VISIT, &View::LATEST)?;
+                        self.ordered_of(generation).range(range, false, KEYS_PER_VISIT, &view, &mut walk)?;
                     for (key, chain) in &found {
                         chain.entries().iter().for_each(|entry| self.verify_entry(generation, key, entry, report));
                     }

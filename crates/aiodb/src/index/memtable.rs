@@ -35,6 +35,8 @@ pub(crate) struct RangeQuery<'a> {
     pub(crate) limit: usize,
     /// Entries up to this sequence count.
     pub(crate) newest: u64,
+    /// Whether the cache is asked for what lies on disk, and given it.
+    pub(crate) cached: bool,
 }
 
 /// The active memtable and the immutable one, if there is one.
@@ -236,7 +238,7 @@ impl Memtable {
 
     /// The keys of a range, with their entries: at most the limit from each memtable. Says whether they had more.
     pub(crate) fn range(&self, query: RangeQuery<'_>) -> (Chains, Reached) {
-        let RangeQuery { range, backward, limit, newest } = query;
+        let RangeQuery { range, backward, limit, newest, .. } = query;
         let mut found = Chains::new();
         if !self.occupied.load(Ordering::Acquire) {
             return (found, Reached::End);
@@ -348,6 +350,15 @@ pub(crate) enum Reached {
 }
 
 impl Reached {
+    /// The part of a range that was looked at.
+    pub(crate) fn part_of<'a>(&'a self, range: KeyRange<'a>, backward: bool) -> KeyRange<'a> {
+        match self {
+            Reached::End => range,
+            Reached::Key(key) if backward => (Bound::Included(key), range.1),
+            Reached::Key(key) => (range.0, Bound::Included(key)),
+        }
+    }
+
     /// How far both parts have come.
     pub(crate) fn and(self, other: Reached, backward: bool) -> Reached {
         match (self, other) {

@@ -16,7 +16,7 @@ pub(crate) mod lookup;
 mod merge;
 mod outlook;
 mod policy;
-mod scan;
+pub(crate) mod scan;
 mod set;
 mod steps;
 #[cfg(all(test, not(feature = "shuttle")))]

@@ -10,6 +10,7 @@ use crate::format::record::decode_chunks;
 use crate::index::codec::prefix_key;
 use crate::index::hash::{HashIndex, hash_location};
 use crate::index::memtable::Reached;
+use crate::index::runs::scan::RunWalk;
 use crate::index::snapshots::View;
 use crate::io::Device;
 use crate::store::catalog::{Generation, TableIndex};
@@ -104,9 +105,10 @@ impl<D: Device> Upkeep<D> {
     fn count_ordered(&self, generation: &Generation, counted: &mut BTreeMap<u32, Live>) -> Result<()> {
         let mut from = Bound::Included(prefix_key(generation.id, &[]));
         let to = prefix_key(generation.id + 1, &[]);
+        let (view, mut walk) = (View { cached: false, ..View::LATEST }, RunWalk::default());
         loop {
             let range = (from.as_ref().map(Vec::as_slice), Bound::Excluded(&to[..]));
-            let (found, reached) = self.ordered_of(generation).range(range, false, KEYS_PER_VISIT, &View::LATEST)?;
+            let (found, reached) = self.ordered_of(generation).range(range, false, KEYS_PER_VISIT, &view, &mut walk)?;
             for entry in found.values().flat_map(|chain| chain.entries()) {
                 let list = if entry.form.chunked { self.read_chunk_list(entry)? } else { Vec::new() };
                 count(counted, entry.location, &list);

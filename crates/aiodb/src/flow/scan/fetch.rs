@@ -156,26 +156,27 @@ impl<D: Device> Fetch<D> {
         !self.complete && self.ahead.len() < self.window().div_ceil(2) && bytes < LOOK_AHEAD_BYTES
     }
 
-    /// How many keys should be added, if any.
+    /// How many keys may be added.
     pub(super) fn room(&self) -> usize {
-        self.window() - self.ahead.len()
+        self.window().saturating_sub(self.ahead.len())
     }
 
     pub(super) fn add_no_more(&mut self) {
         self.complete = true;
     }
 
-    /// Adds a key of an ordered table with its records.
-    pub(super) fn add_chain(&mut self, key: &[u8], chain: VersionChain) {
-        let Some(newest) = chain.newest() else { return };
+    /// Adds a key of an ordered table with its records; false if they are none.
+    pub(super) fn add_chain(&mut self, key: &[u8], chain: VersionChain) -> bool {
+        let Some(newest) = chain.newest() else { return false };
         let gone = newest.is_delete()
             || (newest.kind == Kind::Put && self.engine.has_expired(&newest.form, &self.moment.view));
         if gone {
-            return;
+            return false;
         }
         let from = if self.values { self.source_of(&chain, newest) } else { From::Key };
         self.inline_bytes += from.inline_bytes();
         self.ahead.push_back(Ahead { key: key.into(), from });
+        true
     }
 
     /// The source of the value of a key in an ordered index.

@@ -3,6 +3,7 @@
 //! An index key is the key itself, unless that is long: then it has only a prefix and a digest (`index/codec.rs`),
 //! and keys that share the prefix are in no order. So they are gathered, their records read, and sorted.
 
+use std::collections::VecDeque;
 use std::ops::{Bound, RangeBounds};
 
 use super::ScanOptions;
@@ -12,6 +13,7 @@ use crate::flow::scan::after_prefix;
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::codec::{LONG_KEY_PREFIX_BYTES, decode_key, prefix_key};
 use crate::index::memtable::Reached;
+use crate::index::runs::scan::RunWalk;
 use crate::io::Device;
 
 /// The most keys that are looked up in one step.
@@ -21,38 +23,65 @@ const KEYS_PER_STEP: usize = 512;
 const TABLE_BYTES: usize = 4;
 
 /// A walk through a range of keys.
-pub(super) struct Ordered {
+pub(super) struct Ordered<D: Device> {
     options: ScanOptions,
     /// The rest of the range, in index keys.
     range: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    /// Whether the whole range was looked at.
     finished: bool,
+    /// How many keys the last step was to look at, and how many of them were records.
+    step: usize,
+    records: usize,
+    walk: RunWalk<D>,
+    /// Keys that the last step has found and for which there was no room yet, in the order of the scan.
+    found: VecDeque<(Box<[u8]>, VersionChain)>,
     /// Keys that share a prefix with a shortened one, until the last of them is here.
     alike: Vec<(Box<[u8]>, VersionChain)>,
 }
 
-impl Ordered {
-    pub(super) fn new(table: u32, options: ScanOptions) -> Ordered {
+impl<D: Device> Ordered<D> {
+    pub(super) fn new(table: u32, options: ScanOptions) -> Ordered<D> {
         let range = (first_index_key(table, &options.from), last_index_key(table, &options.to));
-        let empty = is_empty(&range);
-        Ordered { options, range, finished: empty, alike: Vec::new() }
+        let finished = is_empty(&range);
+        let (walk, found, alike) = (RunWalk::default(), VecDeque::new(), Vec::new());
+        Ordered { options, range, finished, step: 0, records: 0, walk, found, alike }
     }
 
     /// Adds some keys; false when there are no more.
-    pub(super) fn add_some<D: Device>(&mut self, fetch: &mut Fetch<D>) -> Result<bool> {
-        if self.finished {
-            return Ok(false);
+    pub(super) fn add_some(&mut self, fetch: &mut Fetch<D>) -> Result<bool> {
+        if self.found.is_empty() {
+            if self.finished {
+                return Ok(false);
+            }
+            self.find_some(fetch)?;
         }
+        while fetch.room() > 0
+            && let Some((key, chain)) = self.found.pop_front()
+        {
+            self.add(key, chain, fetch)?;
+        }
+        if self.finished && self.found.is_empty() {
+            self.add_alike(fetch)?;
+        }
+        Ok(true)
+    }
+
+    /// Looks at the next keys.
+    fn find_some(&mut self, fetch: &Fetch<D>) -> Result<()> {
+        let wanted = fetch.room().min(KEYS_PER_STEP);
+        // Where most keys were deleted, the next ones may be too. A short step costs about as much as a long one.
+        let few = 2 * self.records < self.step;
+        self.step = if few { (2 * self.step).clamp(wanted, KEYS_PER_STEP) } else { wanted };
+        self.records = 0;
         let (from, to) = &self.range;
         let range = (as_slice(from), as_slice(to));
         let backward = self.options.backward;
-        let step = fetch.room().min(KEYS_PER_STEP);
-        let (found, reached) =
-            fetch.engine.ordered_of(&fetch.generation).range(range, backward, step, &fetch.view())?;
-        let mut add = |(key, chain)| self.add(key, chain, fetch);
+        let index = fetch.engine.ordered_of(&fetch.generation);
+        let (found, reached) = index.range(range, backward, self.step, &fetch.view(), &mut self.walk)?;
         if backward {
-            found.into_iter().rev().try_for_each(&mut add)?;
+            self.found.extend(found.into_iter().rev());
         } else {
-            found.into_iter().try_for_each(&mut add)?;
+            self.found.extend(found);
         }
         match reached {
             Reached::Key(key) if backward => self.range.1 = Bound::Excluded(key.into()),
@@ -61,12 +90,12 @@ impl Ordered {
         }
         self.finished |= is_empty(&self.range);
         if self.finished {
-            self.add_alike(fetch)?;
+            self.walk = RunWalk::default();
         }
-        Ok(true)
+        Ok(())
     }
 
-    fn add<D: Device>(&mut self, key: Box<[u8]>, chain: VersionChain, fetch: &mut Fetch<D>) -> Result<()> {
+    fn add(&mut self, key: Box<[u8]>, chain: VersionChain, fetch: &mut Fetch<D>) -> Result<()> {
         let shared = TABLE_BYTES + LONG_KEY_PREFIX_BYTES;
         if self.alike.first().is_some_and(|(first, _)| key.len() <= shared || key[..shared] != first[..shared]) {
             self.add_alike(fetch)?;
@@ -82,7 +111,7 @@ impl Ordered {
     }
 
     /// Adds the keys that share a prefix, in their own order.
-    fn add_alike<D: Device>(&mut self, fetch: &mut Fetch<D>) -> Result<()> {
+    fn add_alike(&mut self, fetch: &mut Fetch<D>) -> Result<()> {
         let mut keys = Vec::with_capacity(self.alike.len());
         for (index_key, chain) in std::mem::take(&mut self.alike) {
             let key = match decode_key(&index_key) {
@@ -99,10 +128,10 @@ impl Ordered {
         Ok(())
     }
 
-    fn add_key<D: Device>(&self, key: &[u8], chain: VersionChain, fetch: &mut Fetch<D>) {
+    fn add_key(&mut self, key: &[u8], chain: VersionChain, fetch: &mut Fetch<D>) {
         let range = (as_slice(&self.options.from), as_slice(&self.options.to));
-        if RangeBounds::<[u8]>::contains(&range, key) {
-            fetch.add_chain(key, chain);
+        if RangeBounds::<[u8]>::contains(&range, key) && fetch.add_chain(key, chain) {
+            self.records += 1;
         }
     }
 }

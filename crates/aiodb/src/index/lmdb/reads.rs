@@ -27,7 +27,7 @@ impl LmdbIndex {
 
     /// Keys of a range, with their entries. Says how far it came.
     pub(crate) fn range(&self, query: RangeQuery<'_>) -> Result<(Chains, Reached)> {
-        let RangeQuery { range, backward, limit, newest } = query;
+        let RangeQuery { range, backward, limit, newest, .. } = query;
         let env = self.env();
         let failed = |e: heed::Error| self.failed(&e);
         let txn = env.as_ref().ok_or(Error::Closed)?.read_txn().map_err(failed)?;

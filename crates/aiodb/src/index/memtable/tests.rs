@@ -83,7 +83,8 @@ fn range(
     backward: bool,
     limit: usize,
 ) -> (Vec<u32>, Reached) {
-    let (found, reached) = memtable.range(RangeQuery { range: (from, to), backward, limit, newest: u64::MAX });
+    let (found, reached) =
+        memtable.range(RangeQuery { range: (from, to), backward, limit, newest: u64::MAX, cached: false });
     (found.keys().map(|key| u32::from_be_bytes(key[..].try_into().expect("four bytes"))).collect(), reached)
 }
 

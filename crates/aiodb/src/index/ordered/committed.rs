@@ -10,6 +10,7 @@ use crate::index::memtable::parts::Chains;
 use crate::index::memtable::{ImmutableMemtable, MemtableRoom, RangeQuery, Reached};
 use crate::index::range_tombstones::{RangeTombstone, Ranges};
 use crate::index::runs::lookup::RunLookup;
+use crate::index::runs::scan::RunWalk;
 use crate::index::runs::{LiveCount, RunContext, Runs};
 use crate::io::Device;
 
@@ -65,10 +66,10 @@ impl<D: Device> Committed<D> {
     }
 
     /// Committed keys of a range, with their entries. Says how far it came.
-    pub(super) fn range(&self, query: RangeQuery<'_>) -> Result<(Chains, Reached)> {
+    pub(super) fn range(&self, query: RangeQuery<'_>, walk: &mut RunWalk<D>) -> Result<(Chains, Reached)> {
         match self {
             Committed::Lmdb(lmdb) => lmdb.range(query),
-            Committed::Runs(runs) => runs.range(query),
+            Committed::Runs(runs) => runs.range(query, walk),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the memtable, the committed chains, range deletes and snapshots say together of a key, or of a range of keys.
 
 use std::io;
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 
 use super::OrderedIndex;
 use crate::index::chain::{Superseded, VersionChain};
@@ -10,6 +10,7 @@ use crate::index::memtable::parts::Chains;
 use crate::index::memtable::{KeyRange, RangeQuery, Reached};
 use crate::index::range_tombstones::RangeTombstone;
 use crate::index::runs::lookup::{AwaitedBytes, RunLookup};
+use crate::index::runs::scan::RunWalk;
 use crate::index::snapshots::View;
 use crate::io::Device;
 use crate::planted::{self, Bug};
@@ -64,30 +65,31 @@ impl<D: Device> PausedLookUp<D> {
 
 impl<D: Device> OrderedIndex<D> {
     /// The keys of a range of index keys with the records that a view sees: about `limit` keys, from the range's start or,
-    /// backward, from its end. Says how far it came. A key whose value was deleted may be among them.
+    /// backward, from its end. Says how far it came. A key whose value was deleted may be among them. The next step of a scan, whose
+    /// range begins there, gives the same walk.
     pub(crate) fn range(
         &self,
         range: KeyRange<'_>,
         backward: bool,
         limit: usize,
         view: &View,
+        walk: &mut RunWalk<D>,
     ) -> Result<(Chains, Reached)> {
         // Newest first, as in a look-up; the range tombstones before everything, since they are forgotten last.
         let deletes = if self.ranges.len() == 0 { Vec::new() } else { self.ranges.all() };
-        let query = RangeQuery { range, backward, limit, newest: view.sequence };
+        let query = RangeQuery { range, backward, limit, newest: view.sequence, cached: view.cached };
         let (mut above, committed, reached) = loop {
             let freezes = self.memtable.freezes();
             let (above, reached) = self.memtable.range(query);
-            let (committed, committed_reached) = self.committed.range(query)?;
+            // No further than the memtables have come: the walk must not pass keys that the next step looks for.
+            let range = reached.part_of(range, backward);
+            let (committed, committed_reached) = self.committed.range(RangeQuery { range, ..query }, walk)?;
             if self.memtable.freezes() == freezes {
                 break (above, committed, reached.and(committed_reached, backward));
             }
+            *walk = RunWalk::default();
         };
-        let within = match &reached {
-            Reached::End => range,
-            Reached::Key(key) if backward => (Bound::Included(&**key), range.1),
-            Reached::Key(key) => (range.0, Bound::Included(&**key)),
-        };
+        let within = reached.part_of(range, backward);
         if !view.is_latest() {
             for key in self.snapshots.version_keys(within) {
                 above.entry(key).or_default();

@@ -4,8 +4,10 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use super::file::{RunFile, chain_of};
+use super::lookup::place_of;
 use super::set::{Piece, RunSet};
 use crate::Result;
+use crate::cache::ValueCache;
 use crate::index::chain::VersionChain;
 use crate::io::buffer::AlignedBuffer;
 use crate::io::{Device, UNIT_BYTES};
@@ -16,9 +18,12 @@ pub(super) const MERGE_UNITS: u32 = 64;
 /// Units that a scan reads at once in the end; it begins with one and doubles.
 const SCAN_UNITS: u32 = 16;
 
-/// A place in a run: at a key, or at its end.
-pub(super) struct RunCursor<D: Device> {
-    set: Arc<RunSet<D>>,
+/// Units of the longest read of which a scan leaves the blocks in the cache.
+const CACHED_UNITS: u32 = 2;
+
+/// A place in a run: at a key, or at its end. It does not hold the set that the run is in, so it keeps no file from being removed;
+/// the caller gives that set each time.
+pub(super) struct RunCursor {
     /// The run's place in the set, and the pieces of it that are walked through.
     run: usize,
     pieces: Range<usize>,
@@ -35,6 +40,8 @@ pub(super) struct RunCursor<D: Device> {
     most_units: u32,
     /// Units of the blocks that were looked at.
     visited_units: u64,
+    /// Is asked for blocks, and given the first ones that are read.
+    cache: Option<Arc<ValueCache>>,
 }
 
 /// Units that were read of the current piece.
@@ -67,34 +74,54 @@ impl Decoded {
         self.ends.clear();
         self.chains.clear();
     }
+
+    /// Takes the keys of a block in the place of those that were here, without those before `from`.
+    fn decode<D: Device>(&mut self, file: &RunFile<D>, number: usize, bytes: &[u8], from: &[u8]) -> Result<()> {
+        self.clear();
+        let block = file.block(number, bytes)?;
+        let mut keys = block.keys();
+        while let Some((key, chain)) = keys.next().map_err(|damage| file.damaged(number, damage))? {
+            if key >= from {
+                self.keys.extend_from_slice(key);
+                self.ends.push(self.keys.len());
+                self.chains.push(chain_of(chain));
+            }
+        }
+        Ok(())
+    }
 }
 
-impl<D: Device> RunCursor<D> {
+impl RunCursor {
     /// A cursor for a merge of some pieces of a run, at the first key that counts.
-    pub(super) fn merging(set: &Arc<RunSet<D>>, run: usize, pieces: Range<usize>) -> Result<RunCursor<D>> {
-        let mut cursor = Self::new(set, run, pieces, MERGE_UNITS);
+    pub(super) fn merging<D: Device>(set: &RunSet<D>, run: usize, pieces: Range<usize>) -> Result<RunCursor> {
+        let mut cursor = Self::new(run, pieces, MERGE_UNITS);
         cursor.most_units = MERGE_UNITS;
-        cursor.seek(Bound::Unbounded)?;
+        cursor.seek(set, Bound::Unbounded)?;
         Ok(cursor)
     }
 
     /// A cursor for a scan, at the first key of a range or, backward, at its last: `bound` is where the range begins for it.
-    pub(super) fn scanning(
-        set: &Arc<RunSet<D>>,
+    pub(super) fn scanning<D: Device>(
+        set: &RunSet<D>,
         run: usize,
         pieces: Range<usize>,
         backward: bool,
         bound: Bound<&[u8]>,
-    ) -> Result<RunCursor<D>> {
-        let mut cursor = Self::new(set, run, pieces, 1);
-        cursor.backward = backward;
-        cursor.seek(bound)?;
+        cache: Option<Arc<ValueCache>>,
+    ) -> Result<RunCursor> {
+        let cursor = Self::new(run, pieces, 1);
+        let mut cursor = RunCursor { backward, cache, ..cursor };
+        cursor.seek(set, bound)?;
         Ok(cursor)
     }
 
-    fn new(set: &Arc<RunSet<D>>, run: usize, pieces: Range<usize>, units: u32) -> RunCursor<D> {
+    /// Asks the cache no more.
+    pub(super) fn leave_cache(&mut self) {
+        self.cache = None;
+    }
+
+    fn new(run: usize, pieces: Range<usize>, units: u32) -> RunCursor {
         RunCursor {
-            set: Arc::clone(set),
             run,
             piece: pieces.start,
             pieces,
@@ -106,11 +133,8 @@ impl<D: Device> RunCursor<D> {
             units,
             most_units: SCAN_UNITS,
             visited_units: 0,
+            cache: None,
         }
-    }
-
-    fn piece(&self, number: usize) -> Piece<'_, D> {
-        self.set.runs[self.run].piece(number)
     }
 
     /// The key here; `None` at the end.
@@ -124,9 +148,9 @@ impl<D: Device> RunCursor<D> {
         std::mem::take(&mut self.block.chains[place])
     }
 
-    /// The file that the key here is in.
-    pub(super) fn file(&self) -> &Arc<RunFile<D>> {
-        self.piece(self.piece).file
+    /// The piece that the key here is in.
+    pub(super) fn piece<'a, D: Device>(&self, set: &'a RunSet<D>) -> Piece<'a, D> {
+        set.runs[self.run].piece(self.piece)
     }
 
     /// Bytes of the blocks that it has looked at.
@@ -135,10 +159,15 @@ impl<D: Device> RunCursor<D> {
     }
 
     /// Goes on by one key.
-    pub(super) fn advance(&mut self) -> Result<()> {
+    pub(super) fn advance<D: Device>(&mut self, set: &RunSet<D>) -> Result<()> {
         self.at += 1;
+        self.leave_empty_blocks(set)
+    }
+
+    /// Goes on to the next block that has a key, if there is none here.
+    fn leave_empty_blocks<D: Device>(&mut self, set: &RunSet<D>) -> Result<()> {
         while self.at >= self.block.len() {
-            if !self.next_block()? {
+            if !self.next_block(set)? {
                 return Ok(());
             }
         }
@@ -149,7 +178,7 @@ impl<D: Device> RunCursor<D> {
         if self.backward { self.block.len() - 1 - self.at } else { self.at }
     }
 
-    fn seek(&mut self, bound: Bound<&[u8]>) -> Result<()> {
+    fn seek<D: Device>(&mut self, set: &RunSet<D>, bound: Bound<&[u8]>) -> Result<()> {
         let (key, is_included) = match bound {
             Bound::Included(key) => (Some(key), true),
             Bound::Excluded(key) => (Some(key), false),
@@ -164,7 +193,7 @@ impl<D: Device> RunCursor<D> {
         };
         // Pieces are in order, so those before the bound come first, or last.
         let is_first = |number| {
-            let Piece { file, from } = self.piece(number);
+            let Piece { file, from } = set.runs[self.run].piece(number);
             let footer = &file.footer;
             if backward { !is_before(from.max(&footer.smallest_key)) } else { is_before(&footer.largest_key) }
         };
@@ -173,42 +202,37 @@ impl<D: Device> RunCursor<D> {
             if backward { first.checked_sub(1).filter(|piece| *piece >= self.pieces.start) } else { Some(first) };
         let Some(piece) = piece.filter(|piece| *piece < self.pieces.end) else { return Ok(()) };
         self.piece = piece;
-        let Piece { file, from } = self.piece(piece);
+        let Piece { file, from } = self.piece(set);
         let number = match key {
             Some(key) if backward => file.fences.block_of(key),
             None if backward => file.fences.len() - 1,
             key => file.fences.block_of(key.unwrap_or(&[]).max(from)),
         };
-        self.load(number)?;
+        self.load(set, number)?;
         while self.key().is_some_and(is_before) {
             self.at += 1;
         }
-        while self.at >= self.block.len() {
-            if !self.next_block()? {
-                return Ok(());
-            }
-        }
-        Ok(())
+        self.leave_empty_blocks(set)
     }
 
     /// Goes on to the next block, perhaps of the next piece; false at the end.
-    fn next_block(&mut self) -> Result<bool> {
+    fn next_block<D: Device>(&mut self, set: &RunSet<D>) -> Result<bool> {
         self.block.clear();
         self.at = 0;
         if self.pieces.is_empty() {
             return Ok(false);
         }
-        let Piece { file, from } = self.piece(self.piece);
+        let Piece { file, from } = self.piece(set);
         let blocks = file.fences.block_of(from)..file.fences.len();
         if let Some(number) = self.next_to(self.number).filter(|number| blocks.contains(number)) {
-            self.load(number)?;
+            self.load(set, number)?;
             return Ok(true);
         }
         let next = self.next_to(self.piece).filter(|piece| self.pieces.contains(piece));
         let Some(piece) = next else { return Ok(false) };
         (self.piece, self.window) = (piece, None);
-        let Piece { file, from } = self.piece(piece);
-        self.load(if self.backward { file.fences.len() - 1 } else { file.fences.block_of(from) })?;
+        let Piece { file, from } = self.piece(set);
+        self.load(set, if self.backward { file.fences.len() - 1 } else { file.fences.block_of(from) })?;
         Ok(true)
     }
 
@@ -218,11 +242,16 @@ impl<D: Device> RunCursor<D> {
     }
 
     /// Decodes a block of the current piece, without the keys that do not count.
-    fn load(&mut self, number: usize) -> Result<()> {
-        let set = Arc::clone(&self.set);
-        let Piece { file, from } = set.runs[self.run].piece(self.piece);
+    fn load<D: Device>(&mut self, set: &RunSet<D>, number: usize) -> Result<()> {
+        let Piece { file, from } = self.piece(set);
         let (start, end) = file.fences.units_of(number);
+        (self.number, self.at) = (number, 0);
+        self.visited_units += u64::from(end - start);
         if !self.window.as_ref().is_some_and(|window| window.start <= start && end <= window.end) {
+            let cached = self.cache.as_ref().and_then(|cache| cache.get_block(place_of(file, number)));
+            if let Some(cached) = cached {
+                return self.block.decode(file, number, cached.value(), from);
+            }
             let units = self.units.max(end - start);
             let (first, last) = match self.backward {
                 true => (end.saturating_sub(units), end),
@@ -233,17 +262,11 @@ impl<D: Device> RunCursor<D> {
         }
         let window = self.window.as_ref().expect("it was just read");
         let at = |unit: u32| (unit - window.start) as usize * UNIT_BYTES;
-        let block = file.block(number, &window.bytes[at(start)..at(end)])?;
-        (self.number, self.at) = (number, 0);
-        self.visited_units += u64::from(end - start);
-        self.block.clear();
-        let mut keys = block.keys();
-        while let Some((key, chain)) = keys.next().map_err(|damage| file.damaged(number, damage))? {
-            if key >= from {
-                self.block.keys.extend_from_slice(key);
-                self.block.ends.push(self.block.keys.len());
-                self.block.chains.push(chain_of(chain));
-            }
+        let bytes = &window.bytes[at(start)..at(end)];
+        self.block.decode(file, number, bytes, from)?;
+        if let Some(cache) = self.cache.as_ref().filter(|_| window.end - window.start <= CACHED_UNITS) {
+            // It has been checked.
+            cache.insert(place_of(file, number), 0, &[], bytes);
         }
         Ok(())
     }

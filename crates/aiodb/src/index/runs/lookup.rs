@@ -101,6 +101,7 @@ impl<D: Device> RunLookup<D> {
     }
 }
 
-fn place_of<D: Device>(file: &RunFile<D>, block: usize) -> Place {
+/// The place of a block in the cache.
+pub(super) fn place_of<D: Device>(file: &RunFile<D>, block: usize) -> Place {
     Place::of_block(file.name.number, file.fences.units_of(block).0)
 }

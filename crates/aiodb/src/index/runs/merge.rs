@@ -17,7 +17,7 @@ use crate::planted::{self, Bug};
 pub(super) struct Merge<'a, D: Device> {
     set: &'a RunSet<D>,
     /// Newest first.
-    cursors: Vec<RunCursor<D>>,
+    cursors: Vec<RunCursor>,
     /// Whether no run is older.
     is_oldest: bool,
     /// A table that is left out.
@@ -93,7 +93,7 @@ fn put_on_top(chain: &mut VersionChain, newer: &VersionChain, superseded: &mut S
 impl<'a, D: Device> Merge<'a, D> {
     pub(super) fn new(
         set: &'a RunSet<D>,
-        cursors: Vec<RunCursor<D>>,
+        cursors: Vec<RunCursor>,
         is_oldest: bool,
         context: &'a RunContext<'a>,
     ) -> Merge<'a, D> {
@@ -124,7 +124,7 @@ impl<'a, D: Device> Merge<'a, D> {
             if cursor.key() != Some(key) {
                 continue;
             }
-            let next_life = cursor.file().footer.next_life;
+            let next_life = cursor.piece(self.set).file.footer.next_life;
             let chain = cursor.take();
             self.changes.key(key, &chain, -1);
             occurrences.extend(chain.entries().iter().map(|entry| {
@@ -134,7 +134,7 @@ impl<'a, D: Device> Merge<'a, D> {
                 Occurrence { entry: entry.without_value(), life: counts.then_some(life) }
             }));
             inputs.push(chain);
-            cursor.advance()?;
+            cursor.advance(self.set)?;
         }
         let table = table_of(key);
         if self.gone == Some(table) || (self.changes.context.accounting.is_gone)(table) {

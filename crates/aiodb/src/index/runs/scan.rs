@@ -1,9 +1,11 @@
 //! Ranges of keys in all runs together, and all entries of all runs.
 
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
+use std::sync::{Arc, Weak};
 
 use super::Runs;
 use super::cursor::RunCursor;
+use super::set::{Run, RunSet};
 use crate::Result;
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::memtable::parts::Chains;
@@ -13,17 +15,56 @@ use crate::io::Device;
 /// Is given an index key, an entry, and the life from which on the entry's segment has other records.
 pub(crate) type VisitEntry<'a> = dyn FnMut(&[u8], &Entry, u64) -> Result<()> + 'a;
 
+/// Where the steps of one scan have come to in the runs, so that a step need not read again the blocks that the last one has read.
+///
+/// It counts only for the set of runs that it was made with, and does not hold that set: between two steps, however long that is, the
+/// files of runs that were merged can be removed.
+pub(crate) struct RunWalk<D: Device> {
+    set: Weak<RunSet<D>>,
+    /// One for each run, at its first key that was not taken.
+    cursors: Vec<RunCursor>,
+}
+
+impl<D: Device> Default for RunWalk<D> {
+    fn default() -> RunWalk<D> {
+        RunWalk { set: Weak::new(), cursors: Vec::new() }
+    }
+}
+
+impl<D: Device> RunWalk<D> {
+    /// The cursors where the last step has left them, if that was in this set.
+    fn take(&mut self, set: &Arc<RunSet<D>>, query: RangeQuery<'_>) -> Option<Vec<RunCursor>> {
+        let mut walk = std::mem::take(self);
+        let RangeQuery { range: (from, to), backward, cached, .. } = query;
+        if std::ptr::eq(walk.set.as_ptr(), Arc::as_ptr(set)) {
+            let rest = if backward { (Bound::Unbounded, to) } else { (from, Bound::Unbounded) };
+            let is_ahead = |key: &[u8]| RangeBounds::<[u8]>::contains(&rest, key);
+            debug_assert!(
+                walk.cursors.iter().filter_map(RunCursor::key).all(is_ahead),
+                "a walk goes on where it was left"
+            );
+            if !cached {
+                walk.cursors.iter_mut().for_each(RunCursor::leave_cache);
+            }
+            return Some(walk.cursors);
+        }
+        None
+    }
+}
+
 impl<D: Device> Runs<D> {
-    /// Keys of a range, with their entries. Says how far it came. Keys that were deleted may be among them.
-    pub(crate) fn range(&self, query: RangeQuery<'_>) -> Result<(Chains, Reached)> {
-        let RangeQuery { range, backward, limit, newest } = query;
-        let mut found = Chains::new();
+    /// Keys of a range, with their entries. Says how far it came. Keys that were deleted may be among them. A walk that is not new was
+    /// left by a step of the same scan that has come to where this range begins.
+    pub(crate) fn range(&self, query: RangeQuery<'_>, walk: &mut RunWalk<D>) -> Result<(Chains, Reached)> {
+        let RangeQuery { range, backward, limit, newest, .. } = query;
+        let (mut found, mut reached) = (Chains::new(), Reached::End);
         let set = self.set()?;
-        let bound = if backward { range.1 } else { range.0 };
-        let runs = set.runs.iter().enumerate();
-        let cursors = runs.map(|(number, run)| RunCursor::scanning(&set, number, run.all(), backward, bound));
-        let mut cursors = cursors.collect::<Result<Vec<_>>>()?;
-        for taken in 1.. {
+        // After an error nothing is left of the walk.
+        let mut cursors = match walk.take(&set, query) {
+            Some(cursors) => cursors,
+            None => self.cursors(&set, query)?,
+        };
+        loop {
             let keys = cursors.iter().filter_map(RunCursor::key);
             let next = if backward { keys.max() } else { keys.min() };
             let is_within = |key: &&[u8]| RangeBounds::<[u8]>::contains(&range, *key);
@@ -33,14 +74,27 @@ impl<D: Device> Runs<D> {
                 if !chain.is_complete() {
                     chain.add_below(&cursor.take(), newest);
                 }
-                cursor.advance()?;
+                cursor.advance(&set)?;
             }
             found.insert(key.clone(), chain);
-            if taken == limit {
-                return Ok((found, Reached::Key(key)));
+            if found.len() == limit {
+                reached = Reached::Key(key);
+                break;
             }
         }
-        Ok((found, Reached::End))
+        *walk = RunWalk { set: Arc::downgrade(&set), cursors };
+        Ok((found, reached))
+    }
+
+    /// The cursors of a range, at its begin.
+    fn cursors(&self, set: &RunSet<D>, query: RangeQuery<'_>) -> Result<Vec<RunCursor>> {
+        let RangeQuery { range, backward, cached, .. } = query;
+        let bound = if backward { range.1 } else { range.0 };
+        let cache = Some(&self.cache).filter(|cache| cached && cache.is_on());
+        let of = |(number, run): (usize, &Run<D>)| {
+            RunCursor::scanning(set, number, run.all(), backward, bound, cache.cloned())
+        };
+        set.runs.iter().enumerate().map(of).collect()
     }
 
     /// Visits each entry of each run, superseded ones too.
@@ -49,11 +103,11 @@ impl<D: Device> Runs<D> {
         for (number, run) in set.runs.iter().enumerate() {
             let mut cursor = RunCursor::merging(&set, number, run.all())?;
             while let Some(key) = cursor.key().map(Box::<[u8]>::from) {
-                let next_life = cursor.file().footer.next_life;
+                let next_life = cursor.piece(&set).file.footer.next_life;
                 for entry in cursor.take().entries() {
                     visit(&key, entry, next_life)?;
                 }
-                cursor.advance()?;
+                cursor.advance(&set)?;
             }
         }
         Ok(())

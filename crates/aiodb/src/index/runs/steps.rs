@@ -116,7 +116,7 @@ impl<D: Device> Runs<D> {
                 return Ok(false);
             }
             let bound = Bound::Included(&start[..]);
-            let first = RunCursor::scanning(&set, place.run, place.only(), false, bound)?;
+            let first = RunCursor::scanning(&set, place.run, place.only(), false, bound, None)?;
             Ok(first.key().is_some_and(is_here))
         };
         if let Some(place) = find(&set, has_keys)? {

@@ -115,7 +115,9 @@ impl State {
         }
         let mut content = file.inode.lock();
         content.absorb();
-        Ok(content.read(buffer, offset))
+        let bytes = content.read(buffer, offset);
+        self.counters.read_bytes += bytes as u64;
+        Ok(bytes)
     }
 
     /// Writes everything, or, if the process dies meanwhile or the write is to fail, some of the sectors.

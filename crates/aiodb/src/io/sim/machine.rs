@@ -53,6 +53,8 @@ pub enum Event {
 pub struct Counters {
     /// Calls of the device, its files and its queues that a crash can hit.
     pub steps: u64,
+    /// Bytes that were read, through files and queues.
+    pub read_bytes: u64,
     /// Calls of `write_at`.
     pub writes: u64,
     /// Calls of `sync` and `sync_dir`.

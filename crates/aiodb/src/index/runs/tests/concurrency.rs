@@ -10,6 +10,7 @@ use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::memtable::{Memtable, RangeQuery};
 use crate::index::range_tombstones::Ranges;
+use crate::index::runs::scan::RunWalk;
 use crate::index::runs::tests::named_files;
 use crate::index::runs::tests::world::STORE;
 use crate::index::runs::{RunContext, Runs};
@@ -93,8 +94,9 @@ fn readers_find_what_was_flushed_before() {
         while !done.load(Ordering::SeqCst) {
             let least = flushed.load(Ordering::SeqCst);
             let range = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
-            let all = RangeQuery { range, backward: least % 2 == 0, limit: usize::MAX, newest: u64::MAX };
-            let (found, _) = runs.range(all).expect("nothing fails");
+            let all =
+                RangeQuery { range, backward: least % 2 == 0, limit: usize::MAX, newest: u64::MAX, cached: false };
+            let (found, _) = runs.range(all, &mut RunWalk::default()).expect("nothing fails");
             assert!(least == 0 || found.len() as u64 == KEYS, "a scan finds {} keys", found.len());
         }
     });

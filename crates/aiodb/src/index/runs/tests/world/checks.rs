@@ -10,6 +10,7 @@ use crate::index::codec::table_of;
 use crate::index::memtable::parts::Chains;
 use crate::index::memtable::{RangeQuery, Reached};
 use crate::index::runs::lookup::AwaitedBytes;
+use crate::index::runs::scan::RunWalk;
 use crate::index::runs::tests::segments::{Counts, Segments};
 use crate::index::snapshots::View;
 use crate::io::{AlignedBuffer, File};
@@ -45,16 +46,19 @@ impl World {
         }
     }
 
-    /// Scans all runs in small parts, both ways.
+    /// Scans all runs in small parts, both ways, with a walk that goes on and with new ones.
     fn check_ranges(&self) {
-        for backward in [false, true] {
-            let mut found = Chains::new();
+        for (backward, goes_on) in [(false, false), (false, true), (true, false), (true, true)] {
+            let (mut found, mut walk) = (Chains::new(), RunWalk::default());
             let (mut start, mut end) = (Bound::Unbounded, Bound::Unbounded);
             loop {
                 let range = (as_slice(&start), as_slice(&end));
-                let query = RangeQuery { range, backward, limit: 7, newest: u64::MAX };
-                let (part, reached) = self.runs().range(query).expect("nothing fails");
+                let query = RangeQuery { range, backward, limit: 7, newest: u64::MAX, cached: goes_on };
+                let (part, reached) = self.runs().range(query, &mut walk).expect("nothing fails");
                 found.extend(part);
+                if !goes_on {
+                    walk = RunWalk::default();
+                }
                 match reached {
                     Reached::End => break,
                     Reached::Key(key) if backward => end = Bound::Excluded(key),
@@ -121,7 +125,7 @@ impl World {
         counted.1.retain(|(table, _), _| !self.gone.contains(table));
         self.assert_counts(counted, recount.counts(&self.gone), "the counts of the runs");
         let range = (Bound::Unbounded, Bound::Unbounded);
-        let all = RangeQuery { range, backward: false, limit: usize::MAX, newest: u64::MAX };
+        let all = RangeQuery { range, backward: false, limit: usize::MAX, newest: u64::MAX, cached: false };
         let (in_memtables, _) = self.memtable.range(all);
         if self.unfinished.is_none() {
             for (key, chain) in &in_memtables {

@@ -5,7 +5,7 @@ import io.aiodb.store.StoreModelContract;
 import java.util.Map;
 import org.junit.jupiter.api.Nested;
 
-/** aiodb does what every store must do. */
+/** aiodb does what every store must do, with each index. */
 class AiodbContractTest extends StoreContracts {
     private static final String KIND = "aiodb";
 
@@ -15,20 +15,43 @@ class AiodbContractTest extends StoreContracts {
 
     @Override
     protected Map<String, String> parameters() {
-        return Map.of("segment_bytes", "4194304");
+        return Map.of("segment_bytes", "4194304", "index", "lmdb");
+    }
+
+    /** The same with sorted runs. */
+    @Nested
+    class Lsm extends StoreContracts {
+        Lsm() {
+            super(KIND);
+        }
+
+        @Override
+        protected Map<String, String> parameters() {
+            return Map.of("segment_bytes", "4194304", "index", "lsm");
+        }
     }
 
     @Nested
     class Compressed extends StoreModelContract {
         Compressed() {
-            super(
-                    KIND,
-                    Map.of(
-                            "segment_bytes", "4194304",
-                            "compression", "zstd",
-                            "cache_bytes", "1000000",
-                            "cache_writes", "yes",
-                            "max_open_files", "8"));
+            super(KIND, compressed("lmdb"));
         }
+    }
+
+    @Nested
+    class CompressedLsm extends StoreModelContract {
+        CompressedLsm() {
+            super(KIND, compressed("lsm"));
+        }
+    }
+
+    private static Map<String, String> compressed(String index) {
+        return Map.of(
+                "segment_bytes", "4194304",
+                "compression", "zstd",
+                "cache_bytes", "1000000",
+                "cache_writes", "yes",
+                "max_open_files", "8",
+                "index", index);
     }
 }

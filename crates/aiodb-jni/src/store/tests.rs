@@ -1,0 +1,14 @@
+use super::*;
+
+fn table(kind: IndexKind, index_disk_bytes: u64) -> TableStats {
+    let (keys_exact, index_memory_bytes, inline_bytes) = (true, 0, 0);
+    TableStats { name: "t".into(), kind, keys: 1, keys_exact, index_memory_bytes, index_disk_bytes, inline_bytes }
+}
+
+#[test]
+fn the_files_of_each_kind_of_index_count_once() {
+    let (lmdb, runs) = (table(IndexKind::Lmdb, 100), table(IndexKind::Lsm, 7));
+    assert_eq!(index_bytes(&[]), 0);
+    assert_eq!(index_bytes(&[lmdb.clone(), lmdb.clone()]), 100);
+    assert_eq!(index_bytes(&[runs.clone(), lmdb.clone(), runs, lmdb]), 107);
+}

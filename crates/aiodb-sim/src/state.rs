@@ -128,6 +128,7 @@ impl<'a> Run<'a> {
             hash_mask: self.script.setup.hash_mask,
             memtable_keys: self.script.setup.memtable_keys,
             cache_bytes: self.script.setup.cache_bytes,
+            block_cache_bytes: Some(self.script.setup.cache_bytes),
             cache_writes: self.script.setup.cache_writes,
             merge_operators: MergeOperators::default().with(Operands),
             rebuild_index: rebuild,

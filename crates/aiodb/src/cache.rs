@@ -1,22 +1,23 @@
-//! Values that were read lately, so that a hot key does not cost a device read each time.
+//! Bytes that were read lately, so that they need not be read again. A store has two caches: one of values, so that a hot key
+//! does not cost a device read each time, and one of blocks of sorted runs, so that a get of an `lsm` table reads the device
+//! for its value alone.
 //!
 //! Entries are keyed by place, not by key: acknowledged bytes of a segment's life never change, so an entry is never
 //! stale, and only the index decides which place is current. An overwrite puts the key's bytes elsewhere; the old place is not
 //! asked for any more. When the index lets go of that place the cache forgets it, so that hot keys which are
 //! written over do not fill it. When a record is moved, its entry takes the new place.
 //!
-//! An entry is the whole value of one put, or one operand that the index knew to be one, as it was given, or one block of a
-//! sorted run. Values merged from
-//! operands do not come here, since one of these may come to be known after a newer one. Nor do parts of large values and
-//! records that expire. Gets of the present ask and fill the cache, and scans as long as they have not come far, as the
+//! An entry is one block of a sorted run in the one cache. In the other it is the whole value of one put, or one operand that
+//! the index knew to be one, as it was given. Values merged from operands do not come there, since one of these may come to be
+//! known after a newer one. Nor do parts of large values and records that expire. Gets of the present ask and fill the cache, and scans as long as they have not come far, as the
 //! view says: a long scan would push out values that are asked for again, and a snapshot mostly reads values that no other
 //! reader wants. Writes fill it too, if the store's options say so.
 //!
-//! Entries lie one behind the other in blocks of large pages (`arena.rs`). Each shard fills its blocks in two queues and
+//! Entries lie one behind the other in blocks of memory (`arena.rs`). Each shard fills its blocks in two queues and
 //! empties the oldest (`shard.rs`), in the manner of S3-FIFO (Yang et al., SOSP 2023): an entry that was asked for once
 //! leaves after a short while, so reading everything once does not push out values that are read again and again.
 //!
-//! The room of the cache. It owns the memory of cached values and blocks, by place, within a budget. It never knows tables or
+//! The room of the caches. A cache owns the memory of values or of blocks, by place, within a budget. It never knows tables or
 //! snapshots: `flow/cached.rs` decides which values are asked for and inserted, `index/runs/lookup.rs` which blocks.
 
 mod arena;
@@ -26,6 +27,7 @@ use std::io;
 
 use crate::metrics::counter::Counter;
 use crate::sync::{Rank, RwLock, RwLockReadGuard};
+use arena::Pages;
 use shard::Shard;
 
 pub(crate) use arena::Cached;
@@ -44,18 +46,15 @@ pub(crate) struct Place {
     pub(crate) life: u64,
 }
 
-/// Stands for a segment in the places of blocks of sorted runs: the log never has so many.
-const BLOCKS_OF_RUNS: u32 = u32::MAX;
-
 impl Place {
     /// The place of a block of a sorted run, by the number of its file, which no other file of the store ever has, and its first
     /// unit.
     pub(crate) fn of_block(file: u64, unit: u32) -> Place {
-        Place { segment: BLOCKS_OF_RUNS, offset: unit, life: file }
+        Place { segment: 0, offset: unit, life: file }
     }
 
     /// Without a seed, so that a simulated machine does the same each time; users do not choose places, so they cannot
-    /// make them collide. A life belongs to one segment, which need not be mixed in; a file of a run may have the number of a life.
+    /// make them collide. A life belongs to one segment, which need not be mixed in.
     fn hash(&self) -> u64 {
         // The upper half of the product depends on all bits; the lower half is folded onto it.
         let product = u128::from(self.life << 32 ^ u64::from(self.offset)) * 0x9e37_79b9_7f4a_7c15;
@@ -63,31 +62,40 @@ impl Place {
     }
 }
 
-/// The cache of one store; by default there is none.
+/// A cache of one store.
 #[derive(Default)]
-pub(crate) struct ValueCache {
+pub(crate) struct Cache {
     /// A power of two of them; none if there is no cache.
     shards: Box<[Padded]>,
     hits: Counter,
     misses: Counter,
-    block_hits: Counter,
-    block_misses: Counter,
+    budget_bytes: u64,
 }
 
 /// A shard on cache lines of its own, so that threads working on neighbours do not slow each other down.
 #[repr(align(64))]
 struct Padded(RwLock<Shard, { Rank::CacheShard as u8 }>);
 
-impl ValueCache {
-    /// A cache that takes at most `budget_bytes` of memory; with 0, or less than a shard can use, there is none. Fails
-    /// where the system refuses that much address space; memory itself is taken as the cache fills.
-    pub(crate) fn new(budget_bytes: u64) -> io::Result<ValueCache> {
+impl Cache {
+    /// A cache of values that takes at most `budget_bytes` of memory; with 0, or less than a shard can use, there is none.
+    /// Fails where the system refuses that much address space; memory itself is taken as the cache fills.
+    pub(crate) fn of_values(budget_bytes: u64) -> io::Result<Cache> {
+        Cache::new(budget_bytes, Pages::Large)
+    }
+
+    /// [`Cache::of_values`] for blocks of sorted runs. Every store has one, and most fill little of it: large pages would take
+    /// memory that nothing lies in.
+    pub(crate) fn of_blocks(budget_bytes: u64) -> io::Result<Cache> {
+        Cache::new(budget_bytes, Pages::Small)
+    }
+
+    fn new(budget_bytes: u64, pages: Pages) -> io::Result<Cache> {
         let count = 1 << (budget_bytes / MIN_SHARD_BYTES).clamp(1, SHARDS).ilog2();
         let mut shards = Vec::new();
         for _ in 0..count {
-            shards.extend(Shard::new(budget_bytes / count)?.map(|shard| Padded(RwLock::new(shard))));
+            shards.extend(Shard::new(budget_bytes / count, pages)?.map(|shard| Padded(RwLock::new(shard))));
         }
-        Ok(ValueCache { shards: shards.into(), ..ValueCache::default() })
+        Ok(Cache { shards: shards.into(), budget_bytes, ..Cache::default() })
     }
 
     /// Whether there is a cache at all.
@@ -109,13 +117,13 @@ impl ValueCache {
         found
     }
 
-    /// [`ValueCache::get`] for a block of a sorted run: these are counted for themselves, and where there is no cache too.
+    /// [`Cache::get`] for a block of a sorted run: a miss counts where there is no cache too.
     pub(crate) fn get_block(&self, place: Place) -> Option<Cached> {
         let found = self.find(place);
         if found.is_some() {
-            self.block_hits.count()
+            self.hits.count()
         } else {
-            self.block_misses.count()
+            self.misses.count()
         };
         found
     }
@@ -134,7 +142,7 @@ impl ValueCache {
         found
     }
 
-    /// [`ValueCache::holds`], which is not counted.
+    /// [`Cache::holds`], which is not counted.
     pub(crate) fn has(&self, place: Place) -> bool {
         let hash = place.hash();
         self.shard_of(hash).is_some_and(|shard| self.read(shard).prefetch(hash, place))
@@ -156,6 +164,11 @@ impl ValueCache {
         }
     }
 
+    /// The most that it takes.
+    pub(crate) fn budget_bytes(&self) -> u64 {
+        self.budget_bytes
+    }
+
     /// Bytes of all entries and of all bookkeeping.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.shards.iter().map(|shard| self.read(shard).used_bytes() as u64).sum()
@@ -164,11 +177,6 @@ impl ValueCache {
     /// Look-ups that were answered, and that were not.
     pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
         (self.hits.sum(), self.misses.sum())
-    }
-
-    /// [`ValueCache::hits_and_misses`] of blocks of sorted runs.
-    pub(crate) fn block_hits_and_misses(&self) -> (u64, u64) {
-        (self.block_hits.sum(), self.block_misses.sum())
     }
 
     fn shard_of(&self, hash: u64) -> Option<&Padded> {

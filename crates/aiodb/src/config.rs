@@ -143,11 +143,14 @@ pub struct Options {
     /// writing. Writes acknowledged after the last checkpoint are brought into memory and stay there: up to
     /// `checkpoint_bytes` of log. Default false.
     pub read_only: bool,
-    /// Memory for values that gets have read lately, in bytes, and for the blocks of sorted runs in which they found the keys of
-    /// `lsm` tables; 0 reads all of them from the device. Default 0: a cache pays only where some keys are asked for again and
-    /// again, and costs every other get a copy. A get of an `lsm` table reads the device once where the cache holds the block of its
-    /// key, and twice where it does not.
+    /// Memory for values that gets have read lately, in bytes; 0 reads all of them from the device. Default 0: a cache pays only
+    /// where some keys are asked for again and again, and costs every other get a copy.
     pub cache_bytes: u64,
+    /// Memory for the blocks of sorted runs in which gets of `lsm` tables found their keys, in bytes. Such a get reads the device
+    /// once, for its value, where the block is here, and twice where it is not. A key of 18 bytes takes 26 of a block. Default
+    /// `None`: an eighth of the memory that the machine has, or that the process's control group or its limit of address space
+    /// allow, from 8 MiB to 1 GiB. It is taken as blocks come.
+    pub block_cache_bytes: Option<u64>,
     /// Put written values into the cache too, so that they are read without the device; it costs every
     /// write a copy. Values that are compressed come there when they are first read. Default false.
     pub cache_writes: bool,
@@ -168,6 +171,10 @@ pub struct Options {
     /// For tests: keys that the memtable of an ordered index takes, at most. Default all that it has room for.
     #[doc(hidden)]
     pub memtable_keys: usize,
+    /// For tests: where so many range deletes of an ordered index wait to be carried out, the next writer of one waits too. A
+    /// batch with more of them is taken alone. Default 1,024.
+    #[doc(hidden)]
+    pub waiting_range_deletes: usize,
     /// For tests: when the sorted runs of `lsm` tables are merged.
     #[doc(hidden)]
     pub merge_policy: MergePolicy,
@@ -201,6 +208,7 @@ impl Default for Options {
             checkpoint_bytes: 512 << 20,
             read_only: false,
             cache_bytes: 0,
+            block_cache_bytes: None,
             cache_writes: false,
             metrics_file: None,
             rebuild_index: false,
@@ -208,6 +216,7 @@ impl Default for Options {
             background: true,
             hash_mask: u64::MAX,
             memtable_keys: usize::MAX,
+            waiting_range_deletes: 1024,
             merge_policy: MergePolicy::default(),
         }
     }

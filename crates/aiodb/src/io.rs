@@ -15,6 +15,7 @@ pub mod buffer;
 mod device;
 pub mod disk;
 mod libaio;
+pub mod memory;
 pub mod reads;
 pub mod sim;
 pub(crate) mod small_file;

@@ -142,7 +142,7 @@ pub struct Metrics {
     pub cache_hits: u64,
     /// ...and that were not.
     pub cache_misses: u64,
-    /// Blocks of sorted runs that look-ups, and scans that have not come far, found in the cache...
+    /// Blocks of sorted runs that look-ups, and scans that have not come far, found in the cache of blocks...
     pub run_block_hits: u64,
     /// ...and those that they did not find: each was read from the device.
     pub run_block_reads: u64,
@@ -152,10 +152,14 @@ pub struct Metrics {
     pub run_file_bytes: u64,
     /// Memory of their filters and fences.
     pub run_memory_bytes: u64,
-    /// Memory of the cache of values and blocks.
+    /// Memory of the cache of values.
     pub cache_bytes: u64,
     /// The most that it may take: [`crate::Options::cache_bytes`].
     pub cache_budget_bytes: u64,
+    /// Memory of the cache of blocks of sorted runs.
+    pub block_cache_bytes: u64,
+    /// The most that it may take: [`crate::Options::block_cache_bytes`].
+    pub block_cache_budget_bytes: u64,
     /// How long recovery took when the store was opened.
     pub recovery_ms: u64,
     /// Batches that it replayed.

@@ -20,6 +20,10 @@ fn with_cache(cache_bytes: u64) -> Options {
     Options { cache_bytes, ..quiet() }
 }
 
+fn with_block_cache(block_cache_bytes: u64) -> Options {
+    Options { block_cache_bytes: Some(block_cache_bytes), ..quiet() }
+}
+
 /// Reads every key by a get and by a reader, and checks what comes.
 fn check_all(table: &Table, keys: u64, wanted: impl Fn(u64) -> Option<Vec<u8>>) {
     for number in 0..keys {
@@ -41,11 +45,11 @@ fn check_all(table: &Table, keys: u64, wanted: impl Fn(u64) -> Option<Vec<u8>>) 
 }
 
 #[test]
-fn a_get_of_an_lsm_table_reads_a_block_and_a_value_and_the_cache_has_both() {
+fn a_get_of_an_lsm_table_reads_a_block_and_a_value_and_the_cache_has_the_blocks() {
     const KEYS: u64 = 3000;
-    for cache_bytes in [0, 32 << 20] {
+    for block_cache_bytes in [0, 1 << 20] {
         let directory = scratch();
-        let (db, table) = open(directory.path(), IndexKind::Lsm, &with_cache(cache_bytes));
+        let (db, table) = open(directory.path(), IndexKind::Lsm, &with_block_cache(block_cache_bytes));
         for number in 0..KEYS {
             table.put(&key(number), &value(number, length(number))).expect("a put works");
         }
@@ -57,10 +61,12 @@ fn a_get_of_an_lsm_table_reads_a_block_and_a_value_and_the_cache_has_both() {
         let metrics = db.metrics();
         assert_eq!(metrics.runs, 1);
         assert_eq!(metrics.run_block_reads + metrics.run_block_hits, 2 * KEYS, "one block by a get, one by a reader");
-        if cache_bytes == 0 {
+        assert_eq!((metrics.cache_bytes, metrics.block_cache_budget_bytes), (0, block_cache_bytes));
+        if block_cache_bytes == 0 {
             assert_eq!(metrics.run_block_hits, 0);
             continue;
         }
+        assert!((1..=block_cache_bytes).contains(&metrics.block_cache_bytes), "{} bytes", metrics.block_cache_bytes);
         let blocks = metrics.run_file_bytes / 4096;
         assert!((1..blocks).contains(&metrics.run_block_reads), "{} of {blocks}", metrics.run_block_reads);
         check_all(&table, KEYS, |number| Some(value(number, length(number))));
@@ -108,6 +114,14 @@ fn a_short_scan_of_an_lsm_table_is_read_once_from_the_device() {
     assert_eq!(table.scan(ScanOptions::all()).expect("a scan begins").count() as u64, KEYS);
     let more_bytes = db.metrics().cache_bytes - before;
     assert!(more_bytes < 100_000, "{more_bytes} bytes more");
+}
+
+#[test]
+fn blocks_have_a_share_of_the_memory_unless_the_options_say_otherwise() {
+    let directory = scratch();
+    let (db, _table) = open(directory.path(), IndexKind::Lsm, &quiet());
+    let budget = db.metrics().block_cache_budget_bytes;
+    assert!((8 << 20..=1 << 30).contains(&budget), "{budget} bytes");
 }
 
 #[test]

@@ -67,6 +67,9 @@ fn a_scan_over_deleted_keys_reads_each_block_of_the_runs_once() {
     }
 }
 
+/// Numbers of keys and their values.
+type Records = Vec<(u32, Vec<u8>)>;
+
 /// What a table has, in stretches of keys and of deleted keys, of any length.
 struct Stretches {
     table: Table,
@@ -77,7 +80,8 @@ impl Stretches {
     fn change(&mut self, random: &mut Rng) {
         let mut number = 0;
         while number < 4000 {
-            let end = number + 1 + random.u32(..[3, 30, 1500][random.usize(..3)]);
+            let most = [3, 30, 1500][random.usize(..3)];
+            let end = number + 1 + random.u32(..most);
             match random.u8(..8) {
                 0..3 => (number..end).for_each(|number| self.put(number, random)),
                 3..6 => (number..end).for_each(|number| self.delete(number)),
@@ -103,7 +107,7 @@ impl Stretches {
     }
 
     /// Scans from all sides, of as many records, with what each must find.
-    fn scans(&self, random: &mut Rng) -> Vec<(Scan, Vec<(u32, Vec<u8>)>)> {
+    fn scans(&self, random: &mut Rng) -> Vec<(Scan, Records)> {
         let mut scans = Vec::new();
         for backward in [false, true] {
             for limit in [1, 2, 17, 600, usize::MAX] {

@@ -23,7 +23,7 @@ const MANY: usize = 10;
 
 fn options() -> Options {
     let merge_operators = MergeOperators::default().with(Append);
-    Options { segment_bytes: 64 << 10, cache_bytes: 0, merge_operators, ..quiet() }
+    Options { segment_bytes: 64 << 10, cache_bytes: 0, block_cache_bytes: Some(0), merge_operators, ..quiet() }
 }
 
 fn table_options(compression: Compression) -> TableOptions {
@@ -111,7 +111,7 @@ fn a_short_value_is_read_with_its_key() {
 #[test]
 fn a_reader_needs_no_device_where_memory_has_the_key() {
     let directory = scratch();
-    let cached = Options { cache_bytes: 1 << 20, ..options() };
+    let cached = Options { cache_bytes: 1 << 20, block_cache_bytes: Some(1 << 20), ..options() };
     let db = Db::open(directory.path(), cached).expect("a store can be made");
     let table = db.create_table_with("t", table_options(Compression::None)).expect("a table can be made");
     let contents: BTreeMap<_, _> = (0..60u64).map(|n| (n.to_be_bytes().to_vec(), value(n, n as usize))).collect();

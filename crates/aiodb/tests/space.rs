@@ -8,8 +8,8 @@ use std::path::Path;
 use aiodb::io::sim::SimDevice;
 use aiodb::io::{Device, Disk};
 use aiodb::{
-    Batch, Db, Durability, Error, IndexKind, MergeOperator, MergeOperators, Options, Step, Table, TableOptions,
-    WriteOptions,
+    Batch, Db, Durability, Error, IndexKind, MergeOperator, MergeOperators, MergePolicy, Options, Step, Table,
+    TableOptions, WriteOptions,
 };
 use support::{KINDS, Mount, assert_get, assert_value, damage, open, scratch, segment_files, small, upkeep, value};
 
@@ -47,6 +47,47 @@ fn overwriting_one_data_set_does_not_fill_the_disk() {
             assert_get(&table, &key(number), Some(&wanted), "after the last round");
         }
         assert!(damage(&db).is_empty(), "{}: a check finds no damage, but {:?}", kind.name(), damage(&db));
+    }
+}
+
+/// Records are moved while nothing else can be appended: the blocks of runs are read before that, and for the record's new
+/// place after it.
+#[test]
+fn what_is_moved_is_not_looked_up_in_runs_while_writers_wait() {
+    const KEYS: u64 = 30_000;
+    const LEFT: u64 = 3_000;
+    let directory = scratch();
+    let merge_policy = MergePolicy { fan_out: 1, ..MergePolicy::default() };
+    let options = Options { block_cache_bytes: Some(0), merge_policy, ..support::quiet() };
+    let (db, table) = open(directory.path(), IndexKind::Lsm, &options);
+    let put = |number: u64, seed: u64| {
+        table.put_with(&key(number), &value(seed, 1000), Durability::None).expect("a put works");
+    };
+    (0..KEYS).for_each(|number| put(number, number));
+    db.checkpoint().expect("a checkpoint works");
+    // A tenth is never written again, and lies among the others.
+    let is_left = |number: &u64| number.is_multiple_of(KEYS / LEFT);
+    (0..KEYS).filter(|number| !is_left(number)).for_each(|number| put(number, number + KEYS));
+    db.checkpoint().expect("a checkpoint works");
+    // All garbage is known once there is one run.
+    db.step(Step::Merge).expect("runs can be merged");
+    assert_eq!(db.metrics().runs, 1);
+    let before = db.metrics();
+    for _ in 0..40 {
+        db.step(Step::Reclaim).expect("segments can be emptied");
+    }
+    let after = db.metrics();
+    let moved = (after.reclaim_moved_bytes - before.reclaim_moved_bytes) / 1000;
+    let emptied = after.reclaimed_segments - before.reclaimed_segments;
+    let reads = after.run_block_reads - before.run_block_reads;
+    println!("{emptied} segments emptied, about {moved} records moved, {reads} blocks read");
+    assert!(emptied >= 2 && moved >= 100, "{emptied} segments are emptied, {moved} records moved");
+    // One for each record that was met, of a kilobyte or a little more, and one for each that was moved.
+    let met = (emptied + 1) * (1 << 20) / 1000;
+    assert!(reads <= met + moved + moved / 4, "{reads} blocks read for {met} records, {moved} of them moved");
+    for number in 0..KEYS {
+        let seed = if is_left(&number) { number } else { number + KEYS };
+        assert_get(&table, &key(number), Some(&value(seed, 1000)), "after they were moved");
     }
 }
 

@@ -24,31 +24,6 @@ pub(crate) fn resident_bytes() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// The least memory that a control group above this process allows it, in bytes, page cache included; `None` without such a limit.
-pub(crate) fn memory_limit_bytes() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let limits = memory_groups(&groups).into_iter().flat_map(|(directory, file)| {
-        let groups: Vec<PathBuf> = directory.ancestors().map(Path::to_owned).collect();
-        groups.into_iter().filter_map(move |group| fs::read_to_string(group.join(file)).ok()?.trim().parse().ok())
-    });
-    // Without a limit the first version of the control groups names one beyond any memory.
-    limits.min().filter(|bytes| *bytes < 1 << 50)
-}
-
-/// The directory of the process's control group for memory in each version of them, and the file there that has the limit.
-fn memory_groups(text: &str) -> Vec<(PathBuf, &'static str)> {
-    let group = |line: &str| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?.trim_start_matches('/'));
-        if controllers.is_empty() {
-            return Some((Path::new("/sys/fs/cgroup").join(path), "memory.max"));
-        }
-        let has_memory = controllers.split(',').any(|controller| controller == "memory");
-        has_memory.then(|| (Path::new("/sys/fs/cgroup/memory").join(path), "memory.limit_in_bytes"))
-    };
-    text.lines().filter_map(group).collect()
-}
-
 /// Transfers completed by a disk since it was attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiskCounts {

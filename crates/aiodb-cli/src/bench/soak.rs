@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use aiodb::io::memory::control_group_bytes;
 use aiodb::{Db, IndexKind, Options, Table as DbTable};
 use clap::Args;
 use hdrhistogram::Histogram;
 
 use super::arguments::{Class, OutputArgs, parse_class, parse_index};
-use super::counters::{BlockDevice, DiskCounts, memory_limit_bytes, process_cpu_time, resident_bytes};
+use super::counters::{BlockDevice, DiskCounts, process_cpu_time, resident_bytes};
 use super::dataset::{KEY_BYTES, Scratch, random_bytes, random_key};
 use super::outcome::Outcome;
 use super::round::{empty_latencies, latency_us};
@@ -32,7 +33,7 @@ pub(super) struct SoakArgs {
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     /// Indexes, one store each, one after the other
-    #[arg(long, value_delimiter = ',', default_value = "lmdb,hash", value_parser = parse_index)]
+    #[arg(long, value_delimiter = ',', default_value = "lsm,lmdb,hash", value_parser = parse_index)]
     index: Vec<IndexKind>,
     /// Durability class: sync, interval or none
     #[arg(long, default_value = "interval", value_parser = parse_class)]
@@ -71,7 +72,7 @@ pub(super) fn run(args: &SoakArgs) -> Result<Outcome, CliError> {
         "cache of values: 0 bytes".to_owned(),
         "the disk's counts include those of other processes".to_owned(),
     ];
-    notes.push(match memory_limit_bytes() {
+    notes.push(match control_group_bytes() {
         Some(bytes) => {
             format!("the control group of the process may have {bytes} bytes of memory, page cache included")
         }
@@ -223,7 +224,7 @@ impl Soak<'_> {
             key_bytes: KEY_BYTES,
             value_bytes: self.args.value_bytes as usize,
             writers: self.args.writers as usize,
-            memory_limit_bytes: memory_limit_bytes(),
+            memory_limit_bytes: control_group_bytes(),
             at_s: (now.at - start).as_secs_f64(),
             seconds,
             keys: now.finished,

@@ -59,7 +59,7 @@ fn scans_and_backups_are_held_against_the_disk() {
 fn cached_gets_are_held_against_lmdb() {
     let rows = rows(&["cache", "--pairs", "1000", "--rounds", "1", "--round-ms", "20", "--value-bytes", "24"]);
     let held = rows.iter().filter(|row| row["ratio_to_lmdb"].as_f64().is_some_and(|ratio| ratio > 0.0));
-    assert_eq!((rows.len(), held.count()), (5, 4), "LMDB, and two ways to get with two kinds of index");
+    assert_eq!((rows.len(), held.count()), (7, 6), "LMDB, and two ways to get with three kinds of index");
 }
 
 #[test]

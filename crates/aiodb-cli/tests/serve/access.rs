@@ -146,6 +146,7 @@ const SCRIPT_RESP3: &str = "
     acl getuser alice
     acl getuser nobody
     acl list
+    acl log reset
     acl log
     acl dryrun alice get x
     acl dryrun alice get y

@@ -33,6 +33,15 @@ const LINE_BYTES: usize = 64;
 /// More than this would push each other out when many gets are in flight.
 const PREFETCHED_LINES: usize = 64;
 
+/// Of what pages the system makes the memory, where it has a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pages {
+    /// Faster where much of the memory is in use.
+    Large,
+    /// Nothing is taken in which no entry lies.
+    Small,
+}
+
 /// Where an entry begins, in granules from the start of the shard's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address(u32);
@@ -81,12 +90,14 @@ fn value_offset(key_length: usize) -> usize {
 
 impl Blocks {
     /// New and empty blocks of `block_bytes`, a multiple of 4096, all together less than 64 GiB. Memory is taken from
-    /// the system as they are filled, in large pages where it has them.
-    pub(super) fn new(count: usize, block_bytes: usize) -> io::Result<Blocks> {
+    /// the system as they are filled.
+    pub(super) fn new(count: usize, block_bytes: usize, pages: Pages) -> io::Result<Blocks> {
         assert!((count * block_bytes / GRANULE_BYTES) < u32::MAX as usize, "addresses have 32 bits");
         let mapping = MmapOptions::new().len(count * block_bytes).map_anon()?;
-        // With small pages the cache is slower, nothing else.
-        let _ = mapping.advise(Advice::HugePage);
+        if pages == Pages::Large {
+            // With small pages the cache is slower, nothing else.
+            let _ = mapping.advise(Advice::HugePage);
+        }
         let memory = Arc::new(MmapRaw::from(mapping));
         let blocks = (0..count).map(|number| {
             let block = Arc::new(Block { memory: Arc::clone(&memory), start: number * block_bytes });

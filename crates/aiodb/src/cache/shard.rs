@@ -15,7 +15,7 @@ use std::io;
 use hashbrown::HashTable;
 
 use super::Place;
-use super::arena::{Address, Blocks, Cached, entry_bytes};
+use super::arena::{Address, Blocks, Cached, Pages, entry_bytes};
 
 /// So many blocks where they are not too small for that.
 const BLOCKS: usize = 64;
@@ -54,7 +54,7 @@ struct Queue {
 
 impl Shard {
     /// An empty shard that takes at most `budget_bytes`, or none if that is too little.
-    pub(super) fn new(budget_bytes: u64) -> io::Result<Option<Shard>> {
+    pub(super) fn new(budget_bytes: u64, pages: Pages) -> io::Result<Option<Shard>> {
         // Addresses reach that far.
         let budget_bytes = budget_bytes.min(32 << 30) as usize;
         let count = (budget_bytes / MIN_BLOCK_BYTES).clamp(MIN_BLOCKS, BLOCKS);
@@ -64,7 +64,7 @@ impl Shard {
         }
         Ok(Some(Shard {
             entries: HashTable::new(),
-            blocks: Blocks::new(count, block_bytes)?,
+            blocks: Blocks::new(count, block_bytes, pages)?,
             young: Queue::default(),
             old: Queue::default(),
             leaving: Vec::new(),

@@ -1,10 +1,10 @@
-use super::{Place, ValueCache};
+use super::{Cache, Place};
 
 /// Bytes of an entry beside its value: header and key.
 const OVERHEAD_BYTES: u64 = 48;
 
-fn cache(budget_bytes: u64) -> ValueCache {
-    ValueCache::new(budget_bytes).expect("the system has that much memory")
+fn cache(budget_bytes: u64) -> Cache {
+    Cache::of_values(budget_bytes).expect("the system has that much memory")
 }
 
 fn place(number: u64) -> Place {
@@ -12,7 +12,7 @@ fn place(number: u64) -> Place {
 }
 
 /// A get through the cache: true on a hit.
-fn get(cache: &ValueCache, number: u64, length: usize) -> bool {
+fn get(cache: &Cache, number: u64, length: usize) -> bool {
     let key = number.to_le_bytes();
     if let Some(cached) = cache.get(place(number)) {
         assert!(cached.is_of(3, &key) && !cached.is_of(4, &key) && !cached.is_of(3, &key[1..]));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use crate::cache::ValueCache;
+use crate::cache::Cache;
 use crate::flow::directories::{self, Found};
 use crate::flow::futures::Futures;
 use crate::flow::room::unless_full;
@@ -37,6 +37,15 @@ use crate::store::write_path::WritePath;
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering;
 use crate::{Error, IndexKind, Options, Result};
+
+/// The cache of blocks of sorted runs has one part in so many of the memory, where the options do not say.
+const DEFAULT_BLOCK_CACHE_SHARE: u64 = 8;
+
+/// It is not made smaller than this...
+const LEAST_DEFAULT_BLOCK_CACHE_BYTES: u64 = 8 << 20;
+
+/// ...nor larger: it has the blocks of forty million short keys.
+const MOST_DEFAULT_BLOCK_CACHE_BYTES: u64 = 1 << 30;
 
 impl<D: Device> Engine<D> {
     /// Opens or makes the store in directories that exist, and recovers it.
@@ -108,7 +117,8 @@ impl<D: Device> Engine<D> {
             catalog,
             ordered: OrderedIndexes::default(),
             epochs: Epochs::default(),
-            cache: Arc::new(new_cache(host.options.cache_bytes)?),
+            cache: new_cache(&host.options)?,
+            block_cache: Arc::new(new_block_cache(&host)?),
             snapshots: Arc::new(Snapshots::new(Arc::clone(&retention))),
             retention,
             host,
@@ -256,10 +266,20 @@ fn check_options(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn new_cache(cache_bytes: u64) -> Result<ValueCache> {
-    let allowed = "what the system still gives this process of memory";
-    let refused = |_| Error::Option { option: "cache_bytes", value: cache_bytes.to_string(), allowed };
-    ValueCache::new(cache_bytes).map_err(refused)
+fn new_cache(options: &Options) -> Result<Cache> {
+    Cache::of_values(options.cache_bytes).map_err(|_| no_memory("cache_bytes", options.cache_bytes))
+}
+
+fn new_block_cache<D: Device>(host: &Host<D>) -> Result<Cache> {
+    let bytes = host.options.block_cache_bytes.unwrap_or_else(|| {
+        let share = host.device.memory_bytes() / DEFAULT_BLOCK_CACHE_SHARE;
+        share.clamp(LEAST_DEFAULT_BLOCK_CACHE_BYTES, MOST_DEFAULT_BLOCK_CACHE_BYTES)
+    });
+    Cache::of_blocks(bytes).map_err(|_| no_memory("block_cache_bytes", bytes))
+}
+
+fn no_memory(option: &'static str, bytes: u64) -> Error {
+    Error::Option { option, value: bytes.to_string(), allowed: "what the system still gives this process of memory" }
 }
 
 /// The manifest, or its copy when the first is damaged or lost.

@@ -10,7 +10,7 @@ impl<D: Device> Engine<D> {
     pub(crate) fn metrics(&self) -> Metrics {
         let (stats, meters) = (self.stats(), &self.meters);
         let (cache_hits, cache_misses) = self.cache.hits_and_misses();
-        let (run_block_hits, run_block_reads) = self.cache.block_hits_and_misses();
+        let (run_block_hits, run_block_reads) = self.block_cache.hits_and_misses();
         let runs = self.ordered.get(IndexKind::Lsm).and_then(|index| index.committed.runs());
         let segments = stats.segments_in_use + stats.segments_free + stats.segments_retiring;
         Metrics {
@@ -63,7 +63,9 @@ impl<D: Device> Engine<D> {
             run_file_bytes: runs.map_or(0, Runs::disk_bytes),
             run_memory_bytes: runs.map_or(0, Runs::memory_bytes),
             cache_bytes: self.cache.used_bytes(),
-            cache_budget_bytes: self.options.cache_bytes,
+            cache_budget_bytes: self.cache.budget_bytes(),
+            block_cache_bytes: self.block_cache.used_bytes(),
+            block_cache_budget_bytes: self.block_cache.budget_bytes(),
             recovery_ms: stats.recovery_ms,
             recovered_batches: stats.recovered_batches,
             recovered_records: stats.recovered_records,

@@ -83,7 +83,7 @@ impl<D: Device> ReadPath<D> {
     fn new_runs(&self, ranges: &Ranges) -> Result<Runs<D>> {
         let runs = Runs::open(&self.device, &self.runs_path(), self.segments.store, self.options.read_only)?;
         runs.range_tombstones()?.into_iter().for_each(|range| ranges.insert(range));
-        Ok(runs.with_cache(Arc::clone(&self.cache)).merged_by(self.options.merge_policy))
+        Ok(runs.with_cache(Arc::clone(&self.block_cache)).merged_by(self.options.merge_policy))
     }
 
     fn runs_path(&self) -> PathBuf {

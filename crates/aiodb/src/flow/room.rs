@@ -282,11 +282,10 @@ impl<D: Device> WritePath<D> {
         let mut progress = false;
         // What others drop and delete meanwhile is not waited for.
         let (next_table, next_sequence) = (self.catalog.next_id(), self.commit.next_sequence());
-        while self.is_range_due(next_sequence) && self.carry_out_ranges()? {
+        while self.is_range_due(next_sequence) && self.unless_damaged(self.carry_out_ranges())?.unwrap_or(false) {
             progress = true;
         }
-        while self.is_purge_due(next_table) {
-            self.purge_some()?;
+        while self.is_purge_due(next_table) && self.unless_damaged(self.purge_some())?.is_some() {
             progress = true;
         }
         Ok(progress)

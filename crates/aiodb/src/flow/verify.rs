@@ -48,6 +48,17 @@ impl VerifyReport {
             self.damage.push(error);
         }
     }
+
+    /// [`VerifyReport::add`], unless this place is listed.
+    fn add_once(&mut self, error: Error) {
+        let place = |error: &Error| match error {
+            Error::Corruption { path, offset, .. } => Some((path.clone(), *offset)),
+            _ => None,
+        };
+        if !self.damage.iter().any(|listed| place(listed) == place(&error)) {
+            self.add(error);
+        }
+    }
 }
 
 impl<D: Device> Upkeep<D> {
@@ -93,6 +104,9 @@ impl<D: Device> ReadPath<D> {
             self.verify_segment(segment, end(segment), &mut scan, report)?;
             report.bytes += end(segment);
             progress(report.bytes, total);
+        }
+        for runs in self.ordered.open().filter_map(|ordered| ordered.committed.runs()) {
+            runs.for_each_damage(&mut |damage| report.add(damage))?;
         }
         for generation in self.catalog.generations() {
             self.verify_index(&generation, report)?;
@@ -169,8 +183,15 @@ impl<D: Device> ReadPath<D> {
                 let (view, mut walk) = (View { cached: false, ..View::LATEST }, RunWalk::default());
                 loop {
                     let range = (from.as_ref().map(Vec::as_slice), Bound::Excluded(&to[..]));
-                    let (found, reached) =
-                        self.ordered_of(generation).range(range, false, KEYS_PER_VISIT, &view, &mut walk)?;
+                    let found = self.ordered_of(generation).range(range, false, KEYS_PER_VISIT, &view, &mut walk);
+                    let (found, reached) = match found {
+                        // What lies behind a damaged block is not followed.
+                        Err(damage @ Error::Corruption { .. }) => {
+                            report.add_once(damage);
+                            return Ok(());
+                        }
+                        found => found?,
+                    };
                     for (key, chain) in &found {
                         chain.entries().iter().for_each(|entry| self.verify_entry(generation, key, entry, report));
                     }

@@ -99,6 +99,16 @@ impl<D: Device> OrderedIndex<D> {
         Ok(self.lookup(table, key, &View::LATEST)?.at_place(location).is_some())
     }
 
+    /// Whether nothing was published of a key since a look-up, if `are_same` says so of the memtables: what was current in runs or
+    /// in LMDB is so still. Asks the memtables alone.
+    pub(crate) fn is_untouched(&self, table: u32, key: &[u8], are_same: impl Fn() -> bool) -> bool {
+        let (key, mut chain) = (encode_key(table, key), VersionChain::default());
+        // Asked first, as in a look-up.
+        let deleted = self.ranges.newest_containing(&key, View::LATEST.sequence);
+        self.memtable.lookup(&key, View::LATEST.sequence, &mut chain);
+        deleted == 0 && chain.entries().is_empty() && are_same()
+    }
+
     /// Puts a later copy of a record in its place, if the record at `from` is still current.
     pub(crate) fn relocate(
         &self,

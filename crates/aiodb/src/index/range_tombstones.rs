@@ -8,8 +8,18 @@ pub(crate) use crate::format::entry::RangeTombstone;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Rank, RwLock};
 
-/// Where so many wait to be carried out, the next writer of one waits too. A batch with more of them is taken alone.
-pub(crate) const MAX_RANGES: usize = 1024;
+/// So many are committed together, and carried out however little they have deleted: every look-up compares its key with each
+/// of them.
+pub(crate) const MANY_RANGES: usize = 32;
+
+/// Which range tombstones are carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// Those that have deleted much of a file of a run. As long as few wait, the others are left to merges.
+    WherePaid,
+    /// All of them: a writer waits.
+    AtOnce,
+}
 
 impl RangeTombstone {
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
@@ -58,6 +68,12 @@ impl Ranges {
     /// The oldest one.
     pub(crate) fn oldest(&self) -> Option<RangeTombstone> {
         self.all.read().expect("no code panics while it holds the ranges").first().cloned()
+    }
+
+    /// How many have this sequence or a later one.
+    pub(crate) fn count_from(&self, sequence: u64) -> usize {
+        let all = self.all.read().expect("no code panics while it holds the ranges");
+        all.len() - all.partition_point(|range| range.sequence < sequence)
     }
 
     /// The sequence of the newest one.

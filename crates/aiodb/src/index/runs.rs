@@ -31,7 +31,7 @@ use self::edits::Editing;
 use self::file::{Removals, hash_of};
 use self::lookup::RunLookup;
 use self::set::RunSet;
-use crate::cache::ValueCache;
+use crate::cache::Cache;
 use crate::config::MergePolicy;
 use crate::format::position::Position;
 pub(crate) use crate::format::run::manifest::LiveCount;
@@ -65,7 +65,7 @@ pub(crate) struct Runs<D: Device> {
     directory: PathBuf,
     store: [u8; 16],
     /// Has blocks that look-ups have read.
-    cache: Arc<ValueCache>,
+    cache: Arc<Cache>,
     removals: Arc<Removals>,
     /// `None` once they are closed. Held to clone the set, or to replace it.
     set: RwLock<Option<Arc<RunSet<D>>>, { Rank::RunSet as u8 }>,
@@ -84,7 +84,7 @@ pub(crate) struct Runs<D: Device> {
 
 impl<D: Device> Runs<D> {
     /// The same runs, of which a cache keeps blocks.
-    pub(crate) fn with_cache(self, cache: Arc<ValueCache>) -> Runs<D> {
+    pub(crate) fn with_cache(self, cache: Arc<Cache>) -> Runs<D> {
         Runs { cache, ..self }
     }
 

@@ -190,6 +190,8 @@ pub trait Device: Clone + Send + Sync + 'static {
     }
     /// Milliseconds since 1970, as the system's clock has them: they may go back.
     fn wall_ms(&self) -> u64;
+    /// Memory that this process may have in all, in bytes.
+    fn memory_bytes(&self) -> u64;
     /// A random number, for store identities and hash keys.
     fn random(&self) -> u64;
     /// Where in the file system of the kernel a file lies that a library opens by itself: LMDB's.

@@ -17,6 +17,7 @@ use file::{OpenFile, open_file, open_options};
 pub use queue::DiskQueue;
 use queue::QueueKind;
 
+use super::memory::{address_space_bytes, control_group_bytes, machine_bytes};
 use super::{Access, Device, Mapping, OpenFiles, Report, SECTOR_BYTES};
 use crate::config::Backend;
 use crate::error::Result;
@@ -211,6 +212,11 @@ impl Device for Disk {
 
     fn clock_ns(&self) -> u64 {
         boot_ns() - self.0.start_ns
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        let own = machine_bytes().min(address_space_bytes());
+        control_group_bytes().map_or(own, |group| group.min(own))
     }
 
     fn wall_ms(&self) -> u64 {

@@ -56,6 +56,9 @@ pub struct SimDevice {
 /// The system's clock when a machine is made: some day in 2026.
 const START_WALL_MS: u64 = 1_780_000_000_000;
 
+/// Memory of every simulated machine.
+const MEMORY_BYTES: u64 = 512 << 20;
+
 /// Holds a simulated lock until dropped.
 pub struct SimLock {
     device: SimDevice,
@@ -315,6 +318,10 @@ impl Device for SimDevice {
     fn wall_ms(&self) -> u64 {
         let state = self.machine.lock();
         START_WALL_MS.saturating_add_signed(state.wall_offset_ms) + state.clock_us / 1000
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        MEMORY_BYTES
     }
 
     fn random(&self) -> u64 {

@@ -83,10 +83,12 @@ impl Metrics {
             },
             counter("cache_hits_total", "Look-ups in the cache of values that were answered.", self.cache_hits),
             counter("cache_misses_total", "Look-ups in the cache of values that were not.", self.cache_misses),
-            counter("run_block_hits_total", "Blocks of sorted runs found in the cache.", self.run_block_hits),
+            counter("run_block_hits_total", "Blocks of sorted runs found in the cache of blocks.", self.run_block_hits),
             counter("run_block_reads_total", "Blocks of sorted runs that look-ups read.", self.run_block_reads),
-            gauge("cache_bytes", "Memory of the cache of values and blocks.", self.cache_bytes),
+            gauge("cache_bytes", "Memory of the cache of values.", self.cache_bytes),
             gauge("cache_budget_bytes", "What that cache may take at most.", self.cache_budget_bytes),
+            gauge("block_cache_bytes", "Memory of the cache of blocks of sorted runs.", self.block_cache_bytes),
+            gauge("block_cache_budget_bytes", "What that cache may take at most.", self.block_cache_budget_bytes),
         ]
     }
 

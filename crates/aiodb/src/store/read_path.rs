@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::cache::ValueCache;
+use crate::cache::Cache;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::format::record::chunk_list_bytes;
 use crate::index::ordered::{OrderedIndex, OrderedIndexes};
@@ -29,8 +29,9 @@ pub(crate) struct ReadPath<D: Device> {
     pub(crate) catalog: Catalog,
     pub(crate) ordered: OrderedIndexes<D>,
     pub(crate) epochs: Epochs,
-    /// The blocks of sorted runs are there too.
-    pub(crate) cache: Arc<ValueCache>,
+    pub(crate) cache: Cache,
+    /// Of the sorted runs.
+    pub(crate) block_cache: Arc<Cache>,
     pub(crate) retention: Arc<Retention>,
     pub(crate) snapshots: Arc<Snapshots>,
     /// Dropped last: it has the locks on the directories.

@@ -32,6 +32,8 @@ pub(crate) struct Victim {
     pub(crate) oldest_dead: u64,
     /// Records that were found alive and are to be moved in one go.
     pub(crate) alive: Vec<Alive>,
+    /// How many memtables had become immutable before the first of these was looked up.
+    pub(crate) freezes: u64,
     pub(crate) alive_bytes: usize,
 }
 

@@ -2,6 +2,7 @@
 
 mod files;
 mod log;
+mod runs;
 #[path = "../support/mod.rs"]
 mod support;
 

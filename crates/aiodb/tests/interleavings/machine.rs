@@ -13,6 +13,7 @@ pub fn options() -> Options {
     Options {
         segment_bytes: 64 << 10,
         cache_bytes: 128 << 10,
+        block_cache_bytes: Some(128 << 10),
         merge_operators: MergeOperators::default().with(Append),
         background: false,
         ..Options::default()

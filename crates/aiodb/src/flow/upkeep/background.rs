@@ -265,10 +265,10 @@ impl<D: Device> Engine<D> {
         }
         // The age of a reader counts from the first look of upkeep at it.
         self.epochs.age_ms(self.device.clock_ms());
-        // A full disk must not stop the other work from making room.
+        // A full disk must not stop the other work from making room, nor damage that some of the work has met.
         let mut refusal = None;
         let mut some = |outcome: Result<bool>| match outcome {
-            Err(error) if error.is_full() => {
+            Err(error) if error.is_full() || matches!(error, Error::Corruption { .. }) => {
                 refusal.get_or_insert(error);
                 Ok(false)
             }

@@ -7,7 +7,7 @@ use crate::index::accounting::Accounting;
 use crate::index::chain::Entry;
 use crate::index::memtable::ImmutableMemtable;
 use crate::index::ordered::OrderedIndex;
-use crate::index::range_tombstones::{MAX_RANGES, RangeTombstone};
+use crate::index::range_tombstones::{MANY_RANGES, Urgency};
 use crate::io::{Device, InPhase, Phase};
 use crate::log::Claim;
 use crate::planted::{self, Bug};
@@ -124,31 +124,44 @@ impl<D: Device> Upkeep<D> {
 
     /// Carries out range tombstones until that many more can be accepted.
     pub(crate) fn bound_range_tombstones(&self, ordered: &OrderedIndex<D>, more: usize) -> Result<()> {
+        let most = self.options.waiting_range_deletes;
         // A batch with more than the bound is taken when no other waits.
-        while ordered.ranges.len() > 0 && ordered.ranges.len() + more > MAX_RANGES {
+        while ordered.ranges.len() > 0 && ordered.ranges.len() + more > most {
+            let waiting = ordered.ranges.len();
             // A range tombstone can be carried out once all older records are committed and no snapshot looks behind it.
-            if !self.carry_out_ranges_of(ordered)? {
-                self.commit_range_tombstones_of(ordered)?;
-                if ordered.ranges.oldest().is_some_and(|oldest| oldest.sequence > self.snapshots.oldest().0) {
-                    self.snapshots.end_oldest();
-                }
+            if self.carry_out_ranges_of(ordered, Urgency::AtOnce)? || self.commit_range_tombstones_of(ordered)? {
+                continue;
+            }
+            if ordered.ranges.oldest().is_some_and(|oldest| oldest.sequence > self.snapshots.oldest().0) {
+                self.snapshots.end_oldest();
+            } else if ordered.ranges.len() >= waiting {
+                // Others are at work on them. One more costs look-ups a comparison.
+                return Ok(());
             }
         }
         Ok(())
     }
 
-    /// Commits the memtables of ordered indexes whose oldest range tombstone is not committed. True if one is now.
+    /// Commits the memtables of ordered indexes whose oldest range tombstone is not committed, or many of whose are not. True if
+    /// one was.
     pub(crate) fn commit_range_tombstones(&self) -> Result<bool> {
-        let one = |any, ordered| Ok(self.commit_range_tombstones_of(ordered)? || any);
-        self.ordered.open().try_fold(false, one)
+        self.ordered.open().try_fold(false, |any, ordered| {
+            let committed = ordered.committed_sequence();
+            let is_due = ordered.ranges.oldest().is_some_and(|oldest| oldest.sequence >= committed)
+                || ordered.ranges.count_from(committed) >= MANY_RANGES;
+            Ok(is_due && self.commit_range_tombstones_of(ordered)? || any)
+        })
     }
 
+    /// Commits the memtable of an ordered index if a range tombstone is not committed. True if it was.
     fn commit_range_tombstones_of(&self, ordered: &OrderedIndex<D>) -> Result<bool> {
-        let is_uncommitted = |oldest: &RangeTombstone| oldest.sequence >= ordered.committed_sequence();
-        let Some(oldest) = ordered.ranges.oldest().filter(is_uncommitted) else { return Ok(false) };
+        let committed = ordered.committed_sequence();
+        if ordered.ranges.newest().is_none_or(|newest| newest < committed) {
+            return Ok(false);
+        }
         self.flush()?;
         self.making_room(|| self.commit_memtable(ordered))?;
-        Ok(oldest.sequence < ordered.committed_sequence())
+        Ok(ordered.committed_sequence() > committed)
     }
 
     /// Commits the memtables that have entries: records that these supersede in the index count as alive until then.
@@ -175,15 +188,19 @@ impl<D: Device> Upkeep<D> {
 
     /// Carries out a bounded part of a range tombstone of each ordered index. True if there may be more to do.
     pub(crate) fn carry_out_ranges(&self) -> Result<bool> {
-        self.ordered.open().try_fold(false, |more, ordered| Ok(self.carry_out_ranges_of(ordered)? || more))
+        self.ordered
+            .open()
+            .try_fold(false, |more, ordered| Ok(self.carry_out_ranges_of(ordered, Urgency::WherePaid)? || more))
     }
 
-    fn carry_out_ranges_of(&self, ordered: &OrderedIndex<D>) -> Result<bool> {
+    fn carry_out_ranges_of(&self, ordered: &OrderedIndex<D>, urgency: Urgency) -> Result<bool> {
         if ordered.ranges.len() == 0 {
             return Ok(false);
         }
         let died = |table, dead: &Entry| self.count_dead(table, dead);
         let accounting = Accounting { chunks_of: &|entry| self.chunks_of(entry), died: &died, ..Accounting::NONE };
-        self.making_room(|| self.with_context(ordered, &accounting, |context| ordered.carry_out_ranges(context)))
+        self.making_room(|| {
+            self.with_context(ordered, &accounting, |context| ordered.carry_out_ranges(urgency, context))
+        })
     }
 }

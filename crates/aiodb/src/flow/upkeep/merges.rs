@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crate::Result;
 use crate::index::accounting::{Accounting, ChunkBytes};
 use crate::index::chain::Entry;
 use crate::index::ordered::OrderedIndex;
@@ -11,6 +10,7 @@ use crate::index::runs::RunContext;
 use crate::io::{Device, InPhase, Phase};
 use crate::log::State;
 use crate::store::upkeep::Upkeep;
+use crate::{Error, Result};
 
 impl<D: Device> Upkeep<D> {
     /// Does a bounded part of a commit or a merge, which is answered by the store. Entries of runs that died may lie in segments that have
@@ -96,9 +96,24 @@ impl<D: Device> Upkeep<D> {
         self.making_room(|| self.with_context(ordered, &accounting, merge))
     }
 
-    /// Returns when merges are not too far behind: a writer does what is to be done before more can be added.
+    /// Returns when merges are not too far behind: a writer does what is to be done before more can be added. Where damage is
+    /// met, writes go on.
     pub(crate) fn bound_merges(&self, ordered: &OrderedIndex<D>) -> Result<()> {
-        while ordered.committed.runs().is_some_and(|runs| runs.is_behind()) && self.merge_some_of(ordered)? {}
+        while ordered.committed.runs().is_some_and(|runs| runs.is_behind())
+            && self.unless_damaged(self.merge_some_of(ordered))?.unwrap_or(false)
+        {}
         Ok(())
+    }
+
+    /// What work behind the scenes has done; `None` where it has met damage, which is noted: the work that is next may go round
+    /// it.
+    pub(crate) fn unless_damaged<T>(&self, outcome: Result<T>) -> Result<Option<T>> {
+        match outcome {
+            Err(damage @ Error::Corruption { .. }) => {
+                self.note_trouble(&damage);
+                Ok(None)
+            }
+            outcome => outcome.map(Some),
+        }
     }
 }

@@ -42,7 +42,10 @@ impl<D: Device> Upkeep<D> {
     /// Does a bounded part of the work where too much of it waits.
     pub(crate) fn bound_gone(&self) -> Result<()> {
         let waiting = self.purging.lock().len();
-        if waiting >= MAX_GONE { unless_full(self.purge_some()).map(drop) } else { Ok(()) }
+        if waiting < MAX_GONE {
+            return Ok(());
+        }
+        self.unless_damaged(unless_full(self.purge_some())).map(drop)
     }
 
     /// Does a bounded part of the work. True when no work is left.

@@ -45,13 +45,14 @@ impl<D: Device> Upkeep<D> {
     /// [`Upkeep::reclaim_some`]; where no segment is worth it otherwise, a segment with a life before this one is emptied for any dead
     /// record that it has.
     pub(crate) fn squeeze_some(&self, until: u64) -> Result<bool> {
-        self.purge_some()?;
+        let can_purge = self.unless_damaged(self.purge_some())?.is_some();
         let mut reclaiming = self.reclaiming.lock().expect("no code panics while it reclaims");
         let Reclaiming { victim: current, purged_before, damaged, is_stuck } = &mut *reclaiming;
         if current.is_none() {
             // The records of tables that are gone would be taken for alive. Those that go meanwhile are not waited for: there may be no
             // end of them.
-            if self.is_purge_due(*purged_before.get_or_insert_with(|| self.catalog.next_id())) {
+            let purged_first = *purged_before.get_or_insert_with(|| self.catalog.next_id());
+            if can_purge && self.is_purge_due(purged_first) {
                 return Ok(true);
             }
             *purged_before = None;
@@ -61,8 +62,8 @@ impl<D: Device> Upkeep<D> {
             self.meters.victim_live_percent.record(segment.live() * 100 / self.segments.segment_bytes);
             let (number, life, offset) = (segment.number, segment.life(), UNIT_BYTES as u64);
             let scan = Scan::new(self.segments.segment_bytes);
-            let oldest_dead = self.oldest_life_with_dead_records(Some(segment));
-            *current = Some(Victim { number, life, offset, scan, oldest_dead, alive: Vec::new(), alive_bytes: 0 });
+            let (oldest_dead, alive) = (self.oldest_life_with_dead_records(Some(segment)), Vec::new());
+            *current = Some(Victim { number, life, offset, scan, oldest_dead, alive, freezes: 0, alive_bytes: 0 });
         }
         let victim = current.as_mut().expect("just chosen");
         let segment = self.segments.get(victim.number);
@@ -97,6 +98,9 @@ impl<D: Device> Upkeep<D> {
         let end = segment.end.load(Ordering::Acquire);
         let stop = victim.offset + STEP_BYTES;
         if victim.offset < end && victim.alive_bytes < MOVE_BYTES {
+            if victim.alive.is_empty() {
+                victim.freezes = self.freezes();
+            }
             while victim.offset < end && victim.offset < stop && victim.alive_bytes < MOVE_BYTES {
                 self.gather_batch(segment, victim)?;
             }
@@ -104,7 +108,7 @@ impl<D: Device> Upkeep<D> {
             // Moving is a step of its own.
             return Ok(victim.offset >= end && victim.alive.is_empty());
         }
-        self.move_records(&victim.alive)?;
+        self.move_records(victim)?;
         victim.alive.clear();
         victim.alive_bytes = 0;
         Ok(victim.offset >= end)
@@ -184,11 +188,11 @@ impl<D: Device> Upkeep<D> {
     }
 
     /// Appends the gathered records again, and gives moved chunks their new names.
-    fn move_records(&self, alive: &[Alive]) -> Result<()> {
+    fn move_records(&self, Victim { alive, freezes, .. }: &Victim) -> Result<()> {
         let operations: Vec<_> = alive.iter().map(operation).collect();
         // Of others, whose records are not reclaimed.
         self.take_unmoved();
-        let still_current = |operation: &Operation<'_>| self.still_current(operation);
+        let still_current = |operation: &Operation<'_>| self.still_current_since(operation, Some(*freezes));
         self.move_in_batches(&operations, still_current, |number, placed| match alive[number].kind {
             Kind::Chunk => {
                 let checksum = placed.separate.expect("a chunk is separate");
@@ -207,6 +211,12 @@ impl<D: Device> Upkeep<D> {
     /// Whether a record is still current; asked while every older record is published. Where the index cannot be asked it stays where it is,
     /// and its segment is not retired.
     pub(crate) fn still_current(&self, operation: &Operation<'_>) -> bool {
+        self.still_current_since(operation, None)
+    }
+
+    /// [`Upkeep::still_current`] of a record that was looked up since so many memtables had become immutable. Others cannot
+    /// append meanwhile: unless another has become so, the committed chains are not read again.
+    fn still_current_since(&self, operation: &Operation<'_>, freezes: Option<u64>) -> bool {
         let (Some(generation), Some((origin, _))) = (&operation.generation, operation.append.moved) else {
             return false;
         };
@@ -221,7 +231,7 @@ impl<D: Device> Upkeep<D> {
                 if !planted::is_on(Bug::UnsettledMoved) {
                     self.settle_before_move(generation, operation.hash);
                 }
-                let current = self.is_current(generation, operation.append.key, location);
+                let current = self.is_current_since(generation, operation.append.key, location, freezes);
                 current.inspect_err(|error| self.note_unmoved(error)).unwrap_or(false)
             }
             // A delete that stands for an expired record is published only where that record is still current.

@@ -14,7 +14,7 @@ use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, Superseded};
 use crate::index::memtable::ImmutableMemtable;
 use crate::index::ordered::{Committed, OrderedIndex};
-use crate::index::range_tombstones::Ranges;
+use crate::index::range_tombstones::{Ranges, Urgency};
 use crate::index::runs::RunContext;
 use crate::index::snapshots::{Snapshots, View};
 use crate::io::sim::SimDevice;
@@ -69,7 +69,7 @@ fn commit(index: &Index, immutable: &mut ImmutableMemtable) -> Result<Vec<u64>> 
 fn carry_out_ranges(index: &Index) {
     let (ranges, snapshots) = (&*index.ranges, &*index.snapshots);
     let context = RunContext { accounting: &Accounting::NONE, snapshots, ranges, life_of: &|_| 0 };
-    while index.carry_out_ranges(&context).expect("the index can be changed") {}
+    while index.carry_out_ranges(Urgency::WherePaid, &context).expect("the index can be changed") {}
 }
 
 /// A committed entry counts once, whatever becomes of the file afterwards: a commit that is said to have failed is made again.

@@ -8,7 +8,7 @@ use crate::index::chain::VersionChain;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::memtable::parts::Chains;
 use crate::index::memtable::{ImmutableMemtable, MemtableRoom, RangeQuery, Reached};
-use crate::index::range_tombstones::{RangeTombstone, Ranges};
+use crate::index::range_tombstones::{RangeTombstone, Ranges, Urgency};
 use crate::index::runs::lookup::RunLookup;
 use crate::index::runs::scan::RunWalk;
 use crate::index::runs::{LiveCount, RunContext, Runs};
@@ -98,11 +98,12 @@ impl<D: Device> Committed<D> {
         &self,
         due: &[RangeTombstone],
         carried_to: &mut (u64, Vec<u8>),
+        urgency: Urgency,
         context: &RunContext<'_>,
     ) -> Result<bool> {
         match self {
             Committed::Lmdb(lmdb) => lmdb.carry_out_ranges(due, carried_to, context.accounting).map(|()| true),
-            Committed::Runs(runs) => runs.range_step(context),
+            Committed::Runs(runs) => runs.range_step(urgency, context),
         }
     }
 

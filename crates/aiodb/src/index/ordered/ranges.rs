@@ -3,7 +3,7 @@
 use super::OrderedIndex;
 use crate::Result;
 use crate::index::codec::prefix_key;
-use crate::index::range_tombstones::RangeTombstone;
+use crate::index::range_tombstones::{RangeTombstone, Urgency};
 use crate::index::runs::RunContext;
 use crate::io::Device;
 
@@ -30,7 +30,7 @@ impl<D: Device> OrderedIndex<D> {
     }
 
     /// Carries out a bounded part of the oldest range tombstones that are due. True if there may be more to do.
-    pub(crate) fn carry_out_ranges(&self, context: &RunContext<'_>) -> Result<bool> {
+    pub(crate) fn carry_out_ranges(&self, urgency: Urgency, context: &RunContext<'_>) -> Result<bool> {
         let mut carried_to = self.carried_to.lock().expect("no code panics while it carries out a range tombstone");
         let due = self.ranges.oldest_while(RANGES_AT_ONCE, self.is_due());
         if due.is_empty() {
@@ -40,7 +40,7 @@ impl<D: Device> OrderedIndex<D> {
             // Before they are forgotten, after all that may have retained a record without knowing of them.
             self.snapshots.end_at(&due);
         }
-        let worked = self.committed.carry_out_ranges(&due, &mut carried_to, context)?;
+        let worked = self.committed.carry_out_ranges(&due, &mut carried_to, urgency, context)?;
         self.forget_ranges().map(|()| worked)
     }
 

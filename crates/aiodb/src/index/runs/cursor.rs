@@ -7,7 +7,7 @@ use super::file::{RunFile, chain_of};
 use super::lookup::place_of;
 use super::set::{Piece, RunSet};
 use crate::Result;
-use crate::cache::ValueCache;
+use crate::cache::Cache;
 use crate::index::chain::VersionChain;
 use crate::io::buffer::AlignedBuffer;
 use crate::io::{Device, UNIT_BYTES};
@@ -41,7 +41,7 @@ pub(super) struct RunCursor {
     /// Units of the blocks that were looked at.
     visited_units: u64,
     /// Is asked for blocks, and given the first ones that are read.
-    cache: Option<Arc<ValueCache>>,
+    cache: Option<Arc<Cache>>,
 }
 
 /// Units that were read of the current piece.
@@ -107,7 +107,7 @@ impl RunCursor {
         pieces: Range<usize>,
         backward: bool,
         bound: Bound<&[u8]>,
-        cache: Option<Arc<ValueCache>>,
+        cache: Option<Arc<Cache>>,
     ) -> Result<RunCursor> {
         let cursor = Self::new(run, pieces, 1);
         let mut cursor = RunCursor { backward, cache, ..cursor };

@@ -17,6 +17,7 @@ use crate::format::segment::Damage;
 use crate::index::chain::VersionChain;
 use crate::io::buffer::AlignedBuffer;
 use crate::io::{Access, Device, File, UNIT_BYTES};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, Rank};
 use crate::{Error, Result};
 
@@ -35,6 +36,8 @@ pub(super) struct RunFile<D: Device> {
     filter: Filter,
     /// Set once no set of runs has the file.
     dropped: OnceLock<Arc<Removals>>,
+    /// Whether a damaged block was met. Relaxed: who learns of it late meets the block too.
+    is_damaged: AtomicBool,
 }
 
 /// Whether files may be removed. A reader may hold some beyond the end of its store, whose next opening may give the same names to
@@ -91,7 +94,10 @@ impl<D: Device> RunFile<D> {
         access: Access,
     ) -> Result<Arc<RunFile<D>>> {
         let path = path_of(directory, name.number);
-        let file = device.open(&path, access).map_err(|e| Error::io("open", &path, &e))?;
+        let file = device.open(&path, access).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => damage_error(&path, 0, Damage::Foreign("the file is missing"), ADVICE),
+            _ => Error::io("open", &path, &error),
+        })?;
         let unit = UNIT_BYTES as u64;
         let length = file.length().map_err(|e| Error::io("look at", &path, &e))?;
         let damaged = |offset: u64, damage| damage_error(&path, offset, damage, ADVICE);
@@ -119,8 +125,8 @@ impl<D: Device> RunFile<D> {
         let fences = Fences::decode(part(parts.fences, footer.fence_bytes, footer.fence_checksum)?)
             .filter(|fences| fences.units() == footer.data_units)
             .ok_or_else(|| malformed(parts.fences, "fences that do not fit"))?;
-        let (device, dropped) = (device.clone(), OnceLock::new());
-        Ok(Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, dropped }))
+        let (device, dropped, is_damaged) = (device.clone(), OnceLock::new(), AtomicBool::new(false));
+        Ok(Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, dropped, is_damaged }))
     }
 
     /// A file that has just been written.
@@ -134,8 +140,8 @@ impl<D: Device> RunFile<D> {
     ) -> Arc<RunFile<D>> {
         let units = u32::try_from(footer.parts().end / UNIT_BYTES as u64).expect("a file of a run is bounded");
         let name = RunFileName { number: footer.number, units, data_units: footer.data_units };
-        let (device, dropped) = (device.clone(), OnceLock::new());
-        Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, dropped })
+        let (device, dropped, is_damaged) = (device.clone(), OnceLock::new(), AtomicBool::new(false));
+        Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, dropped, is_damaged })
     }
 
     /// Whether a key with this hash may be here.
@@ -175,8 +181,14 @@ impl<D: Device> RunFile<D> {
         Block::decode(bytes, self.seed, offset).map_err(|damage| self.damaged(number, damage))
     }
 
+    /// Whether a damaged block was met since the file was opened: merges leave it as it is.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Relaxed)
+    }
+
     /// The error about a damaged block.
     pub(super) fn damaged(&self, block: usize, damage: Damage) -> Error {
+        self.is_damaged.store(true, Ordering::Relaxed);
         let offset = u64::from(self.fences.units_of(block).0) * UNIT_BYTES as u64;
         damage_error(&self.path, offset, damage, ADVICE)
     }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::file::RunFile;
 use super::set::RunSet;
 use crate::Result;
-use crate::cache::{Place, ValueCache};
+use crate::cache::{Cache, Place};
 use crate::index::chain::VersionChain;
 use crate::io::{Device, UNIT_BYTES};
 
 /// A look-up on its way. It sees the runs that there were when it began.
 pub(crate) struct RunLookup<D: Device> {
     set: Arc<RunSet<D>>,
-    cache: Arc<ValueCache>,
+    cache: Arc<Cache>,
     /// The key's hash, for filters.
     hash: u64,
     /// Later entries do not count.
@@ -37,7 +37,7 @@ pub(crate) struct AwaitedBytes<'a, D: Device> {
 }
 
 impl<D: Device> RunLookup<D> {
-    pub(super) fn new(set: Arc<RunSet<D>>, cache: Arc<ValueCache>, hash: u64, newest: u64) -> RunLookup<D> {
+    pub(super) fn new(set: Arc<RunSet<D>>, cache: Arc<Cache>, hash: u64, newest: u64) -> RunLookup<D> {
         RunLookup { set, cache, hash, newest, next_run: 0, awaited: None }
     }
 

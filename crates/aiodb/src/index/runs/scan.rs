@@ -1,4 +1,4 @@
-//! Ranges of keys in all runs together, and all entries of all runs.
+//! Ranges of keys in all runs together, all entries of all runs, and whether their blocks are sound.
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Weak};
@@ -6,11 +6,14 @@ use std::sync::{Arc, Weak};
 use super::Runs;
 use super::cursor::RunCursor;
 use super::set::{Run, RunSet};
-use crate::Result;
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::memtable::parts::Chains;
 use crate::index::memtable::{RangeQuery, Reached};
-use crate::io::Device;
+use crate::io::{Device, UNIT_BYTES};
+use crate::{Error, Result};
+
+/// Blocks that are read at once where all are checked.
+const BLOCKS_AT_ONCE: usize = 64;
 
 /// Is given an index key, an entry, and the life from which on the entry's segment has other records.
 pub(crate) type VisitEntry<'a> = dyn FnMut(&[u8], &Entry, u64) -> Result<()> + 'a;
@@ -108,6 +111,32 @@ impl<D: Device> Runs<D> {
                     visit(&key, entry, next_life)?;
                 }
                 cursor.advance(&set)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all blocks, and tells of each that is damaged.
+    pub(crate) fn for_each_damage(&self, tell: &mut dyn FnMut(Error)) -> Result<()> {
+        for piece in self.set()?.pieces() {
+            let fences = &piece.file.fences;
+            for first in (0..fences.len()).step_by(BLOCKS_AT_ONCE) {
+                let blocks = first..fences.len().min(first + BLOCKS_AT_ONCE);
+                let (start, end) = (fences.units_of(first).0, fences.units_of(blocks.end - 1).1);
+                let bytes = match piece.file.read(start, end) {
+                    Err(damage @ Error::Corruption { .. }) => {
+                        tell(damage);
+                        break;
+                    }
+                    read => read?,
+                };
+                for block in blocks {
+                    let (from, to) = fences.units_of(block);
+                    let units = (from - start) as usize * UNIT_BYTES..(to - start) as usize * UNIT_BYTES;
+                    if let Err(damage) = piece.file.block(block, &bytes[units]) {
+                        tell(damage);
+                    }
+                }
             }
         }
         Ok(())

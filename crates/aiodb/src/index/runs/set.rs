@@ -131,9 +131,19 @@ impl<D: Device> RunSet<D> {
         self.pieces().map(|piece| (piece.file.name.number, Arc::clone(piece.file))).collect()
     }
 
-    /// What the policy knows of the runs.
+    /// What the policy knows of the runs that can be merged.
     pub(super) fn shapes(&self) -> Vec<Shape> {
         let bytes = |run: &Run<D>| run.files.iter().map(|file| file.bytes()).sum();
-        self.runs.iter().map(|run| Shape { tier: run.tier, merge: run.merge, bytes: bytes(run) }).collect()
+        let runs = &self.runs[..self.mergeable()];
+        runs.iter().map(|run| Shape { tier: run.tier, merge: run.merge, bytes: bytes(run) }).collect()
+    }
+
+    /// How many of the newest runs can be merged: those before the first with a damaged file, and before all that take part in
+    /// its merge.
+    fn mergeable(&self) -> usize {
+        let is_damaged = |run: &Run<D>| run.pieces().any(|piece| piece.file.is_damaged());
+        let Some(damaged) = self.runs.iter().position(is_damaged) else { return self.runs.len() };
+        let takes_part = |run: &Run<D>| run.merge > 0 && run.merge == self.runs[damaged].merge;
+        self.runs.iter().position(takes_part).unwrap_or(damaged)
     }
 }

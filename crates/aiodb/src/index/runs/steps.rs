@@ -15,14 +15,11 @@ use super::{RunContext, Runs};
 use crate::Result;
 use crate::config::MergePolicy;
 use crate::format::run::manifest::{ManifestRun, RunFileName, RunManifest};
-use crate::index::range_tombstones::RangeTombstone;
+use crate::index::range_tombstones::{MANY_RANGES, RangeTombstone, Urgency};
 use crate::io::Device;
 
 /// Times that a step may take in more bytes than it is to write: where entries meet, less is written than read.
 const READ_RATIO: u64 = 2;
-
-/// So many range tombstones are carried out, however little they have deleted: every look-up compares its key with each of them.
-const MANY_RANGES: usize = 32;
 
 /// What a step has made of its inputs.
 struct Made<'a, D: Device> {
@@ -87,18 +84,18 @@ impl<D: Device> Runs<D> {
     }
 
     /// A bounded part of carrying out the range tombstones behind which no snapshot looks: writes a file again without what they
-    /// have deleted. False if there is nothing to do. As long as few of them wait, those that have deleted little of a file are
-    /// left to merges.
-    pub(crate) fn range_step(&self, context: &RunContext<'_>) -> Result<bool> {
+    /// have deleted. False if there is nothing to do.
+    pub(crate) fn range_step(&self, urgency: Urgency, context: &RunContext<'_>) -> Result<bool> {
         let _turn = self.steps.lock();
         let set = self.set()?;
         let due = due_ranges(context, set.manifest.next_sequence);
         let is_due = |range: &&RangeTombstone| range.sequence <= due;
-        let are_many = set.manifest.ranges.len() >= MANY_RANGES;
+        let takes_all = urgency == Urgency::AtOnce || set.manifest.ranges.len() >= MANY_RANGES;
         let is_wanted =
-            |piece: &Piece<'_, D>, range| piece.needs(range) && (are_many || piece.is_worth_rewriting(range));
-        let needs =
-            |piece: &Piece<'_, D>| set.manifest.ranges.iter().filter(is_due).any(|range| is_wanted(piece, range));
+            |piece: &Piece<'_, D>, range| piece.needs(range) && (takes_all || piece.is_worth_rewriting(range));
+        let needs = |piece: &Piece<'_, D>| {
+            !piece.file.is_damaged() && set.manifest.ranges.iter().filter(is_due).any(|range| is_wanted(piece, range))
+        };
         let Some(place) = find(&set, |place| Ok(needs(&place.piece(&set))))? else { return Ok(false) };
         self.rewrite(&set, place, None, context)?;
         Ok(true)

@@ -117,6 +117,25 @@ impl<D: Device> Upkeep<D> {
             TableIndex::Ordered => self.ordered_of(generation).is_current(generation.id, key, location),
         }
     }
+
+    /// [`Upkeep::is_current`] of a place that was so when so many memtables had become immutable.
+    pub(super) fn is_current_since(
+        &self,
+        generation: &Generation,
+        key: &[u8],
+        location: Location,
+        freezes: Option<u64>,
+    ) -> Result<bool> {
+        let are_same = || freezes == Some(self.freezes());
+        let is_untouched = matches!(generation.index, TableIndex::Ordered)
+            && self.ordered_of(generation).is_untouched(generation.id, key, are_same);
+        if is_untouched { Ok(true) } else { self.is_current(generation, key, location) }
+    }
+
+    /// How many memtables of all ordered indexes have become immutable.
+    pub(super) fn freezes(&self) -> u64 {
+        self.ordered.open().map(|ordered| ordered.memtable.freezes()).sum()
+    }
 }
 
 /// A delete must stay in the log while an older record of its key may lie in a segment that was in use when it was written, or

@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use super::named_files;
 use super::world::{DIRECTORY, STORE};
-use crate::cache::ValueCache;
+use crate::cache::Cache;
 use crate::config::MergePolicy;
 use crate::format::location::Location;
 use crate::format::place::footprint;
@@ -15,7 +15,7 @@ use crate::format::record::{Form, Kind, RECORD_HEADER_BYTES};
 use crate::index::accounting::Accounting;
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::memtable::Memtable;
-use crate::index::range_tombstones::{RangeTombstone, Ranges};
+use crate::index::range_tombstones::{RangeTombstone, Ranges, Urgency};
 use crate::index::runs::lookup::AwaitedBytes;
 use crate::index::runs::{FILE_BYTES, RunContext, Runs};
 use crate::index::snapshots::Snapshots;
@@ -73,9 +73,9 @@ fn few_keys_are_left_to_merges(runs: &Runs<SimDevice>, mut keys: Vec<(Vec<u8>, E
         let position = Position { batch: 2 + number, checksum: 0, segment: 1, life: 1, offset: 4096 };
         let nothing = Memtable::default().freeze(position, first + number + 1);
         runs.flush(&nothing, &[range], context, &|_| ()).expect("nothing fails");
-        assert_eq!(runs.range_step(context).expect("nothing fails"), number == 1, "{end} keys");
+        assert_eq!(runs.range_step(Urgency::WherePaid, context).expect("nothing fails"), number == 1, "{end} keys");
     }
-    assert!(!runs.range_step(context).expect("nothing fails"), "both are carried out");
+    assert!(!runs.range_step(Urgency::WherePaid, context).expect("nothing fails"), "both are carried out");
     assert!(runs.range_tombstones().expect("it is open").is_empty());
     assert_eq!(runs.count_estimate(16).expect("it is open"), KEYS / 2 + 1_000);
 }
@@ -124,7 +124,7 @@ fn measure_values(value_bytes: usize, are_inline: bool) {
     let (device, work) = (SimDevice::new(1), Work { flushes: 100, keys_per_flush: 2000, keys: 100_000 });
     let runs = Runs::open(&device, Path::new(DIRECTORY), STORE, false).expect("nothing fails");
     // As much as the blocks of a quarter of the keys take without values.
-    let cache = ValueCache::new(1 << 20).expect("there is memory");
+    let cache = Cache::of_blocks(1 << 20).expect("there is memory");
     let runs = runs.with_cache(Arc::new(cache));
     let Ingested { written, .. } = work.ingest(&runs, are_inline.then_some(value_bytes));
     let puts = (work.flushes * work.keys_per_flush) as f64;

@@ -12,7 +12,7 @@ use fastrand::Rng;
 
 use super::segments::{SEGMENT_RECORDS, Segments};
 use crate::Result;
-use crate::cache::ValueCache;
+use crate::cache::Cache;
 use crate::config::MergePolicy;
 use crate::format::location::Location;
 use crate::format::position::Position;
@@ -21,7 +21,7 @@ use crate::index::accounting::{Accounting, ChunkBytes};
 use crate::index::chain::{Entry, Superseded, VersionChain};
 use crate::index::codec::table_of;
 use crate::index::memtable::{ImmutableMemtable, LookedUp, Memtable};
-use crate::index::range_tombstones::{RangeTombstone, Ranges};
+use crate::index::range_tombstones::{RangeTombstone, Ranges, Urgency};
 use crate::index::runs::{FILE_BYTES, RunContext, Runs};
 use crate::index::snapshots::{Snapshots, View};
 use crate::io::sim::SimDevice;
@@ -104,7 +104,7 @@ impl World {
         self.runs = None;
         let mut runs = Runs::open(&self.device, Path::new(DIRECTORY), STORE, false)?;
         runs.policy = self.policy;
-        let cache = ValueCache::new(self.cache_bytes).expect("there is memory");
+        let cache = Cache::of_blocks(self.cache_bytes).expect("there is memory");
         self.runs = Some(runs.with_cache(Arc::new(cache)));
         Ok(())
     }
@@ -319,7 +319,7 @@ impl World {
     }
 
     pub(super) fn carry_out_ranges(&mut self) -> Result<bool> {
-        let carried_out = self.context(|context| self.runs().range_step(context))?;
+        let carried_out = self.context(|context| self.runs().range_step(Urgency::WherePaid, context))?;
         self.forget_ranges();
         Ok(carried_out)
     }

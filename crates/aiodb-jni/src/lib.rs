@@ -14,7 +14,7 @@ mod store;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use aiodb::{Options, Table};
+use aiodb::{Options, Table, TableOptions};
 use jni::JNIEnv;
 use jni::objects::{JByteBuffer, JClass, JLongArray, JObjectArray, JString};
 use jni::sys::{JNI_FALSE, jboolean, jbyteArray, jint, jlong, jstring};
@@ -24,10 +24,15 @@ use failure::{Failure, Result, guard};
 use handles::Handles;
 use store::Store;
 
+/// Threads of Java put keys into a memtable that one thread of the engine frees: the allocator of glibc keeps such memory in the
+/// arenas of those threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 static STORES: LazyLock<Handles<Store>> = LazyLock::new(|| Handles::new("store"));
 
 /// What the Java classes must find here, or they belong to another version.
-const INTERFACE_VERSION: jint = 6;
+const INTERFACE_VERSION: jint = 7;
 
 /// A key that is absent, where lengths are answered.
 const ABSENT: jint = -1;
@@ -68,7 +73,9 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_interfaceVersion(_: JNIE
 }
 
 /// `static native long open(String[] paths, int durability, long intervalMillis, long cacheBytes, boolean cacheWrites,
-/// long segmentBytes, long maxOpenFiles, String compression, String index)`
+/// long blockCacheBytes, long segmentBytes, long maxOpenFiles, String compression, String index,
+/// int inlineBytes)`; the engine decides on a cache of
+/// blocks that is negative.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
     mut env: JNIEnv<'_>,
@@ -78,20 +85,25 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
     interval_ms: jlong,
     cache_bytes: jlong,
     cache_writes: jboolean,
+    block_cache_bytes: jlong,
     segment_bytes: jlong,
     max_open_files: jlong,
     compression: JString<'_>,
     index: JString<'_>,
+    inline_bytes: jint,
 ) -> jlong {
     guard(&mut env, |env| {
         let paths = texts(env, &paths)?;
         let compression = store::compression(&text(env, &compression)?)?;
-        let kind = store::kind(&text(env, &index)?)?;
+        let inline_bytes = usize::try_from(inline_bytes);
+        let inline_bytes = inline_bytes.map_err(|_| Failure::Argument("a number of bytes is negative"))?;
+        let made = TableOptions { compression, inline_bytes, ..store::kind(&text(env, &index)?)?.into() };
         let bytes = |value: jlong| u64::try_from(value).map_err(|_| Failure::Argument("a number of bytes is negative"));
         let options = Options {
             durability: store::durability(class, interval_ms)?,
             cache_bytes: bytes(cache_bytes)?,
             cache_writes: cache_writes != JNI_FALSE,
+            block_cache_bytes: u64::try_from(block_cache_bytes).ok(),
             segment_bytes: bytes(segment_bytes)?,
             max_open_files: usize::try_from(max_open_files)
                 .map_err(|_| Failure::Argument("a number of files is negative"))?,
@@ -99,7 +111,7 @@ pub extern "system" fn Java_io_aiodb_store_aiodb_Native_open(
             metrics_file: paths.first().map(|path| Path::new(path).join("metrics.prom")),
             ..Options::default()
         };
-        STORES.insert(Store::open(&paths, kind, compression, options)?)
+        STORES.insert(Store::open(&paths, made, options)?)
     })
 }
 

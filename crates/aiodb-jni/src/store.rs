@@ -21,9 +21,8 @@ pub(crate) fn merge_operators() -> MergeOperators {
 /// An open store.
 pub(crate) struct Store {
     pub(crate) db: Db,
-    /// The index of tables that it makes.
-    kind: IndexKind,
-    compression: Compression,
+    /// Of tables that it makes; which operator they merge with is said for each.
+    made: TableOptions,
     /// Java holds one number for each table that it uses, until the table is dropped.
     tables: Handles<Table>,
     pub(crate) snapshots: Handles<Snapshot>,
@@ -39,12 +38,11 @@ const BACKWARD: i32 = 16;
 const KEYS_ONLY: i32 = 32;
 
 impl Store {
-    pub(crate) fn open(paths: &[String], kind: IndexKind, compression: Compression, options: Options) -> Result<Store> {
+    pub(crate) fn open(paths: &[String], made: TableOptions, options: Options) -> Result<Store> {
         let options = Options { merge_operators: merge_operators(), ..options };
         Ok(Store {
             db: Db::open_several(paths, options)?,
-            kind,
-            compression,
+            made,
             tables: Handles::new("table"),
             snapshots: Handles::new("snapshot"),
             scans: Handles::new("scan"),
@@ -68,7 +66,7 @@ impl Store {
     pub(crate) fn create_table(&self, name: &str, frames: bool) -> Result<i64> {
         let merge = if frames { Frames.name() } else { Append.name() };
         let merge = Some(merge.to_string());
-        let options = TableOptions { compression: self.compression, merge, ..self.kind.into() };
+        let options = TableOptions { merge, ..self.made.clone() };
         self.tables.insert(self.db.create_table_with(name, options)?)
     }
 

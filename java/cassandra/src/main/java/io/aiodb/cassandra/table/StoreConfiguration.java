@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
@@ -30,6 +31,11 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  *       for other stores in the first of them
  *   <li>{@code cache}: memory for values written or read lately, for all tables together, as {@code 256MiB}; default none.
  *       Only for {@code aiodb}
+ *   <li>{@code index}: of the rows of tables that are made or truncated from now on: {@code lmdb} (default), for nodes whose
+ *       memory has room for about 110 bytes a row, or {@code lsm}, whose inserts stay fast where it has not. Only for
+ *       {@code aiodb}
+ *   <li>{@code inline_bytes}: rows and changes of rows of up to so many bytes, at most 1024, lie in an index {@code lsm} too, so
+ *       that a read of one reads the disk once at most; default 0
  *   <li>{@code max_open_files}: how many files of the store are open at a time, 8 or more; default what the node's limit of open
  *       files leaves after a quarter of it, 32 to 1,024, for everything else. Only for {@code aiodb}
  * </ul>
@@ -45,9 +51,12 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
     private static final String INTERVAL = "interval";
     private static final String DIRECTORY = "directory";
     private static final String CACHE = "cache";
+    private static final String INDEX = "index";
+    private static final String INLINE_BYTES = "inline_bytes";
     private static final String MAX_OPEN_FILES = "max_open_files";
 
     private static final int LEAST_OPEN_FILES = 8;
+    private static final int MOST_INLINE_BYTES = 1024;
 
     /** The store of this project. */
     public static final String AIODB = "aiodb";
@@ -85,6 +94,20 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
             forStore.put("cache_bytes", Long.toString(bytes(cache)));
             forStore.put("cache_writes", "yes");
         }
+        String index = parameters.remove(INDEX);
+        if (index != null) {
+            if (!store.equals(AIODB)) {
+                throw refused(INDEX, index, "leave it out: the store " + store + " has one kind of index");
+            }
+            forStore.put("index", index(index));
+        }
+        String inlineBytes = parameters.remove(INLINE_BYTES);
+        if (inlineBytes != null) {
+            if (!"lsm".equals(forStore.get("index"))) {
+                throw refused(INLINE_BYTES, inlineBytes, "leave it out, or give index: lsm, which alone has rows");
+            }
+            forStore.put("inline_bytes", Integer.toString(inlineBytes(inlineBytes)));
+        }
         String maxOpenFiles = parameters.remove(MAX_OPEN_FILES);
         if (maxOpenFiles != null) {
             if (!store.equals(AIODB)) {
@@ -94,7 +117,7 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         }
         if (!parameters.isEmpty()) {
             throw new ConfigurationException("memtable: there is no parameter " + parameters.keySet() + ": known are "
-                    + Arrays.asList(STORE, DURABILITY, INTERVAL, DIRECTORY, CACHE, MAX_OPEN_FILES));
+                    + Arrays.asList(STORE, DURABILITY, INTERVAL, DIRECTORY, CACHE, INDEX, INLINE_BYTES, MAX_OPEN_FILES));
         }
         List<Path> directories = directory == null ? defaultDirectories(store) : directories(directory);
         if (directories.size() > 1) {
@@ -136,6 +159,14 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         };
     }
 
+    private static String index(String value) {
+        String index = value.strip().toLowerCase(Locale.ROOT);
+        if (index.equals("lmdb") || index.equals("lsm")) {
+            return index;
+        }
+        throw refused(INDEX, value, "give lmdb or lsm");
+    }
+
     private static long milliseconds(String value) {
         try {
             long milliseconds = new DurationSpec.LongMillisecondsBound(value).toMilliseconds();
@@ -156,16 +187,23 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         }
     }
 
+    private static int inlineBytes(String value) {
+        return number(value, 0, MOST_INLINE_BYTES)
+                .orElseThrow(() -> refused(INLINE_BYTES, value, "give a number, " + MOST_INLINE_BYTES + " or less"));
+    }
+
     private static int files(String value) {
+        return number(value, LEAST_OPEN_FILES, Integer.MAX_VALUE)
+                .orElseThrow(() -> refused(MAX_OPEN_FILES, value, "give a number, " + LEAST_OPEN_FILES + " or more"));
+    }
+
+    private static Optional<Integer> number(String value, int least, int most) {
         try {
-            int files = Integer.parseInt(value.strip());
-            if (files >= LEAST_OPEN_FILES) {
-                return files;
-            }
+            int number = Integer.parseInt(value.strip());
+            return number >= least && number <= most ? Optional.of(number) : Optional.empty();
         } catch (NumberFormatException notOne) {
-            // Reported below, in the same words.
+            return Optional.empty();
         }
-        throw refused(MAX_OPEN_FILES, value, "give a number, " + LEAST_OPEN_FILES + " or more");
     }
 
     private static List<Path> directories(String given) {

@@ -35,6 +35,8 @@ class StoreConfigurationTest {
                 "interval", "500ms",
                 "directory", "/disk/rows",
                 "cache", "64MiB",
+                "index", "LSM",
+                "inline_bytes", "64",
                 "max_open_files", "4096"));
         StoreConfiguration parsed = StoreConfiguration.parse(parameters);
         assertTrue(parameters.isEmpty());
@@ -45,6 +47,8 @@ class StoreConfigurationTest {
                         "interval_millis", "500",
                         "cache_bytes", "67108864",
                         "cache_writes", "yes",
+                        "index", "lsm",
+                        "inline_bytes", "64",
                         "max_open_files", "4096"),
                 parsed.storeParameters());
     }
@@ -103,6 +107,10 @@ class StoreConfigurationTest {
         assertRefused(Map.of("interval", "0s"), "interval = 0s", "10s");
         assertRefused(Map.of("cache", "many"), "cache = many", "256MiB");
         assertRefused(Map.of("store", "lmdb", "cache", "1MiB"), "cache", "lmdb has none");
+        assertRefused(Map.of("index", "hash"), "index = hash", "lmdb or lsm");
+        assertRefused(Map.of("store", "rocksdb", "index", "lsm"), "index", "rocksdb has one kind of index");
+        assertRefused(Map.of("inline_bytes", "64"), "inline_bytes = 64", "index: lsm");
+        assertRefused(Map.of("index", "lsm", "inline_bytes", "1025"), "inline_bytes = 1025", "1024 or less");
         assertRefused(Map.of("max_open_files", "7"), "max_open_files = 7", "8 or more");
         assertRefused(Map.of("max_open_files", "many"), "max_open_files = many", "8 or more");
         assertRefused(Map.of("store", "rocksdb", "max_open_files", "64"), "max_open_files", "rocksdb has no such bound");

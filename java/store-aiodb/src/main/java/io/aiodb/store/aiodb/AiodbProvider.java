@@ -19,12 +19,16 @@ import java.util.Locale;
  *   <li>{@code interval_millis}: how much a power cut may take of writes in class interval; 1 to 3600000, default 10000
  *   <li>{@code cache_bytes}: memory for values read lately; default 0, none
  *   <li>{@code cache_writes}: whether values written lately are kept there too: {@code yes} or {@code no} (default)
+ *   <li>{@code block_cache_bytes}: memory for blocks of the index of tables of kind {@code lsm}; default an eighth of what
+ *       the machine has or the control group allows, from 8 MiB to 1 GiB
  *   <li>{@code segment_bytes}: bytes of a segment file, a power of two from 65536 to 1073741824, fixed when the store is
  *       made; default 33554432
  *   <li>{@code max_open_files}: how many segment files are open at a time, 8 to 1000000000; default 0, most of what the
  *       process may have
  *   <li>{@code compression}: of the values of tables made from now on: {@code none} (default), {@code lz4}, {@code zstd}
  *   <li>{@code index}: of tables made from now on: {@code lmdb} (default), {@code lsm}
+ *   <li>{@code inline_bytes}: of tables made from now on: values of up to so many bytes, 0 (default) to 1024, lie in the index
+ *       too, so that a get of one reads the disk once at most; only with {@code index=lsm}
  *   <li>{@code also}: further directories, each on a disk of its own, separated by commas; default none. How many there are
  *       is fixed when the store is made. The first, {@code directory}, has the indexes too
  * </ul>
@@ -51,6 +55,8 @@ public final class AiodbProvider implements StoreProvider {
 
     private static final long MAX_INTERVAL_MILLIS = 3_600_000;
     private static final long MAX_CACHE_BYTES = 1L << 44;
+    private static final long MAX_INLINE_BYTES = 1024;
+    private static final long ENGINE_DECIDES = -1;
     private static final long LEAST_OPEN_FILES = 8;
     private static final long MOST_OPEN_FILES = 1_000_000_000;
 
@@ -64,10 +70,16 @@ public final class AiodbProvider implements StoreProvider {
         long intervalMillis = parameters.number("interval_millis", 10_000, 1, MAX_INTERVAL_MILLIS);
         long cacheBytes = parameters.number("cache_bytes", 0, 0, MAX_CACHE_BYTES);
         boolean cacheWrites = parameters.choice("cache_writes", Answer.NO) == Answer.YES;
+        long blockCacheBytes = parameters.number("block_cache_bytes", ENGINE_DECIDES, 0, MAX_CACHE_BYTES);
         long segmentBytes = parameters.number("segment_bytes", 32 << 20, 64 << 10, 1 << 30);
         long maxOpenFiles = parameters.number("max_open_files", 0, LEAST_OPEN_FILES, MOST_OPEN_FILES);
         Compression compression = parameters.choice("compression", Compression.NONE);
         Index index = parameters.choice("index", Index.LMDB);
+        int inlineBytes = (int) parameters.number("inline_bytes", 0, 0, MAX_INLINE_BYTES);
+        if (inlineBytes > 0 && index != Index.LSM) {
+            throw new StoreException.Configuration(
+                    "inline_bytes = " + inlineBytes + ": only an index=lsm has values: give that, or leave it out");
+        }
         List<Path> directories = directories(directory, parameters.text("also", ""));
         parameters.refuseOthers();
         NativeLibrary.load();
@@ -78,10 +90,12 @@ public final class AiodbProvider implements StoreProvider {
                 intervalMillis,
                 cacheBytes,
                 cacheWrites,
+                blockCacheBytes,
                 segmentBytes,
                 maxOpenFiles,
                 compression.name().toLowerCase(Locale.ROOT),
-                index.name().toLowerCase(Locale.ROOT));
+                index.name().toLowerCase(Locale.ROOT),
+                inlineBytes);
         return new AiodbStore(store, intervalMillis);
     }
 

@@ -27,10 +27,12 @@ final class Native {
             long intervalMillis,
             long cacheBytes,
             boolean cacheWrites,
+            long blockCacheBytes,
             long segmentBytes,
             long maxOpenFiles,
             String compression,
-            String index);
+            String index,
+            int inlineBytes);
 
     static native void close(long store);
 

@@ -43,7 +43,7 @@ pub struct Options {
     #[arg(long, default_value_t = 3)]
     rounds: u32,
     /// Which engines are measured
-    #[arg(long, default_value = "rocksdb,aiodb-hash,aiodb-lmdb,aiodb-hash-futures", value_delimiter = ',')]
+    #[arg(long, default_value = "rocksdb,aiodb-hash,aiodb-lsm,aiodb-lmdb,aiodb-hash-futures", value_delimiter = ',')]
     engines: Vec<EngineName>,
     /// RocksDB settings that are measured, by their names in the sweep; the ratios are against the best of them
     #[arg(long, default_value = "recycled,unordered,recycled-unordered", value_delimiter = ',', value_parser = setting)]
@@ -72,8 +72,10 @@ enum EngineName {
     RocksDb,
     AiodbHash,
     AiodbLmdb,
+    AiodbLsm,
     AiodbHashFutures,
     AiodbLmdbFutures,
+    AiodbLsmFutures,
 }
 
 /// One engine and the numbers of writers at which it is measured.
@@ -192,8 +194,10 @@ fn tasks(options: &Options, swept: &[Vec<Point>]) -> Vec<Task> {
         }
         EngineName::AiodbHash => ours(EngineSpec::Aiodb(IndexKind::Hash)),
         EngineName::AiodbLmdb => ours(EngineSpec::Aiodb(IndexKind::Lmdb)),
+        EngineName::AiodbLsm => ours(EngineSpec::Aiodb(IndexKind::Lsm)),
         EngineName::AiodbHashFutures => ours(EngineSpec::AiodbFutures(IndexKind::Hash)),
         EngineName::AiodbLmdbFutures => ours(EngineSpec::AiodbFutures(IndexKind::Lmdb)),
+        EngineName::AiodbLsmFutures => ours(EngineSpec::AiodbFutures(IndexKind::Lsm)),
     });
     engines.flatten().collect()
 }

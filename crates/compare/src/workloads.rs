@@ -26,7 +26,7 @@ use summary::{Ratio, Row};
 
 /// One setting of each rival, measured where no sweep is asked for.
 const USUAL_SETTINGS: &str =
-    "aiodb-lmdb,aiodb-hash,lmdb-nordahead,rocksdb-direct,blobdb-direct,redb-small-cache,fjall-small-cache";
+    "aiodb-lsm,aiodb-lmdb,aiodb-hash,lmdb-nordahead,rocksdb-direct,blobdb-direct,redb-small-cache,fjall-small-cache";
 
 /// The most space that a store takes by its keys and values: LMDB gives a value of 4096 bytes two pages, redb rounds
 /// up to powers of two, and writes are added.

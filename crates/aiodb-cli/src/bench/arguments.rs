@@ -24,6 +24,11 @@ pub(crate) fn parse_index(name: &str) -> Result<IndexKind, String> {
         .ok_or_else(|| "lmdb, lsm or hash".to_owned())
 }
 
+/// The index of a table that is scanned.
+pub(crate) fn parse_ordered_index(name: &str) -> Result<IndexKind, String> {
+    parse_index(name).ok().filter(|kind| kind.is_ordered()).ok_or_else(|| "lmdb or lsm".to_owned())
+}
+
 /// A size that [`super::dataset::Dataset`] can fill.
 pub(crate) fn parse_value_bytes(text: &str) -> Result<usize, String> {
     let bytes = text.parse().ok().filter(|bytes: &usize| bytes.is_multiple_of(8) && (16..=1 << 20).contains(bytes));

@@ -90,10 +90,12 @@ fn measure(
         warm(&store, data, args.depth as usize)?;
         Ok::<_, CliError>(store)
     };
-    let (on_lmdb, on_hash) = (store(IndexKind::Lmdb)?, store(IndexKind::Hash)?);
-    let stores = [(&on_lmdb, IndexKind::Lmdb), (&on_hash, IndexKind::Hash)];
+    let mut stores = Vec::new();
+    for kind in [IndexKind::Lmdb, IndexKind::Lsm, IndexKind::Hash] {
+        stores.push((store(kind)?, kind));
+    }
     let depth = args.depth as usize;
-    let ours = stores.into_iter().flat_map(|(store, kind)| [Way::Get(store, kind), Way::Reader(store, kind, depth)]);
+    let ours = stores.iter().flat_map(|(store, kind)| [Way::Get(store, *kind), Way::Reader(store, *kind, depth)]);
     let ways: Vec<Way> = std::iter::once(Way::Lmdb(&lmdb)).chain(ours).collect();
     let mut rounds: Vec<Vec<Round>> = ways.iter().map(|_| Vec::new()).collect();
     for number in 1..=args.rounds {
@@ -103,9 +105,7 @@ fn measure(
         }
     }
     rows.extend(ways.iter().zip(&rounds).map(|(way, own)| way.row(data, cache_bytes, own, &rounds[0])));
-    on_lmdb.db.close()?;
-    on_hash.db.close()?;
-    Ok(())
+    stores.into_iter().try_for_each(|(store, _)| Ok(store.db.close()?))
 }
 
 /// Reads every value once, and so into the cache.

@@ -80,7 +80,7 @@ pub(super) struct CostArgs {
     /// Index of our store
     #[arg(long, default_value = "lmdb", value_parser = parse_index)]
     index: IndexKind,
-    /// Memory for each pair's place in our index [default: 110 for lmdb, 11 for hash]
+    /// Memory for each pair's place in our index [default: 110 for lmdb, 2 for lsm, 11 for hash]
     #[arg(long, value_name = "BYTES", value_parser = not_negative)]
     index_bytes: Option<f64>,
     /// Space on SSD by the data: headers, and what is dead and not yet reclaimed

@@ -61,7 +61,7 @@ pub(super) struct QueueDepthArgs {
     /// Device backends [default: uring,libaio,threads; uring with --quick]
     #[arg(long, value_delimiter = ',', value_parser = parse_backend)]
     backends: Vec<Backend>,
-    /// Indexes [default: lmdb,hash; lmdb with --quick]
+    /// Indexes [default: lmdb,lsm,hash; lmdb with --quick]
     #[arg(long, value_delimiter = ',', value_parser = parse_index)]
     index: Vec<IndexKind>,
     /// Length of a round in milliseconds; engine and device take turns [default: 1000; 250 with --quick]
@@ -128,7 +128,7 @@ impl Plan {
             backends: or(&args.backends, if quick { vec![Backend::Uring] } else { all_backends }),
             indexes: or(
                 &args.index,
-                if quick { vec![IndexKind::Lmdb] } else { vec![IndexKind::Lmdb, IndexKind::Hash] },
+                if quick { vec![IndexKind::Lmdb] } else { vec![IndexKind::Lmdb, IndexKind::Lsm, IndexKind::Hash] },
             ),
             round: Duration::from_millis(args.round_ms.unwrap_or(if quick { 250 } else { 1000 })),
             max_rounds: args.max_rounds.max(1),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use aiodb::{IndexKind, ScanOptions};
 use clap::Args;
 
-use super::arguments::{OutputArgs, parse_value_bytes};
+use super::arguments::{OutputArgs, parse_ordered_index, parse_value_bytes};
 use super::ceiling::{Ceiling, Sources};
 use super::dataset::{Dataset, LoadedStore, Order, Scratch};
 use super::gets::{Gets, MAX_PAIRS};
@@ -36,6 +36,9 @@ pub(super) struct ScanArgs {
     /// Directory to back up into; the same disk if not given
     #[arg(long)]
     backup_dir: Option<PathBuf>,
+    /// Index of the tables that are scanned
+    #[arg(long, default_value = "lmdb", value_parser = parse_ordered_index)]
+    index: IndexKind,
     /// Pairs, each with an 8-byte key
     #[arg(long, default_value_t = 250_000, value_parser = clap::value_parser!(u64).range(1_000..=MAX_PAIRS))]
     pairs: u64,
@@ -95,11 +98,12 @@ impl Series {
         }
     }
 
-    fn index(self) -> Option<IndexKind> {
+    /// The index of the table that it reads, where `ordered` is that of tables that are scanned.
+    fn index(self, ordered: IndexKind) -> Option<IndexKind> {
         match self {
             Series::Sequential | Series::Random | Series::Copy => None,
             Series::Iterate => Some(IndexKind::Hash),
-            _ => Some(IndexKind::Lmdb),
+            _ => Some(ordered),
         }
     }
 
@@ -158,8 +162,8 @@ impl Bench {
             progress(&format!("loading {} pairs: {name}", whole(data.pairs as f64)));
             LoadedStore::build(&[scratch.path().join(name)], kind, data, order)
         };
-        let in_order = build("in-order", IndexKind::Lmdb, Order::Keys)?;
-        let in_no_order = build("in-no-order", IndexKind::Lmdb, Order::Numbers)?;
+        let in_order = build("in-order", args.index, Order::Keys)?;
+        let in_no_order = build("in-no-order", args.index, Order::Numbers)?;
         let unordered = build("unordered", IndexKind::Hash, Order::Numbers)?;
         let segment_bytes = in_order.db.stats().segment_bytes;
         // All are read once, so that the host below a virtual disk has cached them alike.
@@ -254,7 +258,7 @@ impl Bench {
         let ratio = Summary::of(&ratios);
         Some(ScanRow {
             series: series.name().to_owned(),
-            index: series.index().map(|kind| kind.name().to_owned()),
+            index: series.index(self.in_order.table.kind()).map(|kind| kind.name().to_owned()),
             value_bytes: self.data.value_bytes,
             bytes_per_s: Summary::of(&own)?.median,
             bytes_per_s_rounds: own,

@@ -38,7 +38,7 @@ pub(super) struct WriteArgs {
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     /// Indexes
-    #[arg(long, value_delimiter = ',', default_value = "lmdb,hash", value_parser = parse_index)]
+    #[arg(long, value_delimiter = ',', default_value = "lmdb,lsm,hash", value_parser = parse_index)]
     index: Vec<IndexKind>,
     /// Durability classes: sync, interval, none
     #[arg(long, value_delimiter = ',', default_value = "sync,interval,none", value_parser = parse_class)]

@@ -9,7 +9,7 @@ fn the_defaults_are_the_published_experiment() {
     assert_eq!(options.keys, 10_000_000);
     assert_eq!(options.writers, [1, 10, 30, 100, 300]);
     assert_eq!((options.key_bytes, options.value_bytes), (25, 25));
-    let ours = [EngineName::AiodbHash, EngineName::AiodbLmdb, EngineName::AiodbHashFutures];
+    let ours = [EngineName::AiodbHash, EngineName::AiodbLsm, EngineName::AiodbLmdb, EngineName::AiodbHashFutures];
     assert_eq!(options.engines, [&[EngineName::RocksDb][..], &ours].concat());
 }
 

@@ -5,7 +5,7 @@ use ::aiodb::IndexKind;
 
 /// Every engine with every setting, ours first.
 pub fn all() -> Vec<EngineSpec> {
-    let ours = [IndexKind::Lmdb, IndexKind::Hash].map(EngineSpec::Aiodb);
+    let ours = [IndexKind::Lsm, IndexKind::Lmdb, IndexKind::Hash].map(EngineSpec::Aiodb);
     let rivals = [
         LMDB.iter().cloned().map(EngineSpec::Lmdb).collect::<Vec<_>>(),
         ROCKSDB.iter().cloned().map(EngineSpec::RocksDb).collect(),

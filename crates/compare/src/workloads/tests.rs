@@ -12,7 +12,7 @@ fn the_defaults_are_the_published_experiment() {
     assert_eq!(options.value_bytes, [4096, 4000]);
     assert_eq!(options.data_to_memory, 8);
     let families: Vec<&str> = options.engines.iter().map(|spec| spec.family()).collect();
-    assert_eq!(families, ["aiodb", "aiodb", "lmdb", "rocksdb", "blobdb", "redb", "fjall"]);
+    assert_eq!(families, ["aiodb", "aiodb", "aiodb", "lmdb", "rocksdb", "blobdb", "redb", "fjall"]);
 }
 
 #[test]

@@ -191,13 +191,14 @@ def test_the_device_must_be_used_up_at_the_depth_of_the_paper() -> None:
     assert agreement(depths(0.9)) is Agreement.DIFFERS
     assert agreement(depths(0.99, depth=512)) is Agreement.UNKNOWN
     assert agreement(depths(0.99, repetitions=2)) is Agreement.UNKNOWN
-    assert "From 64 gets in flight on" in answer(depths(0.99)).sentence
+    assert "With 64 gets in flight the store does" in answer(depths(0.99)).sentence
 
 
 def filled(least: float, died: bool = False, **more: Any) -> Results:
     marks = (f"{DIED} for want of memory",) if died else ()
     values = {"operations_per_s": 500.0, "first_per_s": 1000.0, "least_per_s": least, "memory_times": 2.0}
-    return found(MemoryFull(), {"threads": (100,)}, "aiodb", lambda of: values, marks=marks, memory_mib=512, **more)
+    given = {"memory_mib": 512, "seconds": 120, "durability": "interval"}
+    return found(MemoryFull(), {"threads": (100,)}, "aiodb", lambda of: values, marks=marks, **given, **more)
 
 
 def test_inserts_must_fall_a_hundredfold_or_the_store_die() -> None:

@@ -73,6 +73,17 @@ def test_a_store_that_lives_is_a_line_of_points() -> None:
     assert row.marks == ()
 
 
+def test_what_some_threads_wait_for_after_the_end_is_no_throughput_but_the_longest_insert() -> None:
+    run = dataclasses.replace(run_of("aiodb"), parameters={**run_of("aiodb").parameters, "seconds": 20})
+    log = status_log(0, 1000, 3000, 3001)
+    late = (log[-1][0], log[-1][1].replace("Max=9000", "Max=13000000"))
+    done = dataclasses.replace(finished("aiodb", None, output=REPORT), log=(*log[:-1], late))
+    (row,) = MemoryFull().rows(run, done, PLACE)
+    assert row.series == ((15.0, 100.0), (25.0, 200.0))
+    assert (row.values["operations_per_s"], row.values["least_per_s"]) == (150, 100)
+    assert row.values["longest_s"] == 13
+
+
 def test_a_store_that_was_killed_is_a_result_with_its_end() -> None:
     (row,) = MemoryFull().rows(run_of("redis"), finished("redis", f"redis-server died: {KILLED}", 0, 1000), PLACE)
     assert "died 10 s after the first insert, with 1,000 records at least" in row.marks[0]

@@ -121,7 +121,7 @@ def test_a_plan_has_what_its_file_says(tmp_path: Path) -> None:
         ('phases = ["bench"]', 'phases = ["load"]', "8: phase 'load' is unknown here"),
         ("repetitions = 3", "repetitions = 0", "9: repetitions: 0 is too small"),
         ("repetitions = 3\n", "", "6: `repetitions` is missing"),
-        ('"lmdb", "hash"', '"lmdb", "btree"', "12: axis index: 'btree' is unknown: choose from lmdb, hash"),
+        ('"lmdb", "hash"', '"lmdb", "btree"', "12: axis index: 'btree' is unknown: choose from lsm, lmdb, hash"),
         ('["uring"]\nthreads', "[]\nthreads", "13: `backend` must be a list of 1 to 64"),
         ("threads = [1]\ndepth = [\n", "threads = [true]\ndepth = [\n", "14: axis threads: True is no whole number"),
         ("    64,\n", "    9999,\n", "17: axis depth: 9999 is too large: at most 4096"),

@@ -11,6 +11,8 @@ from harness.sampling import HostSample, ProcessSample, Samples
 
 # At this part of what the device gave in the same run, the device is what holds a store back.
 CEILING_FRACTION = 0.85
+# The resource where none was saturated.
+NOTHING = "none"
 # A node counts as held back by a limit of its disk when it does this part of what it may.
 LIMIT_FRACTION = 0.90
 # A processor counts as used up with no more idle time than this.
@@ -44,7 +46,7 @@ def saturation(row: Row, rate: float, samples: Samples, limits: NodeLimits) -> S
         or _by_busy_disk(within)
     )
     if verdict is None:
-        verdict = Saturation("none", _no_evidence(row, within, samples.processes))
+        verdict = Saturation(NOTHING, _no_evidence(row, within, samples.processes))
     steal = _mean(within, "cpu_steal")
     if steal is not None and steal >= STEAL_FRACTION:
         return Saturation(
@@ -57,7 +59,7 @@ def _by_ceiling(row: Row, rate: float) -> Saturation | None:
     if row.ceiling_per_s is None or rate < CEILING_FRACTION * row.ceiling_per_s:
         return None
     part = rate / row.ceiling_per_s
-    return Saturation("disk", f"{rate:,.0f}/s are {part:.2f} of the {row.ceiling_per_s:,.0f}/s that the device gave")
+    return Saturation("disk", f"{rate:,.0f}/s are {part:.2f} of the {row.ceiling_per_s:,.0f}/s that the device gave so")
 
 
 def _by_node_limit(samples: Sequence[NodeSample], limits: NodeLimits) -> Saturation | None:

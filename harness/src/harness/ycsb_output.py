@@ -16,6 +16,8 @@ _STATUS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d):(\d{3}) \d+ sec: (\d+) 
 
 # What a status line says of each kind of operation since the one before, and of the same from their intended start.
 _KIND = re.compile(r"\[(Intended-)?[A-Z-]+: Count=(\d+), Max=[\d.]+, Min=[\d.]+, Avg=([\d.]+)")
+# The longest of a kind, from asking; CLEANUP is none.
+_LONGEST = re.compile(r"\[(?!Intended-|CLEANUP)[A-Z-]+: Count=\d+, Max=(\d+)")
 
 # Printed when the time given is over. Threads end the operations that they have begun.
 _STOP = "Stop requested for workload"
@@ -104,6 +106,11 @@ def read_status(log: Iterable[tuple[float, str]]) -> list[Status]:
             found.append(Status(at, t_s, operations, _latency_us(line, ""), _latency_us(line, "Intended-")))
     idle = sum(1 for status in found if status.operations == 0)
     return found[max(0, idle - 1) :]
+
+
+def longest_us(log: Iterable[tuple[float, str]]) -> float | None:
+    """The longest operation of all status lines, those of the end too, where some wait for their last answer."""
+    return max((float(most) for _, line in log for most in _LONGEST.findall(line)), default=None)
 
 
 def _latency_us(line: str, prefix: str) -> float | None:

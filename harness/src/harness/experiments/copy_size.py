@@ -34,7 +34,7 @@ class CopySize(Experiment):
     phases = ("bench",)
     axes = MappingProxyType(
         {
-            "index": Field(str, "the index of our store", choices=("lmdb", "hash")),
+            "index": Field(str, "the index of our store", choices=("lsm", "lmdb", "hash")),
             "depth": Field(int, "gets in flight of our store, from one thread", least=1, most=4096),
             "copy_bytes": Field(int, "bytes copied from each value", least=0, most=4096),
         }

@@ -33,7 +33,7 @@ class Cost(Experiment):
     phases = ("bench",)
     axes = MappingProxyType(
         {
-            "index": Field(str, "the index of our store", choices=("lmdb", "hash")),
+            "index": Field(str, "the index of our store", choices=("lsm", "lmdb", "hash")),
             "value_bytes": Field(int, "bytes of a value", least=1, most=1 << 30),
             "gets_per_s": Field(float, "the gets per second that are wanted", least=1, most=1e9),
             "data_gb": Field(float, "keys and values in gigabytes", least=0.001, most=1e9),

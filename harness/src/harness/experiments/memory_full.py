@@ -20,7 +20,7 @@ from harness.run import Run
 from harness.steps import BadOutputError, Finished, Place, Service, Step
 from harness.stores.base import DURABILITIES
 from harness.stores.registry import STORES
-from harness.ycsb_output import Status, mean_latencies, rates, read_status
+from harness.ycsb_output import Status, longest_us, mean_latencies, rates, read_status
 
 # Points of the published plots are averages over so many seconds.
 POINT_SECONDS = 10
@@ -55,6 +55,7 @@ class MemoryFull(Experiment):
         Metric("first_per_s", f"of the first {POINT_SECONDS} s", "1/s"),
         Metric("last_per_s", f"of the last {POINT_SECONDS} s", "1/s"),
         Metric("least_per_s", f"of the worst {POINT_SECONDS} s", "1/s"),
+        Metric("longest_s", "longest insert", "s"),
         Metric("records", "records inserted", ""),
         Metric("memory_times", "their bytes, by the memory", ""),
         Metric("alive_s", "seconds until the end", "s"),
@@ -120,6 +121,8 @@ class MemoryFull(Experiment):
         elif not _died_of_memory(run, finished.death, place):
             raise BadOutputError(finished.death)
         status = read_status(finished.log)
+        if finished.death is None:
+            status = _asked(status, float(run.parameters["seconds"]))
         coarse = _coarse(status, LEAST_POINT_SECONDS if finished.death else POINT_SECONDS / 2)
         points = rates(coarse)
         (point,) = finished.step.points
@@ -130,12 +133,20 @@ class MemoryFull(Experiment):
         marks = [_death(finished, status)] if finished.death else []
         window = (status[0].t_s, status[-1].t_s)
         values = _values(run, status, points)
+        if (longest := longest_us(finished.log)) is not None:
+            values["longest_s"] = longest / 1e6
         return [Row(point, values, window, None, tuple(marks), tuple(points), tuple(mean_latencies(coarse)))]
 
 
 def _died_of_memory(run: Run, death: str, place: Place) -> bool:
     told = KILLED_FOR_MEMORY in death or death.endswith(f"exit code {OUT_OF_HEAP}")
     return told or STORES[run.store].ran_out_of_heap(place)
+
+
+def _asked(status: Sequence[Status], seconds: float) -> list[Status]:
+    """Of status lines those of the time in which all threads were inserting: behind its end some wait for their last
+    answer, and ask no more."""
+    return [of for of in status if of.at - status[0].at < seconds + 1]
 
 
 def _coarse(status: Sequence[Status], least_s: float) -> list[Status]:

@@ -20,7 +20,7 @@ class QueueDepth(Experiment):
     phases = ("bench",)
     axes = MappingProxyType(
         {
-            "index": Field(str, "the index of the store", choices=("lmdb", "hash")),
+            "index": Field(str, "the index of the store", choices=("lsm", "lmdb", "hash")),
             "backend": Field(str, "how the device is asked", choices=("uring", "libaio", "threads")),
             "threads": Field(int, "threads, each with a reader of its own", least=1, most=64),
             "depth": Field(int, "gets in flight per thread", least=1, most=4096),

@@ -104,10 +104,10 @@ def _resources(results: Results, evidence: Evidence, curves_from: str) -> str:
                 f'<td class="text">{escape(resources_text(verdicts))}</td>'
                 f'<td class="text">{escape(verdicts[-1].evidence)}</td></tr>'
             )
-    head = '<tr><th>point</th><th class="text">saturated</th><th class="text">evidence, of the last run</th></tr>'
+    head = '<tr><th>point</th><th class="text">held back by</th><th class="text">evidence, of the last run</th></tr>'
     table = f'<div class="table"><table>{head}{"".join(rows)}</table></div>' if rows else ""
     note = (
-        "What was used up at each point, and below it what the last run of each store used over time, sampled once a "
+        "What held each point back, and below it what the last run of each store used over time, sampled once a "
         "second. TCP is the payload that a process has received and sent, also to others on this machine."
     )
     note += f" {escape(curves_from)}" if curves_from and parts else ""

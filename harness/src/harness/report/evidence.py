@@ -11,7 +11,10 @@ from harness.report.panels import Panel, panels
 from harness.results import Results
 from harness.rows import Row
 from harness.sampling import Samples, read_samples
-from harness.saturation import Saturation, saturation
+from harness.saturation import NOTHING, Saturation, saturation
+
+# What is said where no resource was saturated.
+NOT_FOUND = "not found"
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ def resources_text(verdicts: Sequence[Saturation]) -> str:
     """The resources that were saturated, with how often, where that was not the same each time."""
     counts: dict[str, int] = {}
     for verdict in verdicts:
-        counts[verdict.resource] = counts.get(verdict.resource, 0) + 1
+        resource = NOT_FOUND if verdict.resource == NOTHING else verdict.resource
+        counts[resource] = counts.get(resource, 0) + 1
     if len(counts) == 1:
-        return verdicts[0].resource
+        return next(iter(counts))
     return ", ".join(f"{resource} ({count} of {len(verdicts)})" for resource, count in counts.items())

@@ -64,7 +64,7 @@ def _table(results: Results, evidence: Evidence, answer: Answer) -> str:
         return ""
     head = (
         '<tr><th class="text">what</th><th>value</th><th class="text">95 % interval, doubts</th>'
-        '<th class="text">saturated</th></tr>'
+        '<th class="text">held back by</th></tr>'
     )
     return f'<table class="shown">{head}{rows}</table>'
 

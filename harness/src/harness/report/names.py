@@ -40,6 +40,7 @@ _LEVELS = MappingProxyType(
         "token": "asked where the record is",
         "spread": "through all nodes",
         "one": "through one node",
+        "lsm": "sorted runs as index",
         "lmdb": "LMDB index",
         "hash": "hash index",
         "uring": "io_uring",

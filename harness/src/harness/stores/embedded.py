@@ -21,6 +21,21 @@ class Aiodb(_Embedded):
     colour = "c0"
 
 
+class AiodbLsm(Aiodb):
+    """The same with an index of sorted runs."""
+
+    name = "aiodb-lsm"
+    title = "aiodb, sorted runs"
+    colour = "c6"
+
+    @property
+    def client(self) -> str:
+        return Aiodb.name
+
+    def properties(self, place: Place, durability: str) -> Sequence[str]:
+        return (*super().properties(place, durability), "store.index=lsm")
+
+
 class RocksDb(_Embedded):
     """RocksDB."""
 

@@ -4,14 +4,14 @@ from types import MappingProxyType
 
 from harness.stores.base import Store
 from harness.stores.cassandra_table import AiodbTable, LmdbTable, RocksDbTable, StockTable
-from harness.stores.embedded import Aiodb, Lmdb, RocksDb
+from harness.stores.embedded import Aiodb, AiodbLsm, Lmdb, RocksDb
 from harness.stores.redis import Redis
 
 STORES: MappingProxyType[str, Store] = MappingProxyType(
     {
         store.name: store
         for store in (
-            *(Aiodb(), RocksDb(), Lmdb(), Redis()),
+            *(Aiodb(), AiodbLsm(), RocksDb(), Lmdb(), Redis()),
             *(StockTable(), AiodbTable(), RocksDbTable(), LmdbTable()),
         )
     }

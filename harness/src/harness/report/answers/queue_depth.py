@@ -28,19 +28,23 @@ def answer(results: Results) -> Answer:
     deepest = curve[-1]
     where = f" with {name}" if name else ""
     sentence = (
-        f"From {level_name('depth', enough.levels['depth'])} on{where}, more gain under 10 %: the store does "
-        f"{said(enough, RATE, '1/s')} there, "
+        f"With {level_name('depth', enough.levels['depth'])}{where} the store does {said(enough, RATE, '1/s')}, "
         + (f"{digits(ratio)} of what the device gives" if ratio is not None else "the device was not measured")
-        + f", and {said(deepest, 'ratio', '1')} of it with {deepest.levels['depth']} in flight."
+        + ("." if deepest is enough else f"; {_beyond(deepest)}.")
     )
     shown = [Shown(level_name("depth", of.levels["depth"]), of, RATE, "p99_us") for of in curve]
     shown += [Shown(f"part of the device, {of.levels['depth']} in flight", of, "ratio") for of in curve[-3:]]
     return Answer(sentence, shown, _finding(curve))
 
 
+def _beyond(deepest: Point) -> str:
+    part = said(deepest, "ratio", "1")
+    return f"more in flight gain under 10 %, and with {deepest.levels['depth']} it does {part} of what the device gives"
+
+
 def _finding(curve: list[Point]) -> Finding:
     theirs = published.AIODB_PER_S[PAPER_DEPTH] / published.AIODB_FIO_PER_S
-    says = f"nearly all from 64 in flight on, and {theirs:.3f} of what fio gets with {PAPER_DEPTH}"
+    says = f"nearly all of the device's rate from 64 in flight on, and {theirs:.3f} of what fio gets with {PAPER_DEPTH}"
     deep = find(curve, depth=PAPER_DEPTH)
     if deep is None:
         return unknown(says, f"{PAPER_DEPTH} in flight were not measured")

@@ -229,7 +229,9 @@ impl Run {
         copy.set_real_directory(index.path());
         let _ = copy.create_dir(&self.directory.path().join("index"));
         copy.advance_clock(self.device.clock_ms());
-        let options = Options { rebuild_index: true, create: false, ..self.options.clone() };
+        // Often in many parts.
+        let memtable_keys = [usize::MAX, 40, 12][self.done.len() % 3];
+        let options = Options { rebuild_index: true, create: false, memtable_keys, ..self.options.clone() };
         let db = Db::open_on(copy, self.directory.path(), options);
         let db = db.unwrap_or_else(|error| panic!("{}: opening a copy: {error}", self.what));
         let table = db.table("t").expect("the table is there");
@@ -278,7 +280,7 @@ impl Run {
     }
 }
 
-/// Another machine with the same files.
+/// Another machine with the same files, all of which are durable.
 fn copy_of(device: &SimDevice) -> SimDevice {
     let copy = SimDevice::new(1);
     for path in device.file_names() {
@@ -291,6 +293,8 @@ fn copy_of(device: &SimDevice) -> SimDevice {
         if !bytes.is_empty() {
             file.write_at(&bytes, 0, WriteSync::Later).expect("a file can be written");
         }
+        file.sync().expect("a file can be flushed");
+        path.ancestors().skip(1).for_each(|parent| copy.sync_dir(parent).expect("a directory can be flushed"));
     }
     copy
 }
@@ -379,4 +383,91 @@ fn put_all(run: &mut Run, table: &Table<SimDevice>, numbers: std::ops::Range<u64
 fn put_value(run: &mut Run, table: &Table<SimDevice>, number: u64, value: Vec<u8>) {
     table.put_with(&key(number), &value, Durability::None).expect("a put");
     run.piles.insert(number, (Some((value, u64::MAX)), Vec::new()));
+}
+
+/// Keys of the memtables in which an index is made again below.
+const FEW_KEYS: usize = 16;
+
+/// A store on a machine, closed, whose ordered table has many more keys than that. Operands and deletes are among its records, some of
+/// which were moved.
+fn store_of_many_keys(kind: IndexKind) -> Run {
+    let mut run = Run::new(kind, 3);
+    let (db, table) = run.open();
+    for number in FILLERS..FILLERS + 400 {
+        put_value(&mut run, &table, number, vec![number as u8; 100]);
+        if number.is_multiple_of(20) {
+            run.steps(&db, Step::Write, 1);
+            put_value(&mut run, &table, number % FILLERS, vec![number as u8; 15_000]);
+        }
+        if number.is_multiple_of(7) {
+            table.delete_with(&key(number - 2), Durability::None).expect("a delete");
+            run.piles.remove(&(number - 2));
+        }
+        if number.is_multiple_of(5) {
+            table.merge_with(&key(number), b"more", Durability::None).expect("a merge");
+            run.piles.entry(number).or_default().1.extend_from_slice(b"more");
+        }
+    }
+    table.delete_range_with(&key(100), &key(110), Durability::None).expect("a range delete");
+    run.piles.retain(|number, _| !(100..110).contains(number));
+    run.keys = FILLERS + 400;
+    run.settle_down(&db);
+    assert!(db.stats().bytes_moved_by_reclaim > 0, "some records were moved");
+    db.close().expect("the store can be closed");
+    run.options.memtable_keys = FEW_KEYS;
+    run
+}
+
+/// A machine with a copy of the store, and the directory of its LMDB file.
+fn copy_without_index(run: &Run) -> (SimDevice, tempfile::TempDir) {
+    let (copy, index) = (copy_of(&run.device), scratch());
+    copy.set_real_directory(index.path());
+    let _ = copy.create_dir(&run.directory.path().join("index"));
+    copy.sync_dir(run.directory.path()).expect("a directory can be flushed");
+    (copy, index)
+}
+
+#[test]
+fn an_index_is_made_again_in_memtables_of_the_usual_size() {
+    for kind in support::ORDERED {
+        let mut run = store_of_many_keys(kind);
+        let (copy, _index) = copy_without_index(&run);
+        let options = Options { rebuild_index: true, ..run.options.clone() };
+        let db = Db::open_on(copy, run.directory.path(), options).expect("the index can be made again");
+        let metrics = db.metrics();
+        let (commits, entries) = (metrics.memtable_commit_ns.count(), metrics.memtable_committed_entries);
+        assert!(entries >= 300, "{}: all keys are committed: {entries}", run.what);
+        // A batch of the log comes as a whole, and some that reclaim has written are long.
+        assert!(commits >= 10, "{}: {entries} entries in {commits} commits", run.what);
+        run.compare(&db.table("t").expect("the table is there"), "made again in parts");
+        let report = db.verify(&mut |_, _| {}).expect("a check");
+        assert!(report.damage.is_empty(), "{}: {:?}", run.what, report.damage);
+    }
+}
+
+#[test]
+fn an_index_that_is_half_made_again_is_begun_anew() {
+    for kind in support::ORDERED {
+        let mut run = store_of_many_keys(kind);
+        let (mut calls, mut crashes) = (1, 0);
+        loop {
+            let (copy, _index) = copy_without_index(&run);
+            copy.crash_after(calls);
+            let rebuilding = Options { rebuild_index: true, ..run.options.clone() };
+            let opened = Db::open_on(copy.clone(), run.directory.path(), rebuilding);
+            if !copy.has_crashed() {
+                opened.expect("without a crash the index is made again");
+                break;
+            }
+            drop(opened);
+            crashes += 1;
+            let copy = if run.rng.bool() { copy.power_cut() } else { copy.process_death() };
+            let db = Db::open_on(copy, run.directory.path(), run.options.clone());
+            let db = db.unwrap_or_else(|error| panic!("{}: after a crash in call {calls}: {error}", run.what));
+            run.compare(&db.table("t").expect("the table is there"), &format!("after a crash in call {calls}"));
+            calls += run.rng.u64(1..5);
+        }
+        println!("{}: {crashes} crashes", run.what);
+        assert!(crashes > 10, "{}: enough of them: {crashes}", run.what);
+    }
 }

@@ -163,7 +163,7 @@ fn empty_manifest() -> Manifest {
     Manifest {
         checkpoint: 0,
         closed: true,
-        position: Position { batch: 0, checksum: 0, segment: 0, life: 0, offset: 0 },
+        position: Position::START,
         next_sequence: 1,
         next_life: 1,
         next_table: 0,

@@ -27,7 +27,8 @@ impl<D: Device> ReadPath<D> {
         let committed = lmdb.position()?.map_or(0, |position| position.batch);
         let lacks_what_came_after = committed < manifest.position.batch || lmdb.taken_out() < manifest.taken_out;
         let older = lacks_what_came_after && !planted::is_on(Bug::OldIndexBelieved);
-        if older && committed > 0 && !self.options.read_only && !planted::is_on(Bug::OldIndexKept) {
+        // Also one without a position may have entries: of an earlier attempt to make it again.
+        if older && !self.options.read_only && !planted::is_on(Bug::OldIndexKept) {
             lmdb.close();
             self.remove_lmdb()?;
             ranges.forget(|_| true);
@@ -59,9 +60,10 @@ impl<D: Device> ReadPath<D> {
         }
         let ranges = Arc::<Ranges>::default();
         let mut runs = self.new_runs(&ranges)?;
-        let committed = runs.position()?.map_or(0, |position| position.batch);
-        let older = committed < manifest.position.batch;
-        if older && committed > 0 && !self.options.read_only {
+        let position = runs.position()?;
+        let older = position.map_or(0, |position| position.batch) < manifest.position.batch;
+        // Those of an earlier attempt to make them again are at the start.
+        if older && position.is_some() && !self.options.read_only {
             runs.close();
             self.remove_runs()?;
             ranges.forget(|_| true);

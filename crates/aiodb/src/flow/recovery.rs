@@ -11,9 +11,10 @@ mod segments;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::flow::publish::Publication;
+use crate::flow::room::unless_full;
 use crate::format::batch::{BatchView, Found, Placed};
 use crate::format::location::Location;
-use crate::format::manifest::{Manifest, damage_error};
+use crate::format::manifest::{Manifest, ManifestTable, damage_error};
 use crate::format::position::Position;
 use crate::format::record::{Kind, Origin, Record, decode_chunks};
 use crate::format::segment::{BATCH_CONTINUES, BATCH_MOVES, SegmentHeader};
@@ -57,11 +58,13 @@ impl<D: Device> Engine<D> {
         let headers = self.load_segments(manifest, rebuild)?;
         let mut scan = Scan::new(self.segments.segment_bytes);
         if recovered.rebuilt {
+            self.set_incomplete(manifest, rebuild)?;
             self.rebuild(manifest, rebuild, &mut scan)?;
         }
         let (position, next_sequence, time_ms) = (manifest.position, manifest.next_sequence, manifest.time_ms);
         let mut walk = Walk { position, next_sequence, time_ms };
         self.replay(&headers, &mut walk, rebuild, &mut scan, &mut recovered)?;
+        self.ordered.open().for_each(|ordered| ordered.set_incomplete(false));
         self.resume_clock(walk.time_ms);
         let pending = self.load_pending(&walk)?;
         let missing = walk.position.batch + pending.whole_batches + 1;
@@ -107,6 +110,18 @@ impl<D: Device> Engine<D> {
         Ok(recovered)
     }
 
+    /// Notes which ordered indexes are made again. Their memtables have no more keys meanwhile than at any other time.
+    fn set_incomplete(&self, manifest: &Manifest, rebuild: &BTreeSet<u32>) -> Result<()> {
+        for ordered in self.ordered.open() {
+            let has = |table: &ManifestTable| table.settings.kind == ordered.kind() && rebuild.contains(&table.id);
+            if manifest.tables.iter().any(has) {
+                ordered.set_incomplete(true);
+                ordered.fit_memtable(self.options.memtable_keys)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Makes indexes again from all batches before the checkpoint's position; the replay after it does the rest.
     fn rebuild(&self, manifest: &Manifest, tables: &BTreeSet<u32>, scan: &mut Scan) -> Result<()> {
         let mut segments = manifest.segments.clone();
@@ -117,7 +132,8 @@ impl<D: Device> Engine<D> {
             let mut offset = UNIT_BYTES as u64;
             while offset < end {
                 let batch = scan.batch(&self.segments, segment, offset)?.map_err(|damage| {
-                    let advice = "an index cannot be rebuilt over it: restore the store from a backup";
+                    let advice = "an index cannot be rebuilt over it: restore the store from a backup, \
+                                  or bring the rest back with `aiodb salvage`";
                     damage_error(&self.segments.path(entry.number), offset, damage, advice)
                 })?;
                 for found in batch.view.records() {
@@ -126,9 +142,17 @@ impl<D: Device> Engine<D> {
                     }
                 }
                 offset += u64::from(batch.header.length);
+                self.bound_indexes()?;
             }
         }
         Ok(())
+    }
+
+    /// Commits memtables that are full, and merges the runs of an index that is made again if there are many.
+    fn bound_indexes(&self) -> Result<()> {
+        self.bound_memtables(Claim::Recovery)?;
+        let mut incomplete = self.ordered.open().filter(|ordered| ordered.is_incomplete());
+        incomplete.try_for_each(|ordered| unless_full(self.bound_merges(ordered)))
     }
 
     /// Follows the chain of batches from the checkpoint's position to its break.
@@ -179,7 +203,7 @@ impl<D: Device> Engine<D> {
             recovered.records += u64::from(header.records);
             self.mark_replayed(segment, end, header.records);
             self.commit.replayed(walk.position, walk.next_sequence);
-            self.bound_memtables(Claim::Recovery)?;
+            self.bound_indexes()?;
         }
     }
 

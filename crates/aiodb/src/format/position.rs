@@ -17,6 +17,9 @@ pub(crate) struct Position {
 pub(crate) const POSITION_BYTES: usize = 32;
 
 impl Position {
+    /// Before the first batch.
+    pub(crate) const START: Position = Position { batch: 0, checksum: 0, segment: 0, life: 0, offset: 0 };
+
     pub(crate) fn encode(&self, out: &mut [u8]) {
         segment::put(out, 0, &self.batch.to_le_bytes());
         segment::put(out, 8, &self.segment.to_le_bytes());

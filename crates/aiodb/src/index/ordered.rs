@@ -21,7 +21,7 @@ use super::snapshots::{Snapshots, View};
 use super::throttle::Throttle;
 use crate::format::location::Location;
 use crate::io::Device;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank};
 use crate::{IndexKind, Result};
 
@@ -38,6 +38,8 @@ pub(crate) struct OrderedIndex<D: Device> {
     committed_sequence: AtomicU64,
     /// The sequence after the last record that was replayed: see [`OrderedIndex::replayed`]. Relaxed: written before the store has a second thread.
     replayed: AtomicU64,
+    /// See [`OrderedIndex::is_incomplete`]. Relaxed: changed before the store has a second thread.
+    is_incomplete: AtomicBool,
     /// The sequence of the range tombstone that is being carried out, and the last key that was taken out for it.
     carried_to: Mutex<(u64, Vec<u8>), { Rank::CarriedTo as u8 }>,
 }
@@ -71,6 +73,7 @@ impl<D: Device> OrderedIndex<D> {
             unfinished_commit: Mutex::default(),
             committed_sequence: AtomicU64::new(0),
             replayed: AtomicU64::new(0),
+            is_incomplete: AtomicBool::new(false),
             carried_to: Mutex::default(),
         }
     }
@@ -186,6 +189,17 @@ impl<D: Device> OrderedIndex<D> {
     /// Notes the sequence after the last record that was replayed.
     pub(crate) fn set_replayed(&self, next_sequence: u64) {
         self.replayed.store(next_sequence, Ordering::Relaxed);
+    }
+
+    /// Whether it is being made again from the log: what is committed then covers no position, and no range tombstone is known to be
+    /// carried out, since one that was moved may come yet.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.is_incomplete.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether it is being made again.
+    pub(crate) fn set_incomplete(&self, is_incomplete: bool) {
+        self.is_incomplete.store(is_incomplete, Ordering::Relaxed);
     }
 
     /// Sets how many keys the memtable may have by the room on the disk, at most so many. Returns how many bytes must stay free for

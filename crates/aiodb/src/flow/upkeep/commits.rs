@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
+use crate::format::position::Position;
 use crate::index::accounting::Accounting;
 use crate::index::chain::Entry;
 use crate::index::memtable::ImmutableMemtable;
@@ -32,7 +33,11 @@ impl<D: Device> Upkeep<D> {
             *unfinished = None;
         }
         // Asked first: records that are published later may be in the memtable as well.
-        let (position, next_sequence) = self.commit.completed_end();
+        let (position, next_sequence) = match ordered.is_incomplete() {
+            // After a crash it is begun anew.
+            true => (Position::START, 0),
+            false => self.commit.completed_end(),
+        };
         let immutable = unfinished.insert(ordered.memtable.freeze(position, next_sequence));
         self.commit_frozen(ordered, immutable)?;
         *unfinished = None;

@@ -54,11 +54,16 @@ impl<D: Device> Runs<D> {
         outcome.inspect_err(|_| made.iter().for_each(|file| file.set_dropped(&self.removals)))?;
         let names: Vec<_> = made.iter().map(|file| file.name).collect();
         self.edit(made, |manifest| {
+            let until = memtable.next_sequence;
             if !names.is_empty() {
                 let number = manifest.next_run;
                 manifest.next_run += 1;
-                let until = memtable.next_sequence;
                 manifest.runs.insert(0, ManifestRun { number, until, files: names, ..ManifestRun::default() });
+            } else if memtable.chains.len() == 0
+                && let Some(newest) = manifest.runs.first_mut()
+            {
+                // It has all there is of the empty memtable, too.
+                newest.until = until;
             }
             (manifest.position, manifest.next_sequence) = (Some(memtable.position), memtable.next_sequence);
             for range in ranges {

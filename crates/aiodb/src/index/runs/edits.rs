@@ -5,7 +5,7 @@
 //! as good: files are removed only after both are durable.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Runs;
@@ -115,27 +115,40 @@ impl<D: Device> Runs<D> {
         })
     }
 
-    /// Removes all runs of a directory, for an index that is made again.
+    /// Removes all runs of a directory, for an index that is made again. Numbers go on from where they were: backups know files by
+    /// them.
     pub(crate) fn remove_all(device: &D, directory: &Path, store: &[u8; 16]) -> Result<()> {
-        match device.list(directory) {
+        let names = match device.list(directory) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            names => drop(names.map_err(|e| Error::io("list", directory, &e))?),
+            names => names.map_err(|e| Error::io("list", directory, &e))?,
+        };
+        let manifests = read_manifests(device, directory, store).ok();
+        let are_equal = manifests.as_ref().is_some_and(|manifests| manifests.are_equal);
+        let latest = manifests.and_then(|manifests| manifests.latest).unwrap_or_else(first_manifest);
+        let is_manifest = |name: &&String| MANIFEST_NAMES.contains(&&***name);
+        if names.iter().all(|name| is_manifest(&name))
+            && (names.is_empty() || are_equal && latest == without_runs(&latest))
+        {
+            return Ok(());
         }
-        // First the manifests say that there is none. They go last: runs without a manifest are taken for damage.
-        let latest = read_manifests(device, directory, store).ok().and_then(|manifests| manifests.latest);
-        let edit = latest.map_or(0, |manifest| manifest.edit) + 1;
-        let bytes = RunManifest { edit, ..first_manifest() }.encode(store);
-        for name in MANIFEST_NAMES {
-            match replace_file(device, &directory.join(name), &bytes) {
+        let highest = names.iter().filter_map(|name| number_of(name)).max().unwrap_or(0);
+        let next_file = latest.next_file.max(highest + 1);
+        let bytes = RunManifest { edit: latest.edit + 1, next_file, ..without_runs(&latest) }.encode(store);
+        // First the manifests say that there is none. One for which there is no room goes last: runs without a manifest are taken
+        // for damage.
+        let mut unwritten = Vec::new();
+        for path in MANIFEST_NAMES.map(|name| directory.join(name)) {
+            match replace_file(device, &path, &bytes) {
                 // Removing makes room.
-                Err(error) if error.is_full() => {}
+                Err(error) if error.is_full() => unwritten.push(path),
                 replaced => replaced?,
             }
         }
-        let names = device.list(directory).map_err(|e| Error::io("list", directory, &e))?;
-        let (manifests, files): (Vec<_>, Vec<_>) = names.iter().partition(|name| MANIFEST_NAMES.contains(&&***name));
-        for names in [files, manifests] {
-            names.iter().try_for_each(|name| remove(device, &directory.join(name)))?;
+        let files = names.iter().filter(|name| !is_manifest(name) && !name.ends_with(".new"));
+        let there = device.list(directory).map_err(|e| Error::io("list", directory, &e))?;
+        unwritten.retain(|path| there.iter().any(|name| *path == directory.join(name)));
+        for paths in [files.map(|name| directory.join(name)).collect(), unwritten] {
+            paths.iter().try_for_each(|path: &PathBuf| remove(device, path))?;
             device.sync_dir(directory).map_err(|e| Error::io("flush", directory, &e))?;
         }
         Ok(())
@@ -143,7 +156,6 @@ impl<D: Device> Runs<D> {
 
     /// Removes what no manifest names: files of edits that did not become durable.
     fn remove_unnamed(&self, names: &[String], named: &BTreeSet<u64>) -> Result<()> {
-        let number_of = |name: &str| name.strip_suffix(RUN_SUFFIX)?.parse::<u64>().ok();
         let is_left =
             |name: &&String| name.ends_with(".new") || number_of(name).is_some_and(|number| !named.contains(&number));
         let left: Vec<_> = names.iter().filter(is_left).collect();
@@ -220,6 +232,17 @@ impl<D: Device> Runs<D> {
 
 fn remove<D: Device>(device: &D, path: &Path) -> Result<()> {
     device.remove(path).map_err(|e| Error::io("remove", path, &e))
+}
+
+/// The same numbers without any run.
+fn without_runs(manifest: &RunManifest) -> RunManifest {
+    let RunManifest { edit, next_file, next_run, .. } = *manifest;
+    RunManifest { edit, next_file, next_run, ..RunManifest::default() }
+}
+
+/// The number of the file of a run with this name.
+fn number_of(name: &str) -> Option<u64> {
+    name.strip_suffix(RUN_SUFFIX)?.parse().ok()
 }
 
 fn first_manifest() -> RunManifest {

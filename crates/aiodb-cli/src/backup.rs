@@ -39,7 +39,7 @@ pub struct BackupArgs {
     /// Remove a restore point, and what no other one needs
     #[arg(long, value_name = "N", conflicts_with = "pace")]
     remove: Option<u64>,
-    /// Read at most this many MiB of log in a second
+    /// Read at most this many MiB of log and indexes in a second
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pace: Option<u64>,
 }
@@ -144,6 +144,7 @@ fn verify(repository: &Repository, output: &Output) -> Result<Exit, CliError> {
         "bytes": report.bytes,
         "damage": damage,
         "damaged_points": report.damaged_points,
+        "points_without_index": report.points_without_index,
     });
     output.result(&json, &verify_text(&report))?;
     Ok(if damage.is_empty() { Exit::Success } else { Exit::Negative })
@@ -158,8 +159,15 @@ fn verify_text(report: &RepositoryReport) -> String {
     for damage in &report.damage {
         let _ = writeln!(text, "  {damage}");
     }
-    let points: Vec<String> = report.damaged_points.iter().map(ToString::to_string).collect();
-    let _ = writeln!(text, "restore points that cannot be restored: {}", points.join(", "));
+    for (what, points) in [
+        ("restore points that cannot be restored", &report.damaged_points),
+        ("restore points whose `lsm` index the first opening makes again", &report.points_without_index),
+    ] {
+        if !points.is_empty() {
+            let points: Vec<String> = points.iter().map(ToString::to_string).collect();
+            let _ = writeln!(text, "{what}: {}", points.join(", "));
+        }
+    }
     text
 }
 
@@ -175,14 +183,21 @@ pub fn restore(args: RestoreArgs, output: &Output) -> Result<Exit, CliError> {
         "last_sequence": report.last_sequence,
         "bytes": report.bytes,
         "seconds": elapsed.as_secs_f64(),
+        "index_damage": report.index_damage.as_ref().map(ToString::to_string),
     });
-    let text = format!(
+    let mut text = format!(
         "restored point {} into {}: {} ({})\n",
         report.point,
         args.target.display(),
         BinaryBytes(report.bytes),
         rate(report.bytes >> 20, "MiB", elapsed),
     );
+    if let Some(damage) = &report.index_damage {
+        let _ = writeln!(
+            text,
+            "{damage}\nThe index of `lsm` tables was left out: the first opening makes it again from the log."
+        );
+    }
     output.result(&json, &text)?;
     Ok(Exit::Success)
 }

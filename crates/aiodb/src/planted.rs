@@ -144,6 +144,10 @@ pub enum Bug {
     InlineSurvivesOverwrite,
     /// A moved record leaves its inline value behind, and counts as empty.
     MovedValueLost,
+    /// A backup leaves out a file that the manifest of its runs names.
+    BackupForgetsRun,
+    /// A backup does not hold the files of runs that it copies.
+    BackupLetsRunsGo,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -172,7 +176,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 57] = [
+        pub const ALL: [Bug; 59] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -230,11 +234,13 @@ mod switch {
             Bug::RunFilterForgetsKey,
             Bug::InlineSurvivesOverwrite,
             Bug::MovedValueLost,
+            Bug::BackupForgetsRun,
+            Bug::BackupLetsRunsGo,
         ];
 
         /// Whether only tables of kind `lsm` run into it.
         pub fn is_of_runs(self) -> bool {
-            (Bug::MergeKeepsOlder as u8..=Bug::MovedValueLost as u8).contains(&(self as u8))
+            (Bug::MergeKeepsOlder as u8..=Bug::BackupLetsRunsGo as u8).contains(&(self as u8))
         }
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees

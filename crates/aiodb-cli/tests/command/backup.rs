@@ -65,6 +65,25 @@ fn a_damaged_backup_is_a_finding_and_is_not_restored() {
 }
 
 #[test]
+fn a_damaged_run_is_a_finding_and_costs_the_index_alone() {
+    let place = Place::new();
+    let repository = place.dir.path().join("backups");
+    place.run("put", &["key", "value", "--index", "lsm"]).exits(0);
+    place.run("backup", &[repository.to_str().unwrap()]).exits(0);
+    let run = fs::read_dir(repository.join("runs")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&run).unwrap();
+    bytes[30] ^= 1;
+    fs::write(&run, bytes).unwrap();
+    let report = option("--verify", &repository).exits(1).json();
+    assert_eq!((&report["sound"], &report["damaged_points"]), (&false.into(), &serde_json::json!([])));
+    assert_eq!(report["points_without_index"], serde_json::json!([1]));
+    fs::remove_dir_all(place.store()).unwrap();
+    let text = self::run(&["restore".as_ref(), repository.as_ref(), place.store().as_ref()]).exits(0).text();
+    assert!(text.contains(run.to_str().unwrap()) && text.contains("makes it again from the log"), "{text}");
+    assert_eq!(place.get("key", &[]), b"value");
+}
+
+#[test]
 fn wrong_directories_are_refused() {
     let place = Place::new();
     place.run("put", &["key", "value"]).exits(0);

@@ -7,6 +7,7 @@
 //! An entry may stay in a run long after the segment that it leads to was emptied and used again: no look-up comes to it, since
 //! what superseded it is in a newer run. A merge tells it by the life of that segment, and leaves it out.
 
+mod copy;
 mod counts;
 mod cursor;
 mod edits;
@@ -27,7 +28,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub(crate) use self::copy::CapturedRuns;
 use self::edits::Editing;
+pub(crate) use self::edits::MANIFEST_NAMES;
+pub(crate) use self::file::{CapturedFile, path_of};
 use self::file::{Removals, hash_of};
 use self::lookup::RunLookup;
 use self::set::RunSet;

@@ -3,12 +3,14 @@
 //! A restore point is a checkpoint and the log up to a position after it, as a crash at that position would have left
 //! them. So a backup makes a checkpoint, remembers its manifest and its files, copies the indexes, notes how far the log
 //! has come meanwhile, and copies the log up to there. The copied indexes may be ahead of the checkpoint, never of the
-//! noted position; replay makes them exact. A hold retains the bytes of segments that are retired while they are copied.
+//! noted position; replay makes them exact. A hold retains the bytes of segments that are retired while they are copied, and
+//! the set of runs that is copied retains its files.
 
 mod pipe;
 mod point;
 mod repository;
 mod restore;
+mod runs;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +37,7 @@ pub use restore::RestoreReport;
 /// How a backup is made.
 #[derive(Clone, Debug, Default)]
 pub struct BackupOptions {
-    /// The most bytes of log that are read in a second, so that other readers are not slowed down. Default `None`: as fast
+    /// The most bytes of the log, of runs and of checkpoints that are read in a second, so that other readers are not slowed down. Default `None`: as fast
     /// as both devices can.
     pub bytes_per_second: Option<u64>,
 }
@@ -184,6 +186,7 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
         let pace = Pace { bytes_per_second: options.bytes_per_second, clock_ms: &clock_ms };
         let mut files = self.copy_hashes(&pace, progress)?;
         files.extend(self.copy_lmdb()?);
+        files.extend(self.copy_runs(&pace, progress)?);
         // Whatever the copied indexes refer to was in the log before them.
         let (end, next_sequence) = engine.commit.completed_end();
         engine.flush()?;

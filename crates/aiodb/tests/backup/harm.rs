@@ -31,10 +31,11 @@ pub(crate) fn check_sample(db: &Db, round: u64, when: &str) {
 }
 
 fn files_of(repository: &Path) -> Vec<PathBuf> {
-    let listed = |name: &str| fs::read_dir(repository.join(name)).expect("a directory can be listed");
-    let mut paths: Vec<_> = ["segments", "points"]
+    let mut paths: Vec<_> = ["segments", "points", "runs"]
         .iter()
-        .flat_map(|name| listed(name))
+        // Not all have runs.
+        .filter_map(|name| fs::read_dir(repository.join(name)).ok())
+        .flatten()
         .map(|entry| entry.expect("an entry").path())
         .collect();
     paths.sort();

@@ -2,6 +2,7 @@
 
 mod harm;
 mod places;
+mod runs;
 #[path = "../support/mod.rs"]
 mod support;
 

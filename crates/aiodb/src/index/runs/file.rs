@@ -40,6 +40,15 @@ pub(super) struct RunFile<D: Device> {
     is_damaged: AtomicBool,
 }
 
+/// What a backup copies of a file, which never changes.
+pub(crate) struct CapturedFile<'a, D: Device> {
+    /// Its number in the directory of the runs.
+    pub(crate) number: u64,
+    pub(crate) file: &'a D::File,
+    pub(crate) path: &'a Path,
+    pub(crate) bytes: u64,
+}
+
 /// Whether files may be removed. A reader may hold some beyond the end of its store, whose next opening may give the same names to
 /// others.
 #[derive(Default)]
@@ -80,7 +89,7 @@ pub(super) fn chain_of((entries, partial): Chain) -> VersionChain {
 }
 
 /// The path of a file of a run.
-pub(super) fn path_of(directory: &Path, number: u64) -> PathBuf {
+pub(crate) fn path_of(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:012}.run"))
 }
 
@@ -154,6 +163,11 @@ impl<D: Device> RunFile<D> {
     pub(super) fn find(&self, key: &[u8], number: usize, bytes: &[u8]) -> Result<Option<VersionChain>> {
         let found = self.block(number, bytes)?.find(key).map_err(|damage| self.damaged(number, damage))?;
         Ok(found.map(chain_of))
+    }
+
+    /// The file as a backup sees it.
+    pub(super) fn captured(&self) -> CapturedFile<'_, D> {
+        CapturedFile { number: self.name.number, file: &self.file, path: &self.path, bytes: self.bytes() }
     }
 
     /// The file itself, for a queue of reads.

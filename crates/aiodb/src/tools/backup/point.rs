@@ -17,6 +17,11 @@ const FILE_BYTES: usize = 32;
 
 const FILE_LMDB: u32 = 1;
 const FILE_HASH: u32 = 2;
+const FILE_RUNS: u32 = 3;
+const FILE_RUN: u32 = 4;
+
+/// The version of a restore point that has runs. Those without are of the first one.
+const VERSION_WITH_RUNS: u32 = 2;
 
 /// The identity that all restore points of a repository share: that of their store.
 pub(super) fn encode_repository(identity: &Identity) -> [u8; HEADER_BYTES] {
@@ -53,9 +58,21 @@ pub(super) enum FileKind {
     Lmdb,
     /// The checkpoint of a `hash` table.
     Hash { table: u32, checkpoint: u64 },
+    /// The manifest of the runs of the `lsm` tables.
+    Runs,
+    /// A file of a run, by its number in the store, and the restore point that brought it. It never changes, and later points refer to
+    /// it too. Of two stores that come from one, both may have a file of one number.
+    Run { number: u64, brought_by: u32 },
 }
 
-/// A file that belongs to one restore point alone.
+impl FileKind {
+    /// Whether it belongs to the index of the `lsm` tables, which a restore can do without.
+    pub(super) fn is_of_runs(self) -> bool {
+        matches!(self, FileKind::Runs | FileKind::Run { .. })
+    }
+}
+
+/// A file of an index. Only those of runs belong to several restore points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PointFile {
     pub(super) kind: FileKind,
@@ -103,6 +120,8 @@ impl Point {
             let (kind, table, checkpoint) = match file.kind {
                 FileKind::Lmdb => (FILE_LMDB, 0, 0),
                 FileKind::Hash { table, checkpoint } => (FILE_HASH, table, checkpoint),
+                FileKind::Runs => (FILE_RUNS, 0, 0),
+                FileKind::Run { number, brought_by } => (FILE_RUN, brought_by, number),
             };
             out.extend_from_slice(&kind.to_le_bytes());
             out.extend_from_slice(&table.to_le_bytes());
@@ -114,7 +133,9 @@ impl Point {
         out.extend_from_slice(&manifest);
         let length = out.len() as u64;
         put(&mut out, 0, POINT_MAGIC);
-        put(&mut out, 8, &FIRST_VERSION.to_le_bytes());
+        let has_runs = self.files.iter().any(|file| file.kind.is_of_runs());
+        let version = if has_runs { VERSION_WITH_RUNS } else { FIRST_VERSION };
+        put(&mut out, 8, &version.to_le_bytes());
         put(&mut out, 16, store);
         put(&mut out, 32, &length.to_le_bytes());
         put(&mut out, 40, &self.number.to_le_bytes());
@@ -128,7 +149,7 @@ impl Point {
         if bytes.len() < POINT_HEADER_BYTES + POSITION_BYTES + COUNTS_BYTES || &bytes[0..8] != POINT_MAGIC {
             return Err(Damage::Foreign("not a restore point"));
         }
-        check_version(bytes, FIRST_VERSION)?;
+        check_version(bytes, VERSION_WITH_RUNS)?;
         if u64_at(bytes, 32) != bytes.len() as u64 || crc32c(&bytes[16..]) != u32_at(bytes, 12) {
             return Err(Damage::Checksum);
         }
@@ -158,6 +179,8 @@ impl Point {
             let kind = match u32_at(entry, 0) {
                 FILE_LMDB => FileKind::Lmdb,
                 FILE_HASH => FileKind::Hash { table: u32_at(entry, 4), checkpoint: u64_at(entry, 8) },
+                FILE_RUNS => FileKind::Runs,
+                FILE_RUN => FileKind::Run { number: u64_at(entry, 8), brought_by: u32_at(entry, 4) },
                 _ => return None,
             };
             Some(PointFile { kind, length: u64_at(entry, 16), checksum: u32_at(entry, 24) })

@@ -1,6 +1,6 @@
 //! A backup repository: a directory with restore points of one store, and the segments that they share.
 //!
-//! A segment is stored once for each of its lives, however many restore points refer to it. Since the acknowledged bytes of
+//! A file of a run never changes, and is stored once. A segment is stored once for each of its lives, however many restore points refer to it. Since the acknowledged bytes of
 //! a life never change, a restore point needs the first so many bytes of the file, and a later backup only appends to
 //! it. A restore point exists once its `.point` file does; bytes that no such file refers to are left over from a backup
 //! that did not come to its end, and the next one removes them.
@@ -12,6 +12,7 @@ use super::pipe::{Job, Pace, pump};
 use super::point::{FileKind, Point, PointFile, PointSegment, decode_repository, encode_repository};
 use crate::checksum::{crc32c, crc32c_append};
 use crate::format::manifest::{Identity, damage_error};
+use crate::index::runs::{MANIFEST_NAMES, path_of};
 use crate::io::small_file::{read_file, replace_file};
 use crate::io::{Access, Device, Disk};
 use crate::{Error, Result};
@@ -21,6 +22,9 @@ const POINT_SUFFIX: &str = ".point";
 
 /// The names that a repository may contain before it has an identity.
 const OURS: [&str; 6] = ["LOCK", "REPOSITORY.new", "lost+found", "pending", "points", "segments"];
+
+/// The directory of the files of runs; the first restore point that has some makes it.
+const RUNS_NAME: &str = "runs";
 
 /// One life of a segment: its number and life.
 pub(super) type Life = (u32, u64);
@@ -51,6 +55,9 @@ pub struct RepositoryReport {
     pub damage: Vec<Error>,
     /// The restore points that cannot be restored because of it.
     pub damaged_points: BTreeSet<u64>,
+    /// The restore points that can be restored all the same, but without the index of their `lsm` tables: the first opening makes it again
+    /// from the log.
+    pub points_without_index: BTreeSet<u64>,
 }
 
 /// An open backup repository. No backup into it and no restore from it can run elsewhere meanwhile.
@@ -153,13 +160,17 @@ impl<T: Device> Repository<T> {
                 Ok(()) => {}
                 Err(damage @ Error::Corruption { .. }) => {
                     let Error::Corruption { offset, .. } = &damage else { unreachable!("just matched") };
-                    let hit = expected.iter().filter(|expected| expected.length > *offset);
-                    report.damaged_points.extend(hit.map(|expected| expected.point));
+                    for hit in expected.iter().filter(|expected| expected.length > *offset) {
+                        let points =
+                            if hit.is_needed { &mut report.damaged_points } else { &mut report.points_without_index };
+                        points.insert(hit.point);
+                    }
                     report.damage.push(damage);
                 }
                 Err(error) => return Err(error),
             }
         }
+        report.points_without_index.retain(|point| !report.damaged_points.contains(point));
         Ok(report)
     }
 
@@ -168,11 +179,13 @@ impl<T: Device> Repository<T> {
         let mut files: BTreeMap<PathBuf, Vec<Expected>> = BTreeMap::new();
         for point in &self.points {
             for segment in &point.segments {
-                let expected = Expected { length: segment.length, checksum: segment.checksum, point: point.number };
+                let PointSegment { length, checksum, .. } = *segment;
+                let expected = Expected { length, checksum, point: point.number, is_needed: true };
                 files.entry(self.segment_path((segment.number, segment.life))).or_default().push(expected);
             }
             for file in &point.files {
-                let expected = Expected { length: file.length, checksum: file.checksum, point: point.number };
+                let PointFile { kind, length, checksum } = *file;
+                let expected = Expected { length, checksum, point: point.number, is_needed: !kind.is_of_runs() };
                 files.entry(self.file_path(point.number, file.kind)).or_default().push(expected);
             }
         }
@@ -190,8 +203,10 @@ impl<T: Device> Repository<T> {
         let mut checksum = crc32c(&[]);
         let mut sound = 0;
         for expected in expected {
-            let job = self.read_job(path, Access::READ, sound, expected.length)?;
-            pump(&[job], &self.unpaced(), &mut |_, offset, bytes| {
+            // Many points may expect the same of it.
+            let more = sound == 0 || expected.length > sound;
+            let jobs = more.then(|| self.read_job(path, Access::READ, sound, expected.length)).transpose()?;
+            pump(jobs.as_slice(), &self.unpaced(), &mut |_, offset, bytes| {
                 checksum = crc32c_append(checksum, bytes);
                 report.bytes += bytes.len() as u64;
                 progress(offset + bytes.len() as u64);
@@ -225,6 +240,26 @@ impl<T: Device> Repository<T> {
         known
     }
 
+    /// Files of runs that are here, by their numbers in the store: the ones brought last come last.
+    pub(super) fn known_runs(&self) -> BTreeMap<u64, Vec<PointFile>> {
+        let mut known: BTreeMap<u64, Vec<PointFile>> = BTreeMap::new();
+        for file in self.points.iter().flat_map(|point| &point.files) {
+            if let FileKind::Run { number, .. } = file.kind {
+                let files = known.entry(number).or_default();
+                files.retain(|other| other.kind != file.kind);
+                files.push(*file);
+            }
+        }
+        known
+    }
+
+    /// Makes the directory of the files of runs if it is missing.
+    pub(super) fn make_runs_directory(&self) -> Result<()> {
+        let path = self.root.join(RUNS_NAME);
+        self.device.create_dir(&path).map_err(|e| Error::io("create", &path, &e))?;
+        self.device.sync_dir(&self.root).map_err(|e| Error::io("flush", &self.root, &e))
+    }
+
     pub(super) fn next_number(&self) -> u64 {
         self.points.last().map_or(1, |point| point.number + 1)
     }
@@ -234,7 +269,8 @@ impl<T: Device> Repository<T> {
     }
 
     pub(super) fn file_path(&self, point: u64, kind: FileKind) -> PathBuf {
-        self.root.join("points").join(file_name(point, kind))
+        let directory = if matches!(kind, FileKind::Run { .. }) { RUNS_NAME } else { "points" };
+        self.root.join(directory).join(file_name(point, kind))
     }
 
     fn point_path(&self, number: u64) -> PathBuf {
@@ -260,6 +296,9 @@ impl<T: Device> Repository<T> {
     /// Adds a restore point whose files are durable. It exists when this returns.
     pub(super) fn add(&mut self, point: Point) -> Result<()> {
         self.sync_dir("segments")?;
+        if point.files.iter().any(|file| matches!(file.kind, FileKind::Run { .. })) {
+            self.sync_dir(RUNS_NAME)?;
+        }
         self.sync_dir("points")?;
         replace_file(&self.device, &self.point_path(point.number), &point.encode(&self.identity.store))?;
         self.points.push(point);
@@ -276,8 +315,14 @@ impl<T: Device> Repository<T> {
         let named = |path: PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
         let mut wanted: BTreeSet<String> = self.expectations().into_keys().filter_map(named).collect();
         wanted.extend(self.points.iter().filter_map(|point| named(self.point_path(point.number))));
-        for directory in ["segments", "points"].map(|name| self.root.join(name)) {
-            for name in self.device.list(&directory).map_err(|e| Error::io("list", &directory, &e))? {
+        for directory in ["segments", "points", RUNS_NAME].map(|name| self.root.join(name)) {
+            let names = match self.device.list(&directory) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound && directory.ends_with(RUNS_NAME) => {
+                    continue;
+                }
+                names => names.map_err(|e| Error::io("list", &directory, &e))?,
+            };
+            for name in names {
                 let path = directory.join(&name);
                 if !wanted.contains(&name) {
                     self.device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
@@ -293,6 +338,8 @@ struct Expected {
     length: u64,
     checksum: u32,
     point: u64,
+    /// Whether the point cannot be restored without it.
+    is_needed: bool,
 }
 
 fn longest(expected: &[Expected]) -> u64 {
@@ -307,6 +354,8 @@ fn file_name(point: u64, kind: FileKind) -> String {
     match kind {
         FileKind::Lmdb => format!("{point:08}.lmdb"),
         FileKind::Hash { table, .. } => format!("{point:08}-{table:08}.hash"),
+        FileKind::Runs => format!("{point:08}.runs"),
+        FileKind::Run { number, brought_by } => format!("{number:012}-{brought_by:08}.run"),
     }
 }
 
@@ -359,12 +408,15 @@ fn create<T: Device>(device: &T, root: &Path, identity: &Identity) -> Result<()>
 }
 
 impl PointFile {
-    /// Where the file lies in a store.
+    /// Where the file lies in a store; the manifest of runs has a copy beside it.
     pub(super) fn path_in_store(&self, root: &Path) -> PathBuf {
         let index = root.join("index");
+        let runs = index.join("runs");
         match self.kind {
             FileKind::Lmdb => index.join("lmdb").join("data.mdb"),
             FileKind::Hash { table, checkpoint } => index.join(format!("hash-{table:08}-{checkpoint:08}.ckp")),
+            FileKind::Runs => runs.join(MANIFEST_NAMES[0]),
+            FileKind::Run { number, .. } => path_of(&runs, number),
         }
     }
 }

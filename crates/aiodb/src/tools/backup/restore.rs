@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::destination_full;
 use super::pipe::pump;
-use super::point::{Point, PointSegment};
+use super::point::{FileKind, Point, PointFile, PointSegment};
 use super::repository::{Repository, damaged_backup};
 use crate::checksum::{crc32c, crc32c_append};
 use crate::format::manifest::{Identity, Manifest};
 use crate::format::segment::{SegmentHeader, put};
+use crate::index::runs::MANIFEST_NAMES;
 use crate::io::small_file::replace_file;
 use crate::io::{Access, AlignedBuffer, Device, Disk, File, UNIT_BYTES, WriteSync};
 use crate::{Backend, Error, Result};
@@ -24,7 +25,7 @@ const FILL_BYTES: usize = 1 << 20;
 const LIFE_LEAP_BITS: u32 = 40;
 
 /// The outcome of [`Repository::restore`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct RestoreReport {
     /// The restore point.
     pub point: u64,
@@ -32,6 +33,9 @@ pub struct RestoreReport {
     pub last_sequence: u64,
     /// Bytes read from the repository, all checked.
     pub bytes: u64,
+    /// Why the index of the `lsm` tables was left out, if it was: a file of it is damaged or missing. Nothing is lost by that. The first
+    /// opening, which must be one for writing, makes the index again from the log.
+    pub index_damage: Option<Error>,
 }
 
 impl<T: Device> Repository<T> {
@@ -42,6 +46,8 @@ impl<T: Device> Repository<T> {
     /// during the backup. It has the original's identity, so that later backups of either can go into the repository; it
     /// is a store of its own all the same, and files of the two must not be mixed. A restore that did not come to its end
     /// leaves a file `RESTORING` and no store; it can be repeated on the same directory.
+    ///
+    /// Of the files that a restore point has, only those of runs may be damaged, see [`RestoreReport::index_damage`].
     ///
     /// Fails with [`Error::NoRestorePoint`], [`Error::Occupied`], [`Error::Locked`], [`Error::DestinationFull`],
     /// [`Error::Corruption`] or [`Error::Io`].
@@ -75,8 +81,8 @@ impl<T: Device> Repository<T> {
         let lock = lock.map_err(destination_full)?;
         let _lock = lock.map_err(|holder| Error::Locked { path: root.to_path_buf(), holder })?;
         let restore = Restore { repository: self, point, device, root };
-        restore.run(progress).map_err(destination_full)?;
-        Ok(RestoreReport { point: point.number, last_sequence: point.next_sequence - 1, bytes: point.bytes() })
+        let (bytes, index_damage) = restore.run(progress).map_err(destination_full)?;
+        Ok(RestoreReport { point: point.number, last_sequence: point.next_sequence - 1, bytes, index_damage })
     }
 }
 
@@ -103,11 +109,20 @@ struct Restore<'a, T: Device, S: Device> {
 }
 
 impl<T: Device, S: Device> Restore<'_, T, S> {
-    fn run(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    /// Returns the bytes read, and why the runs were left out, if they were.
+    fn run(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<(u64, Option<Error>)> {
         let identity = &self.repository.identity;
         self.prepare()?;
-        let done = self.copy_indexes(progress)?;
-        self.copy_segments(done, progress)?;
+        let mut done = self.copy_indexes(progress)?;
+        let index_damage = match self.copy_runs(&mut done, progress) {
+            Err(damage @ (Error::Corruption { .. } | Error::Io { action: "read", .. })) => {
+                self.clear(&self.root.join("index/runs"))?;
+                self.sync_dir("index/runs")?;
+                Some(damage)
+            }
+            copied => copied.map(|()| None)?,
+        };
+        let bytes = self.copy_segments(done, progress)?;
         self.write_void_segment(identity)?;
         for directory in ["log", "index"] {
             self.sync_dir(directory)?;
@@ -119,7 +134,8 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
         replace_file(&self.device, &self.root.join("STORE"), &identity.encode())?;
         let marker = self.root.join(MARKER_NAME);
         self.device.remove(&marker).map_err(|e| Error::io("remove", &marker, &e))?;
-        self.device.sync_dir(self.root).map_err(|e| Error::io("flush", self.root, &e))
+        self.device.sync_dir(self.root).map_err(|e| Error::io("flush", self.root, &e))?;
+        Ok((bytes, index_damage))
     }
 
     /// Marks the directory, and removes the leftovers of an interrupted restore from it.
@@ -128,42 +144,86 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
         let text =
             b"A store is being restored here. If nobody is doing so, repeat the restore or remove the directory.\n";
         replace_file(&self.device, &marker, text)?;
-        for directory in ["log", "index", "pending", "index/lmdb"].map(|name| self.root.join(name)) {
+        let mut directories = vec!["log", "index", "pending", "index/lmdb"];
+        // One that is interrupted may have been of another restore point.
+        if self.runs().next().is_some() || self.device.list(&self.root.join("index/runs")).is_ok() {
+            directories.push("index/runs");
+        }
+        for directory in directories.into_iter().map(|name| self.root.join(name)) {
             self.device.create_dir(&directory).map_err(|e| Error::io("create", &directory, &e))?;
-            for name in self.device.list(&directory).map_err(|e| Error::io("list", &directory, &e))? {
-                let path = directory.join(name);
-                if !path.ends_with("index/lmdb") {
-                    self.device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
-                }
-            }
+            self.clear(&directory)?;
         }
         self.device.sync_dir(self.root).map_err(|e| Error::io("flush", self.root, &e))
     }
 
+    /// Removes the files of a directory.
+    fn clear(&self, directory: &Path) -> Result<()> {
+        for name in self.device.list(directory).map_err(|e| Error::io("list", directory, &e))? {
+            let path = directory.join(name);
+            if !path.ends_with("index/lmdb") && !path.ends_with("index/runs") {
+                self.device.remove(&path).map_err(|e| Error::io("remove", &path, &e))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The files of the index of `lsm` tables.
+    fn runs(&self) -> impl Iterator<Item = &PointFile> {
+        self.point.files.iter().filter(|file| file.kind.is_of_runs())
+    }
+
     fn copy_indexes(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         let mut done = 0;
-        for file in &self.point.files {
-            let from = self.repository.file_path(self.point.number, file.kind);
-            let to = file.path_in_store(self.root);
-            let out = self.device.open(&to, Access::CREATE).map_err(|e| Error::io("create", &to, &e))?;
-            let mut checksum = crc32c(&[]);
-            let job = self.repository.read_job(&from, Access::READ, 0, file.length)?;
-            pump(&[job], &self.repository.unpaced(), &mut |_, offset, bytes| {
-                checksum = crc32c_append(checksum, bytes);
-                done += bytes.len() as u64;
-                progress(done, self.point.bytes());
-                out.write_at(bytes, offset, WriteSync::Later).map_err(|e| Error::io("write", &to, &e))
-            })?;
-            if checksum != file.checksum {
-                return Err(damaged_backup(&from, 0));
-            }
-            out.sync().map_err(|e| Error::io("flush", &to, &e))?;
+        for file in self.point.files.iter().filter(|file| !file.kind.is_of_runs()) {
+            self.copy_index_file(file, &file.path_in_store(self.root), Access::CREATE, &mut done, progress)?;
         }
         self.sync_dir("index/lmdb")?;
         Ok(done)
     }
 
-    fn copy_segments(&self, mut done: u64, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    /// Copies the files of runs, and then the manifest that names them, twice.
+    fn copy_runs(&self, done: &mut u64, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        let (manifests, files): (Vec<_>, Vec<_>) = self.runs().partition(|file| file.kind == FileKind::Runs);
+        for file in &files {
+            self.copy_index_file(file, &file.path_in_store(self.root), Access::NEW_SEGMENT, done, progress)?;
+        }
+        for manifest in &manifests {
+            let path = manifest.path_in_store(self.root);
+            for path in [&path, &path.with_file_name(MANIFEST_NAMES[1])] {
+                // They are read twice, and count once.
+                let mut copied = *done;
+                self.copy_index_file(manifest, path, Access::CREATE, &mut copied, progress)?;
+            }
+            *done += manifest.length;
+        }
+        if files.is_empty() && manifests.is_empty() { Ok(()) } else { self.sync_dir("index/runs") }
+    }
+
+    fn copy_index_file(
+        &self,
+        file: &PointFile,
+        to: &Path,
+        access: Access,
+        done: &mut u64,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        let from = self.repository.file_path(self.point.number, file.kind);
+        let out = self.device.open(to, access).map_err(|e| Error::io("create", to, &e))?;
+        let mut checksum = crc32c(&[]);
+        let job = self.repository.read_job(&from, Access::READ, 0, file.length)?;
+        pump(&[job], &self.repository.unpaced(), &mut |_, offset, bytes| {
+            checksum = crc32c_append(checksum, bytes);
+            *done += bytes.len() as u64;
+            progress(*done, self.point.bytes());
+            out.write_at(bytes, offset, WriteSync::Later).map_err(|e| Error::io("write", to, &e))
+        })?;
+        if checksum != file.checksum {
+            return Err(damaged_backup(&from, 0));
+        }
+        out.sync().map_err(|e| Error::io("flush", to, &e))
+    }
+
+    fn copy_segments(&self, mut done: u64, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         let segments = &self.point.segments;
         let mut jobs = Vec::new();
         for segment in segments {
@@ -191,7 +251,8 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
             progress(done, self.point.bytes());
             Ok(())
         })?;
-        self.create_absent_segments()
+        self.create_absent_segments()?;
+        Ok(done)
     }
 
     fn create_segment(&self, number: u32) -> Result<(S::File, PathBuf)> {

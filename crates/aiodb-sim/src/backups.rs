@@ -4,7 +4,8 @@ use std::path::Path;
 
 use aiodb::io::Device;
 use aiodb::io::sim::SimDevice;
-use aiodb::{BackupOptions, Db, Error, Repository};
+use aiodb::{BackupOptions, Db, Error, Repository, Step};
+use fastrand::Rng;
 
 use crate::model::{Cell, Found};
 use crate::script::{key_bytes, table_name};
@@ -13,6 +14,21 @@ use crate::state::{Point, ROOT, Run, Violation};
 /// Where backups go.
 const REPOSITORY: &str = "/backup";
 
+/// The work that goes on during a backup; merges more often than other steps.
+const STEPS_BESIDE: [Step; 8] = [
+    Step::Merge,
+    Step::Merge,
+    Step::Merge,
+    Step::CommitAhead,
+    Step::Settle,
+    Step::DeleteRanges,
+    Step::Reclaim,
+    Step::Checkpoint,
+];
+
+/// Steps between two reports of a backup's progress are fewer than these.
+const MOST_STEPS_BESIDE: usize = 4;
+
 /// Restore points that are remembered.
 const MOST_POINTS: usize = 3;
 
@@ -20,14 +36,20 @@ impl Run<'_> {
     /// Makes a restore point.
     pub(crate) fn back_up(&mut self) -> Result<(), Violation> {
         let from = self.look_at_clock();
+        let (db, device, mut beside) = (self.db().clone(), self.device.clone(), Ok(()));
+        let mut random = Rng::with_seed(self.script.seed ^ self.at as u64);
         let outcome = self
             .device
             .create_dir(Path::new(REPOSITORY))
             .map_err(|e| Error::Io { action: "create", path: REPOSITORY.into(), kind: e.kind(), reason: e.to_string() })
             .and_then(|()| {
-                let device = self.device.clone();
-                self.db().backup_on(device, REPOSITORY, &BackupOptions::default(), &mut |_, _| {})
+                db.backup_on(device, REPOSITORY, &BackupOptions::default(), &mut |_, _| {
+                    if beside.is_ok() {
+                        beside = self.work_beside(&mut random);
+                    }
+                })
             });
+        beside?;
         match outcome {
             Ok(report) if !self.device.has_crashed() => {
                 // It has made everything durable that was in the log.
@@ -47,6 +69,17 @@ impl Run<'_> {
         }
     }
 
+    /// Some work behind the scenes, while a backup is being made.
+    fn work_beside(&mut self, random: &mut Rng) -> Result<(), Violation> {
+        if !self.script.setup.works_beside_backups {
+            return Ok(());
+        }
+        (0..random.usize(..MOST_STEPS_BESIDE)).try_for_each(|_| match self.device.has_crashed() {
+            true => Ok(()),
+            false => self.step(STEPS_BESIDE[random.usize(..STEPS_BESIDE.len())]),
+        })
+    }
+
     /// Makes a store on another machine from a restore point, and compares what it holds.
     pub(crate) fn restore(&mut self, number: usize) -> Result<(), Violation> {
         if self.points.is_empty() {
@@ -59,8 +92,11 @@ impl Run<'_> {
         if self.device.has_crashed() {
             return Ok(());
         }
+        // Files of runs that cannot be read are left out.
+        let is_whole = !self.allowed.damage && !self.allowed.errors;
         let found = match restored {
-            Ok(found) => found,
+            Ok((_, true)) if is_whole => return Err("a restored store has made an index again".into()),
+            Ok((found, _)) => found,
             Err(error) if self.allowed.damage && is_lost_repository(&error) => return Ok(()),
             Err(error) => return self.unexpected("a restore", Err(error)),
         };
@@ -88,20 +124,22 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn restored(&self, point: u64, target: &SimDevice) -> aiodb::Result<Found> {
+    /// What a restored store holds, and whether it had to make an index again.
+    fn restored(&self, point: u64, target: &SimDevice) -> aiodb::Result<(Found, bool)> {
         let created = target.create_dir(Path::new(ROOT));
         created.expect("a machine without faults makes a directory");
         let repository = Repository::open_on(self.device.clone(), REPOSITORY)?;
         repository.restore_on(Some(point), target.clone(), ROOT, &mut |_, _| {})?;
         let db = Db::open_on(target.clone(), ROOT, self.options(false))?;
-        (0..self.script.setup.tables.len())
+        let found = (0..self.script.setup.tables.len())
             .map(|table| {
                 let Ok(table) = db.table(&table_name(table)) else { return Ok(None) };
                 let keys = 0..self.script.setup.keys;
                 let cells = keys.map(|key| table.get(&key_bytes(key)).map(|value| Cell::of(value.as_deref())));
                 cells.collect::<aiodb::Result<Vec<Cell>>>().map(Some)
             })
-            .collect()
+            .collect::<aiodb::Result<Found>>()?;
+        Ok((found, db.stats().rebuilt_indexes))
     }
 }
 

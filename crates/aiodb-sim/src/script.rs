@@ -50,6 +50,8 @@ pub struct Setup {
     pub fan_out: usize,
     /// Whether every other process leaves the oldest run out of merges.
     pub merges_apart: bool,
+    /// Whether work behind the scenes goes on during backups.
+    pub works_beside_backups: bool,
     /// Bytes that must be free on the disk for LMDB to commit; without, it always finds room.
     pub index_needs: Option<u64>,
 }

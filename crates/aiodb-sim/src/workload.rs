@@ -18,8 +18,8 @@ use aiodb::{Compression, IndexKind, MergePolicy};
 use fastrand::Rng;
 use maker::Maker;
 pub use ranges::{
-    FIRST_AHEAD, FIRST_AIMED, FIRST_BOUNDED, FIRST_CACHED, FIRST_INLINE, FIRST_SORTED, FIRST_STAGED, FIRST_TIMED,
-    FIRST_WAITING, FIRST_WHOLE,
+    FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_CACHED, FIRST_INLINE, FIRST_SORTED, FIRST_STAGED,
+    FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
 };
 use scene::Scene;
 use trouble::Trouble;
@@ -115,6 +115,7 @@ fn setup(seed: u64, tables: Tables, random: &mut Rng) -> Setup {
         memtable_keys: usize::MAX,
         fan_out: MergePolicy::default().fan_out,
         merges_apart: false,
+        works_beside_backups: false,
         index_needs: (seed >= FIRST_BOUNDED).then_some(INDEX_NEEDS),
         directories: if whole && random.u8(..4) == 0 { random.usize(2..=3) } else { 1 },
     }

@@ -4,7 +4,7 @@ use aiodb::io::Phase;
 use aiodb::{IndexKind, MAX_INLINE_BYTES, Step};
 use fastrand::Rng;
 
-use super::ranges::{FIRST_AHEAD, FIRST_BOUNDED, FIRST_INLINE, FIRST_SORTED};
+use super::ranges::{FIRST_AHEAD, FIRST_BESIDE, FIRST_BOUNDED, FIRST_INLINE, FIRST_SORTED};
 use crate::script::{Action, Script};
 
 /// Bounds of the values that indexes have, as many as their likelihoods want.
@@ -44,6 +44,7 @@ pub(super) fn with_runs(mut script: Script, in_some: bool) -> Script {
             *inline_bytes = INLINE_BYTES[bounds.usize(..INLINE_BYTES.len())];
         }
     }
+    setup.works_beside_backups = (FIRST_BESIDE..FIRST_BOUNDED).contains(&script.seed);
     if is_sorted {
         (setup.fan_out, setup.merges_apart) = (choice.usize(2..=4), choice.bool());
     }

@@ -281,10 +281,11 @@ impl Memtable {
         self.active_load() >= self.limit.keys.load(Ordering::Relaxed).div_ceil(2).max(1)
     }
 
-    /// Sets how many keys the active memtable may have.
-    pub(crate) fn limit(&self, room: MemtableRoom) {
-        self.limit.keys.store(room.keys.min(MAX_ACTIVE_KEYS), Ordering::Relaxed);
+    /// Sets how many keys the active memtable may have. True if these are more than before.
+    pub(crate) fn limit(&self, room: MemtableRoom) -> bool {
+        let keys = room.keys.min(MAX_ACTIVE_KEYS);
         self.limit.is_short.store(room.is_short, Ordering::Relaxed);
+        keys > self.limit.keys.swap(keys, Ordering::Relaxed)
     }
 
     /// Whether a memtable that could not be committed for lack of room may have more keys all the same.

@@ -206,7 +206,10 @@ impl<D: Device> OrderedIndex<D> {
     /// them.
     pub(crate) fn fit_memtable(&self, most_keys: usize) -> Result<u64> {
         let room = self.committed.memtable_room()?;
-        self.memtable.limit(MemtableRoom { keys: room.keys.min(most_keys), ..room });
+        if self.memtable.limit(MemtableRoom { keys: room.keys.min(most_keys), ..room }) {
+            // What was full may not be so any more, and then nobody commits it.
+            self.throttle.look_again();
+        }
         Ok(room.reserved_bytes)
     }
 

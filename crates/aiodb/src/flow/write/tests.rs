@@ -80,6 +80,34 @@ fn a_full_memtable_is_not_waited_for_until_it_is_committed() {
     }
 }
 
+/// A writer that finds the memtable full goes on once that may have more keys: it may be so far from full then that nobody commits it.
+#[test]
+fn a_full_memtable_is_not_waited_for_once_there_is_room_for_more() {
+    let directory = tempfile::tempdir().expect("a directory for the test can be made");
+    let (_device, db) = store(&directory);
+    for kind in [IndexKind::Lmdb, IndexKind::Lsm] {
+        let table = db.create_table(kind.name(), kind).expect("the table can be made");
+        let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;
+        let ordered = engine.ordered.get(kind).expect("it is open");
+        ordered.memtable.limit(MemtableRoom { keys: 3, is_short: false, reserved_bytes: 0 });
+        for key in 0..3u8 {
+            table.put_with(&[key], b"value", Durability::None).expect("the machine runs");
+        }
+        let committing = ordered.lock_commit();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| table.put_with(b"fourth", b"value", Durability::None));
+            while !ordered.throttle.is_waited_for() {
+                assert!(!writer.is_finished(), "the memtable is full");
+                std::thread::yield_now();
+            }
+            as_another_thread(|| ordered.fit_memtable(usize::MAX).expect("the machine runs"));
+            writer.join().expect("the writer does not panic").expect("the machine runs");
+        });
+        drop(committing);
+        assert_eq!(table.get(b"fourth").expect("the machine runs").as_deref(), Some(&b"value"[..]));
+    }
+}
+
 /// A writer that has found no segment waits for one to be made; others append to the segment that it left room in, and end what
 /// they have written.
 #[test]

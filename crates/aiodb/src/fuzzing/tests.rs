@@ -179,6 +179,7 @@ fn run_parts() -> Vec<(u8, Vec<u8>)> {
         filter_checksum: 0,
         fence_bytes: 0,
         fence_checksum: 0,
+        blocks_checksum: 0,
         keys: 1,
         entries: 2,
         smallest_sequence: 3,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{back_up, reopen, restore, restored};
 use crate::support::{assert_get, copy_tree, damage, open, quiet, refusal, scratch, segment_files, upkeep, value};
-use aiodb::{Db, Error, IndexKind, Options, Repository, Table};
+use aiodb::{Db, Error, IndexKind, Options, Repository, Step, Table};
 use tempfile::TempDir;
 
 const KEYS: u64 = 400;
@@ -259,5 +259,48 @@ fn a_restore_point_with_runs_says_so_by_its_version() {
         let bytes = fs::read(repository.path().join("points/00000001.point")).expect("the point can be read");
         assert_eq!(bytes[8], version, "{}", kind.name());
         assert_eq!(repository.path().join("runs").exists(), kind == IndexKind::Lsm);
+    }
+}
+
+/// Of two stores that come from one, each may have a file of one number that begins and ends alike, with the same keys, and other places
+/// in between: those of records that were moved before one of them was written, and after the other.
+#[test]
+fn a_file_of_another_history_does_not_stand_for_one_that_begins_and_ends_alike() {
+    let mut source = Source::new();
+    // In the middle of the run; in the log each lies among much that is garbage soon.
+    let moved = KEYS - 20..KEYS;
+    for number in moved.clone() {
+        source.table.put(&number.to_be_bytes(), &written(number, 0)).expect("a put works");
+        source.contents.insert(number, written(number, 0));
+        for _ in 0..3 {
+            source.table.put(&KEYS.to_be_bytes(), &value(number, 150_000)).expect("a put works");
+        }
+    }
+    for number in (0..2 * KEYS).filter(|number| !(moved.start..=KEYS).contains(number)) {
+        source.table.put(&number.to_be_bytes(), &written(number, 0)).expect("a put works");
+        source.contents.insert(number, written(number, 0));
+    }
+    source.db.checkpoint().expect("a checkpoint can be made");
+    for _ in 0..200 {
+        source.db.step(Step::Reclaim).expect("reclaim works");
+    }
+    source.db.checkpoint().expect("a checkpoint can be made");
+    source.db.step(Step::Prepare).expect("segments can be freed");
+    assert!(source.db.stats().bytes_moved_by_reclaim > 0, "records were moved");
+    let first = source.back_up();
+    assert_eq!(source.runs().len(), 2, "one with all, and one with what was moved");
+
+    let harmed = scratch();
+    copy_tree(source.repository.path(), harmed.path());
+    fs::remove_dir_all(harmed.path().join("runs")).expect("the runs can be removed");
+    let (_directory, other) = restored(harmed.path(), first);
+    assert!(other.stats().rebuilt_indexes, "the other store has made its index again");
+    check(&other, &source.contents, "the other store");
+    let second = back_up(&other, source.repository.path()).point.number;
+    for point in [first, second] {
+        let (_directory, db) = restored(source.repository.path(), point);
+        assert!(!db.stats().rebuilt_indexes, "the index is there");
+        check(&db, &source.contents, &format!("point {point}"));
+        assert!(damage(&db).is_empty(), "point {point}: {:?}", damage(&db));
     }
 }

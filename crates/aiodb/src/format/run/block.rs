@@ -12,6 +12,9 @@ use crate::io::UNIT_BYTES;
 
 pub(crate) const BLOCK_HEADER_BYTES: usize = 20;
 
+/// Bytes of its checksum, with which a block begins.
+pub(crate) const BLOCK_CHECKSUM_BYTES: usize = 4;
+
 /// Keys from one restart point to the next.
 const RESTART_KEYS: usize = 16;
 

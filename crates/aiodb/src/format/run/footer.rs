@@ -22,6 +22,8 @@ pub(crate) struct Footer {
     pub(crate) filter_checksum: u32,
     pub(crate) fence_bytes: u32,
     pub(crate) fence_checksum: u32,
+    /// Of the checksums of all data blocks, in their order: so files with the same footer are the same. 0 in files of earlier programs.
+    pub(crate) blocks_checksum: u32,
     pub(crate) keys: u64,
     pub(crate) entries: u64,
     pub(crate) smallest_sequence: u64,
@@ -78,6 +80,7 @@ impl Footer {
             (48, self.filter_checksum),
             (52, self.fence_bytes),
             (56, self.fence_checksum),
+            (60, self.blocks_checksum),
         ] {
             put(&mut out, at, &number.to_le_bytes());
         }
@@ -116,6 +119,7 @@ impl Footer {
             filter_checksum: u32_at(bytes, 48),
             fence_bytes: u32_at(bytes, 52),
             fence_checksum: u32_at(bytes, 56),
+            blocks_checksum: u32_at(bytes, 60),
             keys: u64_at(bytes, 64),
             entries: u64_at(bytes, 72),
             smallest_sequence: u64_at(bytes, 80),

@@ -174,6 +174,7 @@ fn footers_come_back() {
         filter_checksum: 1,
         fence_bytes: 4096,
         fence_checksum: 2,
+        blocks_checksum: 3,
         keys: 4,
         entries: 5,
         smallest_sequence: 6,

@@ -47,6 +47,8 @@ pub(crate) struct CapturedFile<'a, D: Device> {
     pub(crate) file: &'a D::File,
     pub(crate) path: &'a Path,
     pub(crate) bytes: u64,
+    /// Whether its last unit tells it from all others.
+    pub(crate) is_told_by_end: bool,
 }
 
 /// Whether files may be removed. A reader may hold some beyond the end of its store, whose next opening may give the same names to
@@ -167,7 +169,14 @@ impl<D: Device> RunFile<D> {
 
     /// The file as a backup sees it.
     pub(super) fn captured(&self) -> CapturedFile<'_, D> {
-        CapturedFile { number: self.name.number, file: &self.file, path: &self.path, bytes: self.bytes() }
+        let is_told_by_end = self.footer.blocks_checksum != 0;
+        CapturedFile {
+            number: self.name.number,
+            file: &self.file,
+            path: &self.path,
+            bytes: self.bytes(),
+            is_told_by_end,
+        }
     }
 
     /// The file itself, for a queue of reads.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::file::{RunFile, hash_of, path_of};
+use crate::checksum::{crc32c, crc32c_append};
 use crate::format::entry::Entry;
 use crate::format::run::RunSeed;
-use crate::format::run::block::BlockBuilder;
+use crate::format::run::block::{BLOCK_CHECKSUM_BYTES, BlockBuilder};
 use crate::format::run::fences::Fences;
 use crate::format::run::filter::Filter;
 use crate::format::run::footer::Footer;
@@ -55,6 +56,8 @@ pub(super) struct RunWriter<D: Device> {
     smallest_key: Vec<u8>,
     encoded: Vec<u8>,
     fences: Fences,
+    /// See [`Footer::blocks_checksum`].
+    blocks_checksum: u32,
     hashes: Vec<u64>,
     entries: u64,
     latest_life: u64,
@@ -91,6 +94,7 @@ impl<D: Device> RunWriter<D> {
             smallest_key: Vec::new(),
             encoded: Vec::new(),
             fences: Fences::default(),
+            blocks_checksum: crc32c(&[]),
             hashes: Vec::new(),
             entries: 0,
             latest_life: 0,
@@ -143,6 +147,7 @@ impl<D: Device> RunWriter<D> {
         let last_key = self.block.last_key().to_vec();
         let units = self.block.finish(self.seed, offset, &mut encoded);
         self.fences.add(&self.last_key, &self.first_key, units);
+        self.blocks_checksum = crc32c_append(self.blocks_checksum, &encoded[..BLOCK_CHECKSUM_BYTES]);
         self.last_key = last_key;
         self.first_key.clear();
         self.put(&encoded)?;
@@ -196,6 +201,7 @@ impl<D: Device> RunWriter<D> {
             filter_checksum: 0,
             fence_bytes: u32::try_from(fence_bytes.len()).expect("a file of a run is bounded"),
             fence_checksum: 0,
+            blocks_checksum: self.blocks_checksum,
             keys: self.hashes.len() as u64,
             entries: self.entries,
             smallest_sequence: self.sequences.0,

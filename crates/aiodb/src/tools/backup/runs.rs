@@ -30,7 +30,7 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
         let Some(runs) = ordered.and_then(|ordered| ordered.committed.runs()) else { return Ok(Vec::new()) };
         let captured = runs.capture()?;
         let (known, manifest) = (self.repository.known_runs(), captured.manifest());
-        let mut plan = self.plan_runs(&captured, &known)?;
+        let mut plan = self.plan_runs(&captured, &known, pace)?;
         // Merges go on meanwhile; the files that they merge away stay as long as this is held.
         let _held = (!planted::is_on(Bug::BackupLetsRunsGo)).then_some(captured);
         if !plan.jobs.is_empty() {
@@ -46,13 +46,13 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
         Ok(files)
     }
 
-    fn plan_runs(&self, captured: &CapturedRuns<D>, known: &Known) -> Result<Plan<D>> {
+    fn plan_runs(&self, captured: &CapturedRuns<D>, known: &Known, pace: &Pace<'_>) -> Result<Plan<D>> {
         let mut plan = Plan { files: Vec::new(), jobs: Vec::new(), copied: Vec::new() };
         // Points are numbered one by one.
         let brought_by = u32::try_from(self.number).expect("nobody makes four thousand million restore points");
         captured.each_file(|file| {
             for candidate in known.get(&file.number).into_iter().flatten().rev() {
-                if self.repository.has(candidate, &file)? {
+                if self.repository.has(candidate, &file, pace)? {
                     plan.files.push(*candidate);
                     return Ok(());
                 }
@@ -123,9 +123,9 @@ impl<D: Device, T: Device> Backup<'_, D, T> {
 }
 
 impl<T: Device> Repository<T> {
-    /// Whether a file of a run that is here is the store's, as far as its first and its last unit tell: the last one has checksums, counts
-    /// and sequences of the whole file.
-    fn has<D: Device>(&self, known: &PointFile, file: &CapturedFile<'_, D>) -> Result<bool> {
+    /// Whether a file of a run that is here is the store's. Its first and its last unit tell that, unless an earlier program has written
+    /// it: then all of the store's file is read.
+    fn has<D: Device>(&self, known: &PointFile, file: &CapturedFile<'_, D>, pace: &Pace<'_>) -> Result<bool> {
         if known.length != file.bytes {
             return Ok(false);
         }
@@ -147,6 +147,17 @@ impl<T: Device> Repository<T> {
                 return Ok(false);
             }
         }
-        Ok(true)
+        Ok(file.is_told_by_end || checksum_of(file, pace)? == known.checksum)
     }
+}
+
+/// The checksum of a whole file of a run of the store.
+fn checksum_of<D: Device>(file: &CapturedFile<'_, D>, pace: &Pace<'_>) -> Result<u32> {
+    let job = Job { file: file.file.clone(), path: file.path.to_path_buf(), from: 0, to: file.bytes };
+    let mut checksum = crc32c(&[]);
+    pump(&[job], pace, &mut |_, _, bytes| {
+        checksum = crc32c_append(checksum, bytes);
+        Ok(())
+    })?;
+    Ok(checksum)
 }

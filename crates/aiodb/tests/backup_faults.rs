@@ -210,7 +210,8 @@ fn a_source_that_cannot_be_read_fails_the_backup_alone() {
         source.work(150);
         source.db.sync().expect("everything can be flushed");
         let machine = source.device.clone();
-        machine.fail(Call::Read, seed % 3, 1, |path| path.starts_with("/store/log"));
+        let part = ["/store/log", "/store/index"][seed as usize / 2 % 2];
+        machine.fail(Call::Read, seed % 3, 1, move |path| path.starts_with(part));
         let outcome = back_up(&source);
         machine.clear_faults();
         if let Err(error) = outcome {
@@ -219,5 +220,10 @@ fn a_source_that_cannot_be_read_fails_the_backup_alone() {
         assert_eq!(contents_of(&device, 1, seed), first, "seed {seed}: the first restore point");
         let number = back_up(&source).expect("a backup can be made").point.number;
         assert_eq!(contents_of(&device, number, seed), source.contents, "seed {seed}: the last restore point");
+        // No backup holds files of runs any more.
+        let names =
+            machine.file_names().into_iter().filter(|name| name.extension().is_some_and(|ending| ending == "run"));
+        let bytes: u64 = names.map(|name| machine.file_bytes(&name).map_or(0, |bytes| bytes.len() as u64)).sum();
+        assert_eq!(bytes, source.db.metrics().run_file_bytes, "seed {seed}");
     }
 }

@@ -37,8 +37,8 @@ pub use restore::RestoreReport;
 /// How a backup is made.
 #[derive(Clone, Debug, Default)]
 pub struct BackupOptions {
-    /// The most bytes of the log, of runs and of checkpoints that are read in a second, so that other readers are not slowed down. Default `None`: as fast
-    /// as both devices can.
+    /// The most bytes of the log, of runs and of checkpoints that are read in a second, so that other readers are not slowed down.
+    /// Default `None`: as fast as both devices can.
     pub bytes_per_second: Option<u64>,
 }
 

@@ -304,3 +304,106 @@ fn a_file_of_another_history_does_not_stand_for_one_that_begins_and_ends_alike()
         assert!(damage(&db).is_empty(), "point {point}: {:?}", damage(&db));
     }
 }
+
+/// What an earlier program would have made of the first restore point of a repository: one without runs.
+fn without_runs(repository: &Path) {
+    let path = repository.join("points/00000001.point");
+    let mut bytes = fs::read(&path).expect("the point can be read");
+    let number =
+        |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize;
+    let (segments, files) = (number(&bytes, 104), number(&bytes, 108));
+    let first = 120 + 24 * segments;
+    let is_of_runs = |file: &[u8]| number(file, 0) >= 3;
+    let kept: Vec<u8> =
+        bytes[first..first + 32 * files].chunks(32).filter(|file| !is_of_runs(file)).flatten().copied().collect();
+    assert!(kept.len() < 32 * files, "it has files of runs");
+    bytes[108..112].copy_from_slice(&(kept.len() as u32 / 32).to_le_bytes());
+    bytes.splice(first..first + 32 * files, kept);
+    let length = bytes.len() as u64;
+    bytes[8..12].copy_from_slice(&1u32.to_le_bytes());
+    bytes[32..40].copy_from_slice(&length.to_le_bytes());
+    let checksum = crc32c(&bytes[16..]);
+    bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+    fs::write(path, bytes).expect("the point can be written");
+    fs::remove_file(repository.join("points/00000001.runs")).expect("the manifest of the runs can be removed");
+    fs::remove_dir_all(repository.join("runs")).expect("the runs can be removed");
+}
+
+/// The checksum of the format, bit by bit.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let next = |checksum: u32| if checksum & 1 == 1 { checksum >> 1 ^ 0x82f6_3b78 } else { checksum >> 1 };
+    !bytes.iter().fold(!0, |checksum, byte| (0..8).fold(checksum ^ u32::from(*byte), |checksum, _| next(checksum)))
+}
+
+#[test]
+fn a_restore_point_of_an_earlier_program_is_restored_without_index_and_others_follow_it() {
+    let mut source = Source::new();
+    source.put(0);
+    let first = source.back_up();
+    without_runs(source.repository.path());
+    let before = source.contents.clone();
+    let report = verify(source.repository.path());
+    assert!(report.damage.is_empty() && report.points_without_index.is_empty(), "{report:?}");
+    // A restore of another point was interrupted there.
+    let target = scratch();
+    fs::create_dir_all(target.path().join("index/runs")).expect("directories can be made");
+    fs::write(target.path().join("index/runs/000000000001.run"), b"half").expect("a file can be written");
+    fs::write(target.path().join("RESTORING"), b"").expect("a file can be written");
+    let opened = Repository::open(source.repository.path()).expect("the repository can be opened");
+    let report = opened.restore(Some(first), target.path(), &mut |_, _| {}).expect("it can be restored");
+    assert!(report.index_damage.is_none(), "{report:?}");
+    drop(opened);
+    let reading = Options { read_only: true, create: false, ..quiet() };
+    refusal(Db::open(target.path(), reading), "an index cannot be made where nothing is written");
+    let db = reopen(target.path());
+    assert!(db.stats().rebuilt_indexes, "the index is made again");
+    check(&db, &before, "without index");
+    source.put(1);
+    let second = source.back_up();
+    for (point, contents) in [(first, &before), (second, &source.contents)] {
+        let (_directory, db) = restored(source.repository.path(), point);
+        assert_eq!(db.stats().rebuilt_indexes, point == first);
+        check(&db, contents, &format!("point {point}"));
+    }
+}
+
+/// The footers of such files do not tell them apart.
+#[test]
+fn files_of_runs_of_an_earlier_program_come_once() {
+    let (directory, repository) = (scratch(), scratch());
+    copy_tree(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture_runs").as_path(), directory.path());
+    let db = Db::open(directory.path(), Options { create: false, background: false, ..Options::default() });
+    let db = db.expect("the store of an earlier program can be opened");
+    back_up(&db, repository.path());
+    let runs = files(&repository.path().join("runs"));
+    assert!(runs.len() >= 2, "{runs:?}");
+    back_up(&db, repository.path());
+    assert_eq!(files(&repository.path().join("runs")), runs);
+    assert!(verify(repository.path()).damage.is_empty());
+}
+
+/// Where an index was left out, what was read of it does not count.
+#[test]
+fn a_restore_says_what_it_has_checked() {
+    let mut source = Source::new();
+    source.put(0);
+    let point = source.back_up();
+    let bytes_of = |index_is_damaged| {
+        let opened = Repository::open(source.repository.path()).expect("the repository can be opened");
+        let (target, mut last) = (scratch(), (0, 0));
+        let restored = opened.restore(Some(point), target.path(), &mut |done, all| last = (done, all));
+        let report = restored.expect("it can be restored");
+        assert_eq!(report.index_damage.is_some(), index_is_damaged);
+        assert_eq!(last.0, last.1, "all is done at the end");
+        (report.bytes, last.1)
+    };
+    let (checked, all) = bytes_of(false);
+    assert_eq!(checked, all);
+    let sizes =
+        |paths: BTreeSet<PathBuf>| paths.iter().map(|path| fs::metadata(path).expect("it is there").len()).sum::<u64>();
+    let manifest = source.repository.path().join("points").join(format!("{point:08}.runs"));
+    let of_runs = sizes(source.runs()) + sizes(BTreeSet::from([manifest]));
+    let last = source.runs().into_iter().next_back().expect("there are files of runs");
+    fs::remove_file(last).expect("a file can be removed");
+    assert_eq!(bytes_of(true), (all - of_runs, all));
+}

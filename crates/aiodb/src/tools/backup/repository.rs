@@ -1,9 +1,9 @@
 //! A backup repository: a directory with restore points of one store, and the segments that they share.
 //!
-//! A file of a run never changes, and is stored once. A segment is stored once for each of its lives, however many restore points refer to it. Since the acknowledged bytes of
+//! A segment is stored once for each of its lives, however many restore points refer to it. Since the acknowledged bytes of
 //! a life never change, a restore point needs the first so many bytes of the file, and a later backup only appends to
-//! it. A restore point exists once its `.point` file does; bytes that no such file refers to are left over from a backup
-//! that did not come to its end, and the next one removes them.
+//! it. A file of a run never changes, and is stored once. A restore point exists once its `.point` file does; bytes that no
+//! such file refers to are left over from a backup that did not come to its end, and the next one removes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

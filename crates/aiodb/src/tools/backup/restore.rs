@@ -113,8 +113,9 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
     fn run(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<(u64, Option<Error>)> {
         let identity = &self.repository.identity;
         self.prepare()?;
-        let mut done = self.copy_indexes(progress)?;
-        let index_damage = match self.copy_runs(&mut done, progress) {
+        let checked = self.copy_indexes(progress)?;
+        let with_runs = checked + self.runs().map(|file| file.length).sum::<u64>();
+        let index_damage = match self.copy_runs(checked, progress) {
             Err(damage @ (Error::Corruption { .. } | Error::Io { action: "read", .. })) => {
                 self.clear(&self.root.join("index/runs"))?;
                 self.sync_dir("index/runs")?;
@@ -122,7 +123,8 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
             }
             copied => copied.map(|()| None)?,
         };
-        let bytes = self.copy_segments(done, progress)?;
+        let unchecked = if index_damage.is_some() { with_runs - checked } else { 0 };
+        let bytes = self.copy_segments(with_runs, progress)? - unchecked;
         self.write_void_segment(identity)?;
         for directory in ["log", "index"] {
             self.sync_dir(directory)?;
@@ -182,19 +184,19 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
     }
 
     /// Copies the files of runs, and then the manifest that names them, twice.
-    fn copy_runs(&self, done: &mut u64, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
+    fn copy_runs(&self, mut done: u64, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let (manifests, files): (Vec<_>, Vec<_>) = self.runs().partition(|file| file.kind == FileKind::Runs);
         for file in &files {
-            self.copy_index_file(file, &file.path_in_store(self.root), Access::NEW_SEGMENT, done, progress)?;
+            self.copy_index_file(file, &file.path_in_store(self.root), Access::NEW_SEGMENT, &mut done, progress)?;
         }
         for manifest in &manifests {
             let path = manifest.path_in_store(self.root);
             for path in [&path, &path.with_file_name(MANIFEST_NAMES[1])] {
                 // They are read twice, and count once.
-                let mut copied = *done;
+                let mut copied = done;
                 self.copy_index_file(manifest, path, Access::CREATE, &mut copied, progress)?;
             }
-            *done += manifest.length;
+            done += manifest.length;
         }
         if files.is_empty() && manifests.is_empty() { Ok(()) } else { self.sync_dir("index/runs") }
     }

@@ -82,10 +82,10 @@ def test_disk_space_is_counted_by_hand() -> None:
     model = build(swept())
     found = one(model, asked(data={"rows": 1e9, "record_bytes": 1000, "key_bytes": 18}))
     # 24 bytes of header, rounded up to 16; half as much again until reclaim; the index.
-    stored = 1024 * 1.5 + 110
+    stored = 1024 * 1.5 + 34
     assert found.by_resource["disk space"] == pytest.approx(stored * 1e9 / 1000e9)
     large = one(model, asked(data={"rows": 1e9, "record_bytes": 2018, "key_bytes": 18}))
-    sectors = (2048 + 64) * 1.5 + 110
+    sectors = (2048 + 64) * 1.5 + 34
     assert large.by_resource["disk space"] == pytest.approx(sectors * 1e9 / 1000e9), "a value on sectors of its own"
 
 
@@ -93,7 +93,7 @@ def test_long_keys_take_more_of_the_index_and_are_a_guess() -> None:
     model = build(swept())
     roomy = node(disk_gb=1e9, memory_gb=101.393)
     found = one(model, asked(data={"rows": 1e10, "record_bytes": 1000, "key_bytes": 118}, node=roomy))
-    assert found.by_resource["memory"] == pytest.approx((110 + 150) * 1e10 / 100e9, rel=0.02), (
+    assert found.by_resource["memory"] == pytest.approx((34 + 150) * 1e10 / 100e9, rel=0.02), (
         "a byte and a half for each of 100"
     )
     assert "the index was measured with keys of 18 bytes, not 118" in found.guesses
@@ -103,7 +103,7 @@ def test_memory_holds_the_index_or_all_data() -> None:
     model = build([*swept(), *swept(way=OWN)])
     data = {"rows": 1e10, "record_bytes": 1000, "key_bytes": 18}
     requirement = asked(data=data, node=node(disk_gb=1e9, memory_gb=101.393))
-    assert one(model, requirement).by_resource["memory"] == pytest.approx(110 * 1e10 / 100e9)
+    assert one(model, requirement).by_resource["memory"] == pytest.approx(34 * 1e10 / 100e9)
     assert one(model, requirement, OWN).by_resource["memory"] == pytest.approx(1064 * 1e10 / 100e9)
     tiny = one(model, asked(node=node(memory_gb=1.0)))
     assert tiny.refused == "no number of such nodes is enough: memory is used up by Cassandra itself"

@@ -99,7 +99,7 @@ pub struct TableArgs {
 /// The index of a table that is made when it is missing.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct IndexArgs {
-    /// Index of the table if this command makes it [default: lmdb]; an existing table must have this index
+    /// Index of the table if this command makes it [default: lsm]; an existing table must have this index
     #[arg(long, value_enum)]
     pub index: Option<IndexChoice>,
     #[command(flatten)]
@@ -141,7 +141,7 @@ impl IndexArgs {
             (None, Ok(table)) => Ok(table),
             (Some(choice), Ok(_)) => Ok(db.table_or_create(name, choice.into())?),
             (choice, Err(aiodb::Error::NoSuchTable { .. })) => {
-                let kind = choice.unwrap_or(IndexChoice::Lmdb).into();
+                let kind = choice.map_or(IndexKind::default(), IndexKind::from);
                 Ok(db.create_table_with(name, self.inline.options(kind))?)
             }
             (_, Err(error)) => Err(error.into()),

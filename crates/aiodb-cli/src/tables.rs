@@ -33,7 +33,7 @@ pub struct CreateTableArgs {
     /// Name of the table
     name: String,
     /// Index of the table
-    #[arg(long, value_enum, default_value = "lmdb")]
+    #[arg(long, value_enum, default_value = "lsm")]
     index: IndexChoice,
     #[command(flatten)]
     inline: InlineArgs,

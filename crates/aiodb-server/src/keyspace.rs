@@ -254,7 +254,7 @@ impl Keyspace {
         let elements = match tables.elements.get() {
             Some(elements) => elements,
             None => {
-                let made = self.db.table_or_create(&elements_name(database.into()), IndexKind::Lmdb)?;
+                let made = ordered_table(&self.db, &elements_name(database.into()))?;
                 tables.elements.get_or_init(|| made)
             }
         };
@@ -425,13 +425,22 @@ impl Keyspace {
 
 impl DatabaseTables {
     fn open(db: &Db, number: usize) -> aiodb::Result<DatabaseTables> {
-        let keys = db.table_or_create(&table_name(number), IndexKind::Lmdb)?;
+        let keys = ordered_table(db, &table_name(number))?;
         let elements = match db.table(&elements_name(number)) {
             Ok(table) => OnceLock::from(table),
             Err(aiodb::Error::NoSuchTable { .. }) => OnceLock::new(),
             Err(error) => return Err(error),
         };
         Ok(DatabaseTables { keys, elements, numbers: Mutex::default(), expiring: Expiring::default() })
+    }
+}
+
+/// The table of this name, made if it is missing. One that is there may have any ordered index: earlier versions made `lmdb`
+/// tables, and a user may have made one.
+fn ordered_table(db: &Db, name: &str) -> aiodb::Result<Table> {
+    match db.table(name) {
+        Ok(table) if table.kind().is_ordered() => Ok(table),
+        _ => db.table_or_create(name, IndexKind::default()),
     }
 }
 

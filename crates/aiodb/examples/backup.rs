@@ -9,7 +9,7 @@ fn main() -> aiodb::Result<()> {
 
 fn run(path: &std::path::Path) -> aiodb::Result<()> {
     let db = Db::open(path.join("store"), Options::default())?;
-    let table = db.table_or_create("t", IndexKind::Lmdb)?;
+    let table = db.table_or_create("t", IndexKind::Lsm)?;
     table.put(b"key", b"first")?;
     let repository = path.join("backups");
     let first = db.backup(&repository, &BackupOptions::default(), &mut |_, _| {})?.point;

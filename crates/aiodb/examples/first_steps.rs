@@ -13,7 +13,7 @@ fn main() -> aiodb::Result<()> {
 fn run(path: &std::path::Path) -> aiodb::Result<()> {
     let options = Options { merge_operators: MergeOperators::default().with(Add), ..Options::default() };
     let db = Db::open(path, options)?;
-    let rooms = db.table_or_create("rooms", IndexKind::Lmdb)?;
+    let rooms = db.table_or_create("rooms", IndexKind::Lsm)?;
     rooms.put(b"kitchen", b"21.5")?; // On the device when it returns.
     rooms.put_with(b"sauna", b"80.0", WriteOptions::expiring(Duration::from_secs(3600)))?;
 

@@ -10,7 +10,7 @@ fn main() -> aiodb::Result<()> {
 fn run(path: &std::path::Path) -> aiodb::Result<()> {
     let disks = [path.join("disk-a"), path.join("disk-b")]; // Where the disks are mounted.
     let db = Db::open_several(&disks, Options::default())?;
-    let table = db.table_or_create("t", IndexKind::Lmdb)?;
+    let table = db.table_or_create("t", IndexKind::Lsm)?;
     table.put(b"key", &[7; 4096])?;
     db.close()?;
     // All of them are needed, in any order; a missing one is named by the error.

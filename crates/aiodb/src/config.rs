@@ -18,13 +18,14 @@ pub enum Durability {
     None,
 }
 
-/// How a table finds its records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// How a table finds its records. [`IndexKind::Lsm`] by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IndexKind {
-    /// Ordered, on disk, unbeaten while it fits in memory: LMDB (the index of the AIODB paper).
+    /// Ordered, on disk: LMDB (the index of the AIODB paper). For stores whose index fits in memory.
     Lmdb,
     /// Ordered, on disk, in sorted runs that are written one after the other and merged later: inserts stay fast where the keys do
     /// not fit in memory. The number of keys is an estimate.
+    #[default]
     Lsm,
     /// Unordered, in memory, about 11 bytes per key whatever the key's length.
     Hash,

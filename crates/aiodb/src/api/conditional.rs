@@ -61,7 +61,7 @@ impl<D: Device> Batch<D> {
     /// # fn main() -> aiodb::Result<()> {
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let db = Db::open(directory.path(), Options::default())?;
-    /// # let accounts = db.table_or_create("accounts", IndexKind::Lmdb)?;
+    /// # let accounts = db.table_or_create("accounts", IndexKind::Lsm)?;
     /// # accounts.put(b"ada", b"30")?;
     /// # accounts.put(b"bob", b"0")?;
     /// let mut transfer = Batch::new();

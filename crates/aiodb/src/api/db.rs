@@ -169,7 +169,7 @@ impl<D: Device> Db<D> {
     /// # fn main() -> aiodb::Result<()> {
     /// # let directory = tempfile::tempdir().unwrap();
     /// let db = Db::open(directory.path(), Options { durability: Durability::None, ..Options::default() })?;
-    /// let table = db.table_or_create("orders", IndexKind::Lmdb)?;
+    /// let table = db.table_or_create("orders", IndexKind::Lsm)?;
     /// table.put(b"4711", b"two apples")?;
     /// let paid = table.put(b"4711 paid", b"yes")?;
     /// db.wait_durable(paid)?; // both are on the device now

@@ -38,7 +38,7 @@ impl<D: Device> Table<D> {
     /// # let film = directory.path().join("film");
     /// # std::fs::write(&film, vec![7; 3 << 20])?;
     /// # let db = Db::open(directory.path().join("store"), Options::default())?;
-    /// let films = db.table_or_create("films", IndexKind::Lmdb)?;
+    /// let films = db.table_or_create("films", IndexKind::Lsm)?;
     /// films.put_stream(b"metropolis", std::fs::File::open(&film)?)?;
     /// assert_eq!(films.get_range(b"metropolis", 2 << 20, 3)?, Some(vec![7, 7, 7]));
     ///

@@ -23,12 +23,12 @@ OWN_SECTORS_FROM = 1_280
 SECTOR_BYTES = 512
 # What reclaim leaves: "plan for 1.5 times the live bytes".
 AIODB_SPACE = Fact(1.5, "docs/operations.md", spread=0.1)
-# The ordered index, which a store under Cassandra has: on disk, and to be held by the page cache.
-INDEX_BYTES_PER_KEY = Fact(110, "docs/operations.md", spread=0.1)
+# The ordered index (`lsm`), which a store under Cassandra has: on disk, and its blocks to be held by the cache of blocks.
+INDEX_BYTES_PER_KEY = Fact(34, "docs/operations.md", spread=0.2)
 # The keys of that index (docs/operations.md, "Choosing"). What each further byte of a key adds is assumed: the index
-# has them whole, in pages that are two thirds full.
+# has them whole, and some of them twice until its runs are merged.
 INDEX_KEY_BYTES = 18
-INDEX_BYTES_PER_KEY_BYTE = 1.5
+INDEX_BYTES_PER_KEY_BYTE = 1.25
 LONG_KEYS_SPREAD = 0.2
 # What Cassandra's own files and those of other stores take by what is in them.
 OTHERS_SPACE = Fact(2.0, "twice its bytes is assumed, as a compaction holds old and new files at once", False, 0.25)
@@ -36,8 +36,8 @@ OTHERS_SPACE = Fact(2.0, "twice its bytes is assumed, as a compaction holds old 
 MEMORY_PER_RECORD_BYTES = Fact(64, "64 bytes beside its own are assumed, as by `aiodb bench cost`", False, 0.15)
 # What a node of Cassandra has when idle, its heap of 1 GB included (docs/cassandra.md, "Less memory than data").
 CASSANDRA_MEMORY_GB = Fact(1.393, "docs/cassandra.md")
-# Reads of the disk for a get of aiodb (ARCHITECTURE.md: it asks the index and reads the device once).
-READS_PER_GET = Fact(1.0, "ARCHITECTURE.md")
+# Reads of the disk for a get of aiodb whose block of the index is in the cache of blocks.
+READS_PER_GET = Fact(1.0, "docs/decisions/0044-a-cache-of-blocks.md")
 # Of every request and answer, beside what it carries.
 MESSAGE_BYTES = Fact(100, "assumed", measured=False)
 # How far the disk read ahead where gets of Cassandra's own were counted (docs/cassandra.md, "Less memory than data").

@@ -60,9 +60,14 @@ def addresses(nodes: int) -> str:
 
 
 def variables(
-    place: Place, batch: bool = False, settings: Sequence[str] = (), groups: NodeGroups | None = None
+    place: Place,
+    batch: bool = False,
+    settings: Sequence[str] = (),
+    groups: NodeGroups | None = None,
+    memtable: str | None = None,
 ) -> tuple[str, ...]:
-    """What scripts/cluster.sh is told of the cluster of a run, and the scripts that call it, as `env` takes it."""
+    """What scripts/cluster.sh is told of the cluster of a run, and the scripts that call it, as `env` takes it. All that is
+    published of aiodb under Cassandra has the index `lmdb`."""
     told = {
         "CLUSTER": place.scratch / "cluster",
         "NETWORK": NETWORK,
@@ -70,6 +75,7 @@ def variables(
         "DURABILITY": "sync" if batch else "interval",
         "SETTINGS": "\n".join([*_SETTINGS, *settings]),
         "PLUGIN": plugin(place),
+        "PARAMETERS": "" if memtable else "index: lmdb",
         "ENTER": " ".join(map(str, groups.entrances("NODE"))) if groups else "",
     }
     return tuple(f"{name}={value}" for name, value in told.items())
@@ -90,7 +96,7 @@ def cluster(
     ready = place.scratch / "cluster-ready"
     groups = node_groups(place, max(nodes, may_grow_to), limits)
     arguments = (str(ready), str(nodes), *((memtable,) if memtable else ()))
-    command = ("env", *variables(place, batch, settings, groups), str(keeper(place)), *arguments)
+    command = ("env", *variables(place, batch, settings, groups, memtable), str(keeper(place)), *arguments)
     seconds = FIRST_NODE_SECONDS + nodes * NODE_SECONDS
     service = Service("cluster", command, ready.exists, seconds_to_start=120 + 5 * seconds)
     if groups is None:

@@ -14,26 +14,28 @@ class _Embedded(Store):
 
 
 class Aiodb(_Embedded):
-    """This project's engine."""
+    """This project's engine with the index `lmdb`, which all that is published under this name has."""
 
     name = "aiodb"
     title = "aiodb"
     colour = "c0"
+    index = "lmdb"
+
+    def properties(self, place: Place, durability: str) -> Sequence[str]:
+        return (*super().properties(place, durability), f"store.index={self.index}")
 
 
 class AiodbLsm(Aiodb):
-    """The same with an index of sorted runs."""
+    """The same with an index of sorted runs, the engine's default."""
 
     name = "aiodb-lsm"
     title = "aiodb, sorted runs"
     colour = "c6"
+    index = "lsm"
 
     @property
     def client(self) -> str:
         return Aiodb.name
-
-    def properties(self, place: Place, durability: str) -> Sequence[str]:
-        return (*super().properties(place, durability), "store.index=lsm")
 
 
 class RocksDb(_Embedded):

@@ -31,11 +31,11 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  *       for other stores in the first of them
  *   <li>{@code cache}: memory for values written or read lately, for all tables together, as {@code 256MiB}; default none.
  *       Only for {@code aiodb}
- *   <li>{@code index}: of the rows of tables that are made or truncated from now on: {@code lmdb} (default), for nodes whose
- *       memory has room for about 110 bytes a row, or {@code lsm}, whose inserts stay fast where it has not. Only for
- *       {@code aiodb}
- *   <li>{@code inline_bytes}: rows and changes of rows of up to so many bytes, at most 1024, lie in an index {@code lsm} too, so
- *       that a read of one reads the disk once at most; default 0
+ *   <li>{@code index}: of the rows of tables that are made or truncated from now on: {@code lsm} (default), sorted runs, whose
+ *       inserts stay fast where the keys do not fit in memory; {@code lmdb}, for nodes whose memory has room for about 110 bytes a
+ *       row. Only for {@code aiodb}
+ *   <li>{@code inline_bytes}: rows and changes of rows of up to so many bytes, at most 1024, lie in the index too, so that a read
+ *       of one reads the disk once at most; default 0. Only for {@code aiodb}, and not with {@code index: lmdb}
  *   <li>{@code max_open_files}: how many files of the store are open at a time, 8 or more; default what the node's limit of open
  *       files leaves after a quarter of it, 32 to 1,024, for everything else. Only for {@code aiodb}
  * </ul>
@@ -103,8 +103,11 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         }
         String inlineBytes = parameters.remove(INLINE_BYTES);
         if (inlineBytes != null) {
-            if (!"lsm".equals(forStore.get("index"))) {
-                throw refused(INLINE_BYTES, inlineBytes, "leave it out, or give index: lsm, which alone has rows");
+            if (!store.equals(AIODB)) {
+                throw refused(INLINE_BYTES, inlineBytes, "leave it out: the store " + store + " has no such bound");
+            }
+            if ("lmdb".equals(forStore.get("index"))) {
+                throw refused(INLINE_BYTES, inlineBytes, "leave it out, or leave out index: lmdb, which has no rows");
             }
             forStore.put("inline_bytes", Integer.toString(inlineBytes(inlineBytes)));
         }

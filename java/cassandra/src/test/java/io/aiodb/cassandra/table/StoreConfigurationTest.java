@@ -109,7 +109,8 @@ class StoreConfigurationTest {
         assertRefused(Map.of("store", "lmdb", "cache", "1MiB"), "cache", "lmdb has none");
         assertRefused(Map.of("index", "hash"), "index = hash", "lmdb or lsm");
         assertRefused(Map.of("store", "rocksdb", "index", "lsm"), "index", "rocksdb has one kind of index");
-        assertRefused(Map.of("inline_bytes", "64"), "inline_bytes = 64", "index: lsm");
+        assertRefused(Map.of("index", "lmdb", "inline_bytes", "64"), "inline_bytes = 64", "index: lmdb");
+        assertRefused(Map.of("store", "rocksdb", "inline_bytes", "64"), "inline_bytes = 64", "rocksdb");
         assertRefused(Map.of("index", "lsm", "inline_bytes", "1025"), "inline_bytes = 1025", "1024 or less");
         assertRefused(Map.of("max_open_files", "7"), "max_open_files = 7", "8 or more");
         assertRefused(Map.of("max_open_files", "many"), "max_open_files = many", "8 or more");

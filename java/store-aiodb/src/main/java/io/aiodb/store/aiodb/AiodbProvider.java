@@ -26,9 +26,10 @@ import java.util.Locale;
  *   <li>{@code max_open_files}: how many segment files are open at a time, 8 to 1000000000; default 0, most of what the
  *       process may have
  *   <li>{@code compression}: of the values of tables made from now on: {@code none} (default), {@code lz4}, {@code zstd}
- *   <li>{@code index}: of tables made from now on: {@code lmdb} (default), {@code lsm}
+ *   <li>{@code index}: of tables made from now on: {@code lsm} (default), sorted runs, whose inserts stay fast where the keys do
+ *       not fit in memory; {@code lmdb}, for tables whose keys do
  *   <li>{@code inline_bytes}: of tables made from now on: values of up to so many bytes, 0 (default) to 1024, lie in the index
- *       too, so that a get of one reads the disk once at most; only with {@code index=lsm}
+ *       too, so that a get of one reads the disk once at most; not with {@code index=lmdb}
  *   <li>{@code also}: further directories, each on a disk of its own, separated by commas; default none. How many there are
  *       is fixed when the store is made. The first, {@code directory}, has the indexes too
  * </ul>
@@ -74,11 +75,11 @@ public final class AiodbProvider implements StoreProvider {
         long segmentBytes = parameters.number("segment_bytes", 32 << 20, 64 << 10, 1 << 30);
         long maxOpenFiles = parameters.number("max_open_files", 0, LEAST_OPEN_FILES, MOST_OPEN_FILES);
         Compression compression = parameters.choice("compression", Compression.NONE);
-        Index index = parameters.choice("index", Index.LMDB);
+        Index index = parameters.choice("index", Index.LSM);
         int inlineBytes = (int) parameters.number("inline_bytes", 0, 0, MAX_INLINE_BYTES);
         if (inlineBytes > 0 && index != Index.LSM) {
             throw new StoreException.Configuration(
-                    "inline_bytes = " + inlineBytes + ": only an index=lsm has values: give that, or leave it out");
+                    "inline_bytes = " + inlineBytes + ": an index=lmdb has no values: leave one of both out");
         }
         List<Path> directories = directories(directory, parameters.text("also", ""));
         parameters.refuseOthers();

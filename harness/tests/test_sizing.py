@@ -93,8 +93,8 @@ def test_long_keys_take_more_of_the_index_and_are_a_guess() -> None:
     model = build(swept())
     roomy = node(disk_gb=1e9, memory_gb=101.393)
     found = one(model, asked(data={"rows": 1e10, "record_bytes": 1000, "key_bytes": 118}, node=roomy))
-    assert found.by_resource["memory"] == pytest.approx((34 + 150) * 1e10 / 100e9, rel=0.02), (
-        "a byte and a half for each of 100"
+    assert found.by_resource["memory"] == pytest.approx((34 + 125) * 1e10 / 100e9, rel=0.02), (
+        "a byte and a quarter for each of 100"
     )
     assert "the index was measured with keys of 18 bytes, not 118" in found.guesses
 

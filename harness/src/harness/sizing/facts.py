@@ -23,7 +23,7 @@ OWN_SECTORS_FROM = 1_280
 SECTOR_BYTES = 512
 # What reclaim leaves: "plan for 1.5 times the live bytes".
 AIODB_SPACE = Fact(1.5, "docs/operations.md", spread=0.1)
-# The ordered index (`lsm`), which a store under Cassandra has: on disk, and its blocks to be held by the cache of blocks.
+# The ordered index (`lsm`), which a store under Cassandra has: on disk, and to be held by its cache.
 INDEX_BYTES_PER_KEY = Fact(34, "docs/operations.md", spread=0.2)
 # The keys of that index (docs/operations.md, "Choosing"). What each further byte of a key adds is assumed: the index
 # has them whole, and some of them twice until its runs are merged.

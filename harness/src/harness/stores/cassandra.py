@@ -66,8 +66,9 @@ def variables(
     groups: NodeGroups | None = None,
     memtable: str | None = None,
 ) -> tuple[str, ...]:
-    """What scripts/cluster.sh is told of the cluster of a run, and the scripts that call it, as `env` takes it. All that is
-    published of aiodb under Cassandra has the index `lmdb`."""
+    """What scripts/cluster.sh is told of the cluster of a run, and the scripts that call it, as `env` takes it.
+
+    All that is published of aiodb under Cassandra has the index `lmdb`."""
     told = {
         "CLUSTER": place.scratch / "cluster",
         "NETWORK": NETWORK,

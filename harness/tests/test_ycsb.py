@@ -350,6 +350,9 @@ def test_every_store_says_where_it_is(store: str) -> None:
         assert "always" in services[0].command
         assert "redis.port=16379" in load.command
         assert str(PLACE.scratch) in " ".join(services[0].command)
+    elif store == "aiodb-serve":
+        assert {"serve", "/scratch/store", "sync"} <= set(services[0].command)
+        assert {"redis", "redis.port=16380"} <= set(load.command)
     else:
         assert {"CLUSTER=/scratch/cluster", "COMMIT_LOG=batch", "DURABILITY=sync"} <= set(services[0].command)
         assert {"cql", "hosts=127.0.7.1", "cassandra.writeconsistencylevel=ONE"} <= set(load.command)

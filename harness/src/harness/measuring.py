@@ -10,6 +10,8 @@ PACKAGE = Path(__file__).parent
 
 # Folders, and modules by their names' ends, that only read, judge, draw or announce results.
 READING = ("report", "outcomes", "progress", "published", "results", "saturation", "scaling", "statistics")
+# What imports all files of its folder, whatever their names.
+FINDING = "stores/registry.py"
 
 
 def measuring_files(experiment: Path) -> MappingProxyType[str, Path]:
@@ -23,6 +25,7 @@ def measuring_files(experiment: Path) -> MappingProxyType[str, Path]:
         if name not in found:
             found[name] = file
             wanted += [imported for imported in _imports(file) if imported.exists()]
+            wanted += file.parent.glob("*.py") if name == FINDING else ()
     return MappingProxyType(dict(sorted(found.items())))
 
 

@@ -1,5 +1,6 @@
 """A Redis server of its own for each run, with every write in its log."""
 
+import functools
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,13 +35,14 @@ class Redis(Store):
             "redis-server", "--bind", HOST, "--port", str(PORT), "--dir", str(place.scratch), "--daemonize", "no",
             "--save", "", "--appendonly", "yes", "--appendfsync", _FSYNC[durability],
         )  # fmt: skip
-        return (Service("redis-server", command, _answers, seconds_to_start=60, memory_bytes=memory_bytes or None),)
+        ready = functools.partial(answers, PORT)
+        return (Service("redis-server", command, ready, seconds_to_start=60, memory_bytes=memory_bytes or None),)
 
 
-def _answers() -> bool:
-    """Whether the server answers a PING; while it loads its log it refuses."""
+def answers(port: int) -> bool:
+    """Whether a server there answers a PING; while Redis loads its log it refuses."""
     try:
-        with socket.create_connection((HOST, PORT), timeout=1) as connection:
+        with socket.create_connection((HOST, port), timeout=1) as connection:
             connection.sendall(b"PING\r\n")
             return connection.recv(16).startswith(b"+PONG")
     except OSError:

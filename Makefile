@@ -290,6 +290,12 @@ bench-cassandra-nodes: java ## Measure nodes that join and repairs, beside Cassa
 	scripts/bench-cassandra-nodes.sh $(BENCH)/cassandra-nodes.json
 	@echo "The figures: $(CURDIR)/$(BENCH)/cassandra-nodes.json"
 
+.PHONY: bench-serve
+bench-serve: release ## Measure `aiodb serve` beside redis-server with redis-benchmark, as root (20 minutes; ARGUMENTS=)
+	scripts/install-packages.sh redis-server
+	mkdir -p $(BENCH)
+	AIODB=$(AIODB) scripts/bench-serve.sh --out=$(BENCH)/server.json $(ARGUMENTS)
+
 .PHONY: bench-disks
 bench-disks: release ## Measure a store on one and on two disks, which are throttled loop devices; as root
 	scripts/install-packages.sh fio e2fsprogs

@@ -153,6 +153,20 @@ public abstract class ServerContract {
         refused(StoreException.Configuration.class, "identity", () -> open("other"));
     }
 
+    /** Unlike a copy that says nothing of its owner, this one leaves the store to its process. */
+    @Test
+    void aDirectoryOfAnotherOwnerIsRefused() throws IOException {
+        try (Store first = open("store", "owner", "one")) {
+            Table table = first.createTable("rows");
+            Files.createDirectories(directory.resolve("copy"));
+            Files.copy(directory.resolve("store/STORE"), directory.resolve("copy/STORE"));
+            refused(StoreException.Configuration.class, "belongs to one", () -> open("copy", "owner", "two"));
+            table.put(bytes("a"), bytes("1"), Durability.SYNC);
+        }
+        refused(StoreException.Configuration.class, "belongs to one", () -> open("store", "owner", "two"));
+        open("store", "owner", "one").close();
+    }
+
     /** A process with a copy of the directory takes the store over; calls of the first process are refused from then on. */
     @Test
     void aStoreHasOneProcessAtATime() throws IOException {

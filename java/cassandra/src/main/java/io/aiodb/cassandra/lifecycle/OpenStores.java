@@ -9,6 +9,7 @@ import io.aiodb.store.StoreException;
 import io.aiodb.store.Stores;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.cassandra.db.SystemKeyspace;
 import org.apache.cassandra.exceptions.ConfigurationException;
@@ -56,10 +57,12 @@ public final class OpenStores {
     private static OpenStore open(StoreConfiguration configuration) {
         LOGGER.info("Opening the {} store in {}", configuration.store(), configuration.directory());
         try {
+            UUID node = SystemKeyspace.getLocalHostId();
             Store store =
-                    Stores.open(configuration.store(), configuration.directory(), configuration.storeParameters());
+                    Stores.open(configuration.store(), configuration.directory(), configuration.storeParameters(node));
             OpenStore open = new OpenStore(configuration, store, UpdateMerger::merge);
-            open.belongTo(SystemKeyspace.getLocalHostId());
+            open.belongTo(node);
+            configuration.keep();
             return open;
         } catch (StoreException failure) {
             throw new ConfigurationException(

@@ -26,6 +26,7 @@ import java.util.Objects;
  *   <li>{@code timeout_millis}: how long an answer may take; 250 to 3600000, default 10000
  *   <li>{@code connections}: how many reads go on at a time, and how many writes; default 16
  *   <li>{@code views}: how many snapshots and long scans may be open at a time; default 64
+ *   <li>{@code owner}: a word for whoever the store belongs to; another owner's directory is refused. Default none
  * </ul>
  */
 public final class MysqlProvider implements StoreProvider {
@@ -47,12 +48,13 @@ public final class MysqlProvider implements StoreProvider {
         Duration timeout = Duration.ofMillis(parameters.number("timeout_millis", 10_000, 250, 3_600_000));
         int connections = (int) parameters.number("connections", 16, 1, MAX_CONNECTIONS);
         int views = (int) parameters.number("views", 64, 1, MAX_CONNECTIONS);
+        String owner = parameters.text("owner", null);
         parameters.refuseOthers();
         if (database != null && !database.matches("[A-Za-z0-9_]{1,64}")) {
             throw new StoreException.Configuration("mysql: database = " + database
                     + ": give 1 to 64 letters, digits and underscores");
         }
-        return ServerDirectory.openStore(directory, MysqlStore.NAME, own -> {
+        return ServerDirectory.openStore(directory, MysqlStore.NAME, owner, own -> {
             String schema = database == null ? "aiodb_" + own.id().toString().replace('-', '_') : database;
             return new MysqlStore(own, new MysqlSettings(
                     host, port, user, password, schema, durability, timeout, connections, views));

@@ -3,12 +3,16 @@ package io.aiodb.cassandra.integration;
 import io.aiodb.cassandra.lifecycle.OpenStores;
 import io.aiodb.cassandra.table.StoreConfiguration;
 import io.aiodb.cassandra.table.StoredMemtable;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 import org.apache.cassandra.db.compaction.AbstractCompactionStrategy;
 import org.apache.cassandra.exceptions.InvalidRequestException;
 import org.apache.cassandra.schema.CompactionParams;
 import org.apache.cassandra.schema.KeyspaceMetadata;
 import org.apache.cassandra.schema.Keyspaces;
+import org.apache.cassandra.schema.TableId;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.schema.TableParams;
 import org.apache.cassandra.schema.ViewMetadata;
@@ -30,9 +34,11 @@ public final class SchemaValidator {
      * The schema that a change leads to, with the compaction class that these tables need.
      *
      * @throws InvalidRequestException if there would be something that they do not support
-     * @throws org.apache.cassandra.exceptions.ConfigurationException if the store of one cannot be opened
+     * @throws org.apache.cassandra.exceptions.ConfigurationException if the store of one cannot be opened, or its server does
+     *     not answer
      */
     public Keyspaces check(Keyspaces before, Keyspaces after) {
+        requireServers(before, after);
         Keyspaces checked = after;
         for (KeyspaceMetadata keyspace : after) {
             if (keyspace == before.getNullable(keyspace.name)) {
@@ -44,6 +50,34 @@ public final class SchemaValidator {
             }
         }
         return checked;
+    }
+
+    /** A change that meets a server which is down would be half done, and the schema has it nevertheless. */
+    private static void requireServers(Keyspaces before, Keyspaces after) {
+        Map<TableId, TableMetadata> earlier = tables(before);
+        Map<TableId, TableMetadata> later = tables(after);
+        Set<StoreConfiguration> needed = new HashSet<>();
+        earlier.forEach((id, table) -> {
+            if (!table.equals(later.get(id))) {
+                needed.add(StoredMemtable.Factory.configurationOf(table.params.memtable.factory()));
+            }
+        });
+        later.forEach((id, table) -> {
+            if (!table.equals(earlier.get(id))) {
+                needed.add(StoredMemtable.Factory.configurationOf(table.params.memtable.factory()));
+            }
+        });
+        for (StoreConfiguration configuration : needed) {
+            if (configuration != null && configuration.isOnServer()) {
+                OpenStores.requireAnswer(configuration);
+            }
+        }
+    }
+
+    private static Map<TableId, TableMetadata> tables(Keyspaces keyspaces) {
+        Map<TableId, TableMetadata> tables = new HashMap<>();
+        keyspaces.forEach(keyspace -> keyspace.tables.forEach(table -> tables.put(table.id, table)));
+        return tables;
     }
 
     private KeyspaceMetadata check(KeyspaceMetadata keyspace) {

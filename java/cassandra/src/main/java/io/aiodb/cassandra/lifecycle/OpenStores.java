@@ -70,6 +70,20 @@ public final class OpenStores {
         }
     }
 
+    /**
+     * Refuses to go on if the store of a configuration cannot be read now.
+     *
+     * @throws ConfigurationException that says why
+     */
+    public static void requireAnswer(StoreConfiguration configuration) {
+        OpenStore open = of(configuration);
+        try {
+            open.catalog().node();
+        } catch (StoreException failure) {
+            throw new ConfigurationException("the memtable's store in " + open.directory() + ": " + failure.getMessage(), failure);
+        }
+    }
+
     /** Whether the store of a configuration is open, and of a kind whose every write waits for the disk. */
     public static boolean alwaysSyncs(StoreConfiguration configuration) {
         OpenStore open = OPEN.get(configuration.directory());

@@ -7,10 +7,13 @@ import io.aiodb.store.ServerDirectory;
 import io.aiodb.store.StoreException;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.SQLTransientConnectionException;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReentrantLock;
 
 /** The connections with a store's server, in pools: for single reads, for writes, and for views, which last. */
 final class MysqlServer implements AutoCloseable {
@@ -21,6 +24,9 @@ final class MysqlServer implements AutoCloseable {
 
     /** After a connection failed none is tried for so long. */
     private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+
+    /** Who waits for a connection of a pool asks so often whether making one has failed; the least that the pool takes. */
+    private static final long LOOK_MILLIS = 250;
 
     private final MysqlSettings settings;
     private final MysqlSource source;
@@ -35,7 +41,10 @@ final class MysqlServer implements AutoCloseable {
     /** Whether the last call found no server: the next one looks first, so that not all wait for it. */
     private volatile StoreException down;
 
-    private long lastFailureNanos;
+    private volatile long lastFailureNanos;
+
+    /** Held by who looks. */
+    private final Lock looking = new ReentrantLock();
 
     MysqlServer(MysqlSettings settings, ServerDirectory own) {
         this.settings = settings;
@@ -62,7 +71,7 @@ final class MysqlServer implements AutoCloseable {
         configuration.setMaximumPoolSize(size);
         configuration.setMinimumIdle(0);
         configuration.setAutoCommit(autoCommit);
-        configuration.setConnectionTimeout(settings.timeout().toMillis());
+        configuration.setConnectionTimeout(LOOK_MILLIS);
         configuration.setValidationTimeout(settings.timeout().toMillis());
         // What is wrong with the server is for the calls to say.
         configuration.setInitializationFailTimeout(-1);
@@ -132,34 +141,62 @@ final class MysqlServer implements AutoCloseable {
         }
     }
 
+    /** A connection of a pool. The pool itself would go on waiting where none can be made. */
     private Connection take(HikariDataSource pool) throws SQLException {
         if (down != null) {
             look();
         }
-        return pool.getConnection();
+        long began = System.nanoTime();
+        while (true) {
+            try {
+                return pool.getConnection();
+            } catch (SQLTransientConnectionException none) {
+                SQLException failure = source.failureSince(began);
+                if (failure != null) {
+                    throw failure;
+                }
+                if (System.nanoTime() - began > settings.timeout().toNanos()) {
+                    throw new MysqlErrors.StoreFailure(new StoreException.Unavailable("all " + pool.getMaximumPoolSize()
+                            + " connections of the pool " + pool.getPoolName() + " with " + settings.server() + " were in use for "
+                            + settings.timeout().toMillis() + " ms: give the store more, or less to do", none));
+                }
+            }
+        }
     }
 
-    private synchronized void look() {
+    /** Looks whether the server is back. Nobody waits long for another who does. */
+    private void look() {
         StoreException last = down;
         if (last == null) {
             return;
         }
-        if (System.nanoTime() - lastFailureNanos < PAUSE_NANOS) {
-            throw new StoreException.Unavailable(last.getMessage(), last);
+        if (System.nanoTime() - lastFailureNanos < PAUSE_NANOS || !lockToLook()) {
+            throw new StoreException.Unavailable(last.getMessage());
         }
         try {
-            source.getConnection().close();
-            down = null;
+            if (down != null) {
+                source.getConnection().close();
+                down = null;
+            }
         } catch (SQLException failure) {
-            StoreException said = failed(failure);
-            isDown(said);
-            throw said;
+            throw failed(failure);
+        } finally {
+            looking.unlock();
+        }
+    }
+
+    private boolean lockToLook() {
+        try {
+            return looking.tryLock(PAUSE_NANOS, TimeUnit.NANOSECONDS);
+        } catch (InterruptedException interruption) {
+            Thread.currentThread().interrupt();
+            return false;
         }
     }
 
     private void isDown(StoreException said) {
-        down = said;
         lastFailureNanos = System.nanoTime();
+        down = said;
         // Connections that nobody has tried since are lost as well.
         for (HikariDataSource pool : List.of(reads, writes, views)) {
             pool.getHikariPoolMXBean().softEvictConnections();
@@ -167,7 +204,7 @@ final class MysqlServer implements AutoCloseable {
     }
 
     /** The exception for callers; takes note where there is no server. */
-    synchronized StoreException failed(SQLException failure) {
+    StoreException failed(SQLException failure) {
         StoreException said = MysqlErrors.translated(failure, settings);
         if (said instanceof StoreException.Configuration) {
             // Only who opens a store can be told that its configuration makes no sense.

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Rows that lie on a database server: real ones, which are killed, come back, or are not what they have to be. */
 @Tag("long")
 final class ServerStoresTest {
-    private static final int NETWORK = 101;
+    private static final int NETWORK = 90;
     private static final int ROWS = 300;
     private static final int ROUNDS = Integer.getInteger("aiodb.rounds", 3);
     private static final int LOOKS = 1200;
@@ -130,6 +130,9 @@ final class ServerStoresTest {
             assertRefused(nodes, kind + "/password", password -> "wrong", "password_file");
             String weaker = kind.equals("mysql") ? "innodb_flush_log_at_trx_commit" : "appendfsync";
             assertRefused(nodes, SETTINGS, yaml -> yaml.replace("durability: interval", "durability: sync"), weaker);
+            if (kind.equals("mysql")) {
+                assertRefused(nodes, SETTINGS, yaml -> yaml + "commitlog_segment_size: 256MiB\nmax_mutation_size: 80MiB\n", "max_allowed_packet");
+            }
             // The server of the other node, by its name for the store there, and by a copy of its directory.
             String other = Files.readString(nodes.directory(1).resolve(SETTINGS)).lines()
                     .dropWhile(line -> !line.contains("store: " + kind))

@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.db.SystemKeyspace;
 import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.service.StorageService;
@@ -20,6 +21,9 @@ import org.slf4j.LoggerFactory;
 /** The stores that this process has opened. They stay open until the node ends. */
 public final class OpenStores {
     private static final Logger LOGGER = LoggerFactory.getLogger(OpenStores.class);
+
+    /** Of a large update, which is kept as one value; each of its rows has its whole key there. */
+    private static final int VALUES_PER_MUTATION = 2;
 
     /** By their directories. A thread that changes it holds it. */
     private static final Map<Path, OpenStore> OPEN = new ConcurrentHashMap<>();
@@ -60,6 +64,7 @@ public final class OpenStores {
             UUID node = SystemKeyspace.getLocalHostId();
             Store store =
                     Stores.open(configuration.store(), configuration.directory(), configuration.storeParameters(node));
+            requireRoom(store, configuration);
             OpenStore open = new OpenStore(configuration, store, UpdateMerger::merge);
             open.belongTo(node);
             configuration.keep();
@@ -67,6 +72,18 @@ public final class OpenStores {
         } catch (StoreException failure) {
             throw new ConfigurationException(
                     "the memtable's store in " + configuration.directory() + ": " + failure.getMessage(), failure);
+        }
+    }
+
+    /** Closes the store where an update that Cassandra takes would not fit: its writes would fail, and be sent again. */
+    private static void requireRoom(Store store, StoreConfiguration configuration) {
+        long needed = (long) VALUES_PER_MUTATION * DatabaseDescriptor.getMaxMutationSize();
+        int longest = store.capabilities().maxValueBytes();
+        if (longest < needed) {
+            store.close();
+            throw new ConfigurationException("the memtable's store in " + configuration.directory() + " takes values of at most "
+                    + longest + " bytes, and with this max_mutation_size there may be some of " + needed + ": raise what the"
+                    + " server takes (`max_allowed_packet` of MySQL), or lower max_mutation_size");
         }
     }
 

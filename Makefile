@@ -99,8 +99,9 @@ test-cassandra: java ## Compare aiodb with Cassandra's memtable on real nodes, o
 STORES := rocksdb mysql redis
 
 .PHONY: test-cassandra-stores
-test-cassandra-stores: java ## Compare statements over other stores than aiodb (STORES="rocksdb mysql redis"; half an hour)
+test-cassandra-stores: java ## Compare statements over other stores than aiodb, and mix these as replicas (STORES=; an hour)
 	for store in $(STORES); do $(MVN) --projects cassandra-tests -Dtest=StatementsTest -Daiodb.store=$$store package; done
+	$(MVN) --projects cassandra-tests -Dtest=MixedStoresTest -Dgroups=slow -Daiodb.mixed=aiodb,mysql,redis package
 
 .PHONY: test-harness
 test-harness: compiler $(VENV)/ready ## Check and test the harness of the campaigns

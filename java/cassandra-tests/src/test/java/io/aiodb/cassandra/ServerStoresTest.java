@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.datastax.oss.driver.api.core.ConsistencyLevel;
 import com.datastax.oss.driver.api.core.CqlSession;
 import com.datastax.oss.driver.api.core.DriverException;
+import com.datastax.oss.driver.api.core.cql.SimpleStatement;
 import com.datastax.oss.driver.api.core.servererrors.ReadFailureException;
 import com.datastax.oss.driver.api.core.servererrors.WriteFailureException;
 import java.io.IOException;
@@ -57,9 +58,13 @@ final class ServerStoresTest {
                     check(session, ledger, "the server was killed");
                 }
             }
+            nodes.killServer(1);
+            // It ends in time although it cannot sync what it has written.
+            nodes.stop(1);
+            nodes.start(1);
             nodes.restart(1);
             try (CqlSession session = nodes.session(1, KEYSPACE)) {
-                check(session, ledger, "node and server were killed");
+                check(session, ledger, "the node was stopped without its server, and both were killed");
                 session.execute("TRUNCATE rows");
                 assertEquals(0, session.execute("SELECT * FROM rows").all().size());
                 session.execute("DROP TABLE rows");
@@ -156,6 +161,29 @@ final class ServerStoresTest {
             Files.move(kept, stores);
             nodes.start(2);
             write(nodes, 2);
+        }
+    }
+
+    /** The node that coordinates a change refuses it where its server is down; one that learns of it does it later. */
+    @ParameterizedTest
+    @ValueSource(strings = {"mysql", "redis"})
+    void aNodeWhoseServerIsDownLearnsOfTablesLater(String kind) throws InterruptedException {
+        try (Nodes nodes = nodes(kind, 2)) {
+            nodes.killServer(2);
+            try (CqlSession session = nodes.session(1, KEYSPACE)) {
+                session.execute("CREATE TABLE later (id int PRIMARY KEY, v text) WITH memtable = 'aiodb'");
+                session.execute("DROP TABLE rows");
+                session.execute("INSERT INTO later (id, v) VALUES (1, 'there')");
+                nodes.startServer(2);
+                new Members(nodes, 2).awaitSchema();
+                SimpleStatement all = SimpleStatement.newInstance("SELECT v FROM later WHERE id = 1");
+                assertEquals(1, session.execute(all.setConsistencyLevel(ConsistencyLevel.ALL)).all().size());
+            }
+            try (CqlSession session = nodes.session(2, KEYSPACE)) {
+                assertThrows(DriverException.class, () -> session.execute("SELECT * FROM rows"));
+                session.execute("INSERT INTO later (id, v) VALUES (2, 'too')");
+                assertEquals(2, session.execute("SELECT * FROM later").all().size());
+            }
         }
     }
 

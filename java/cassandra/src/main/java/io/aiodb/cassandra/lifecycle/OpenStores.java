@@ -132,7 +132,12 @@ public final class OpenStores {
         synchronized (OPEN) {
             for (OpenStore open : OPEN.values()) {
                 LOGGER.info("Closing the {} store in {}", open.configuration().store(), open.directory());
-                open.close();
+                try {
+                    open.close();
+                } catch (StoreException failure) {
+                    // As of a server that is down: others are to be closed nevertheless.
+                    LOGGER.error("The store in {} was not closed as it should be: {}", open.directory(), failure.getMessage());
+                }
             }
         }
     }

@@ -38,6 +38,9 @@ final class MysqlServer implements AutoCloseable {
     private final HikariDataSource views;
     private final Semaphore freeViews;
 
+    /** Null where single rows are read by SQL. */
+    private final MysqlDirect direct;
+
     /** Whether the last call found no server: the next one looks first, so that not all wait for it. */
     private volatile StoreException down;
 
@@ -55,6 +58,7 @@ final class MysqlServer implements AutoCloseable {
             maxValueBytes = checks.maxValueBytes();
             classes = checks.classes();
             source.expect(own.id().toString(), schema.open(connection), maxValueBytes);
+            direct = direct(own);
         } catch (SQLException failure) {
             throw MysqlErrors.translated(failure, settings);
         }
@@ -62,6 +66,15 @@ final class MysqlServer implements AutoCloseable {
         reads = pool("reads", settings.connections(), true);
         writes = pool("writes", settings.connections(), false);
         views = pool("views", settings.views(), false);
+    }
+
+    private MysqlDirect direct(ServerDirectory own) {
+        if (settings.access() == MysqlSettings.Access.JDBC) {
+            return null;
+        }
+        MysqlDirect made = new MysqlDirect(settings, own.id().toString(), source.epoch());
+        made.check();
+        return made;
     }
 
     private HikariDataSource pool(String name, int size, boolean autoCommit) {
@@ -96,6 +109,20 @@ final class MysqlServer implements AutoCloseable {
 
     long epoch() {
         return source.epoch();
+    }
+
+    /** The value of a key in a table of this name, or null. */
+    byte[] get(String table, byte[] key) {
+        return direct != null
+                ? direct.get(table, key)
+                : read(connection -> MysqlReads.get(connection, settings.table(table), key));
+    }
+
+    /** To be called before tables are dropped. */
+    void letGoOfTables() {
+        if (direct != null) {
+            direct.closeIdle();
+        }
     }
 
     /** Reads with a connection whose statements are transactions of their own. */
@@ -218,6 +245,7 @@ final class MysqlServer implements AutoCloseable {
 
     @Override
     public void close() {
+        letGoOfTables();
         views.close();
         writes.close();
         reads.close();

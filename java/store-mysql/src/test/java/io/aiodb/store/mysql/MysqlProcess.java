@@ -14,6 +14,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -22,6 +23,7 @@ final class MysqlProcess extends ServerProcess {
     static final String PASSWORD = "secret";
 
     private final List<String> command;
+    private int directPort;
 
     /** Starts one, with further options. */
     MysqlProcess(Path directory, String... options) {
@@ -41,6 +43,26 @@ final class MysqlProcess extends ServerProcess {
                 "--socket=" + directory.resolve("socket"), user, "--init-file=" + initial, "--innodb-buffer-pool-size=64M"));
         command.addAll(List.of(options));
         start();
+    }
+
+    /** One with the plugin HandlerSocket, which has the same password. */
+    static MysqlProcess withHandlerSocket(Path directory) {
+        int read = freePort();
+        MysqlProcess made = new MysqlProcess(
+                directory, "--plugin-maturity=beta", "--plugin-load-add=handlersocket", "--handlersocket-address=127.0.0.1",
+                "--handlersocket-port=" + read, "--handlersocket-port-wr=" + freePort(), "--handlersocket-threads=2",
+                "--handlersocket-threads-wr=1", "--handlersocket-plain-secret=" + PASSWORD);
+        made.directPort = read;
+        return made;
+    }
+
+    /** Where a store finds it that reads directly. */
+    Map<String, String> directParameters() {
+        Map<String, String> parameters = new HashMap<>(parameters());
+        parameters.put("access", "direct");
+        parameters.put("direct_port", Integer.toString(directPort));
+        parameters.put("direct_secret_file", passwordFile());
+        return parameters;
     }
 
     private void run(List<String> program) throws IOException {

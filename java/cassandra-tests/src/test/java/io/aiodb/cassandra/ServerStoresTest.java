@@ -132,11 +132,14 @@ final class ServerStoresTest {
             write(nodes, 1);
             write(nodes, 2);
             nodes.stop(2);
-            assertRefused(nodes, kind + "/password", password -> "wrong", "password_file");
+            Path wrong = nodes.directory(2).resolve("wrong");
+            Files.writeString(wrong, "wrong\n");
+            assertRefused(
+                    nodes, yaml -> yaml.replaceAll("password_file: .*", "password_file: " + wrong), "`password_file`");
             String weaker = kind.equals("mysql") ? "innodb_flush_log_at_trx_commit" : "appendfsync";
-            assertRefused(nodes, SETTINGS, yaml -> yaml.replace("durability: interval", "durability: sync"), weaker);
+            assertRefused(nodes, yaml -> yaml.replace("durability: interval", "durability: sync"), weaker);
             if (kind.equals("mysql")) {
-                assertRefused(nodes, SETTINGS, yaml -> yaml + "commitlog_segment_size: 256MiB\nmax_mutation_size: 80MiB\n", "max_allowed_packet");
+                assertRefused(nodes, yaml -> yaml + "commitlog_segment_size: 256MiB\nmax_mutation_size: 80MiB\n", "max_allowed_packet");
             }
             // The server of the other node, by its name for the store there, and by a copy of its directory.
             String other = Files.readString(nodes.directory(1).resolve(SETTINGS)).lines()
@@ -150,11 +153,11 @@ final class ServerStoresTest {
             Path kept = nodes.directory(2).resolve("kept");
             Files.move(stores, kept);
             String named = other + "\n        " + parameter + ": " + name;
-            assertRefused(nodes, SETTINGS, yaml -> at(yaml, kind, named), "another `" + parameter + "`");
+            assertRefused(nodes, yaml -> at(yaml, kind, named), "another `" + parameter + "`");
             delete(stores);
             copy(nodes.directory(1).resolve("data/aiodb-stores/" + kind), stores.resolve(kind));
             String owner = identity(nodes, 1, kind, "owner");
-            assertRefused(nodes, SETTINGS, yaml -> at(yaml, kind, other), "belongs to " + owner);
+            assertRefused(nodes, yaml -> at(yaml, kind, other), "belongs to " + owner);
             // Neither has disturbed the node whose server it is.
             write(nodes, 1);
             delete(stores);
@@ -216,10 +219,9 @@ final class ServerStoresTest {
                 .substring(name.length() + 1);
     }
 
-    /** The second node does not start where a file of its directory is changed, and says why. The file is put back. */
-    private static void assertRefused(Nodes nodes, String file, UnaryOperator<String> change, String reason)
-            throws IOException {
-        Path changed = nodes.directory(2).resolve(file);
+    /** The second node does not start where its settings are changed, and says why. They are put back. */
+    private static void assertRefused(Nodes nodes, UnaryOperator<String> change, String reason) throws IOException {
+        Path changed = nodes.directory(2).resolve(SETTINGS);
         String before = Files.readString(changed);
         String after = change.apply(before);
         assertNotEquals(before, after);

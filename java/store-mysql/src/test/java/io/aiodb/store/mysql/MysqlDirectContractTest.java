@@ -27,6 +27,6 @@ class MysqlDirectContractTest extends StoreContracts {
 
     @Override
     protected Map<String, String> parameters() {
-        return server.directParameters();
+        return server.parameters();
     }
 }

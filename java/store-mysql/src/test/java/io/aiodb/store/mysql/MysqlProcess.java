@@ -23,6 +23,8 @@ final class MysqlProcess extends ServerProcess {
     static final String PASSWORD = "secret";
 
     private final List<String> command;
+
+    /** Of HandlerSocket; 0 without it. */
     private int directPort;
 
     /** Starts one, with further options. */
@@ -45,7 +47,7 @@ final class MysqlProcess extends ServerProcess {
         start();
     }
 
-    /** One with the plugin HandlerSocket, which has the same password. */
+    /** One with the plugin HandlerSocket, which has the same password; stores that are told of it read through that. */
     static MysqlProcess withHandlerSocket(Path directory) {
         int read = freePort();
         MysqlProcess made = new MysqlProcess(
@@ -54,15 +56,6 @@ final class MysqlProcess extends ServerProcess {
                 "--handlersocket-threads-wr=1", "--handlersocket-plain-secret=" + PASSWORD);
         made.directPort = read;
         return made;
-    }
-
-    /** Where a store finds it that reads directly. */
-    Map<String, String> directParameters() {
-        Map<String, String> parameters = new HashMap<>(parameters());
-        parameters.put("access", "direct");
-        parameters.put("direct_port", Integer.toString(directPort));
-        parameters.put("direct_secret_file", passwordFile());
-        return parameters;
     }
 
     private void run(List<String> program) throws IOException {
@@ -84,7 +77,14 @@ final class MysqlProcess extends ServerProcess {
 
     @Override
     public Map<String, String> parameters() {
-        return Map.of("port", Integer.toString(port), "user", "root", "password_file", passwordFile());
+        Map<String, String> parameters = new HashMap<>(
+                Map.of("port", Integer.toString(port), "user", "root", "password_file", passwordFile()));
+        if (directPort != 0) {
+            parameters.put("access", "direct");
+            parameters.put("direct_port", Integer.toString(directPort));
+            parameters.put("direct_secret_file", passwordFile());
+        }
+        return parameters;
     }
 
     @Override

@@ -26,8 +26,9 @@ final class ServerParameters {
     private static final Set<String> COMMON = Set.of("host", "port", "user", "password_file", "timeout");
 
     /** Beside those, for each kind of store that has a server. */
-    private static final Map<String, Set<String>> OWN =
-            Map.of("mysql", Set.of("database", "connections", "views"), "redis", Set.of("name", "history"));
+    private static final Map<String, Set<String>> OWN = Map.of(
+            "mysql", Set.of("database", "connections", "views", "access", "direct_port", "direct_secret_file"),
+            "redis", Set.of("name", "history"));
 
     /** A file in the store's directory. */
     private static final String LAST = "SERVER";

@@ -41,7 +41,8 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  *   <li>{@code host}, {@code port}, {@code user}, {@code password_file} (a file whose first line is the password),
  *       {@code timeout} (how long an answer may take; a duration): the server of a store {@code mysql} or {@code redis}. The
  *       store's directory then has its identity only, and is needed to find the rows
- *   <li>{@code database}, {@code connections}, {@code views}: of {@code mysql}, as its provider has them
+ *   <li>{@code database}, {@code connections}, {@code views}, {@code access}, {@code direct_port},
+ *       {@code direct_secret_file}: of {@code mysql}, as its provider has them
  *   <li>{@code name}, {@code history} (an amount): of {@code redis}, as its provider has them
  * </ul>
  *

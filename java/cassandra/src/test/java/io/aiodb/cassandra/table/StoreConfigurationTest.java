@@ -68,9 +68,10 @@ class StoreConfigurationTest {
 
     @Test
     void aStoreOnAServerIsToldWhereItIs() {
-        Map<String, String> given = Map.of(
+        Map<String, String> given = new HashMap<>(Map.of(
                 "store", "mysql", "durability", "sync", "host", "db.example", "port", "3307", "user", "rows",
-                "password_file", "/etc/password", "timeout", "3s", "database", "ours", "connections", "8", "views", "32");
+                "password_file", "/etc/password", "timeout", "3s", "database", "ours", "connections", "8", "views", "32"));
+        given.putAll(Map.of("access", "direct", "direct_port", "9997", "direct_secret_file", "/etc/secret"));
         Map<String, String> parameters = new HashMap<>(given);
         parameters.put("directory", "/d");
         StoreConfiguration parsed = StoreConfiguration.parse(parameters);

@@ -26,8 +26,9 @@ import java.util.Objects;
  *   <li>{@code timeout_millis}: how long an answer may take; 250 to 3600000, default 10000
  *   <li>{@code connections}: how many reads go on at a time, and how many writes; default 16
  *   <li>{@code views}: how many snapshots and long scans may be open at a time; default 64
- *   <li>{@code access}: how single rows are read: {@code jdbc} (default), as all else, or {@code direct}, below SQL, through
- *       MariaDB's plugin HandlerSocket, which must be loaded there
+ *   <li>{@code access}: how single rows are read: {@code jdbc} (default), as all else; {@code direct}, below SQL, through
+ *       MariaDB's plugin HandlerSocket, which must be loaded there; {@code handler}, by the statement of this name; or
+ *       {@code procedure}, by a stored procedure for each table, which needs MariaDB, or MySQL 8.0.29 or later
  *   <li>{@code direct_port}: where HandlerSocket listens for readers; default 9998
  *   <li>{@code direct_secret_file}: a file whose first line is its {@code handlersocket_plain_secret}; default none
  *   <li>{@code owner}: a word for whoever the store belongs to; another owner's directory is refused. Default none

@@ -10,6 +10,7 @@ import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Lock;
@@ -38,11 +39,14 @@ final class MysqlServer implements AutoCloseable {
     private final HikariDataSource views;
     private final Semaphore freeViews;
 
-    /** Null where single rows are read by SQL. */
+    /** Null where single rows are not read through HandlerSocket. */
     private final MysqlDirect direct;
 
     /** Whether the last call found no server: the next one looks first, so that not all wait for it. */
     private volatile StoreException down;
+
+    /** The tables whose procedures are there, if rows are read by them. */
+    private final Set<String> withProcedure = ConcurrentHashMap.newKeySet();
 
     private volatile long lastFailureNanos;
 
@@ -69,7 +73,7 @@ final class MysqlServer implements AutoCloseable {
     }
 
     private MysqlDirect direct(ServerDirectory own) {
-        if (settings.access() == MysqlSettings.Access.JDBC) {
+        if (settings.access() != MysqlSettings.Access.DIRECT) {
             return null;
         }
         MysqlDirect made = new MysqlDirect(settings, own.id().toString(), source.epoch());
@@ -113,13 +117,25 @@ final class MysqlServer implements AutoCloseable {
 
     /** The value of a key in a table of this name, or null. */
     byte[] get(String table, byte[] key) {
-        return direct != null
-                ? direct.get(table, key)
-                : read(connection -> MysqlReads.get(connection, settings.table(table), key));
+        return switch (settings.access()) {
+            case DIRECT -> direct.get(table, key);
+            case HANDLER -> read(connection -> MysqlReads.getByHandler(connection, settings.table(table), key));
+            case PROCEDURE -> read(connection -> getByProcedure(connection, table, key));
+            case JDBC -> read(connection -> MysqlReads.get(connection, settings.table(table), key));
+        };
+    }
+
+    private byte[] getByProcedure(Connection connection, String table, byte[] key) throws SQLException {
+        if (!withProcedure.contains(table)) {
+            schema.makeProcedure(connection, table);
+            withProcedure.add(table);
+        }
+        return MysqlReads.getByProcedure(connection, settings.table(MysqlSchema.procedureName(table)), key);
     }
 
     /** To be called before tables are dropped. */
     void letGoOfTables() {
+        withProcedure.clear();
         if (direct != null) {
             direct.closeIdle();
         }

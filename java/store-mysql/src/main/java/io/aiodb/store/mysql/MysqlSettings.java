@@ -37,7 +37,11 @@ record MysqlSettings(
         /** By SQL, like all else. */
         JDBC,
         /** Below SQL, through HandlerSocket. */
-        DIRECT
+        DIRECT,
+        /** By the statement {@code HANDLER}, which plans nothing. */
+        HANDLER,
+        /** By a stored procedure for each table. */
+        PROCEDURE
     }
 
     /** The server, for messages. */

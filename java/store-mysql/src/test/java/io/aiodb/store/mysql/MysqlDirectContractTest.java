@@ -12,7 +12,7 @@ class MysqlDirectContractTest extends StoreContracts {
     private static MysqlProcess server;
 
     MysqlDirectContractTest() {
-        super("mysql", 3);
+        super("mysql", 1);
     }
 
     @BeforeAll

@@ -139,7 +139,8 @@ final class ServerStoresTest {
             String weaker = kind.equals("mysql") ? "innodb_flush_log_at_trx_commit" : "appendfsync";
             assertRefused(nodes, yaml -> yaml.replace("durability: interval", "durability: sync"), weaker);
             if (kind.equals("mysql")) {
-                assertRefused(nodes, yaml -> yaml + "commitlog_segment_size: 256MiB\nmax_mutation_size: 80MiB\n", "max_allowed_packet");
+                String larger = "commitlog_segment_size: 256MiB\nmax_mutation_size: 80MiB\n";
+                assertRefused(nodes, yaml -> yaml + larger, "max_allowed_packet");
             }
             // The server of the other node, by its name for the store there, and by a copy of its directory.
             String other = Files.readString(nodes.directory(1).resolve(SETTINGS)).lines()

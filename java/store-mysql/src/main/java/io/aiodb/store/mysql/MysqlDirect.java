@@ -57,7 +57,8 @@ final class MysqlDirect {
             }
             // Those that nobody has tried since are lost as well.
             closeIdle();
-            throw new StoreException.Unavailable(where() + " cannot be reached, or does not answer: " + failure.getMessage(), failure);
+            throw new StoreException.Unavailable(
+                    where() + " cannot be reached, or does not answer: " + failure.getMessage(), failure);
         } finally {
             free.release();
         }

@@ -8,6 +8,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 
 /**
  * Reads of single rows below SQL, through {@link HandlerSocket}s. All else needs what only SQL has: a batch is a transaction,
@@ -17,11 +18,18 @@ final class MysqlDirect {
     private final MysqlSettings settings;
     private final String id;
     private final long epoch;
+    private final Consumer<StoreException> onLost;
     private final Semaphore free;
     private final BlockingQueue<HandlerSocket> idle = new LinkedBlockingQueue<>();
 
-    /** @param id the identity of the store, and {@code epoch} how often it was opened, as each connection has to find them */
-    MysqlDirect(MysqlSettings settings, String id, long epoch) {
+    /**
+     * To a server that has the store.
+     *
+     * @param id the identity of the store, and {@code epoch} how often it was opened, as each connection has to find them
+     * @param onLost called where a read finds no server
+     */
+    MysqlDirect(MysqlSettings settings, String id, long epoch, Consumer<StoreException> onLost) {
+        this.onLost = onLost;
         this.settings = settings;
         this.id = id;
         this.epoch = epoch;
@@ -57,8 +65,10 @@ final class MysqlDirect {
             }
             // Those that nobody has tried since are lost as well.
             closeIdle();
-            throw new StoreException.Unavailable(
+            StoreException lost = new StoreException.Unavailable(
                     where() + " cannot be reached, or does not answer: " + failure.getMessage(), failure);
+            onLost.accept(lost);
+            throw lost;
         } finally {
             free.release();
         }

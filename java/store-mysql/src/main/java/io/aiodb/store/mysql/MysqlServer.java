@@ -76,7 +76,7 @@ final class MysqlServer implements AutoCloseable {
         if (settings.access() != MysqlSettings.Access.DIRECT) {
             return null;
         }
-        MysqlDirect made = new MysqlDirect(settings, own.id().toString(), source.epoch());
+        MysqlDirect made = new MysqlDirect(settings, own.id().toString(), source.epoch(), this::isDown);
         made.check();
         return made;
     }
@@ -118,11 +118,18 @@ final class MysqlServer implements AutoCloseable {
     /** The value of a key in a table of this name, or null. */
     byte[] get(String table, byte[] key) {
         return switch (settings.access()) {
-            case DIRECT -> direct.get(table, key);
+            case DIRECT -> getDirectly(table, key);
             case HANDLER -> read(connection -> MysqlReads.getByHandler(connection, settings.table(table), key));
             case PROCEDURE -> read(connection -> getByProcedure(connection, table, key));
             case JDBC -> read(connection -> MysqlReads.get(connection, settings.table(table), key));
         };
+    }
+
+    private byte[] getDirectly(String table, byte[] key) {
+        if (down != null) {
+            look();
+        }
+        return direct.get(table, key);
     }
 
     private byte[] getByProcedure(Connection connection, String table, byte[] key) throws SQLException {

@@ -136,6 +136,7 @@ final class ServerStoresTest {
             Files.writeString(wrong, "wrong\n");
             assertRefused(
                     nodes, yaml -> yaml.replaceAll("password_file: .*", "password_file: " + wrong), "`password_file`");
+            assertRefused(nodes, yaml -> yaml.replaceAll("port: [0-9]+", "port: 1"), "cannot be reached");
             String weaker = kind.equals("mysql") ? "innodb_flush_log_at_trx_commit" : "appendfsync";
             assertRefused(nodes, yaml -> yaml.replace("durability: interval", "durability: sync"), weaker);
             if (kind.equals("mysql")) {

@@ -64,23 +64,27 @@ public final class OpenStores {
             UUID node = SystemKeyspace.getLocalHostId();
             Store store =
                     Stores.open(configuration.store(), configuration.directory(), configuration.storeParameters(node));
-            requireRoom(store, configuration);
-            OpenStore open = new OpenStore(configuration, store, UpdateMerger::merge);
-            open.belongTo(node);
-            configuration.keep();
-            return open;
+            try {
+                requireRoom(store, configuration);
+                OpenStore open = new OpenStore(configuration, store, UpdateMerger::merge);
+                open.belongTo(node);
+                configuration.keep();
+                return open;
+            } catch (RuntimeException failure) {
+                close(store::close, configuration);
+                throw failure;
+            }
         } catch (StoreException failure) {
             throw new ConfigurationException(
                     "the memtable's store in " + configuration.directory() + ": " + failure.getMessage(), failure);
         }
     }
 
-    /** Closes the store where an update that Cassandra takes would not fit: its writes would fail, and be sent again. */
+    /** Refuses a store in which an update that Cassandra takes would not fit: its writes would fail, and be sent again. */
     private static void requireRoom(Store store, StoreConfiguration configuration) {
         long needed = (long) VALUES_PER_MUTATION * DatabaseDescriptor.getMaxMutationSize();
         int longest = store.capabilities().maxValueBytes();
         if (longest < needed) {
-            store.close();
             throw new ConfigurationException("the memtable's store in " + configuration.directory() + " takes values of at most "
                     + longest + " bytes, and with this max_mutation_size there may be some of " + needed + ": raise what the"
                     + " server takes (`max_allowed_packet` of MySQL), or lower max_mutation_size");
@@ -117,6 +121,15 @@ public final class OpenStores {
         }
     }
 
+    /** Closes one whose server may be down. A failure is logged: it must not hide another one, or keep other stores open. */
+    private static void close(Runnable close, StoreConfiguration configuration) {
+        try {
+            close.run();
+        } catch (StoreException failure) {
+            LOGGER.error("The store in {} was not closed as it should be: {}", configuration.directory(), failure.getMessage());
+        }
+    }
+
     /**
      * In a thread of its own: a node that joins waits, with the lock that this needs, for the change of the schema that
      * opens the store.
@@ -132,12 +145,7 @@ public final class OpenStores {
         synchronized (OPEN) {
             for (OpenStore open : OPEN.values()) {
                 LOGGER.info("Closing the {} store in {}", open.configuration().store(), open.directory());
-                try {
-                    open.close();
-                } catch (StoreException failure) {
-                    // As of a server that is down: others are to be closed nevertheless.
-                    LOGGER.error("The store in {} was not closed as it should be: {}", open.directory(), failure.getMessage());
-                }
+                close(open::close, open.configuration());
             }
         }
     }

@@ -16,6 +16,7 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.UUID;
 import org.apache.cassandra.exceptions.ConfigurationException;
 
 /**
@@ -33,7 +34,7 @@ final class ServerParameters {
     /** A file in the store's directory. */
     private static final String LAST = "SERVER";
 
-    private static final String NODE = "owner";
+    private static final String OWNER = "owner";
 
     private ServerParameters() {}
 
@@ -79,9 +80,9 @@ final class ServerParameters {
     }
 
     /** The parameters of a store with the node that its directory must be of. */
-    static Map<String, String> ofNode(Map<String, String> parameters, Object node) {
+    static Map<String, String> ofNode(Map<String, String> parameters, UUID node) {
         Map<String, String> all = new HashMap<>(parameters);
-        all.put(NODE, node.toString());
+        all.put(OWNER, node.toString());
         return all;
     }
 

@@ -95,6 +95,14 @@ test-java: native ## Run the tests of the jars, and the shorter ones on a real C
 test-cassandra: java ## Compare aiodb with Cassandra's memtable on real nodes, one at a time (an hour, 2 GB of memory)
 	$(MVN) --projects cassandra-tests -Dgroups='!slow' package
 
+# With which stores behind the memtable.
+STORES := rocksdb mysql redis
+
+.PHONY: test-cassandra-stores
+test-cassandra-stores: java ## Compare statements over other stores than aiodb, and mix these as replicas (STORES=; an hour)
+	for store in $(STORES); do $(MVN) --projects cassandra-tests -Dtest=StatementsTest -Daiodb.store=$$store package; done
+	$(MVN) --projects cassandra-tests -Dtest=MixedStoresTest -Dgroups=slow -Daiodb.mixed=aiodb,mysql,redis package
+
 .PHONY: test-harness
 test-harness: compiler $(VENV)/ready ## Check and test the harness of the campaigns
 	scripts/install-packages.sh iproute2 nodejs

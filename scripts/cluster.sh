@@ -5,12 +5,14 @@
 #   scripts/cluster.sh status            the ring, and which processes run
 #   scripts/cluster.sh cql STATEMENT...  run CQL on the first node that runs
 #   scripts/cluster.sh nodetool NODE ARGUMENT...
-#   scripts/cluster.sh stop|kill|start NODE
+#   scripts/cluster.sh stop|kill|start NODE          with its database server, if it has one
+#   scripts/cluster.sh stop-server|kill-server|start-server NODE    the server alone
 #   scripts/cluster.sh add               one more node, which takes its share of the data
 #   scripts/cluster.sh replace NODE      a new node in the place of one that is dead
 #   scripts/cluster.sh remove NODE       a node hands its data to the others and is deleted
 #   scripts/cluster.sh map NODE MEMTABLE what its memtable `aiodb` is from its next start: aiodb, trie, skiplist, or
-#                                        aiodb with another store behind it: rocksdb or lmdb
+#                                        aiodb with another store behind it: rocksdb, lmdb, mysql or redis;
+#                                        for the last two the node gets a database server of its own
 #   scripts/cluster.sh destroy           end all processes and delete everything
 #
 # All lies in build/cluster, or where CLUSTER says. A node listens on 127.0.0.NODE: 9042 for CQL, 7000 for the others;
@@ -19,8 +21,8 @@
 # that `make java` has built, if it has. JVM_OPTIONS are further options of the nodes' virtual machines, SETTINGS further lines
 # of their cassandra.yaml, in which DIRECTORY stands for the node's own, MEMTABLES further memtable configurations there,
 # COMMIT_LOG when their commit log is on the device (periodic, batch), DURABILITY that of their memtable `aiodb` (interval,
-# sync), PARAMETERS further ones of it, a line each, and CLASSES is put before their class path. Needs a JDK 17 and Maven,
-# which brings Cassandra.
+# sync), PARAMETERS further ones of it, a line each, and CLASSES is put before their class path. SERVER_MEMORY_MB is what MySQL
+# may cache (64). Needs a JDK 17 and Maven, which brings Cassandra.
 set -euo pipefail
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
@@ -47,6 +49,9 @@ fail() {
     echo "cluster: $1" >&2
     exit 1
 }
+
+# shellcheck source=scripts/cluster-servers.sh
+. "$repository/scripts/cluster-servers.sh"
 
 if [[ ! $number =~ ^[0-9]{1,3}$ ]] || [ "$number" -gt $NETWORKS_MAXIMUM ]; then
     fail "NETWORK is a number from 0 to $NETWORKS_MAXIMUM, not $number"
@@ -91,19 +96,25 @@ store_jars() {
     case $1 in
         rocksdb) echo "$repository/java/store-rocksdb/target/store-rocksdb-0.1.0.jar:$stores/rocksdb/*" ;;
         lmdb) echo "$repository/java/store-lmdb/target/store-lmdb-0.1.0.jar:$stores/lmdb/*" ;;
+        # These have their drivers in them.
+        mysql | redis) echo "$repository/java/store-$1/target/store-$1-0.1.0-cassandra.jar" ;;
     esac
 }
 
 fetch_store() {
     local store=$1 artifact
-    [ -e "$repository/java/store-$store/target/store-$store-0.1.0.jar" ] ||
+    [ -e "$(store_jars "$store" | cut -d : -f 1)" ] ||
         fail "the jar of java/store-$store is missing: run \`make java\` first"
-    if [ -e "$stores/$store/complete" ]; then return; fi
     # LMDB's other dependencies are among Cassandra's.
     case $store in
         rocksdb) artifact=org.rocksdb:rocksdbjni:$(version rocksdb) ;;
         lmdb) artifact=org.lmdbjava:lmdbjava:$(version lmdbjava) ;;
+        mysql | redis)
+            "$repository/scripts/install-packages.sh" "${store/mysql/mariadb}-server"
+            return
+            ;;
     esac
+    if [ -e "$stores/$store/complete" ]; then return; fi
     mvn --batch-mode --quiet -Dstyle.color=never --file "$resources/pom.xml" dependency:copy -Dartifact="$artifact" -DoutputDirectory="$stores/$store" ||
         fail "cannot fetch $artifact: see above"
     touch "$stores/$store/complete"
@@ -181,6 +192,7 @@ plugin_configuration() {
       parameters:
         durability: ${DURABILITY:-interval}
         store: $memtable
+$(server_parameters "$1" "$memtable")
 ${PARAMETERS:+        ${PARAMETERS//$'\n'/$'\n'        }}
 YAML
 }
@@ -200,7 +212,12 @@ map() {
             fetch_store "$2"
             echo "$2" >"$cluster/node$1/memtable"
             ;;
-        *) fail "name a memtable: aiodb, trie, skiplist, rocksdb or lmdb" ;;
+        mysql | redis)
+            fetch_store "$2"
+            make_server "$1" "$2"
+            echo "$2" >"$cluster/node$1/memtable"
+            ;;
+        *) fail "name a memtable: aiodb, trie, skiplist, rocksdb, lmdb, mysql or redis" ;;
     esac
     configure "$1"
 }
@@ -239,15 +256,17 @@ YAML
 
 # Starts a node and waits until it answers CQL. Further arguments are options of its virtual machine.
 start() {
-    local node=$1 directory=$cluster/node$1 pid waited
+    local node=$1 directory=$cluster/node$1 pid waited store
     shift
     if process "$node" >/dev/null; then fail "node $node runs already"; fi
+    start_servers "$node"
     local more_options
     read -ra more_options <<<"${JVM_OPTIONS:-}"
     local plugin_options=() class_path="$jars/*"
     if [ -e "$plugin" ]; then
         # Of all stores that any node has, since what a node was mapped to before may still hold rows.
-        class_path="$plugin:$(store_jars rocksdb):$(store_jars lmdb):$class_path"
+        for store in rocksdb lmdb mysql redis; do class_path="$(store_jars "$store"):$class_path"; done
+        class_path="$plugin:$class_path"
         plugin_options=(-Dcassandra.schema.update_handler_factory.class=io.aiodb.cassandra.AiodbSchemaHandlerFactory)
     fi
     class_path=${CLASSES:+$CLASSES:}$class_path
@@ -276,8 +295,14 @@ start() {
     fail "node $node did not start within $START_SECONDS s: see $directory/system.log"
 }
 
-# Ends a node's process with a signal, and waits for its end.
+# Ends a node and then its database servers with a signal.
 end() {
+    end_process "$1" "$2"
+    end_servers "$1" "$2"
+}
+
+# Ends a node's process with a signal, and waits for its end.
+end_process() {
     local node=$1 signal=$2 pid waited
     pid=$(process "$node") || return 0
     kill -s "$signal" "$pid"
@@ -371,11 +396,24 @@ case $command in
         known "${1:-}"
         end "$1" KILL
         ;;
+    start-server)
+        known "${1:-}"
+        start_servers "$1"
+        ;;
+    stop-server)
+        known "${1:-}"
+        end_servers "$1" TERM
+        ;;
+    kill-server)
+        known "${1:-}"
+        end_servers "$1" KILL
+        ;;
     replace)
         known "${1:-}"
         if process "$1" >/dev/null; then fail "node $1 runs: kill it first, or remove it"; fi
         lead_by "$1"
         join "-Dcassandra.replace_address_first_boot=$network.$1"
+        end_servers "$1" KILL
         rm -rf "$cluster/node$1"
         ;;
     remove)
@@ -408,7 +446,7 @@ case $command in
         nodetool "$@"
         ;;
     destroy)
-        for node in $(running); do end "$node" KILL; done
+        for node in $(nodes); do end "$node" KILL; done
         rm -rf "$cluster"
         ;;
     *)

@@ -14,7 +14,8 @@ final class MappingsTest {
     private static final int ROWS = 300;
 
     /** From store to store, to memtables of Cassandra and back. */
-    private static final List<String> MAPPINGS = List.of("rocksdb", "trie", "lmdb", "aiodb", "skiplist", "aiodb");
+    private static final List<String> MAPPINGS = List.of(
+            "rocksdb", "trie", "lmdb", "aiodb", "mysql", "skiplist", "redis", "mysql", "aiodb");
 
     @Test
     void rowsComeAlong(Nodes nodes) throws InterruptedException {

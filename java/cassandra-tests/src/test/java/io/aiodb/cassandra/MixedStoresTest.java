@@ -14,13 +14,17 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestMethodOrder;
 
-/** Replicas of one table on aiodb, RocksDB and LMDB side by side: each node's own configuration says which. */
+/**
+ * Replicas of one table on aiodb, RocksDB and LMDB side by side: each node's own configuration says which. Others by
+ * {@code -Daiodb.mixed=aiodb,mysql,redis}.
+ */
 @Tag("slow")
 @TestMethodOrder(MethodOrderer.OrderAnnotation.class)
 final class MixedStoresTest {
     private static final int NETWORK = 95;
     private static final String KEYSPACE = "mixed";
-    private static final List<String> STORES = List.of("aiodb", "rocksdb", "lmdb");
+    private static final List<String> STORES =
+            List.of(System.getProperty("aiodb.mixed", "aiodb,rocksdb,lmdb").split(","));
     private static final int ROWS = 300;
 
     /** Of Cassandra, over all tables of a node. */

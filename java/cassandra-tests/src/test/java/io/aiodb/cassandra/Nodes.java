@@ -109,6 +109,15 @@ final class Nodes implements AutoCloseable {
         launcher("map", Integer.toString(node), memtable);
     }
 
+    /** Ends the database server of a node with SIGKILL. The node runs on. */
+    void killServer(int node) {
+        launcher("kill-server", Integer.toString(node));
+    }
+
+    void startServer(int node) {
+        launcher("start-server", Integer.toString(node));
+    }
+
     String nodetool(int node, String... arguments) {
         List<String> command = new ArrayList<>(List.of("nodetool", Integer.toString(node)));
         command.addAll(List.of(arguments));

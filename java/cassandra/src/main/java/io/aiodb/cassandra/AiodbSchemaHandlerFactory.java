@@ -7,6 +7,7 @@ import io.aiodb.cassandra.integration.StoreSizeEstimates;
 import io.aiodb.cassandra.lifecycle.MemtableMigration;
 import io.aiodb.cassandra.table.WriteLogging;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiConsumer;
 import org.apache.cassandra.config.CassandraRelevantProperties;
 import org.apache.cassandra.cql3.QueryProcessor;
@@ -27,6 +28,9 @@ import org.apache.cassandra.schema.TableMetadata;
 public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFactory {
     private final StoreSizeEstimates estimates;
 
+    /** Whether the node's tables are there; before that, a server that is down ends it. */
+    private final AtomicBoolean isStarted = new AtomicBoolean();
+
     /** Cassandra makes one through this, before it reads or writes anything. */
     public AiodbSchemaHandlerFactory() {
         AiodbQueryHandler.install();
@@ -37,7 +41,8 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
     public SchemaUpdateHandler getSchemaUpdateHandler(
             boolean online, BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback) {
         return online
-                ? new Handler((result, drop) -> change(result, () -> updateSchemaCallback.accept(result, drop)), estimates)
+                ? new Handler(
+                        (result, drop) -> change(result, () -> updateSchemaCallback.accept(result, drop)), estimates, isStarted)
                 : new OfflineSchemaUpdateHandler(updateSchemaCallback);
     }
 
@@ -46,7 +51,10 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
      * ({@code TableMetadata.changeAffectsPreparedStatements}), and their writes would go on to skip the commit log; so their
      * clients must prepare them again.
      */
-    private static void change(SchemaTransformationResult result, Runnable change) {
+    private void change(SchemaTransformationResult result, Runnable change) {
+        if (isStarted.get()) {
+            SchemaValidator.awaitServers(result.before.getKeyspaces(), result.after.getKeyspaces());
+        }
         WriteLogging.changeSchema(change);
         boolean departs = result.diff.altered.stream()
                 .flatMap(keyspace -> keyspace.tables.altered.stream())
@@ -81,9 +89,15 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
         private final SchemaValidator validator = new SchemaValidator(AiodbCompactionStrategy.class);
         private final StoreSizeEstimates estimates;
 
-        Handler(BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback, StoreSizeEstimates estimates) {
+        private final AtomicBoolean isStarted;
+
+        Handler(
+                BiConsumer<SchemaTransformationResult, Boolean> updateSchemaCallback,
+                StoreSizeEstimates estimates,
+                AtomicBoolean isStarted) {
             super(updateSchemaCallback);
             this.estimates = estimates;
+            this.isStarted = isStarted;
         }
 
         /** Called when the tables are there, the commit log is replayed, and nobody is served yet. */
@@ -93,6 +107,7 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
             StorageServiceCleanup.install();
             DurabilityWarning.warn();
             estimates.schedule();
+            isStarted.set(true);
             super.start();
         }
 

@@ -18,26 +18,35 @@ import java.util.function.Function;
  *
  * <p>The file is there before anything is on the server, and says afterwards that there is: a server that then knows
  * nothing of the store has lost it, and is never taken for an empty one.
+ *
+ * <p>It may say who owns the store. A copy of the directory that another owner opens is refused before the server hears of
+ * it, where the copy would take the store over.
  */
 public final class ServerDirectory implements AutoCloseable {
     private static final String FILE = "STORE";
     private static final String KIND = "kind";
     private static final String ID = "id";
     private static final String MADE = "made";
+    private static final String OWNER = "owner";
 
     private final Path directory;
     private final String kind;
     private final DirectoryLock lock;
     private final UUID id;
+
+    /** Null if nobody said. */
+    private final String owner;
+
     private volatile boolean made;
 
-    private ServerDirectory(Path directory, String kind, DirectoryLock lock) throws IOException {
+    private ServerDirectory(Path directory, String kind, String owner, DirectoryLock lock) throws IOException {
         this.directory = directory;
         this.kind = kind;
         this.lock = lock;
         Path file = directory.resolve(FILE);
         if (!Files.exists(file)) {
             id = UUID.randomUUID();
+            this.owner = owner;
             write();
             return;
         }
@@ -54,19 +63,29 @@ public final class ServerDirectory implements AutoCloseable {
                     + ", not " + kind + ": name another directory");
         }
         made = Boolean.parseBoolean(found.getProperty(MADE));
+        String known = found.getProperty(OWNER);
+        if (known != null && owner != null && !known.equals(owner)) {
+            throw new StoreException.Configuration(directory + " is of a store that belongs to " + known + ", not to " + owner
+                    + ": name another directory");
+        }
+        this.owner = known == null ? owner : known;
+        if (known == null && owner != null) {
+            write();
+        }
     }
 
     /**
      * Makes the directory where it is missing, and locks it.
      *
      * @param kind of the store
+     * @param owner of the store; null if that does not matter
      * @throws StoreException.InUse if somebody has it
      * @throws StoreException.Configuration if it is another store's
      */
-    public static ServerDirectory open(Path directory, String kind) {
+    public static ServerDirectory open(Path directory, String kind, String owner) {
         DirectoryLock lock = DirectoryLock.take(directory);
         try {
-            return new ServerDirectory(directory, kind, lock);
+            return new ServerDirectory(directory, kind, owner, lock);
         } catch (IOException failure) {
             lock.close();
             throw new StoreException.Configuration("cannot use " + directory + ": " + failure, failure);
@@ -77,8 +96,8 @@ public final class ServerDirectory implements AutoCloseable {
     }
 
     /** {@link #open} for a store, which closes the directory with itself; where the store cannot be opened, this does. */
-    public static Store openStore(Path directory, String kind, Function<ServerDirectory, Store> store) {
-        ServerDirectory own = open(directory, kind);
+    public static Store openStore(Path directory, String kind, String owner, Function<ServerDirectory, Store> store) {
+        ServerDirectory own = open(directory, kind, owner);
         try {
             return store.apply(own);
         } catch (RuntimeException failure) {
@@ -121,7 +140,8 @@ public final class ServerDirectory implements AutoCloseable {
     }
 
     private void write() throws IOException {
-        String text = KIND + "=" + kind + "\n" + ID + "=" + id + "\n" + MADE + "=" + made + "\n";
+        String text = KIND + "=" + kind + "\n" + ID + "=" + id + "\n" + MADE + "=" + made + "\n"
+                + (owner == null ? "" : OWNER + "=" + owner + "\n");
         Path written = directory.resolve(FILE + ".new");
         Files.writeString(written, text, StandardCharsets.UTF_8);
         force(written, StandardOpenOption.WRITE);

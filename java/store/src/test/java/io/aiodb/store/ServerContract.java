@@ -144,6 +144,39 @@ public abstract class ServerContract {
         }
     }
 
+    /** One looks whether the server is back, for as long as an answer may take; the others are told meanwhile that it is not. */
+    @Test
+    void callsDoNotWaitForTheOneThatLooks() throws InterruptedException {
+        try (Store store = open("store", "timeout_millis", "5000")) {
+            Table table = store.createTable("rows");
+            table.put(bytes("a"), bytes("1"), Durability.SYNC);
+            server().signal("STOP");
+            try {
+                Runnable call = () -> assertThrows(StoreException.Unavailable.class, () -> table.get(bytes("a")));
+                call.run();
+                Thread one = new Thread(call);
+                Thread other = new Thread(call);
+                pause();
+                pause();
+                one.start();
+                other.start();
+                while (one.isAlive() && other.isAlive()) {
+                    pause();
+                }
+                for (int pauses = 0; pauses < 10; pauses++) {
+                    pause();
+                }
+                assertTrue(one.isAlive() || other.isAlive(), "both have waited for the same answer");
+                one.join();
+                other.join();
+            } finally {
+                // The other tests need it.
+                server().signal("CONT");
+            }
+            retried(() -> assertArrayEquals(bytes("1"), table.get(bytes("a"))));
+        }
+    }
+
     @Test
     void aDirectoryOfAnotherKindIsRefused() throws IOException {
         Path other = Files.createDirectories(directory.resolve("other"));
@@ -151,6 +184,20 @@ public abstract class ServerContract {
         refused(StoreException.Configuration.class, "kind paper", () -> open("other"));
         Files.writeString(other.resolve("STORE"), "torn");
         refused(StoreException.Configuration.class, "identity", () -> open("other"));
+    }
+
+    /** Unlike a copy that says nothing of its owner, this one leaves the store to its process. */
+    @Test
+    void aDirectoryOfAnotherOwnerIsRefused() throws IOException {
+        try (Store first = open("store", "owner", "one")) {
+            Table table = first.createTable("rows");
+            Files.createDirectories(directory.resolve("copy"));
+            Files.copy(directory.resolve("store/STORE"), directory.resolve("copy/STORE"));
+            refused(StoreException.Configuration.class, "belongs to one", () -> open("copy", "owner", "two"));
+            table.put(bytes("a"), bytes("1"), Durability.SYNC);
+        }
+        refused(StoreException.Configuration.class, "belongs to one", () -> open("store", "owner", "two"));
+        open("store", "owner", "one").close();
     }
 
     /** A process with a copy of the directory takes the store over; calls of the first process are refused from then on. */

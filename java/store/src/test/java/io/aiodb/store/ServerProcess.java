@@ -27,9 +27,18 @@ public abstract class ServerProcess implements AutoCloseable {
     protected ServerProcess(Path directory, Duration longestStart) {
         this.directory = directory;
         this.longestStart = longestStart;
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            port = free.getLocalPort();
+        port = freePort();
+        try {
             Files.createDirectories(directory);
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+    }
+
+    /** A port at which nobody listens. */
+    protected static int freePort() {
+        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            return free.getLocalPort();
         } catch (IOException failure) {
             throw new UncheckedIOException(failure);
         }

@@ -9,7 +9,9 @@ import io.aiodb.store.StoreException;
 import io.aiodb.store.Stores;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.db.SystemKeyspace;
 import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.service.StorageService;
@@ -19,6 +21,9 @@ import org.slf4j.LoggerFactory;
 /** The stores that this process has opened. They stay open until the node ends. */
 public final class OpenStores {
     private static final Logger LOGGER = LoggerFactory.getLogger(OpenStores.class);
+
+    /** Of a large update, which is kept as one value; each of its rows has its whole key there. */
+    private static final int VALUES_PER_MUTATION = 2;
 
     /** By their directories. A thread that changes it holds it. */
     private static final Map<Path, OpenStore> OPEN = new ConcurrentHashMap<>();
@@ -56,14 +61,47 @@ public final class OpenStores {
     private static OpenStore open(StoreConfiguration configuration) {
         LOGGER.info("Opening the {} store in {}", configuration.store(), configuration.directory());
         try {
+            UUID node = SystemKeyspace.getLocalHostId();
             Store store =
-                    Stores.open(configuration.store(), configuration.directory(), configuration.storeParameters());
-            OpenStore open = new OpenStore(configuration, store, UpdateMerger::merge);
-            open.belongTo(SystemKeyspace.getLocalHostId());
-            return open;
+                    Stores.open(configuration.store(), configuration.directory(), configuration.storeParameters(node));
+            try {
+                requireRoom(store, configuration);
+                OpenStore open = new OpenStore(configuration, store, UpdateMerger::merge);
+                open.belongTo(node);
+                configuration.keep();
+                return open;
+            } catch (RuntimeException failure) {
+                close(store::close, configuration);
+                throw failure;
+            }
         } catch (StoreException failure) {
             throw new ConfigurationException(
                     "the memtable's store in " + configuration.directory() + ": " + failure.getMessage(), failure);
+        }
+    }
+
+    /** Refuses a store in which an update that Cassandra takes would not fit: its writes would fail, and be sent again. */
+    private static void requireRoom(Store store, StoreConfiguration configuration) {
+        long needed = (long) VALUES_PER_MUTATION * DatabaseDescriptor.getMaxMutationSize();
+        int longest = store.capabilities().maxValueBytes();
+        if (longest < needed) {
+            throw new ConfigurationException("the memtable's store in " + configuration.directory() + " takes values of at most "
+                    + longest + " bytes, and with this max_mutation_size there may be some of " + needed + ": raise what the"
+                    + " server takes (`max_allowed_packet` of MySQL), or lower max_mutation_size");
+        }
+    }
+
+    /**
+     * Refuses to go on if the store of a configuration cannot be read now.
+     *
+     * @throws ConfigurationException that says why
+     */
+    public static void requireAnswer(StoreConfiguration configuration) {
+        OpenStore open = of(configuration);
+        try {
+            open.catalog().node();
+        } catch (StoreException failure) {
+            throw new ConfigurationException("the memtable's store in " + open.directory() + ": " + failure.getMessage(), failure);
         }
     }
 
@@ -83,6 +121,15 @@ public final class OpenStores {
         }
     }
 
+    /** Closes one whose server may be down. A failure is logged: it must not hide another one, or keep other stores open. */
+    private static void close(Runnable close, StoreConfiguration configuration) {
+        try {
+            close.run();
+        } catch (StoreException failure) {
+            LOGGER.error("The store in {} was not closed as it should be: {}", configuration.directory(), failure.getMessage());
+        }
+    }
+
     /**
      * In a thread of its own: a node that joins waits, with the lock that this needs, for the change of the schema that
      * opens the store.
@@ -98,7 +145,7 @@ public final class OpenStores {
         synchronized (OPEN) {
             for (OpenStore open : OPEN.values()) {
                 LOGGER.info("Closing the {} store in {}", open.configuration().store(), open.directory());
-                open.close();
+                close(open::close, open.configuration());
             }
         }
     }

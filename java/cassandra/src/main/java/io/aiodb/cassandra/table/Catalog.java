@@ -57,7 +57,7 @@ public final class Catalog {
     }
 
     /** The node that the rows belong to; null if no node has claimed them. */
-    UUID node() {
+    public UUID node() {
         byte[] found = table.get(NODE);
         return found == null ? null : UUID.fromString(new String(found, StandardCharsets.US_ASCII));
     }

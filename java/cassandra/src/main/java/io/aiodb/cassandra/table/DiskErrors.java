@@ -8,13 +8,15 @@ import org.apache.cassandra.io.sstable.CorruptSSTableException;
 /**
  * Failures of the disk under a store as errors of Cassandra's, which does as {@code disk_failure_policy} says where it
  * catches them ({@code JVMStabilityInspector}). A full store is none: it goes on reading, and writing once there is space.
+ * Neither is a store on a server whose disk fails, or that is down: requests fail until it is back, and the node's own disks
+ * are well.
  */
 public final class DiskErrors {
     private DiskErrors() {}
 
     /** The error of a failed read. */
     public static RuntimeException ofRead(StoreException failure, OpenStore open) {
-        if (failure instanceof StoreException.Failed) {
+        if (failure instanceof StoreException.Failed && !open.configuration().isOnServer()) {
             throw new FSReadError(failure, open.directory());
         }
         return corruptionOr(failure, open);
@@ -22,7 +24,7 @@ public final class DiskErrors {
 
     /** The error of a failed write. */
     public static RuntimeException ofWrite(StoreException failure, OpenStore open) {
-        if (failure instanceof StoreException.Failed) {
+        if (failure instanceof StoreException.Failed && !open.configuration().isOnServer()) {
             throw new FSWriteError(failure, open.directory());
         }
         return corruptionOr(failure, open);

@@ -9,23 +9,23 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.UUID;
 import java.util.stream.Collectors;
-import org.apache.cassandra.config.DataStorageSpec;
 import org.apache.cassandra.config.DatabaseDescriptor;
-import org.apache.cassandra.config.DurationSpec;
 import org.apache.cassandra.exceptions.ConfigurationException;
 
 /**
  * The parameters of a memtable configuration in {@code cassandra.yaml}. All have defaults:
  *
  * <ul>
- *   <li>{@code store}: {@code aiodb} (default), or another whose jars are in {@code lib/}: {@code rocksdb}, {@code lmdb}
+ *   <li>{@code store}: {@code aiodb} (default), or another whose jars are in {@code lib/}: {@code rocksdb}, {@code lmdb},
+ *       {@code mysql}, {@code redis}
  *   <li>{@code durability}: {@code interval} (default), as {@code commitlog_sync: periodic} is for other
- *       tables, or {@code sync}, which is as {@code batch}
- *   <li>{@code interval}: how much a power cut may take; a duration as elsewhere in {@code cassandra.yaml}, default 10s
+ *       tables, or {@code sync}, which is as {@code batch}. A server that gives less is refused
+ *   <li>{@code interval}: how much a power cut may take; a duration as elsewhere in {@code cassandra.yaml}, default 10s. Not
+ *       for stores on a server, whose own configuration says it
  *   <li>{@code directory}: where the store lies; for {@code aiodb} it may be several, separated by commas. By default the
  *       directory {@code aiodb-stores} in each of the {@code data_file_directories} that there were when the store was made;
  *       for other stores in the first of them
@@ -38,6 +38,12 @@ import org.apache.cassandra.exceptions.ConfigurationException;
  *       of one reads the disk once at most; default 0. Only for {@code aiodb}, and not with {@code index: lmdb}
  *   <li>{@code max_open_files}: how many files of the store are open at a time, 8 or more; default what the node's limit of open
  *       files leaves after a quarter of it, 32 to 1,024, for everything else. Only for {@code aiodb}
+ *   <li>{@code host}, {@code port}, {@code user}, {@code password_file} (a file whose first line is the password),
+ *       {@code timeout} (how long an answer may take; a duration): the server of a store {@code mysql} or {@code redis}. The
+ *       store's directory then has its identity only, and is needed to find the rows
+ *   <li>{@code database}, {@code connections}, {@code views}, {@code access}, {@code direct_port},
+ *       {@code direct_secret_file}: of {@code mysql}, as its provider has them
+ *   <li>{@code name}, {@code history} (an amount): of {@code redis}, as its provider has them
  * </ul>
  *
  * @param store the kind of store
@@ -82,59 +88,95 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         Durability durability = durability(taken(parameters, DURABILITY, "interval"));
         String directory = parameters.remove(DIRECTORY);
         Map<String, String> forStore = new HashMap<>();
-        String interval = parameters.remove(INTERVAL);
-        if (interval != null) {
-            forStore.put("interval_millis", Long.toString(milliseconds(interval)));
+        if (ServerParameters.areFor(store)) {
+            forStore.putAll(ServerParameters.take(store, durability, parameters));
         }
-        String cache = parameters.remove(CACHE);
-        if (cache != null) {
-            if (!store.equals(AIODB)) {
-                throw refused(CACHE, cache, "leave it out: the store " + store + " has none");
-            }
-            forStore.put("cache_bytes", Long.toString(bytes(cache)));
-            forStore.put("cache_writes", "yes");
-        }
-        String index = parameters.remove(INDEX);
-        if (index != null) {
-            if (!store.equals(AIODB)) {
-                throw refused(INDEX, index, "leave it out: the store " + store + " has one kind of index");
-            }
-            forStore.put("index", index(index));
-        }
-        String inlineBytes = parameters.remove(INLINE_BYTES);
-        if (inlineBytes != null) {
-            if (!store.equals(AIODB)) {
-                throw refused(INLINE_BYTES, inlineBytes, "leave it out: the store " + store + " has no such bound");
-            }
-            if ("lmdb".equals(forStore.get("index"))) {
-                throw refused(INLINE_BYTES, inlineBytes, "leave it out, or leave out index: lmdb, which has no rows");
-            }
-            forStore.put("inline_bytes", Integer.toString(inlineBytes(inlineBytes)));
-        }
-        String maxOpenFiles = parameters.remove(MAX_OPEN_FILES);
-        if (maxOpenFiles != null) {
-            if (!store.equals(AIODB)) {
-                throw refused(MAX_OPEN_FILES, maxOpenFiles, "leave it out: the store " + store + " has no such bound");
-            }
-            forStore.put("max_open_files", Integer.toString(files(maxOpenFiles)));
-        }
+        takeInterval(store, parameters, forStore);
+        takeOfAiodb(store, parameters, forStore);
         if (!parameters.isEmpty()) {
-            throw new ConfigurationException("memtable: there is no parameter " + parameters.keySet() + ": known are "
-                    + Arrays.asList(STORE, DURABILITY, INTERVAL, DIRECTORY, CACHE, INDEX, INLINE_BYTES, MAX_OPEN_FILES));
+            Set<String> known = new TreeSet<>(List.of(
+                    STORE, DURABILITY, INTERVAL, DIRECTORY, CACHE, INDEX, INLINE_BYTES, MAX_OPEN_FILES));
+            known.addAll(ServerParameters.names(store));
+            throw new ConfigurationException("memtable: there is no parameter " + parameters.keySet() + " with store: " + store
+                    + ": known are " + known);
         }
         List<Path> directories = directory == null ? defaultDirectories(store) : directories(directory);
         if (directories.size() > 1) {
             if (!store.equals(AIODB)) {
-                throw refused(DIRECTORY, directory, "give one: the store " + store + " lies in one directory");
+                throw Quantities.refused(DIRECTORY, directory, "give one: the store " + store + " lies in one directory");
             }
             forStore.put("also", join(directories.subList(1, directories.size())));
         }
         return new StoreConfiguration(store, directories.get(0), durability, forStore);
     }
 
+    private static void takeInterval(String store, Map<String, String> parameters, Map<String, String> forStore) {
+        String interval = parameters.remove(INTERVAL);
+        if (interval == null) {
+            return;
+        }
+        if (ServerParameters.areFor(store)) {
+            throw Quantities.refused(INTERVAL, interval, "leave it out: the server's own configuration says how often it syncs");
+        }
+        forStore.put("interval_millis", Long.toString(Quantities.milliseconds(INTERVAL, interval)));
+    }
+
+    private static void takeOfAiodb(String store, Map<String, String> parameters, Map<String, String> forStore) {
+        String cache = parameters.remove(CACHE);
+        if (cache != null) {
+            requireAiodb(store, CACHE, cache, "has none");
+            forStore.put("cache_bytes", Long.toString(Quantities.bytes(CACHE, cache)));
+            forStore.put("cache_writes", "yes");
+        }
+        String index = parameters.remove(INDEX);
+        if (index != null) {
+            requireAiodb(store, INDEX, index, "has one kind of index");
+            forStore.put("index", index(index));
+        }
+        String inlineBytes = parameters.remove(INLINE_BYTES);
+        if (inlineBytes != null) {
+            requireAiodb(store, INLINE_BYTES, inlineBytes, "has no such bound");
+            if ("lmdb".equals(forStore.get("index"))) {
+                throw Quantities.refused(
+                        INLINE_BYTES, inlineBytes, "leave it out, or leave out index: lmdb, which has no rows");
+            }
+            forStore.put("inline_bytes", Integer.toString(inlineBytes(inlineBytes)));
+        }
+        String maxOpenFiles = parameters.remove(MAX_OPEN_FILES);
+        if (maxOpenFiles != null) {
+            requireAiodb(store, MAX_OPEN_FILES, maxOpenFiles, "has no such bound");
+            forStore.put("max_open_files", Integer.toString(files(maxOpenFiles)));
+        }
+    }
+
+    private static void requireAiodb(String store, String name, String value, String why) {
+        if (!store.equals(AIODB)) {
+            throw Quantities.refused(name, value, "leave it out: the store " + store + " " + why);
+        }
+    }
+
+    /** Whether the rows lie on a server, not in the directory. */
+    public boolean isOnServer() {
+        return ServerParameters.areFor(store);
+    }
+
+    /** The parameters of the store as it is opened by a node: one on a server is refused, untouched, if it is another's. */
+    public Map<String, String> storeParameters(UUID node) {
+        return isOnServer() ? ServerParameters.ofNode(storeParameters, node) : storeParameters;
+    }
+
+    /** Takes note of how the store was reached, for {@link #ofDefaultDirectories}. */
+    public void keep() {
+        if (isOnServer()) {
+            ServerParameters.keep(directory, storeParameters);
+        }
+    }
+
     /** For a store whose configuration is not known any more: it lies in the default directories. */
     public static StoreConfiguration ofDefaultDirectories(String store) {
-        return parse(new HashMap<>(Map.of(STORE, store)));
+        StoreConfiguration found = parse(new HashMap<>(Map.of(STORE, store)));
+        Map<String, String> last = ServerParameters.last(found.directory);
+        return last.isEmpty() ? found : new StoreConfiguration(store, found.directory, found.durability, last);
     }
 
     /** The kinds of the stores that lie in the default directories, whether they are configured or not. */
@@ -158,7 +200,7 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         return switch (value.toLowerCase(Locale.ROOT)) {
             case "interval" -> Durability.INTERVAL;
             case "sync" -> Durability.SYNC;
-            default -> throw refused(DURABILITY, value, "give interval or sync");
+            default -> throw Quantities.refused(DURABILITY, value, "give interval or sync");
         };
     }
 
@@ -167,46 +209,17 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
         if (index.equals("lmdb") || index.equals("lsm")) {
             return index;
         }
-        throw refused(INDEX, value, "give lmdb or lsm");
-    }
-
-    private static long milliseconds(String value) {
-        try {
-            long milliseconds = new DurationSpec.LongMillisecondsBound(value).toMilliseconds();
-            if (milliseconds > 0) {
-                return milliseconds;
-            }
-        } catch (RuntimeException notOne) {
-            // Reported below, in the same words.
-        }
-        throw refused(INTERVAL, value, "give a duration, as 10s or 500ms");
-    }
-
-    private static long bytes(String value) {
-        try {
-            return new DataStorageSpec.LongBytesBound(value).toBytes();
-        } catch (RuntimeException notOne) {
-            throw refused(CACHE, value, "give an amount, as 256MiB");
-        }
+        throw Quantities.refused(INDEX, value, "give lmdb or lsm");
     }
 
     private static int inlineBytes(String value) {
-        return number(value, 0, MOST_INLINE_BYTES)
-                .orElseThrow(() -> refused(INLINE_BYTES, value, "give a number, " + MOST_INLINE_BYTES + " or less"));
+        return Quantities.number(value, 0, MOST_INLINE_BYTES)
+                .orElseThrow(() -> Quantities.refused(INLINE_BYTES, value, "give a number, " + MOST_INLINE_BYTES + " or less"));
     }
 
     private static int files(String value) {
-        return number(value, LEAST_OPEN_FILES, Integer.MAX_VALUE)
-                .orElseThrow(() -> refused(MAX_OPEN_FILES, value, "give a number, " + LEAST_OPEN_FILES + " or more"));
-    }
-
-    private static Optional<Integer> number(String value, int least, int most) {
-        try {
-            int number = Integer.parseInt(value.strip());
-            return number >= least && number <= most ? Optional.of(number) : Optional.empty();
-        } catch (NumberFormatException notOne) {
-            return Optional.empty();
-        }
+        return Quantities.number(value, LEAST_OPEN_FILES, Integer.MAX_VALUE)
+                .orElseThrow(() -> Quantities.refused(MAX_OPEN_FILES, value, "give a number, " + LEAST_OPEN_FILES + " or more"));
     }
 
     private static List<Path> directories(String given) {
@@ -231,9 +244,5 @@ public record StoreConfiguration(String store, Path directory, Durability durabi
 
     private static String join(List<Path> directories) {
         return directories.stream().map(Path::toString).collect(Collectors.joining(","));
-    }
-
-    private static ConfigurationException refused(String name, String value, String instead) {
-        return new ConfigurationException("memtable: " + name + " = " + value + ": " + instead);
     }
 }

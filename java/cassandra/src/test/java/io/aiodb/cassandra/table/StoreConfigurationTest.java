@@ -13,6 +13,7 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.UUID;
 import org.apache.cassandra.config.Config;
 import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.db.memtable.Memtable;
@@ -66,6 +67,47 @@ class StoreConfigurationTest {
     }
 
     @Test
+    void aStoreOnAServerIsToldWhereItIs() {
+        Map<String, String> given = new HashMap<>(Map.of(
+                "store", "mysql", "durability", "sync", "host", "db.example", "port", "3307", "user", "rows",
+                "password_file", "/etc/password", "timeout", "3s", "database", "ours", "connections", "8", "views", "32"));
+        given.putAll(Map.of("access", "direct", "direct_port", "9997", "direct_secret_file", "/etc/secret"));
+        Map<String, String> parameters = new HashMap<>(given);
+        parameters.put("directory", "/d");
+        StoreConfiguration parsed = StoreConfiguration.parse(parameters);
+        assertTrue(parameters.isEmpty());
+        assertTrue(parsed.isOnServer());
+        Map<String, String> wanted = new HashMap<>(given);
+        wanted.remove("store");
+        wanted.put("timeout_millis", "3000");
+        wanted.remove("timeout");
+        assertEquals(wanted, parsed.storeParameters());
+        UUID node = UUID.randomUUID();
+        assertEquals(node.toString(), parsed.storeParameters(node).get("owner"));
+        StoreConfiguration redis = StoreConfiguration.parse(
+                new HashMap<>(Map.of("store", "redis", "directory", "/d", "name", "ours", "history", "1MiB")));
+        assertEquals(
+                Map.of("name", "ours", "history_bytes", "1048576", "durability", "interval"), redis.storeParameters());
+    }
+
+    /** So that a node moves the rows away from a server that its configuration does not name any more. */
+    @Test
+    void whereAServerWasIsKnownWithoutAConfiguration(@TempDir Path data) throws IOException {
+        Config config = DatabaseDescriptor.getRawConfig();
+        String[] before = config.data_file_directories;
+        try {
+            config.data_file_directories = new String[] {data.toString()};
+            Map<String, String> given = Map.of("store", "redis", "host", "cache.example", "password_file", "/with space/\u00e9=1");
+            StoreConfiguration parsed = StoreConfiguration.parse(new HashMap<>(given));
+            Files.createDirectories(parsed.directory());
+            parsed.keep();
+            assertEquals(parsed, StoreConfiguration.ofDefaultDirectories("redis"));
+        } finally {
+            config.data_file_directories = before;
+        }
+    }
+
+    @Test
     void byDefaultAStoreLiesWhereItWasMade(@TempDir Path data) throws IOException {
         Config config = DatabaseDescriptor.getRawConfig();
         String[] before = config.data_file_directories;
@@ -115,6 +157,11 @@ class StoreConfigurationTest {
         assertRefused(Map.of("max_open_files", "7"), "max_open_files = 7", "8 or more");
         assertRefused(Map.of("max_open_files", "many"), "max_open_files = many", "8 or more");
         assertRefused(Map.of("store", "rocksdb", "max_open_files", "64"), "max_open_files", "rocksdb has no such bound");
+        assertRefused(Map.of("store", "mysql", "password", "secret"), "password_file");
+        assertRefused(Map.of("store", "mysql", "interval", "1s"), "interval = 1s", "the server's own configuration");
+        assertRefused(Map.of("store", "redis", "database", "ours"), "[database]", "name");
+        assertRefused(Map.of("store", "mysql", "timeout", "3"), "timeout = 3", "10s");
+        assertRefused(Map.of("store", "rocksdb", "host", "db.example"), "[host] with store: rocksdb");
     }
 
     private static Memtable.Factory factory(Map<String, String> parameters) {

@@ -26,6 +26,12 @@ import java.util.Objects;
  *   <li>{@code timeout_millis}: how long an answer may take; 250 to 3600000, default 10000
  *   <li>{@code connections}: how many reads go on at a time, and how many writes; default 16
  *   <li>{@code views}: how many snapshots and long scans may be open at a time; default 64
+ *   <li>{@code access}: how single rows are read: {@code jdbc} (default), as all else; {@code direct}, below SQL, through
+ *       MariaDB's plugin HandlerSocket, which must be loaded there; {@code handler}, by the statement of this name; or
+ *       {@code procedure}, by a stored procedure for each table, which needs MariaDB, or MySQL 8.0.29 or later
+ *   <li>{@code direct_port}: where HandlerSocket listens for readers; default 9998
+ *   <li>{@code direct_secret_file}: a file whose first line is its {@code handlersocket_plain_secret}; default none
+ *   <li>{@code owner}: a word for whoever the store belongs to; another owner's directory is refused. Default none
  * </ul>
  */
 public final class MysqlProvider implements StoreProvider {
@@ -47,15 +53,20 @@ public final class MysqlProvider implements StoreProvider {
         Duration timeout = Duration.ofMillis(parameters.number("timeout_millis", 10_000, 250, 3_600_000));
         int connections = (int) parameters.number("connections", 16, 1, MAX_CONNECTIONS);
         int views = (int) parameters.number("views", 64, 1, MAX_CONNECTIONS);
+        MysqlSettings.Access access = parameters.choice("access", MysqlSettings.Access.JDBC);
+        int directPort = (int) parameters.number("direct_port", 9998, 1, 65_535);
+        String directSecret = Objects.requireNonNullElse(parameters.firstLine("direct_secret_file"), "");
+        String owner = parameters.text("owner", null);
         parameters.refuseOthers();
         if (database != null && !database.matches("[A-Za-z0-9_]{1,64}")) {
             throw new StoreException.Configuration("mysql: database = " + database
                     + ": give 1 to 64 letters, digits and underscores");
         }
-        return ServerDirectory.openStore(directory, MysqlStore.NAME, own -> {
+        return ServerDirectory.openStore(directory, MysqlStore.NAME, owner, own -> {
             String schema = database == null ? "aiodb_" + own.id().toString().replace('-', '_') : database;
             return new MysqlStore(own, new MysqlSettings(
-                    host, port, user, password, schema, durability, timeout, connections, views));
+                    host, port, user, password, schema, durability, timeout, connections, views, access, directPort,
+                    directSecret));
         });
     }
 }

@@ -7,7 +7,9 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 
 /** The statements that read. */
@@ -34,6 +36,30 @@ final class MysqlReads {
     /** The value of a key, or null. */
     static byte[] get(Connection connection, String table, byte[] key) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement("SELECT v FROM " + table + " WHERE k = ?")) {
+            statement.setBytes(1, key);
+            try (ResultSet found = statement.executeQuery()) {
+                return found.next() ? found.getBytes(1) : null;
+            }
+        }
+    }
+
+    /** The same without a plan: the statement names the index. */
+    static byte[] getByHandler(Connection connection, String table, byte[] key) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.execute("HANDLER " + table + " OPEN AS opened");
+            try (ResultSet found = statement.executeQuery(
+                    "HANDLER opened READ `PRIMARY` = (x'" + HexFormat.of().formatHex(key) + "')")) {
+                return found.next() ? found.getBytes("v") : null;
+            } finally {
+                // An open one would keep the table from being dropped.
+                statement.execute("HANDLER opened CLOSE");
+            }
+        }
+    }
+
+    /** The same by the table's procedure, see {@link MysqlSchema#makeProcedure}. */
+    static byte[] getByProcedure(Connection connection, String procedure, byte[] key) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement("CALL " + procedure + "(?)")) {
             statement.setBytes(1, key);
             try (ResultSet found = statement.executeQuery()) {
                 return found.next() ? found.getBytes(1) : null;

@@ -18,6 +18,7 @@ final class MysqlRemoval extends Removal {
             if (!store.views().isEmpty()) {
                 return false;
             }
+            store.server().letGoOfTables();
             return store.server().read(connection -> {
                 for (long generation : store.server().schema().nameless(connection)) {
                     store.server().schema().drop(connection, generation);

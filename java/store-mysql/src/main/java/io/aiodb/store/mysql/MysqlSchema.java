@@ -217,8 +217,22 @@ final class MysqlSchema {
         return nameless;
     }
 
+    /** Makes the procedure that reads a row of a table, where there is none yet. */
+    void makeProcedure(Connection connection, String rows) throws SQLException {
+        run(connection, "CREATE PROCEDURE IF NOT EXISTS " + settings.table(procedureName(rows)) + " (wanted " + rowKeyType()
+                + ") READS SQL DATA SELECT v FROM " + settings.table(rows) + " WHERE k = wanted");
+    }
+
+    /** The name of the procedure that reads a row of a table. */
+    static String procedureName(String rows) {
+        return "get_" + rows;
+    }
+
     /** Deletes the rows of a generation. */
     void drop(Connection connection, long generation) throws SQLException {
+        if (settings.access() == MysqlSettings.Access.PROCEDURE) {
+            run(connection, "DROP PROCEDURE IF EXISTS " + settings.table(procedureName(rowsName(generation))));
+        }
         run(connection, "DROP TABLE IF EXISTS " + settings.table(rowsName(generation)));
     }
 

@@ -15,6 +15,9 @@ import java.time.Duration;
  * @param timeout how long an answer may take
  * @param connections for reads, and as many for writes
  * @param views for snapshots and scans, of which each takes one
+ * @param access how single rows are read
+ * @param directPort where HandlerSocket listens for readers
+ * @param directSecret what HandlerSocket wants to hear; empty for nothing
  */
 record MysqlSettings(
         String host,
@@ -25,7 +28,21 @@ record MysqlSettings(
         Durability durability,
         Duration timeout,
         int connections,
-        int views) {
+        int views,
+        Access access,
+        int directPort,
+        String directSecret) {
+    /** How single rows are read. */
+    enum Access {
+        /** By SQL, like all else. */
+        JDBC,
+        /** Below SQL, through HandlerSocket. */
+        DIRECT,
+        /** By the statement {@code HANDLER}, which plans nothing. */
+        HANDLER,
+        /** By a stored procedure for each table. */
+        PROCEDURE
+    }
 
     /** The server, for messages. */
     String server() {

@@ -26,6 +26,11 @@ final class MysqlSource implements DataSource {
     private volatile String id;
     private volatile int maxValueBytes;
 
+    /** Why no connection could be made last, and when that was; null if one could. */
+    private volatile Failure failure;
+
+    private record Failure(SQLException reason, long atNanos) {}
+
     MysqlSource(MysqlSettings settings) {
         this.settings = settings;
     }
@@ -42,8 +47,25 @@ final class MysqlSource implements DataSource {
         return epoch;
     }
 
+    /** Why no connection could be made since a time, as {@link System#nanoTime} gives it; null if nothing has failed. */
+    SQLException failureSince(long nanos) {
+        Failure last = failure;
+        return last != null && last.atNanos - nanos >= 0 ? last.reason : null;
+    }
+
     @Override
     public Connection getConnection() throws SQLException {
+        try {
+            Connection made = connect();
+            failure = null;
+            return made;
+        } catch (SQLException reason) {
+            failure = new Failure(reason, System.nanoTime());
+            throw reason;
+        }
+    }
+
+    private Connection connect() throws SQLException {
         Properties options = new Properties();
         options.setProperty("user", settings.user());
         options.setProperty("password", settings.password());

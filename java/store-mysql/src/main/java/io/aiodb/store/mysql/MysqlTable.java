@@ -17,8 +17,7 @@ final class MysqlTable extends PlacedTable<MysqlStore, Long> {
     @Override
     public byte[] get(byte[] key) {
         store.capabilities().checkKey(key.length);
-        return store.call(() -> store.server().read(connection ->
-                MysqlReads.get(connection, store.server().settings().table(rows()), key)));
+        return store.call(() -> store.server().get(rows(), key));
     }
 
     @Override

@@ -12,7 +12,11 @@ class MysqlContractTest extends StoreContracts {
     private static MysqlProcess server;
 
     MysqlContractTest() {
-        super("mysql", 3);
+        this(3);
+    }
+
+    MysqlContractTest(int modelRuns) {
+        super("mysql", modelRuns);
     }
 
     @BeforeAll

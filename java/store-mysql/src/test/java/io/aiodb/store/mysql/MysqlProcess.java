@@ -14,6 +14,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -22,6 +23,9 @@ final class MysqlProcess extends ServerProcess {
     static final String PASSWORD = "secret";
 
     private final List<String> command;
+
+    /** Of HandlerSocket; 0 without it. */
+    private int directPort;
 
     /** Starts one, with further options. */
     MysqlProcess(Path directory, String... options) {
@@ -43,6 +47,17 @@ final class MysqlProcess extends ServerProcess {
         start();
     }
 
+    /** One with the plugin HandlerSocket, which has the same password; stores that are told of it read through that. */
+    static MysqlProcess withHandlerSocket(Path directory) {
+        int read = freePort();
+        MysqlProcess made = new MysqlProcess(
+                directory, "--plugin-maturity=beta", "--plugin-load-add=handlersocket", "--handlersocket-address=127.0.0.1",
+                "--handlersocket-port=" + read, "--handlersocket-port-wr=" + freePort(), "--handlersocket-threads=2",
+                "--handlersocket-threads-wr=1", "--handlersocket-plain-secret=" + PASSWORD);
+        made.directPort = read;
+        return made;
+    }
+
     private void run(List<String> program) throws IOException {
         try {
             Process run = new ProcessBuilder(program)
@@ -62,7 +77,14 @@ final class MysqlProcess extends ServerProcess {
 
     @Override
     public Map<String, String> parameters() {
-        return Map.of("port", Integer.toString(port), "user", "root", "password_file", passwordFile());
+        Map<String, String> parameters = new HashMap<>(
+                Map.of("port", Integer.toString(port), "user", "root", "password_file", passwordFile()));
+        if (directPort != 0) {
+            parameters.put("access", "direct");
+            parameters.put("direct_port", Integer.toString(directPort));
+            parameters.put("direct_secret_file", passwordFile());
+        }
+        return parameters;
     }
 
     @Override

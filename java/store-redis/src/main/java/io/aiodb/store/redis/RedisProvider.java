@@ -24,6 +24,7 @@ import java.time.Duration;
  *   <li>{@code timeout_millis}: how long an answer may take; 100 to 3600000, default 10000
  *   <li>{@code history_bytes}: what is kept, in this process, of rows that are changed while snapshots and scans are open;
  *       where it does not suffice, the oldest of these are ended. Default 67108864
+ *   <li>{@code owner}: a word for whoever the store belongs to; another owner's directory is refused. Default none
  * </ul>
  */
 public final class RedisProvider implements StoreProvider {
@@ -45,8 +46,9 @@ public final class RedisProvider implements StoreProvider {
         Durability durability = parameters.choice("durability", Durability.SYNC);
         Duration timeout = Duration.ofMillis(parameters.number("timeout_millis", 10_000, 100, 3_600_000));
         long historyBytes = parameters.number("history_bytes", 64 << 20, 0, MAX_HISTORY_BYTES);
+        String owner = parameters.text("owner", null);
         parameters.refuseOthers();
-        return ServerDirectory.openStore(directory, RedisStore.NAME, own -> {
+        return ServerDirectory.openStore(directory, RedisStore.NAME, owner, own -> {
             String prefix = "aiodb:" + (name == null ? own.id() : name) + ":";
             RedisSettings settings = new RedisSettings(host, port, user, password, durability, timeout, historyBytes);
             return new RedisStore(own, settings, prefix);

@@ -17,6 +17,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 
 /**
@@ -39,11 +41,13 @@ final class RedisServer implements AutoCloseable {
     private final ClientResources resources;
     private final RedisClient client;
 
-    /** Changed by a thread that holds this. */
+    /** Changed by a thread that holds {@link #connecting}, like what follows. */
     private volatile RedisSession session;
 
-    private StoreException lastFailure;
-    private long lastFailureNanos;
+    private volatile StoreException lastFailure;
+    private volatile long lastFailureNanos;
+
+    private final Lock connecting = new ReentrantLock();
 
     /** @param onSession called with each new session, before anybody else has it */
     RedisServer(RedisSettings settings, ServerDirectory own, String prefix, Consumer<RedisSession> onSession) {
@@ -86,13 +90,37 @@ final class RedisServer implements AutoCloseable {
         return session;
     }
 
-    private synchronized RedisSession newSession() {
+    /** Where somebody else makes one already, nobody waits long for it: a server that hangs takes its time to fail. */
+    private RedisSession newSession() {
+        if (!lockToConnect()) {
+            StoreException known = lastFailure;
+            throw new StoreException.Unavailable(known != null ? known.getMessage() : settings.server()
+                    + " is being connected with again");
+        }
+        try {
+            return madeSession();
+        } finally {
+            connecting.unlock();
+        }
+    }
+
+    private boolean lockToConnect() {
+        try {
+            return connecting.tryLock(PAUSE_NANOS, TimeUnit.NANOSECONDS);
+        } catch (InterruptedException interruption) {
+            Thread.currentThread().interrupt();
+            return false;
+        }
+    }
+
+    private RedisSession madeSession() {
         RedisSession last = session;
         if (last != null && last.isOpen()) {
             return last;
         }
-        if (lastFailure != null && System.nanoTime() - lastFailureNanos < PAUSE_NANOS) {
-            throw new StoreException.Unavailable(lastFailure.getMessage(), lastFailure);
+        StoreException known = lastFailure;
+        if (known != null && System.nanoTime() - lastFailureNanos < PAUSE_NANOS) {
+            throw new StoreException.Unavailable(known.getMessage());
         }
         if (last != null) {
             last.close();
@@ -103,8 +131,8 @@ final class RedisServer implements AutoCloseable {
             lastFailure = null;
             return next;
         } catch (StoreException failure) {
-            lastFailure = failure;
             lastFailureNanos = System.nanoTime();
+            lastFailure = failure;
             if (last == null) {
                 throw failure;
             }

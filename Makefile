@@ -176,7 +176,8 @@ RACES := EpochMovesUnderReaders:interleavings_of_pins \
 	MissedOperandOverlooked:interleavings_of_folding_by_writers \
 	ChangeCountedEarly:interleavings_of_puts_and_checkpoints ReserveNotedLate:interleavings_of_the_reserve \
 	ChunksOfAnotherTable:interleavings_of_batches_and_truncates \
-	BatchTornByTruncate:interleavings_of_batches_and_truncates TurnAskedLate:interleavings_of_full_memtables
+	BatchTornByTruncate:interleavings_of_batches_and_truncates TurnAskedLate:interleavings_of_full_memtables \
+	OldLookUpBelieved:interleavings_of_moves_and_commits
 
 .PHONY: race-planted
 race-planted: compiler ## Plant races in the engine one by one: its threads' orders must show each (SCHEDULES=)

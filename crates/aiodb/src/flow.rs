@@ -12,6 +12,7 @@ pub(crate) mod directories;
 pub(crate) mod futures;
 pub(crate) mod lead;
 pub(crate) mod lifecycle;
+pub(crate) mod look_ups;
 pub(crate) mod merging;
 pub(crate) mod metrics;
 pub(crate) mod metrics_file;

@@ -148,6 +148,8 @@ pub enum Bug {
     BackupForgetsRun,
     /// A backup does not hold the files of runs that it copies.
     BackupLetsRunsGo,
+    /// A move believes a look-up from before a commit.
+    OldLookUpBelieved,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -176,7 +178,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 59] = [
+        pub const ALL: [Bug; 60] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -236,6 +238,7 @@ mod switch {
             Bug::MovedValueLost,
             Bug::BackupForgetsRun,
             Bug::BackupLetsRunsGo,
+            Bug::OldLookUpBelieved,
         ];
 
         /// Whether only tables of kind `lsm` run into it.
@@ -245,7 +248,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
         /// the bugs that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 12] = [
+        pub const OF_THREADS: [Bug; 13] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
@@ -258,6 +261,7 @@ mod switch {
             Bug::ChunksOfAnotherTable,
             Bug::BatchTornByTruncate,
             Bug::TurnAskedLate,
+            Bug::OldLookUpBelieved,
         ];
     }
 }

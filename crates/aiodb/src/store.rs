@@ -20,6 +20,7 @@ pub(crate) mod recovered;
 pub(crate) mod settling;
 pub(crate) mod staging;
 pub(crate) mod status;
+pub(crate) mod suspicion;
 pub(crate) mod upkeep;
 pub(crate) mod urgent;
 pub(crate) mod write_path;

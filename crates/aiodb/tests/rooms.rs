@@ -26,6 +26,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "api/batch.rs",
             "api/stream.rs",
             "flow/cached.rs",
+            "flow/look_ups.rs",
             "flow/merging.rs",
             "flow/ordered_files.rs",
             "flow/read.rs",

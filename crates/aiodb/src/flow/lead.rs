@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::flow::publish::Publication;
 use crate::format::segment::{BATCH_CONTINUES, BATCH_MOVES, put};
+use crate::index::memtable::LookedUp;
 use crate::io::{Device, File, InPhase, Phase, UNIT_BYTES, WriteSync};
 use crate::log::State;
 use crate::log::commit::WORDS;
@@ -149,7 +150,12 @@ impl<D: Device> AppendPath<D> {
 
     /// Writes the open batch for all writers in it, publishes it, and wakes them. The caller must have seen that
     /// no thread writes.
-    pub(crate) fn lead(&self, mut state: Guard<'_>) -> Result<()> {
+    pub(crate) fn lead(&self, state: Guard<'_>) -> Result<()> {
+        self.lead_moves(state, &[])
+    }
+
+    /// [`AppendPath::lead`] of a batch of moves, with what look-ups have found of the key of each.
+    pub(crate) fn lead_moves(&self, mut state: Guard<'_>, looked_up: &[Option<&LookedUp>]) -> Result<()> {
         assert!(!state.busy, "one batch is written at a time");
         let mut open = state.open.take().expect("a leader has a batch to write");
         if state.continues {
@@ -180,7 +186,7 @@ impl<D: Device> AppendPath<D> {
             leading.end();
             return Err(self.fail_batch(error));
         }
-        let publisher = self.publish_sealed(&sealed);
+        let publisher = self.publish_sealed(&sealed, looked_up);
         leading.end();
 
         let mut state = self.commit.lock();
@@ -301,11 +307,11 @@ impl<D: Device> AppendPath<D> {
 
     /// Publishes the records that waited for this batch, and waits for the writers that publish their own. Until the guard is given
     /// back the caller counts as publishing.
-    fn publish_sealed(&self, sealed: &Sealed) -> EpochGuard<'_> {
+    fn publish_sealed(&self, sealed: &Sealed, looked_up: &[Option<&LookedUp>]) -> EpochGuard<'_> {
         let _phase = InPhase::enter(&self.device, Phase::Publish);
         let publisher = self.publishers.pin();
         let batch = &sealed.open.batch;
-        for deferred in &sealed.open.deferred {
+        for (number, deferred) in sealed.open.deferred.iter().enumerate() {
             let (placed, hash) = (&deferred.placed, deferred.hash);
             let record = batch.record_at(placed.record_offset);
             let Some(generation) = deferred.generation.as_ref().filter(|_| record.kind.is_indexed()) else { continue };
@@ -314,7 +320,7 @@ impl<D: Device> AppendPath<D> {
             match record.moved {
                 Some(origin) => {
                     self.cache_moved(generation, &publication, origin, value);
-                    self.publish_move(generation, &publication, origin);
+                    self.publish_move(generation, &publication, origin, looked_up.get(number).copied().flatten());
                 }
                 None => {
                     self.publish(generation, &publication);

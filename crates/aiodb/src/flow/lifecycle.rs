@@ -32,6 +32,7 @@ use crate::store::read_path::ReadPath;
 use crate::store::settling::Settling;
 use crate::store::staging::Staging;
 use crate::store::status::Status;
+use crate::store::suspicion::Suspicion;
 use crate::store::upkeep::Upkeep;
 use crate::store::write_path::WritePath;
 use crate::sync::Mutex;
@@ -137,6 +138,7 @@ impl<D: Device> Engine<D> {
             checkpointing: Checkpointing::after(manifest.checkpoint),
             reclaiming: Mutex::default(),
             purging: Purging::default(),
+            suspicion: Suspicion::default(),
         };
         let writes = WritePath { upkeep, room_lock: Mutex::default() };
         Ok(Engine { writes, recovered: OnceLock::new() })

@@ -1,45 +1,67 @@
 //! Later copies of records that are there already: they go to the log in batches of their own, which nothing else is in.
 
+use crate::flow::look_ups::Wanted;
 use crate::format::batch::Placed;
 use crate::format::place::{Cursor, batch_bytes};
 use crate::format::segment::BATCH_MOVES;
+use crate::index::memtable::LookedUp;
+use crate::index::ordered::OrderedIndex;
 use crate::io::{Device, InPhase, Phase, UNIT_BYTES};
 use crate::log::Claim;
 use crate::log::commit::buffer_bytes;
 use crate::store::append_path::AppendPath;
 use crate::store::commit::{Operation, Turn};
+use crate::store::read_path::ReadPath;
 use crate::sync::atomic::Ordering;
-use crate::{Error, Result};
+use crate::{Error, IndexKind, Result};
 
 /// Less room than this at a segment's end is left unused.
 const MIN_MOVE_BYTES: usize = 2 * UNIT_BYTES;
+
+/// So often are keys looked up again because a memtable has become immutable meanwhile; then none may until the move is over.
+const MOST_LOOK_UPS: usize = 3;
+
+/// A later copy of a record, on its way to the log.
+pub(crate) struct Move<'a> {
+    pub(crate) operation: Operation<'a>,
+    /// What there is of the key in an ordered table. `None` where no entry is to be replaced: of deletes, and of chunks.
+    pub(crate) looked_up: Option<LookedUp>,
+}
+
+impl Move<'_> {
+    /// The ordered index, if the record has an entry there.
+    fn ordered<'a, D: Device>(&self, engine: &'a ReadPath<D>) -> Option<(&'a OrderedIndex<D>, &LookedUp)> {
+        let generation = self.operation.generation.as_ref()?;
+        self.looked_up.as_ref().map(|looked_up| (engine.ordered_of(generation), looked_up))
+    }
+}
 
 impl<D: Device> AppendPath<D> {
     /// Writes copies of records that are still current when no other record can be appended, in as few batches as they fit into.
     /// `moved` is told the number of each record that was written, and its place.
     pub(crate) fn move_in_batches(
         &self,
-        mut operations: &[Operation<'_>],
-        still_current: impl Fn(&Operation<'_>) -> bool,
+        mut moves: &mut [Move<'_>],
+        still_current: impl Fn(&Move<'_>) -> Option<bool>,
         mut moved: impl FnMut(usize, Placed) -> Result<()>,
     ) -> Result<()> {
         let mut number = 0;
-        while !operations.is_empty() {
+        while !moves.is_empty() {
             // The rest of the log's last segment is filled first: more segments must be emptied than begun.
             let limit = self.move_batch_bytes();
             let mut cursor = Cursor::new();
-            let fits = |operation: &&Operation<'_>| {
-                cursor.take(&operation.append);
+            let fits = |one: &&Move<'_>| {
+                cursor.take(&one.operation.append);
                 cursor.end <= limit
             };
-            let (batch, rest) = operations.split_at(operations.iter().take_while(fits).count().max(1));
+            let (batch, rest) = moves.split_at_mut(moves.iter().take_while(fits).count().max(1));
             for placed in self.write_moves(batch, &still_current)? {
                 if let Some(placed) = placed {
                     moved(number, placed)?;
                 }
                 number += 1;
             }
-            operations = rest;
+            moves = rest;
         }
         Ok(())
     }
@@ -52,21 +74,59 @@ impl<D: Device> AppendPath<D> {
     }
 
     /// Appends records moved out of one segment as a batch of their own: a unit must not hold a live record of a key
-    /// beside a move of an older one. `still_current` is asked while every older record is published. Returns where each
+    /// beside a move of an older one. `still_current` is asked while every older record is published and all writers wait, so it
+    /// reads nothing; it says `None` of a record that must be looked up again, which is done when they go on. Returns where each
     /// record went (`None` if it was no longer current).
     ///
     /// Others append again while the batch is written and published: their records of its keys come after it in the log, and
     /// may come before it to an index, which then leaves the move out or puts it below.
     pub(crate) fn write_moves(
         &self,
-        moves: &[Operation<'_>],
-        still_current: impl Fn(&Operation<'_>) -> bool,
+        moves: &mut [Move<'_>],
+        still_current: impl Fn(&Move<'_>) -> Option<bool>,
     ) -> Result<Vec<Option<Placed>>> {
         let _phase = InPhase::enter(&self.device, Phase::ReclaimMove);
-        // Most open records are written while others still append: once they wait, only the records that came meanwhile are left.
-        self.write_open_batch()?;
-        let turn = self.take_turn()?;
-        self.write_moves_in_turn(moves, still_current, turn)
+        let mut look_ups = 0;
+        loop {
+            let is_last = look_ups == MOST_LOOK_UPS;
+            let _no_freeze = self.runs_index().filter(|_| is_last).map(OrderedIndex::lock_commit);
+            self.look_up_again(moves)?;
+            // Most open records are written while others still append: once they wait, only the records that came meanwhile are left.
+            self.write_open_batch()?;
+            let turn = self.take_turn()?;
+            if let Some(placed) = self.write_moves_in_turn(moves, &still_current, turn)? {
+                return Ok(placed);
+            }
+            look_ups += 1;
+        }
+    }
+
+    /// The index whose look-ups read the device.
+    fn runs_index(&self) -> Option<&OrderedIndex<D>> {
+        self.ordered.get(IndexKind::Lsm)
+    }
+
+    /// How many memtables of that index have become immutable.
+    fn freezes(&self) -> Option<u64> {
+        self.runs_index().map(|ordered| ordered.memtable.freezes())
+    }
+
+    /// Looks up the keys of which more than the memtables may know by now. A record whose key cannot be looked up stays where it is.
+    fn look_up_again(&self, moves: &mut [Move<'_>]) -> Result<()> {
+        let must_be =
+            |one: &Move<'_>| one.ordered(self).is_some_and(|(ordered, looked_up)| !ordered.is_recent(looked_up));
+        let again: Vec<usize> = (0..moves.len()).filter(|number| must_be(&moves[*number])).collect();
+        let wanted: Vec<Wanted<'_>> = again.iter().filter_map(|number| Wanted::of(&moves[*number].operation)).collect();
+        let found = self.look_up_all(&wanted)?;
+        for (number, found) in again.into_iter().zip(found) {
+            let looked_up = found.unwrap_or_else(|error| {
+                self.note_unmoved(&error);
+                let freezes = moves[number].ordered(self).map_or(0, |(ordered, _)| ordered.memtable.freezes());
+                LookedUp { freezes, ..LookedUp::default() }
+            });
+            moves[number].looked_up = Some(looked_up);
+        }
+        Ok(())
     }
 
     /// Waits until no thread has the log for itself, and has it then.
@@ -82,10 +142,10 @@ impl<D: Device> AppendPath<D> {
 
     fn write_moves_in_turn(
         &self,
-        moves: &[Operation<'_>],
-        still_current: impl Fn(&Operation<'_>) -> bool,
+        moves: &[Move<'_>],
+        still_current: impl Fn(&Move<'_>) -> Option<bool>,
         turn: Turn<'_>,
-    ) -> Result<Vec<Option<Placed>>> {
+    ) -> Result<Option<Vec<Option<Placed>>>> {
         let mut state = self.idle()?;
         while state.open.as_ref().is_some_and(|open| !open.batch.is_empty()) {
             self.lead(state)?;
@@ -97,13 +157,13 @@ impl<D: Device> AppendPath<D> {
         drop(state);
         // No record can be appended before this turn ends, so a record that is current now is so at the append. The indexes are
         // not asked under the commit lock, which comes after their locks.
-        let current: Vec<bool> = moves.iter().map(still_current).collect();
-        let current_moves =
-            || moves.iter().zip(&current).filter(|(_, current)| **current).map(|(operation, _)| operation);
+        let freezes = self.freezes();
+        let Some(current) = moves.iter().map(still_current).collect::<Option<Vec<bool>>>() else { return Ok(None) };
+        let current_moves = || moves.iter().zip(&current).filter(|(_, current)| **current).map(|(one, _)| one);
         if !current.contains(&true) {
-            return Ok(vec![None; moves.len()]);
+            return Ok(Some(vec![None; moves.len()]));
         }
-        let length = batch_bytes(current_moves().map(|operation| &operation.append));
+        let length = batch_bytes(current_moves().map(|one| &one.operation.append));
         let mut state = self.idle()?;
         let mut is_made = false;
         while self.needs_segment(&state, length) && !self.may_take(Claim::Moves, is_made) {
@@ -115,17 +175,23 @@ impl<D: Device> AppendPath<D> {
         if state.closed {
             return Err(Error::Closed);
         }
+        // A memtable that becomes immutable from now on is committed only after this batch is published, since a commit flushes the log
+        // first: so the leader finds in the memtables what was published since the look-ups.
+        if self.freezes() != freezes {
+            return Ok(None);
+        }
         self.open_batch(&mut state, length, Claim::Moves, BATCH_MOVES)?;
         let open = state.open.as_mut().expect("just opened");
         let mut placed = Vec::with_capacity(moves.len());
-        for (operation, current) in moves.iter().zip(current) {
-            placed.push(current.then(|| open.append(operation)));
+        for (one, current) in moves.iter().zip(&current) {
+            placed.push(current.then(|| open.append(&one.operation)));
         }
         let bytes = open.batch.used_bytes() as u64;
         turn.end(&mut state);
-        self.lead(state)?;
+        let looked_up: Vec<_> = current_moves().map(|one| one.looked_up.as_ref()).collect();
+        self.lead_moves(state, &looked_up)?;
         self.commit.counters.moved_bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ok(placed)
+        Ok(Some(placed))
     }
 
     /// The longest batch, and so the longest atomic group.

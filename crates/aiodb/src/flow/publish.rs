@@ -13,6 +13,7 @@ use crate::format::record::{Chunk, Form, Kind, Origin, Record, decode_chunks, ra
 use crate::index::accounting::ChunkBytes;
 use crate::index::chain::{Entry, NewEntry, Superseded};
 use crate::index::hash::{HashIndex, Published, hash_location};
+use crate::index::memtable::LookedUp;
 use crate::io::Device;
 use crate::merge::Cover;
 use crate::planted::{self, Bug};
@@ -186,8 +187,15 @@ impl<D: Device> AppendPath<D> {
     }
 
     /// Makes a later copy of a record visible, if the record that it replaces is still current: a moved record, a put that is the
-    /// fold of operands, or the delete that stands for an expired record.
-    pub(crate) fn publish_move(&self, generation: &Arc<Generation>, publication: &Publication<'_>, origin: Origin) {
+    /// fold of operands, or the delete that stands for an expired record. Where others wait, an ordered index is not read: `looked_up`
+    /// is what it has of the key. During recovery the key is looked up.
+    pub(crate) fn publish_move(
+        &self,
+        generation: &Arc<Generation>,
+        publication: &Publication<'_>,
+        origin: Origin,
+        looked_up: Option<&LookedUp>,
+    ) {
         if generation.is_gone() {
             return;
         }
@@ -201,6 +209,8 @@ impl<D: Device> AppendPath<D> {
         match &generation.index {
             // A range tombstone counts until it is carried out, in whatever place.
             TableIndex::Ordered if publication.kind == Kind::RangeTombstone => {}
+            // Nor is there an entry with the place of a delete that is looked for.
+            TableIndex::Ordered if looked_up.is_none() && publication.replayed.is_none() => {}
             TableIndex::Hash(index) => {
                 let to = hash_location(to);
                 if let Some(old) = index.replace(publication.hash, from, to) {
@@ -218,8 +228,8 @@ impl<D: Device> AppendPath<D> {
                     entry.inline = entry.inline.map(|_| Arc::default());
                 }
                 let is_delete = entry.is_delete();
-                match self.ordered_of(generation).relocate(generation.id, publication.key, from, entry, &mut superseded)
-                {
+                let (ordered, key) = (self.ordered_of(generation), publication.key);
+                match ordered.relocate(generation.id, key, from, &entry, looked_up, &mut superseded) {
                     Ok(true) => {
                         if !is_delete {
                             self.segments.add_live(to);

@@ -13,6 +13,7 @@ use crate::format::location::Location;
 use crate::format::record::{Chunk, Form, Kind, Record, decode_chunks};
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::codec::prefix_key;
+use crate::index::memtable::LookedUp;
 use crate::index::ordered::look_up::{LookUp, PausedLookUp};
 use crate::index::snapshots::View;
 use crate::index::{Candidate, Candidates};
@@ -196,6 +197,14 @@ impl<D: Device> ReadPath<D> {
             self.snapshots.add_versions(&prefix_key(generation.id, key), view, &mut chain);
         }
         Ok(chain)
+    }
+
+    /// Looks up the present records of a key, for one of them to be replaced by a later copy. The caller holds a guard of the epoch.
+    pub(crate) fn look_up(&self, generation: &Generation, key: &[u8]) -> Result<LookedUp> {
+        match &generation.index {
+            TableIndex::Hash(_) => Ok(LookedUp { chain: self.chain(generation, key, &View::LATEST)?, freezes: 0 }),
+            TableIndex::Ordered => self.ordered_of(generation).look_up(generation.id, key),
+        }
     }
 
     /// Whether a record has expired for a view.

@@ -249,7 +249,7 @@ impl<D: Device> Engine<D> {
         let placed = placed(found);
         let publication = self.publication(view, found, &placed)?;
         match record.moved {
-            Some(origin) => self.publish_move(&generation, &publication, origin),
+            Some(origin) => self.publish_move(&generation, &publication, origin, None),
             None => self.publish(&generation, &publication),
         }
         Ok(())
@@ -276,7 +276,7 @@ impl<D: Device> Engine<D> {
         if let Some(copy) = known.iter().find(|known| known.same_key && known.sequence == record.sequence) {
             // An earlier copy of the same record.
             let origin = Origin { segment: copy.location.segment, offset: copy.location.offset };
-            self.publish_move(&generation, &publication, origin);
+            self.publish_move(&generation, &publication, origin, None);
         } else if !known.iter().filter(|known| known.same_key).any(|known| newer_base(&known)) {
             let order =
                 |location| known.iter().find(|known| known.location.same_place(location)).map(|known| known.sequence);

@@ -6,6 +6,8 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use self::parts::{ActiveKeys, Chains, ImmutableKeys, MAX_PART_KEYS};
 use super::chain::{Entry, NewEntry, Superseded, VersionChain};
 use crate::format::position::Position;
@@ -89,6 +91,8 @@ pub(crate) struct Memtable {
     occupied: AtomicBool,
     /// See [`Memtable::freezes`]. SeqCst: it is read around a look-up in what lies below, which synchronises by means of its own.
     freezes: AtomicU64,
+    /// How many immutable memtables were committed and forgotten. Relaxed: changed and asked under the lock.
+    forgotten: AtomicU64,
     limit: Limit,
 }
 
@@ -99,12 +103,11 @@ struct Limit {
     is_short: AtomicBool,
 }
 
-/// A record that a look-up has found.
-pub(crate) struct LookedUp<'a> {
+/// What a look-up in all layers has found of a key: the later copy of a record takes the place of one of these.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LookedUp {
     /// The key's records.
-    pub(crate) chain: &'a VersionChain,
-    /// The record among them.
-    pub(crate) current: Entry,
+    pub(crate) chain: VersionChain,
     /// [`Memtable::freezes`] before the look-up.
     pub(crate) freezes: u64,
 }
@@ -194,46 +197,61 @@ impl Memtable {
         changed
     }
 
-    /// Puts a later copy of a record in the place of the one that a look-up has just found, if it is still current. `None` if the
-    /// active memtable became immutable since: a record that hides it may be committed by now. `superseded` and `retain` as for
-    /// [`Memtable::insert`]; a record below the active memtable is superseded by that one's commit.
+    /// Puts a later copy of a record in the place of the one that a look-up has found, if that is still current. `None` if the
+    /// memtable that was the active one then is committed: a record that hides it may lie below by now. `superseded` and `retain` as
+    /// for [`Memtable::insert`]; a record below the active memtable is superseded by that one's commit.
     pub(crate) fn replace(
         &self,
         key: &[u8],
-        LookedUp { chain, current, freezes }: LookedUp<'_>,
+        looked_up: &LookedUp,
+        current: &Entry,
         entry: Entry,
         superseded: &mut Superseded,
         retain: impl Fn(&Superseded),
     ) -> Option<bool> {
         let both = self.read();
-        if self.freezes() != freezes {
+        if self.forgotten.load(Ordering::Relaxed) > looked_up.freezes && !planted::is_on(Bug::OldLookUpBelieved) {
             return None;
         }
-        let hides = |other: &Entry| match other.sequence.cmp(&current.sequence) {
-            std::cmp::Ordering::Greater => other.is_base(),
-            std::cmp::Ordering::Equal => *other != current,
-            std::cmp::Ordering::Less => false,
-        };
-        let is_hidden = |chain: &VersionChain| chain.entries().iter().any(hides);
-        let is_in = |chain: &VersionChain| chain.entries().contains(&current);
+        let hides = |chain: &VersionChain| chain.entries().iter().any(|other| hides(other, current));
+        let is_in = |chain: &VersionChain| chain.entries().contains(current);
+        let is_newer = |other: &&Entry| other.sequence > current.sequence;
         // An entry of the active memtable counts before one of the immutable memtable.
-        let immutable_hides = both.immutable(key).is_some_and(is_hidden);
+        let immutable_hides = both.immutable(key).is_some_and(hides);
         if immutable_hides && both.active.find(key, is_in) != Some(true) {
             return Some(false);
         }
+        // What came between the look-up and the freeze is below the active memtable too.
+        let immutable = both.immutable(key).map_or(&[][..], VersionChain::entries);
+        let newer = looked_up.chain.entries().iter().chain(immutable).filter(is_newer);
+        let newer: SmallVec<[Entry; 1]> = newer.map(Entry::without_value).collect();
         self.change(both, key, |changed| {
-            if is_hidden(changed) || immutable_hides && !is_in(changed) {
+            if hides(changed) || immutable_hides && !is_in(changed) {
                 return Some(false);
             }
             changed.insert(entry, superseded);
             // A look-up that finds a base usually looks no further.
-            let is_below = |other: &Entry| other.sequence > current.sequence && !changed.entries().contains(other);
-            if chain.entries().iter().any(is_below) && !planted::is_on(Bug::MovedBaseHidesOperands) {
+            if newer.iter().any(|other| !changed.entries().contains(other))
+                && !planted::is_on(Bug::MovedBaseHidesOperands)
+            {
                 changed.set_partial();
             }
             retain(superseded);
             Some(true)
         })
+    }
+
+    /// Whether a record that a look-up has found is hidden by one that was published since; the look-up was made while the active
+    /// memtable was the same.
+    pub(crate) fn hides(&self, key: &[u8], current: &Entry) -> bool {
+        let both = self.read();
+        let hides = |chain: &VersionChain| chain.entries().iter().any(|other| hides(other, current));
+        let of_active = both.active.find(key, |chain| (hides(chain), chain.entries().contains(current)));
+        match of_active {
+            Some((true, _)) => true,
+            Some((false, true)) => false,
+            _ => both.immutable(key).is_some_and(hides),
+        }
     }
 
     /// The keys of a range, with their entries: at most the limit from each memtable. Says whether they had more.
@@ -326,6 +344,7 @@ impl Memtable {
     pub(crate) fn forget_immutable(&self) {
         let mut both = self.write();
         let immutable = both.immutable.take();
+        self.forgotten.fetch_add(u64::from(immutable.is_some()), Ordering::Relaxed);
         self.occupied.store(self.active_keys() > 0, Ordering::Release);
         drop(both);
         // Freeing many entries takes time: not under the lock.
@@ -338,6 +357,15 @@ impl Memtable {
 
     fn write(&self) -> RwLockWriteGuard<'_, Memtables> {
         self.both.write().expect("no code panics while it holds the memtable")
+    }
+}
+
+/// Whether a record counts no more where this one is.
+fn hides(other: &Entry, record: &Entry) -> bool {
+    match other.sequence.cmp(&record.sequence) {
+        std::cmp::Ordering::Greater => other.is_base(),
+        std::cmp::Ordering::Equal => other != record,
+        std::cmp::Ordering::Less => false,
     }
 }
 

@@ -21,6 +21,7 @@ use super::snapshots::{Snapshots, View};
 use super::throttle::Throttle;
 use crate::format::location::Location;
 use crate::io::Device;
+use crate::planted::{self, Bug};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, Rank};
 use crate::{IndexKind, Result};
@@ -102,36 +103,67 @@ impl<D: Device> OrderedIndex<D> {
         Ok(self.lookup(table, key, &View::LATEST)?.at_place(location).is_some())
     }
 
-    /// Whether nothing was published of a key since a look-up, if `are_same` says so of the memtables: what was current in runs or
-    /// in LMDB is so still. Asks the memtables alone.
-    pub(crate) fn is_untouched(&self, table: u32, key: &[u8], are_same: impl Fn() -> bool) -> bool {
-        let (key, mut chain) = (encode_key(table, key), VersionChain::default());
-        // Asked first, as in a look-up.
-        let deleted = self.ranges.newest_containing(&key, View::LATEST.sequence);
-        self.memtable.lookup(&key, View::LATEST.sequence, &mut chain);
-        deleted == 0 && chain.entries().is_empty() && are_same()
+    /// Looks up the records of a key, for one of them to be moved.
+    pub(crate) fn look_up(&self, table: u32, key: &[u8]) -> Result<LookedUp> {
+        let freezes = self.memtable.freezes();
+        Ok(LookedUp { chain: self.lookup(table, key, &View::LATEST)?, freezes })
     }
 
-    /// Puts a later copy of a record in its place, if the record at `from` is still current.
+    /// Whether a record that was found at this place is still current. Asks the memtables alone, which have all that was published since:
+    /// `None` if a memtable has become immutable in between, which may be committed by now.
+    pub(crate) fn is_still_current(
+        &self,
+        table: u32,
+        key: &[u8],
+        from: Location,
+        looked_up: &LookedUp,
+    ) -> Option<bool> {
+        let is_current = looked_up.chain.at_place(from).is_some_and(|current| {
+            let key = encode_key(table, key);
+            !self.is_deleted(&key, current) && !self.memtable.hides(&key, current)
+        });
+        self.is_recent(looked_up).then_some(is_current)
+    }
+
+    /// Whether no memtable has become immutable since a look-up.
+    pub(crate) fn is_recent(&self, looked_up: &LookedUp) -> bool {
+        self.memtable.freezes() == looked_up.freezes || planted::is_on(Bug::OldLookUpBelieved)
+    }
+
+    /// Puts a later copy of a record in its place, if the record at `from` is still current. What a look-up has found counts as long as
+    /// the memtables have all that was published since; else, and where none was made, the key is looked up here.
     pub(crate) fn relocate(
         &self,
         table: u32,
         key: &[u8],
         from: Location,
-        entry: Entry,
+        entry: &Entry,
+        looked_up: Option<&LookedUp>,
         superseded: &mut Superseded,
     ) -> Result<bool> {
-        let key = encode_key(table, key);
+        let index_key = encode_key(table, key);
+        let mut put = |looked_up: &LookedUp| {
+            let Some(current) = looked_up.chain.at_place(from) else { return Some(false) };
+            // Asked first, as in a look-up.
+            if self.is_deleted(&index_key, current) {
+                return Some(false);
+            }
+            let retain = |superseded: &Superseded| self.retain(&index_key, superseded);
+            self.memtable.replace(&index_key, looked_up, current, entry.clone(), superseded, retain)
+        };
+        if let Some(replaced) = looked_up.and_then(&mut put) {
+            return Ok(replaced);
+        }
         loop {
-            let freezes = self.memtable.freezes();
-            let chain = self.chain(&key, &View::LATEST)?;
-            let Some(current) = chain.at_place(from).cloned() else { return Ok(false) };
-            let retain = |superseded: &Superseded| self.retain(&key, superseded);
-            let looked_up = LookedUp { chain: &chain, current, freezes };
-            if let Some(replaced) = self.memtable.replace(&key, looked_up, entry.clone(), superseded, retain) {
+            if let Some(replaced) = put(&self.look_up(table, key)?) {
                 return Ok(replaced);
             }
         }
+    }
+
+    /// Whether a range delete has an index key whose record is older.
+    fn is_deleted(&self, key: &[u8], entry: &Entry) -> bool {
+        self.ranges.newest_containing(key, View::LATEST.sequence) > entry.sequence
     }
 
     /// The right to commit the memtable, and the one that an earlier commit has left.

@@ -183,6 +183,11 @@ impl<D: Device> Runs<D> {
         self.count.load(Ordering::Relaxed)
     }
 
+    /// The sequence up to which the newest run has all entries.
+    pub(crate) fn until(&self) -> u64 {
+        self.set().map_or(0, |set| set.runs.first().map_or(0, |newest| newest.until))
+    }
+
     /// Releases the files, once no flush and no step is at work: another process may open them then. Later calls fail with
     /// [`Error::Closed`].
     pub(crate) fn close(&self) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::format::location::Location;
 use crate::format::record::{Form, Kind};
+use crate::index::memtable::LookedUp;
 use crate::log::scan::Scan;
 use crate::store::catalog::Generation;
 
@@ -32,8 +33,6 @@ pub(crate) struct Victim {
     pub(crate) oldest_dead: u64,
     /// Records that were found alive and are to be moved in one go.
     pub(crate) alive: Vec<Alive>,
-    /// How many memtables had become immutable before the first of these was looked up.
-    pub(crate) freezes: u64,
     pub(crate) alive_bytes: usize,
 }
 
@@ -52,6 +51,8 @@ pub(crate) struct Alive {
     /// Set in a delete that no index refers to: it is needed only while a segment of this life or an older one holds dead
     /// records.
     pub(crate) tombstone: Option<u64>,
+    /// What a look-up has found of the key of a record that has an entry in an ordered index.
+    pub(crate) looked_up: Option<LookedUp>,
 }
 
 impl Alive {

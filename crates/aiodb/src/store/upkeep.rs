@@ -7,6 +7,7 @@ use crate::store::append_path::AppendPath;
 use crate::store::checkpoints::Checkpointing;
 use crate::store::purging::Purging;
 use crate::store::reclaiming::Reclaiming;
+use crate::store::suspicion::Suspicion;
 use crate::sync::{Mutex, Rank};
 
 /// The layer of upkeep.
@@ -15,6 +16,7 @@ pub(crate) struct Upkeep<D: Device> {
     pub(crate) reclaiming: Mutex<Reclaiming, { Rank::Reclaiming as u8 }>,
     /// Dropped and truncated tables. A step of a purge may commit the memtable.
     pub(crate) purging: Purging,
+    pub(crate) suspicion: Suspicion,
     pub(crate) appends: AppendPath<D>,
 }
 

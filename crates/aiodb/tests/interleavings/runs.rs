@@ -93,6 +93,66 @@ fn interleavings_of_merges() {
     });
 }
 
+/// Records whose entries are in runs are moved, while one thread changes their keys and others commit what is published: what was looked up
+/// before may be old by then.
+#[test]
+fn interleavings_of_moves_and_commits() {
+    in_fewer_orders(LONG_RUN, |kind| {
+        const SEGMENTS: u8 = 6;
+        let machine = Machine::new(15, kind);
+        let options = Options { cache_bytes: 0, block_cache_bytes: Some(0), ..options() };
+        let (db, table) = machine.open_with(options.clone());
+        let put = |table: &Table<SimDevice>, key: u8, version: u8, length| {
+            table.put_with(&[key], &vec![version; length], Durability::None).expect("the machine runs");
+        };
+        // Values that stay in each segment, among others that do not: more than upkeep leaves alone.
+        for segment in 0..SEGMENTS {
+            put(&table, segment, 1, 3000);
+            put(&table, SEGMENTS + segment, 1, 3000);
+            (0..3).for_each(|round| put(&table, u8::MAX, round, 15_000));
+        }
+        put(&table, u8::MAX, 3, 15_000);
+        for step in [Step::Write, Step::Settle, Step::Checkpoint, Step::Reclaim] {
+            db.step(step).expect("the machine runs");
+        }
+        let committing = [Step::Checkpoint, Step::CommitAhead, Step::Merge].map(|step| {
+            let db = db.clone();
+            thread::spawn(move || (0..3).for_each(|_| db.step(step).expect("the machine runs")))
+        });
+        let moving = thread::spawn({
+            let db = db.clone();
+            move || (0..6).for_each(|_| db.step(Step::Reclaim).expect("the machine runs"))
+        });
+        put(&table, 0, 2, 3000);
+        table.delete_with(&[1], Durability::None).expect("the machine runs");
+        put(&table, 2, 2, 3000);
+        table.merge_with(&[3], &[2], Durability::None).expect("the machine runs");
+        if kind.is_ordered() {
+            table.delete_range_with(&[4], &[5], Durability::None).expect("the machine runs");
+        }
+        committing.into_iter().chain([moving]).for_each(|thread| thread.join().expect("no thread panics"));
+        let check = |table: &Table<SimDevice>, when: &str| {
+            for key in 0..2 * SEGMENTS {
+                let wanted = match key {
+                    0 | 2 => Some(vec![2; 3000]),
+                    1 => None,
+                    3 => Some([vec![1; 3000], vec![2]].concat()),
+                    4 if kind.is_ordered() => None,
+                    _ => Some(vec![1; 3000]),
+                };
+                assert_eq!(table.get(&[key]).expect("the machine runs"), wanted, "{when}, key {key}");
+            }
+        };
+        check(&table, "at once");
+        for step in [Step::Checkpoint, Step::Merge, Step::DeleteRanges, Step::Prepare] {
+            db.step(step).expect("the machine runs");
+        }
+        check(&table, "when all is committed");
+        let machine = machine.process_death();
+        check(&machine.open_with(options.clone()).1, "after a death");
+    });
+}
+
 /// Puts and deletes at random, with commits of the index and snapshots between them.
 fn change(db: &Db<SimDevice>, table: &Table<SimDevice>) -> (Vec<Change>, Vec<Snapshot<SimDevice>>) {
     let (mut changes, mut snapshots) = (Vec::new(), Vec::new());

@@ -285,6 +285,7 @@ impl<D: Device> Engine<D> {
             reclaimed = some(self.commit_memtables_if_any())? && some(self.reclaim_some())?;
         }
         let merged = merged || full && some(self.compact_some(MERGED_LAST_SHARE))?;
+        let merged = merged || some(self.merge_for_garbage())?;
         let rests = !(reclaimed || settled || deleted || merged) && self.has_rested();
         let merged = merged || rests && some(self.merge_at_rest())?;
         let (retired, lag_bytes) = self.checkpoint_state();

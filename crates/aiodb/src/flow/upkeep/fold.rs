@@ -11,17 +11,18 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::Result;
+use crate::flow::moves::Move;
 use crate::flow::upkeep::settle::MAX_OPERANDS;
 use crate::format::location::Location;
 use crate::format::record::{Kind, Origin};
 use crate::index::Candidates;
 use crate::index::chain::{Entry, FOLD_AT};
 use crate::index::codec::prefix_key;
+use crate::index::memtable::LookedUp;
 use crate::index::snapshots::View;
 use crate::io::Device;
 use crate::planted::{self, Bug};
 use crate::store::catalog::{Generation, TableIndex};
-use crate::store::commit::Operation;
 use crate::store::settling::Unsettled;
 use crate::store::write_path::WritePath;
 
@@ -43,6 +44,8 @@ pub(crate) struct Gathered {
     base: Option<Vec<u8>>,
     /// The places where records of the key may be, newest first: of a `hash` table all those under its tag.
     places: Vec<Location>,
+    /// What an ordered index has of the key.
+    looked_up: Option<LookedUp>,
 }
 
 impl Gathered {
@@ -195,7 +198,8 @@ impl<D: Device> WritePath<D> {
         let _guard = self.epochs.pin();
         let published = self.published_sequence();
         let run = self.places_under(generation, &key);
-        let chain = self.chain(generation, &key, &View::LATEST)?;
+        let looked_up = self.look_up(generation, &key)?;
+        let chain = &looked_up.chain;
         let published = if planted::is_on(Bug::PublishedAskedLate) { self.published_sequence() } else { published };
         let expires = chain.entries().iter().any(|entry| entry.is_base() && entry.form.expires_ms.is_some());
         if chain.operands() < FOLD_AT || expires {
@@ -205,12 +209,12 @@ impl<D: Device> WritePath<D> {
         let (base, operands) = self.read_parts(generation, &key, &candidates, &View::LATEST)?;
         let life = |entry: &Entry| self.segments.find(entry.location.segment).map_or(0, |segment| segment.life());
         let entries: Vec<_> = chain.entries().iter().map(|entry| (entry.without_value(), life(entry))).collect();
-        let places = match &generation.index {
-            TableIndex::Hash(_) => run,
-            TableIndex::Ordered => chain.entries().iter().map(|entry| entry.location).collect(),
+        let (places, looked_up) = match &generation.index {
+            TableIndex::Hash(_) => (run, None),
+            TableIndex::Ordered => (chain.entries().iter().map(|entry| entry.location).collect(), Some(looked_up)),
         };
         let generation = Arc::clone(generation);
-        Ok(Some((Gathered { generation, key, entries, operands, base, places }, published)))
+        Ok(Some((Gathered { generation, key, entries, operands, base, places, looked_up }, published)))
     }
 
     /// The fold of operands, unless they are too few.
@@ -254,25 +258,24 @@ impl<D: Device> WritePath<D> {
             .iter()
             .map(|fold| self.stored(&fold.from.generation, &fold.from.key, &fold.value))
             .collect::<Result<Vec<_>>>()?;
-        let operations: Vec<_> = folded
+        let mut moves: Vec<_> = folded
             .iter()
             .zip(&stored)
             .map(|(fold, stored)| {
-                let Gathered { generation, key, .. } = &fold.from;
+                let Gathered { generation, key, looked_up, .. } = &fold.from;
                 let mut operation = self.put_operation(Arc::clone(generation), key, stored, None);
                 let Location { segment, offset, .. } = fold.newest().location;
                 operation.append.moved = Some((Origin { segment, offset }, fold.newest().sequence));
-                operation
+                Move { operation, looked_up: looked_up.clone() }
             })
             .collect();
         let by_key: HashMap<_, _> =
             folded.iter().map(|fold| ((fold.from.generation.id, &fold.from.key[..]), fold)).collect();
-        let still_current = |operation: &Operation<'_>| {
-            by_key
-                .get(&(operation.append.table, operation.append.key))
-                .is_some_and(|fold| self.may_be_folded(fold, operation))
+        let still_current = |one: &Move<'_>| {
+            let fold = by_key.get(&(one.operation.append.table, one.operation.append.key));
+            fold.map_or(Some(false), |fold| self.may_be_folded(fold, one))
         };
-        self.move_in_batches(&operations, still_current, |number, _| {
+        self.move_in_batches(&mut moves, still_current, |number, _| {
             self.meters.folded_keys.count();
             self.retire_folded(&folded[number]);
             self.fold_what_came(&folded[number].from);
@@ -282,19 +285,19 @@ impl<D: Device> WritePath<D> {
 
     /// `Upkeep::still_current` for a fold. In a `hash` table only records that came after the look-up are read, and only if
     /// a put or delete may be among them: all writers wait meanwhile.
-    fn may_be_folded(&self, fold: &Folded, operation: &Operation<'_>) -> bool {
+    fn may_be_folded(&self, fold: &Folded, one: &Move<'_>) -> Option<bool> {
         let Gathered { generation, key, places, .. } = &fold.from;
         let run = self.places_under(generation, key);
         let newer = run.strip_suffix(&places[..]);
         let is_known = matches!(generation.index, TableIndex::Hash(_)) && !places.is_empty();
         let Some(newer) = newer.filter(|_| is_known) else {
-            return self.still_current(operation);
+            return self.still_current(one);
         };
         if self.catalog.generation(generation.id).is_none() {
-            return false;
+            return Some(false);
         }
-        if self.commit.stripes.last_base(generation.id, operation.hash) <= fold.newest().sequence {
-            return true;
+        if self.commit.stripes.last_base(generation.id, one.operation.hash) <= fold.newest().sequence {
+            return Some(true);
         }
         let _guard = self.epochs.pin();
         let leaves_it = |location: &Location| {
@@ -304,7 +307,7 @@ impl<D: Device> WritePath<D> {
             });
             read.is_ok() && leaves
         };
-        newer.iter().all(leaves_it)
+        Some(newer.iter().all(leaves_it))
     }
 
     /// Takes the records that a fold has superseded out of a `hash` index. Settling would find them by reading all of them

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use crate::flow::upkeep::reclaim::victim::TOLERATED_SEGMENTS;
 use crate::index::accounting::{Accounting, ChunkBytes};
 use crate::index::chain::Entry;
 use crate::index::ordered::OrderedIndex;
@@ -10,7 +11,10 @@ use crate::index::runs::RunContext;
 use crate::io::{Device, InPhase, Phase};
 use crate::log::State;
 use crate::store::upkeep::Upkeep;
-use crate::{Error, Result};
+use crate::{Error, IndexKind, Result};
+
+/// The oldest run takes part in merges for the sake of garbage if the others together have at least one in so many of its bytes.
+const MERGED_FOR_GARBAGE_SHARE: u64 = 16;
 
 impl<D: Device> Upkeep<D> {
     /// Does a bounded part of a commit or a merge, which is answered by the store. Entries of runs that died may lie in segments that have
@@ -65,9 +69,36 @@ impl<D: Device> Upkeep<D> {
     /// Does a bounded part of merging all that is committed into the oldest level, if what is newer has at least one in so many of its
     /// bytes: then all garbage is known. True if there may be more to do.
     pub(crate) fn compact_some(&self, least_share: u64) -> Result<bool> {
-        let one =
-            |ordered: &OrderedIndex<D>| self.merging(ordered, &|context| ordered.compact_some(least_share, context));
+        let wanted = (u64::MAX, least_share);
+        let one = |ordered: &OrderedIndex<D>| self.merging(ordered, &|context| ordered.compact_some(wanted, context));
         self.ordered.open().try_fold(false, |more, ordered| Ok(one(ordered)? || more))
+    }
+
+    /// Does a bounded part of merging the runs where they may hide much garbage: where much more counts as alive than when least did
+    /// since they were merged last. Runs that come meanwhile are left out, so that it ends. True if there may be more to do.
+    pub(crate) fn merge_for_garbage(&self) -> Result<bool> {
+        let Some(ordered) = self.ordered.get(IndexKind::Lsm) else { return Ok(false) };
+        let Some(runs) = ordered.committed.runs() else { return Ok(false) };
+        let suspicion = &self.suspicion;
+        if !suspicion.is_any() {
+            let tolerated = TOLERATED_SEGMENTS * self.segments.segment_bytes;
+            suspicion.look(self.live_bytes(), tolerated, runs.len(), runs.until());
+        }
+        if !suspicion.is_any() {
+            return Ok(false);
+        }
+        let wanted = (suspicion.until(), MERGED_FOR_GARBAGE_SHARE);
+        if self.merging(ordered, &|context| ordered.compact_some(wanted, context))? {
+            return Ok(true);
+        }
+        suspicion.end(self.live_bytes());
+        Ok(false)
+    }
+
+    /// Bytes of all records that count as alive.
+    fn live_bytes(&self) -> u64 {
+        let in_use = self.segments.iter().filter(|segment| matches!(segment.state(), State::Active | State::Sealed));
+        in_use.map(|segment| segment.live_but_deletes()).sum()
     }
 
     /// Does a bounded part of the merges of a store in which nothing else is to be done: they find the garbage that few runs hide. True if
@@ -117,3 +148,6 @@ impl<D: Device> Upkeep<D> {
         }
     }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

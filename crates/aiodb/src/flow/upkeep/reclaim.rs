@@ -13,8 +13,9 @@ pub(crate) mod victim;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use need::{Need, origin_life};
+use need::{Doubtful, Need, origin_life};
 
+use crate::flow::moves::Move;
 use crate::format::batch::{Append, Found};
 use crate::format::location::Location;
 use crate::format::manifest::damage_error;
@@ -23,7 +24,7 @@ use crate::io::{Device, UNIT_BYTES};
 use crate::log::Segment;
 use crate::log::scan::Scan;
 use crate::planted::{self, Bug};
-use crate::store::catalog::Generation;
+use crate::store::catalog::{Generation, TableIndex};
 use crate::store::commit::Operation;
 use crate::store::reclaiming::{Alive, Reclaiming, Victim};
 use crate::store::upkeep::Upkeep;
@@ -31,6 +32,9 @@ use crate::{Error, Result};
 
 /// How much of a victim is read in one step.
 const STEP_BYTES: u64 = 4 << 20;
+
+/// So much of a victim has its keys looked up at once.
+const LOOKED_UP_BYTES: u64 = 512 << 10;
 
 /// Live records are moved when they have gathered to this many bytes, or at the victim's end.
 const MOVE_BYTES: usize = 1 << 20;
@@ -63,7 +67,7 @@ impl<D: Device> Upkeep<D> {
             let (number, life, offset) = (segment.number, segment.life(), UNIT_BYTES as u64);
             let scan = Scan::new(self.segments.segment_bytes);
             let (oldest_dead, alive) = (self.oldest_life_with_dead_records(Some(segment)), Vec::new());
-            *current = Some(Victim { number, life, offset, scan, oldest_dead, alive, freezes: 0, alive_bytes: 0 });
+            *current = Some(Victim { number, life, offset, scan, oldest_dead, alive, alive_bytes: 0 });
         }
         let victim = current.as_mut().expect("just chosen");
         let segment = self.segments.get(victim.number);
@@ -98,11 +102,8 @@ impl<D: Device> Upkeep<D> {
         let end = segment.end.load(Ordering::Acquire);
         let stop = victim.offset + STEP_BYTES;
         if victim.offset < end && victim.alive_bytes < MOVE_BYTES {
-            if victim.alive.is_empty() {
-                victim.freezes = self.freezes();
-            }
             while victim.offset < end && victim.offset < stop && victim.alive_bytes < MOVE_BYTES {
-                self.gather_batch(segment, victim)?;
+                self.gather_some(segment, victim, end.min(stop))?;
             }
             self.leave_out_tombstones(victim)?;
             // Moving is a step of its own.
@@ -114,8 +115,17 @@ impl<D: Device> Upkeep<D> {
         Ok(victim.offset >= end)
     }
 
-    /// Gathers the live records of the victim's next batch.
-    fn gather_batch(&self, segment: &Segment<D>, victim: &mut Victim) -> Result<()> {
+    /// Gathers the live records of the victim's next batches: as many as have their keys looked up at once.
+    fn gather_some(&self, segment: &Segment<D>, victim: &mut Victim, stop: u64) -> Result<()> {
+        let (begin, mut doubtful) = (victim.offset, Vec::new());
+        while victim.offset < stop && victim.offset - begin < LOOKED_UP_BYTES {
+            self.gather_batch(segment, victim, &mut doubtful)?;
+        }
+        self.leave_out_dead(victim, &doubtful)
+    }
+
+    /// Gathers the records of the victim's next batch that are alive, or `doubtful`.
+    fn gather_batch(&self, segment: &Segment<D>, victim: &mut Victim, doubtful: &mut Vec<Doubtful>) -> Result<()> {
         let batch = victim.scan.batch(&self.segments, segment, victim.offset)?.map_err(|damage| {
             let advice = "its segment cannot be emptied; `aiodb verify` lists all damage";
             damage_error(&self.segments.path(segment.number), victim.offset, damage, advice)
@@ -123,19 +133,26 @@ impl<D: Device> Upkeep<D> {
         for found in batch.view.records() {
             // The manifest has the tables.
             let Some(generation) = self.catalog.generation(found.record.table) else { continue };
-            let tombstone = match self.need(segment, &found, &generation, victim.oldest_dead)? {
+            let (tombstone, is_doubtful) = match self.need(segment, &found, &generation, victim.oldest_dead)? {
                 Need::Nothing => continue,
-                Need::Record => None,
-                Need::Tombstone(life) => Some(life),
+                Need::Record => (None, false),
+                Need::Tombstone(life) => (Some(life), false),
+                Need::LookUp => (None, true),
             };
             let value = batch.view.value(&found).unwrap_or_default();
             let alive = Alive { tombstone, ..self.alive(segment, Some(generation), &found, value) };
+            let bytes = found.record.length() + value.len();
+            if is_doubtful {
+                doubtful.push(Doubtful { number: victim.alive.len(), bytes });
+                victim.alive.push(alive);
+                continue;
+            }
             match self.expired_owner(&alive)? {
                 // One of its chunks was met before.
                 Some(owner) if victim.alive.iter().any(|other| other.is_copy(&owner)) => {}
                 owner => victim.alive.push(owner.unwrap_or(alive)),
             }
-            victim.alive_bytes += found.record.length() + value.len();
+            victim.alive_bytes += bytes;
         }
         victim.offset += u64::from(batch.header.length);
         Ok(())
@@ -178,6 +195,7 @@ impl<D: Device> Upkeep<D> {
             sequence: record.sequence,
             location: found.location,
             tombstone: None,
+            looked_up: None,
         }
     }
 
@@ -188,12 +206,16 @@ impl<D: Device> Upkeep<D> {
     }
 
     /// Appends the gathered records again, and gives moved chunks their new names.
-    fn move_records(&self, Victim { alive, freezes, .. }: &Victim) -> Result<()> {
-        let operations: Vec<_> = alive.iter().map(operation).collect();
+    fn move_records(&self, Victim { alive, .. }: &mut Victim) -> Result<()> {
+        let looked_up: Vec<_> = alive.iter_mut().map(|record| record.looked_up.take()).collect();
+        let alive = &*alive;
+        let moves = alive.iter().zip(looked_up);
+        let mut moves: Vec<_> =
+            moves.map(|(record, looked_up)| Move { operation: operation(record), looked_up }).collect();
         // Of others, whose records are not reclaimed.
         self.take_unmoved();
-        let still_current = |operation: &Operation<'_>| self.still_current_since(operation, Some(*freezes));
-        self.move_in_batches(&operations, still_current, |number, placed| match alive[number].kind {
+        let still_current = |one: &Move<'_>| self.still_current(one);
+        self.move_in_batches(&mut moves, still_current, |number, placed| match alive[number].kind {
             Kind::Chunk => {
                 let checksum = placed.separate.expect("a chunk is separate");
                 self.rename_chunk(&alive[number], Chunk { location: placed.location, checksum })
@@ -208,34 +230,43 @@ impl<D: Device> Upkeep<D> {
         self.unmoved.lock().expect("no code panics while it holds an error").take()
     }
 
-    /// Whether a record is still current; asked while every older record is published. Where the index cannot be asked it stays where it is,
-    /// and its segment is not retired.
-    pub(crate) fn still_current(&self, operation: &Operation<'_>) -> bool {
-        self.still_current_since(operation, None)
-    }
-
-    /// [`Upkeep::still_current`] of a record that was looked up since so many memtables had become immutable. Others cannot
-    /// append meanwhile: unless another has become so, the committed chains are not read again.
-    fn still_current_since(&self, operation: &Operation<'_>, freezes: Option<u64>) -> bool {
+    /// Whether a record is still current; asked while every older record is published and all writers wait, so no device is read for an
+    /// entry: `None` if its key must be looked up again. Where the index cannot be asked it stays where it is, and its segment is not
+    /// retired.
+    pub(crate) fn still_current(&self, one: &Move<'_>) -> Option<bool> {
+        let operation = &one.operation;
         let (Some(generation), Some((origin, _))) = (&operation.generation, operation.append.moved) else {
-            return false;
+            return Some(false);
         };
         if self.catalog.generation(generation.id).is_none() {
             // The table has gone since the record was found alive, and was taken out of the counts as a whole.
-            return false;
+            return Some(false);
+        }
+        let is_value = matches!(operation.append.kind, Kind::Put | Kind::Merge);
+        if is_value && planted::is_on(Bug::MoveBeatsPut) {
+            return Some(true);
         }
         let location = Location { segment: origin.segment, offset: origin.offset, length: 0 };
-        match operation.append.kind {
-            Kind::Put | Kind::Merge if !planted::is_on(Bug::MoveBeatsPut) => {
+        match (&generation.index, &one.looked_up) {
+            (TableIndex::Hash(index), _) if is_value => {
                 // A superseded record must not get into a younger segment than the delete of its key.
                 if !planted::is_on(Bug::UnsettledMoved) {
                     self.settle_before_move(generation, operation.hash);
                 }
-                let current = self.is_current_since(generation, operation.append.key, location, freezes);
-                current.inspect_err(|error| self.note_unmoved(error)).unwrap_or(false)
+                Some(index.contains(operation.hash, location))
             }
-            // A delete that stands for an expired record is published only where that record is still current.
-            _ => true,
+            (TableIndex::Ordered, Some(looked_up)) => {
+                let (ordered, key) = (self.ordered_of(generation), operation.append.key);
+                let known = ordered.is_still_current(generation.id, key, location, looked_up);
+                if known.is_some() || ordered.committed.runs().is_some() {
+                    return known;
+                }
+                // LMDB's pages lie in memory.
+                let current = ordered.is_current(generation.id, key, location);
+                Some(current.inspect_err(|error| self.note_unmoved(error)).unwrap_or(false))
+            }
+            // In a hash table a delete that stands for an expired record is published only where that record is still current.
+            _ => Some(true),
         }
     }
 }
@@ -247,3 +278,6 @@ fn operation(record: &Alive) -> Operation<'_> {
     append.moved = Some((origin, record.sequence));
     Operation { generation: record.generation.clone(), append, hash: record.hash }
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests;

@@ -24,21 +24,41 @@ fn a_copy_does_not_hide_what_went_through_the_memtable_since_the_look_up() {
     let freezes = memtable.freezes();
     let retain = |_: &Superseded| ();
 
-    let looked_up = |freezes| LookedUp { chain: &found, current: old.clone(), freezes };
+    let replace = |freezes| {
+        let looked_up = LookedUp { chain: found.clone(), freezes };
+        memtable.replace(b"key", &looked_up, &old, copy.clone(), &mut Superseded::new(), retain)
+    };
     memtable.insert(b"key", newer.into(), &mut superseded, retain);
-    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy.clone(), &mut superseded, retain), Some(false));
-    memtable.freeze(Position { batch: 1, checksum: 0, segment: 1, life: 1, offset: 4096 }, 10);
-    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy.clone(), &mut superseded, retain), None);
+    assert_eq!(replace(freezes), Some(false));
+    memtable.freeze(END, 10);
+    assert_eq!(replace(freezes), Some(false));
     memtable.forget_immutable();
-    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy.clone(), &mut superseded, retain), None);
+    assert_eq!(replace(freezes), None);
 
     let mut seen = VersionChain::default();
     memtable.lookup(b"key", u64::MAX, &mut seen);
     assert!(seen.is_empty(), "{seen:?}");
     let freezes = memtable.freezes();
-    assert_eq!(memtable.replace(b"key", looked_up(freezes), copy.clone(), &mut superseded, retain), Some(true));
+    assert_eq!(replace(freezes), Some(true));
     memtable.lookup(b"key", u64::MAX, &mut seen);
     assert_eq!(seen.entries(), [copy]);
+}
+
+/// A put is to be moved. Before its copy is there, an operand comes and becomes immutable: the copy does not end a look-up before that is
+/// found.
+#[test]
+fn a_copy_does_not_hide_an_operand_that_became_immutable_since_the_look_up() {
+    let memtable = Memtable::default();
+    let (old, copy, operand) = (put(5, 1), put(5, 2), Entry { kind: Kind::Merge, ..put(6, 1) });
+    let looked_up = LookedUp { chain: [old.clone()].into_iter().collect(), freezes: memtable.freezes() };
+    memtable.insert(b"key", operand.clone().into(), &mut Superseded::new(), |_| ());
+    assert!(!memtable.hides(b"key", &old), "an operand hides nothing");
+    memtable.freeze(END, 7);
+    let replaced = memtable.replace(b"key", &looked_up, &old, copy.clone(), &mut Superseded::new(), |_| ());
+    assert_eq!(replaced, Some(true));
+    let mut seen = VersionChain::default();
+    memtable.lookup(b"key", u64::MAX, &mut seen);
+    assert_eq!(seen.entries(), [operand, copy]);
 }
 
 /// A put waits for its batch while an operand that came after it is published and becomes immutable: the put comes last and stands

@@ -115,12 +115,11 @@ impl<D: Device> Committed<D> {
         }
     }
 
-    /// Does a bounded part of merging all that there is into the oldest level, if what is newer has at least one in so many of its
-    /// bytes. False if there was nothing to do.
-    pub(super) fn compact_some(&self, least_share: u64, context: &RunContext<'_>) -> Result<bool> {
+    /// See [`Runs::compact_step`].
+    pub(super) fn compact_some(&self, wanted: (u64, u64), context: &RunContext<'_>) -> Result<bool> {
         match self {
             Committed::Lmdb(_) => Ok(false),
-            Committed::Runs(runs) => runs.compact_step(MERGED_PER_STEP, least_share, context),
+            Committed::Runs(runs) => runs.compact_step(MERGED_PER_STEP, wanted, context),
         }
     }
 

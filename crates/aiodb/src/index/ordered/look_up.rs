@@ -4,6 +4,7 @@ use std::io;
 use std::ops::RangeBounds;
 
 use super::OrderedIndex;
+use crate::cache::Place;
 use crate::index::chain::{Superseded, VersionChain};
 use crate::index::codec::{Key, encode_key};
 use crate::index::memtable::parts::Chains;
@@ -51,6 +52,11 @@ impl<D: Device> PausedLookUp<D> {
     /// Where the block lies.
     pub(crate) fn awaited(&self) -> AwaitedBytes<'_, D> {
         self.runs().awaited()
+    }
+
+    /// Its place, as the cache of blocks has it.
+    pub(crate) fn place(&self) -> Place {
+        self.runs().place()
     }
 
     /// The error of a read of it that failed.
@@ -156,6 +162,14 @@ impl<D: Device> OrderedIndex<D> {
         }
         self.end(key, view, asked);
         Ok(LookUp::Found(paused.asked.chain))
+    }
+
+    /// Goes on to the end: the calling thread reads the blocks.
+    pub(crate) fn finish_lookup(&self, mut paused: Box<PausedLookUp<D>>, view: &View) -> Result<VersionChain> {
+        let PausedLookUp { key, asked } = &mut *paused;
+        asked.runs.as_mut().expect("what waits for a block asks runs").finish(key, &mut asked.chain)?;
+        self.end(key, view, asked);
+        Ok(paused.asked.chain)
     }
 
     /// Asks the memtables, and takes the runs that there are then.

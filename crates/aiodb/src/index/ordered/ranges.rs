@@ -50,10 +50,10 @@ impl<D: Device> OrderedIndex<D> {
         self.forget_ranges().map(|()| merged)
     }
 
-    /// Does a bounded part of merging all that is committed into the oldest level, if what is newer has at least one in so many of its
-    /// bytes. False if there was nothing to do.
-    pub(crate) fn compact_some(&self, least_share: u64, context: &RunContext<'_>) -> Result<bool> {
-        let merged = self.committed.compact_some(least_share, context)?;
+    /// Does a bounded part of merging all that was committed up to a sequence into the oldest level, if what is newer than that has at
+    /// least one in so many of its bytes. False if there was nothing to do.
+    pub(crate) fn compact_some(&self, wanted: (u64, u64), context: &RunContext<'_>) -> Result<bool> {
+        let merged = self.committed.compact_some(wanted, context)?;
         self.forget_ranges().map(|()| merged)
     }
 

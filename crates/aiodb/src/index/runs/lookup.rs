@@ -70,6 +70,12 @@ impl<D: Device> RunLookup<D> {
         AwaitedBytes { file: file.device_file(), offset, length }
     }
 
+    /// The place of the awaited block in the cache.
+    pub(crate) fn place(&self) -> Place {
+        let AwaitedBlock { file, number } = self.awaited.as_ref().expect("a block is awaited");
+        place_of(file, *number)
+    }
+
     /// Takes in the bytes of the awaited block, and leaves them in the cache.
     pub(crate) fn take_in(&mut self, key: &[u8], bytes: &[u8], chain: &mut VersionChain) -> Result<()> {
         let AwaitedBlock { file, number } = self.awaited.take().expect("a block is awaited");

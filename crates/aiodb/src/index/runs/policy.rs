@@ -1,6 +1,7 @@
 //! Which runs are merged next. Pure: it knows sizes, no bytes.
 //!
-//! Runs are tiered: where so many of one tier follow each other, they become one run of the next tier. The oldest run, which
+//! Runs are tiered by their bytes: where so many of one tier follow each other, they become one run, mostly of the next tier. Where
+//! the same keys are written again and again, that run is no longer than they were, and stays in their tier. The oldest run, which
 //! has most of the keys, takes part only where the others together are not small beside it, so that it is not written again for
 //! little. `docs/decisions/0040-sorted-runs.md` has the measurement.
 
@@ -11,10 +12,12 @@ use crate::config::MergePolicy;
 /// Runs that are merged at once, at most: each takes a buffer.
 const MAX_INPUTS: usize = 16;
 
+/// Runs of the lowest tier have fewer bytes than so many times this as are merged at once.
+pub(super) const LEAST_BYTES: u64 = 16 << 10;
+
 /// What the policy knows of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    pub(super) tier: u32,
     /// The merge that it takes part in, 0 for none.
     pub(super) merge: u64,
     /// Bytes that a merge has yet to take in.
@@ -34,13 +37,13 @@ pub(super) fn choose(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
     jobs(policy, shapes).into_iter().min_by_key(|job| job.tier)
 }
 
-/// A merge on the way to one run: one that was begun, or one of the oldest runs, small or not; the oldest itself only if the others
-/// together have at least one in `least_share` of its bytes.
-pub(super) fn choose_all(policy: MergePolicy, shapes: &[Shape], least_share: u64) -> Option<Job> {
+/// A merge on the way to one run, of all but the `left_out` newest: one that was begun, or one of the oldest runs, small or not; the
+/// oldest itself only if the others together have at least one in `least_share` of its bytes.
+pub(super) fn choose_all(policy: MergePolicy, shapes: &[Shape], left_out: usize, least_share: u64) -> Option<Job> {
     let newer = shapes.len().checked_sub(1)?;
-    let end = newer + usize::from(has_share(shapes, least_share));
-    let all = end.saturating_sub(MAX_INPUTS)..end;
-    begun(policy, shapes).or_else(|| (all.len() > 1).then(|| job(shapes, all)))
+    let end = newer + usize::from(has_share(&shapes[left_out.min(newer)..], least_share));
+    let all = end.saturating_sub(MAX_INPUTS).max(left_out)..end;
+    begun(policy, shapes).or_else(|| (all.len() > 1).then_some(Job { runs: all, tier: 0 }))
 }
 
 /// A merge for a store in which nothing else is to be done: as [`choose_all`], where the oldest run would be taken in by a policy to which
@@ -48,7 +51,7 @@ pub(super) fn choose_all(policy: MergePolicy, shapes: &[Shape], least_share: u64
 pub(super) fn choose_at_rest(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
     let is_wanted = shapes.len() > 1 && has_share(shapes, policy.oldest_ratio);
     begun(policy, shapes)
-        .or_else(|| is_wanted.then(|| job(shapes, shapes.len().saturating_sub(MAX_INPUTS)..shapes.len())))
+        .or_else(|| is_wanted.then(|| Job { runs: shapes.len().saturating_sub(MAX_INPUTS)..shapes.len(), tier: 0 }))
 }
 
 /// A merge that was begun.
@@ -66,27 +69,35 @@ fn has_share(shapes: &[Shape], of: u64) -> bool {
 
 /// Merges that were begun, and those that can be; shapes are newest first.
 fn jobs(policy: MergePolicy, shapes: &[Shape]) -> Vec<Job> {
-    let mut jobs = Vec::new();
+    let (tiers, mut jobs) = (tiers(policy, shapes), Vec::new());
     let mut at = 0;
     while at < shapes.len() {
-        let first = shapes[at];
-        let is_like_first = |shape: &&Shape| match first.merge {
-            0 => (shape.merge, shape.tier) == (0, first.tier),
-            merge => shape.merge == merge,
+        let (merge, tier) = (shapes[at].merge, tiers[at]);
+        let is_like_first = |number: &usize| match merge {
+            0 => (shapes[*number].merge, tiers[*number]) == (0, tier),
+            merge => shapes[*number].merge == merge,
         };
-        let end = at + shapes[at..].iter().take_while(is_like_first).count();
-        if first.merge > 0 {
-            jobs.push(job(shapes, at..end));
+        let end = at + (at..shapes.len()).take_while(is_like_first).count();
+        if merge > 0 {
+            jobs.push(Job { runs: at..end, tier });
         } else if let Some(runs) = group(policy, shapes, at..end) {
-            jobs.push(job(shapes, runs));
+            jobs.push(Job { runs, tier });
         }
         at = end;
     }
     jobs
 }
 
-fn job(shapes: &[Shape], runs: Range<usize>) -> Job {
-    Job { tier: shapes[runs.start].tier, runs }
+/// The tiers of runs, newest first. A run that is shorter than a newer one counts as long as that: it would be left alone between longer
+/// ones otherwise.
+fn tiers(policy: MergePolicy, shapes: &[Shape]) -> Vec<u32> {
+    let times = (policy.fan_out as u64).max(2);
+    let mut highest = 0;
+    let tier_of = |shape: &Shape| {
+        highest = (shape.bytes / LEAST_BYTES).max(1).ilog(times).max(highest);
+        highest
+    };
+    shapes.iter().map(tier_of).collect()
 }
 
 /// Of runs of one tier those that should be merged, perhaps with the oldest run.

@@ -16,7 +16,8 @@ pub(super) type Files<D> = HashMap<u64, Arc<RunFile<D>>>;
 /// A run: files in the order of their keys.
 pub(super) struct Run<D: Device> {
     pub(super) number: u64,
-    pub(super) tier: u32,
+    /// The sequence after the position of the latest memtable of which it has all entries.
+    pub(super) until: u64,
     /// The oldest run of the merge that it takes part in, 0 for none.
     pub(super) merge: u64,
     /// Keys before this one count in `merged` alone.
@@ -28,8 +29,8 @@ pub(super) struct Run<D: Device> {
 impl<D: Device> Run<D> {
     fn new(run: &ManifestRun, files: &Files<D>) -> Run<D> {
         let open = |names: &[RunFileName]| names.iter().map(|name| Arc::clone(&files[&name.number])).collect();
-        let ManifestRun { number, tier, merge, .. } = *run;
-        Run { number, tier, merge, from: run.from.clone(), merged: open(&run.merged), files: open(&run.files) }
+        let ManifestRun { number, until, merge, .. } = *run;
+        Run { number, until, merge, from: run.from.clone(), merged: open(&run.merged), files: open(&run.files) }
     }
 
     /// The only file that a key may be in.
@@ -135,7 +136,7 @@ impl<D: Device> RunSet<D> {
     pub(super) fn shapes(&self) -> Vec<Shape> {
         let bytes = |run: &Run<D>| run.files.iter().map(|file| file.bytes()).sum();
         let runs = &self.runs[..self.mergeable()];
-        runs.iter().map(|run| Shape { tier: run.tier, merge: run.merge, bytes: bytes(run) }).collect()
+        runs.iter().map(|run| Shape { merge: run.merge, bytes: bytes(run) }).collect()
     }
 
     /// How many of the newest runs can be merged: those before the first with a damaged file, and before all that take part in

@@ -8,7 +8,7 @@ use super::counts::Changes;
 use super::cursor::RunCursor;
 use super::file::RunFile;
 use super::merge::{Merge, due_ranges};
-use super::policy::{Job, Shape, choose, choose_all, choose_at_rest};
+use super::policy::{Job, choose, choose_all, choose_at_rest};
 use super::set::{Piece, Run, RunSet};
 use super::writer::{Making, RunWriter};
 use super::{RunContext, Runs};
@@ -33,29 +33,38 @@ impl<D: Device> Runs<D> {
     /// A bounded part of the most useful merge; it writes about `budget_bytes`, and [`Runs::file_bytes`] at most. False if there is
     /// nothing to do.
     pub(crate) fn merge_step(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<bool> {
-        self.merge_chosen(choose, budget_bytes, context)
+        self.merge_chosen(|policy, set| choose(policy, &set.shapes()), budget_bytes, context)
     }
 
-    /// Like [`Runs::merge_step`] until there is but one run, whatever the policy: then all garbage is known. The oldest run is left
-    /// out while the others together have less than one in `least_share` of its bytes.
-    pub(crate) fn compact_step(&self, budget_bytes: u64, least_share: u64, context: &RunContext<'_>) -> Result<bool> {
-        self.merge_chosen(|policy, shapes| choose_all(policy, shapes, least_share), budget_bytes, context)
+    /// Like [`Runs::merge_step`] until the runs that there were at a sequence are one, whatever the policy: then all garbage of before
+    /// is known. The oldest run is left out while the others together have less than one in `least_share` of its bytes.
+    pub(crate) fn compact_step(
+        &self,
+        budget_bytes: u64,
+        (until, least_share): (u64, u64),
+        context: &RunContext<'_>,
+    ) -> Result<bool> {
+        let choose = |policy, set: &RunSet<D>| {
+            let newer = set.runs.iter().take_while(|run| run.until > until).count();
+            choose_all(policy, &set.shapes(), newer, least_share)
+        };
+        self.merge_chosen(choose, budget_bytes, context)
     }
 
     /// Like [`Runs::merge_step`] in a store in which nothing else is to be done: garbage that few runs hide is found then.
     pub(crate) fn rest_step(&self, budget_bytes: u64, context: &RunContext<'_>) -> Result<bool> {
-        self.merge_chosen(choose_at_rest, budget_bytes, context)
+        self.merge_chosen(|policy, set| choose_at_rest(policy, &set.shapes()), budget_bytes, context)
     }
 
     fn merge_chosen(
         &self,
-        choose: impl Fn(MergePolicy, &[Shape]) -> Option<Job>,
+        choose: impl Fn(MergePolicy, &RunSet<D>) -> Option<Job>,
         budget_bytes: u64,
         context: &RunContext<'_>,
     ) -> Result<bool> {
         let _turn = self.steps.lock();
         let set = self.set()?;
-        let Some(job) = choose(self.policy, &set.shapes()) else { return Ok(false) };
+        let Some(job) = choose(self.policy, &set) else { return Ok(false) };
         let step_bytes = self.step_bytes(budget_bytes)?;
         let inputs = &set.runs[job.runs.clone()];
         let cursors = job.runs.clone().map(|run| RunCursor::merging(&set, run, set.runs[run].unmerged()));

@@ -77,6 +77,8 @@ pub struct Counters {
     pub misdirected_writes: u64,
     /// Calls that were delayed.
     pub delayed_calls: u64,
+    /// Reads that one queue had in flight, at most.
+    pub most_queued_reads: u64,
     /// Calls that found the disk full.
     pub refused_for_space: u64,
 }

@@ -66,6 +66,7 @@ impl Queue for SimQueue {
             self.fail_all(&error);
             return Err(error);
         }
+        state.counters.most_queued_reads = state.counters.most_queued_reads.max(self.in_flight.len() as u64);
         let missing = (wait_for as usize).saturating_sub(self.ready.len());
         assert!(missing <= self.in_flight.len(), "waiting for {wait_for} reads would never end: too few were pushed");
         let count = state.random.usize(0..=self.in_flight.len()).max(missing);

@@ -3,19 +3,24 @@
 use std::sync::Arc;
 
 use crate::Result;
+use crate::flow::moves::Move;
 use crate::flow::read::Outcome;
 use crate::format::batch::Append;
 use crate::format::location::Location;
 use crate::format::record::{Chunk, Form, Kind, Origin, encode_chunks};
 use crate::index::Candidates;
 use crate::index::chain::Entry;
+use crate::index::memtable::LookedUp;
 use crate::index::snapshots::View;
 use crate::io::Device;
 use crate::planted::{self, Bug};
-use crate::store::catalog::Generation;
+use crate::store::catalog::{Generation, TableIndex};
 use crate::store::commit::Operation;
 use crate::store::reclaiming::Alive;
 use crate::store::upkeep::Upkeep;
+
+/// A record in an index, with what a look-up has found of its key where the index is ordered.
+type Found = (Entry, Option<LookedUp>);
 
 impl<D: Device> Upkeep<D> {
     /// The current record that names a chunk: its location, length and list.
@@ -74,23 +79,27 @@ impl<D: Device> Upkeep<D> {
             *chunk = new;
         }
         let list = encode_chunks(length, &chunks);
-        let Some(named) = self.entry_at(generation, &old.key, location)? else { return Ok(()) };
+        let Some((named, looked_up)) = self.entry_at(generation, &old.key, location)? else { return Ok(()) };
         let mut append = Append::new(Kind::Put, old.table, &old.key, &list);
         append.form = named.form;
         append.separate = generation.separates(&old.key, list.len());
         append.moved = Some((Origin { segment: location.segment, offset: location.offset }, named.sequence));
         let operation = Operation { generation: Some(Arc::clone(generation)), append, hash: old.hash };
-        let placed = self.write_moves(&[operation], |operation| self.still_current(operation))?;
+        let one = Move { operation, looked_up };
+        let placed = self.write_moves(&mut [one], |one| self.still_current(one))?;
         if let (Some(expires_ms), Some(_)) = (named.form.expires_ms, placed[0]) {
             self.segments.add_expiring(new.location, expires_ms.get());
         }
         Ok(())
     }
 
-    /// The record of a key at a location, if that is current.
-    fn entry_at(&self, generation: &Generation, key: &[u8], location: Location) -> Result<Option<Entry>> {
+    /// The record of a key at a location, if that is current, with what was found of the key in an ordered index.
+    fn entry_at(&self, generation: &Generation, key: &[u8], location: Location) -> Result<Option<Found>> {
         let _guard = self.epochs.pin();
-        Ok(self.chain(generation, key, &View::LATEST)?.at_place(location).cloned())
+        let looked_up = self.look_up(generation, key)?;
+        let is_ordered = matches!(generation.index, TableIndex::Ordered);
+        let entry = looked_up.chain.at_place(location).cloned();
+        Ok(entry.map(|entry| (entry, is_ordered.then_some(looked_up))))
     }
 
     /// The delete that takes the place of the record which names a chunk, if that has expired: without it older records of
@@ -99,7 +108,7 @@ impl<D: Device> Upkeep<D> {
         let Some(generation) = chunk.generation.as_ref().filter(|_| chunk.kind == Kind::Chunk) else { return Ok(None) };
         let Some((location, ..)) = self.naming_record(generation, &chunk.key, chunk.location)? else { return Ok(None) };
         let named = self.entry_at(generation, &chunk.key, location)?;
-        Ok(named.filter(|named| self.is_over(&named.form)).map(|named| Alive {
+        Ok(named.filter(|(named, _)| self.is_over(&named.form)).map(|(named, looked_up)| Alive {
             generation: Some(Arc::clone(generation)),
             kind: Kind::Delete,
             key: chunk.key.clone(),
@@ -109,6 +118,7 @@ impl<D: Device> Upkeep<D> {
             sequence: named.sequence,
             location,
             tombstone: None,
+            looked_up,
             ..*chunk
         }))
     }

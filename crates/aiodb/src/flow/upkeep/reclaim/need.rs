@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::Result;
+use crate::flow::look_ups::Wanted;
 use crate::format::batch::Found;
-use crate::format::location::Location;
 use crate::format::record::Kind;
 use crate::format::segment::array;
 use crate::io::Device;
@@ -22,6 +22,16 @@ pub(super) enum Need {
     Record,
     /// Older records might come back without it; see [`Alive::tombstone`].
     Tombstone(u64),
+    /// Its key must be looked up first, in an ordered index.
+    LookUp,
+}
+
+/// A gathered record whose key must be looked up.
+pub(super) struct Doubtful {
+    /// Its place among the gathered ones.
+    pub(super) number: usize,
+    /// Bytes that are moved if it is alive.
+    pub(super) bytes: usize,
 }
 
 impl<D: Device> Upkeep<D> {
@@ -34,8 +44,14 @@ impl<D: Device> Upkeep<D> {
         oldest_dead: u64,
     ) -> Result<Need> {
         let record = &found.record;
+        let is_in_hash = |key| match &generation.index {
+            TableIndex::Hash(index) => index.contains(self.hash(key), found.location),
+            // Its entries lead to deletes that are not looked for.
+            TableIndex::Ordered => false,
+        };
         let needed = match record.kind {
-            Kind::Put | Kind::Merge => self.is_current(generation, record.key, found.location)?,
+            Kind::Put | Kind::Merge if matches!(generation.index, TableIndex::Ordered) => return Ok(Need::LookUp),
+            Kind::Put | Kind::Merge => is_in_hash(record.key),
             Kind::Delete | Kind::RangeTombstone => {
                 if record.kind == Kind::Delete {
                     self.settle_delete(generation, self.hash(record.key), found.location);
@@ -46,7 +62,7 @@ impl<D: Device> Upkeep<D> {
                     return Ok(Need::Record);
                 }
                 let is_referred_to = match record.kind {
-                    Kind::Delete => self.is_current(generation, record.key, found.location)?,
+                    Kind::Delete => is_in_hash(record.key),
                     _ => self.ordered_of(generation).ranges.is_waiting(record.sequence),
                 };
                 if !is_referred_to {
@@ -65,6 +81,29 @@ impl<D: Device> Upkeep<D> {
             _ => false,
         };
         Ok(if needed { Need::Record } else { Need::Nothing })
+    }
+
+    /// Leaves out the gathered records of ordered tables that are not current any more: looks their keys up.
+    pub(super) fn leave_out_dead(&self, victim: &mut Victim, doubtful: &[Doubtful]) -> Result<()> {
+        let key_of = |one: &Doubtful| {
+            let Alive { generation, key, .. } = &victim.alive[one.number];
+            Wanted { generation: generation.as_ref().expect("a record that counts has a table"), key }
+        };
+        let wanted: Vec<_> = doubtful.iter().map(key_of).collect();
+        let found = self.look_up_all(&wanted)?;
+        let mut is_dead = vec![false; victim.alive.len()];
+        for (Doubtful { number, bytes }, looked_up) in doubtful.iter().zip(found) {
+            let (record, looked_up) = (&mut victim.alive[*number], looked_up?);
+            if looked_up.chain.at_place(record.location).is_some() {
+                record.looked_up = Some(looked_up);
+                victim.alive_bytes += bytes;
+            } else {
+                is_dead[*number] = true;
+            }
+        }
+        let mut is_dead = is_dead.into_iter();
+        victim.alive.retain(|_| !is_dead.next().expect("there is one for each"));
+        Ok(())
     }
 
     /// Leaves out the deletes that no index refers to where no record is left that could come back. The segments are asked after
@@ -108,33 +147,6 @@ impl<D: Device> Upkeep<D> {
             }
         }
         Ok(true)
-    }
-
-    /// Whether an index refers to this place for the key.
-    pub(super) fn is_current(&self, generation: &Generation, key: &[u8], location: Location) -> Result<bool> {
-        match &generation.index {
-            TableIndex::Hash(index) => Ok(index.contains(self.hash(key), location)),
-            TableIndex::Ordered => self.ordered_of(generation).is_current(generation.id, key, location),
-        }
-    }
-
-    /// [`Upkeep::is_current`] of a place that was so when so many memtables had become immutable.
-    pub(super) fn is_current_since(
-        &self,
-        generation: &Generation,
-        key: &[u8],
-        location: Location,
-        freezes: Option<u64>,
-    ) -> Result<bool> {
-        let are_same = || freezes == Some(self.freezes());
-        let is_untouched = matches!(generation.index, TableIndex::Ordered)
-            && self.ordered_of(generation).is_untouched(generation.id, key, are_same);
-        if is_untouched { Ok(true) } else { self.is_current(generation, key, location) }
-    }
-
-    /// How many memtables of all ordered indexes have become immutable.
-    pub(super) fn freezes(&self) -> u64 {
-        self.ordered.open().map(|ordered| ordered.memtable.freezes()).sum()
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) const DELETE_BYTES: u64 = 64;
 const MAX_LIVE_SHARE_WHEN_FULL: f64 = 0.95;
 
 /// Segments whose garbage is always tolerated: a store this small is not worth the writes.
-const TOLERATED_SEGMENTS: u64 = 4;
+pub(crate) const TOLERATED_SEGMENTS: u64 = 4;
 
 impl<D: Device> Upkeep<D> {
     /// The sealed segment with the smallest live share, if garbage has reached its threshold. Else, of the segments with a life before

@@ -29,7 +29,7 @@ fn damage_is_an_error_and_never_absence() {
         let mut random = Rng::with_seed(seed);
         let mut world = filled(seed);
         for path in named_files(world.runs()).into_keys() {
-            for _ in 0..40 {
+            for _ in 0..50 {
                 let length = world.device.file_bytes(&path).expect("it is there").len() as u64;
                 let (offset, mask) = (random.u64(..length), 1 << random.u8(..8));
                 world.device.corrupt(&path, offset, mask);

@@ -1,47 +1,75 @@
 use crate::config::MergePolicy;
-use crate::index::runs::policy::{Job, Shape, choose_at_rest};
+use crate::index::runs::policy::{Job, LEAST_BYTES, Shape, choose_all, choose_at_rest};
 
-fn choose(shapes: &[Shape]) -> Option<Job> {
-    crate::index::runs::policy::choose(MergePolicy { fan_out: 4, oldest_ratio: 4 }, shapes)
+const POLICY: MergePolicy = MergePolicy { fan_out: 4, oldest_ratio: 4 };
+
+fn choose(shapes: &[Shape]) -> Option<std::ops::Range<usize>> {
+    runs_of(crate::index::runs::policy::choose(POLICY, shapes))
 }
 
-fn idle(tier: u32, bytes: u64) -> Shape {
-    Shape { tier, merge: 0, bytes }
+fn runs_of(job: Option<Job>) -> Option<std::ops::Range<usize>> {
+    job.map(|job| job.runs)
+}
+
+/// A run in no merge; those of less than four units are of the lowest tier, of less than sixteen of the next.
+fn idle(units: u64) -> Shape {
+    Shape { merge: 0, bytes: units * LEAST_BYTES }
 }
 
 #[test]
 fn few_runs_stay_as_they_are() {
     assert_eq!(choose(&[]), None);
-    let shapes = [idle(0, 10), idle(0, 10), idle(0, 10), idle(0, 10)];
+    let shapes = [idle(1), idle(1), idle(1), idle(1)];
     assert_eq!(choose(&shapes), None, "the oldest run does not count");
 }
 
 #[test]
 fn runs_of_a_tier_are_merged_with_the_oldest_one_if_that_is_not_much_larger() {
-    let mut shapes = vec![idle(0, 10), idle(0, 10), idle(0, 10), idle(0, 10), idle(3, 160)];
-    assert_eq!(choose(&shapes).map(|job| job.runs), Some(0..5));
-    shapes[4].bytes = 161;
-    assert_eq!(choose(&shapes).map(|job| job.runs), Some(0..4));
-    shapes.insert(4, idle(1, 40));
-    assert_eq!(choose(&shapes).map(|job| job.runs), Some(0..4));
+    let mut shapes = vec![idle(1), idle(1), idle(1), idle(1), idle(16)];
+    assert_eq!(choose(&shapes), Some(0..5));
+    shapes[4] = idle(17);
+    assert_eq!(choose(&shapes), Some(0..4));
+    shapes.insert(4, idle(4));
+    assert_eq!(choose(&shapes), Some(0..4));
+    shapes[0] = idle(3);
+    assert_eq!(choose(&shapes), Some(0..4), "they are of one tier still");
+    shapes[3] = idle(4);
+    assert_eq!(choose(&shapes), None, "three are of the lowest");
+}
+
+#[test]
+fn a_short_run_behind_a_longer_one_is_merged_with_it() {
+    let shapes = [idle(1), idle(20), idle(1), idle(1), idle(1), idle(1000)];
+    assert_eq!(choose(&shapes), Some(1..5));
 }
 
 #[test]
 fn a_low_tier_comes_before_a_merge_that_was_begun() {
-    let begun = Shape { tier: 1, merge: 9, bytes: 100 };
-    let mut shapes = vec![idle(0, 1), idle(0, 1), idle(0, 1), begun, begun, idle(5, 1000)];
-    assert_eq!(choose(&shapes).map(|job| job.runs), Some(3..5));
-    shapes.insert(0, idle(0, 1));
-    assert_eq!(choose(&shapes).map(|job| job.runs), Some(0..4));
+    let begun = Shape { merge: 9, ..idle(8) };
+    let mut shapes = vec![idle(1), idle(1), idle(1), begun, begun, idle(1000)];
+    assert_eq!(choose(&shapes), Some(3..5));
+    shapes.insert(0, idle(1));
+    assert_eq!(choose(&shapes), Some(0..4));
 }
 
 #[test]
 fn a_store_at_rest_takes_the_oldest_run_in_though_few_others_are_there() {
-    let policy = MergePolicy { fan_out: 4, oldest_ratio: 4 };
-    let choose = |shapes: &[Shape]| choose_at_rest(policy, shapes).map(|job| job.runs);
-    assert_eq!(choose(&[idle(0, 10)]), None);
-    assert_eq!(choose(&[idle(0, 10), idle(1, 40)]), Some(0..2));
-    assert_eq!(choose(&[idle(0, 10), idle(1, 41)]), None, "that would write much for little");
-    let begun = Shape { tier: 0, merge: 9, bytes: 100 };
-    assert_eq!(choose(&[idle(0, 1), begun, begun, idle(5, 1000)]), Some(1..3));
+    let choose = |shapes: &[Shape]| runs_of(choose_at_rest(POLICY, shapes));
+    assert_eq!(choose(&[idle(1)]), None);
+    assert_eq!(choose(&[idle(1), idle(4)]), Some(0..2));
+    assert_eq!(choose(&[idle(1), idle(5)]), None, "that would write much for little");
+    let begun = Shape { merge: 9, ..idle(8) };
+    assert_eq!(choose(&[idle(1), begun, begun, idle(1000)]), Some(1..3));
+}
+
+#[test]
+fn merges_for_garbage_leave_out_what_came_since_and_an_oldest_run_that_is_large() {
+    let choose = |shapes: &[Shape], left_out| runs_of(choose_all(POLICY, shapes, left_out, 16));
+    assert_eq!(choose(&[idle(1), idle(1), idle(1), idle(32)], 0), Some(0..4));
+    assert_eq!(choose(&[idle(1), idle(1), idle(1), idle(32)], 1), Some(1..4));
+    assert_eq!(choose(&[idle(1), idle(1), idle(1), idle(33)], 1), Some(1..3));
+    assert_eq!(choose(&[idle(1), idle(1), idle(1), idle(33)], 2), None, "one run is all that may be merged");
+    assert_eq!(choose(&[idle(1), idle(1)], 2), None, "all came since");
+    let begun = Shape { merge: 9, ..idle(1) };
+    assert_eq!(choose(&[begun, begun, idle(1), idle(1), idle(1000)], 2), Some(0..2));
 }

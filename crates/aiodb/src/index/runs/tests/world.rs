@@ -224,11 +224,11 @@ impl World {
         let freezes = self.memtable.freezes();
         let chain = self.lookup(key, &View::LATEST).expect("nothing fails");
         let Some(current) = chain.at_place(from).cloned() else { return false };
-        let looked_up = LookedUp { chain: &chain, current, freezes };
+        let looked_up = LookedUp { chain, freezes };
         let mut superseded = Superseded::new();
         let retain = |superseded: &Superseded| self.retain(key, superseded);
-        let replaced =
-            self.memtable.replace(key, looked_up, entry.clone(), &mut superseded, retain).expect("no freeze");
+        let replaced = self.memtable.replace(key, &looked_up, &current, entry.clone(), &mut superseded, retain);
+        let replaced = replaced.expect("no freeze");
         if replaced {
             self.segments.count(table_of(key), &entry, 1);
             superseded.iter().for_each(|(entry, _)| self.segments.count(table_of(key), entry, -1));

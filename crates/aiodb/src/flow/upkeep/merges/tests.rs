@@ -1,0 +1,98 @@
+use crate::io::Device;
+use crate::io::sim::SimDevice;
+use crate::{Batch, Db, Durability, IndexKind, Options, Step, Table};
+
+const LARGE_BYTES: usize = 64 << 10;
+
+const SMALL_KEYS: u64 = 200_000;
+
+/// Bytes of a record of the table of small ones, at least.
+const SMALL_RECORD_BYTES: u64 = 40;
+
+/// A store that works only when it is told to, with a table of many small records and one of few large ones.
+struct World {
+    db: Db<SimDevice>,
+    small: Table<SimDevice>,
+    large: Table<SimDevice>,
+    large_keys: u64,
+}
+
+impl World {
+    /// All records are in one run.
+    fn new(large_keys: u64) -> World {
+        let device = SimDevice::new(1);
+        device.create_dir("/store".as_ref()).expect("the machine runs");
+        let options = Options { background: false, segment_bytes: 1 << 20, ..Options::default() };
+        let db = Db::open_on(device, "/store", options).expect("the store can be made");
+        let create = |name: &str| db.create_table(name, IndexKind::Lsm).expect("the table can be made");
+        let (small, large) = (create("small"), create("large"));
+        let world = World { db, small, large, large_keys };
+        world.put_small(0..SMALL_KEYS);
+        (0..large_keys).for_each(|key| world.put_large(key));
+        world.db.checkpoint().expect("the machine runs");
+        while world.db.engine.engine.compact_some(u64::MAX).expect("the machine runs") {}
+        world
+    }
+
+    fn put_small(&self, keys: std::ops::Range<u64>) {
+        let keys: Vec<u64> = keys.collect();
+        for some in keys.chunks(1000) {
+            let mut batch = Batch::new();
+            for key in some {
+                batch.put(&self.small, &key.to_be_bytes(), b"value").expect("it fits");
+            }
+            self.db.write_with(&batch, Durability::None).expect("the machine runs");
+        }
+    }
+
+    fn put_large(&self, key: u64) {
+        self.large.put_with(&key.to_be_bytes(), &vec![7; LARGE_BYTES], Durability::None).expect("the machine runs");
+    }
+
+    fn upkeep(&self, steps: usize) {
+        (0..steps).for_each(|_| self.db.step(Step::Upkeep).expect("the machine runs"));
+    }
+
+    /// Bytes that are alive.
+    fn alive(&self) -> u64 {
+        SMALL_KEYS * SMALL_RECORD_BYTES + self.large_keys * LARGE_BYTES as u64
+    }
+
+    /// Bytes that count as alive.
+    fn live(&self) -> u64 {
+        self.db.engine.engine.segments.iter().map(|segment| segment.live()).sum()
+    }
+}
+
+/// Few keys with large values are overwritten all the time. Their runs are short, and have the same keys again and again: what they hide
+/// of old values does not grow with the number of merges.
+#[test]
+fn what_short_runs_hide_does_not_grow() {
+    let world = World::new(100);
+    for round in 0..256 {
+        (0..20).for_each(|number| world.put_large((round * 20 + number) % 100));
+        world.db.checkpoint().expect("the machine runs");
+        world.upkeep(4);
+        let (live, alive) = (world.live(), world.alive());
+        assert!(live < 2 * alive, "round {round}: {live} bytes count as alive, {alive} are");
+    }
+}
+
+/// What has been superseded lies in the oldest run. The runs after it are too few and too short to be merged with it by themselves; but so much
+/// more counts as alive than before that they are.
+#[test]
+fn much_garbage_that_the_oldest_run_hides_is_looked_for() {
+    let world = World::new(300);
+    world.upkeep(4);
+    (0..300).for_each(|key| world.put_large(key));
+    world.put_small(0..SMALL_KEYS / 10);
+    world.db.checkpoint().expect("the machine runs");
+    assert!(world.live() > world.alive() * 3 / 2, "the old values count as alive");
+    // It is written to all the time.
+    for key in 0..30 {
+        world.put_large(key);
+        world.upkeep(1);
+    }
+    let (live, alive) = (world.live(), world.alive());
+    assert!(live < alive * 5 / 4, "{live} bytes count as alive, {alive} are");
+}

@@ -1,0 +1,199 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::io::Device;
+use crate::io::sim::{Call, Effect, SimDevice};
+use crate::merge::Append;
+use crate::store::engine::Engine;
+use crate::{Db, Durability, IndexKind, MergeOperators, Options, Step, Table, TableOptions};
+
+const SEGMENT_BYTES: u64 = 256 << 10;
+
+const KEYS: u64 = 6000;
+
+/// A store that works only when it is told to, and has no block of a run in memory.
+struct World {
+    device: SimDevice,
+    db: Db<SimDevice>,
+    table: Table<SimDevice>,
+    model: BTreeMap<u64, Vec<u8>>,
+    reads: Arc<Reads>,
+    _directory: tempfile::TempDir,
+}
+
+/// Reads of blocks of runs.
+#[derive(Default)]
+struct Reads {
+    all: AtomicU64,
+    /// Those that other writers had to wait for.
+    waited_for: AtomicU64,
+}
+
+fn options() -> Options {
+    Options {
+        background: false,
+        segment_bytes: SEGMENT_BYTES,
+        cache_bytes: 0,
+        block_cache_bytes: Some(0),
+        merge_operators: MergeOperators::default().with(Append),
+        ..Options::default()
+    }
+}
+
+impl World {
+    fn new(kind: IndexKind) -> World {
+        let directory = tempfile::tempdir().expect("a directory for the test can be made");
+        let device = SimDevice::new(1);
+        device.set_real_directory(directory.path());
+        device.create_dir("/store".as_ref()).expect("the machine runs");
+        let db = Db::open_on(device.clone(), "/store", options()).expect("the store can be made");
+        let table = TableOptions { merge: Some("append".into()), inline_bytes: 0, ..kind.into() };
+        let table = db.create_table_with("t", table).expect("the table can be made");
+        let (model, reads) = (BTreeMap::new(), Arc::default());
+        World { device, db, table, model, reads, _directory: directory }
+    }
+
+    fn engine(&self) -> &Arc<Engine<SimDevice>> {
+        &self.db.engine.engine
+    }
+
+    fn put(&mut self, key: u64, version: u64) {
+        let value = [key, version].map(u64::to_be_bytes).concat().repeat(20);
+        self.table.put_with(&key.to_be_bytes(), &value, Durability::None).expect("the machine runs");
+        self.model.insert(key, value);
+    }
+
+    /// Fills several runs, of which the oldest has most keys, and segments of which three quarters are garbage that is known.
+    fn fill(&mut self) {
+        (0..KEYS).for_each(|key| self.put(key, 1));
+        self.db.checkpoint().expect("the machine runs");
+        (0..KEYS).filter(|key| !key.is_multiple_of(4)).for_each(|key| self.put(key, 2));
+        self.db.checkpoint().expect("the machine runs");
+        while self.engine().compact_some(u64::MAX).expect("the machine runs") {}
+        for version in 3..6 {
+            (0..40).for_each(|key| self.put(key * 4 + 1, version));
+            self.db.checkpoint().expect("the machine runs");
+        }
+    }
+
+    /// Counts the reads of blocks of runs from now on.
+    fn watch(&self) {
+        let (engine, reads) = (Arc::downgrade(self.engine()), Arc::clone(&self.reads));
+        self.device.disturb(Call::Read, Effect::Delay(0), 0, u64::MAX, move |path| {
+            if path.extension().is_some_and(|extension| extension == "run")
+                && let Some(engine) = engine.upgrade()
+            {
+                reads.all.fetch_add(1, Ordering::Relaxed);
+                // Nobody else has the lock.
+                let waited_for = engine.commit.state.try_lock().map_or(true, |state| state.turn || state.busy);
+                reads.waited_for.fetch_add(u64::from(waited_for), Ordering::Relaxed);
+            }
+            false
+        });
+    }
+
+    fn reclaim_once(&self) {
+        self.db.step(Step::Reclaim).expect("the machine runs");
+    }
+
+    /// Gathers records of a victim until some are to be moved. Returns their keys.
+    fn gather(&self) -> Vec<u64> {
+        for _ in 0..100 {
+            self.reclaim_once();
+            let reclaiming = self.engine().reclaiming.lock().expect("nobody panics");
+            let Some(victim) = &reclaiming.victim else { continue };
+            let keys = victim.alive.iter().filter(|record| record.looked_up.is_some());
+            let keys = keys.map(|record| u64::from_be_bytes(record.key[..].try_into().expect("eight bytes")));
+            let keys: Vec<u64> = keys.collect();
+            if keys.len() > 8 {
+                return keys;
+            }
+        }
+        panic!("no segment is worth it");
+    }
+
+    fn moved_bytes(&self) -> u64 {
+        self.engine().commit.counters.moved_bytes.load(Ordering::Relaxed)
+    }
+
+    fn check(self, when: &str) {
+        let World { device, db, table, model, reads, _directory } = self;
+        assert_eq!(reads.waited_for.load(Ordering::Relaxed), 0, "{when}: writers waited for reads");
+        let check = |table: &Table<SimDevice>| {
+            for key in 0..KEYS {
+                let found = table.get(&key.to_be_bytes()).expect("the machine runs");
+                assert_eq!(found.as_ref(), model.get(&key), "{when}, key {key}");
+            }
+        };
+        check(&table);
+        assert_eq!(db.recount().expect("the machine runs"), Vec::<String>::new(), "{when}");
+        // A process that died has LMDB's file open still.
+        let device = if table.kind() == IndexKind::Lsm { device.process_death() } else { device };
+        drop((db, table));
+        let db = Db::open_on(device, "/store", options()).expect("the store can be opened");
+        check(&db.table("t").expect("it is there"));
+    }
+}
+
+/// The index is not in memory: its blocks are read before writers must wait, many at a time, and once for all keys in them.
+#[test]
+fn no_writer_waits_until_reclaim_has_read_the_index() {
+    let mut world = World::new(IndexKind::Lsm);
+    world.fill();
+    world.watch();
+    let reclaimed = world.engine().meters.reclaimed_segments.sum();
+    while world.engine().meters.reclaimed_segments.sum() < reclaimed + 3 {
+        world.reclaim_once();
+    }
+    assert!(world.moved_bytes() > 0);
+    let (reads, records) = (world.reads.all.load(Ordering::Relaxed), 3 * SEGMENT_BYTES / 400);
+    assert!(reads > 0 && reads < records / 2, "{reads} reads for about {records} records");
+    assert!(world.device.counters().most_queued_reads > 1);
+    world.check("reclaimed");
+}
+
+/// Between the look-up of a record and its move the record is overwritten, deleted, merged into, or nothing happens; and its memtable
+/// is still there, or is committed.
+#[test]
+fn records_that_have_changed_since_they_were_looked_up_are_not_moved() {
+    for (kind, commits) in [IndexKind::Lmdb, IndexKind::Lsm].into_iter().flat_map(|kind| [(kind, false), (kind, true)])
+    {
+        let mut world = World::new(kind);
+        world.fill();
+        let gathered = world.gather();
+        for (number, key) in gathered.iter().copied().enumerate() {
+            let bytes = key.to_be_bytes();
+            match number % 5 {
+                0 => world.put(key, 9),
+                1 => {
+                    world.table.delete_with(&bytes, Durability::None).expect("the machine runs");
+                    world.model.remove(&key);
+                }
+                2 => {
+                    let end = (key + 1).to_be_bytes();
+                    world.table.delete_range_with(&bytes, &end, Durability::None).expect("the machine runs");
+                    world.model.remove(&key);
+                }
+                3 => {
+                    world.table.merge_with(&bytes, b"more", Durability::None).expect("the machine runs");
+                    world.model.get_mut(&key).expect("it is there").extend_from_slice(b"more");
+                }
+                _ => {}
+            }
+        }
+        if commits {
+            world.db.checkpoint().expect("the machine runs");
+            world.db.step(Step::DeleteRanges).expect("the machine runs");
+        }
+        world.watch();
+        let before = world.moved_bytes();
+        while world.moved_bytes() == before {
+            world.reclaim_once();
+        }
+        let moved = world.moved_bytes() - before;
+        let unchanged = gathered.len() as u64 * 2 / 5 + 1;
+        assert!(moved < (unchanged + 1) * 600, "{moved} bytes for {unchanged} records");
+        world.check(&format!("{}, committed: {commits}", kind.name()));
+    }
+}

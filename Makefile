@@ -35,6 +35,10 @@ BENCH := build/bench
 VENV := build/venv
 HARNESS := PYTHONPATH=harness/src $(VENV)/bin/python -m harness
 
+# What clients/ needs, and the server that it tests.
+CLIENTS := build/clients
+AIODB_DEBUG := $(abspath $(TARGET))/debug/aiodb
+
 # New inputs of fuzzers stay here; what the repository keeps is fuzz/corpus.
 FUZZ_FOUND := build/fuzz
 FUZZ_TOOLS := $(CURDIR)/build/tools
@@ -55,7 +59,7 @@ run: $(RUN)/loaded ## Build, load a real data set, read it back and check it, me
 	@echo "Try: $(AIODB) get $(RUN)/unihan 'U+4E00 kDefinition'"
 
 .PHONY: test
-test: test-rust test-planted test-java test-harness ## Run all tests
+test: test-rust test-planted test-java test-harness test-clients ## Run all tests
 
 .PHONY: test-rust
 test-rust: compiler ## Run the tests of the crates
@@ -109,7 +113,39 @@ test-harness: compiler $(VENV)/ready ## Check and test the harness of the campai
 	$(CARGO) build --locked --package aiodb-cli
 	cd harness && $(CURDIR)/$(VENV)/bin/ruff format --check . && $(CURDIR)/$(VENV)/bin/ruff check .
 	cd harness && $(CURDIR)/$(VENV)/bin/mypy
-	cd harness && AIODB=$(abspath $(TARGET))/debug/aiodb $(CURDIR)/$(VENV)/bin/python -m pytest
+	cd harness && AIODB=$(AIODB_DEBUG) $(CURDIR)/$(VENV)/bin/python -m pytest
+
+# Each language alone: make test-clients-python. A test that hangs ends the language's tests.
+.PHONY: test-clients
+test-clients: test-clients-python test-clients-node test-clients-go test-clients-java ## Run clients of Redis, and what is built on them, against the server and a redis-server
+
+.PHONY: server
+server: compiler
+	scripts/install-packages.sh redis-server
+	$(CARGO) build --locked --package aiodb-cli
+
+.PHONY: test-clients-python
+test-clients-python: server $(CLIENTS)/python/ready
+	cd clients/python && $(CURDIR)/$(CLIENTS)/python/bin/ruff format --check . && $(CURDIR)/$(CLIENTS)/python/bin/ruff check .
+	cd clients/python && AIODB=$(AIODB_DEBUG) timeout 600 $(CURDIR)/$(CLIENTS)/python/bin/python -m pytest
+
+.PHONY: test-clients-node
+test-clients-node: server $(CLIENTS)/node/ready
+	ln -sfn $(CURDIR)/$(CLIENTS)/node/node_modules clients/node/node_modules
+	cd clients/node && AIODB=$(AIODB_DEBUG) timeout 600 node --test --test-reporter=spec
+
+.PHONY: test-clients-go
+test-clients-go: server
+	command -v go > /dev/null || scripts/install-packages.sh golang-go
+	cd clients/go && test -z "$$(gofmt -l . | tee /dev/stderr)" && go vet ./...
+	cd clients/go && AIODB=$(AIODB_DEBUG) go test -count=1 -timeout=600s -v ./...
+
+# What the jar of stores on Redis must do, with this server in the place of redis-server.
+.PHONY: test-clients-java
+test-clients-java: server
+	scripts/install-packages.sh openjdk-17-jdk-headless maven
+	$(MVN) --projects store-redis --also-make -Daiodb.command=$(AIODB_DEBUG) \
+		-Dtest=RedisContractTest -Dsurefire.failIfNoSpecifiedTests=false package
 
 # `make cluster N=3`; scripts/cluster.sh says what else can be done with it.
 N := 1
@@ -329,7 +365,7 @@ fmt: cargo ## Format the code
 .PHONY: clean
 clean: ## Remove what was built, loaded and measured
 	$(if $(CARGO),$(CARGO) clean)
-	rm -rf build java/target java/*/target
+	rm -rf build java/target java/*/target clients/node/node_modules
 
 # What the targets above need.
 
@@ -353,11 +389,23 @@ native: compiler
 	strip --strip-debug -o $(NATIVE)/libaiodb_jni.so $(TARGET)/release/libaiodb_jni.so
 
 $(VENV)/ready: harness/requirements.txt
+$(CLIENTS)/python/ready: clients/python/requirements.txt
+$(VENV)/ready $(CLIENTS)/python/ready:
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "make: the harness needs Python 3.11 or later" >&2; exit 1; }
+		{ echo "make: this needs Python 3.11 or later" >&2; exit 1; }
 	python3 -c 'import ensurepip, venv' 2> /dev/null || scripts/install-packages.sh python3-venv
-	python3 -m venv --clear $(VENV)
-	$(VENV)/bin/pip install --quiet --require-hashes --requirement $<
+	python3 -m venv --clear $(@D)
+	$(@D)/bin/pip install --quiet --require-hashes --requirement $<
+	touch $@
+
+# The packages are installed as they are: none of their own scripts is run.
+$(CLIENTS)/node/ready: clients/node/package.json clients/node/package-lock.json
+	command -v npm > /dev/null || scripts/install-packages.sh nodejs npm
+	@node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' || \
+		{ echo "make: this needs Node 18 or later" >&2; exit 1; }
+	mkdir -p $(@D)
+	cp $^ $(@D)
+	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund
 	touch $@
 
 .PHONY: release

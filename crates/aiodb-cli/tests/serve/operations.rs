@@ -7,6 +7,7 @@ use crate::server::{Both, Server, aiodb, output_of};
 const SCRIPT: &str = "
     config get
     config get save
+    config get no-appendfsync-on-rewrite
     config get nope
     config get maxclients
     config get MAXCLIENT?
@@ -95,6 +96,24 @@ fn operators_are_answered_as_redis_does() {
 }
 
 #[test]
+fn commands_are_listed_as_redis_does() {
+    let both = Both::start();
+    let one = "command list filterby pattern GET\ncommand list filterby aclcat nope\ncommand list filterby module nope
+        command list filterby pattern config|g?t\ncommand list filterby nope nope\ncommand list filterby pattern
+        command list nope\ncommand list filterby aclcat @hash";
+    agree_in_both_versions(&both, one, one);
+    let lists = both.clients().map(|mut client| {
+        ["aclcat hash", "aclcat TRANSACTION", "pattern *scan", "pattern memory|u*"].map(|filter| {
+            let words: Vec<_> = "command list filterby".split(' ').chain(filter.split(' ')).collect();
+            let mut names: Vec<_> = client.text(&words).split_whitespace().map(String::from).collect();
+            names.sort();
+            names
+        })
+    });
+    assert_eq!(lists[0], lists[1]);
+}
+
+#[test]
 fn encodings_are_those_of_redis() {
     let both = Both::start();
     let mut pair = RawPair::connect(&both);
@@ -129,6 +148,34 @@ fn encodings_are_those_of_redis() {
     let all = usage(&mut client, &["memory", "usage", "full", "samples", "0"]);
     assert!((512 * 11..512 * 14 + 100).contains(&all), "{all}");
     assert!(usage(&mut client, &["memory", "usage", "group"]) > 128 * 20);
+}
+
+/// Redis says under this name how long its file is; of a store it is the log.
+#[test]
+fn the_size_of_the_log_grows() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &[]);
+    let mut client = server.client();
+    let size = |client: &mut Client| info(client, "aof_current_size").parse::<u64>().unwrap();
+    let before = size(&mut client);
+    assert!(before > 0);
+    let value = "v".repeat(1 << 20);
+    for number in 0..64 {
+        client.text(&["set", &number.to_string(), &value]);
+    }
+    assert!(size(&mut client) >= before + (32 << 20));
+}
+
+#[test]
+fn memory_has_a_peak() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("store"), &[]);
+    let mut client = server.client();
+    let text = client.text(&["info", "memory"]);
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    let bytes = |name: &str| value(name).parse::<u64>().unwrap();
+    assert!(bytes("used_memory_peak:") >= bytes("used_memory:"));
+    assert!(value("used_memory_peak_human:").ends_with('M') && value("used_memory_peak_perc:").ends_with('%'));
 }
 
 fn info(client: &mut Client, field: &str) -> String {

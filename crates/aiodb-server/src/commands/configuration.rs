@@ -57,7 +57,7 @@ const fn setting(name: &'static str, takes: Takes, value: fn(&Server) -> String)
 
 const SCRIPT_MS: Takes = Takes::Integer(0, i64::MAX, |time| Change::ScriptMs(time as u64));
 
-static SETTINGS: [Setting; 30] = [
+static SETTINGS: [Setting; 31] = [
     setting("acl-pubsub-default", Takes::FromStart, |_| "resetchannels".into()),
     setting("aclfile", Takes::Fixed, |server| server.config.aclfile.display().to_string()),
     setting("acllog-max-len", Takes::Integer(0, i64::MAX, |number| Change::Denials(number as usize)), |server| {
@@ -84,6 +84,8 @@ static SETTINGS: [Setting; 30] = [
     }),
     setting("maxmemory", Takes::FromStart, |_| "0".into()),
     setting("maxmemory-policy", Takes::FromStart, |_| "noeviction".into()),
+    // Nothing is rewritten, so nothing waits for that.
+    setting("no-appendfsync-on-rewrite", Takes::FromStart, |_| "no".into()),
     setting("notify-keyspace-events", Takes::FromStart, |_| String::new()),
     setting("port", Takes::FromStart, |server| server.port.to_string()),
     setting("proto-max-bulk-len", Takes::FromStart, |_| MAX_STRING_BYTES.to_string()),

@@ -83,22 +83,26 @@ fn clients(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
 }
 
 fn memory(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
-    let resident = resident_bytes();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let (resident, peak) = (status_bytes(&status, "VmRSS:"), status_bytes(&status, "VmHWM:"));
+    let human = |bytes: u64| format!("{:.2}M", bytes as f64 / (1 << 20) as f64);
     Ok(vec![
         line("used_memory", resident),
-        line("used_memory_human", format!("{:.2}M", resident as f64 / (1 << 20) as f64)),
+        line("used_memory_human", human(resident)),
         line("used_memory_rss", resident),
+        line("used_memory_peak", peak),
+        line("used_memory_peak_human", human(peak)),
+        line("used_memory_peak_perc", format!("{:.2}%", resident as f64 / peak.max(1) as f64 * 100.0)),
         line("aiodb_cache_bytes", context.server.config.cache_bytes),
         line("maxmemory", 0),
         line("maxmemory_policy", "noeviction"),
     ])
 }
 
-/// Memory of the process; 0 where the system does not tell.
-fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kibibytes = resident.and_then(|text| text.split_whitespace().next()).and_then(|number| number.parse().ok());
+/// A figure of the process's memory; 0 where the system does not tell.
+fn status_bytes(status: &str, name: &str) -> u64 {
+    let figure = status.lines().find_map(|line| line.strip_prefix(name));
+    let kibibytes = figure.and_then(|text| text.split_whitespace().next()).and_then(|number| number.parse().ok());
     kibibytes.map_or(0, |kibibytes: u64| kibibytes << 10)
 }
 
@@ -114,6 +118,7 @@ fn persistence(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
         line("aiodb_appendfsync", policy),
         line("aof_enabled", 1),
         line("aof_last_write_status", status),
+        line("aof_current_size", stats.segments_in_use * stats.segment_bytes),
         line("rdb_bgsave_in_progress", u8::from(saves.is_running.load(Ordering::Relaxed))),
         line("rdb_last_save_time", saves.last_s.load(Ordering::Relaxed)),
         line("rdb_last_bgsave_status", if saves.has_failed.load(Ordering::Relaxed) { "err" } else { "ok" }),

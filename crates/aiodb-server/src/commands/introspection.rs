@@ -5,7 +5,9 @@ use bytes::Bytes;
 use super::family::Family;
 use crate::acl::CATEGORIES;
 use crate::command::Run::Grouped;
-use crate::command::{Command, Context, Keys, count};
+use crate::command::{Command, Context, Keys, count, is_word};
+use crate::glob;
+use crate::refusal::SYNTAX;
 use crate::reply::{Answer, Reply};
 
 const COMMAND: Family =
@@ -36,10 +38,35 @@ fn number(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
 }
 
 fn list(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {
-    if arguments.len() > 2 {
-        return Err(crate::refusal::SYNTAX);
+    match &arguments[2..] {
+        [] => Ok(names(context, |_| true)),
+        [word, kind, wanted] if is_word(word, "filterby") => filtered(context, kind, wanted),
+        _ => Err(SYNTAX),
     }
-    Ok(Reply::Array(context.server.table.commands().iter().map(|command| Reply::text(command.name)).collect()))
+}
+
+fn filtered(context: &Context<'_, '_>, kind: &[u8], wanted: &[u8]) -> Answer {
+    if is_word(kind, "pattern") {
+        let pattern = wanted.to_ascii_lowercase();
+        Ok(names(context, |command| glob::matches(&pattern, command.name.as_bytes())))
+    } else if is_word(kind, "aclcat") {
+        let category = CATEGORIES.into_iter().find(|category| is_word(wanted, &category[1..]));
+        Ok(names(context, |command| category.is_some_and(|category| command.is_in(category))))
+    } else if is_word(kind, "module") {
+        // There are no modules.
+        Ok(names(context, |_| false))
+    } else {
+        Err(SYNTAX)
+    }
+}
+
+/// The names of commands and of their subcommands.
+fn names(context: &Context<'_, '_>, is_wanted: impl Fn(&Command) -> bool) -> Reply {
+    let commands = context.server.table.commands().iter().flat_map(|command| {
+        let alone: &Command = command;
+        std::iter::once(alone).chain(command.subcommands)
+    });
+    Reply::Array(commands.filter(|command| is_wanted(command)).map(|command| Reply::text(command.name)).collect())
 }
 
 fn info(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {

@@ -122,6 +122,11 @@ final class RedisSession implements AutoCloseable {
         return await(commands.configGet(name)).getOrDefault(name, "unknown");
     }
 
+    /** Whether the server is `aiodb serve`. */
+    boolean isAiodb() {
+        return RedisServer.fields(await(commands.info("server"))).containsKey("aiodb_version");
+    }
+
     /** The answer of a command. */
     <T> T await(RedisFuture<T> answer) {
         boolean interrupted = false;

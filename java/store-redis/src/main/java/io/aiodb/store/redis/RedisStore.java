@@ -27,6 +27,12 @@ final class RedisStore extends PlacedStore<RedisTable, String> {
     /** Redis takes longer ones; that of the other stores makes them exchangeable. */
     static final int MAX_KEY_BYTES = 64 << 10;
 
+    /** `aiodb serve` takes names of keys up to this length, and Redis longer ones. */
+    private static final int MAX_NAME_BYTES_OF_AIODB = 64 << 10;
+
+    /** The digits of a generation and the colon behind them, at most. */
+    private static final int MAX_GENERATION_BYTES = 20;
+
     /** The longest string of Redis unless its configuration says otherwise. */
     static final int MAX_VALUE_BYTES = 512 << 20;
 
@@ -54,8 +60,11 @@ final class RedisStore extends PlacedStore<RedisTable, String> {
         this.server = new RedisServer(settings, own, prefix, this::findTables);
         try {
             RedisSession session = server.session();
+            int keyBytes = session.isAiodb()
+                    ? MAX_NAME_BYTES_OF_AIODB - rowPrefix.length - MAX_GENERATION_BYTES
+                    : MAX_KEY_BYTES;
             this.capabilities = new Capabilities(
-                    NAME, MAX_KEY_BYTES, MAX_VALUE_BYTES, MAX_KEY_BYTES, session.syncs().classes(), true, false, true, true);
+                    NAME, keyBytes, MAX_VALUE_BYTES, keyBytes, session.syncs().classes(), true, false, true, true);
         } catch (RuntimeException failure) {
             removal.close();
             server.close();

@@ -12,15 +12,20 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** A redis-server of the tests. */
+/** A server of the tests: redis-server, or `aiodb serve` where the property `aiodb.command` names that command. */
 final class RedisProcess extends ServerProcess {
+    private static final String AIODB = System.getProperty("aiodb.command", "");
+
     private final List<String> command;
 
     /** Starts one that syncs always, unless further options say otherwise. */
     RedisProcess(Path directory, String... options) {
         super(directory, Duration.ofMinutes(1));
-        command = new ArrayList<>(List.of("redis-server", "--port", Integer.toString(port), "--bind", "127.0.0.1"));
-        command.addAll(List.of("--save", "", "--appendonly", "yes", "--appendfsync", "always"));
+        String number = Integer.toString(port);
+        command = new ArrayList<>(AIODB.isEmpty()
+                ? List.of("redis-server", "--port", number, "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes",
+                        "--appendfsync", "always")
+                : List.of(AIODB, "serve", "data", "--port", number, "--durability", "sync"));
         command.addAll(List.of(options));
         start();
     }

@@ -10,6 +10,7 @@ import com.datastax.oss.driver.api.core.ConsistencyLevel;
 import com.datastax.oss.driver.api.core.CqlSession;
 import com.datastax.oss.driver.api.core.DriverException;
 import com.datastax.oss.driver.api.core.cql.SimpleStatement;
+import com.datastax.oss.driver.api.core.servererrors.InvalidQueryException;
 import com.datastax.oss.driver.api.core.servererrors.ReadFailureException;
 import com.datastax.oss.driver.api.core.servererrors.WriteFailureException;
 import java.io.IOException;
@@ -44,6 +45,7 @@ final class ServerStoresTest {
             try (CqlSession session = nodes.session(1, KEYSPACE)) {
                 session.execute("CREATE TABLE others (id int PRIMARY KEY, v text)");
                 session.execute("INSERT INTO others (id, v) VALUES (1, 'kept')");
+                checkLongKeys(session, kind);
                 for (int round = 0; round < ROUNDS; round++) {
                     try (Writers writers = new Writers(session, "rows", ledger)) {
                         writers.await(ROWS);
@@ -72,6 +74,18 @@ final class ServerStoresTest {
         }
         System.out.println("ServerStoresTest: " + ledger.count() + " acknowledged rows are there after " + ROUNDS + " kills of "
                 + kind);
+    }
+
+    private static void checkLongKeys(CqlSession session, String kind) {
+        session.execute("CREATE TABLE texts (id text PRIMARY KEY) WITH memtable = 'aiodb'");
+        session.execute("INSERT INTO texts (id) VALUES ('" + "k".repeat(3000) + "')");
+        String longer = "INSERT INTO texts (id) VALUES ('" + "k".repeat(4000) + "')";
+        if (kind.equals("mysql")) {
+            InvalidQueryException refused = assertThrows(InvalidQueryException.class, () -> session.execute(longer));
+            assertTrue(refused.getMessage().contains("take at most 3072"), refused.getMessage());
+        } else {
+            session.execute(longer);
+        }
     }
 
     /** Nothing is answered as if there were no rows; changes of the schema are refused before they are half done. */

@@ -137,7 +137,8 @@ test-clients-node: server $(CLIENTS)/node/ready
 .PHONY: test-clients-go
 test-clients-go: server
 	command -v go > /dev/null || scripts/install-packages.sh golang-go
-	cd clients/go && test -z "$$(gofmt -l . | tee /dev/stderr)" && go vet ./...
+	cd clients/go && found=$$(gofmt -l .) && { test -z "$$found" || { echo "make: gofmt changes $$found" >&2; exit 1; }; }
+	cd clients/go && go vet ./...
 	cd clients/go && AIODB=$(AIODB_DEBUG) go test -count=1 -timeout=600s -v ./...
 
 # What the jar of stores on Redis must do, with this server in the place of redis-server.

@@ -1,6 +1,7 @@
 //! Look-ups of many keys of ordered tables at once: the blocks of sorted runs that they need are read many at a time.
 
 use std::io;
+use std::sync::Arc;
 use std::vec::IntoIter;
 
 use crate::cache::Place;
@@ -36,6 +37,10 @@ impl<'a> Wanted<'a> {
     pub(crate) fn of(operation: &'a Operation<'_>) -> Option<Wanted<'a>> {
         let generation = operation.generation.as_ref()?;
         Some(Wanted { generation, key: operation.append.key })
+    }
+
+    fn order(&self) -> (u32, &'a [u8]) {
+        (self.generation.id, self.key)
     }
 }
 
@@ -77,11 +82,14 @@ impl<D: Device> ReadPath<D> {
     /// them: of what is read at once.
     pub(crate) fn look_up_all(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Result<LookedUp>>> {
         let mut order: Vec<usize> = (0..wanted.len()).collect();
-        order.sort_unstable_by_key(|number| (wanted[*number].generation.id, wanted[*number].key));
+        order.sort_unstable_by_key(|number| wanted[*number].order());
+        // Of records of one key the first is looked up, for all of them.
+        let same = |one: &usize, other: &usize| wanted[*one].order() == wanted[*other].order();
+        let firsts: Vec<usize> = order.chunk_by(same).map(|of_key| of_key[0]).collect();
         let mut look_ups = LookUps {
             engine: self,
             wanted,
-            rest: order.into_iter(),
+            rest: firsts.into_iter(),
             reads: None,
             is_blocking: wanted.len() <= FEW_KEYS,
             reading: (0..DEPTH).map(|_| None).collect(),
@@ -91,8 +99,11 @@ impl<D: Device> ReadPath<D> {
             _guard: self.epochs.pin(),
         };
         look_ups.run()?;
-        let found = look_ups.found.into_iter();
-        Ok(found.map(|found| found.expect("each key has been looked up")).collect())
+        let mut found = look_ups.found;
+        for of_key in order.chunk_by(same) {
+            of_key[1..].iter().for_each(|number| found[*number] = found[of_key[0]].clone());
+        }
+        Ok(found.into_iter().map(|found| found.expect("each key has been looked up")).collect())
     }
 }
 
@@ -124,7 +135,7 @@ impl<D: Device> LookUps<'_, D> {
                 self.read_for(Waiting { number, freezes, look_up })
             }
             Ok(LookUp::Found(chain)) => {
-                self.found[number] = Some(Ok(LookedUp { chain, freezes }));
+                self.found[number] = Some(Ok(LookedUp { chain: Arc::new(chain), freezes }));
                 Ok(())
             }
             Err(error) => {
@@ -194,7 +205,7 @@ impl<D: Device> LookUps<'_, D> {
                 self.again.push(Waiting { number, freezes, look_up });
                 return;
             }
-            Ok(LookUp::Found(chain)) => Ok(LookedUp { chain, freezes }),
+            Ok(LookUp::Found(chain)) => Ok(LookedUp { chain: Arc::new(chain), freezes }),
             Err(error) => Err(error),
         };
         self.found[number] = Some(found);

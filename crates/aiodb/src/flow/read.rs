@@ -202,7 +202,9 @@ impl<D: Device> ReadPath<D> {
     /// Looks up the present records of a key, for one of them to be replaced by a later copy. The caller holds a guard of the epoch.
     pub(crate) fn look_up(&self, generation: &Generation, key: &[u8]) -> Result<LookedUp> {
         match &generation.index {
-            TableIndex::Hash(_) => Ok(LookedUp { chain: self.chain(generation, key, &View::LATEST)?, freezes: 0 }),
+            TableIndex::Hash(_) => {
+                Ok(LookedUp { chain: Arc::new(self.chain(generation, key, &View::LATEST)?), freezes: 0 })
+            }
             TableIndex::Ordered => self.ordered_of(generation).look_up(generation.id, key),
         }
     }

@@ -106,8 +106,8 @@ struct Limit {
 /// What a look-up in all layers has found of a key: the later copy of a record takes the place of one of these.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LookedUp {
-    /// The key's records.
-    pub(crate) chain: VersionChain,
+    /// The key's records. Records of one key share them: a counter may have thousands in one segment.
+    pub(crate) chain: Arc<VersionChain>,
     /// [`Memtable::freezes`] before the look-up.
     pub(crate) freezes: u64,
 }

@@ -106,7 +106,7 @@ impl<D: Device> OrderedIndex<D> {
     /// Looks up the records of a key, for one of them to be moved.
     pub(crate) fn look_up(&self, table: u32, key: &[u8]) -> Result<LookedUp> {
         let freezes = self.memtable.freezes();
-        Ok(LookedUp { chain: self.lookup(table, key, &View::LATEST)?, freezes })
+        Ok(LookedUp { chain: Arc::new(self.lookup(table, key, &View::LATEST)?), freezes })
     }
 
     /// Whether a record that was found at this place is still current. Asks the memtables alone, which have all that was published since:

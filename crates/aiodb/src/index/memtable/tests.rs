@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{LookedUp, Memtable, RangeQuery, Reached};
@@ -25,7 +26,7 @@ fn a_copy_does_not_hide_what_went_through_the_memtable_since_the_look_up() {
     let retain = |_: &Superseded| ();
 
     let replace = |freezes| {
-        let looked_up = LookedUp { chain: found.clone(), freezes };
+        let looked_up = LookedUp { chain: Arc::new(found.clone()), freezes };
         memtable.replace(b"key", &looked_up, &old, copy.clone(), &mut Superseded::new(), retain)
     };
     memtable.insert(b"key", newer.into(), &mut superseded, retain);
@@ -50,7 +51,7 @@ fn a_copy_does_not_hide_what_went_through_the_memtable_since_the_look_up() {
 fn a_copy_does_not_hide_an_operand_that_became_immutable_since_the_look_up() {
     let memtable = Memtable::default();
     let (old, copy, operand) = (put(5, 1), put(5, 2), Entry { kind: Kind::Merge, ..put(6, 1) });
-    let looked_up = LookedUp { chain: [old.clone()].into_iter().collect(), freezes: memtable.freezes() };
+    let looked_up = LookedUp { chain: Arc::new([old.clone()].into_iter().collect()), freezes: memtable.freezes() };
     memtable.insert(b"key", operand.clone().into(), &mut Superseded::new(), |_| ());
     assert!(!memtable.hides(b"key", &old), "an operand hides nothing");
     memtable.freeze(END, 7);

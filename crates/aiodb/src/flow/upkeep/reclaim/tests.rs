@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::flow::look_ups::Wanted;
 use crate::io::Device;
 use crate::io::sim::{Call, Effect, SimDevice};
 use crate::merge::Append;
@@ -151,6 +152,29 @@ fn no_writer_waits_until_reclaim_has_read_the_index() {
     assert!(reads > 0 && reads < records / 2, "{reads} reads for about {records} records");
     assert!(world.device.counters().most_queued_reads > 1);
     world.check("reclaimed");
+}
+
+/// A segment may be full of the operands of one counter: what there is of its key is in memory once, not once for each of them.
+#[test]
+fn records_of_one_key_share_what_is_found_of_it() {
+    let world = World::new(IndexKind::Lsm);
+    let counted = 7u64.to_be_bytes();
+    for key in 0..20u64 {
+        world.table.put_with(&key.to_be_bytes(), b"value", Durability::None).expect("the machine runs");
+    }
+    for _ in 0..50 {
+        world.table.merge_with(&counted, b"more", Durability::None).expect("the machine runs");
+    }
+    world.db.checkpoint().expect("the machine runs");
+    let generation = world.table.slot.generation().expect("the table is there");
+    let keys: Vec<[u8; 8]> = (0..20u64).map(u64::to_be_bytes).chain([counted; 2000]).collect();
+    let wanted: Vec<_> = keys.iter().map(|key| Wanted { generation: &generation, key }).collect();
+    let found = world.engine().look_up_all(&wanted).expect("the machine runs");
+    let chains: Vec<_> = found.into_iter().map(|found| found.expect("the machine runs").chain).collect();
+    assert!(chains.iter().all(|chain| !chain.entries().is_empty()));
+    let of_counted = &chains[7];
+    assert!(chains[20..].iter().all(|chain| Arc::ptr_eq(chain, of_counted)));
+    assert!(!Arc::ptr_eq(&chains[6], of_counted));
 }
 
 /// Between the look-up of a record and its move the record is overwritten, deleted, merged into, or nothing happens; and its memtable

@@ -224,7 +224,7 @@ impl World {
         let freezes = self.memtable.freezes();
         let chain = self.lookup(key, &View::LATEST).expect("nothing fails");
         let Some(current) = chain.at_place(from).cloned() else { return false };
-        let looked_up = LookedUp { chain, freezes };
+        let looked_up = LookedUp { chain: Arc::new(chain), freezes };
         let mut superseded = Superseded::new();
         let retain = |superseded: &Superseded| self.retain(key, superseded);
         let replaced = self.memtable.replace(key, &looked_up, &current, entry.clone(), &mut superseded, retain);

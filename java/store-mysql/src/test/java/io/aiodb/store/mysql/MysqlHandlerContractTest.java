@@ -4,7 +4,7 @@ import java.util.HashMap;
 import java.util.Map;
 
 /** MySQL does what every store must do also where single rows are read by the statement {@code HANDLER}. */
-final class MysqlHandlerContractTest extends MysqlContractTest {
+final class MysqlHandlerContractTest extends MysqlContracts {
     MysqlHandlerContractTest() {
         super(1);
     }

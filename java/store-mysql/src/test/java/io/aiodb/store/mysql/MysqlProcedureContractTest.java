@@ -4,7 +4,7 @@ import java.util.HashMap;
 import java.util.Map;
 
 /** MySQL does what every store must do also where single rows are read by stored procedures. */
-final class MysqlProcedureContractTest extends MysqlContractTest {
+final class MysqlProcedureContractTest extends MysqlContracts {
     MysqlProcedureContractTest() {
         super(1);
     }

@@ -186,7 +186,8 @@ fn commands_are_described_as_redis_does() {
     let both = Both::start();
     let [mut ours, mut theirs] = both.clients();
     let names = ours.text(&["command", "list"]);
-    let names: Vec<_> = names.split(' ').map(str::to_string).collect();
+    // The list has subcommands too, the count has not.
+    let names: Vec<_> = names.split(' ').filter(|name| !name.contains('|')).map(str::to_string).collect();
     assert_eq!(ours.text(&["command", "count"]), names.len().to_string());
     let subcommands = "client|id client|list client|kill client|info client|setname client|getname object|encoding memory|usage \
         acl|cat acl|deluser acl|dryrun acl|genpass acl|getuser acl|help acl|list acl|load acl|log acl|save acl|setuser acl|users \

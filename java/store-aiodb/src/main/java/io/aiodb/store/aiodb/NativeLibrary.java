@@ -6,6 +6,8 @@ import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Brings the native library from the jar into the virtual machine.
@@ -100,12 +102,43 @@ final class NativeLibrary {
 
     static void loadFile(Path file, String whereFrom) {
         try {
-            System.load(file.toString());
+            loadInThreadThatStays(file);
         } catch (UnsatisfiedLinkError failure) {
             String machine = System.getProperty("os.name") + " on " + System.getProperty("os.arch");
             throw new StoreException.NativeLibrary(
                     "cannot load " + file + " on this machine (" + machine + "): " + failure.getMessage() + "; " + whereFrom,
                     failure);
+        }
+    }
+
+    /**
+     * The library's allocator takes the thread that loads it for the first of the process. Where that ends, the next thread that
+     * gets its place in memory is taken for it, and crashes the virtual machine: so it waits, as long as the machine runs.
+     */
+    private static void loadInThreadThatStays(Path file) {
+        CompletableFuture<Throwable> outcome = new CompletableFuture<>();
+        Runnable loading = () -> {
+            try {
+                System.load(file.toString());
+            } catch (Throwable failure) {
+                outcome.complete(failure);
+                return;
+            }
+            outcome.complete(null);
+            while (true) {
+                LockSupport.park();
+            }
+        };
+        Thread thread = new Thread(null, loading, "aiodb native library", 0, false);
+        thread.setContextClassLoader(null);
+        thread.setDaemon(true);
+        thread.start();
+        Throwable failure = outcome.join();
+        if (failure instanceof Error error) {
+            throw error;
+        }
+        if (failure instanceof RuntimeException exception) {
+            throw exception;
         }
     }
 

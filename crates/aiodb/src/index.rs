@@ -18,7 +18,7 @@ pub(crate) mod ordered;
 pub(crate) mod range_tombstones;
 pub(crate) mod runs;
 pub(crate) mod snapshots;
-mod throttle;
+pub(crate) mod throttle;
 pub(crate) mod versions;
 
 pub use crate::format::location::Location;

@@ -88,7 +88,7 @@ impl<D: Device> AppendPath<D> {
         let _phase = InPhase::enter(&self.device, Phase::ReclaimMove);
         let mut look_ups = 0;
         loop {
-            let is_last = look_ups == MOST_LOOK_UPS;
+            let is_last = look_ups >= MOST_LOOK_UPS;
             let _no_freeze = self.runs_index().filter(|_| is_last).map(OrderedIndex::lock_commit);
             self.look_up_again(moves)?;
             // Most open records are written while others still append: once they wait, only the records that came meanwhile are left.

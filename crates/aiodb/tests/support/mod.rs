@@ -16,6 +16,10 @@ use aiodb::{
 };
 use tempfile::TempDir;
 
+/// Segments that a store keeps whatever it holds: tolerated garbage, the reserve, spare ones, the active one, and those
+/// that wait for a checkpoint.
+pub const OVERHEAD_SEGMENTS: usize = 16;
+
 /// All kinds of index.
 pub const KINDS: [IndexKind; 3] = [IndexKind::Lmdb, IndexKind::Hash, IndexKind::Lsm];
 

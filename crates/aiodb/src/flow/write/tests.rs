@@ -2,6 +2,8 @@ use std::sync::Arc;
 
 use crate::flow::conditional::{Requirement, Wanted};
 use crate::index::memtable::MemtableRoom;
+use crate::index::ordered::{Committing, OrderedIndex};
+use crate::index::throttle::Commit;
 use crate::io::sim::SimDevice;
 use crate::io::{Device, UNIT_BYTES};
 use crate::log::Claim;
@@ -49,9 +51,10 @@ fn only_writes_to_ordered_tables_wait_for_the_ordered_index() {
     assert_eq!(ordered.get(b"key").expect("the machine runs").as_deref(), Some(&b"both"[..]));
 }
 
-/// A writer that finds the memtable full waits until it is immutable, not until it is committed.
-#[test]
-fn a_full_memtable_is_not_waited_for_until_it_is_committed() {
+/// A writer finds a memtable full, and goes on once `make_room` was called, while what that returns is held.
+fn wait_for_room(
+    make_room: impl for<'a> Fn(&Engine<SimDevice>, &'a OrderedIndex<SimDevice>, &mut Committing<'a>) -> Option<Commit<'a>>,
+) {
     let directory = tempfile::tempdir().expect("a directory for the test can be made");
     let (_device, db) = store(&directory);
     for kind in [IndexKind::Lmdb, IndexKind::Lsm] {
@@ -69,9 +72,7 @@ fn a_full_memtable_is_not_waited_for_until_it_is_committed() {
                 assert!(!writer.is_finished(), "the memtable is full");
                 std::thread::yield_now();
             }
-            let (position, next_sequence) = engine.commit.completed_end();
-            committing.unfinished.replace(ordered.memtable.freeze(position, next_sequence));
-            let _commit = ordered.throttle.begin();
+            let _held = make_room(engine, ordered, &mut committing);
             writer.join().expect("the writer does not panic").expect("the machine runs");
         });
         drop(committing);
@@ -80,32 +81,23 @@ fn a_full_memtable_is_not_waited_for_until_it_is_committed() {
     }
 }
 
+/// A writer that finds the memtable full waits until it is immutable, not until it is committed.
+#[test]
+fn a_full_memtable_is_not_waited_for_until_it_is_committed() {
+    wait_for_room(|engine, ordered, committing| {
+        let (position, next_sequence) = engine.commit.completed_end();
+        committing.unfinished.replace(ordered.memtable.freeze(position, next_sequence));
+        Some(ordered.throttle.begin())
+    });
+}
+
 /// A writer that finds the memtable full goes on once that may have more keys: it may be so far from full then that nobody commits it.
 #[test]
 fn a_full_memtable_is_not_waited_for_once_there_is_room_for_more() {
-    let directory = tempfile::tempdir().expect("a directory for the test can be made");
-    let (_device, db) = store(&directory);
-    for kind in [IndexKind::Lmdb, IndexKind::Lsm] {
-        let table = db.create_table(kind.name(), kind).expect("the table can be made");
-        let engine: &Arc<Engine<SimDevice>> = &db.engine.engine;
-        let ordered = engine.ordered.get(kind).expect("it is open");
-        ordered.memtable.limit(MemtableRoom { keys: 3, is_short: false, reserved_bytes: 0 });
-        for key in 0..3u8 {
-            table.put_with(&[key], b"value", Durability::None).expect("the machine runs");
-        }
-        let committing = ordered.lock_commit();
-        std::thread::scope(|scope| {
-            let writer = scope.spawn(|| table.put_with(b"fourth", b"value", Durability::None));
-            while !ordered.throttle.is_waited_for() {
-                assert!(!writer.is_finished(), "the memtable is full");
-                std::thread::yield_now();
-            }
-            as_another_thread(|| ordered.fit_memtable(usize::MAX).expect("the machine runs"));
-            writer.join().expect("the writer does not panic").expect("the machine runs");
-        });
-        drop(committing);
-        assert_eq!(table.get(b"fourth").expect("the machine runs").as_deref(), Some(&b"value"[..]));
-    }
+    wait_for_room(|_, ordered, _| {
+        as_another_thread(|| ordered.fit_memtable(usize::MAX).expect("the machine runs"));
+        None
+    });
 }
 
 /// A writer that has found no segment waits for one to be made; others append to the segment that it left room in, and end what

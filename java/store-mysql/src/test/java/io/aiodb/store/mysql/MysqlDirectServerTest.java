@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import io.aiodb.store.Durability;
-import io.aiodb.store.ServerContract;
 import io.aiodb.store.ServerProcess;
 import io.aiodb.store.Store;
 import io.aiodb.store.StoreException;
@@ -22,12 +21,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The states of a server whose rows are read through its plugin HandlerSocket. */
-final class MysqlDirectServerTest extends ServerContract {
+final class MysqlDirectServerTest extends MysqlServerContract {
     private static MysqlProcess server;
-
-    MysqlDirectServerTest() {
-        super("mysql");
-    }
 
     @BeforeAll
     static void start(@TempDir Path files) {
@@ -42,16 +37,6 @@ final class MysqlDirectServerTest extends ServerContract {
     @Override
     protected ServerProcess server() {
         return server;
-    }
-
-    @Override
-    protected String late() {
-        return "does not answer";
-    }
-
-    @Override
-    protected String takenOver() {
-        return "another process";
     }
 
     @Test

@@ -10,7 +10,6 @@ import io.aiodb.store.Batch;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
-import io.aiodb.store.ServerContract;
 import io.aiodb.store.ServerProcess;
 import io.aiodb.store.Snapshot;
 import io.aiodb.store.Store;
@@ -28,12 +27,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What a store makes of the states that its server can be in. */
-final class MysqlServerTest extends ServerContract {
+final class MysqlServerTest extends MysqlServerContract {
     private static MysqlProcess server;
-
-    MysqlServerTest() {
-        super("mysql");
-    }
 
     @BeforeAll
     static void start(@TempDir Path files) {
@@ -48,16 +43,6 @@ final class MysqlServerTest extends ServerContract {
     @Override
     protected ServerProcess server() {
         return server;
-    }
-
-    @Override
-    protected String late() {
-        return "does not answer";
-    }
-
-    @Override
-    protected String takenOver() {
-        return "another process";
     }
 
     @Test

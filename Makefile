@@ -96,7 +96,7 @@ test-java: native ## Run the tests of the jars, and the shorter ones on a real C
 	@echo "On nodes this was a part: make test-cassandra has the long tests and more rounds, make test-cluster several nodes"
 
 .PHONY: test-cassandra
-test-cassandra: java ## Compare aiodb with Cassandra's memtable on real nodes, one at a time (an hour, 2 GB of memory)
+test-cassandra: java ## Compare aiodb with Cassandra's memtable on real nodes, mostly one at a time (an hour, 3 GB of memory)
 	$(MVN) --projects cassandra-tests -Dgroups='!slow' package
 
 # With which stores behind the memtable.

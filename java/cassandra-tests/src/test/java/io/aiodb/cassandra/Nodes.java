@@ -109,6 +109,11 @@ final class Nodes implements AutoCloseable {
         launcher("map", Integer.toString(node), memtable);
     }
 
+    /** The same with further parameters of this node's memtable, a line each. */
+    void map(int node, String memtable, String parameters) {
+        launcher(Map.of("PARAMETERS", parameters), "map", Integer.toString(node), memtable);
+    }
+
     /** Ends the database server of a node with SIGKILL. The node runs on. */
     void killServer(int node) {
         launcher("kill-server", Integer.toString(node));

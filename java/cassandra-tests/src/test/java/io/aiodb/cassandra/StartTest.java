@@ -64,6 +64,16 @@ final class StartTest {
     }
 
     @Test
+    void notWithAWeightOfReadsThatIsNone(Nodes nodes) {
+        nodes.stop(1);
+        assertRefused(
+                nodes,
+                Map.of("JVM_OPTIONS", "-Daiodb.read.cost.weight=much"),
+                "-Daiodb.read.cost.weight=much: give the severity for each millisecond that a read takes");
+        nodes.start(1);
+    }
+
+    @Test
     void withAWarningWhereTheCommitLogPromisesMore(Nodes nodes) throws IOException {
         String periodic = "commitlog_sync: periodic\ncommitlog_sync_period: 10000ms\n";
         nodes.stop(1);

@@ -1,6 +1,7 @@
 package io.aiodb.cassandra;
 
 import io.aiodb.cassandra.integration.DurabilityWarning;
+import io.aiodb.cassandra.integration.ReadCostReport;
 import io.aiodb.cassandra.integration.SchemaValidator;
 import io.aiodb.cassandra.integration.StorageServiceCleanup;
 import io.aiodb.cassandra.integration.StoreSizeEstimates;
@@ -103,6 +104,7 @@ public final class AiodbSchemaHandlerFactory implements SchemaUpdateHandlerFacto
         /** Called when the tables are there, the commit log is replayed, and nobody is served yet. */
         @Override
         public synchronized void start() {
+            ReadCostReport.schedule();
             MemtableMigration.takeOver();
             StorageServiceCleanup.install();
             DurabilityWarning.warn();

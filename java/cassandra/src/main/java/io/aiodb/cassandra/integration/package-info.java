@@ -7,6 +7,7 @@
  * <p><b>Promises</b> the answers that Cassandra would give for the same rows in SSTables, or a refusal that says what to do
  * instead.
  *
- * <p><b>Never</b> changes what Cassandra does for tables with other memtables.
+ * <p><b>Never</b> changes what Cassandra does for tables with other memtables. Only where a node is told to report what its
+ * reads cost ({@link io.aiodb.cassandra.integration.ReadCostReport}), the order of replicas follows for these tables too.
  */
 package io.aiodb.cassandra.integration;

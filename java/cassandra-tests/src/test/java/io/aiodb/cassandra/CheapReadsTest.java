@@ -1,7 +1,7 @@
 package io.aiodb.cassandra;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.datastax.oss.driver.api.core.ConsistencyLevel;
 import com.datastax.oss.driver.api.core.CqlSession;
@@ -93,10 +93,12 @@ final class CheapReadsTest {
         }
         long[] wanted = new long[STORES.size()];
         Arrays.fill(wanted, ROWS);
-        for (int look = 0; !Arrays.equals(wanted, counts(nodes, "WriteLatency")); look++) {
-            assertTrue(look < MAX_LOOKS, () -> "writes that reached " + STORES + ": " + Arrays.toString(counts(nodes, "WriteLatency")));
+        long[] reached = counts(nodes, "WriteLatency");
+        for (int look = 0; look < MAX_LOOKS && !Arrays.equals(wanted, reached); look++) {
             Thread.sleep(PAUSE_MS);
+            reached = counts(nodes, "WriteLatency");
         }
+        assertArrayEquals(wanted, reached, "writes that reached " + STORES);
     }
 
     private static void readUntilCheap(Nodes nodes, int coordinator, ConsistencyLevel consistency) throws InterruptedException {

@@ -34,6 +34,13 @@ final class ReadCost {
         micros += moreMicros;
     }
 
+    /** Takes a failure of the store, by which reads end soon: until it is forgotten, none costs more. */
+    void fail() {
+        reads = 0;
+        micros = 0;
+        millis = MAX_MILLIS;
+    }
+
     /** The average in milliseconds, 0 if it is not known. What was added since the last look counts for half of it. */
     double look() {
         if (reads < MIN_READS) {

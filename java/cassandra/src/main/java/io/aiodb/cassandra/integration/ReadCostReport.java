@@ -1,5 +1,6 @@
 package io.aiodb.cassandra.integration;
 
+import io.aiodb.cassandra.lifecycle.OpenStores;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -38,6 +39,7 @@ public final class ReadCostReport implements Runnable {
     private final double weight;
     private final ReadCost cost = new ReadCost();
     private Map<TableId, Reads> counted = Map.of();
+    private long failed;
 
     /** What a table had counted at some moment. */
     private record Reads(long count, long micros) {}
@@ -97,8 +99,18 @@ public final class ReadCostReport implements Runnable {
         return Math.abs(severity - told) > LEAST_CHANGE * Math.max(severity, told);
     }
 
-    /** Adds what was read since the last time. Tables that were dropped take their counts with them. */
+    /** Takes what happened since the last time. */
     private void count() {
+        countReads();
+        long before = failed;
+        failed = OpenStores.failedReads();
+        if (failed > before) {
+            cost.fail();
+        }
+    }
+
+    /** Tables that were dropped take their counts with them. */
+    private void countReads() {
         Map<TableId, Reads> before = counted;
         counted = new HashMap<>();
         for (Keyspace keyspace : Keyspace.nonLocalStrategy()) {

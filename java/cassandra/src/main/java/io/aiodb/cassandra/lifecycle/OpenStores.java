@@ -111,6 +111,11 @@ public final class OpenStores {
         return open != null && !open.store().capabilities().durabilities().contains(Durability.INTERVAL);
     }
 
+    /** How many reads have failed because a store, or its server, did not answer. */
+    public static long failedReads() {
+        return OPEN.values().stream().mapToLong(OpenStore::failedReads).sum();
+    }
+
     private static void checkSame(StoreConfiguration configuration, StoreConfiguration other) {
         if (!configuration.store().equals(other.store())
                 || !configuration.storeParameters().equals(other.storeParameters())) {

@@ -14,8 +14,11 @@ import org.apache.cassandra.io.sstable.CorruptSSTableException;
 public final class DiskErrors {
     private DiskErrors() {}
 
-    /** The error of a failed read. */
+    /** The error of a failed read. The store counts it if others would fail as well. */
     public static RuntimeException ofRead(StoreException failure, OpenStore open) {
+        if (failure instanceof StoreException.Failed || failure instanceof StoreException.Unavailable) {
+            open.readFailed();
+        }
         if (failure instanceof StoreException.Failed && !open.configuration().isOnServer()) {
             throw new FSReadError(failure, open.directory());
         }

@@ -9,6 +9,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
 import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.schema.TableId;
@@ -29,6 +30,7 @@ public final class OpenStore {
     private final Catalog catalog;
     private final PartitionLocks locks = new PartitionLocks();
     private final MergeQueue mergeQueue;
+    private final LongAdder failedReads = new LongAdder();
 
     /** The headers of each table, made once; guarded by itself. */
     private final Map<TableId, SerializationHeaders> headers = new HashMap<>();
@@ -96,6 +98,16 @@ public final class OpenStore {
     /** The entries of its tables that wait to be merged. */
     public MergeQueue mergeQueue() {
         return mergeQueue;
+    }
+
+    /** Counts a read that failed because the store, or its server, does not answer. */
+    void readFailed() {
+        failedReads.increment();
+    }
+
+    /** How many reads have failed so since the store was opened. */
+    public long failedReads() {
+        return failedReads.sum();
     }
 
     /** The locks of the partitions of all its tables. */

@@ -57,6 +57,19 @@ class ReadCostTest {
         assertEquals(0.8, cost.look(), EXACT, "what was forgotten does not count");
     }
 
+    /** Otherwise the reads of all would go where they end soonest. */
+    @Test
+    void aFailureIsNotCheap() {
+        cost.add(1000, 1000);
+        cost.fail();
+        double told = cost.look();
+        assertTrue(told > 0.9 * ReadCost.MAX_MILLIS, () -> told + " ms");
+        for (int look = 0; look < 10 * ReadCost.HALF_LIFE; look++) {
+            cost.look();
+        }
+        assertTrue(cost.look() < 0.02, "it is tried again");
+    }
+
     @Test
     void onlyNewsAreTold() {
         assertFalse(ReadCostReport.isNews(0, 0));

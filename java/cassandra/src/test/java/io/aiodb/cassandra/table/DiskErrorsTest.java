@@ -32,6 +32,20 @@ class DiskErrorsTest extends OneStoredTable {
     }
 
     @Test
+    void readsThatOthersWouldFollowAreCounted() {
+        long before = store.open().failedReads();
+        StoreException down = new StoreException.Unavailable("the server does not answer");
+        assertSame(down, DiskErrors.ofRead(down, store.open()));
+        assertEquals(before + 1, store.open().failedReads());
+        DiskErrors.ofRead(new StoreException.Corruption("a record does not check out"), store.open());
+        DiskErrors.ofWrite(down, store.open());
+        assertEquals(before + 1, store.open().failedReads());
+        StoreException failure = new StoreException.Failed("pread: Input/output error");
+        assertThrows(FSReadError.class, () -> DiskErrors.ofRead(failure, store.open()));
+        assertEquals(before + 2, store.open().failedReads());
+    }
+
+    @Test
     void aFullStoreIsNoFailureOfTheDisk() {
         StoreException full = new StoreException.Full("no space");
         assertSame(full, DiskErrors.ofWrite(full, store.open()));

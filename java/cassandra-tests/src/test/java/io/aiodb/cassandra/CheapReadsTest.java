@@ -17,6 +17,7 @@ import org.junit.jupiter.api.Test;
 /**
  * Replicas of one table of which one reads at less cost than the others: from aiodb's cache, while Redis and MySQL are servers
  * that must be asked. Each node reports its cost, and reads go to the cheap one whoever coordinates them; writes go to all.
+ * {@code -Daiodb.weight=0} shows what the dynamic snitch does without reports.
  */
 @Tag("long")
 final class CheapReadsTest {
@@ -29,14 +30,15 @@ final class CheapReadsTest {
     /** Of the reads of a round. Now and then the nodes try a dear replica again. */
     private static final double MOST = 0.9;
 
-    private static final int MAX_ROUNDS = 600;
+    private static final int MAX_ROUNDS = 200;
     private static final int MAX_LOOKS = 600;
     private static final long PAUSE_MS = 250;
 
     /** A difference counts from a tenth on, and all nodes say what a read costs. The second compiler is left out as elsewhere. */
     private static final String THRESHOLD = "dynamic_snitch_badness_threshold: 0.1\n";
 
-    private static final String OPTIONS = "-XX:TieredStopAtLevel=1 -Daiodb.read.cost.weight=10";
+    private static final String OPTIONS =
+            "-XX:TieredStopAtLevel=1 -Daiodb.read.cost.weight=" + System.getProperty("aiodb.weight", "10");
 
     private static final String METRIC =
             "org.apache.cassandra.metrics:type=Table,keyspace=" + KEYSPACE + ",scope=rows,name=";

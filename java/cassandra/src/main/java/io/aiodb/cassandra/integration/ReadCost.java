@@ -11,17 +11,23 @@ final class ReadCost {
     /** A longer mean counts as this: a few reads that waited for something else shall not keep others away for long. */
     static final double MAX_MILLIS = 10;
 
-    /** After so many looks without reads half of it is forgotten. */
+    /** After so many looks without any read half of it is forgotten. */
     static final int HALF_LIFE = 30;
 
-    /** Less than this is nothing. */
+    /**
+     * What is known of a node that is not read. It is not 0, because {@code StorageProxy.pickReplica} has writes from other data
+     * centres handed on by nodes without a severity, as long as there are such nodes.
+     */
     static final double LEAST_MILLIS = 0.001;
 
     private static final double KEPT = Math.pow(0.5, 1.0 / HALF_LIFE);
 
     private long reads;
     private long micros;
-    private double millis;
+    private double millis = LEAST_MILLIS;
+
+    /** Whether there were reads since the last look. */
+    private boolean isRead;
 
     /**
      * Takes reads that the node has served.
@@ -32,6 +38,7 @@ final class ReadCost {
     void add(long moreReads, long moreMicros) {
         reads += moreReads;
         micros += moreMicros;
+        isRead |= moreReads > 0;
     }
 
     /** Takes a failure of the store, by which reads end soon: until it is forgotten, none costs more. */
@@ -41,16 +48,17 @@ final class ReadCost {
         millis = MAX_MILLIS;
     }
 
-    /** The average in milliseconds, 0 if it is not known. What was added since the last look counts for half of it. */
+    /** The average in milliseconds. What was added since it was last made counts for half of it. */
     double look() {
-        if (reads < MIN_READS) {
-            millis = millis < LEAST_MILLIS ? 0 : millis * KEPT;
-            return millis;
+        if (reads >= MIN_READS) {
+            double mean = Math.min(Math.max(micros / 1000.0 / reads, LEAST_MILLIS), MAX_MILLIS);
+            millis = millis == LEAST_MILLIS ? mean : (millis + mean) / 2;
+            reads = 0;
+            micros = 0;
+        } else if (!isRead) {
+            millis = Math.max(millis * KEPT, LEAST_MILLIS);
         }
-        double mean = Math.min(micros / 1000.0 / reads, MAX_MILLIS);
-        millis = millis == 0 ? mean : (millis + mean) / 2;
-        reads = 0;
-        micros = 0;
+        isRead = false;
         return millis;
     }
 }

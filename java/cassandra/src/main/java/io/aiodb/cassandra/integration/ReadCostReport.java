@@ -5,7 +5,6 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.apache.cassandra.concurrent.ScheduledExecutors;
-import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.Keyspace;
 import org.apache.cassandra.exceptions.ConfigurationException;
 import org.apache.cassandra.gms.Gossiper;
@@ -81,8 +80,7 @@ public final class ReadCostReport implements Runnable {
 
     @Override
     public void run() {
-        // A node that is leaving has a severity from Cassandra (severity_during_decommission).
-        if (!Gossiper.instance.isEnabled() || !StorageService.instance.isNormal()) {
+        if (!Gossiper.instance.isEnabled() || !isMember()) {
             return;
         }
         count();
@@ -92,6 +90,11 @@ public final class ReadCostReport implements Runnable {
         if (isNews(told, severity)) {
             DynamicEndpointSnitch.addSeverity(severity);
         }
+    }
+
+    /** Whether others read here. A node has its {@code severity_during_decommission} before its mode says that it leaves. */
+    private static boolean isMember() {
+        return StorageService.instance.isNormal() && !StorageService.instance.isDecommissioning();
     }
 
     /** Whether a severity differs enough from the one that the others know. */
@@ -109,21 +112,21 @@ public final class ReadCostReport implements Runnable {
         }
     }
 
-    /** Tables that were dropped take their counts with them. */
+    /** Tables that were dropped take their counts with them. A keyspace that is being opened counts from the next time on. */
     private void countReads() {
-        Map<TableId, Reads> before = counted;
-        counted = new HashMap<>();
-        for (Keyspace keyspace : Keyspace.nonLocalStrategy()) {
-            if (SchemaConstants.isSystemKeyspace(keyspace.getName())) {
-                continue;
-            }
-            for (ColumnFamilyStore cfs : keyspace.getColumnFamilyStores()) {
-                LatencyMetrics latency = cfs.metric.readLatency;
-                Reads now = new Reads(latency.latency.getCount(), latency.totalLatency.getCount());
-                Reads last = before.getOrDefault(cfs.metadata.id, NONE);
-                cost.add(now.count - last.count, now.micros - last.micros);
-                counted.put(cfs.metadata.id, now);
-            }
-        }
+        Map<TableId, Reads> now = new HashMap<>();
+        Keyspace.allExisting()
+                .filter(keyspace -> !SchemaConstants.isSystemKeyspace(keyspace.getName()))
+                .flatMap(keyspace -> keyspace.getColumnFamilyStores().stream())
+                .forEach(cfs -> now.put(cfs.metadata.id, reads(cfs.metric.readLatency)));
+        now.forEach((table, reads) -> {
+            Reads last = counted.getOrDefault(table, NONE);
+            cost.add(reads.count - last.count, reads.micros - last.micros);
+        });
+        counted = now;
+    }
+
+    private static Reads reads(LatencyMetrics latency) {
+        return new Reads(latency.latency.getCount(), latency.totalLatency.getCount());
     }
 }

@@ -17,7 +17,7 @@ class ReadCostTest {
 
     @Test
     void theAverageFollowsTheReads() {
-        assertEquals(0, cost.look(), "nothing was read yet");
+        assertEquals(ReadCost.LEAST_MILLIS, cost.look(), EXACT, "nothing was read yet");
         cost.add(100, 50_000);
         assertEquals(0.5, cost.look(), EXACT);
         cost.add(100, 10_000);
@@ -29,7 +29,7 @@ class ReadCostTest {
     @Test
     void fewReadsWaitForMore() {
         cost.add(ReadCost.MIN_READS - 1, 19_000);
-        assertEquals(0, cost.look());
+        assertEquals(ReadCost.LEAST_MILLIS, cost.look(), EXACT);
         cost.add(1, 1_000);
         assertEquals(1, cost.look(), EXACT);
     }
@@ -52,9 +52,20 @@ class ReadCostTest {
         for (int look = 0; look < 10 * ReadCost.HALF_LIFE; look++) {
             later = cost.look();
         }
-        assertEquals(0, later, "less than a microsecond is nothing");
+        assertEquals(ReadCost.LEAST_MILLIS, later, EXACT, "it is never 0");
         cost.add(100, 80_000);
         assertEquals(0.8, cost.look(), EXACT, "what was forgotten does not count");
+    }
+
+    /** Otherwise a node that is read seldom would look cheaper than it is. */
+    @Test
+    void itIsKeptWhileLittleIsRead() {
+        cost.add(ReadCost.MIN_READS, 20_000);
+        assertEquals(1, cost.look(), EXACT);
+        for (int look = 0; look < 10 * ReadCost.MIN_READS; look++) {
+            cost.add(1, 1_000);
+            assertEquals(1, cost.look(), EXACT);
+        }
     }
 
     /** Otherwise the reads of all would go where they end soonest. */

@@ -25,13 +25,14 @@ final class Nodes implements AutoCloseable {
             Path.of(System.getProperty("aiodb.repository")).toAbsolutePath().normalize();
     private static final Duration REQUEST_TIMEOUT = Duration.ofSeconds(60);
 
-    /** A machine with other work may take longer than nodes of users should wait. */
+    /** A machine with other work may take longer than nodes of users should wait. That of the transport bounds all others. */
     private static final String TIMEOUTS = """
             read_request_timeout: 60s
             range_request_timeout: 60s
             write_request_timeout: 60s
             counter_write_request_timeout: 60s
             truncate_request_timeout: 60s
+            native_transport_timeout: 60s
             """;
 
     private static final int CQL_PORT = 9042;

@@ -10,6 +10,7 @@ pub(crate) mod cached;
 pub(crate) mod conditional;
 pub(crate) mod directories;
 pub(crate) mod futures;
+pub(crate) mod get;
 pub(crate) mod lead;
 pub(crate) mod lifecycle;
 pub(crate) mod look_ups;

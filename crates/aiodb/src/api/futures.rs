@@ -1,10 +1,11 @@
 //! Gets and writes as futures, for any async runtime.
 //!
-//! The device is driven by threads of the store's own, which are started by the first future of their sort: one has a
-//! [`Reader`] on all tables and keeps many gets in flight; another appends all the writes that wait to the open batch and
-//! leads that once for all of them. Gets do not wait for writes. A future only holds the question and, later, the
-//! answer: every buffer that the kernel may write into belongs to the reader of the first thread, so that dropping a
-//! future at any moment frees none of them.
+//! What needs no device and no wait is done where the future is first polled: gets of what lies in memory, and writes in a
+//! class that waits for nothing. The device is driven by threads of the store's own, which are started by the first future of
+//! their sort that needs them: one has a [`Reader`] on all tables and keeps many gets in flight; another appends all the writes
+//! that wait to the open batch and leads that once for all of them. Gets do not wait for writes. A future only holds the
+//! question and, later, the answer: every buffer that the kernel may write into belongs to the reader of the first thread, so
+//! that dropping a future at any moment frees none of them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -41,7 +42,7 @@ impl<D: Device> Table<D> {
         let (reply, answer) = answer();
         let request = self.engine.check_key(key).map(|()| {
             let (slot, key) = (Arc::clone(&self.slot), key.to_vec());
-            Get { slot, key, reply }
+            Get { slot, key, begun: None, reply }
         });
         GetFuture(Asked::new(&self.engine, request, answer))
     }
@@ -85,21 +86,23 @@ impl<D: Device> Db<D> {
 
 /// A get under way, from [`Table::get_async`].
 ///
-/// It begins when it is first polled. A store works on at most 128 gets and 4,096 more wait in its queue; when that is
+/// It begins when it is first polled, and completes there if all that it needs lies in memory, except in a table of kind `lmdb`:
+/// pages of LMDB may have to be read. Of the others a store works on at most 128 and 4,096 more wait in its queue; when that is
 /// full, a future waits for a place there. Dropping it is always possible. It completes with [`Error::Closed`] when the
 /// store is closed, and with [`Error::Option`] in a store that was opened without [`crate::Options::background`].
 #[must_use = "a future does nothing unless it is polled"]
-pub struct GetFuture<D: Device = Disk>(Asked<D, Get, Option<Vec<u8>>>);
+pub struct GetFuture<D: Device = Disk>(Asked<D, Get<D>>);
 
 /// A write under way, from [`Table::put_async`], [`Table::delete_async`] or [`Db::write_async`]; it completes when the
 /// write is acknowledged in its class, with its sequence.
 ///
-/// It begins when it is first polled, and all writes that wait together share one write to the device. A queue holds 4,096;
+/// It begins when it is first polled. A small write in the class `interval` or `none` completes there, unless it would have to
+/// wait or the store asks for work first. All writes that wait together share one write to the device. A queue holds 4,096;
 /// when that is full, a future waits for a place there. A future that is dropped after it was polled does not take its
 /// write back: that may happen or not, as a whole. It completes with [`Error::Closed`] when the store was closed before
 /// its write was begun, and with [`Error::Option`] in a store that was opened without [`crate::Options::background`].
 #[must_use = "a future does nothing unless it is polled"]
-pub struct WriteFuture<D: Device = Disk>(Asked<D, Write<D>, Sequence>);
+pub struct WriteFuture<D: Device = Disk>(Asked<D, Write<D>>);
 
 impl<D: Device> WriteFuture<D> {
     fn new(engine: &Arc<Handle<D>>, batch: Result<Batch<D>>, durability: Durability) -> WriteFuture<D> {
@@ -125,24 +128,29 @@ impl<D: Device> Future for WriteFuture<D> {
 }
 
 /// A question to a thread of the store, and where its answer comes.
-struct Asked<D: Device, R: Work<D>, T> {
+struct Asked<D: Device, R: Work<D>> {
     engine: Arc<Handle<D>>,
     /// The question until the queue takes it, or the reason why there is none.
     request: Option<Result<R>>,
     /// The place among the questions that wait for the queue.
     ticket: Option<u64>,
-    answer: Arc<Answer<T>>,
+    answer: Arc<Answer<R::Answer>>,
 }
 
-impl<D: Device, R: Work<D>, T> Asked<D, R, T> {
-    fn new(engine: &Arc<Handle<D>>, request: Result<R>, answer: Arc<Answer<T>>) -> Asked<D, R, T> {
+impl<D: Device, R: Work<D>> Asked<D, R> {
+    fn new(engine: &Arc<Handle<D>>, request: Result<R>, answer: Arc<Answer<R::Answer>>) -> Asked<D, R> {
         let request =
             request.and_then(|request| if engine.options.background { Ok(request) } else { Err(no_threads()) });
         Asked { engine: Arc::clone(engine), request: Some(request), ticket: None, answer }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<T>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<R::Answer>> {
         if let Some(request) = self.request.take() {
+            let mut request = request?;
+            let is_first_poll = self.ticket.is_none();
+            if is_first_poll && let Some(answer) = request.at_once(&self.engine.engine, &self.engine.futures)? {
+                return Poll::Ready(Ok(answer));
+            }
             let start = || {
                 let name = R::THREAD.into();
                 let (engine, futures) = (Arc::clone(&self.engine.engine), Arc::clone(&self.engine.futures));
@@ -154,9 +162,10 @@ impl<D: Device, R: Work<D>, T> Asked<D, R, T> {
                 let thread = std::thread::Builder::new().name(name).spawn(drive);
                 thread.map_err(|e| Error::io("start a thread for", &self.engine.root, &e))
             };
-            match R::requests(&self.engine.futures).offer(request?, &mut self.ticket, context.waker(), start)? {
+            match R::requests(&self.engine.futures).offer(request, &mut self.ticket, context.waker(), start)? {
                 Offer::Taken => {}
-                Offer::Full(request) => {
+                Offer::Full(mut request) => {
+                    request.let_go();
                     self.request = Some(Ok(request));
                     return Poll::Pending;
                 }
@@ -166,7 +175,7 @@ impl<D: Device, R: Work<D>, T> Asked<D, R, T> {
     }
 }
 
-impl<D: Device, R: Work<D>, T> Drop for Asked<D, R, T> {
+impl<D: Device, R: Work<D>> Drop for Asked<D, R> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
             R::requests(&self.engine.futures).leave(ticket);

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use crate::flow::conditional::Requirement;
 use crate::flow::operation::Stored;
+use crate::flow::room::frees_much;
 use crate::flow::write::last_sequence;
 use crate::format::record::{Kind, encode_range_end};
 use crate::io::{Device, Disk};
 use crate::planted::{self, Bug};
-use crate::store::catalog::TableSlot;
+use crate::store::catalog::{Generation, TableSlot};
 use crate::store::commit::{Guard, Operation};
 use crate::store::staging::Staged;
 use crate::store::write_path::WritePath;
@@ -31,22 +32,78 @@ impl<D: Device> WritePath<D> {
         if let Some((state, number)) = unpublished {
             self.timed(&self.meters.acknowledge_wait, || self.wait_durable(state, number))?;
         }
-        self.note_freeing(batch.operations.iter().map(|operation| operation.change.kind()));
+        if batch.kinds().any(frees_much) {
+            self.note_freeing();
+        }
         Ok(sequence)
+    }
+
+    /// Applies a batch that can be acknowledged without a wait, and without work of upkeep: in a class that does not wait for the device,
+    /// where the open batch has room. `None` if this one cannot: nothing has happened then.
+    pub(crate) fn write_batch_at_once(&self, batch: &Batch<D>, durability: Durability) -> Result<Option<Sequence>> {
+        let is_plain = batch.requirements.is_empty() && !batch.operations.is_empty() && !batch.has_large(self);
+        if durability == Durability::Sync || !is_plain {
+            return Ok(None);
+        }
+        self.check_tables(batch)?;
+        let values = self.stored_values(batch)?;
+        let operations = self.operations_of(batch, &values)?;
+        let appended = self.append_at_once(&operations, durability, || are_there(&operations))?;
+        Ok(appended.map(|appended| last_sequence(&appended.placed)))
     }
 
     /// Appends a batch whose conditions hold; the result says what is left to do for its acknowledgement.
     pub(crate) fn append_batch(&self, batch: &Batch<D>, durability: Durability) -> Result<AppendedBatch<'_>> {
-        let slots = batch.operations.iter().map(|operation| &operation.slot);
-        let mut slots = slots.chain(batch.requirements.iter().map(|requirement| &requirement.slot));
-        if let Some(foreign) = slots.find(|slot| slot.store != self.segments.store) {
-            return Err(Error::NoSuchTable { name: format!("{} (of another store)", foreign.name) });
-        }
+        self.check_tables(batch)?;
         loop {
             if let Some(appended) = self.append_batch_once(batch, durability)? {
                 return Ok(appended);
             }
         }
+    }
+
+    /// All tables of a batch must be of this store.
+    fn check_tables(&self, batch: &Batch<D>) -> Result<()> {
+        let slots = batch.operations.iter().map(|operation| &operation.slot);
+        let mut slots = slots.chain(batch.requirements.iter().map(|requirement| &requirement.slot));
+        match slots.find(|slot| slot.store != self.segments.store) {
+            Some(foreign) => Err(Error::NoSuchTable { name: format!("{} (of another store)", foreign.name) }),
+            None => Ok(()),
+        }
+    }
+
+    /// The values of a batch as their records have them, each with the generation of its table. The batch holds only the lists of chunks.
+    /// Both belong to one generation of the table, or reclaim would take the chunks for those of a table that is gone.
+    fn stored_values<'b>(&self, batch: &'b Batch<D>) -> Result<Vec<StoredIn<'b>>> {
+        let stored = |BatchOperation { slot, key, change }: &'b BatchOperation| {
+            let generation = slot.generation()?;
+            let value = match change {
+                Change::Put(value, _) | Change::Merge(value) => self.stored(&generation, key, value)?,
+                Change::Delete => Stored::empty(),
+                Change::DeleteRange(end) => Stored::whole(encode_range_end(0, end)),
+            };
+            Ok((generation, value))
+        };
+        batch.operations.iter().map(stored).collect()
+    }
+
+    /// The operations of a batch, all of one group.
+    fn operations_of<'b>(&self, batch: &'b Batch<D>, values: &'b [StoredIn<'b>]) -> Result<Vec<Operation<'b>>> {
+        let operation =
+            |(BatchOperation { slot, key, change }, (generation, value)): (&'b BatchOperation, &'b StoredIn<'b>)| {
+                let generation =
+                    if planted::is_on(Bug::ChunksOfAnotherTable) { slot.generation()? } else { Arc::clone(generation) };
+                Ok(match change {
+                    Change::Put(_, expires_ms) => self.put_operation(generation, key, value, *expires_ms),
+                    Change::Merge(_) => self.merge_operation(generation, key, value),
+                    Change::Delete => self.delete_operation(generation, key),
+                    Change::DeleteRange(_) => self.range_operation(generation, key, &value.bytes),
+                })
+            };
+        let mut operations = batch.operations.iter().zip(values).map(operation).collect::<Result<Vec<_>>>()?;
+        let members = operations.len().saturating_sub(1);
+        operations[..members].iter_mut().for_each(|operation| operation.append.more = true);
+        Ok(operations)
     }
 
     /// `None` if a table was emptied or dropped meanwhile.
@@ -57,31 +114,8 @@ impl<D: Device> WritePath<D> {
             self.check_requirements(&batch.requirements)?;
         }
         let staging = large.then(|| self.begin_staging());
-        // The batch holds only the lists of chunks. Both belong to one generation of the table, or reclaim would take the chunks for
-        // those of a table that is gone.
-        let mut values = Vec::with_capacity(batch.operations.len());
-        for BatchOperation { slot, key, change } in &batch.operations {
-            let generation = slot.generation()?;
-            let value = match change {
-                Change::Put(value, _) | Change::Merge(value) => self.stored(&generation, key, value)?,
-                Change::Delete => Stored::empty(),
-                Change::DeleteRange(end) => Stored::whole(encode_range_end(0, end)),
-            };
-            values.push((generation, value));
-        }
-        let mut operations: Vec<Operation<'_>> = Vec::with_capacity(batch.operations.len());
-        for (BatchOperation { slot, key, change }, (generation, value)) in batch.operations.iter().zip(&values) {
-            let generation =
-                if planted::is_on(Bug::ChunksOfAnotherTable) { slot.generation()? } else { Arc::clone(generation) };
-            operations.push(match change {
-                Change::Put(_, expires_ms) => self.put_operation(generation, key, value, *expires_ms),
-                Change::Merge(_) => self.merge_operation(generation, key, value),
-                Change::Delete => self.delete_operation(generation, key),
-                Change::DeleteRange(_) => self.range_operation(generation, key, &value.bytes),
-            });
-        }
-        let members = operations.len().saturating_sub(1);
-        operations[..members].iter_mut().for_each(|operation| operation.append.more = true);
+        let values = self.stored_values(batch)?;
+        let operations = self.operations_of(batch, &values)?;
         if !batch.requirements.is_empty() {
             let conditional = self.append_conditional(&batch.requirements, &operations, durability)?;
             return Ok(conditional.map(|(appended, sequence)| {
@@ -93,17 +127,21 @@ impl<D: Device> WritePath<D> {
             let sequence = Sequence(self.commit.next_sequence() - 1);
             return Ok(Some(AppendedBatch { sequence, unpublished: None, staging }));
         }
-        // Whole in the tables as they are then: in one that was emptied before, its part would be missing beside those in others.
-        let are_there = || {
-            let mut generations = operations.iter().filter_map(|operation| operation.generation.as_ref());
-            !generations.any(|generation| generation.is_gone()) || planted::is_on(Bug::BatchTornByTruncate)
-        };
-        let appended = self.append(&operations, durability, None, are_there)?;
+        let appended = self.append(&operations, durability, None, || are_there(&operations))?;
         Ok(appended.map(|appended| {
             let sequence = last_sequence(&appended.placed);
             AppendedBatch { sequence, unpublished: appended.unpublished, staging }
         }))
     }
+}
+
+/// A value, and the generation of the table that it goes into.
+type StoredIn<'a> = (Arc<Generation>, Stored<'a>);
+
+/// Whether no table of these operations was emptied or dropped: in one that was, their part would be missing beside those in others.
+fn are_there(operations: &[Operation<'_>]) -> bool {
+    let mut generations = operations.iter().filter_map(|operation| operation.generation.as_ref());
+    !generations.any(|generation| generation.is_gone()) || planted::is_on(Bug::BatchTornByTruncate)
 }
 
 pub(crate) struct BatchOperation {
@@ -141,6 +179,11 @@ pub struct Batch<D: Device = Disk> {
 }
 
 impl<D: Device> Batch<D> {
+    /// The kinds of its records.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
+        self.operations.iter().map(|operation| operation.change.kind())
+    }
+
     /// An empty batch.
     pub fn new() -> Batch<D> {
         Batch { operations: Vec::new(), requirements: Vec::new(), _store: std::marker::PhantomData }

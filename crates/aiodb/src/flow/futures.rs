@@ -6,21 +6,24 @@ pub(crate) mod requests;
 use std::sync::Arc;
 
 use crate::flow::futures::requests::{Reply, Requests};
+use crate::flow::get::BegunGet;
 use crate::io::Device;
 use crate::store::catalog::TableSlot;
 use crate::store::engine::Engine;
-use crate::{Batch, Durability, Sequence};
+use crate::{Batch, Durability, Result, Sequence};
 
 /// The futures of one store.
 pub(crate) struct Futures<D: Device> {
-    pub(crate) gets: Requests<Get>,
+    pub(crate) gets: Requests<Get<D>>,
     pub(crate) writes: Requests<Write<D>>,
 }
 
 /// A get that waits for its thread.
-pub(crate) struct Get {
+pub(crate) struct Get<D: Device> {
     pub(crate) slot: Arc<TableSlot>,
     pub(crate) key: Vec<u8>,
+    /// What is left of it, if it was begun already.
+    pub(crate) begun: Option<Box<BegunGet<D>>>,
     pub(crate) reply: Reply<Option<Vec<u8>>>,
 }
 
@@ -48,6 +51,16 @@ impl<D: Device> Futures<D> {
 /// The work of a thread of the store for futures.
 pub(crate) trait Work<D: Device>: Sized + Send {
     const THREAD: &'static str;
+
+    /// What a request is answered with.
+    type Answer;
+
+    /// The answer, if there is one without a wait for the device or for other work of the store: it saves the way to the thread and
+    /// back. The caller's thread gives it.
+    fn at_once(&mut self, engine: &Arc<Engine<D>>, futures: &Futures<D>) -> Result<Option<Self::Answer>>;
+
+    /// Gives up what it holds of the store: it waits for a place in the queue, perhaps for long.
+    fn let_go(&mut self) {}
 
     /// The queue of such requests.
     fn requests(futures: &Futures<D>) -> &Requests<Self>;

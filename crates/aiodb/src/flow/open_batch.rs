@@ -65,6 +65,29 @@ impl<D: Device> AppendPath<D> {
         }
     }
 
+    /// [`AppendPath::room_for`] where there is some already: `None` if this caller would have to wait, to write a batch or to take a
+    /// segment.
+    pub(crate) fn room_at_once(
+        &self,
+        operations: &[Operation<'_>],
+        length: usize,
+        claim: Claim,
+    ) -> Result<Option<Guard<'_>>> {
+        let mut state = self.commit.lock();
+        self.commit.check()?;
+        if state.closed {
+            return Err(Error::Closed);
+        }
+        if state.turn || claim == Claim::Ordinary && !self.segments.is_reserve_whole() {
+            return Ok(None);
+        }
+        if state.open.is_none() && !self.needs_segment(&state, length) {
+            self.open_batch(&mut state, length, claim, 0)?;
+        }
+        let fits = |open: &Open| open.batch.fits(operations.iter().map(|operation| &operation.append));
+        Ok(state.open.as_ref().is_some_and(fits).then_some(state))
+    }
+
     /// Whether a segment may be taken: work that makes room takes of the reserve only where no more could be made.
     pub(crate) fn may_take(&self, claim: Claim, is_made: bool) -> bool {
         self.segments.has_free(claim) && (is_made || self.segments.free_count() > RESERVED_SEGMENTS)

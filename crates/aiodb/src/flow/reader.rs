@@ -1,25 +1,16 @@
 //! Hundreds of gets in flight from one thread.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
 
-use crate::cache::Cached;
+use crate::flow::get::{BegunGet, GetSteps, Next};
 use crate::flow::lifecycle::Handle;
-use crate::flow::read::Outcome;
-use crate::format::location::Location;
-use crate::format::record::Chunk;
-use crate::index::ordered::look_up::PausedLookUp;
 use crate::index::runs::lookup::AwaitedBytes;
 use crate::index::snapshots::View;
-use crate::index::{Candidate, Candidates};
 use crate::io::reads::{Done, Reads};
 use crate::io::{Device, MAX_QUEUE_DEPTH};
-use crate::store::catalog::{Generation, TableSlot};
+use crate::store::catalog::TableSlot;
 use crate::store::engine::Engine;
-use crate::store::epochs::OwnedEpochGuard;
-use crate::store::read_path::ReadPath;
 use crate::{Error, Result, Snapshot};
 
 /// A read up to this length uses a buffer that was registered with the device; longer ones allocate.
@@ -80,44 +71,10 @@ struct Held {
     slot: Option<u32>,
 }
 
-/// One get in flight. Its parts reuse their memory from one get to the next.
+/// A get in flight.
 struct Get<D: Device> {
     token: u64,
-    generation: Option<Arc<Generation>>,
-    view: View,
-    key: Vec<u8>,
-    /// Until the answer is known: it lies in memory of the reader's own, or of the cache's.
-    guard: Option<OwnedEpochGuard>,
-    /// The look-up, while it waits for a block of a run.
-    look_up: Option<Box<PausedLookUp<D>>>,
-    candidates: Candidates,
-    next_candidate: usize,
-    /// The chunk being read, when the value lies in chunks.
-    chunks: Vec<Chunk>,
-    next_chunk: usize,
-    /// The operands to be applied to the value, newest first.
-    operands: Vec<Vec<u8>>,
-    value: Vec<u8>,
-    cached: Option<Cached>,
-    answer: Option<Result<Answer>>,
-}
-
-/// Where an answer's value lies.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
-    Absent,
-    /// In `Get::value`.
-    Copied,
-    /// In `Get::cached`.
-    Cached,
-}
-
-/// What to do with bytes that have arrived.
-enum Next {
-    /// These of the bytes are the value.
-    Value(std::ops::Range<usize>),
-    /// Read further, or answer from the get's own memory.
-    Continue,
+    steps: GetSteps<D>,
 }
 
 impl<D: Device> Reader<D> {
@@ -135,7 +92,7 @@ impl<D: Device> Reader<D> {
         let queue = engine.device.queue(depth).map_err(|e| Error::io("make a read queue for", &engine.root, &e))?;
         let (device, waits) = (engine.device.clone(), Arc::clone(&engine.meters.reader_read_wait));
         let reads = Reads::new(queue, depth, BUFFER_BYTES, engine.block_bytes).timed(move || device.clock_ns(), waits);
-        let gets = (0..depth).map(|_| Get::default()).collect();
+        let gets = (0..depth).map(|_| Get { token: 0, steps: GetSteps::default() }).collect();
         let free = (0..depth as u32).rev().collect();
         let answered = VecDeque::with_capacity(depth);
         Ok(Reader { engine, _handle: None, table, reads, gets, free, answered, streak: 0, held: None, snapshot: None })
@@ -173,20 +130,26 @@ impl<D: Device> Reader<D> {
         self.engine.check_open()?;
         self.engine.check_key(key)?;
         let number = *self.free.last().expect("a get is submitted only where there is room");
-        let get = &mut self.gets[number as usize];
-        // The guard comes before the look-up: records that this finds stay readable until the answer is known.
-        let guard = self.engine.epochs.pin();
-        get.look_up = self.engine.begin_lookup(&generation, key, &view, &mut get.candidates)?;
-        get.guard = Some(guard.into_owned());
-        self.free.pop();
-        (get.token, get.generation, get.view) = (token, Some(generation), view);
-        (get.next_candidate, get.answer) = (0, None);
-        get.operands.clear();
-        get.key.clear();
-        get.key.extend_from_slice(key);
-        get.chunks.clear();
+        self.gets[number as usize].steps.begin(&self.engine, generation, view, key)?;
+        let number = self.take_place(token);
         self.proceed(number);
         Ok(())
+    }
+
+    /// Goes on with a get that was begun without a reader. Panics if there is no room.
+    pub(crate) fn adopt(&mut self, begun: BegunGet<D>, token: u64) {
+        self.give_back();
+        let number = *self.free.last().expect("a get is adopted only where there is room");
+        begun.hand_over(&mut self.gets[number as usize].steps);
+        let number = self.take_place(token);
+        self.read(number);
+    }
+
+    /// Takes the last free place, where a get has begun.
+    fn take_place(&mut self, token: u64) -> u32 {
+        let number = self.free.pop().expect("its place is free");
+        self.gets[number as usize].token = token;
+        number
     }
 
     /// The next answer, in order of completion; waits for one. `None` when nothing is in flight.
@@ -199,7 +162,10 @@ impl<D: Device> Reader<D> {
                 self.streak += 1;
                 self.held = Some(Held { get: number, slot: None });
                 let seen = self.snapshot.as_ref().map_or(Ok(()), |snapshot| snapshot.moment.check());
-                return Ok(Some(self.gets[number as usize].got(seen)));
+                let Get { token, steps } = &mut self.gets[number as usize];
+                let answer = steps.answer.take().expect("an answered get has its answer");
+                let value = seen.and(answer).map(|answer| steps.value_of(answer));
+                return Ok(Some(Got { token: *token, value }));
             }
             self.streak = 0;
             let wait = self.answered.is_empty();
@@ -211,7 +177,7 @@ impl<D: Device> Reader<D> {
                 continue;
             };
             let number = token as u32;
-            let get = &mut self.gets[number as usize];
+            let get = &mut self.gets[number as usize].steps;
             let next = match outcome {
                 Ok(()) => get.take_in(&self.engine, self.reads.bytes(slot)),
                 Err(e) => Err(get.read_error(&self.engine, &e)),
@@ -224,7 +190,7 @@ impl<D: Device> Reader<D> {
                     return Ok(Some(Got { token: self.gets[number as usize].token, value }));
                 }
                 Ok(Next::Value(range)) => {
-                    let get = &mut self.gets[number as usize];
+                    let get = &mut self.gets[number as usize].steps;
                     get.take_over(&self.reads.bytes(slot)[range]);
                     self.reads.release(slot);
                     self.is_answered(number);
@@ -235,7 +201,8 @@ impl<D: Device> Reader<D> {
                 }
                 Err(error) => {
                     self.reads.release(slot);
-                    self.answer(number, Err(error));
+                    self.gets[number as usize].steps.answer = Some(Err(error));
+                    self.is_answered(number);
                 }
             }
         }
@@ -243,53 +210,18 @@ impl<D: Device> Reader<D> {
 
     /// Starts the get's next read; answers it if none is needed.
     fn proceed(&mut self, number: u32) {
-        loop {
-            let get = &mut self.gets[number as usize];
-            if get.answer.is_some() {
-                return self.is_answered(number);
-            }
-            if let Some(look_up) = &get.look_up {
-                let AwaitedBytes { file, offset, length } = look_up.awaited();
-                return self.reads.push(file, offset, length, u64::from(number));
-            }
-            if get.is_complete() {
-                let answer = get.finish(&self.engine);
-                return self.answer(number, answer);
-            }
-            match get.take_inline(&self.engine) {
-                Ok(true) => continue,
-                Ok(false) => {}
-                Err(error) => return self.answer(number, Err(error)),
-            }
-            let location = get.location();
-            let segment = match self.engine.segment_of(location) {
-                Ok(segment) => segment,
-                Err(error) => return self.answer(number, Err(error)),
-            };
-            if get.take_cached(&self.engine) {
-                continue;
-            }
-            let length = self.engine.read_length(location);
-            if !self.engine.is_written(segment, location) {
-                let mut copy = Vec::with_capacity(length);
-                let wanted = Location { length: length as u32, ..location };
-                if self.engine.commit.read_pending(wanted, &mut copy) {
-                    match get.take_in(&self.engine, &copy) {
-                        Ok(Next::Value(range)) => get.take_over(&copy[range]),
-                        Ok(Next::Continue) => {}
-                        Err(error) => get.answer = Some(Err(error)),
-                    }
-                    continue;
-                }
-                // It has been written in the meantime.
-            }
-            return self.reads.push(&segment.file, u64::from(location.offset), length, u64::from(number));
+        if self.gets[number as usize].steps.advance(&self.engine) {
+            self.is_answered(number);
+        } else {
+            self.read(number);
         }
     }
 
-    fn answer(&mut self, number: u32, answer: Result<Answer>) {
-        self.gets[number as usize].answer = Some(answer);
-        self.is_answered(number);
+    /// Starts the read that a get waits for.
+    fn read(&mut self, number: u32) {
+        let get = &self.gets[number as usize].steps;
+        let AwaitedBytes { file, offset, length } = get.awaited(&self.engine);
+        self.reads.push(file, offset, length, u64::from(number));
     }
 
     fn is_answered(&mut self, number: u32) {
@@ -299,7 +231,7 @@ impl<D: Device> Reader<D> {
 
     /// Gives back the guard of a get that has its answer: it holds up no segment, however late it is polled.
     fn give_back_guard(&mut self, number: u32) {
-        if let Some(guard) = self.gets[number as usize].guard.take() {
+        if let Some(guard) = self.gets[number as usize].steps.guard.take() {
             self.engine.epochs.give_back(guard);
         }
     }
@@ -311,7 +243,7 @@ impl<D: Device> Reader<D> {
             self.reads.release(slot);
         }
         self.free.push(held.get);
-        self.gets[held.get as usize].cached = None;
+        self.gets[held.get as usize].steps.release();
     }
 }
 
@@ -320,168 +252,5 @@ impl<D: Device> Drop for Reader<D> {
         for number in 0..self.gets.len() as u32 {
             self.give_back_guard(number);
         }
-    }
-}
-
-impl<D: Device> Default for Get<D> {
-    fn default() -> Get<D> {
-        Get {
-            token: 0,
-            generation: None,
-            view: View::LATEST,
-            key: Vec::new(),
-            guard: None,
-            look_up: None,
-            candidates: Candidates::new(),
-            next_candidate: 0,
-            chunks: Vec::new(),
-            next_chunk: 0,
-            operands: Vec::new(),
-            value: Vec::new(),
-            cached: None,
-            answer: None,
-        }
-    }
-}
-
-impl<D: Device> Get<D> {
-    /// The answer, which has been found; `seen` says whether it counts.
-    fn got(&mut self, seen: Result<()>) -> Got<'_> {
-        let answer = self.answer.take().expect("an answered get has its answer");
-        let value = seen.and(answer).map(|answer| match answer {
-            Answer::Absent => None,
-            Answer::Copied => Some(&self.value[..]),
-            Answer::Cached => self.cached.as_ref().map(Cached::value),
-        });
-        Got { token: self.token, value }
-    }
-
-    fn is_complete(&self) -> bool {
-        if self.chunks.is_empty() {
-            self.next_candidate == self.candidates.len()
-        } else {
-            self.next_chunk == self.chunks.len()
-        }
-    }
-
-    /// The location that is to be read next, or is being read.
-    fn location(&self) -> Location {
-        if self.chunks.is_empty() {
-            self.candidates[self.next_candidate].location
-        } else {
-            self.chunks[self.next_chunk].location
-        }
-    }
-
-    /// Goes on with the next candidate's value, if the index has it.
-    fn take_inline(&mut self, engine: &ReadPath<D>) -> Result<bool> {
-        if !self.chunks.is_empty() || !self.candidates[self.next_candidate].is_inline() {
-            return Ok(false);
-        }
-        let candidate = self.candidates[self.next_candidate].clone();
-        let Some(outcome) = engine.interpret_inline(&candidate, &self.view)? else { return Ok(false) };
-        self.take_outcome(engine, outcome)?;
-        Ok(true)
-    }
-
-    /// Goes on with the cached entry of the next candidate, if there is one: a value is the answer.
-    fn take_cached(&mut self, engine: &ReadPath<D>) -> bool {
-        if !self.chunks.is_empty() {
-            return false;
-        }
-        let generation = self.generation.as_ref().expect("a started get has its table");
-        let candidate = &self.candidates[self.next_candidate];
-        if let Some(operand) = engine.cached_operand(candidate, generation.id, &self.key, &self.view) {
-            self.operands.push(operand.value().to_vec());
-            self.next_candidate += 1;
-            return true;
-        }
-        let Some(cached) = engine.cached(candidate, generation.id, &self.key, &self.view) else { return false };
-        if self.operands.is_empty() {
-            cached.prefetch();
-            self.cached = Some(cached);
-            self.answer = Some(Ok(Answer::Cached));
-        } else {
-            self.take_over(cached.value());
-            self.answer = Some(self.finish_over(engine, true));
-        }
-        true
-    }
-
-    /// The error of a read that failed.
-    fn read_error(&mut self, engine: &ReadPath<D>, error: &io::Error) -> Error {
-        match self.look_up.take() {
-            Some(look_up) => look_up.read_error(error),
-            None => Error::io("read", engine.segments.path(self.location().segment), error),
-        }
-    }
-
-    /// Takes in the bytes that were read: those at [`Get::location`], or the block that its look-up waits for.
-    fn take_in(&mut self, engine: &ReadPath<D>, bytes: &[u8]) -> Result<Next> {
-        if let Some(look_up) = self.look_up.take() {
-            let generation = self.generation.as_ref().expect("a started get has its table");
-            self.look_up = engine.resume_lookup(generation, look_up, bytes, &self.view, &mut self.candidates)?;
-            return Ok(Next::Continue);
-        }
-        if let Some(chunk) = self.chunks.get(self.next_chunk) {
-            engine.check_chunk(chunk, bytes)?;
-            self.value.extend_from_slice(bytes);
-            self.next_chunk += 1;
-            return Ok(Next::Continue);
-        }
-        let candidate: Candidate = self.candidates[self.next_candidate].clone();
-        let generation = self.generation.as_ref().expect("a started get has its table");
-        match engine.interpret(generation.id, &self.key, &candidate, &self.view, bytes)? {
-            Outcome::Value(Cow::Borrowed(value)) if self.operands.is_empty() => {
-                let start = value.as_ptr().addr() - bytes.as_ptr().addr();
-                Ok(Next::Value(start..start + value.len()))
-            }
-            outcome => self.take_outcome(engine, outcome).map(|()| Next::Continue),
-        }
-    }
-
-    /// Takes in what the next candidate says.
-    fn take_outcome(&mut self, engine: &ReadPath<D>, outcome: Outcome<'_>) -> Result<()> {
-        match outcome {
-            Outcome::Value(value) => {
-                self.take_over(&value);
-                self.answer = Some(self.finish_over(engine, true));
-            }
-            Outcome::Chunks(length, chunks) => {
-                self.value.clear();
-                self.value.reserve(length as usize);
-                (self.chunks, self.next_chunk) = (chunks, 0);
-            }
-            Outcome::Deleted => self.next_candidate = self.candidates.len(),
-            Outcome::Operand(operand) => {
-                self.operands.push(operand.into_owned());
-                self.next_candidate += 1;
-            }
-            Outcome::Unseen => self.next_candidate += 1,
-        }
-        Ok(())
-    }
-
-    /// Takes a value over into the get's own memory, as its answer.
-    fn take_over(&mut self, value: &[u8]) {
-        self.value.clear();
-        self.value.extend_from_slice(value);
-        self.answer = Some(Ok(Answer::Copied));
-    }
-
-    /// The answer when nothing is left to be read.
-    fn finish(&mut self, engine: &ReadPath<D>) -> Result<Answer> {
-        self.finish_over(engine, !self.chunks.is_empty())
-    }
-
-    /// Applies the operands to [`Get::value`], if that is there.
-    fn finish_over(&mut self, engine: &ReadPath<D>, found: bool) -> Result<Answer> {
-        if self.operands.is_empty() {
-            return Ok(if found { Answer::Copied } else { Answer::Absent });
-        }
-        let generation = self.generation.as_ref().expect("a started get has its table");
-        let base = found.then_some(&self.value[..]);
-        self.value = engine.merged(generation, &self.key, base, &mut self.operands)?;
-        Ok(Answer::Copied)
     }
 }

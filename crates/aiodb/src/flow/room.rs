@@ -42,6 +42,11 @@ const SETTLED_FOR_ROOM: usize = 8 << 10;
 const READER_GLANCES: u32 = 50;
 const READER_GLANCE: Duration = Duration::from_millis(1);
 
+/// Whether a record of this kind may free much.
+pub(crate) fn frees_much(kind: Kind) -> bool {
+    matches!(kind, Kind::RangeTombstone | Kind::TableDrop | Kind::TableTruncate)
+}
+
 /// The outcome, or the default where space is lacking: that must not stop other work from making some.
 pub(crate) fn unless_full<T: Default>(outcome: Result<T>) -> Result<T> {
     match outcome {
@@ -111,11 +116,9 @@ impl<D: Device> WritePath<D> {
         in_vain.is_some_and(|(at_ms, then)| released == then && self.device.clock_ms() < at_ms + IN_VAIN_FOR_MS)
     }
 
-    /// Takes note of writes that free much: other writes try again at once.
-    pub(crate) fn note_freeing(&self, mut kinds: impl Iterator<Item = Kind>) {
-        if kinds.any(|kind| matches!(kind, Kind::RangeTombstone | Kind::TableDrop | Kind::TableTruncate)) {
-            *self.room_lock.lock().expect("no code panics while it makes room") = None;
-        }
+    /// Takes note of a write that frees much: other writes try again at once.
+    pub(crate) fn note_freeing(&self) {
+        *self.room_lock.lock().expect("no code panics while it makes room") = None;
     }
 
     /// Returns when an ordered index has room for the keys of puts, or refuses them.

@@ -8,9 +8,11 @@
 use smallvec::SmallVec;
 
 use crate::flow::publish::Publication;
+use crate::flow::room::frees_much;
 use crate::format::batch::{Append, Placed};
 use crate::format::place::batch_bytes;
 use crate::format::record::Kind;
+use crate::index::ordered::OrderedIndex;
 use crate::io::{Device, InPhase, Phase};
 use crate::log::Claim;
 use crate::log::commit::WORDS;
@@ -75,7 +77,9 @@ impl<D: Device> WritePath<D> {
         if let Some((state, number)) = unpublished {
             self.timed(&self.meters.acknowledge_wait, || self.wait_durable(state, number))?;
         }
-        self.note_freeing(operations.iter().map(|operation| operation.append.kind));
+        if operations.iter().any(|operation| frees_much(operation.append.kind)) {
+            self.note_freeing();
+        }
         Ok(placed)
     }
 
@@ -114,10 +118,34 @@ impl<D: Device> WritePath<D> {
         if turn.is_none() {
             self.apply_backpressure(operations, claim)?;
         }
-        let mut state = self.room_or_reclaim(operations, claim, length, turn)?;
-        if !permitted() {
+        let state = self.room_or_reclaim(operations, claim, length, turn)?;
+        Ok(permitted().then(|| self.append_in(state, operations, durability)))
+    }
+
+    /// [`WritePath::append`] in a class that does not wait for the batch, if there is room in the open batch and no backpressure. `None`
+    /// if there is not, or it was not permitted: nothing has happened then.
+    pub(crate) fn append_at_once(
+        &self,
+        operations: &[Operation<'_>],
+        durability: Durability,
+        permitted: impl FnOnce() -> bool,
+    ) -> Result<Option<Appended<'_>>> {
+        self.commit.check()?;
+        let length = batch_bytes(operations.iter().map(|operation| &operation.append));
+        if durability == Durability::Sync || length > self.max_batch_bytes() || self.has_backpressure(operations) {
             return Ok(None);
         }
+        let Some(state) = self.room_at_once(operations, length, claim_of(operations))? else { return Ok(None) };
+        Ok(permitted().then(|| self.append_in(state, operations, durability)))
+    }
+
+    /// Appends a group of operations to the open batch, which has room for it, and publishes it as [`WritePath::append`] says.
+    fn append_in<'a>(
+        &'a self,
+        mut state: Guard<'a>,
+        operations: &[Operation<'_>],
+        durability: Durability,
+    ) -> Appended<'a> {
         let open = state.open.as_mut().expect("there is room");
         let number = open.batch.start.number;
         open.writers += 1;
@@ -129,7 +157,7 @@ impl<D: Device> WritePath<D> {
             let placed: PlacedList = operations.iter().map(append).collect();
             self.commit.stripes.appended(operations, &placed);
             open.sync_wanted = true;
-            return Ok(Some(Appended { placed, unpublished: Some((state, number)) }));
+            return Appended { placed, unpublished: Some((state, number)) };
         }
         let publishing = Publishing::begin(&self.commit.publishing[number as usize % WORDS]);
         let publisher = self.publishers.pin();
@@ -156,7 +184,22 @@ impl<D: Device> WritePath<D> {
         drop(publisher);
         drop(publishing);
         self.background.note(durability, due);
-        Ok(Some(Appended { placed, unpublished: None }))
+        Appended { placed, unpublished: None }
+    }
+
+    /// Whether [`WritePath::apply_backpressure`] would do anything but look.
+    fn has_backpressure(&self, operations: &[Operation<'_>]) -> bool {
+        let is_held_up = |ordered: &OrderedIndex<D>| {
+            ordered.throttle.is_ahead(|| ordered.memtable.active_load())
+                || ordered.memtable.is_full()
+                || ordered.memtable.is_short()
+                || ordered.committed.runs().is_some_and(|runs| runs.is_behind())
+        };
+        let is_concerned = |ordered: &OrderedIndex<D>| operations.iter().any(|operation| operation.is_in(ordered));
+        self.settling.urgent.is_any()
+            || self.settling.is_crowded()
+            || operations.iter().any(|operation| operation.append.kind == Kind::RangeTombstone)
+            || self.ordered.open().any(|ordered| is_concerned(ordered) && is_held_up(ordered))
     }
 
     /// Backpressure: helps with, or waits for, background work that this write would add to, where that has reached a bound.

@@ -50,18 +50,20 @@ impl Throttle {
         Commit(self)
     }
 
+    /// Whether the active memtable, which has so many keys, may have no more for now.
+    pub(crate) fn is_ahead(&self, keys: impl Fn() -> usize) -> bool {
+        // Most of the time no commit is under way, and keys need not be counted.
+        let allowed = self.allowed.load(Ordering::Relaxed);
+        allowed < usize::MAX && keys() >= allowed
+    }
+
     /// Returns when the active memtable, which has so many keys, may have one more.
     pub(crate) fn wait(&self, keys: impl Fn() -> usize) {
-        // Most of the time no commit is under way, and keys need not be counted.
-        let is_ahead = || {
-            let allowed = self.allowed.load(Ordering::Relaxed);
-            allowed < usize::MAX && keys() >= allowed
-        };
-        if !is_ahead() {
+        if !self.is_ahead(&keys) {
             return;
         }
         let mut waiting = self.lock();
-        while is_ahead() {
+        while self.is_ahead(&keys) {
             waiting = self.changed.wait(waiting).expect(NO_PANIC);
         }
     }

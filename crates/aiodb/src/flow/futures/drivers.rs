@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::Result;
 use crate::flow::batch::AppendedBatch;
 use crate::flow::futures::requests::{Reply, Requests};
 use crate::flow::futures::{Futures, Get, Work, Write};
+use crate::flow::get::BegunGet;
 use crate::flow::reader::Reader;
+use crate::flow::room::frees_much;
 use crate::io::Device;
 use crate::store::engine::Engine;
 use crate::store::write_path::WritePath;
+use crate::{IndexKind, Result, Sequence};
 
 /// Gets in flight for all futures of a store: enough to keep a device busy.
 const GETS_IN_FLIGHT: usize = 128;
@@ -17,10 +19,33 @@ const GETS_IN_FLIGHT: usize = 128;
 /// Writes that are appended before the batch is led. The rest of the queue fills the next one.
 const WRITES_AT_ONCE: usize = 1024;
 
-impl<D: Device> Work<D> for Get {
+impl<D: Device> Work<D> for Get<D> {
     const THREAD: &'static str = "aiodb-gets";
 
-    fn requests(futures: &Futures<D>) -> &Requests<Get> {
+    type Answer = Option<Vec<u8>>;
+
+    fn at_once(&mut self, engine: &Arc<Engine<D>>, _futures: &Futures<D>) -> Result<Option<Option<Vec<u8>>>> {
+        let generation = self.slot.generation()?;
+        engine.check_open()?;
+        // Pages of LMDB may have to be read in the middle of a look-up.
+        if generation.kind() == IndexKind::Lmdb {
+            return Ok(None);
+        }
+        match BegunGet::begin(engine, generation, &self.key)? {
+            Ok(value) => Ok(Some(value)),
+            Err(begun) => {
+                self.begun = Some(begun);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Its claim on the records that it has found: the look-up is made again.
+    fn let_go(&mut self) {
+        self.begun = None;
+    }
+
+    fn requests(futures: &Futures<D>) -> &Requests<Get<D>> {
         &futures.gets
     }
 
@@ -42,7 +67,7 @@ struct Gets<D: Device> {
 }
 
 impl<D: Device> Gets<D> {
-    fn work(&mut self, requests: &Requests<Get>) {
+    fn work(&mut self, requests: &Requests<Get<D>>) {
         let mut arrived = Vec::with_capacity(GETS_IN_FLIGHT);
         loop {
             let in_flight = self.replies.len() - self.free.len();
@@ -55,12 +80,12 @@ impl<D: Device> Gets<D> {
         }
     }
 
-    fn start(&mut self, get: Get) {
+    fn start(&mut self, mut get: Get<D>) {
         let token = self.free.pop().unwrap_or_else(|| {
             self.replies.push(None);
             self.replies.len() as u64 - 1
         });
-        match self.submit(&get, token) {
+        match self.submit(&mut get, token) {
             Ok(()) => self.replies[token as usize] = Some(get.reply),
             Err(error) => {
                 self.free.push(token);
@@ -69,12 +94,18 @@ impl<D: Device> Gets<D> {
         }
     }
 
-    fn submit(&mut self, get: &Get, token: u64) -> Result<()> {
+    fn submit(&mut self, get: &mut Get<D>, token: u64) -> Result<()> {
         if self.reader.is_none() {
             self.reader = Some(Reader::of_engine(Arc::clone(&self.engine), Arc::clone(&get.slot), GETS_IN_FLIGHT)?);
         }
         let reader = self.reader.as_mut().expect("just made");
-        reader.submit_in(&get.slot, &get.key, token)
+        match get.begun.take() {
+            Some(begun) => {
+                reader.adopt(*begun, token);
+                Ok(())
+            }
+            None => reader.submit_in(&get.slot, &get.key, token),
+        }
     }
 
     /// Waits for an answer if any is under way, and passes it on.
@@ -106,6 +137,16 @@ impl<D: Device> Gets<D> {
 impl<D: Device> Work<D> for Write<D> {
     const THREAD: &'static str = "aiodb-puts";
 
+    type Answer = Sequence;
+
+    fn at_once(&mut self, engine: &Arc<Engine<D>>, futures: &Futures<D>) -> Result<Option<Sequence>> {
+        // Those that came before and wait for the thread go first.
+        if !futures.writes.are_done() {
+            return Ok(None);
+        }
+        engine.write_batch_at_once(&self.batch, self.durability)
+    }
+
     fn requests(futures: &Futures<D>) -> &Requests<Write<D>> {
         &futures.writes
     }
@@ -121,6 +162,14 @@ impl<D: Device> Work<D> for Write<D> {
 impl<D: Device> WritePath<D> {
     /// Appends all these writes, and then waits once for all writes whose class wants that.
     fn write_for_futures(&self, writes: &mut Vec<Write<D>>) {
+        let frees = writes.iter().flat_map(|write| write.batch.kinds()).any(frees_much);
+        self.append_for_futures(writes);
+        if frees {
+            self.note_freeing();
+        }
+    }
+
+    fn append_for_futures(&self, writes: &mut Vec<Write<D>>) {
         let mut waiting = Vec::with_capacity(writes.len());
         for write in writes.drain(..) {
             match self.append_batch(&write.batch, write.durability) {

@@ -22,6 +22,8 @@ struct State<R> {
     waiting: BTreeMap<u64, Waker>,
     next_ticket: u64,
     thread: Option<JoinHandle<()>>,
+    /// Whether the thread may not have done yet what it took last.
+    is_working: bool,
     stopped: bool,
 }
 
@@ -35,7 +37,7 @@ pub(crate) enum Offer<R> {
 impl<R> Default for Requests<R> {
     fn default() -> Self {
         let (queue, waiting) = (VecDeque::new(), BTreeMap::new());
-        let state = State { queue, waiting, next_ticket: 0, thread: None, stopped: false };
+        let state = State { queue, waiting, next_ticket: 0, thread: None, is_working: false, stopped: false };
         Requests { state: Mutex::new(state), arrived: Condvar::new() }
     }
 }
@@ -70,6 +72,12 @@ impl<R> Requests<R> {
         Ok(Offer::Taken)
     }
 
+    /// Whether the thread has done all that was offered.
+    pub(crate) fn are_done(&self) -> bool {
+        let state = self.lock();
+        state.queue.is_empty() && state.waiting.is_empty() && !state.is_working
+    }
+
     /// A future that waited for a place is dropped. If it had been called already, another one is called in its stead.
     pub(crate) fn leave(&self, ticket: u64) {
         let mut state = self.lock();
@@ -85,6 +93,7 @@ impl<R> Requests<R> {
     /// being closed: requests that are still queued are answered with [`Error::Closed`] then.
     pub(crate) fn take(&self, taken: &mut Vec<R>, most: usize, wait: bool) -> bool {
         let mut state = self.lock();
+        state.is_working = false;
         while wait && state.queue.is_empty() && !state.stopped {
             state = self.arrived.wait(state).expect("no code panics while it holds the requests");
         }
@@ -96,6 +105,7 @@ impl<R> Requests<R> {
             return false;
         }
         let count = most.min(state.queue.len());
+        state.is_working = count > 0;
         taken.extend(state.queue.drain(..count));
         let called: Vec<_> = std::iter::from_fn(|| state.waiting.pop_first()).take(count).collect();
         drop(state);

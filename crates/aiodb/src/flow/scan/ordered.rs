@@ -13,6 +13,7 @@ use crate::flow::scan::after_prefix;
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::codec::{LONG_KEY_PREFIX_BYTES, decode_key, prefix_key};
 use crate::index::memtable::Reached;
+use crate::index::memtable::parts::StoredKey;
 use crate::index::runs::scan::RunWalk;
 use crate::io::Device;
 
@@ -34,9 +35,9 @@ pub(super) struct Ordered<D: Device> {
     records: usize,
     walk: RunWalk<D>,
     /// Keys that the last step has found and for which there was no room yet, in the order of the scan.
-    found: VecDeque<(Box<[u8]>, VersionChain)>,
+    found: VecDeque<(StoredKey, VersionChain)>,
     /// Keys that share a prefix with a shortened one, until the last of them is here.
-    alike: Vec<(Box<[u8]>, VersionChain)>,
+    alike: Vec<(StoredKey, VersionChain)>,
 }
 
 impl<D: Device> Ordered<D> {
@@ -95,7 +96,7 @@ impl<D: Device> Ordered<D> {
         Ok(())
     }
 
-    fn add(&mut self, key: Box<[u8]>, chain: VersionChain, fetch: &mut Fetch<D>) -> Result<()> {
+    fn add(&mut self, key: StoredKey, chain: VersionChain, fetch: &mut Fetch<D>) -> Result<()> {
         let shared = TABLE_BYTES + LONG_KEY_PREFIX_BYTES;
         if self.alike.first().is_some_and(|(first, _)| key.len() <= shared || key[..shared] != first[..shared]) {
             self.add_alike(fetch)?;

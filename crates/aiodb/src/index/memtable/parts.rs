@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, Deref};
 
+use smallvec::SmallVec;
+
 use super::KeyRange;
 use crate::index::chain::VersionChain;
 use crate::sync::{Mutex, MutexGuard, Rank};
@@ -13,17 +15,21 @@ use crate::sync::{Mutex, MutexGuard, Rank};
 /// Keys with which a part is split.
 pub(crate) const MAX_PART_KEYS: usize = if cfg!(feature = "shuttle") { 4 } else { 256 };
 
+/// A key in memory, in its place up to a usual length: a search that followed a pointer for each key that it compares would wait for
+/// memory each time.
+pub(crate) type StoredKey = SmallVec<[u8; 32]>;
+
 /// The chains of index keys that follow each other.
-pub(crate) type Chains = BTreeMap<Box<[u8]>, VersionChain>;
+pub(crate) type Chains = BTreeMap<StoredKey, VersionChain>;
 
 /// Parts in order, each a `P` behind its first key: it has the keys from there on, up to the next part's first key.
-struct Parts<P>(Vec<(Box<[u8]>, P)>);
+struct Parts<P>(Vec<(StoredKey, P)>);
 
 impl<P> Parts<P> {
     /// The number of the part that a key is in.
     fn number_of(&self, key: &[u8]) -> usize {
         // The first part begins before all keys.
-        self.0.partition_point(|(from, _)| **from <= *key) - 1
+        self.0.partition_point(|(from, _)| from[..] <= *key) - 1
     }
 
     fn of(&self, key: &[u8]) -> &P {
@@ -46,7 +52,7 @@ pub(crate) struct ActiveKeys(Parts<Mutex<Chains, { Rank::MemtablePart as u8 }>>)
 
 impl Default for ActiveKeys {
     fn default() -> ActiveKeys {
-        ActiveKeys(Parts(vec![(Box::default(), Mutex::default())]))
+        ActiveKeys(Parts(vec![(StoredKey::new(), Mutex::default())]))
     }
 }
 
@@ -58,7 +64,7 @@ impl ActiveKeys {
 
     /// Calls a closure with the chain of a key, an empty one if the key is new, for it to be changed: it must leave an entry there.
     /// For a new key returns how many keys its part has with it.
-    pub(crate) fn change<T>(&self, key: Box<[u8]>, change: impl FnOnce(&mut VersionChain) -> T) -> (T, Option<usize>) {
+    pub(crate) fn change<T>(&self, key: StoredKey, change: impl FnOnce(&mut VersionChain) -> T) -> (T, Option<usize>) {
         let mut part = lock(self.0.of(&key));
         let before = part.len();
         let changed = change(part.entry(key).or_default());
@@ -91,7 +97,7 @@ impl ActiveKeys {
     /// From now on nothing changes.
     pub(crate) fn freeze(self) -> ImmutableKeys {
         let parts = self.0.0.into_iter().map(|(from, part)| (from, part.into_inner().expect(NO_PANIC)));
-        let parts: Vec<(Box<[u8]>, Chains)> = parts.collect();
+        let parts: Vec<(StoredKey, Chains)> = parts.collect();
         let keys = parts.iter().map(|(_, part)| part.len()).sum();
         ImmutableKeys { parts: Parts(parts), keys }
     }
@@ -146,7 +152,7 @@ fn take_range(
             take(key, chain);
             left -= 1;
             if left == 0 {
-                last = Some(key.into());
+                last = Some(Box::from(key));
             }
         };
         let all = part.range::<[u8], _>(range).map(|(key, chain)| (&**key, chain));

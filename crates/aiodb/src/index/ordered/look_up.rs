@@ -98,7 +98,7 @@ impl<D: Device> OrderedIndex<D> {
         let within = reached.part_of(range, backward);
         if !view.is_latest() {
             for key in self.snapshots.version_keys(within) {
-                above.entry(key).or_default();
+                above.entry(key[..].into()).or_default();
             }
             above.iter_mut().for_each(|(key, chain)| self.snapshots.add_versions(key, view, chain));
         }

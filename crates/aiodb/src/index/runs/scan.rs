@@ -79,7 +79,7 @@ impl<D: Device> Runs<D> {
                 }
                 cursor.advance(&set)?;
             }
-            found.insert(key.clone(), chain);
+            found.insert(key[..].into(), chain);
             if found.len() == limit {
                 reached = Reached::Key(key);
                 break;

@@ -36,6 +36,8 @@ pub(crate) struct Command {
     pub(crate) arity: i64,
     /// As in Redis, with spaces between them.
     pub(crate) flags: &'static str,
+    /// Whether it may change its keys.
+    pub(crate) is_write: bool,
     /// The groups of Redis's ACL that the flags do not tell.
     pub(crate) categories: &'static str,
     pub(crate) keys: Keys,
@@ -125,11 +127,6 @@ impl Command {
         self.members.first > 0 || self.ahead.is_some()
     }
 
-    /// Whether it may change its keys.
-    pub(crate) fn is_write(&self) -> bool {
-        self.has_flag("write")
-    }
-
     /// Whether so many arguments, with the name, are right.
     pub(crate) fn takes(&self, count: usize) -> bool {
         let count = count as i64;
@@ -141,7 +138,7 @@ impl Command {
         match category {
             // A script may do anything, whatever it says.
             "@read" => self.has_flag("readonly") && !self.name.starts_with("eval"),
-            "@write" => self.is_write(),
+            "@write" => self.is_write,
             "@admin" | "@dangerous" if self.has_flag("admin") => true,
             "@fast" => self.has_flag("fast"),
             "@slow" => !self.has_flag("fast"),

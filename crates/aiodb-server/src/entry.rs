@@ -15,7 +15,7 @@
 use std::borrow::Cow;
 use std::num::NonZeroU64;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use crate::collection::{Collection, Kind};
 use crate::refusal::Refusal;
@@ -97,20 +97,19 @@ impl Entry {
 
     /// Reads stored bytes.
     pub(crate) fn decode(stored: Vec<u8>) -> Result<Entry, Refusal> {
-        let stored = Bytes::from(stored);
+        let mut stored = Bytes::from(stored);
         let foreign = |reason: String| Refusal::Foreign { reason };
         let first = *stored.first().ok_or_else(|| foreign("is empty: another program wrote it".into()))?;
-        let (expires_ms, rest) = match first % 2 {
-            0 => (None, stored.slice(1..)),
-            _ => {
-                let at = stored[1..].first_chunk().ok_or_else(|| foreign("ends too early".into()))?;
-                (NonZeroU64::new(u64::from_le_bytes(*at)), stored.slice(9..))
-            }
+        stored.advance(1);
+        let expires_ms = match first % 2 {
+            0 => None,
+            _ if stored.len() < 8 => return Err(foreign("ends too early".into())),
+            _ => NonZeroU64::new(stored.get_u64_le()),
         };
         let value = match (first / 2, Kind::of_number(first / 2)) {
-            (STRING, _) => Value::String(rest),
+            (STRING, _) => Value::String(stored),
             (_, Some(kind)) => {
-                let collection = Collection::decode(kind, &rest);
+                let collection = Collection::decode(kind, &stored);
                 Value::Collection(collection.ok_or_else(|| foreign("is no collection".into()))?)
             }
             _ => return Err(foreign(format!("has the kind {first}: a newer aiodb wrote it"))),

@@ -4,16 +4,18 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::future::try_join_all;
+use futures::poll;
 use tokio::time::Instant;
 
 use crate::acl::{Denial, Place};
 use crate::admission::{denial, find};
 use crate::command::{Call, Context, Run, Server, now_ms};
 use crate::keyspace::Keyspace;
-use crate::locks::{Claim, Key};
+use crate::locks::{Claim, Key, KeySet};
 use crate::refusal::{Refusal, said, words};
 use crate::reply::{Answer, OK, Reply};
 use crate::session::{Session, Waiting};
@@ -198,7 +200,7 @@ fn detached(bytes: &bytes::Bytes) -> bytes::Bytes {
 /// What calls need before they run.
 struct Plan {
     /// Keys whose entries are read, each once.
-    reads: HashSet<Key>,
+    reads: KeySet,
     claim: Claim,
     /// Whether they may read keys that are not known before.
     is_whole: bool,
@@ -207,9 +209,9 @@ struct Plan {
 }
 
 fn plan(session: &Session, calls: &[Call], watch: Option<&Watch>) -> Plan {
-    let (mut reads, mut keys, mut writes) = (HashSet::new(), Vec::new(), false);
+    let (mut reads, mut keys, mut writes) = (KeySet::default(), Vec::new(), false);
     for call in calls {
-        let (is_write, is_read) = (call.command.is_write(), call.reads());
+        let (is_write, is_read) = (call.command.is_write, call.reads());
         writes |= is_write;
         for name in call.command.keys.of(&call.arguments) {
             let key = session.key(name);
@@ -317,12 +319,17 @@ async fn read_ahead(
 
 /// Reads the entries of keys.
 async fn read(space: &mut Space<'_>, keyspace: &Keyspace, keys: impl Iterator<Item = Key>) -> Result<(), Refusal> {
-    let read = keys.map(async |key| {
-        let entry = keyspace.get(&key).await?;
-        Ok::<_, Refusal>((key, entry))
-    });
-    for (key, entry) in try_join_all(read).await? {
-        space.learn(key, entry);
+    // Those that need the device are on their way before one of them is waited for. Most need none.
+    let mut waiting = Vec::new();
+    for key in keys {
+        let mut get = keyspace.get(&key);
+        match poll!(&mut get) {
+            Poll::Ready(entry) => space.learn(key, entry?),
+            Poll::Pending => waiting.push((key, get)),
+        }
+    }
+    for (key, get) in waiting {
+        space.learn(key, get.await?);
     }
     Ok(())
 }

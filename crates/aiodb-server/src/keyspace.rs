@@ -10,6 +10,7 @@ use std::sync::{Mutex, OnceLock};
 
 use aiodb::{Batch, Db, Durability, IndexKind, Options, Scan, ScanOptions, Sequence, Table};
 use bytes::Bytes;
+use futures::FutureExt;
 
 use crate::collection::{CONTENTS_KEY, NUMBERS_KEY, Owner, Span, expiring_keys, expiring_ms};
 use crate::entry::{Entry, original_key, stored_key};
@@ -166,10 +167,10 @@ impl Keyspace {
         self.locks.claim(claim).await
     }
 
-    /// The entry of a key, through the engine's pipelined reads.
-    pub(crate) async fn get(&self, key: &Key) -> Result<Option<Entry>, Refusal> {
-        let stored = self.table(key.database).get_async(&stored_key(&key.name)).await?;
-        stored.map(Entry::decode).transpose()
+    /// The entry of a key, through the engine's pipelined reads: it is read from when this is first polled.
+    pub(crate) fn get(&self, key: &Key) -> impl Future<Output = Result<Option<Entry>, Refusal>> + Unpin + use<> {
+        let get = self.table(key.database).get_async(&stored_key(&key.name));
+        get.map(|stored| stored?.map(Entry::decode).transpose())
     }
 
     /// The entry of a key, read with the calling thread.

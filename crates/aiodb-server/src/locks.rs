@@ -1,12 +1,19 @@
 //! Locks on keys, held from what a command reads to what it writes, so that no other command's write comes in between.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
+use std::sync::LazyLock;
 
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Keys share this many locks.
 pub(crate) const STRIPES: usize = 16_384;
+
+/// A set of keys, and a map by keys. Their hashes are quick, and no client can know which keys have the same.
+pub(crate) type KeySet = HashSet<Key, RandomState>;
+pub(crate) type KeyMap<V> = HashMap<Key, V, RandomState>;
 
 /// The number of a database.
 pub(crate) type Database = u16;
@@ -21,9 +28,8 @@ pub(crate) struct Key {
 impl Key {
     /// The number of the lock that it shares.
     pub(crate) fn stripe(&self) -> usize {
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        hasher.finish() as usize % STRIPES
+        static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+        HASHES.hash_one(self) as usize % STRIPES
     }
 }
 
@@ -79,17 +85,33 @@ impl Locks {
         let (everything, wanted) = match claim {
             Claim::Nothing => (None, &[][..]),
             Claim::Everything => (Some(Stripe::Written(self.everything.write().await)), &[][..]),
-            Claim::Stripes(stripes) => (Some(Stripe::Read(self.everything.read().await)), &stripes[..]),
+            Claim::Stripes(stripes) => (Some(Stripe::Read(read(&self.everything).await)), &stripes[..]),
         };
         let mut stripes = Vec::with_capacity(wanted.len());
         for (stripe, is_written) in wanted {
             let lock = &self.stripes[*stripe];
             stripes.push(match is_written {
-                true => Stripe::Written(lock.write().await),
-                false => Stripe::Read(lock.read().await),
+                true => Stripe::Written(written(lock).await),
+                false => Stripe::Read(read(lock).await),
             });
         }
         Held { _stripes: stripes, _everything: everything }
+    }
+}
+
+/// Takes a lock to read. Most of the time it is free, and nothing has to be prepared for waiting.
+async fn read(lock: &RwLock<()>) -> RwLockReadGuard<'_, ()> {
+    match lock.try_read() {
+        Ok(held) => held,
+        Err(_) => lock.read().await,
+    }
+}
+
+/// [`read`] to write.
+async fn written(lock: &RwLock<()>) -> RwLockWriteGuard<'_, ()> {
+    match lock.try_write() {
+        Ok(held) => held,
+        Err(_) => lock.write().await,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Replies, and their bytes in both versions of the protocol.
 
 use std::collections::VecDeque;
+use std::fmt::{Display, Write};
 
 use bytes::{Buf, Bytes, BytesMut};
 use resp_rs::{resp2, resp3};
@@ -166,20 +167,33 @@ impl Output {
     pub(crate) fn push(&mut self, reply: Reply, protocol: Protocol) {
         match reply {
             Reply::Bulk(bytes) if bytes.len() >= LARGE_BYTES => {
-                self.tail.extend_from_slice(format!("${}\r\n", bytes.len()).as_bytes());
+                self.line(b'$', bytes.len());
                 self.parts.extend([self.tail.split().freeze(), bytes]);
                 self.tail.extend_from_slice(b"\r\n");
             }
             Reply::Several(replies) => replies.into_iter().for_each(|reply| self.push(reply, protocol)),
             Reply::Array(replies) if replies.iter().any(|reply| matches!(reply, Reply::Several(_))) => {
-                self.tail.extend_from_slice(format!("*{}\r\n", replies.len()).as_bytes());
+                self.line(b'*', replies.len());
                 replies.into_iter().for_each(|reply| self.push(reply, protocol));
+            }
+            // These are the same in both versions, and most replies are among them.
+            Reply::Simple(text) => self.line(b'+', text),
+            Reply::Integer(number) => self.line(b':', number),
+            Reply::Bulk(bytes) => {
+                self.line(b'$', bytes.len());
+                self.tail.extend_from_slice(&bytes);
+                self.tail.extend_from_slice(b"\r\n");
             }
             reply => self.tail.extend_from_slice(&match protocol {
                 Protocol::Resp2 => resp2::frame_to_bytes(&reply.resp2()),
                 Protocol::Resp3 => resp3::frame_to_bytes(&reply.resp3()),
             }),
         }
+    }
+
+    /// Adds a line that begins with the sign of its type.
+    fn line(&mut self, sign: u8, content: impl Display) {
+        write!(self.tail, "{}{content}\r\n", sign as char).expect("memory can be written");
     }
 
     /// The next bytes to be written; `None` if there are none.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry as Place;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use crate::collection::{Collection, Kind, Owner, Span, expiring_key};
 use crate::elements::Elements;
 use crate::entry::{Entry, stored_key};
 use crate::keyspace::{Changes, Keyspace, Row};
-use crate::locks::{Database, Key};
+use crate::locks::{Database, Key, KeyMap};
 use crate::refusal::Refusal;
 
 /// The databases with changes that are not written yet.
@@ -18,7 +18,7 @@ pub(crate) struct Space<'a> {
     keyspace: &'a Keyspace,
     /// The time of the whole group, in milliseconds since 1970.
     pub(crate) now_ms: u64,
-    known: HashMap<Key, Known>,
+    known: KeyMap<Known>,
     /// The elements of collections.
     pub(crate) elements: Elements<'a>,
     cleared: BTreeSet<Database>,
@@ -60,7 +60,7 @@ impl Stored {
 
 impl<'a> Space<'a> {
     pub(crate) fn new(keyspace: &'a Keyspace, now_ms: u64) -> Space<'a> {
-        let (known, cleared, touched) = (HashMap::new(), BTreeSet::new(), BTreeSet::new());
+        let (known, cleared, touched) = (KeyMap::default(), BTreeSet::new(), BTreeSet::new());
         Space { keyspace, now_ms, known, elements: Elements::new(keyspace), cleared, touched, published: Vec::new() }
     }
 

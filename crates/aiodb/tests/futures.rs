@@ -3,9 +3,10 @@
 mod support;
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use aiodb::{Batch, Condition, Db, Durability, Error, IndexKind, Options, Table};
@@ -58,6 +59,55 @@ fn futures_do_what_calls_do() {
         db.close().expect("the store can be closed");
         let (_db, table) = open(directory.path(), kind, &small());
         assert_eq!(table.get(b"k").expect("it can be read"), Some(b"2".to_vec()), "after a restart");
+    }
+}
+
+#[test]
+fn what_needs_no_device_completes_where_it_is_polled() {
+    const KEYS: u64 = 100;
+    for kind in KINDS {
+        // Pages of LMDB may have to be read, so its gets go to the thread.
+        let in_memory = kind != IndexKind::Lmdb;
+        let mut context = Context::from_waker(Waker::noop());
+        let directory = scratch();
+        let (db, table) = open(directory.path(), kind, &small());
+        for number in 0..KEYS {
+            let mut put = table.put_async_with(&number.to_be_bytes(), &value(number, 200), Durability::None);
+            assert!(Pin::new(&mut put).poll(&mut context).is_ready(), "{kind:?}: put {number}");
+            let mut get = table.get_async(&number.to_be_bytes());
+            match Pin::new(&mut get).poll(&mut context) {
+                Poll::Ready(found) => assert_eq!(found.expect("it can be read"), Some(value(number, 200))),
+                Poll::Pending => assert!(!in_memory, "{kind:?}: get {number}"),
+            }
+        }
+        let mut durable = table.put_async_with(b"durable", b"v", Durability::Sync);
+        assert!(Pin::new(&mut durable).poll(&mut context).is_pending(), "{kind:?}: the device has it first");
+        block_on(durable).expect("a put works");
+        db.close().expect("the store can be closed");
+
+        let (db, table) = open(directory.path(), kind, &Options { cache_bytes: 0, ..small() });
+        let before = db.metrics();
+        for number in 0..KEYS {
+            let mut get = table.get_async(&number.to_be_bytes());
+            assert!(Pin::new(&mut get).poll(&mut context).is_pending(), "{kind:?}: the value of key {number} is read");
+            assert_eq!(block_on(get).expect("it can be read"), Some(value(number, 200)));
+        }
+        assert_eq!(db.metrics().lookups - before.lookups, KEYS, "{kind:?}: a get is looked up once");
+    }
+}
+
+#[test]
+fn a_write_does_not_overtake_one_that_waits() {
+    for kind in KINDS {
+        let directory = scratch();
+        let (_db, table) = open(directory.path(), kind, &small());
+        for round in 0..200u64 {
+            let first = table.put_async_with(b"k", &value(round, 20), Durability::Sync);
+            let second = table.put_async_with(b"k", &value(round, 30), Durability::None);
+            let (first, second) = block_on(async { futures::join!(first, second) });
+            assert!(first.expect("a put works") < second.expect("a put works"), "{kind:?}: round {round}");
+            assert_eq!(table.get(b"k").expect("it can be read"), Some(value(round, 30)), "{kind:?}: round {round}");
+        }
     }
 }
 

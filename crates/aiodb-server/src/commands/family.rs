@@ -84,6 +84,7 @@ impl Family {
             name,
             arity,
             flags,
+            is_write: starts_with_write(flags),
             categories,
             keys,
             channels,
@@ -106,4 +107,9 @@ impl Family {
     ) -> Command {
         Command { subcommands, ..self.command(name, -2, Run::Container, since, summary) }
     }
+}
+
+/// Whether these are the flags of a command that may change its keys: `write` is the first of them.
+const fn starts_with_write(flags: &str) -> bool {
+    matches!(flags.as_bytes(), [b'w', b'r', b'i', b't', b'e'] | [b'w', b'r', b'i', b't', b'e', b' ', ..])
 }

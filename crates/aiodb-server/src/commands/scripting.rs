@@ -182,7 +182,7 @@ impl Called<'_, '_, '_> {
                 }
             }));
         }
-        if self.only_reads && command.is_write() {
+        if self.only_reads && command.is_write {
             return Err(words("ERR Write commands are not allowed from read-only scripts."));
         }
         let call = Call { command, arguments };

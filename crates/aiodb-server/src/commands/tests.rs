@@ -21,7 +21,8 @@ fn each_command_stands_once() {
 #[test]
 fn what_writes_says_so() {
     for command in table().commands() {
-        let flags = [command.is_write(), command.has_flag("readonly")];
+        assert_eq!(command.is_write, command.has_flag("write"), "{}: `write` is the first flag", command.name);
+        let flags = [command.is_write, command.has_flag("readonly")];
         let has_keys = command.keys.first > 0 && command.name != "watch";
         assert!(flags.iter().filter(|flag| **flag).count() <= 1, "{}", command.name);
         assert!(!has_keys || flags.contains(&true), "{}", command.name);

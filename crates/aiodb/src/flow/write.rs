@@ -115,10 +115,16 @@ impl<D: Device> WritePath<D> {
         if length > self.max_batch_bytes() {
             return Err(Error::BatchTooLarge { length, max: self.max_batch_bytes() });
         }
-        if turn.is_none() {
-            self.apply_backpressure(operations, claim)?;
-        }
-        let state = self.room_or_reclaim(operations, claim, length, turn)?;
+        let at_once = if turn.is_none() { self.room_without_work(operations, claim, length)? } else { None };
+        let state = match at_once {
+            Some(state) => state,
+            None => {
+                if turn.is_none() {
+                    self.apply_backpressure(operations, claim)?;
+                }
+                self.room_or_reclaim(operations, claim, length, turn)?
+            }
+        };
         Ok(permitted().then(|| self.append_in(state, operations, durability)))
     }
 
@@ -132,10 +138,11 @@ impl<D: Device> WritePath<D> {
     ) -> Result<Option<Appended<'_>>> {
         self.commit.check()?;
         let length = batch_bytes(operations.iter().map(|operation| &operation.append));
-        if durability == Durability::Sync || length > self.max_batch_bytes() || self.has_backpressure(operations) {
+        if durability == Durability::Sync || length > self.max_batch_bytes() {
             return Ok(None);
         }
-        let Some(state) = self.room_at_once(operations, length, claim_of(operations))? else { return Ok(None) };
+        let room = self.room_without_work(operations, claim_of(operations), length)?;
+        let Some(state) = room else { return Ok(None) };
         Ok(permitted().then(|| self.append_in(state, operations, durability)))
     }
 
@@ -185,6 +192,16 @@ impl<D: Device> WritePath<D> {
         drop(publishing);
         self.background.note(durability, due);
         Appended { placed, unpublished: None }
+    }
+
+    /// An open batch with room, if neither backpressure nor the making of room asks this write for work or for a wait.
+    fn room_without_work(
+        &self,
+        operations: &[Operation<'_>],
+        claim: Claim,
+        length: usize,
+    ) -> Result<Option<Guard<'_>>> {
+        if self.has_backpressure(operations) { Ok(None) } else { self.room_at_once(operations, length, claim) }
     }
 
     /// Whether [`WritePath::apply_backpressure`] would do anything but look.

@@ -97,7 +97,8 @@ impl Connection {
                 }
                 continue;
             }
-            self.answer_group(group, ending).await?;
+            // A connection that waits for its client keeps no memory for what answers take.
+            Box::pin(self.answer_group(group, ending)).await?;
         }
         Ok(())
     }

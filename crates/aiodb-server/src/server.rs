@@ -270,8 +270,11 @@ async fn serve_one(
         }
         return;
     };
-    let stream =
-        if has_tls { begin_tls(&server, stream, &client, &mut ending).await } else { Some(Stream::Plain(stream)) };
+    let stream = if has_tls {
+        Box::pin(begin_tls(&server, stream, &client, &mut ending)).await
+    } else {
+        Some(Stream::Plain(stream))
+    };
     match stream {
         Some(stream) => Connection::new(Arc::clone(&server), stream, client).serve(ending).await,
         None => server.clients.remove(&client),

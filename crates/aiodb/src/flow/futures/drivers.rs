@@ -19,6 +19,9 @@ const GETS_IN_FLIGHT: usize = 128;
 /// Writes that are appended before the batch is led. The rest of the queue fills the next one.
 const WRITES_AT_ONCE: usize = 1024;
 
+/// Operations of a batch that the thread of a runtime may append.
+const MOST_AT_ONCE: usize = 256;
+
 impl<D: Device> Work<D> for Get<D> {
     const THREAD: &'static str = "aiodb-gets";
 
@@ -140,8 +143,8 @@ impl<D: Device> Work<D> for Write<D> {
     type Answer = Sequence;
 
     fn at_once(&mut self, engine: &Arc<Engine<D>>, futures: &Futures<D>) -> Result<Option<Sequence>> {
-        // Those that came before and wait for the thread go first.
-        if !futures.writes.are_done() {
+        // A long batch would keep the runtime's thread from its other tasks; and those that wait for the thread go first.
+        if self.batch.operations.len() > MOST_AT_ONCE || !futures.writes.are_done() {
             return Ok(None);
         }
         engine.write_batch_at_once(&self.batch, self.durability)

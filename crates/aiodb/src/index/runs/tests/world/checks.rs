@@ -79,7 +79,7 @@ impl World {
                     Ok(())
                 })
                 .expect("nothing fails");
-            assert!(known.iter().eq(found.keys()), "a scan finds every key");
+            assert!(known.iter().map(|key| &key[..]).eq(found.keys().map(|key| &key[..])), "a scan finds every key");
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::BytesMut;
 use tokio::sync::watch;
+use tokio::task::coop::consume_budget;
 
 use crate::admission::{Admitted, admit, is_grouped};
 use crate::channels::Message;
@@ -96,6 +97,10 @@ impl Connection {
                     return Ok(());
                 }
                 continue;
+            }
+            // A client that sends without end does not keep the thread from other connections.
+            for _ in 0..group.replies.len() {
+                consume_budget().await;
             }
             // A connection that waits for its client keeps no memory for what answers take.
             Box::pin(self.answer_group(group, ending)).await?;

@@ -328,8 +328,9 @@ async fn read(space: &mut Space<'_>, keyspace: &Keyspace, keys: impl Iterator<It
             Poll::Pending => waiting.push((key, get)),
         }
     }
-    for (key, get) in waiting {
-        space.learn(key, get.await?);
+    let waiting = waiting.into_iter().map(async |(key, get)| Ok::<_, Refusal>((key, get.await?)));
+    for (key, entry) in try_join_all(waiting).await? {
+        space.learn(key, entry);
     }
     Ok(())
 }

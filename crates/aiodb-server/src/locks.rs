@@ -11,7 +11,7 @@ use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// Keys share this many locks.
 pub(crate) const STRIPES: usize = 16_384;
 
-/// A set of keys, and a map by keys. Their hashes are quick, and no client can know which keys have the same.
+/// A set of keys, and a map by keys, whose hashes are quick. Each has a seed of its own.
 pub(crate) type KeySet = HashSet<Key, RandomState>;
 pub(crate) type KeyMap<V> = HashMap<Key, V, RandomState>;
 

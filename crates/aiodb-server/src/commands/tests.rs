@@ -20,8 +20,11 @@ fn each_command_stands_once() {
 
 #[test]
 fn what_writes_says_so() {
-    for command in table().commands() {
+    let table = table();
+    for command in table.commands().iter().flat_map(|command| std::iter::once(*command).chain(command.subcommands)) {
         assert_eq!(command.is_write, command.has_flag("write"), "{}: `write` is the first flag", command.name);
+    }
+    for command in table.commands() {
         let flags = [command.is_write, command.has_flag("readonly")];
         let has_keys = command.keys.first > 0 && command.name != "watch";
         assert!(flags.iter().filter(|flag| **flag).count() <= 1, "{}", command.name);

@@ -97,7 +97,8 @@ pub struct GetFuture<D: Device = Disk>(Asked<D, Get<D>>);
 /// write is acknowledged in its class, with its sequence.
 ///
 /// It begins when it is first polled. A small write in the class `interval` or `none` completes there, unless it would have to
-/// wait or the store asks for work first. All writes that wait together share one write to the device. A queue holds 4,096;
+/// wait, the store asks for work first, or its values are to be compressed. One that overwrites or deletes a value of more than
+/// 1 MiB may read the list of its parts from the device. All writes that wait together share one write to the device. A queue holds 4,096;
 /// when that is full, a future waits for a place there. A future that is dropped after it was polled does not take its
 /// write back: that may happen or not, as a whole. It completes with [`Error::Closed`] when the store was closed before
 /// its write was begun, and with [`Error::Option`] in a store that was opened without [`crate::Options::background`].

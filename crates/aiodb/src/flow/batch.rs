@@ -14,7 +14,11 @@ use crate::store::catalog::{Generation, TableSlot};
 use crate::store::commit::{Guard, Operation};
 use crate::store::staging::Staged;
 use crate::store::write_path::WritePath;
-use crate::{Durability, Error, Result, Sequence};
+use crate::{Compression, Durability, Error, Result, Sequence};
+
+/// Operations, and bytes of values, of a batch that the thread of a runtime may append by itself: more would keep it from its other tasks.
+const MOST_AT_ONCE: usize = 256;
+const MOST_BYTES_AT_ONCE: usize = 256 << 10;
 
 /// A batch in the log.
 pub(crate) struct AppendedBatch<'a> {
@@ -41,13 +45,22 @@ impl<D: Device> WritePath<D> {
     /// Applies a batch that can be acknowledged without a wait, and without work of upkeep: in a class that does not wait for the device,
     /// where the open batch has room. `None` if this one cannot: nothing has happened then.
     pub(crate) fn write_batch_at_once(&self, batch: &Batch<D>, durability: Durability) -> Result<Option<Sequence>> {
-        let is_plain = batch.requirements.is_empty() && !batch.operations.is_empty() && !batch.has_large(self);
-        if durability == Durability::Sync || !is_plain {
+        let is_short = batch.operations.len() <= MOST_AT_ONCE && batch.value_bytes() <= MOST_BYTES_AT_ONCE;
+        let is_plain = batch.requirements.is_empty() && !batch.operations.is_empty();
+        if durability == Durability::Sync || !is_short || !is_plain || batch.has_large(self) {
             return Ok(None);
         }
         self.check_tables(batch)?;
+        for BatchOperation { slot, .. } in &batch.operations {
+            if slot.generation()?.settings.compression != Compression::None {
+                return Ok(None);
+            }
+        }
         let values = self.stored_values(batch)?;
         let operations = self.operations_of(batch, &values)?;
+        if operations.iter().any(|operation| self.settles_itself(operation)) {
+            return Ok(None);
+        }
         let appended = self.append_at_once(&operations, durability, || are_there(&operations))?;
         Ok(appended.map(|appended| last_sequence(&appended.placed)))
     }
@@ -179,6 +192,15 @@ pub struct Batch<D: Device = Disk> {
 }
 
 impl<D: Device> Batch<D> {
+    /// Bytes of its values and operands.
+    fn value_bytes(&self) -> usize {
+        let bytes = |operation: &BatchOperation| match &operation.change {
+            Change::Put(value, _) | Change::Merge(value) => value.len(),
+            Change::Delete | Change::DeleteRange(_) => 0,
+        };
+        self.operations.iter().map(bytes).sum()
+    }
+
     /// The kinds of its records.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
         self.operations.iter().map(|operation| operation.change.kind())

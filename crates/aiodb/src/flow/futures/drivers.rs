@@ -19,17 +19,14 @@ const GETS_IN_FLIGHT: usize = 128;
 /// Writes that are appended before the batch is led. The rest of the queue fills the next one.
 const WRITES_AT_ONCE: usize = 1024;
 
-/// Operations of a batch that the thread of a runtime may append.
-const MOST_AT_ONCE: usize = 256;
-
 impl<D: Device> Work<D> for Get<D> {
     const THREAD: &'static str = "aiodb-gets";
 
     type Answer = Option<Vec<u8>>;
 
-    fn at_once(&mut self, engine: &Arc<Engine<D>>, _futures: &Futures<D>) -> Result<Option<Option<Vec<u8>>>> {
-        let generation = self.slot.generation()?;
+    fn at_once(&mut self, engine: &Arc<Engine<D>>, futures: &Futures<D>) -> Result<Option<Option<Vec<u8>>>> {
         engine.check_open()?;
+        let generation = self.slot.generation()?;
         // Pages of LMDB may have to be read in the middle of a look-up.
         if generation.kind() == IndexKind::Lmdb {
             return Ok(None);
@@ -37,7 +34,8 @@ impl<D: Device> Work<D> for Get<D> {
         match BegunGet::begin(engine, generation, &self.key)? {
             Ok(value) => Ok(Some(value)),
             Err(begun) => {
-                self.begun = Some(begun);
+                // Where many wait, no segment is held up for all of them: those are looked up again.
+                self.begun = Some(begun).filter(|_| futures.gets.queued() < GETS_IN_FLIGHT);
                 Ok(None)
             }
         }
@@ -143,11 +141,12 @@ impl<D: Device> Work<D> for Write<D> {
     type Answer = Sequence;
 
     fn at_once(&mut self, engine: &Arc<Engine<D>>, futures: &Futures<D>) -> Result<Option<Sequence>> {
-        // A long batch would keep the runtime's thread from its other tasks; and those that wait for the thread go first.
-        if self.batch.operations.len() > MOST_AT_ONCE || !futures.writes.are_done() {
+        // Those that wait for the thread go first.
+        if !futures.writes.are_done() {
             return Ok(None);
         }
-        engine.write_batch_at_once(&self.batch, self.durability)
+        let written = engine.write_batch_at_once(&self.batch, self.durability);
+        written.or_else(|error| engine.check_open().and(Err(error)))
     }
 
     fn requests(futures: &Futures<D>) -> &Requests<Write<D>> {

@@ -78,6 +78,11 @@ impl<R> Requests<R> {
         state.queue.is_empty() && state.waiting.is_empty() && !state.is_working
     }
 
+    /// Requests that wait for the thread.
+    pub(crate) fn queued(&self) -> usize {
+        self.lock().queue.len()
+    }
+
     /// A future that waited for a place is dropped. If it had been called already, another one is called in its stead.
     pub(crate) fn leave(&self, ticket: u64) {
         let mut state = self.lock();

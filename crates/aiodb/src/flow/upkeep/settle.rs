@@ -20,6 +20,7 @@ use crate::io::Device;
 use crate::planted::{self, Bug};
 use crate::store::append_path::AppendPath;
 use crate::store::catalog::{Generation, TableIndex};
+use crate::store::commit::Operation;
 use crate::store::settling::Unsettled;
 
 /// A tag under which more older places lie is settled by the writer itself, or a key that is overwritten again and again
@@ -46,6 +47,16 @@ impl<D: Device> AppendPath<D> {
                 let _ = self.settling.push(unsettled);
             }
         }
+    }
+
+    /// Whether [`AppendPath::must_settle`] may settle the tag of this operation at once, for which it reads records.
+    pub(crate) fn settles_itself(&self, operation: &Operation<'_>) -> bool {
+        let Some(TableIndex::Hash(index)) = operation.generation.as_ref().map(|generation| &generation.index) else {
+            return false;
+        };
+        let mut run = SmallVec::new();
+        index.lookup(operation.hash, &mut run);
+        run.len() >= MAX_RUN
     }
 
     /// Queues a tag or key that has so many operands; the next writer folds them if they are many. A full queue only means

@@ -120,6 +120,8 @@ pub enum Bug {
     ChunksOfAnotherTable,
     /// A batch loses its part in a table that was emptied before it came to the log, and keeps the rest.
     BatchTornByTruncate,
+    /// A checkpoint does not wait for a change of the tables whose record lies before its position.
+    TableChangeMissed,
     /// A writer that finds a memtable full looks late which commit it is to wait for, and misses its end.
     TurnAskedLate,
     /// A merge of runs keeps the older of two entries of a key.
@@ -248,7 +250,7 @@ mod switch {
 
         /// Bugs that several threads run into: `tests/interleavings/` and the one of epochs find them. The simulator sees
         /// the bugs that need no more than a write that waits while another thread goes on.
-        pub const OF_THREADS: [Bug; 13] = [
+        pub const OF_THREADS: [Bug; 14] = [
             Bug::EpochMovesUnderReaders,
             Bug::DeleteGoneEarly,
             Bug::LateBaseHidesOperands,
@@ -260,6 +262,7 @@ mod switch {
             Bug::WakeLost,
             Bug::ChunksOfAnotherTable,
             Bug::BatchTornByTruncate,
+            Bug::TableChangeMissed,
             Bug::TurnAskedLate,
             Bug::OldLookUpBelieved,
         ];

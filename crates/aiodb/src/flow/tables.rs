@@ -1,5 +1,6 @@
 //! How tables are made, emptied and dropped.
 
+use crate::flow::room::frees_much;
 use crate::format::batch::Append;
 use crate::format::record::Kind;
 use crate::format::settings::{Settings, check_name, is_name};
@@ -26,9 +27,9 @@ impl<D: Device> WritePath<D> {
             self.declare_values()?;
         }
         let id = self.catalog.next_id();
-        self.write_table_record(Kind::TableCreate, id, name, &settings.encode())?;
-        self.catalog.apply_create(name, &settings, id);
-        Ok(())
+        self.change_tables(Kind::TableCreate, id, name, &settings.encode(), || {
+            self.catalog.apply_create(name, &settings, id);
+        })
     }
 
     /// Makes a manifest that says that an index may have values, if there is none, before anything in the log depends on it.
@@ -46,8 +47,9 @@ impl<D: Device> WritePath<D> {
         let slot = self.catalog.find(name)?;
         let old = slot.generation()?.id;
         let id = self.catalog.next_id();
-        self.write_table_record(Kind::TableTruncate, old, name, &id.to_le_bytes())?;
-        self.forget_generation(|| self.catalog.apply_create(name, &slot.settings, id));
+        self.change_tables(Kind::TableTruncate, old, name, &id.to_le_bytes(), || {
+            self.forget_generation(|| self.catalog.apply_create(name, &slot.settings, id));
+        })?;
         self.publish_appended()
     }
 
@@ -56,8 +58,9 @@ impl<D: Device> WritePath<D> {
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         self.bound_gone()?;
         let id = self.catalog.find(name)?.generation()?.id;
-        self.write_table_record(Kind::TableDrop, id, name, &[])?;
-        self.forget_generation(|| self.catalog.apply_drop(name, id));
+        self.change_tables(Kind::TableDrop, id, name, &[], || {
+            self.forget_generation(|| self.catalog.apply_drop(name, id));
+        })?;
         self.publish_appended()
     }
 
@@ -71,10 +74,26 @@ impl<D: Device> WritePath<D> {
         Ok(())
     }
 
-    /// Changes of the catalog are always durable before they are visible.
-    fn write_table_record(&self, kind: Kind, id: u32, name: &str, value: &[u8]) -> Result<()> {
-        let append = Append::new(kind, id, name.as_bytes(), value);
-        self.write(&[Operation { generation: None, append, hash: 0 }], Durability::Sync).map(drop)
+    /// Changes of the catalog are always durable before they are visible. From its append on, a change is counted until it is applied: a
+    /// checkpoint whose position covers its record waits for that.
+    fn change_tables(&self, kind: Kind, id: u32, name: &str, value: &[u8], apply: impl FnOnce()) -> Result<()> {
+        let operation = Operation { generation: None, append: Append::new(kind, id, name.as_bytes(), value), hash: 0 };
+        let mut counted = None;
+        // Counted under the commit lock: making room, which comes before, may make a checkpoint itself.
+        let count = || {
+            counted = Some(self.catalog.changes.pin());
+            true
+        };
+        let appended = self.append(&[operation], Durability::Sync, None, count)?;
+        if let Some((state, number)) = appended.expect("what is always permitted is appended").unpublished {
+            self.timed(&self.meters.acknowledge_wait, || self.wait_durable(state, number))?;
+        }
+        apply();
+        drop(counted);
+        if frees_much(kind) {
+            self.note_freeing();
+        }
+        Ok(())
     }
 }
 

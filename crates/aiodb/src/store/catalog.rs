@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::format::settings::{FIRST_TABLE_ID, Settings};
 use crate::index::hash::HashIndex;
+use crate::store::epochs::Epochs;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::{Error, IndexKind, Result};
@@ -105,6 +106,8 @@ pub(crate) struct Catalog {
     tables: RwLock<Tables, { Rank::Tables as u8 }>,
     /// Held by the thread that creates, truncates or drops a table, from the decision to the publication.
     pub(crate) changing: Mutex<(), { Rank::Changing as u8 }>,
+    /// Changes between the append of their record and their application.
+    pub(crate) changes: Epochs,
     /// See [`crate::format::manifest::Manifest::has_values`]. Once it is set it stays so. SeqCst, which is more than it needs: it is set
     /// under `changing`, before the checkpoint that tells of it.
     pub(crate) has_values: AtomicBool,
@@ -114,7 +117,7 @@ impl Catalog {
     pub(crate) fn new(store: [u8; 16], segment_bytes: u64) -> Catalog {
         let tables = Tables { next_id: FIRST_TABLE_ID, ..Tables::default() };
         let (changing, has_values) = (Mutex::default(), AtomicBool::new(false));
-        Catalog { store, segment_bytes, tables: RwLock::new(tables), changing, has_values }
+        Catalog { store, segment_bytes, tables: RwLock::new(tables), changing, changes: Epochs::default(), has_values }
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<Arc<TableSlot>> {

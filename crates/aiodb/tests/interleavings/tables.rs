@@ -49,6 +49,38 @@ fn interleavings_of_batches_and_truncates() {
     });
 }
 
+/// A table is made, one emptied and one dropped beside checkpoints. After a power cut all that was done is there.
+#[test]
+fn interleavings_of_checkpoints_and_changes_of_tables() {
+    in_fewer_orders(LONG_RUN, |kind| {
+        let machine = Machine::new(13, kind);
+        let (db, table) = machine.open();
+        let dropped = db.create_table("dropped", kind).expect("the machine runs");
+        for table in [&table, &dropped] {
+            table.put_with(b"key", b"value", Durability::Sync).expect("the machine runs");
+        }
+        let changing = thread::spawn({
+            let db = db.clone();
+            move || {
+                db.create_table("made", kind).expect("the machine runs");
+                db.truncate_table("t").expect("the machine runs");
+                db.drop_table("dropped").expect("the machine runs");
+            }
+        });
+        let checkpointing = thread::spawn({
+            let db = db.clone();
+            move || (0..2).for_each(|_| db.checkpoint().expect("the machine runs"))
+        });
+        changing.join().expect("no thread panics");
+        checkpointing.join().expect("no thread panics");
+        let machine = machine.power_cut();
+        let (db, table) = machine.open();
+        assert_eq!(table.get(b"key").expect("the machine runs"), None, "the table was emptied");
+        let tables: Vec<_> = db.tables().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(tables, ["made", "t"]);
+    });
+}
+
 /// Empties all segments that have any garbage, and uses them again.
 fn use_again(machine: &Machine, db: &Db<SimDevice>, table: &Table<SimDevice>) {
     let put = |number: u64| table.put_with(b"garbage", &value(1, number, 15_000), Durability::None);

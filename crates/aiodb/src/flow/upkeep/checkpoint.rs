@@ -90,6 +90,10 @@ impl<D: Device> Upkeep<D> {
             checkpoints.begun
         };
         let (position, next_sequence) = self.commit.completed_end();
+        // Tables whose records lie before the position are in the manifest as these say: replay begins after them.
+        if !planted::is_on(Bug::TableChangeMissed) {
+            self.catalog.changes.wait_for_present();
+        }
         self.ordered.open().try_for_each(|ordered| self.commit_memtable(ordered))?;
         for generation in self.catalog.generations() {
             if let TableIndex::Hash(index) = &generation.index {

@@ -297,6 +297,12 @@ impl<D: Device> GetSteps<D> {
     }
 }
 
+/// What a get that was begun without a reader has come to.
+pub(crate) enum Begun<D: Device> {
+    Value(Option<Vec<u8>>),
+    NeedsDevice(Box<BegunGet<D>>),
+}
+
 /// A get that was begun without a reader, and needs the device. Dropped, it is given up.
 pub(crate) struct BegunGet<D: Device> {
     engine: Arc<Engine<D>>,
@@ -304,19 +310,15 @@ pub(crate) struct BegunGet<D: Device> {
 }
 
 impl<D: Device> BegunGet<D> {
-    /// Takes the steps of a get before the first read of the device: the value if there is none, else what is left to do.
-    pub(crate) fn begin(
-        engine: &Arc<Engine<D>>,
-        generation: Arc<Generation>,
-        key: &[u8],
-    ) -> Result<std::result::Result<Option<Vec<u8>>, Box<BegunGet<D>>>> {
+    /// Takes the steps of a get before the first read of the device.
+    pub(crate) fn begin(engine: &Arc<Engine<D>>, generation: Arc<Generation>, key: &[u8]) -> Result<Begun<D>> {
         let mut begun = Box::new(BegunGet { engine: Arc::clone(engine), steps: GetSteps::default() });
         begun.steps.begin(engine, generation, View::LATEST, key)?;
         if !begun.steps.advance(engine) {
-            return Ok(Err(begun));
+            return Ok(Begun::NeedsDevice(begun));
         }
         let answer = begun.steps.answer.take().expect("it has come to an answer")?;
-        Ok(Ok(match answer {
+        Ok(Begun::Value(match answer {
             Answer::Copied => Some(std::mem::take(&mut begun.steps.value)),
             answer => begun.steps.value_of(answer).map(<[u8]>::to_vec),
         }))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::flow::batch::AppendedBatch;
 use crate::flow::futures::requests::{Reply, Requests};
 use crate::flow::futures::{Futures, Get, Work, Write};
-use crate::flow::get::BegunGet;
+use crate::flow::get::{Begun, BegunGet};
 use crate::flow::reader::Reader;
 use crate::flow::room::frees_much;
 use crate::io::Device;
@@ -32,8 +32,8 @@ impl<D: Device> Work<D> for Get<D> {
             return Ok(None);
         }
         match BegunGet::begin(engine, generation, &self.key)? {
-            Ok(value) => Ok(Some(value)),
-            Err(begun) => {
+            Begun::Value(value) => Ok(Some(value)),
+            Begun::NeedsDevice(begun) => {
                 // Where many wait, no segment is held up for all of them: those are looked up again.
                 self.begun = Some(begun).filter(|_| futures.gets.queued() < GETS_IN_FLIGHT);
                 Ok(None)

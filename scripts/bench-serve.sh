@@ -1,12 +1,14 @@
 #!/bin/bash
 # Measures `aiodb serve` beside redis-server with redis-benchmark: the server on one core, the client on another.
 #
-#   scripts/bench-serve.sh [--rounds=N] [--workloads=A,B] [--scale=N] [--out=FILE]
+#   scripts/bench-serve.sh [--rounds=N] [--first-round=N] [--workloads=A,B] [--scale=N] [--dir=DIR] [--out=FILE]
 #
 # Each round runs each workload on both servers, in rotated order; a line of FILE (default build/bench/server.json) is one
-# round of one of them, in the form of the other benches. --scale divides the requests, for a try. Everything else on the
-# machine should be idle. As root, since one workload has a server with less memory than data. Needs `make release`,
-# redis-server and redis-benchmark.
+# round of one of them, in the form of the other benches. The same line goes to standard error as the round ends, after one
+# that says that the servers are ready. Rounds are counted from --first-round: odd ones begin with aiodb. --scale divides
+# the requests, for a try. --dir is where the stores are made, on the disk to be measured (default build). Everything else
+# on the machine should be idle. As root, since one workload has a server with less memory than data. Needs `make release`,
+# redis-server and redis-benchmark. A campaign repeats this with a report: `make campaign NAME=serve`.
 #
 #   get set incr                    50 connections, all in memory, durability `interval` and appendfsync everysec
 #   get_pipelined set_pipelined     the same, 16 requests at a time
@@ -17,7 +19,7 @@ set -euo pipefail
 
 repository=$(cd "$(dirname "$0")/.." && pwd)
 aiodb=${AIODB:-$repository/target/release/aiodb}
-rounds=5 scale=1 out=$repository/build/bench/server.json
+rounds=5 first_round=1 scale=1 parent=$repository/build out=$repository/build/bench/server.json
 workloads=get,set,incr,get_pipelined,set_pipelined,set_durable,set_durable_pipelined,get_idle,get_large_64,get_large_300
 HOST=127.0.0.1 OURS_PORT=16401 THEIRS_PORT=16402
 # Of the keys that clients ask for, and of values.
@@ -34,8 +36,10 @@ fail() {
 for argument in "$@"; do
     case $argument in
         --rounds=*) rounds=${argument#*=} ;;
+        --first-round=*) first_round=${argument#*=} ;;
         --workloads=*) workloads=${argument#*=} ;;
         --scale=*) scale=${argument#*=} ;;
+        --dir=*) parent=${argument#*=} ;;
         --out=*) out=${argument#*=} ;;
         *) fail "unknown argument $argument: see the head of $0" ;;
     esac
@@ -46,8 +50,9 @@ for program in redis-server redis-benchmark redis-cli taskset; do
 done
 [ "$(nproc)" -ge 2 ] || fail "the client needs a core of its own"
 
-directory=$(mktemp -d "$repository/build/bench-serve.XXXXXX")
-mkdir -p "$(dirname "$out")"
+mkdir -p "$parent" "$(dirname "$out")"
+directory=$(mktemp -d "$parent/bench-serve.XXXXXX")
+round_numbers=$(seq "$first_round" $((first_round + rounds - 1)))
 ours='' theirs='' idle=''
 
 stop() {
@@ -74,7 +79,9 @@ wait_for() {
         if [ "$(redis-cli -h $HOST -p "$1" ping 2>/dev/null)" = PONG ]; then return; fi
         sleep 0.1
     done
-    fail "the server at port $1 does not answer after $try tries: see $directory"
+    # The logs go with the directory.
+    tail -n 5 "$directory"/*.log >&2
+    fail "the server at port $1 does not answer after $try tries"
 }
 
 # start DURABILITY APPENDFSYNC
@@ -127,6 +134,11 @@ both() {
     fi
 }
 
+# What is measured begins here: what came before was preparation.
+ready() {
+    echo "bench-serve: the servers are ready" >&2
+}
+
 wanted() {
     [[ ",$workloads," == *,$1,* ]]
 }
@@ -149,7 +161,8 @@ in_memory() {
     start interval:1000 everysec
     fill $OURS_PORT $KEYS $VALUE_BYTES
     fill $THEIRS_PORT $KEYS $VALUE_BYTES
-    for round in $(seq "$rounds"); do
+    ready
+    for round in $round_numbers; do
         if wanted get; then both get "$round" 400000 "${usual[@]}" -t get; fi
         if wanted set; then both set "$round" 400000 "${usual[@]}" -t set; fi
         # Without -r all count up one key.
@@ -162,7 +175,8 @@ in_memory() {
 durable() {
     local round usual=(-c 100 -d "$VALUE_BYTES" -r "$KEYS")
     start sync always
-    for round in $(seq "$rounds"); do
+    ready
+    for round in $round_numbers; do
         if wanted set_durable; then both set_durable "$round" 150000 "${usual[@]}" -t set; fi
         if wanted set_durable_pipelined; then both set_durable_pipelined "$round" 600000 "${usual[@]}" -P 16 -t set; fi
     done
@@ -171,18 +185,20 @@ durable() {
 # Connections that say nothing: what they take of memory, and whether others are late for them.
 idle() {
     local round before after
+    # The server is started with as many.
+    ulimit -n $((IDLE + 1000)) || fail "$IDLE connections need as many open files: ulimit -n"
     start interval:1000 everysec
     fill $OURS_PORT $KEYS $VALUE_BYTES
     before=$(resident "$ours")
-    ulimit -n $((IDLE + 1000)) || fail "$IDLE connections need as many open files: ulimit -n"
     redis-benchmark -h $HOST -p $OURS_PORT -c $IDLE -I >/dev/null 2>&1 &
     idle=$!
     while [ "$(redis-cli -h $HOST -p $OURS_PORT info clients | awk -F: '/^connected_clients/ { print $2 + 0 }')" -lt $IDLE ]; do sleep 0.2; done
     after=$(resident "$ours")
-    for round in $(seq "$rounds"); do
+    ready
+    for round in $round_numbers; do
         measure get_idle aiodb "$round" "$ours" $OURS_PORT 400000 -c 300 -r $KEYS -t get
     done
-    echo "{\"workload\":\"idle\",\"line\":\"aiodb\",\"round\":1,\"connection_bytes\":$(((after - before) / IDLE))}" | tee -a "$out" >&2
+    echo "{\"workload\":\"idle\",\"line\":\"aiodb\",\"round\":$first_round,\"connection_bytes\":$(((after - before) / IDLE))}" | tee -a "$out" >&2
 }
 
 # ceiling DEPTH ROUND: what the device gives the same reads with as many in flight
@@ -203,7 +219,8 @@ large() {
     process=$(redis-cli -h $HOST -p $OURS_PORT info server | awk -F: '/^process_id/ { print $2 + 0 }')
     ours=$process
     fill $OURS_PORT "$keys" $LARGE_VALUE_BYTES
-    for round in $(seq "$rounds"); do
+    ready
+    for round in $round_numbers; do
         for depth in 64 300; do
             if wanted "get_large_$depth"; then
                 measure "get_large_$depth" aiodb "$round" "$process" $OURS_PORT 200000 -c "$depth" -r "$keys" -t get

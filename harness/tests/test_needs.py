@@ -21,6 +21,7 @@ PLACE = Place(Path("/scratch"), Path("/kept"), CHECKOUT, CHECKOUT / "target" / "
         ("ycsb", "quick-cassandra", ["java"], ["iproute2"]),
         ("memory-full", "night-cassandra", ["java"], ["iproute2"]),
         ("load", "night", ["java"], ["iproute2"]),
+        ("serve", "night", ["release"], ["iproute2", "redis-server", "redis-tools", "util-linux", "fio"]),
         ("grow", "night-rate", ["java"], ["iproute2"]),
     ],
 )

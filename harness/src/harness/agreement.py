@@ -54,9 +54,9 @@ def pairs(first: Results, second: Results) -> Iterator[Pair]:
 def unpaired(first: Results, second: Results) -> Iterator[str]:
     """The points of which a run lacks a main value that the plan asks for: it failed, or was not measured."""
     for number, results in enumerate((first, second), 1):
-        main = [metric for metric in results.campaign.experiment.metrics if metric.main]
+        metrics = results.campaign.experiment.metrics
         for point in results.points():
-            if any(point.summary(metric.name) is None for metric in main):
+            if any(point.summary(metric.name) is None for metric in metrics if metric.decides(point.levels)):
                 yield f"{point.store} {levels_text(point.levels)}, run {number}"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from harness.fields import Value
+from harness.fields import Levels, Value
 
 # How the mark of a row begins whose store did not live to the end, where that is a result.
 DIED = "died "
@@ -48,8 +48,14 @@ class Metric:
     main: bool = False
     # Whether it is what rows hold against the device; without one that is the first main value.
     of_device: bool = False
+    # The levels at which it is measured, by axis; empty where it is at all points.
+    only: Mapping[str, tuple[Value, ...]] = field(default_factory=dict, hash=False)
 
     @property
     def heading(self) -> str:
         """The title with the unit, where there is one."""
         return ", ".join(filter(None, (self.title, self.unit)))
+
+    def decides(self, levels: Levels) -> bool:
+        """Whether the point with these levels must have it, and with a narrow interval."""
+        return self.main and all(levels.get(axis) in of for axis, of in self.only.items())

@@ -10,7 +10,14 @@ from harness.documents.marks import rewritten as with_marks
 from harness.files import write_whole
 
 # Those whose figures are generated.
-DOCUMENTS = ("README.md", "docs/campaigns.md", "docs/cassandra.md", "docs/sizing.md", "results/README.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/campaigns.md",
+    "docs/cassandra.md",
+    "docs/server.md",
+    "docs/sizing.md",
+    "results/README.md",
+)
 
 # Left out before unmarked figures are looked for: code, tables that are generated, what is marked, places of links.
 _SILENT = re.compile(

@@ -11,9 +11,9 @@ from harness.documents.marks import Sources
 from harness.errors import HarnessError
 from harness.plan import Campaign, Variant
 from harness.report.answers.registry import answer_of
-from harness.report.names import levels_name, store_name
+from harness.report.names import level_name, levels_name, store_name
 from harness.report.verdict import verdict_of
-from harness.results import Results, grouped
+from harness.results import Point, Results, grouped
 from harness.scaling import LEAST_POINTS, errors, held_out, verdict
 
 # Parameters that say how much is measured, and not of what.
@@ -183,6 +183,34 @@ def _one(arguments: Sequence[str], sources: Sources) -> str:
     return _lines(head, rows)
 
 
+def _served(_: Sequence[str], sources: Sources) -> str:
+    """A row for each workload of the campaign `serve`, beside redis-server or the device."""
+    if "serve" not in sources.published:
+        raise HarnessError(f"nothing is published of 'serve': there is {', '.join(sorted(sources.published))}")
+    rows = [_served_row(point) for point in sources.published["serve"].results.points()]
+    head = ("", "aiodb serve", "redis-server, or the device", "ratio", "p99 of both, ms", "processor of both, µs")
+    return _lines(head, rows)
+
+
+def _served_row(point: Point) -> tuple[str, ...]:
+    def written(metric: str, write: Callable[[Spread], str]) -> str:
+        of = point.summary(metric)
+        return write(Spread(of.median, of.low, of.high)) if of else ""
+
+    def both(metric: str, divisor: float) -> str:
+        values = [written(name, lambda of: f"{of.median / divisor:.1f}") for name in (metric, f"other_{metric}")]
+        return ", ".join(filter(None, values))
+
+    return (
+        level_name("workload", point.levels["workload"]),
+        written("requests_per_s", _rate),
+        written("other_per_s", _rate),
+        written("ratio", _quotient),
+        both("p99_us", 1000.0),
+        both("cpu_us", 1.0),
+    )
+
+
 def _nodes(arguments: Sequence[str], sources: Sources) -> str:
     (name,) = arguments
     bench, about = sources.bench(name), sources.benches.about(name)
@@ -245,6 +273,7 @@ _TABLES: MappingProxyType[str, Callable[[Sequence[str], Sources], str]] = Mappin
         "rates": _rates,
         "lines": _one,
         "nodes": _nodes,
+        "served": _served,
         "benches": _benches,
     }
 )

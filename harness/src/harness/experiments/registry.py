@@ -10,6 +10,7 @@ from harness.experiments.engines import Engines
 from harness.experiments.grow import Grow
 from harness.experiments.memory_full import MemoryFull
 from harness.experiments.queue_depth import QueueDepth
+from harness.experiments.serve import Serve
 from harness.experiments.ycsb import Ycsb
 
 EXPERIMENTS: MappingProxyType[str, Experiment] = MappingProxyType(
@@ -24,6 +25,7 @@ EXPERIMENTS: MappingProxyType[str, Experiment] = MappingProxyType(
             Cassandra(),
             Engines(),
             Grow(),
+            Serve(),
         )
     }
 )

@@ -49,7 +49,7 @@ def _kinds(points: Iterable[Point]) -> str:
 
 def is_sufficient(point: Point, metrics: Iterable[Metric]) -> bool:
     """Whether every main metric of a point has a narrow enough interval."""
-    summaries = [point.summary(metric.name) for metric in metrics if metric.main]
+    summaries = [point.summary(metric.name) for metric in metrics if metric.decides(point.levels)]
     return all(summary is not None and summary.sufficient for summary in summaries)
 
 

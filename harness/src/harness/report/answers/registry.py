@@ -4,7 +4,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 from harness.report.answer import Answer
-from harness.report.answers import cassandra, copy_size, cost, engines, grow, memory_full, queue_depth, ycsb
+from harness.report.answers import cassandra, copy_size, cost, engines, grow, memory_full, queue_depth, serve, ycsb
 from harness.results import Results
 
 ANSWERS: MappingProxyType[str, Callable[[Results], Answer]] = MappingProxyType(
@@ -17,6 +17,7 @@ ANSWERS: MappingProxyType[str, Callable[[Results], Answer]] = MappingProxyType(
         "cassandra": cassandra.answer,
         "engines": engines.answer,
         "grow": grow.answer,
+        "serve": serve.answer,
     }
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
 from harness.report.figure import Figure, HeatMap
-from harness.report.figures import cassandra, copy_size, cost, engines, grow, memory_full, queue_depth, ycsb
+from harness.report.figures import cassandra, copy_size, cost, engines, grow, memory_full, queue_depth, serve, ycsb
 from harness.results import Results
 
 FIGURES: MappingProxyType[str, Callable[[Results], Sequence[Figure | HeatMap]]] = MappingProxyType(
@@ -17,6 +17,7 @@ FIGURES: MappingProxyType[str, Callable[[Results], Sequence[Figure | HeatMap]]] 
         "cassandra": cassandra.figures,
         "engines": engines.figures,
         "grow": grow.figures,
+        "serve": serve.figures,
     }
 )
 

@@ -1,0 +1,86 @@
+"""The server by workload, beside Redis or the device."""
+
+from collections.abc import Sequence
+
+from harness.experiments.serve import BESIDE_REDIS, IDLE, LARGE
+from harness.report.figure import Figure, Series, category_series
+from harness.report.names import level_name
+from harness.results import Point, Results
+
+REDIS = "redis-server"
+
+
+def figures(results: Results) -> Sequence[Figure]:
+    """The ratio, the rates behind it, latency, and processor time for each request."""
+    points = results.points()
+    return [drawn for drawn in (_ratios(points), _rates(points), _late(points), _costs(points)) if drawn.series]
+
+
+def _ratios(points: Sequence[Point]) -> Figure:
+    compared = [point for point in points if point.levels["workload"] != IDLE]
+    series = [
+        _series(f"aiodb serve by {REDIS}", compared, _beside(compared), "ratio"),
+        _series("aiodb serve by the device", compared, _large(compared), "ratio", store="aiodb-serve"),
+    ]
+    note = "Both measured in the same run, the server on one core, the client on another."
+    return _figure("Requests per second by those of the other", note, "ratio", compared, series, level=True)
+
+
+def _rates(points: Sequence[Point]) -> Figure:
+    series = [
+        _series("aiodb serve", points, points, "requests_per_s"),
+        _series(REDIS, points, _beside(points), "other_per_s", store="redis"),
+        _series("the device", points, _large(points), "other_per_s", store="aiodb-serve"),
+    ]
+    return _figure("Requests per second", "Of as many connections for both.", "requests/s", points, series, y_log=True)
+
+
+def _late(points: Sequence[Point]) -> Figure:
+    series = [
+        _series("aiodb serve", points, points, "p99_us"),
+        _series(REDIS, points, _beside(points), "other_p99_us", store="redis"),
+    ]
+    note = "Each connection waits for its replies: who does more per second is also asked more."
+    return _figure("Latency, 99th percentile", note, "µs", points, series, y_log=True)
+
+
+def _costs(points: Sequence[Point]) -> Figure:
+    series = [
+        _series("aiodb serve", points, points, "cpu_us"),
+        _series(REDIS, points, _beside(points), "other_cpu_us", store="redis"),
+    ]
+    note = "Of the server's process, the kernel's work for it included."
+    return _figure("Processor time for each request", note, "µs/request", points, series, y_log=True)
+
+
+def _figure(
+    title: str,
+    note: str,
+    y_title: str,
+    points: Sequence[Point],
+    series: Sequence[Series],
+    level: bool = False,
+    y_log: bool = False,
+) -> Figure:
+    """A figure over the workloads of the points."""
+    names = tuple(level_name("workload", workload) for workload in _workloads(points))
+    shown = tuple(of for of in series if of.marks)
+    line = (1.0, "as fast as the other") if level else None
+    return Figure(title, note, "", y_title, shown, y_log=y_log, level=line, categories=names)
+
+
+def _series(name: str, all_of: Sequence[Point], points: Sequence[Point], metric: str, store: str = "") -> Series:
+    """A metric of some of the points, each at the place of its workload among all."""
+    return category_series(name, points, "workload", _workloads(all_of), metric, store=store)
+
+
+def _workloads(points: Sequence[Point]) -> list[str]:
+    return [str(point.levels["workload"]) for point in points]
+
+
+def _beside(points: Sequence[Point]) -> list[Point]:
+    return [point for point in points if point.levels["workload"] in BESIDE_REDIS]
+
+
+def _large(points: Sequence[Point]) -> list[Point]:
+    return [point for point in points if point.levels["workload"] in LARGE]

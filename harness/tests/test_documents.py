@@ -161,6 +161,7 @@ def test_a_result_that_has_changed_makes_its_documents_drift(tmp_path: Path) -> 
         ("<!-- table lines x -->\n| 0.95 |\n<!-- end -->", []),
         ("```\n12 ms\n```", []),
         ("after 10 s, in 4 KiB, of 2 cores, version 5.0.9", []),
+        ("version 5.11.1, or 3.0.17, and a ratio of 1.31.", ["1.31"]),
     ],
 )
 def test_figures_that_say_nothing_of_where_they_are_from_are_found(text: str, found: list[str]) -> None:

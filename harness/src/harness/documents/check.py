@@ -23,12 +23,12 @@ DOCUMENTS = (
 _SILENT = re.compile(
     r"```.*?```|<!-- table .*?<!-- end -->|`[^`\n]*`|\]\([^)\n]*\)|[0-9][0-9,.]*<!-- (?:theirs|setting) -->", re.DOTALL
 )
-# A rate, a latency, or a ratio with two decimals.
+# A rate, a latency, or a ratio with two decimals, which is no part of a version.
 _PERFORMANCE = re.compile(
     r"""[0-9][0-9,.]*\s?(?:
         [KMG]?/s\b | (?:thousand|million)?\s?(?:operations|gets|reads|inserts|puts|requests)?/s\b
         | [KM]?B/s\b | (?:requests\s|gets\s|inserts\s|reads\s)?(?:a|per)\ssecond\b | µs\b | ms\b
-    ) | \b[0-9]\.[0-9]{2}\b""",
+    ) | (?<!\.)\b[0-9]\.[0-9]{2}\b(?!\.[0-9])""",
     re.VERBOSE,
 )
 _CONTEXT = 40

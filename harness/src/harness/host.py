@@ -107,8 +107,9 @@ def _commit(checkout: Path) -> str:
 def _versions() -> dict[str, str]:
     versions = {"python": platform.python_version()}
     versions |= {name: metadata.version(name) for name in ("psutil", "matplotlib")}
-    for name, command in {"fio": ("fio", "--version"), "java": ("java", "-version")}.items():
-        if found := _output(*command):
+    commands = {"fio": "--version", "java": "-version", "redis-server": "--version"}
+    for name, option in commands.items():
+        if found := _output(name, option):
             versions[name] = found.splitlines()[0]
     return versions
 

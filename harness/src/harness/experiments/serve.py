@@ -15,6 +15,7 @@ from harness.limits import memory_limits_missing
 from harness.rows import Metric, Row
 from harness.run import Run
 from harness.steps import BadOutputError, Finished, Place, Step
+from harness.stores.programs import installed
 
 # What scripts/bench-serve.sh knows, in the order in which it measures.
 DURABLE = ("set_durable", "set_durable_pipelined")
@@ -98,7 +99,8 @@ class Serve(Experiment):
         return None
 
     def programs(self, run: Run, place: Place) -> Sequence[Path]:
-        return (place.aiodb, *(place.checkout / "scripts" / name for name in ("bench-serve.sh", "with-memory.sh")))
+        scripts = (place.checkout / "scripts" / name for name in ("bench-serve.sh", "with-memory.sh"))
+        return (place.aiodb, installed("redis-server"), installed("redis-benchmark"), *scripts)
 
     def packages(self, run: Run) -> Sequence[str]:
         return ("redis-server", "redis-tools", "util-linux", *(("fio",) if _large(run) else ()))
@@ -140,6 +142,11 @@ class Serve(Experiment):
                 ceiling = other.rate("per_second") if workload in LARGE else None
                 rows.append(Row(point, _values(workload, own, other), windows[workload], ceiling))
         return rows
+
+
+def connections(workload: str) -> str:
+    """How many connections one of the large workloads has: its name ends so."""
+    return workload.rpartition("_")[2]
 
 
 def _large(run: Run) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from harness.experiments.serve import BESIDE_REDIS, IDLE, LARGE
+from harness.experiments.serve import BESIDE_REDIS, IDLE, LARGE, connections
 from harness.report.answer import Answer, Shown
 from harness.report.answers.common import NOTHING, joined, measured, median, said, times
 from harness.report.names import level_name
@@ -19,7 +19,7 @@ def answer(results: Results) -> Answer:
     beside = [point for point in measured(points, RATIO) if point.levels["workload"] in BESIDE_REDIS]
     large = [point for point in measured(points, RATIO) if point.levels["workload"] in LARGE]
     idle = [point for point in measured(points, LATE) if point.levels["workload"] == IDLE]
-    parts = [*_redis(beside), *_device(large), *_idle(idle)]
+    parts = [*_redis(beside), *_costs(beside), *_device(large), *_idle(idle)]
     if not parts:
         return NOTHING
     shown = [Shown(_name(point), point, RATIO, "p99_us") for point in (*beside, *large)]
@@ -40,9 +40,21 @@ def _redis(points: Sequence[Point]) -> list[str]:
     return parts
 
 
+def _costs(points: Sequence[Point]) -> list[str]:
+    """The least and the most processor time by that of redis-server."""
+    costs = [(median(point, "cpu_us") or 0.0, median(point, "other_cpu_us") or 0.0) for point in points]
+    by_theirs = [own / theirs for own, theirs in costs if own and theirs]
+    if not by_theirs:
+        return []
+    least, most = digits(min(by_theirs)), digits(max(by_theirs))
+    return [
+        f"a request takes {least if least == most else f'{least} to {most}'} times the processor time of redis-server"
+    ]
+
+
 def _device(points: Sequence[Point]) -> list[str]:
-    """The part of the device's rate by the number of connections, which ends the workload's name."""
-    parts = [f"{digits(_ratio(of))} with {str(of.levels['workload']).rpartition('_')[2]} connections" for of in points]
+    """The part of the device's rate by the number of connections."""
+    parts = [f"{digits(_ratio(of))} with {connections(str(of.levels['workload']))} connections" for of in points]
     return [f"of what the device gives, gets reach {joined(parts)}"] if parts else []
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from harness.experiments.serve import BESIDE_REDIS, IDLE, LARGE
-from harness.report.figure import Figure, Series, category_series
+from harness.experiments.serve import BESIDE_REDIS, IDLE, LARGE, connections
+from harness.report.figure import Figure, Look, Series, category_series, known_marks
 from harness.report.names import level_name
 from harness.results import Point, Results
 
@@ -20,7 +20,7 @@ def _ratios(points: Sequence[Point]) -> Figure:
     compared = [point for point in points if point.levels["workload"] != IDLE]
     series = [
         _series(f"aiodb serve by {REDIS}", compared, _beside(compared), "ratio"),
-        _series("aiodb serve by the device", compared, _large(compared), "ratio", store="aiodb-serve"),
+        _series("aiodb serve by the device", compared, _large(compared), "ratio"),
     ]
     note = "Both measured in the same run, the server on one core, the client on another."
     return _figure("Requests per second by those of the other", note, "ratio", compared, series, level=True)
@@ -30,9 +30,21 @@ def _rates(points: Sequence[Point]) -> Figure:
     series = [
         _series("aiodb serve", points, points, "requests_per_s"),
         _series(REDIS, points, _beside(points), "other_per_s", store="redis"),
-        _series("the device", points, _large(points), "other_per_s", store="aiodb-serve"),
     ]
+    series += _device(points)
     return _figure("Requests per second", "Of as many connections for both.", "requests/s", points, series, y_log=True)
+
+
+def _device(points: Sequence[Point]) -> list[Series]:
+    """A dash over each workload that is held against the device, at what it gave."""
+    series = []
+    for at, point in enumerate(points):
+        if ceiling := point.ceiling_per_s():
+            ends = known_marks((at + side, ceiling) for side in (-0.45, 0.45))
+            series.append(
+                Series(f"the device, {connections(str(point.levels['workload']))} reads in flight", ends, Look.CEILING)
+            )
+    return series
 
 
 def _late(points: Sequence[Point]) -> Figure:

@@ -62,7 +62,7 @@ impl Run<'_> {
 
     /// Writes and flushes that were made to fail.
     fn failed_calls(&self) -> u64 {
-        let [_, writes, syncs] = self.device.counters().failed;
+        let [_, writes, syncs, _] = self.device.counters().failed;
         writes + syncs
     }
 

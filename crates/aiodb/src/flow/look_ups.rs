@@ -66,7 +66,7 @@ struct LookUps<'a, D: Device> {
     rest: IntoIter<usize>,
     /// `None` until the first block must be read.
     reads: Option<Reads<D::Queue>>,
-    /// Whether the calling thread reads the blocks, one at a time: for few keys, or where no queue is to be had.
+    /// Whether the calling thread reads the blocks, one at a time: for few keys, or where no queue is to be had, or none that works.
     is_blocking: bool,
     /// By the tokens of the reads.
     reading: Vec<Option<Reading<D>>>,
@@ -78,9 +78,8 @@ struct LookUps<'a, D: Device> {
 }
 
 impl<D: Device> ReadPath<D> {
-    /// Looks up keys of ordered tables, and returns what there is of each. The cache of blocks is asked first. An error concerns all of
-    /// them: of what is read at once.
-    pub(crate) fn look_up_all(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Result<LookedUp>>> {
+    /// Looks up keys of ordered tables, and returns what there is of each. The cache of blocks is asked first.
+    pub(crate) fn look_up_all(&self, wanted: &[Wanted<'_>]) -> Vec<Result<LookedUp>> {
         let mut order: Vec<usize> = (0..wanted.len()).collect();
         order.sort_unstable_by_key(|number| wanted[*number].order());
         // Of records of one key the first is looked up, for all of them.
@@ -98,89 +97,90 @@ impl<D: Device> ReadPath<D> {
             found: wanted.iter().map(|_| None).collect(),
             _guard: self.epochs.pin(),
         };
-        look_ups.run()?;
+        look_ups.run();
         let mut found = look_ups.found;
         for of_key in order.chunk_by(same) {
             of_key[1..].iter().for_each(|number| found[*number] = found[of_key[0]].clone());
         }
-        Ok(found.into_iter().map(|found| found.expect("each key has been looked up")).collect())
+        found.into_iter().map(|found| found.expect("each key has been looked up")).collect()
     }
 }
 
 impl<D: Device> LookUps<'_, D> {
-    fn run(&mut self) -> Result<()> {
+    fn run(&mut self) {
         loop {
             if let Some(waiting) = self.again.pop() {
-                self.read_for(waiting)?;
+                self.read_for(waiting);
             } else if self.paused < MOST_PAUSED
                 && let Some(number) = self.rest.next()
             {
-                self.begin(number)?;
+                self.begin(number);
             } else if self.paused > 0 {
-                self.take_block()?;
+                self.take_block();
             } else {
-                return Ok(());
+                return;
             }
         }
     }
 
     /// Begins the look-up of a key.
-    fn begin(&mut self, number: usize) -> Result<()> {
+    fn begin(&mut self, number: usize) {
         let Wanted { generation, key } = self.wanted[number];
         let ordered = self.engine.ordered_of(generation);
         let freezes = ordered.memtable.freezes();
         match ordered.begin_lookup(generation.id, key, &View::LATEST) {
             Ok(LookUp::Paused(look_up)) => {
                 self.paused += 1;
-                self.read_for(Waiting { number, freezes, look_up })
+                self.read_for(Waiting { number, freezes, look_up });
             }
-            Ok(LookUp::Found(chain)) => {
-                self.found[number] = Some(Ok(LookedUp { chain: Arc::new(chain), freezes }));
-                Ok(())
-            }
-            Err(error) => {
-                self.found[number] = Some(Err(error));
-                Ok(())
-            }
+            Ok(LookUp::Found(chain)) => self.found[number] = Some(Ok(LookedUp { chain: Arc::new(chain), freezes })),
+            Err(error) => self.found[number] = Some(Err(error)),
         }
     }
 
     /// Reads the block that a look-up waits for, or has it read.
-    fn read_for(&mut self, waiting: Waiting<D>) -> Result<()> {
+    fn read_for(&mut self, waiting: Waiting<D>) {
         if !self.is_blocking && self.reads.is_none() {
             // A look-up is not refused because there is no queue.
             self.reads = self.new_reads().ok();
             self.is_blocking = self.reads.is_none();
         }
-        if self.is_blocking {
-            let ordered = self.engine.ordered_of(self.wanted[waiting.number].generation);
-            let chain = ordered.finish_lookup(waiting.look_up, &View::LATEST);
-            self.end(waiting.number, waiting.freezes, chain.map(LookUp::Found));
-            return Ok(());
-        }
         let place = waiting.look_up.place();
         if let Some(reading) = self.reading.iter_mut().flatten().find(|reading| reading.place == place) {
             reading.waiting.push(waiting);
-            return Ok(());
+            return;
         }
         let token = loop {
+            // The queue may fail while it is waited for.
+            if self.is_blocking {
+                return self.finish(waiting);
+            }
             match self.reading.iter().position(Option::is_none) {
                 Some(token) => break token,
-                None => self.take_block()?,
+                None => self.take_block(),
             }
         };
         let AwaitedBytes { file, offset, length } = waiting.look_up.awaited();
         let reads = self.reads.as_mut().expect("it was just made");
         reads.push(file, offset, length, token as u64);
         self.reading[token] = Some(Reading { place, waiting: vec![waiting] });
-        Ok(())
+    }
+
+    /// Goes on with a look-up to its end: the calling thread reads the blocks.
+    fn finish(&mut self, Waiting { number, freezes, look_up }: Waiting<D>) {
+        let ordered = self.engine.ordered_of(self.wanted[number].generation);
+        let chain = ordered.finish_lookup(look_up, &View::LATEST);
+        self.end(number, freezes, chain.map(LookUp::Found));
     }
 
     /// Waits for the next block, and goes on with the look-ups that need it.
-    fn take_block(&mut self) -> Result<()> {
+    fn take_block(&mut self) {
         let engine = self.engine;
         let reads = self.reads.as_mut().expect("a block is being read");
-        let polled = reads.poll(true).map_err(|e| Error::io("read from", &engine.root, &e))?;
+        let polled = match reads.poll(true) {
+            Ok(polled) => polled,
+            Err(error) => return self.leave_queue(&error),
+        };
         let Done { slot, token, outcome } = polled.expect("a block is being read");
         let reading = self.reading[token as usize].take().expect("it was being read");
         for Waiting { number, freezes, look_up } in reading.waiting {
@@ -193,7 +193,16 @@ impl<D: Device> LookUps<'_, D> {
             self.end(number, freezes, next);
         }
         self.reads.as_mut().expect("it was read").release(slot);
-        Ok(())
+    }
+
+    /// Goes on without the queue, which has failed itself, not one of its reads.
+    fn leave_queue(&mut self, error: &io::Error) {
+        self.engine.note_trouble(&Error::io("read from", &self.engine.root, error));
+        // Waits until the device needs no buffer any more.
+        self.reads = None;
+        self.is_blocking = true;
+        let reading = self.reading.iter_mut().filter_map(Option::take);
+        self.again.extend(reading.flat_map(|reading| reading.waiting));
     }
 
     /// Takes note of what a look-up has come to.

@@ -13,7 +13,7 @@ use crate::store::append_path::AppendPath;
 use crate::store::commit::{Operation, Turn};
 use crate::store::read_path::ReadPath;
 use crate::sync::atomic::Ordering;
-use crate::{Error, IndexKind, Result};
+use crate::{Error, Result};
 
 /// Less room than this at a segment's end is left unused.
 const MIN_MOVE_BYTES: usize = 2 * UNIT_BYTES;
@@ -86,38 +86,35 @@ impl<D: Device> AppendPath<D> {
         still_current: impl Fn(&Move<'_>) -> Option<bool>,
     ) -> Result<Vec<Option<Placed>>> {
         let _phase = InPhase::enter(&self.device, Phase::ReclaimMove);
+        let runs_index = self.runs_index_of(moves);
         let mut look_ups = 0;
         loop {
             let is_last = look_ups >= MOST_LOOK_UPS;
-            let _no_freeze = self.runs_index().filter(|_| is_last).map(OrderedIndex::lock_commit);
-            self.look_up_again(moves)?;
+            let _no_freeze = runs_index.filter(|_| is_last).map(OrderedIndex::lock_commit);
+            self.look_up_again(moves);
             // Most open records are written while others still append: once they wait, only the records that came meanwhile are left.
             self.write_open_batch()?;
             let turn = self.take_turn()?;
-            if let Some(placed) = self.write_moves_in_turn(moves, &still_current, turn)? {
+            if let Some(placed) = self.write_moves_in_turn(moves, runs_index, &still_current, turn)? {
                 return Ok(placed);
             }
             look_ups += 1;
         }
     }
 
-    /// The index whose look-ups read the device.
-    fn runs_index(&self) -> Option<&OrderedIndex<D>> {
-        self.ordered.get(IndexKind::Lsm)
-    }
-
-    /// How many memtables of that index have become immutable.
-    fn freezes(&self) -> Option<u64> {
-        self.runs_index().map(|ordered| ordered.memtable.freezes())
+    /// The index whose look-ups read the device, if some of these records have an entry there.
+    fn runs_index_of(&self, moves: &[Move<'_>]) -> Option<&OrderedIndex<D>> {
+        let mut of_records = moves.iter().filter_map(|one| one.ordered(self)).map(|(ordered, _)| ordered);
+        of_records.find(|ordered| ordered.committed.runs().is_some())
     }
 
     /// Looks up the keys of which more than the memtables may know by now. A record whose key cannot be looked up stays where it is.
-    fn look_up_again(&self, moves: &mut [Move<'_>]) -> Result<()> {
+    fn look_up_again(&self, moves: &mut [Move<'_>]) {
         let must_be =
             |one: &Move<'_>| one.ordered(self).is_some_and(|(ordered, looked_up)| !ordered.is_recent(looked_up));
         let again: Vec<usize> = (0..moves.len()).filter(|number| must_be(&moves[*number])).collect();
         let wanted: Vec<Wanted<'_>> = again.iter().filter_map(|number| Wanted::of(&moves[*number].operation)).collect();
-        let found = self.look_up_all(&wanted)?;
+        let found = self.look_up_all(&wanted);
         for (number, found) in again.into_iter().zip(found) {
             let looked_up = found.unwrap_or_else(|error| {
                 self.note_unmoved(&error);
@@ -126,7 +123,6 @@ impl<D: Device> AppendPath<D> {
             });
             moves[number].looked_up = Some(looked_up);
         }
-        Ok(())
     }
 
     /// Waits until no thread has the log for itself, and has it then.
@@ -143,6 +139,7 @@ impl<D: Device> AppendPath<D> {
     fn write_moves_in_turn(
         &self,
         moves: &[Move<'_>],
+        runs_index: Option<&OrderedIndex<D>>,
         still_current: impl Fn(&Move<'_>) -> Option<bool>,
         turn: Turn<'_>,
     ) -> Result<Option<Vec<Option<Placed>>>> {
@@ -157,7 +154,8 @@ impl<D: Device> AppendPath<D> {
         drop(state);
         // No record can be appended before this turn ends, so a record that is current now is so at the append. The indexes are
         // not asked under the commit lock, which comes after their locks.
-        let freezes = self.freezes();
+        let freezes = || runs_index.map(|ordered| ordered.memtable.freezes());
+        let freezes_before = freezes();
         let Some(current) = moves.iter().map(still_current).collect::<Option<Vec<bool>>>() else { return Ok(None) };
         let current_moves = || moves.iter().zip(&current).filter(|(_, current)| **current).map(|(one, _)| one);
         if !current.contains(&true) {
@@ -177,7 +175,7 @@ impl<D: Device> AppendPath<D> {
         }
         // A memtable that becomes immutable from now on is committed only after this batch is published, since a commit flushes the log
         // first: so the leader finds in the memtables what was published since the look-ups.
-        if self.freezes() != freezes {
+        if freezes() != freezes_before {
             return Ok(None);
         }
         self.open_batch(&mut state, length, Claim::Moves, BATCH_MOVES)?;

@@ -98,9 +98,10 @@ impl<D: Device> OrderedIndex<D> {
         self.memtable.insert(&key, entry, superseded, |superseded| self.retain(&key, superseded))
     }
 
-    /// Whether a record of the key's value is at this place.
-    pub(crate) fn is_current(&self, table: u32, key: &[u8], location: Location) -> Result<bool> {
-        Ok(self.lookup(table, key, &View::LATEST)?.at_place(location).is_some())
+    /// Whether the record of a sequence is at this place, and is part of the key's value.
+    pub(crate) fn is_current(&self, table: u32, key: &[u8], (from, sequence): (Location, u64)) -> Result<bool> {
+        let chain = self.lookup(table, key, &View::LATEST)?;
+        Ok(chain.at_place(from).is_some_and(|found| found.sequence == sequence))
     }
 
     /// Looks up the records of a key, for one of them to be moved.
@@ -109,16 +110,16 @@ impl<D: Device> OrderedIndex<D> {
         Ok(LookedUp { chain: Arc::new(self.lookup(table, key, &View::LATEST)?), freezes })
     }
 
-    /// Whether a record that was found at this place is still current. Asks the memtables alone, which have all that was published since:
-    /// `None` if a memtable has become immutable in between, which may be committed by now.
+    /// Whether the record of a sequence that was found at this place is still current. Asks the memtables alone, which have all that was
+    /// published since: `None` if a memtable has become immutable in between, which may be committed by now.
     pub(crate) fn is_still_current(
         &self,
         table: u32,
         key: &[u8],
-        from: Location,
+        (from, sequence): (Location, u64),
         looked_up: &LookedUp,
     ) -> Option<bool> {
-        let is_current = looked_up.chain.at_place(from).is_some_and(|current| {
+        let is_current = record_at(looked_up, from, sequence).is_some_and(|current| {
             let key = encode_key(table, key);
             !self.is_deleted(&key, current) && !self.memtable.hides(&key, current)
         });
@@ -143,7 +144,7 @@ impl<D: Device> OrderedIndex<D> {
     ) -> Result<bool> {
         let index_key = encode_key(table, key);
         let mut put = |looked_up: &LookedUp| {
-            let Some(current) = looked_up.chain.at_place(from) else { return Some(false) };
+            let Some(current) = record_at(looked_up, from, entry.sequence) else { return Some(false) };
             // Asked first, as in a look-up.
             if self.is_deleted(&index_key, current) {
                 return Some(false);
@@ -251,6 +252,11 @@ impl<D: Device> OrderedIndex<D> {
             self.snapshots.retain(key, &self.ranges.until(key, superseded));
         }
     }
+}
+
+/// The record of a sequence that was found at a place. Another life of the segment may have another record of the key there.
+fn record_at(looked_up: &LookedUp, from: Location, sequence: u64) -> Option<&Entry> {
+    looked_up.chain.at_place(from).filter(|found| found.sequence == sequence)
 }
 
 /// Why the right to commit is never found poisoned.

@@ -235,7 +235,7 @@ impl<D: Device> Upkeep<D> {
     /// retired.
     pub(crate) fn still_current(&self, one: &Move<'_>) -> Option<bool> {
         let operation = &one.operation;
-        let (Some(generation), Some((origin, _))) = (&operation.generation, operation.append.moved) else {
+        let (Some(generation), Some((origin, sequence))) = (&operation.generation, operation.append.moved) else {
             return Some(false);
         };
         if self.catalog.generation(generation.id).is_none() {
@@ -257,12 +257,12 @@ impl<D: Device> Upkeep<D> {
             }
             (TableIndex::Ordered, Some(looked_up)) => {
                 let (ordered, key) = (self.ordered_of(generation), operation.append.key);
-                let known = ordered.is_still_current(generation.id, key, location, looked_up);
+                let known = ordered.is_still_current(generation.id, key, (location, sequence), looked_up);
                 if known.is_some() || ordered.committed.runs().is_some() {
                     return known;
                 }
                 // LMDB's pages lie in memory.
-                let current = ordered.is_current(generation.id, key, location);
+                let current = ordered.is_current(generation.id, key, (location, sequence));
                 Some(current.inspect_err(|error| self.note_unmoved(error)).unwrap_or(false))
             }
             // In a hash table a delete that stands for an expired record is published only where that record is still current.

@@ -24,6 +24,8 @@ pub enum Call {
     /// [`File::sync`](crate::io::File::sync), after which the unwritten rest stays unwritten even if a later sync succeeds,
     /// and [`Device::sync_dir`](crate::io::Device::sync_dir).
     Sync,
+    /// [`Queue::enter`](crate::io::Queue::enter), by the file of one of the queue's reads: none of them ends by it.
+    Enter,
 }
 
 /// What an injected fault does to a call.
@@ -67,8 +69,8 @@ pub struct Counters {
     pub lost_sectors: u64,
     /// Directory changes (a name made, changed or removed) that a power cut took.
     pub lost_names: u64,
-    /// Calls that were made to fail, by kind: reads, writes, syncs.
-    pub failed: [u64; 3],
+    /// Calls that were made to fail, by kind: reads, writes, syncs, entries of queues.
+    pub failed: [u64; 4],
     /// Writes, and syncs, that were acknowledged and did not happen.
     pub lost_writes: u64,
     /// See `lost_writes`.

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 
 use super::machine::State;
-use super::{SimDevice, SimFile};
+use super::{Call, Effect, SimDevice, SimFile};
 use crate::io::{Queue, Reaped};
 
 /// One read in so many transfers fewer bytes than asked for, and as many each fail with `EAGAIN` and `EINTR`, all of
@@ -67,6 +68,10 @@ impl Queue for SimQueue {
             return Err(error);
         }
         state.counters.most_queued_reads = state.counters.most_queued_reads.max(self.in_flight.len() as u64);
+        let path = self.in_flight.first().map(|request| Arc::clone(&request.file.path));
+        if path.is_some_and(|path| state.disturbance(Call::Enter, &path) == Some(Effect::Fail)) {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
         let missing = (wait_for as usize).saturating_sub(self.ready.len());
         assert!(missing <= self.in_flight.len(), "waiting for {wait_for} reads would never end: too few were pushed");
         let count = state.random.usize(0..=self.in_flight.len()).max(missing);

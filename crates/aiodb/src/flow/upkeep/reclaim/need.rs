@@ -90,7 +90,7 @@ impl<D: Device> Upkeep<D> {
             Wanted { generation: generation.as_ref().expect("a record that counts has a table"), key }
         };
         let wanted: Vec<_> = doubtful.iter().map(key_of).collect();
-        let found = self.look_up_all(&wanted)?;
+        let found = self.look_up_all(&wanted);
         let mut is_dead = vec![false; victim.alive.len()];
         for (Doubtful { number, bytes }, looked_up) in doubtful.iter().zip(found) {
             let (record, looked_up) = (&mut victim.alive[*number], looked_up?);

@@ -3,9 +3,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::flow::look_ups::Wanted;
+use crate::flow::moves::Move;
+use crate::format::batch::Append as Record;
+use crate::format::record::{Kind, Origin};
+use crate::index::chain::Superseded;
 use crate::io::Device;
 use crate::io::sim::{Call, Effect, SimDevice};
 use crate::merge::Append;
+use crate::store::commit::Operation;
 use crate::store::engine::Engine;
 use crate::{Db, Durability, IndexKind, MergeOperators, Options, Step, Table, TableOptions};
 
@@ -154,6 +159,77 @@ fn no_writer_waits_until_reclaim_has_read_the_index() {
     world.check("reclaimed");
 }
 
+/// A queue that fails, from its first entry on or from a later one, keeps no segment from being emptied.
+#[test]
+fn where_a_queue_fails_the_blocks_are_read_one_by_one() {
+    for skip in [0, 1, 3] {
+        let mut world = World::new(IndexKind::Lsm);
+        world.fill();
+        world.watch();
+        world.device.fail(Call::Enter, skip, u64::MAX, |_| true);
+        let reclaimed = world.engine().meters.reclaimed_segments.sum();
+        while world.engine().meters.reclaimed_segments.sum() < reclaimed + 3 {
+            world.reclaim_once();
+        }
+        assert!(world.moved_bytes() > 0 && world.device.counters().failed[Call::Enter as usize] > 0);
+        world.check(&format!("skip {skip}"));
+    }
+}
+
+/// Another life of a segment may have a record of the same key at the same place: a move of the old one does not take it for that.
+#[test]
+fn a_record_of_another_sequence_is_not_the_one_that_is_moved() {
+    for kind in [IndexKind::Lmdb, IndexKind::Lsm] {
+        let mut world = World::new(kind);
+        (0..10).for_each(|key| world.put(key, 1));
+        let generation = world.table.slot.generation().expect("the table is there");
+        let (engine, key) = (Arc::clone(world.engine()), 7u64.to_be_bytes());
+        let ordered = engine.ordered_of(&generation);
+        let looked_up = ordered.look_up(generation.id, &key).expect("the machine runs");
+        let entry = looked_up.chain.newest().expect("it is there").clone();
+        for (sequence, is_current) in [(entry.sequence - 1, false), (entry.sequence, true)] {
+            let mut append = Record::new(Kind::Put, generation.id, &key, b"value");
+            let origin = Origin { segment: entry.location.segment, offset: entry.location.offset };
+            append.moved = Some((origin, sequence));
+            let operation = Operation { generation: Some(Arc::clone(&generation)), append, hash: 0 };
+            let one = Move { operation, looked_up: Some(looked_up.clone()) };
+            assert_eq!(engine.still_current(&one), Some(is_current), "{}", kind.name());
+            let mut moved = entry.clone();
+            (moved.sequence, moved.location.offset) = (sequence, 0);
+            let relocated =
+                ordered.relocate(generation.id, &key, entry.location, &moved, Some(&looked_up), &mut Superseded::new());
+            assert_eq!(relocated.expect("the machine runs"), is_current, "{}", kind.name());
+        }
+    }
+}
+
+/// A memtable of runs may become immutable while records of other tables are moved: those are not looked up in it.
+#[test]
+fn moves_of_other_tables_do_not_care_for_memtables_of_runs() {
+    let mut world = World::new(IndexKind::Lsm);
+    (0..10).for_each(|key| world.put(key, 1));
+    let table = world.db.create_table("hash", IndexKind::Hash).expect("the table can be made");
+    let (engine, generation) = (world.engine(), table.slot.generation().expect("the table is there"));
+    let append = Record {
+        moved: Some((Origin { segment: 0, offset: 0 }, 1)),
+        ..Record::new(Kind::Put, generation.id, b"key", b"value")
+    };
+    let operation = Operation { generation: Some(generation), append, hash: 1 };
+    let asked = AtomicU64::new(0);
+    let is_current = |_: &Move<'_>| {
+        if asked.fetch_add(1, Ordering::Relaxed) == 0 {
+            let ordered = engine.ordered.get(IndexKind::Lsm).expect("it is open");
+            let (position, next_sequence) = engine.commit.completed_end();
+            *ordered.lock_commit().unfinished = Some(ordered.memtable.freeze(position, next_sequence));
+        }
+        Some(true)
+    };
+    let placed = engine.write_moves(&mut [Move { operation, looked_up: None }], is_current).expect("the machine runs");
+    assert!(placed[0].is_some());
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    world.check("moved");
+}
+
 /// A segment may be full of the operands of one counter: what there is of its key is in memory once, not once for each of them.
 #[test]
 fn records_of_one_key_share_what_is_found_of_it() {
@@ -169,7 +245,7 @@ fn records_of_one_key_share_what_is_found_of_it() {
     let generation = world.table.slot.generation().expect("the table is there");
     let keys: Vec<[u8; 8]> = (0..20u64).map(u64::to_be_bytes).chain([counted; 2000]).collect();
     let wanted: Vec<_> = keys.iter().map(|key| Wanted { generation: &generation, key }).collect();
-    let found = world.engine().look_up_all(&wanted).expect("the machine runs");
+    let found = world.engine().look_up_all(&wanted);
     let chains: Vec<_> = found.into_iter().map(|found| found.expect("the machine runs").chain).collect();
     assert!(chains.iter().all(|chain| !chain.entries().is_empty()));
     let of_counted = &chains[7];

@@ -155,7 +155,7 @@ impl<D: Device> WritePath<D> {
         }
         // Until tags are settled and runs are merged, overwritten records count as alive.
         let settled = self.settle_tags(SETTLED_FOR_ROOM);
-        let mut merged = self.merge_for_room(MERGED_FIRST_SHARE);
+        let mut merged = self.merge_for_room(|| self.compact_some(MERGED_FIRST_SHARE));
         if self.empty_segments()? {
             self.free_emptied(claim)?;
         }
@@ -166,7 +166,7 @@ impl<D: Device> WritePath<D> {
                 self.free_emptied(claim)?;
             }
         }
-        if !is_freed() && self.merge_for_room(MERGED_LAST_SHARE) {
+        if !is_freed() && self.merge_last() {
             merged = true;
             if self.empty_segments()? {
                 self.free_emptied(claim)?;
@@ -180,12 +180,18 @@ impl<D: Device> WritePath<D> {
         Ok(is_worth_it)
     }
 
-    /// Merges runs for a bounded time, see `Upkeep::compact_some`. True if there was anything to merge. Damage of a run is noted: it must
-    /// not keep segments from being emptied.
-    fn merge_for_room(&self, least_share: u64) -> bool {
+    /// Merges the runs as well where that may be much work for little. True if there was anything to merge.
+    fn merge_last(&self) -> bool {
+        self.look_for_garbage(true);
+        self.merge_for_room(|| Ok(self.compact_some(MERGED_LAST_SHARE)? || self.merge_for_garbage()?))
+    }
+
+    /// Merges runs for a bounded time, by steps that say whether there may be more to do. True if there was anything to merge. Damage of a run
+    /// is noted: it must not keep segments from being emptied.
+    fn merge_for_room(&self, merge_some: impl Fn() -> Result<bool>) -> bool {
         let (mut bytes, mut steps) = (0, 0);
         while bytes < MERGED_FOR_ROOM_BYTES && steps < MERGED_FOR_ROOM_STEPS {
-            let more = unless_full(self.compact_some(least_share)).unwrap_or_else(|error| {
+            let more = unless_full(merge_some()).unwrap_or_else(|error| {
                 self.note_trouble(&error);
                 false
             });

@@ -34,6 +34,7 @@ pub(crate) use self::edits::MANIFEST_NAMES;
 pub(crate) use self::file::{CapturedFile, path_of};
 use self::file::{Removals, hash_of};
 use self::lookup::RunLookup;
+pub(crate) use self::policy::Compaction;
 use self::set::RunSet;
 use crate::cache::Cache;
 use crate::config::MergePolicy;
@@ -171,6 +172,12 @@ impl<D: Device> Runs<D> {
     /// Bytes of all files of runs.
     pub(crate) fn disk_bytes(&self) -> u64 {
         self.set().map_or(0, |set| set.pieces().map(|piece| piece.file.bytes()).sum())
+    }
+
+    /// Bytes of the files of the oldest run.
+    pub(crate) fn oldest_bytes(&self) -> u64 {
+        let set = self.set();
+        set.map_or(0, |set| set.runs.last().map_or(0, |run| run.pieces().map(|piece| piece.file.bytes()).sum()))
     }
 
     /// Bytes that filters and fences take in memory.

@@ -2,18 +2,38 @@
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// The garbage that runs may hide. Relaxed: only upkeep changes it, and it publishes nothing.
+/// Where there are other merges all the time, those for the sake of garbage come in one of so many rounds of upkeep.
+const MERGED_EVERY: u64 = 8;
+
+/// The garbage that runs may hide. Relaxed: it publishes nothing, and where a writer that makes room changes it beside upkeep, a suspicion
+/// ends early or is raised again at worst.
 pub(crate) struct Suspicion {
     /// Bytes that counted as alive when fewest did since the runs were merged for the sake of garbage; the highest number before the
     /// first look.
     least_live: AtomicU64,
     /// The runs with records before this sequence are being merged; 0 = none are.
     until: AtomicU64,
+    /// Bytes of the garbage that is suspected.
+    bytes: AtomicU64,
+    /// Rounds of upkeep in which other merges came first.
+    put_off: AtomicU64,
+}
+
+/// What counts as alive when upkeep looks for garbage.
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    /// Bytes of all records that count as alive.
+    pub(crate) live: u64,
+    /// How many runs there are: one hides nothing.
+    pub(crate) runs: usize,
+    /// The sequence up to which there are runs.
+    pub(crate) until: u64,
 }
 
 impl Default for Suspicion {
     fn default() -> Suspicion {
-        Suspicion { least_live: AtomicU64::new(u64::MAX), until: AtomicU64::new(0) }
+        let [until, bytes, put_off] = [0; 3].map(AtomicU64::new);
+        Suspicion { least_live: AtomicU64::new(u64::MAX), until, bytes, put_off }
     }
 }
 
@@ -28,15 +48,42 @@ impl Suspicion {
         self.until.load(Ordering::Relaxed)
     }
 
+    /// So many bytes of garbage are suspected.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of what counts as alive now, without a suspicion.
+    pub(crate) fn note(&self, look: Look) {
+        self.grown(look);
+    }
+
     /// Looks at what counts as alive now: garbage is suspected where it is half as much again as it was, and `tolerated` bytes more.
-    /// One run hides nothing. `until` is the sequence up to which there are runs.
-    pub(crate) fn look(&self, live: u64, tolerated: u64, runs: usize, until: u64) {
+    pub(crate) fn look(&self, look: Look, tolerated: u64) {
+        self.look_for_room(look, tolerated, u64::MAX);
+    }
+
+    /// Like [`Suspicion::look`] on a full disk: garbage is suspected also where it may be as many bytes as the oldest run has, which is
+    /// written again for it.
+    pub(crate) fn look_for_room(&self, look: Look, tolerated: u64, oldest_bytes: u64) {
+        let (least, more) = self.grown(look);
+        if more > (least / 2).max(tolerated) || more >= oldest_bytes.max(1) {
+            self.bytes.store(more, Ordering::Relaxed);
+            self.until.store(look.until, Ordering::Relaxed);
+        }
+    }
+
+    /// The bytes that counted as alive when fewest did, and how many more do now.
+    fn grown(&self, Look { live, runs, .. }: Look) -> (u64, u64) {
         let least = self.least_live.load(Ordering::Relaxed);
         let least = if runs < 2 { live } else { least.min(live) };
         self.least_live.store(least, Ordering::Relaxed);
-        if live - least > (least / 2).max(tolerated) {
-            self.until.store(until, Ordering::Relaxed);
-        }
+        (least, live - least)
+    }
+
+    /// Whether the suspected garbage comes first in this round of upkeep, in which there was another merge.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.is_any() && self.put_off.fetch_add(1, Ordering::Relaxed) % MERGED_EVERY == MERGED_EVERY - 1
     }
 
     /// The runs are merged: so much counts as alive now.

@@ -284,8 +284,10 @@ impl<D: Device> Engine<D> {
         if full && !reclaimed && self.checkpoint_state().0 == 0 {
             reclaimed = some(self.commit_memtables_if_any())? && some(self.reclaim_some())?;
         }
+        self.look_for_garbage(full);
         let merged = merged || full && some(self.compact_some(MERGED_LAST_SHARE))?;
-        let merged = merged || some(self.merge_for_garbage())?;
+        let is_turn = !merged || self.suspicion.is_urgent();
+        let merged = is_turn && some(self.merge_for_garbage())? || merged;
         let rests = !(reclaimed || settled || deleted || merged) && self.has_rested();
         let merged = merged || rests && some(self.merge_at_rest())?;
         let (retired, lag_bytes) = self.checkpoint_state();

@@ -7,13 +7,15 @@ use crate::flow::upkeep::reclaim::victim::TOLERATED_SEGMENTS;
 use crate::index::accounting::{Accounting, ChunkBytes};
 use crate::index::chain::Entry;
 use crate::index::ordered::OrderedIndex;
-use crate::index::runs::RunContext;
+use crate::index::runs::{Compaction, RunContext};
 use crate::io::{Device, InPhase, Phase};
 use crate::log::State;
+use crate::store::suspicion::Look;
 use crate::store::upkeep::Upkeep;
 use crate::{Error, IndexKind, Result};
 
-/// The oldest run takes part in merges for the sake of garbage if the others together have at least one in so many of its bytes.
+/// The oldest run takes part in merges for the sake of garbage if the others together have at least one in so many of its bytes, or if
+/// more garbage is suspected than it has bytes.
 const MERGED_FOR_GARBAGE_SHARE: u64 = 16;
 
 impl<D: Device> Upkeep<D> {
@@ -69,30 +71,45 @@ impl<D: Device> Upkeep<D> {
     /// Does a bounded part of merging all that is committed into the oldest level, if what is newer has at least one in so many of its
     /// bytes: then all garbage is known. True if there may be more to do.
     pub(crate) fn compact_some(&self, least_share: u64) -> Result<bool> {
-        let wanted = (u64::MAX, least_share);
+        let wanted = Compaction::of_all(least_share);
         let one = |ordered: &OrderedIndex<D>| self.merging(ordered, &|context| ordered.compact_some(wanted, context));
         self.ordered.open().try_fold(false, |more, ordered| Ok(one(ordered)? || more))
     }
 
-    /// Does a bounded part of merging the runs where they may hide much garbage: where much more counts as alive than when least did
-    /// since they were merged last. Runs that come meanwhile are left out, so that it ends. True if there may be more to do.
+    /// Looks whether runs may hide much garbage: whether much more counts as alive than when least did since they were merged for its
+    /// sake. On a full disk less is much.
+    pub(crate) fn look_for_garbage(&self, is_full: bool) {
+        let runs = self.ordered.get(IndexKind::Lsm).and_then(|ordered| ordered.committed.runs());
+        let Some(runs) = runs.filter(|_| !self.suspicion.is_any()) else { return };
+        let look = Look { live: self.live_bytes(), runs: runs.len(), until: runs.until() };
+        let tolerated = TOLERATED_SEGMENTS * self.segments.segment_bytes;
+        if is_full {
+            self.suspicion.look_for_room(look, tolerated, runs.oldest_bytes());
+        } else if self.snapshots.oldest().0.saturating_add(1) < look.until {
+            // What a merge finds would be retained for that snapshot, whose segments are kept too, until there is so much of it that the
+            // snapshot ends.
+            self.suspicion.note(look);
+        } else {
+            self.suspicion.look(look, tolerated);
+        }
+    }
+
+    /// Does a bounded part of merging the runs where they are suspected of garbage. Runs that come meanwhile are left out, so that it ends.
+    /// True if there may be more to do.
     pub(crate) fn merge_for_garbage(&self) -> Result<bool> {
-        let Some(ordered) = self.ordered.get(IndexKind::Lsm) else { return Ok(false) };
-        let Some(runs) = ordered.committed.runs() else { return Ok(false) };
         let suspicion = &self.suspicion;
-        if !suspicion.is_any() {
-            let tolerated = TOLERATED_SEGMENTS * self.segments.segment_bytes;
-            suspicion.look(self.live_bytes(), tolerated, runs.len(), runs.until());
+        let Some(ordered) = self.ordered.get(IndexKind::Lsm).filter(|_| suspicion.is_any()) else { return Ok(false) };
+        let (until, most_bytes) = (suspicion.until(), suspicion.bytes());
+        let wanted = Compaction { until, least_share: MERGED_FOR_GARBAGE_SHARE, most_bytes };
+        let merged = self.merging(ordered, &|context| ordered.compact_some(wanted, context));
+        match &merged {
+            Ok(true) => {}
+            // There may be room later.
+            Err(error) if error.is_full() => {}
+            // Another error would come again.
+            Ok(false) | Err(_) => suspicion.end(self.live_bytes()),
         }
-        if !suspicion.is_any() {
-            return Ok(false);
-        }
-        let wanted = (suspicion.until(), MERGED_FOR_GARBAGE_SHARE);
-        if self.merging(ordered, &|context| ordered.compact_some(wanted, context))? {
-            return Ok(true);
-        }
-        suspicion.end(self.live_bytes());
-        Ok(false)
+        merged
     }
 
     /// Bytes of all records that count as alive.

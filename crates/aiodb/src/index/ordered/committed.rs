@@ -11,7 +11,7 @@ use crate::index::memtable::{ImmutableMemtable, MemtableRoom, RangeQuery, Reache
 use crate::index::range_tombstones::{RangeTombstone, Ranges, Urgency};
 use crate::index::runs::lookup::RunLookup;
 use crate::index::runs::scan::RunWalk;
-use crate::index::runs::{LiveCount, RunContext, Runs};
+use crate::index::runs::{Compaction, LiveCount, RunContext, Runs};
 use crate::io::Device;
 
 /// Bytes that one step of a merge writes, about.
@@ -116,7 +116,7 @@ impl<D: Device> Committed<D> {
     }
 
     /// See [`Runs::compact_step`].
-    pub(super) fn compact_some(&self, wanted: (u64, u64), context: &RunContext<'_>) -> Result<bool> {
+    pub(super) fn compact_some(&self, wanted: Compaction, context: &RunContext<'_>) -> Result<bool> {
         match self {
             Committed::Lmdb(_) => Ok(false),
             Committed::Runs(runs) => runs.compact_step(MERGED_PER_STEP, wanted, context),

@@ -4,7 +4,7 @@ use super::OrderedIndex;
 use crate::Result;
 use crate::index::codec::prefix_key;
 use crate::index::range_tombstones::{RangeTombstone, Urgency};
-use crate::index::runs::RunContext;
+use crate::index::runs::{Compaction, RunContext};
 use crate::io::Device;
 
 /// Range tombstones that are carried out at once.
@@ -50,9 +50,8 @@ impl<D: Device> OrderedIndex<D> {
         self.forget_ranges().map(|()| merged)
     }
 
-    /// Does a bounded part of merging all that was committed up to a sequence into the oldest level, if what is newer than that has at
-    /// least one in so many of its bytes. False if there was nothing to do.
-    pub(crate) fn compact_some(&self, wanted: (u64, u64), context: &RunContext<'_>) -> Result<bool> {
+    /// Does a bounded part of merging the runs that are wanted into one. False if there was nothing to do.
+    pub(crate) fn compact_some(&self, wanted: Compaction, context: &RunContext<'_>) -> Result<bool> {
         let merged = self.committed.compact_some(wanted, context)?;
         self.forget_ranges().map(|()| merged)
     }

@@ -15,6 +15,24 @@ const MAX_INPUTS: usize = 16;
 /// Runs of the lowest tier have fewer bytes than so many times this as are merged at once.
 pub(super) const LEAST_BYTES: u64 = 16 << 10;
 
+/// Which runs are to become one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compaction {
+    /// Those with records before this sequence, which may have later ones as well...
+    pub(crate) until: u64,
+    /// ...and of them the oldest only if the others together have at least one in so many of its bytes...
+    pub(crate) least_share: u64,
+    /// ...or if it has at most so many bytes: then it takes part in the last merge.
+    pub(crate) most_bytes: u64,
+}
+
+impl Compaction {
+    /// All runs; the oldest one by its share.
+    pub(crate) const fn of_all(least_share: u64) -> Compaction {
+        Compaction { until: u64::MAX, least_share, most_bytes: 0 }
+    }
+}
+
 /// What the policy knows of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
@@ -38,10 +56,13 @@ pub(super) fn choose(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
 }
 
 /// A merge on the way to one run, of all but the `left_out` newest: one that was begun, or one of the oldest runs, small or not; the
-/// oldest itself only if the others together have at least one in `least_share` of its bytes.
-pub(super) fn choose_all(policy: MergePolicy, shapes: &[Shape], left_out: usize, least_share: u64) -> Option<Job> {
+/// oldest itself only where it is wanted.
+pub(super) fn choose_all(policy: MergePolicy, shapes: &[Shape], left_out: usize, wanted: Compaction) -> Option<Job> {
     let newer = shapes.len().checked_sub(1)?;
-    let end = newer + usize::from(has_share(&shapes[left_out.min(newer)..], least_share));
+    let is_last = shapes.len() <= left_out + MAX_INPUTS;
+    let takes_oldest = has_share(&shapes[left_out.min(newer)..], wanted.least_share)
+        || is_last && shapes[newer].bytes <= wanted.most_bytes;
+    let end = newer + usize::from(takes_oldest);
     let all = end.saturating_sub(MAX_INPUTS).max(left_out)..end;
     begun(policy, shapes).or_else(|| (all.len() > 1).then_some(Job { runs: all, tier: 0 }))
 }

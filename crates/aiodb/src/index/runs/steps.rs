@@ -8,7 +8,7 @@ use super::counts::Changes;
 use super::cursor::RunCursor;
 use super::file::RunFile;
 use super::merge::{Merge, due_ranges};
-use super::policy::{Job, choose, choose_all, choose_at_rest};
+use super::policy::{Compaction, Job, choose, choose_all, choose_at_rest};
 use super::set::{Piece, Run, RunSet};
 use super::writer::{Making, RunWriter};
 use super::{RunContext, Runs};
@@ -36,17 +36,13 @@ impl<D: Device> Runs<D> {
         self.merge_chosen(|policy, set| choose(policy, &set.shapes()), budget_bytes, context)
     }
 
-    /// Like [`Runs::merge_step`] until the runs that there were at a sequence are one, whatever the policy: then all garbage of before
-    /// is known. The oldest run is left out while the others together have less than one in `least_share` of its bytes.
-    pub(crate) fn compact_step(
-        &self,
-        budget_bytes: u64,
-        (until, least_share): (u64, u64),
-        context: &RunContext<'_>,
-    ) -> Result<bool> {
+    /// Like [`Runs::merge_step`] until the runs that are wanted are one, whatever the policy: then all garbage of before is known, if
+    /// the oldest run is among them.
+    pub(crate) fn compact_step(&self, budget_bytes: u64, wanted: Compaction, context: &RunContext<'_>) -> Result<bool> {
         let choose = |policy, set: &RunSet<D>| {
-            let newer = set.runs.iter().take_while(|run| run.until > until).count();
-            choose_all(policy, &set.shapes(), newer, least_share)
+            // A run begins where the next older one ends.
+            let newer = set.runs.windows(2).take_while(|runs| runs[1].until >= wanted.until).count();
+            choose_all(policy, &set.shapes(), newer, wanted)
         };
         self.merge_chosen(choose, budget_bytes, context)
     }

@@ -11,6 +11,7 @@ const SMALL_RECORD_BYTES: u64 = 40;
 
 /// A store that works only when it is told to, with a table of many small records and one of few large ones.
 struct World {
+    device: SimDevice,
     db: Db<SimDevice>,
     small: Table<SimDevice>,
     large: Table<SimDevice>,
@@ -23,13 +24,13 @@ impl World {
         let device = SimDevice::new(1);
         device.create_dir("/store".as_ref()).expect("the machine runs");
         let options = Options { background: false, segment_bytes: 1 << 20, ..Options::default() };
-        let db = Db::open_on(device, "/store", options).expect("the store can be made");
+        let db = Db::open_on(device.clone(), "/store", options).expect("the store can be made");
         let create = |name: &str| db.create_table(name, IndexKind::Lsm).expect("the table can be made");
         let (small, large) = (create("small"), create("large"));
-        let world = World { db, small, large, large_keys };
+        let world = World { device, db, small, large, large_keys };
         world.put_small(0..SMALL_KEYS);
         (0..large_keys).for_each(|key| world.put_large(key));
-        world.db.checkpoint().expect("the machine runs");
+        world.checkpoint();
         while world.db.engine.engine.compact_some(u64::MAX).expect("the machine runs") {}
         world
     }
@@ -53,9 +54,18 @@ impl World {
         (0..steps).for_each(|_| self.db.step(Step::Upkeep).expect("the machine runs"));
     }
 
+    fn checkpoint(&self) {
+        self.db.checkpoint().expect("the machine runs");
+    }
+
     /// Bytes that are alive.
     fn alive(&self) -> u64 {
         SMALL_KEYS * SMALL_RECORD_BYTES + self.large_keys * LARGE_BYTES as u64
+    }
+
+    fn check_garbage_is_known(&self) {
+        let (live, alive) = (self.live(), self.alive());
+        assert!(live < alive * 5 / 4, "{live} bytes count as alive, {alive} are");
     }
 
     /// Bytes that count as alive.
@@ -71,28 +81,82 @@ fn what_short_runs_hide_does_not_grow() {
     let world = World::new(100);
     for round in 0..256 {
         (0..20).for_each(|number| world.put_large((round * 20 + number) % 100));
-        world.db.checkpoint().expect("the machine runs");
+        world.checkpoint();
         world.upkeep(4);
         let (live, alive) = (world.live(), world.alive());
         assert!(live < 2 * alive, "round {round}: {live} bytes count as alive, {alive} are");
     }
 }
 
-/// What has been superseded lies in the oldest run. The runs after it are too few and too short to be merged with it by themselves; but so much
-/// more counts as alive than before that they are.
+/// What has been superseded lies in the oldest run, of whose bytes the runs after it have a small part. They are merged with it, because so much
+/// more counts as alive than before.
 #[test]
 fn much_garbage_that_the_oldest_run_hides_is_looked_for() {
     let world = World::new(300);
     world.upkeep(4);
     (0..300).for_each(|key| world.put_large(key));
-    world.put_small(0..SMALL_KEYS / 10);
-    world.db.checkpoint().expect("the machine runs");
+    world.checkpoint();
     assert!(world.live() > world.alive() * 3 / 2, "the old values count as alive");
     // It is written to all the time.
     for key in 0..30 {
         world.put_large(key);
         world.upkeep(1);
     }
-    let (live, alive) = (world.live(), world.alive());
-    assert!(live < alive * 5 / 4, "{live} bytes count as alive, {alive} are");
+    world.check_garbage_is_known();
+}
+
+/// As above, while so many short runs come that there is something to merge all the time.
+#[test]
+fn garbage_is_looked_for_though_there_are_other_merges() {
+    let world = World::new(300);
+    world.upkeep(4);
+    (0..300).for_each(|key| world.put_large(key));
+    for key in 0..100 {
+        for _ in 0..4 {
+            world.put_small(key..key + 1);
+            world.checkpoint();
+        }
+        world.upkeep(1);
+    }
+    world.check_garbage_is_known();
+}
+
+/// On a full disk less garbage is worth a merge with the oldest run: as much as that has bytes.
+#[test]
+fn garbage_that_the_oldest_run_hides_makes_room_on_a_full_disk() {
+    let world = World::new(600);
+    world.upkeep(4);
+    world.device.set_capacity(Some(world.device.used_bytes() + (28 << 20)));
+    for key in (0..3).flat_map(|_| 0..600) {
+        world.put_large(key);
+    }
+}
+
+/// What a merge finds is retained for a snapshot that is older than the newest run, and there is a bound of that at which the snapshot ends.
+#[test]
+fn garbage_that_a_snapshot_needs_is_not_looked_for() {
+    let world = World::new(300);
+    world.upkeep(4);
+    let snapshot = world.db.snapshot().expect("the machine runs");
+    for key in 0..300 {
+        world.large.put_with(&u64::to_be_bytes(key), &[8; LARGE_BYTES], Durability::None).expect("the machine runs");
+    }
+    world.put_small(0..SMALL_KEYS / 10);
+    world.checkpoint();
+    for key in 0..30 {
+        world.put_small(key..key + 1);
+        world.upkeep(1);
+    }
+    let (_, retained) = world.db.engine.engine.snapshots.counts();
+    assert!(retained < 300, "{retained} records are retained");
+    for key in 0..300 {
+        let value = snapshot.get(&world.large, &u64::to_be_bytes(key)).expect("the machine runs");
+        assert_eq!(value.as_deref(), Some(&[7; LARGE_BYTES][..]), "key {key}");
+    }
+    drop(snapshot);
+    for key in 0..30 {
+        world.put_small(key..key + 1);
+        world.upkeep(1);
+    }
+    world.check_garbage_is_known();
 }

@@ -1,5 +1,5 @@
 use crate::config::MergePolicy;
-use crate::index::runs::policy::{Job, LEAST_BYTES, Shape, choose_all, choose_at_rest};
+use crate::index::runs::policy::{Compaction, Job, LEAST_BYTES, Shape, choose_all, choose_at_rest};
 
 const POLICY: MergePolicy = MergePolicy { fan_out: 4, oldest_ratio: 4 };
 
@@ -64,7 +64,8 @@ fn a_store_at_rest_takes_the_oldest_run_in_though_few_others_are_there() {
 
 #[test]
 fn merges_for_garbage_leave_out_what_came_since_and_an_oldest_run_that_is_large() {
-    let choose = |shapes: &[Shape], left_out| runs_of(choose_all(POLICY, shapes, left_out, 16));
+    let wanted = Compaction::of_all(16);
+    let choose = |shapes: &[Shape], left_out| runs_of(choose_all(POLICY, shapes, left_out, wanted));
     assert_eq!(choose(&[idle(1), idle(1), idle(1), idle(32)], 0), Some(0..4));
     assert_eq!(choose(&[idle(1), idle(1), idle(1), idle(32)], 1), Some(1..4));
     assert_eq!(choose(&[idle(1), idle(1), idle(1), idle(33)], 1), Some(1..3));
@@ -72,4 +73,14 @@ fn merges_for_garbage_leave_out_what_came_since_and_an_oldest_run_that_is_large(
     assert_eq!(choose(&[idle(1), idle(1)], 2), None, "all came since");
     let begun = Shape { merge: 9, ..idle(1) };
     assert_eq!(choose(&[begun, begun, idle(1), idle(1), idle(1000)], 2), Some(0..2));
+    let choose = |shapes: &[Shape], left_out| {
+        let wanted = Compaction { most_bytes: 1000 * LEAST_BYTES, ..wanted };
+        runs_of(choose_all(POLICY, shapes, left_out, wanted))
+    };
+    assert_eq!(choose(&[idle(1), idle(1), idle(1000)], 1), Some(1..3), "it has no more than is suspected");
+    assert_eq!(choose(&[idle(1), idle(1), idle(1001)], 0), Some(0..2));
+    assert_eq!(choose(&[idle(1), idle(1000)], 1), None, "the oldest run alone");
+    let many: Vec<_> = [idle(1); 20].into_iter().chain([idle(1000)]).collect();
+    assert_eq!(choose(&many, 0), Some(4..20), "it is written once");
+    assert_eq!(choose(&many, 5), Some(5..21));
 }

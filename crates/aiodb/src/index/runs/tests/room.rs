@@ -12,7 +12,7 @@ use crate::index::accounting::Accounting;
 use crate::index::chain::Superseded;
 use crate::index::memtable::Memtable;
 use crate::index::range_tombstones::Ranges;
-use crate::index::runs::{FILE_BYTES, RunContext, Runs};
+use crate::index::runs::{Compaction, FILE_BYTES, RunContext, Runs};
 use crate::index::snapshots::Snapshots;
 use crate::io::sim::SimDevice;
 use crate::retention::Retention;
@@ -63,7 +63,8 @@ fn a_disk_that_is_full_for_puts_has_room_for_merges() {
         }
         let keys = runs.count_estimate(16).expect("it is open");
         let mut capacity = fill_disk(&device, &runs, u64::MAX);
-        while runs.compact_step(FILE_BYTES, (u64::MAX, u64::MAX), &context).expect("there is room for a merge") {
+        while runs.compact_step(FILE_BYTES, Compaction::of_all(u64::MAX), &context).expect("there is room for a merge")
+        {
             capacity = fill_disk(&device, &runs, capacity);
         }
         assert_eq!(runs.len(), 1);
@@ -81,9 +82,9 @@ fn a_merge_without_room_does_not_begin() {
     (0..2).for_each(|_| flush(&runs, 1000, &mut sequence, &context, &mut random));
     device.set_capacity(Some(device.used_bytes() + (32 << 10)));
     let steps = device.counters().steps;
-    let refused = runs.compact_step(FILE_BYTES, (u64::MAX, u64::MAX), &context).expect_err("there is no room");
+    let refused = runs.compact_step(FILE_BYTES, Compaction::of_all(u64::MAX), &context).expect_err("there is no room");
     assert!(refused.is_full(), "a full disk is said to be full: {refused}");
     assert_eq!(device.counters().steps, steps, "nothing was tried");
     device.set_capacity(None);
-    assert!(runs.compact_step(FILE_BYTES, (u64::MAX, u64::MAX), &context).expect("there is room"));
+    assert!(runs.compact_step(FILE_BYTES, Compaction::of_all(u64::MAX), &context).expect("there is room"));
 }

@@ -363,6 +363,11 @@ impl Error {
         matches!(self, Error::DiskFull { .. })
     }
 
+    /// Whether stored bytes could not be read: they are damaged, or the device does not give them.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        matches!(self, Error::Corruption { .. } | Error::Io { action: "read", .. })
+    }
+
     /// An [`Error::Io`] from the system's error; a full disk and a want of descriptors have errors of their own.
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, error: &io::Error) -> Error {
         let path = path.into();

@@ -20,6 +20,8 @@ pub(crate) struct Reclaiming {
     pub(crate) damaged: BTreeSet<u64>,
     /// There is garbage enough, but none that can be had before emptied segments are free.
     pub(crate) is_stuck: bool,
+    /// The last attempt to purge a table that is gone has met what cannot be read: another one is not worth it at once.
+    pub(crate) cannot_purge: bool,
 }
 
 /// A segment that is being emptied.

@@ -265,10 +265,10 @@ impl<D: Device> Engine<D> {
         }
         // The age of a reader counts from the first look of upkeep at it.
         self.epochs.age_ms(self.device.clock_ms());
-        // A full disk must not stop the other work from making room, nor damage that some of the work has met.
+        // A full disk must not stop the other work from making room, nor what some of the work cannot read.
         let mut refusal = None;
         let mut some = |outcome: Result<bool>| match outcome {
-            Err(error) if error.is_full() || matches!(error, Error::Corruption { .. }) => {
+            Err(error) if error.is_full() || error.is_unreadable() => {
                 refusal.get_or_insert(error);
                 Ok(false)
             }
@@ -299,7 +299,7 @@ impl<D: Device> Engine<D> {
         if short {
             self.end_snapshot_in_the_way()?;
         }
-        let purges = refusal.is_none() && self.is_purge_due(u32::MAX);
+        let purges = refusal.is_none() && self.can_purge();
         if let Some(refusal) = refusal {
             self.note_trouble(&refusal);
         }

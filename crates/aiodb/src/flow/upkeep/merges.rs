@@ -12,7 +12,7 @@ use crate::io::{Device, InPhase, Phase};
 use crate::log::State;
 use crate::store::suspicion::Look;
 use crate::store::upkeep::Upkeep;
-use crate::{Error, IndexKind, Result};
+use crate::{IndexKind, Result};
 
 /// The oldest run takes part in merges for the sake of garbage if the others together have at least one in so many of its bytes, or if
 /// more garbage is suspected than it has bytes.
@@ -144,8 +144,8 @@ impl<D: Device> Upkeep<D> {
         self.making_room(|| self.with_context(ordered, &accounting, merge))
     }
 
-    /// Returns when merges are not too far behind: a writer does what is to be done before more can be added. Where damage is
-    /// met, writes go on.
+    /// Returns when merges are not too far behind: a writer does what is to be done before more can be added. Where a run
+    /// cannot be read, writes go on.
     pub(crate) fn bound_merges(&self, ordered: &OrderedIndex<D>) -> Result<()> {
         while ordered.committed.runs().is_some_and(|runs| runs.is_behind())
             && self.unless_damaged(self.merge_some_of(ordered))?.unwrap_or(false)
@@ -153,11 +153,11 @@ impl<D: Device> Upkeep<D> {
         Ok(())
     }
 
-    /// What work behind the scenes has done; `None` where it has met damage, which is noted: the work that is next may go round
-    /// it.
+    /// What work behind the scenes has done; `None` where it has met what cannot be read, which is noted: the work that is next may go
+    /// round it.
     pub(crate) fn unless_damaged<T>(&self, outcome: Result<T>) -> Result<Option<T>> {
         match outcome {
-            Err(damage @ Error::Corruption { .. }) => {
+            Err(damage) if damage.is_unreadable() => {
                 self.note_trouble(&damage);
                 Ok(None)
             }

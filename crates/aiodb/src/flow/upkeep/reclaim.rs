@@ -51,7 +51,8 @@ impl<D: Device> Upkeep<D> {
     pub(crate) fn squeeze_some(&self, until: u64) -> Result<bool> {
         let can_purge = self.unless_damaged(self.purge_some())?.is_some();
         let mut reclaiming = self.reclaiming.lock().expect("no code panics while it reclaims");
-        let Reclaiming { victim: current, purged_before, damaged, is_stuck } = &mut *reclaiming;
+        let Reclaiming { victim: current, purged_before, damaged, is_stuck, cannot_purge } = &mut *reclaiming;
+        *cannot_purge = !can_purge;
         if current.is_none() {
             // The records of tables that are gone would be taken for alive. Those that go meanwhile are not waited for: there may be no
             // end of them.
@@ -83,7 +84,7 @@ impl<D: Device> Upkeep<D> {
             *current = None;
         }
         match emptied {
-            Err(damage @ (Error::Corruption { .. } | Error::Io { action: "read", .. })) => {
+            Err(damage) if damage.is_unreadable() => {
                 self.note_trouble(&damage);
                 damaged.insert(life);
             }
@@ -95,6 +96,12 @@ impl<D: Device> Upkeep<D> {
     /// Whether no segment can be emptied before emptied ones are free.
     pub(crate) fn is_reclaim_stuck(&self) -> bool {
         self.reclaiming.lock().expect("no code panics while it reclaims").is_stuck
+    }
+
+    /// Whether tables that are gone wait to be purged, and the next attempt may succeed.
+    pub(crate) fn can_purge(&self) -> bool {
+        let cannot = self.reclaiming.lock().expect("no code panics while it reclaims").cannot_purge;
+        !cannot && self.is_purge_due(u32::MAX)
     }
 
     /// Works on a victim; true once all records in it are dead.

@@ -24,6 +24,9 @@ use crate::{Error, Result};
 /// What can be done about a damaged file.
 pub(super) const ADVICE: &str = "`aiodb verify --rebuild` makes the index again from the log";
 
+/// Errors that say nothing of the file.
+const PASSING: [io::ErrorKind; 3] = [io::ErrorKind::Interrupted, io::ErrorKind::WouldBlock, io::ErrorKind::OutOfMemory];
+
 /// A file of a run. It is removed when the last reader leaves it, once no set of runs has it.
 pub(super) struct RunFile<D: Device> {
     device: D,
@@ -36,8 +39,8 @@ pub(super) struct RunFile<D: Device> {
     filter: Filter,
     /// Set once no set of runs has the file.
     dropped: OnceLock<Arc<Removals>>,
-    /// Whether a damaged block was met. Relaxed: who learns of it late meets the block too.
-    is_damaged: AtomicBool,
+    /// Whether a block could not be read, or was damaged. Relaxed: who learns of it late meets the block too.
+    is_unreadable: AtomicBool,
 }
 
 /// What a backup copies of a file, which never changes.
@@ -136,8 +139,8 @@ impl<D: Device> RunFile<D> {
         let fences = Fences::decode(part(parts.fences, footer.fence_bytes, footer.fence_checksum)?)
             .filter(|fences| fences.units() == footer.data_units)
             .ok_or_else(|| malformed(parts.fences, "fences that do not fit"))?;
-        let (device, dropped, is_damaged) = (device.clone(), OnceLock::new(), AtomicBool::new(false));
-        Ok(Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, dropped, is_damaged }))
+        let (device, dropped, is_unreadable) = (device.clone(), OnceLock::new(), AtomicBool::new(false));
+        Ok(Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, dropped, is_unreadable }))
     }
 
     /// A file that has just been written.
@@ -151,8 +154,8 @@ impl<D: Device> RunFile<D> {
     ) -> Arc<RunFile<D>> {
         let units = u32::try_from(footer.parts().end / UNIT_BYTES as u64).expect("a file of a run is bounded");
         let name = RunFileName { number: footer.number, units, data_units: footer.data_units };
-        let (device, dropped, is_damaged) = (device.clone(), OnceLock::new(), AtomicBool::new(false));
-        Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, dropped, is_damaged })
+        let (device, dropped, is_unreadable) = (device.clone(), OnceLock::new(), AtomicBool::new(false));
+        Arc::new(RunFile { device, path, file, seed, name, footer, fences, filter, dropped, is_unreadable })
     }
 
     /// Whether a key with this hash may be here.
@@ -186,15 +189,27 @@ impl<D: Device> RunFile<D> {
 
     /// A failed read of this file. One that ends too early is damaged, whoever reads it.
     pub(super) fn read_error(&self, error: &io::Error) -> Error {
-        if error.kind() == io::ErrorKind::UnexpectedEof {
-            return damage_error(&self.path, 0, Damage::Foreign("the file ends too early"), ADVICE);
-        }
-        Error::io("read", &self.path, error)
+        let error = match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                damage_error(&self.path, 0, Damage::Foreign("the file ends too early"), ADVICE)
+            }
+            _ => Error::io("read", &self.path, error),
+        };
+        self.note(&error);
+        error
     }
 
     /// Reads units of the data blocks.
     pub(super) fn read(&self, start: u32, end: u32) -> Result<AlignedBuffer> {
-        read(&self.path, &self.file, start, end)
+        read(&self.path, &self.file, start, end).inspect_err(|error| self.note(error))
+    }
+
+    /// Takes note of a failed read, unless the next one may well succeed.
+    fn note(&self, error: &Error) {
+        let is_passing = matches!(error, Error::Io { kind, .. } if PASSING.contains(kind));
+        if error.is_unreadable() && !is_passing {
+            self.is_unreadable.store(true, Ordering::Relaxed);
+        }
     }
 
     /// The block of this number in its units.
@@ -204,14 +219,15 @@ impl<D: Device> RunFile<D> {
         Block::decode(bytes, self.seed, offset).map_err(|damage| self.damaged(number, damage))
     }
 
-    /// Whether a damaged block was met since the file was opened: merges leave it as it is.
-    pub(super) fn is_damaged(&self) -> bool {
-        self.is_damaged.load(Ordering::Relaxed)
+    /// Whether a block could not be read since the file was opened, or was damaged: merges leave the file as it is. They would fail at
+    /// each attempt, after they have written what comes before that block.
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.is_unreadable.load(Ordering::Relaxed)
     }
 
     /// The error about a damaged block.
     pub(super) fn damaged(&self, block: usize, damage: Damage) -> Error {
-        self.is_damaged.store(true, Ordering::Relaxed);
+        self.is_unreadable.store(true, Ordering::Relaxed);
         let offset = u64::from(self.fences.units_of(block).0) * UNIT_BYTES as u64;
         damage_error(&self.path, offset, damage, ADVICE)
     }

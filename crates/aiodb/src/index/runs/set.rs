@@ -139,12 +139,12 @@ impl<D: Device> RunSet<D> {
         runs.iter().map(|run| Shape { merge: run.merge, bytes: bytes(run) }).collect()
     }
 
-    /// How many of the newest runs can be merged: those before the first with a damaged file, and before all that take part in
-    /// its merge.
+    /// How many of the newest runs can be merged: those before the first with a file that cannot be read, and before all that
+    /// take part in its merge.
     fn mergeable(&self) -> usize {
-        let is_damaged = |run: &Run<D>| run.pieces().any(|piece| piece.file.is_damaged());
-        let Some(damaged) = self.runs.iter().position(is_damaged) else { return self.runs.len() };
-        let takes_part = |run: &Run<D>| run.merge > 0 && run.merge == self.runs[damaged].merge;
-        self.runs.iter().position(takes_part).unwrap_or(damaged)
+        let is_unreadable = |run: &Run<D>| run.pieces().any(|piece| piece.file.is_unreadable());
+        let Some(unreadable) = self.runs.iter().position(is_unreadable) else { return self.runs.len() };
+        let takes_part = |run: &Run<D>| run.merge > 0 && run.merge == self.runs[unreadable].merge;
+        self.runs.iter().position(takes_part).unwrap_or(unreadable)
     }
 }

@@ -99,7 +99,8 @@ impl<D: Device> Runs<D> {
         let is_wanted =
             |piece: &Piece<'_, D>, range| piece.needs(range) && (takes_all || piece.is_worth_rewriting(range));
         let needs = |piece: &Piece<'_, D>| {
-            !piece.file.is_damaged() && set.manifest.ranges.iter().filter(is_due).any(|range| is_wanted(piece, range))
+            !piece.file.is_unreadable()
+                && set.manifest.ranges.iter().filter(is_due).any(|range| is_wanted(piece, range))
         };
         let Some(place) = find(&set, |place| Ok(needs(&place.piece(&set))))? else { return Ok(false) };
         self.rewrite(&set, place, None, context)?;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::survive;
 use crate::io::Device;
-use crate::io::sim::SimDevice;
+use crate::io::sim::{Call, SimDevice};
 use crate::store::background::Asked;
 use crate::store::engine::Engine;
 use crate::{Db, Durability, Error, IndexKind, Options};
@@ -34,6 +34,35 @@ fn of_two_first_writers_the_shorter_interval_stays() {
             }
         });
         assert_eq!(asked.shortest(), Some(10));
+    }
+}
+
+/// Where a run cannot be read, or is damaged, the keys of a table that is gone stay in it. The thread of upkeep rests all the same.
+#[test]
+fn upkeep_rests_where_a_table_cannot_be_purged() {
+    for is_damaged in [false, true] {
+        let device = SimDevice::new(1);
+        device.create_dir("/store".as_ref()).expect("the machine runs");
+        let options = Options { background: false, ..Options::default() };
+        let db = Db::open_on(device.clone(), "/store", options).expect("the store can be made");
+        let table = db.create_table("t", IndexKind::Lsm).expect("the table can be made");
+        for key in 0..100u64 {
+            table.put_with(&key.to_be_bytes(), b"value", Durability::None).expect("the machine runs");
+        }
+        db.checkpoint().expect("the machine runs");
+        let is_run = |path: &std::path::Path| path.extension().is_some_and(|extension| extension == "run");
+        match is_damaged {
+            true => {
+                device.file_names().iter().filter(|path| is_run(path)).for_each(|path| device.corrupt(path, 100, 1))
+            }
+            false => device.fail(Call::Read, 0, u64::MAX, is_run),
+        }
+        db.drop_table("t").expect("the machine runs");
+        let engine = &db.engine.engine;
+        let busy: Vec<bool> = (0..20).map(|_| engine.maintain_once().expect("it goes round the run")).collect();
+        assert_eq!(busy.last(), Some(&false), "damaged: {is_damaged}");
+        assert!(engine.is_purge_due(u32::MAX));
+        assert!(db.stats().trouble.is_some());
     }
 }
 

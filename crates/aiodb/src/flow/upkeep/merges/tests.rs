@@ -1,5 +1,9 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::io::Device;
-use crate::io::sim::SimDevice;
+use crate::io::sim::{Call, Effect, SimDevice};
 use crate::{Batch, Db, Durability, IndexKind, Options, Step, Table};
 
 const LARGE_BYTES: usize = 64 << 10;
@@ -15,20 +19,26 @@ struct World {
     db: Db<SimDevice>,
     small: Table<SimDevice>,
     large: Table<SimDevice>,
+    small_keys: u64,
     large_keys: u64,
 }
 
 impl World {
     /// All records are in one run.
     fn new(large_keys: u64) -> World {
+        World::with_segments(1 << 20, SMALL_KEYS, large_keys)
+    }
+
+    /// [`World::new`] with segments of so many bytes.
+    fn with_segments(segment_bytes: u64, small_keys: u64, large_keys: u64) -> World {
         let device = SimDevice::new(1);
         device.create_dir("/store".as_ref()).expect("the machine runs");
-        let options = Options { background: false, segment_bytes: 1 << 20, ..Options::default() };
+        let options = Options { background: false, segment_bytes, ..Options::default() };
         let db = Db::open_on(device.clone(), "/store", options).expect("the store can be made");
         let create = |name: &str| db.create_table(name, IndexKind::Lsm).expect("the table can be made");
         let (small, large) = (create("small"), create("large"));
-        let world = World { device, db, small, large, large_keys };
-        world.put_small(0..SMALL_KEYS);
+        let world = World { device, db, small, large, small_keys, large_keys };
+        world.put_small(0..small_keys);
         (0..large_keys).for_each(|key| world.put_large(key));
         world.checkpoint();
         while world.db.engine.engine.compact_some(u64::MAX).expect("the machine runs") {}
@@ -58,9 +68,15 @@ impl World {
         self.db.checkpoint().expect("the machine runs");
     }
 
+    /// The files of all runs.
+    fn run_files(&self) -> Vec<PathBuf> {
+        let names = self.device.file_names().into_iter();
+        names.filter(|name| name.extension().is_some_and(|extension| extension == "run")).collect()
+    }
+
     /// Bytes that are alive.
     fn alive(&self) -> u64 {
-        SMALL_KEYS * SMALL_RECORD_BYTES + self.large_keys * LARGE_BYTES as u64
+        self.small_keys * SMALL_RECORD_BYTES + self.large_keys * LARGE_BYTES as u64
     }
 
     fn check_garbage_is_known(&self) {
@@ -124,10 +140,11 @@ fn garbage_is_looked_for_though_there_are_other_merges() {
 /// On a full disk less garbage is worth a merge with the oldest run: as much as that has bytes.
 #[test]
 fn garbage_that_the_oldest_run_hides_makes_room_on_a_full_disk() {
-    let world = World::new(600);
+    // Large segments, of which little is left unused: one that counts as full is not emptied.
+    let world = World::with_segments(4 << 20, 2 * SMALL_KEYS, 1000);
     world.upkeep(4);
-    world.device.set_capacity(Some(world.device.used_bytes() + (28 << 20)));
-    for key in (0..3).flat_map(|_| 0..600) {
+    world.device.set_capacity(Some(world.device.used_bytes() + (40 << 20)));
+    for key in (0..3).flat_map(|_| 0..1000) {
         world.put_large(key);
     }
 }
@@ -159,4 +176,39 @@ fn garbage_that_a_snapshot_needs_is_not_looked_for() {
         world.upkeep(1);
     }
     world.check_garbage_is_known();
+}
+
+/// The device gives a block of the oldest run no more, the first or a later one. Merges write nothing in vain for long, and the rest of upkeep
+/// goes on.
+#[test]
+fn a_run_that_cannot_be_read_is_left_alone() {
+    for skip in [8, 0] {
+        let world = World::new(300);
+        let other = world.db.create_table("other", IndexKind::Hash).expect("the table can be made");
+        world.upkeep(4);
+        let oldest = world.run_files();
+        world.device.fail(Call::Read, skip, u64::MAX, move |path| oldest.iter().any(|file| file == path));
+        let written = Arc::new(AtomicU64::new(0));
+        let counts = Arc::clone(&written);
+        world.device.disturb(Call::Write, Effect::Delay(0), 0, u64::MAX, move |path| {
+            let is_run = path.extension().is_some_and(|extension| extension == "run");
+            counts.fetch_add(u64::from(is_run), Ordering::Relaxed);
+            false
+        });
+        (0..300).for_each(|key| world.put_large(key));
+        world.put_small(0..SMALL_KEYS / 10);
+        world.checkpoint();
+        let upkeep = |steps| (0..steps).for_each(|_| drop(world.db.step(Step::Upkeep)));
+        upkeep(20);
+        let (before, released) = (written.load(Ordering::Relaxed), world.db.engine.engine.segments.released());
+        for round in 0..200 {
+            let value = vec![round; 4 * LARGE_BYTES];
+            other.put_with(b"key", &value, Durability::None).expect("the machine runs");
+            upkeep(1);
+        }
+        assert_eq!(written.load(Ordering::Relaxed), before, "skip {skip}: runs are written in vain");
+        assert!(world.db.engine.engine.segments.released() > released, "skip {skip}: nothing is freed");
+        let trouble = world.db.stats().trouble.expect("it is shown");
+        assert!(trouble.contains("cannot read"), "{trouble}");
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::error::message_of;
 use crate::flow::room::MERGED_LAST_SHARE;
 use crate::io::Device;
-use crate::log::Claim;
+use crate::log::{Claim, State};
 use crate::store::append_path::AppendPath;
 use crate::store::background::MIN_FLUSH_PERIOD;
 use crate::store::engine::Engine;
@@ -319,7 +319,9 @@ impl<D: Device> Engine<D> {
 
     /// Whether so many retired segments are worth a checkpoint of their own.
     fn are_many(&self, retired: usize) -> bool {
-        retired >= RETIRED_BEFORE_CHECKPOINT && retired >= self.segments.iter().count() / SEGMENTS_PER_RETIRED
+        // A burst leaves files that are empty: they make no store large.
+        let present = self.segments.iter().filter(|segment| segment.state() != State::Absent).count();
+        retired >= RETIRED_BEFORE_CHECKPOINT && retired >= present / SEGMENTS_PER_RETIRED
     }
 
     /// Bytes of log between two checkpoints: more for a large index, so that writing it stays a small share.

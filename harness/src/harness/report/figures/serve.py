@@ -27,11 +27,7 @@ def _ratios(points: Sequence[Point]) -> Figure:
 
 
 def _rates(points: Sequence[Point]) -> Figure:
-    series = [
-        _series("aiodb serve", points, points, "requests_per_s"),
-        _series(REDIS, points, _beside(points), "other_per_s", store="redis"),
-    ]
-    series += _device(points)
+    series = _both(points, "requests_per_s", "other_per_s") + _device(points)
     return _figure("Requests per second", "Of as many connections for both.", "requests/s", points, series, y_log=True)
 
 
@@ -48,19 +44,13 @@ def _device(points: Sequence[Point]) -> list[Series]:
 
 
 def _late(points: Sequence[Point]) -> Figure:
-    series = [
-        _series("aiodb serve", points, points, "p99_us"),
-        _series(REDIS, points, _beside(points), "other_p99_us", store="redis"),
-    ]
+    series = _both(points, "p99_us", "other_p99_us")
     note = "Each connection waits for its replies: who does more per second is also asked more."
     return _figure("Latency, 99th percentile", note, "µs", points, series, y_log=True)
 
 
 def _costs(points: Sequence[Point]) -> Figure:
-    series = [
-        _series("aiodb serve", points, points, "cpu_us"),
-        _series(REDIS, points, _beside(points), "other_cpu_us", store="redis"),
-    ]
+    series = _both(points, "cpu_us", "other_cpu_us")
     note = "Of the server's process, the kernel's work for it included."
     return _figure("Processor time for each request", note, "µs/request", points, series, y_log=True)
 
@@ -79,6 +69,14 @@ def _figure(
     shown = tuple(of for of in series if of.marks)
     line = (1.0, "as fast as the other") if level else None
     return Figure(title, note, "", y_title, shown, y_log=y_log, level=line, categories=names)
+
+
+def _both(points: Sequence[Point], ours: str, theirs: str) -> list[Series]:
+    """What both servers have of one quantity."""
+    return [
+        _series("aiodb serve", points, points, ours),
+        _series(REDIS, points, _beside(points), theirs, store="redis"),
+    ]
 
 
 def _series(name: str, all_of: Sequence[Point], points: Sequence[Point], metric: str, store: str = "") -> Series:

@@ -50,12 +50,11 @@ impl<D: Device> WritePath<D> {
         if durability == Durability::Sync || !is_short || !is_plain || batch.has_large(self) {
             return Ok(None);
         }
-        self.check_tables(batch)?;
-        for BatchOperation { slot, .. } in &batch.operations {
-            if slot.generation()?.settings.compression != Compression::None {
-                return Ok(None);
-            }
+        let is_compressed = |operation: &BatchOperation| operation.slot.settings.compression != Compression::None;
+        if batch.operations.iter().any(is_compressed) {
+            return Ok(None);
         }
+        self.check_tables(batch)?;
         let values = self.stored_values(batch)?;
         let operations = self.operations_of(batch, &values)?;
         if operations.iter().any(|operation| self.settles_itself(operation)) {

@@ -41,6 +41,15 @@ pub enum CliError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A line of a sorted load whose key does not come after that of the line before.
+    NotSorted {
+        /// The file, or `stdin`.
+        name: String,
+        /// The line's number, from 1.
+        line: u64,
+        /// The engine's words, with both keys.
+        cause: aiodb::Error,
+    },
     /// The result could not be written.
     Output(io::Error),
     /// A benchmark could not be run; the text says why, and what to do.
@@ -67,6 +76,7 @@ impl CliError {
             CliError::Engine(error) | CliError::NotSynced { cause: error, .. } => engine_kind(error),
             CliError::Input { .. } => "input",
             CliError::BadLine { .. } => "bad_line",
+            CliError::NotSorted { cause, .. } => engine_kind(cause),
             CliError::Output(_) => "output",
             CliError::Bench(_) => "bench",
             CliError::Serve(ServeError::Config(_)) => "configuration",
@@ -109,6 +119,9 @@ fn engine_kind(error: &aiodb::Error) -> &'static str {
         NoSuchTable { .. } => "no_such_table",
         TableExists { .. } => "table_exists",
         TableEmptied { .. } => "table_emptied",
+        TableBeingMade { .. } => "table_being_made",
+        NotAscending { .. } => "not_ascending",
+        MergedExpiry { .. } => "merged_expiry",
         Source { .. } => "source",
         TableName { .. } => "table_name",
         Option { .. } => "option",
@@ -146,6 +159,7 @@ impl fmt::Display for CliError {
             CliError::BadLine { name, line, reason } => {
                 write!(f, "{name}:{line}: {reason} (--bad-lines skip goes on after such lines)")
             }
+            CliError::NotSorted { name, line, cause } => write!(f, "{name}:{line}: {cause}"),
             CliError::Bench(reason) => f.write_str(reason),
             CliError::Serve(error) => error.fmt(f),
             CliError::Output(error) => write!(f, "cannot write the result: {error}"),

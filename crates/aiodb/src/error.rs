@@ -200,6 +200,38 @@ pub enum Error {
         /** Its index. */
         kind: &'static str,
     },
+    /// A table of this name is being made with its contents, see [`crate::Db::ingest`].
+    #[error("the table `{name}` is being ingested: it is there once that is finished; choose another name, or wait")]
+    TableBeingMade {
+        /** The name. */
+        name: String,
+    },
+    /// The keys of an ingest do not rise.
+    #[error(
+        "record {record} has the key {}, which {} that of the record before, {}: sort the records by their keys, byte by byte, \
+         and leave out duplicates; nothing was stored",
+        shown(key), if key == previous { "is" } else { "comes before" }, shown(previous)
+    )]
+    NotAscending {
+        /** Which record, from 1. */
+        record: u64,
+        /** Its key. */
+        key: Vec<u8>,
+        /** The key of the record before. */
+        previous: Vec<u8>,
+    },
+    /// A value that expires has operands, which stay: one record cannot say both.
+    #[error(
+        "the key {} of table `{table}` has operands on a value that expires, which no copy can keep: put the key anew, or wait \
+         until the value has expired; nothing was copied",
+        shown(key)
+    )]
+    MergedExpiry {
+        /** The table. */
+        table: String,
+        /** The key. */
+        key: Vec<u8>,
+    },
     /// The table was emptied while a value was being streamed into it.
     #[error("the table `{name}` was emptied while a value was being written to it: nothing was stored; write it again")]
     TableEmptied {
@@ -335,6 +367,13 @@ impl From<Error> for io::Error {
         };
         io::Error::new(kind, error)
     }
+}
+
+/// A key as people read it, cut if it is long.
+fn shown(key: &[u8]) -> String {
+    const MOST_SHOWN_BYTES: usize = 64;
+    let cut = if key.len() > MOST_SHOWN_BYTES { "..." } else { "" };
+    format!("`{}{cut}`", key[..key.len().min(MOST_SHOWN_BYTES)].escape_ascii())
 }
 
 fn no_descriptor(limit: Option<u64>) -> String {

@@ -1,7 +1,7 @@
 //! The room of flows: the paths of gets and writes, opening and closing, and upkeep.
 //!
 //! It owns the order of steps: from a key to its value (`read`, `reader`, `scan`), from a write to its acknowledgement (`operation`,
-//! `batch`, `conditional`, `write`, `open_batch`, `lead`, `publish`), from files to an open store (`directories`, `lifecycle`, `recovery`) and
+//! `batch`, `conditional`, `ingest`, `write`, `open_batch`, `lead`, `publish`), from files to an open store (`directories`, `lifecycle`, `recovery`) and
 //! work behind the scenes (`upkeep`). Its promises are those of `docs/durability.md`. It never has state of its own between two calls: that
 //! is in `store`, in layers, and a flow is a method of the lowest layer that has what it uses.
 
@@ -11,6 +11,7 @@ pub(crate) mod conditional;
 pub(crate) mod directories;
 pub(crate) mod futures;
 pub(crate) mod get;
+pub(crate) mod ingest;
 pub(crate) mod lead;
 pub(crate) mod lifecycle;
 pub(crate) mod look_ups;

@@ -47,6 +47,7 @@ mod tools;
 
 pub use api::db::Db;
 pub use api::futures::{GetFuture, WriteFuture};
+pub use api::ingest::Ingest;
 pub use api::stream::{ValueReader, ValueWriter};
 pub use api::table::Table;
 #[doc(hidden)]

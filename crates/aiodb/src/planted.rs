@@ -152,6 +152,12 @@ pub enum Bug {
     BackupLetsRunsGo,
     /// A move believes a look-up from before a commit.
     OldLookUpBelieved,
+    /// Reclaim empties segments with records of an ingest that has not come to its end.
+    IngestUnprotected,
+    /// The entries of an ingest do not count as alive.
+    IngestUncounted,
+    /// The id of an ingest that did not come to its end is given to another table.
+    IngestIdReused,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -180,7 +186,7 @@ mod switch {
 
     impl Bug {
         /// Bugs that one thread is enough for: the simulator finds them.
-        pub const ALL: [Bug; 60] = [
+        pub const ALL: [Bug; 63] = [
             Bug::AckBeforeFlush,
             Bug::EarlierBatchesUnflushed,
             Bug::SegmentHeaderUnflushed,
@@ -241,6 +247,9 @@ mod switch {
             Bug::BackupForgetsRun,
             Bug::BackupLetsRunsGo,
             Bug::OldLookUpBelieved,
+            Bug::IngestUnprotected,
+            Bug::IngestUncounted,
+            Bug::IngestIdReused,
         ];
 
         /// Whether only tables of kind `lsm` run into it.

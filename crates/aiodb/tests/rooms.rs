@@ -70,6 +70,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "flow/batch.rs",
             "flow/conditional.rs",
             "flow/futures/drivers.rs",
+            "flow/ingest.rs",
             "flow/operation.rs",
             "flow/room.rs",
             "flow/tables.rs",
@@ -84,6 +85,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "flow/lifecycle.rs",
             // Bring every layer up to the log, before anything else may use it.
             "flow/recovery.rs",
+            "flow/recovery/ingested.rs",
             "flow/recovery/pending.rs",
             // Count all of it, with what recovery did.
             "flow/metrics.rs",

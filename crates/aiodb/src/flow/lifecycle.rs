@@ -154,7 +154,7 @@ impl<D: Device> Engine<D> {
             rebuild.extend(of_kind(IndexKind::Lmdb).map(|table| table.id));
         }
         if of_kind(IndexKind::Lsm).next().is_none() {
-            self.remove_runs()?;
+            self.open_runs_since(manifest)?;
         } else if self.open_runs(manifest)? {
             rebuild.extend(of_kind(IndexKind::Lsm).map(|table| table.id));
         }

@@ -7,7 +7,7 @@ use crate::format::manifest::Manifest;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::ordered::{Committed, OrderedIndex};
 use crate::index::range_tombstones::Ranges;
-use crate::index::runs::Runs;
+use crate::index::runs::{MANIFEST_NAMES, Runs};
 use crate::io::Device;
 use crate::io::disk::with_descriptors;
 use crate::planted::{self, Bug};
@@ -72,6 +72,30 @@ impl<D: Device> ReadPath<D> {
         let opened = self.ordered.set(self.ordered_index(Committed::Runs(runs), ranges));
         assert!(opened, "an index is opened once");
         Ok(older)
+    }
+
+    /// Opens the index of `lsm` tables where the checkpoint knows no table of this kind: a table may have been ingested since, whose
+    /// records come before the record that makes it. An index that is older than the checkpoint is removed, and one that has nothing.
+    pub(crate) fn open_runs_since(&self, manifest: &Manifest) -> Result<()> {
+        let is_there = || {
+            self.device.list(&self.runs_path()).is_ok_and(|names| names.iter().any(|name| name == MANIFEST_NAMES[0]))
+        };
+        if self.options.rebuild_index || !is_there() {
+            return self.remove_runs();
+        }
+        let ranges = Arc::<Ranges>::default();
+        let runs = match self.new_runs(&ranges) {
+            Err(Error::Corruption { .. }) => return self.remove_runs(),
+            opened => opened?,
+        };
+        let position = runs.position()?.map_or(0, |position| position.batch);
+        if position == 0 || position < manifest.position.batch || runs.tables()?.is_empty() {
+            runs.close();
+            return self.remove_runs();
+        }
+        let opened = self.ordered.set(self.ordered_index(Committed::Runs(runs), ranges));
+        assert!(opened, "an index is opened once");
+        Ok(())
     }
 
     /// Removes the files of the index of `lsm` tables, see [`ReadPath::remove_lmdb`].

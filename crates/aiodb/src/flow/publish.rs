@@ -49,7 +49,7 @@ impl<'a> Publication<'a> {
     }
 
     /// The entry of an ordered index, with the value where that is short enough for the table.
-    fn entry(&self, generation: &Generation) -> Entry {
+    pub(crate) fn entry(&self, generation: &Generation) -> Entry {
         let Placed { sequence, location, separate, .. } = *self.placed;
         let most = generation.settings.inline_bytes;
         let has_value = matches!(self.kind, Kind::Put | Kind::Merge) && separate.is_none() && !self.form.chunked;
@@ -74,9 +74,7 @@ impl<D: Device> AppendPath<D> {
         if generation.is_gone() {
             return;
         }
-        self.count_kind(publication);
-        self.segments.add_growth(publication.placed.location, publication.placed.separate.is_some());
-        self.count_expiring_chunks(publication);
+        self.count_appended(publication);
         match &generation.index {
             TableIndex::Ordered if publication.kind == Kind::RangeTombstone => {
                 let end = range_end(publication.value);
@@ -149,6 +147,13 @@ impl<D: Device> AppendPath<D> {
             return None;
         }
         self.cover_of(generation, publication.value)
+    }
+
+    /// Counts what a segment is told of a record whether that is current or not.
+    pub(crate) fn count_appended(&self, publication: &Publication<'_>) {
+        self.count_kind(publication);
+        self.segments.add_growth(publication.placed.location, publication.placed.separate.is_some());
+        self.count_expiring_chunks(publication);
     }
 
     /// Counts deletes, and records that expire, in their segment.

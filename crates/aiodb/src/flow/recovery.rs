@@ -5,11 +5,14 @@
 //! later batches and segments tell, the break is damage and reported as such; otherwise it is the torn tail of a crash.
 
 mod counts;
+mod ingested;
 pub(crate) mod pending;
 mod segments;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::ingested::Tail;
 use crate::flow::publish::Publication;
 use crate::flow::room::unless_full;
 use crate::format::batch::{BatchView, Found, Placed};
@@ -63,7 +66,8 @@ impl<D: Device> Engine<D> {
         }
         let (position, next_sequence, time_ms) = (manifest.position, manifest.next_sequence, manifest.time_ms);
         let mut walk = Walk { position, next_sequence, time_ms };
-        self.replay(&headers, &mut walk, rebuild, &mut scan, &mut recovered)?;
+        let tail = Tail { manifest, headers: &headers, rebuild, is_read_again: Cell::new(false) };
+        self.replay(&tail, &mut walk, &mut scan, &mut recovered)?;
         self.ordered.open().for_each(|ordered| ordered.set_incomplete(false));
         self.resume_clock(walk.time_ms);
         let pending = self.load_pending(&walk)?;
@@ -97,12 +101,14 @@ impl<D: Device> Engine<D> {
             self.refuse_pending(&pending.records)?;
             let _ = self.commit.read_only.set(self.root.clone());
         } else {
-            recovered.pending_records = self.append_pending(pending.records)?;
+            recovered.pending_records = self.append_pending(pending.records, &tail, &walk.position)?;
             if !planted::is_on(Bug::RecoveryUnflushed) {
                 self.flush()?;
             }
             self.commit.use_buffers(self.map_buffers()?);
         }
+        recovered.rebuilt |= tail.is_read_again.get();
+        self.ordered.open().for_each(|ordered| ordered.set_incomplete(false));
         if recovered.batches > 0 {
             self.ordered.open().for_each(|ordered| ordered.set_replayed(self.commit.next_sequence()));
         }
@@ -137,7 +143,7 @@ impl<D: Device> Engine<D> {
                     damage_error(&self.segments.path(entry.number), offset, damage, advice)
                 })?;
                 for found in batch.view.records() {
-                    if tables.contains(&found.record.table) {
+                    if tables.contains(&found.record.table) && found.record.kind.is_indexed() {
                         self.rebuild_record(&batch.view, &found)?;
                     }
                 }
@@ -156,14 +162,8 @@ impl<D: Device> Engine<D> {
     }
 
     /// Follows the chain of batches from the checkpoint's position to its break.
-    fn replay(
-        &self,
-        headers: &BTreeMap<u32, SegmentHeader>,
-        walk: &mut Walk,
-        rebuild: &BTreeSet<u32>,
-        scan: &mut Scan,
-        recovered: &mut Recovered,
-    ) -> Result<()> {
+    fn replay(&self, tail: &Tail<'_>, walk: &mut Walk, scan: &mut Scan, recovered: &mut Recovered) -> Result<()> {
+        let headers = tail.headers;
         loop {
             let position = walk.position;
             let (number, offset) = next_segment(headers, &position).unwrap_or((position.segment, position.offset));
@@ -184,10 +184,10 @@ impl<D: Device> Engine<D> {
             }
             walk.time_ms = clock::later(walk.time_ms, header.time_ms);
             for found in batch.view.records() {
-                if rebuild.contains(&found.record.table) {
+                if tail.rebuild.contains(&found.record.table) && found.record.kind.is_indexed() {
                     self.rebuild_record(&batch.view, &found)?;
                 } else {
-                    self.replay_record(&batch.view, &found)?;
+                    self.replay_record(&batch.view, &found, tail, &position)?;
                 }
             }
             let end = offset + u64::from(header.length);
@@ -239,13 +239,22 @@ impl<D: Device> Engine<D> {
         segment.records.fetch_add(u64::from(records), Relaxed);
     }
 
-    fn replay_record(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
-        let record = &found.record;
-        if !record.kind.is_indexed() {
-            return self.replay_table(record, found.location);
+    /// `before` is where the batch of the record begins.
+    fn replay_record(&self, view: &BatchView<'_>, found: &Found<'_>, tail: &Tail<'_>, before: &Position) -> Result<()> {
+        if found.record.kind.is_indexed() {
+            return self.replay_indexed(view, found);
         }
-        // Records of a table that was dropped since are dead.
-        let Some(generation) = self.catalog.generation(record.table) else { return Ok(()) };
+        self.replay_table(&found.record, found.location, tail, before)
+    }
+
+    fn replay_indexed(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
+        let record = &found.record;
+        // Records of a table that was dropped since are dead, and of one that is ingested up to here, or never came to be.
+        let Some(generation) = self.catalog.generation(record.table) else {
+            self.keep_id(record.table);
+            self.count_ahead(found);
+            return Ok(());
+        };
         let placed = placed(found);
         let publication = self.publication(view, found, &placed)?;
         match record.moved {
@@ -259,11 +268,8 @@ impl<D: Device> Engine<D> {
     fn rebuild_record(&self, view: &BatchView<'_>, found: &Found<'_>) -> Result<()> {
         let record = &found.record;
         let (Some(_), Some(generation)) = (record.moved, self.catalog.generation(record.table)) else {
-            return self.replay_record(view, found);
+            return self.replay_indexed(view, found);
         };
-        if !record.kind.is_indexed() {
-            return Ok(());
-        }
         let placed = placed(found);
         let publication = Publication { out_of_order: true, ..self.publication(view, found, &placed)? };
         let TableIndex::Hash(index) = &generation.index else {
@@ -314,14 +320,35 @@ impl<D: Device> Engine<D> {
         Ok(Publication { replayed: Some(*view), ..publication })
     }
 
-    fn replay_table(&self, record: &Record<'_>, location: Location) -> Result<()> {
+    /// Counts what a segment is told of a record whether that is current or not, as at its append: its table may come to be by an ingest.
+    fn count_ahead(&self, found: &Found<'_>) {
+        let record = &found.record;
+        if record.moved.is_none() && record.kind == Kind::Put {
+            self.segments.add_growth(found.location, record.separate.is_some());
+            let expires_ms = record.form.expires_ms;
+            expires_ms.into_iter().for_each(|time_ms| self.segments.add_expiring(found.location, time_ms.get()));
+        }
+    }
+
+    /// No other table is given an id under which there are records.
+    fn keep_id(&self, table: u32) {
+        if !planted::is_on(Bug::IngestIdReused) {
+            self.catalog.raise_next_id(table.saturating_add(1));
+        }
+    }
+
+    /// Changes the catalog as a record says. `before` is a place in the log that all records of an ingest come before.
+    fn replay_table(&self, record: &Record<'_>, location: Location, tail: &Tail<'_>, before: &Position) -> Result<()> {
         let name = || String::from_utf8_lossy(record.key).into_owned();
         match record.kind {
             Kind::TableCreate => {
                 let unknown = || self.damaged(location, "a table of a kind that this program does not know");
-                let settings = Settings::decode(record.value).ok_or_else(unknown)?;
+                let (settings, is_ingested) = Settings::decode_made(record.value).ok_or_else(unknown)?;
                 self.open_index_of(settings.kind)?;
                 self.catalog.apply_create(&name(), &settings, record.table);
+                if is_ingested {
+                    self.recover_ingested(record.table, tail, before)?;
+                }
             }
             Kind::TableTruncate if record.value.len() == 4 => {
                 let id = crate::format::segment::u32_at(record.value, 0);

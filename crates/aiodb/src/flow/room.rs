@@ -116,7 +116,7 @@ impl<D: Device> WritePath<D> {
         in_vain.is_some_and(|(at_ms, then)| released == then && self.device.clock_ms() < at_ms + IN_VAIN_FOR_MS)
     }
 
-    /// Takes note of a write that frees much: other writes try again at once.
+    /// Takes note of a write that frees much, or of an ingest that is given up: other writes try again at once.
     pub(crate) fn note_freeing(&self) {
         *self.room_lock.lock().expect("no code panics while it makes room") = None;
     }

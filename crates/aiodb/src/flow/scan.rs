@@ -17,6 +17,7 @@ use crate::io::{Device, Disk};
 use crate::store::catalog::{Generation, TableIndex};
 use crate::{Error, Result};
 use fetch::Fetch;
+pub(crate) use fetch::Lifetime;
 use ordered::Ordered;
 use unordered::Unordered;
 
@@ -157,6 +158,11 @@ impl<D: Device> Scan<D> {
             Ok(found) => Ok(found.then(|| self.fetch.current())),
             Err(error) => Err(self.failed.insert(error).clone()),
         }
+    }
+
+    /// What is to be known of the record that [`Scan::next_record`] has returned, to write it elsewhere.
+    pub(crate) fn lifetime(&self) -> Lifetime {
+        self.fetch.lifetime()
     }
 
     /// Goes to the next record; false at the end.

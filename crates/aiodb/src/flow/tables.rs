@@ -19,17 +19,26 @@ impl<D: Device> WritePath<D> {
         let settings = Settings::new(options);
         check_settings(&settings)?;
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
+        self.check_new_name(name)?;
+        self.prepare_index(&settings)?;
+        let id = self.catalog.next_id();
+        self.change_tables(Kind::TableCreate, id, name, &settings.encode_made(false), || {
+            self.catalog.apply_create(name, &settings, id);
+        })
+    }
+
+    /// Refuses the name of a table that is there, or that is being made with its contents. The caller holds `changing`.
+    pub(crate) fn check_new_name(&self, name: &str) -> Result<()> {
         if let Ok(slot) = self.catalog.find(name) {
             return Err(Error::TableExists { name: name.to_string(), kind: slot.settings.kind.name() });
         }
+        if self.catalog.is_reserved(name) { Err(Error::TableBeingMade { name: name.to_string() }) } else { Ok(()) }
+    }
+
+    /// Makes ready the index of a table that is to be made.
+    pub(crate) fn prepare_index(&self, settings: &Settings) -> Result<()> {
         self.open_index_of(settings.kind)?;
-        if settings.inline_bytes > 0 {
-            self.declare_values()?;
-        }
-        let id = self.catalog.next_id();
-        self.change_tables(Kind::TableCreate, id, name, &settings.encode(), || {
-            self.catalog.apply_create(name, &settings, id);
-        })
+        if settings.inline_bytes > 0 { self.declare_values() } else { Ok(()) }
     }
 
     /// Makes a manifest that says that an index may have values, if there is none, before anything in the log depends on it.
@@ -76,7 +85,14 @@ impl<D: Device> WritePath<D> {
 
     /// Changes of the catalog are always durable before they are visible. From its append on, a change is counted until it is applied: a
     /// checkpoint whose position covers its record waits for that.
-    fn change_tables(&self, kind: Kind, id: u32, name: &str, value: &[u8], apply: impl FnOnce()) -> Result<()> {
+    pub(crate) fn change_tables<T>(
+        &self,
+        kind: Kind,
+        id: u32,
+        name: &str,
+        value: &[u8],
+        apply: impl FnOnce() -> T,
+    ) -> Result<T> {
         let operation = Operation { generation: None, append: Append::new(kind, id, name.as_bytes(), value), hash: 0 };
         let mut counted = None;
         // Counted under the commit lock: making room, which comes before, may make a checkpoint itself.
@@ -88,16 +104,16 @@ impl<D: Device> WritePath<D> {
         if let Some((state, number)) = appended.expect("what is always permitted is appended").unpublished {
             self.timed(&self.meters.acknowledge_wait, || self.wait_durable(state, number))?;
         }
-        apply();
+        let applied = apply();
         drop(counted);
         if frees_much(kind) {
             self.note_freeing();
         }
-        Ok(())
+        Ok(applied)
     }
 }
 
-fn check_settings(settings: &Settings) -> Result<()> {
+pub(crate) fn check_settings(settings: &Settings) -> Result<()> {
     if Compression::from_bytes(settings.compression.to_bytes()).is_none() {
         let value = format!("{:?}", settings.compression);
         return Err(Error::Option {

@@ -8,6 +8,9 @@ pub(crate) const FIRST_TABLE_ID: u32 = 16;
 /// The byte by which the format names [`IndexKind::Lsm`] where the index has values.
 const LSM_WITH_VALUES: u8 = 4;
 
+/// Set beside the kind of a table whose records come before the record that makes it.
+const INGESTED: u8 = 128;
+
 /// The longest name of a table, in bytes.
 const MAX_NAME_BYTES: usize = 255;
 
@@ -33,7 +36,7 @@ impl Settings {
         TableOptions { kind, compression, merge, inline_bytes }
     }
 
-    /// The value of the record that makes the table, and its part of a manifest.
+    /// Its part of a manifest.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let has_values = self.inline_bytes > 0;
         let mut out = vec![if has_values { LSM_WITH_VALUES } else { kind_byte(self.kind) }];
@@ -43,6 +46,22 @@ impl Settings {
         }
         out.extend_from_slice(self.merge.as_deref().unwrap_or_default().as_bytes());
         out
+    }
+
+    /// The value of the record that makes the table. `is_ingested`: records of the table come before it in the log.
+    pub(crate) fn encode_made(&self, is_ingested: bool) -> Vec<u8> {
+        let mut out = self.encode();
+        out[0] |= if is_ingested { INGESTED } else { 0 };
+        out
+    }
+
+    /// The value of such a record: the settings, and whether the table was ingested.
+    pub(crate) fn decode_made(bytes: &[u8]) -> Option<(Settings, bool)> {
+        let mut value = bytes.to_vec();
+        let kind = value.first_mut()?;
+        let is_ingested = *kind & INGESTED != 0;
+        *kind &= !INGESTED;
+        Settings::decode(&value).map(|settings| (settings, is_ingested))
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Settings> {

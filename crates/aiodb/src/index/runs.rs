@@ -8,11 +8,12 @@
 //! what superseded it is in a newer run. A merge tells it by the life of that segment, and leaves it out.
 
 mod copy;
-mod counts;
+pub(crate) mod counts;
 mod cursor;
 mod edits;
 mod file;
 mod flush;
+pub(crate) mod ingest;
 pub(crate) mod lookup;
 mod merge;
 mod outlook;

@@ -1,6 +1,6 @@
 //! The named tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::format::settings::{FIRST_TABLE_ID, Settings};
@@ -97,6 +97,8 @@ struct Tables {
     by_name: BTreeMap<String, Arc<TableSlot>>,
     by_id: BTreeMap<u32, Arc<Generation>>,
     next_id: u32,
+    /// The names of tables that are being made with their contents.
+    reserved: BTreeSet<String>,
 }
 
 /// All tables of a store.
@@ -145,6 +147,26 @@ impl Catalog {
     pub(crate) fn raise_next_id(&self, next_id: u32) {
         let mut tables = self.write();
         tables.next_id = tables.next_id.max(next_id);
+    }
+
+    /// Takes an id and a name for a table that is to be there later, until [`Catalog::release`]. The caller holds `changing`, and has seen
+    /// that nobody has the name.
+    pub(crate) fn reserve(&self, name: &str) -> u32 {
+        let mut tables = self.write();
+        tables.reserved.insert(name.to_string());
+        let id = tables.next_id;
+        tables.next_id += 1;
+        id
+    }
+
+    /// Gives a name up that was reserved.
+    pub(crate) fn release(&self, name: &str) {
+        self.write().reserved.remove(name);
+    }
+
+    /// Whether a table of this name is to be there later.
+    pub(crate) fn is_reserved(&self, name: &str) -> bool {
+        self.read().reserved.contains(name)
     }
 
     /// Adds a table, or gives an existing one of the same settings a new and empty generation. Ids rise, so a replayed change with

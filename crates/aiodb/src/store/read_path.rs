@@ -8,6 +8,7 @@ use crate::cache::Cache;
 use crate::config::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::format::record::chunk_list_bytes;
 use crate::index::ordered::{OrderedIndex, OrderedIndexes};
+use crate::index::runs::Runs;
 use crate::index::snapshots::Snapshots;
 use crate::io::Device;
 use crate::log::Segments;
@@ -50,6 +51,11 @@ impl<D: Device> ReadPath<D> {
     /// The index of an ordered table.
     pub(crate) fn ordered_of(&self, generation: &Generation) -> &OrderedIndex<D> {
         self.ordered.get(generation.kind()).expect("the first table of an ordered kind opens its index")
+    }
+
+    /// The runs of a table of kind `lsm`.
+    pub(crate) fn runs_of(&self, generation: &Generation) -> &Runs<D> {
+        self.ordered_of(generation).committed.runs().expect("tables of this kind have runs")
     }
 
     /// Longer values lie in chunks.

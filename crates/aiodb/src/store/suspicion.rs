@@ -5,8 +5,8 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// Where there are other merges all the time, those for the sake of garbage come in one of so many rounds of upkeep.
 const MERGED_EVERY: u64 = 8;
 
-/// The garbage that runs may hide. Relaxed: it publishes nothing, and where a writer that makes room changes it beside upkeep, a suspicion
-/// ends early or is raised again at worst.
+/// The garbage that runs may hide. Relaxed: it publishes nothing, and where a writer that makes room or an ingest changes it beside
+/// upkeep, a suspicion ends early or is raised again at worst.
 pub(crate) struct Suspicion {
     /// Bytes that counted as alive when fewest did since the runs were merged for the sake of garbage; the highest number before the
     /// first look.
@@ -84,6 +84,12 @@ impl Suspicion {
     /// Whether the suspected garbage comes first in this round of upkeep, in which there was another merge.
     pub(crate) fn is_urgent(&self) -> bool {
         self.is_any() && self.put_off.fetch_add(1, Ordering::Relaxed) % MERGED_EVERY == MERGED_EVERY - 1
+    }
+
+    /// So much more counts as alive, and none of it is garbage.
+    pub(crate) fn expect(&self, bytes: u64) {
+        let least = self.least_live.load(Ordering::Relaxed);
+        self.least_live.store(least.saturating_add(bytes), Ordering::Relaxed);
     }
 
     /// The runs are merged: so much counts as alive now.

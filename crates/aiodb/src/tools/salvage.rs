@@ -197,6 +197,9 @@ impl<D: Device> Salvage<D> {
         }
         self.find_pending(report);
         self.find_missing_batches(report);
+        if self.source.manifest.is_some() && !self.source.lacks_segments && report.is_complete() {
+            self.tables.set_complete();
+        }
         self.tables.apply();
         self.versions.apply_deletes();
         Ok(())

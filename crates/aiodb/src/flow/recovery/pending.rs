@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::Walk;
+use super::ingested::Tail;
 use crate::flow::write::PlacedList;
 use crate::format::batch::{Append, BatchView};
 use crate::format::location::Location;
 use crate::format::manifest::damage_error;
+use crate::format::position::Position;
 use crate::format::record::{Chunk, Form, Kind, Record, decode_chunks, encode_chunks};
 use crate::format::segment::{BATCH_LINK_OFFSET, BATCH_MOVES, BatchHeader, Damage, HEADER_BYTES, PendingHeader, Seed};
 use crate::io::small_file::read_file;
@@ -99,7 +101,7 @@ impl<D: Device> Engine<D> {
 
     /// Writes pending records into the log again, durably, in their groups. The pending files still have them
     /// until that is done.
-    pub(super) fn append_pending(&self, pending: Vec<PendingRecord>) -> Result<u64> {
+    pub(super) fn append_pending(&self, pending: Vec<PendingRecord>, tail: &Tail<'_>, end: &Position) -> Result<u64> {
         let mut count = 0;
         let mut moved: BTreeMap<Location, Chunk> = BTreeMap::new();
         // However many batches it takes: after a crash in between, the pending files count.
@@ -114,7 +116,7 @@ impl<D: Device> Engine<D> {
             if more {
                 continue;
             }
-            for (record, placed) in group.iter().zip(self.append_group(&group)?) {
+            for (record, placed) in group.iter().zip(self.append_group(&group, tail, end)?) {
                 if let (Kind::Chunk, Some(checksum)) = (record.kind, placed.separate) {
                     moved.insert(record.location, Chunk { location: placed.location, checksum });
                 }
@@ -129,18 +131,21 @@ impl<D: Device> Engine<D> {
         Ok(count)
     }
 
-    fn append_group(&self, group: &[PendingRecord]) -> Result<PlacedList> {
+    fn append_group(&self, group: &[PendingRecord], tail: &Tail<'_>, end: &Position) -> Result<PlacedList> {
         let mut operations = Vec::new();
         for (position, record) in group.iter().enumerate() {
             let mut append = Append::new(record.kind, record.table, &record.key, &record.value);
             (append.separate, append.more, append.form) = (record.separate, position + 1 < group.len(), record.form);
             let generation = self.catalog.generation(record.table);
+            if generation.is_none() && record.kind.is_indexed() {
+                self.keep_id(record.table);
+            }
             operations.push(Operation { generation, append, hash: self.hash(&record.key) });
         }
         let placed = self.write_recovered(&operations)?;
         for (record, placed) in group.iter().zip(&placed) {
             let record = Record::new(record.kind, record.table, 0, &record.key, &record.value);
-            self.replay_table(&record, placed.location)?;
+            self.replay_table(&record, placed.location, tail, end)?;
         }
         Ok(placed)
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -17,7 +18,7 @@ use crate::index::chain::{Entry, VersionChain};
 use crate::index::snapshots::View;
 use crate::index::{Candidate, Candidates};
 use crate::io::Device;
-use crate::store::catalog::Generation;
+use crate::store::catalog::{Generation, TableIndex};
 use crate::store::read_path::ReadPath;
 
 /// Bytes read ahead of the caller, or about to be.
@@ -53,6 +54,16 @@ struct Ahead {
     /// Empty if only the record itself knows it.
     key: SmallVec<[u8; 32]>,
     from: From,
+    lifetime: Lifetime,
+}
+
+/// What is to be known of a value to write it elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lifetime {
+    /// The time from which on the value, or the base of its operands, counts as deleted, in milliseconds since 1970.
+    pub(crate) expires_ms: Option<NonZeroU64>,
+    /// Whether operands came after it.
+    pub(crate) is_merged: bool,
 }
 
 /// The source of its value.
@@ -110,6 +121,7 @@ struct Current {
     value: Vec<u8>,
     /// The slot of the reads that the value lies in, and what part of it is the value.
     lent: Option<(u32, std::ops::Range<usize>)>,
+    lifetime: Lifetime,
 }
 
 impl<D: Device> Fetch<D> {
@@ -175,8 +187,16 @@ impl<D: Device> Fetch<D> {
         }
         let from = if self.values { self.source_of(&chain, newest) } else { From::Key };
         self.inline_bytes += from.inline_bytes();
-        self.ahead.push_back(Ahead { key: key.into(), from });
+        let lifetime = self.lifetime_of(&chain);
+        self.ahead.push_back(Ahead { key: key.into(), from, lifetime });
         true
+    }
+
+    fn lifetime_of(&self, chain: &VersionChain) -> Lifetime {
+        let base = chain.entries().last().filter(|entry| entry.kind == Kind::Put);
+        let counts = |entry: &&Entry| !self.engine.has_expired(&entry.form, &self.moment.view);
+        let expires_ms = base.filter(counts).and_then(|entry| entry.form.expires_ms);
+        Lifetime { expires_ms, is_merged: chain.newest().is_some_and(|newest| newest.kind == Kind::Merge) }
     }
 
     /// The source of the value of a key in an ordered index.
@@ -197,12 +217,12 @@ impl<D: Device> Fetch<D> {
     /// Adds a place that an unordered index has alone under its tag. Records of the `listed` keys are left out.
     pub(super) fn add_place(&mut self, location: Location, listed: Option<Arc<BTreeSet<Vec<u8>>>>) {
         let from = self.place(Place { candidate: Candidate { location, known: None }, listed });
-        self.ahead.push_back(Ahead { key: SmallVec::new(), from });
+        self.ahead.push_back(Ahead { key: SmallVec::new(), from, lifetime: Lifetime::default() });
     }
 
     /// Adds a key that is looked up when its turn comes.
     pub(super) fn add_key(&mut self, key: &[u8]) {
-        self.ahead.push_back(Ahead { key: key.into(), from: From::LookUp });
+        self.ahead.push_back(Ahead { key: key.into(), from: From::LookUp, lifetime: Lifetime::default() });
     }
 
     /// The different keys of the records at some places.
@@ -238,6 +258,7 @@ impl<D: Device> Fetch<D> {
         self.current.key.clear();
         self.current.key.extend_from_slice(&ahead.key);
         self.current.value.clear();
+        self.current.lifetime = ahead.lifetime;
         let taken = self.take(ahead);
         // Bytes that were read count only if the moment has not ended.
         self.moment.check()?;
@@ -248,11 +269,16 @@ impl<D: Device> Fetch<D> {
 
     /// The current record.
     pub(super) fn current(&self) -> (&[u8], &[u8]) {
-        let Current { key, value, lent } = &self.current;
+        let Current { key, value, lent, .. } = &self.current;
         match lent {
             Some((slot, range)) => (key, &self.stretches.bytes_in(*slot)[range.clone()]),
             None => (key, value),
         }
+    }
+
+    /// What is to be known of the current record to write it elsewhere.
+    pub(super) fn lifetime(&self) -> Lifetime {
+        self.current.lifetime
     }
 
     fn take(&mut self, ahead: Ahead) -> Result<bool> {
@@ -267,7 +293,7 @@ impl<D: Device> Fetch<D> {
             }
             From::Copy { bytes, place } => {
                 let view = self.view();
-                let said = place.say(&self.engine, &self.generation, &view, &mut self.current.key, &bytes)?;
+                let said = place.say(&self.engine, &self.generation, &view, &mut self.current, &bytes)?;
                 said.out_of(&bytes)
             }
             From::Stretch { number, place } => return self.take_from_stretch(number, &place),
@@ -282,8 +308,13 @@ impl<D: Device> Fetch<D> {
             Said::Lent(..) => unreachable!("it is lent out of a slot, or owned"),
             Said::Owned(value) => self.current.value = value,
             Said::LookUp => {
-                let value = self.engine.get(&self.generation, &self.current.key, &self.view())?;
+                let (key, view) = (&self.current.key, self.view());
+                let value = self.engine.get(&self.generation, key, &view)?;
                 let Some(value) = value else { return Ok(false) };
+                if matches!(self.generation.index, TableIndex::Hash(_)) {
+                    let chain = self.in_epoch(|| self.engine.chain(&self.generation, key, &view))?;
+                    self.current.lifetime = self.lifetime_of(&chain);
+                }
                 self.current.value = value;
             }
         }
@@ -310,7 +341,7 @@ impl<D: Device> Fetch<D> {
             self.stretches.read_alone(&self.engine, number)?;
         }
         let (slot, bytes) = self.stretches.take(&self.engine, number, may_grow, location, length)?;
-        let said = place.say(&self.engine, &self.generation, &view, &mut self.current.key, bytes)?;
+        let said = place.say(&self.engine, &self.generation, &view, &mut self.current, bytes)?;
         match (slot, said) {
             (Some((slot, start)), Said::Lent(range)) => {
                 self.current.lent = Some((slot, start + range.start..start + range.end));
@@ -352,13 +383,13 @@ impl<D: Device> Fetch<D> {
 }
 
 impl Place {
-    /// What the bytes here say. A record that is alone under its tag says what the current `key` is.
+    /// What the bytes here say. A record that is alone under its tag says what the current key is.
     fn say<D: Device>(
         &self,
         engine: &ReadPath<D>,
         generation: &Generation,
         view: &View,
-        key: &mut Vec<u8>,
+        Current { key, lifetime, .. }: &mut Current,
         bytes: &[u8],
     ) -> Result<Said> {
         if self.candidate.known.is_none() {
@@ -367,6 +398,7 @@ impl Place {
                 return Ok(Said::Nothing);
             }
             key.extend_from_slice(record.key);
+            lifetime.expires_ms = record.form.expires_ms;
         }
         Ok(match engine.interpret(generation.id, key, &self.candidate, view, bytes)? {
             Outcome::Value(Cow::Borrowed(value)) => {

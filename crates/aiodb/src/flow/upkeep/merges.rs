@@ -47,7 +47,7 @@ impl<D: Device> Upkeep<D> {
     }
 
     /// Counts what runs name more of a table's chunks, or less, than before.
-    fn count_named(&self, table: u32, chunks: ChunkBytes) {
+    pub(crate) fn count_named(&self, table: u32, chunks: ChunkBytes) {
         if let Some(segment) = self.segments.find(chunks.segment).filter(|segment| segment.life() == chunks.life) {
             *segment.live_chunks().entry(table).or_default() += chunks.bytes;
         }

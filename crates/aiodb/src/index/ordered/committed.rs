@@ -202,6 +202,15 @@ impl<D: Device> Committed<D> {
         }
     }
 
+    /// Whether there are entries of a table, in an index that is whole.
+    pub(crate) fn has_whole(&self, table: u32) -> Result<bool> {
+        let position = match self {
+            Committed::Lmdb(lmdb) => lmdb.position()?,
+            Committed::Runs(runs) => runs.position()?,
+        };
+        Ok(position.is_some_and(|position| position.batch > 0) && self.tables()?.contains(&table))
+    }
+
     /// Committed keys of a table; of runs an estimate.
     pub(crate) fn count(&self, table: u32) -> u64 {
         match self {

@@ -28,10 +28,44 @@ pub(super) struct Changes<'a> {
     piled_up: Vec<(Box<[u8]>, usize)>,
 }
 
+/// What the entries of an ingest count.
+#[derive(Clone)]
+pub(crate) struct IngestCounts {
+    pub(super) table: u32,
+    pub(super) keys: i64,
+    /// Bytes and records, by segment and life.
+    pub(crate) live: BTreeMap<(u32, u64), (i64, i64)>,
+    /// Chunks that are named, by file, segment and life.
+    pub(crate) of_files: Vec<ChunkCount>,
+}
+
+impl IngestCounts {
+    /// Whether there is no entry.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys == 0
+    }
+
+    /// Bytes of all records and chunks.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        let records: i64 = self.live.values().map(|(bytes, _)| bytes).sum();
+        let chunks: i64 = self.of_files.iter().map(|count| count.bytes).sum();
+        (records + chunks).max(0) as u64
+    }
+}
+
 impl<'a> Changes<'a> {
     pub(super) fn new(context: &'a RunContext<'a>) -> Changes<'a> {
         let (live, chunks, keys, dead, piled_up) = Default::default();
         Changes { context, live, chunks, of_files: Vec::new(), of_dropped: Vec::new(), keys, dead, piled_up }
+    }
+
+    /// The counts of an ingest, which has made all its files already.
+    pub(super) fn of_ingest(context: &'a RunContext<'a>, counts: &IngestCounts) -> Changes<'a> {
+        let mut changes = Changes::new(context);
+        changes.live.clone_from(&counts.live);
+        changes.of_files.clone_from(&counts.of_files);
+        changes.keys.insert(counts.table, (counts.keys, counts.keys));
+        changes
     }
 
     /// Notes that a run gets a key, or loses it.

@@ -68,7 +68,8 @@ impl Removals {
         *self.are_over.lock().expect(NO_PANIC) = true;
     }
 
-    fn unless_over(&self, remove: impl FnOnce()) {
+    /// Removes a file, unless that is over.
+    pub(super) fn unless_over(&self, remove: impl FnOnce()) {
         let are_over = self.are_over.lock().expect(NO_PANIC);
         if !*are_over {
             remove();

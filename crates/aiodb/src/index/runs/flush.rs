@@ -154,6 +154,7 @@ impl<'a, D: Device> Flush<'a, D> {
 impl<D: Device> Runs<D> {
     /// Begins a new file.
     pub(super) fn new_writer(&self, making: Making) -> Result<RunWriter<D>> {
-        RunWriter::new(&self.device, &self.directory, self.store, self.new_file_number(), making)
+        let place = (&*self.directory, &self.removals);
+        RunWriter::new(&self.device, place, self.store, self.new_file_number(), making)
     }
 }

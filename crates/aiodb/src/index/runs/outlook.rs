@@ -71,7 +71,7 @@ impl<D: Device> Runs<D> {
         if bytes == 0 { 0 } else { bytes + bytes / FOOTERS_SHARE + self.file_bytes().min(bytes) }
     }
 
-    fn free_bytes(&self) -> u64 {
+    pub(super) fn free_bytes(&self) -> u64 {
         self.device.free_bytes(&self.directory).unwrap_or(u64::MAX)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::file::{RunFile, hash_of, path_of};
+use super::file::{Removals, RunFile, hash_of, path_of};
 use crate::checksum::{crc32c, crc32c_append};
 use crate::format::entry::Entry;
 use crate::format::run::RunSeed;
@@ -39,6 +39,7 @@ pub(super) struct Making {
 /// A file that is being written; it is removed if it is not finished.
 pub(super) struct RunWriter<D: Device> {
     device: D,
+    removals: Arc<Removals>,
     path: PathBuf,
     file: D::File,
     store: [u8; 16],
@@ -70,7 +71,7 @@ pub(super) struct RunWriter<D: Device> {
 impl<D: Device> RunWriter<D> {
     pub(super) fn new(
         device: &D,
-        directory: &Path,
+        (directory, removals): (&Path, &Arc<Removals>),
         store: [u8; 16],
         number: u64,
         making: Making,
@@ -79,6 +80,7 @@ impl<D: Device> RunWriter<D> {
         let file = device.open(&path, Access::NEW_SEGMENT).map_err(|e| Error::io("create", &path, &e))?;
         Ok(RunWriter {
             device: device.clone(),
+            removals: Arc::clone(removals),
             path,
             file,
             store,
@@ -236,7 +238,7 @@ impl<D: Device> Drop for RunWriter<D> {
     fn drop(&mut self) {
         if !self.is_finished {
             // If this fails, the next opening removes it.
-            let _ = self.device.remove(&self.path);
+            self.removals.unless_over(|| drop(self.device.remove(&self.path)));
         }
     }
 }

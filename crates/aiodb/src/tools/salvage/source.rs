@@ -369,6 +369,11 @@ impl Tables {
         }
     }
 
+    /// No record about a table is lost: unknown ones are gone, or were never finished.
+    pub(super) fn set_complete(&mut self) {
+        self.complete_below = u32::MAX;
+    }
+
     /// Notes that a table has merge operands.
     pub(super) fn note_merge(&mut self, id: u32) {
         self.merging.insert(id);
@@ -379,7 +384,8 @@ impl Tables {
         for change in std::mem::take(&mut self.changes).into_values() {
             match change.kind {
                 Kind::TableCreate => {
-                    let settings = Settings::decode(&change.value).unwrap_or_else(|| self.likely_settings(change.id));
+                    let made = Settings::decode_made(&change.value).map(|(settings, _)| settings);
+                    let settings = made.unwrap_or_else(|| self.likely_settings(change.id));
                     self.name(change.id, change.name, settings);
                 }
                 Kind::TableTruncate if change.value.len() == 4 => {

@@ -5,6 +5,7 @@
 mod apply;
 mod backup;
 mod bench;
+mod copy;
 mod describe;
 mod encoding;
 mod error;
@@ -88,6 +89,7 @@ enum Command {
     Salvage(salvage::SalvageArgs),
     Tables(tables::TablesArgs),
     CreateTable(tables::CreateTableArgs),
+    CopyTable(copy::CopyTableArgs),
     Truncate(tables::TruncateArgs),
     Drop(tables::DropArgs),
     Serve(serve::ServeArgs),
@@ -128,6 +130,7 @@ fn run(command: Command, output: &Output) -> Result<Exit, CliError> {
         Command::Salvage(args) => salvage::run(args, output),
         Command::Tables(args) => tables::list(args, output),
         Command::CreateTable(args) => tables::create(args, output),
+        Command::CopyTable(args) => copy::run(args, output),
         Command::Truncate(args) => tables::truncate(args, output),
         Command::Drop(args) => tables::drop(args, output),
         Command::Completion(args) => describe::completion(&args, Cli::command(), output),

@@ -28,12 +28,14 @@ pub struct Report {
     pub shown: Vec<(u64, String)>,
     bytes: u64,
     lines_done: u64,
+    /// Whether a load that has not come to its end has left nothing.
+    is_nothing: bool,
 }
 
 impl Report {
     /// Nothing done yet but `skip_lines` left out.
     pub fn new(skip_lines: u64) -> Report {
-        Report { records: 0, bad_lines: 0, shown: Vec::new(), bytes: 0, lines_done: skip_lines }
+        Report { records: 0, bad_lines: 0, shown: Vec::new(), bytes: 0, lines_done: skip_lines, is_nothing: false }
     }
 
     /// Counts a record.
@@ -45,6 +47,11 @@ impl Report {
     /// All lines up to `number` are dealt with.
     pub fn lines_done(&mut self, number: u64) {
         self.lines_done = number;
+    }
+
+    /// The load was whole or nothing, and has not come to its end.
+    pub fn nothing_stays(&mut self) {
+        (self.records, self.bytes, self.is_nothing) = (0, 0, true);
     }
 
     /// For programs.
@@ -85,6 +92,14 @@ impl Report {
             Ended::Interrupted => "interrupted",
             Ended::Failed(_) => "stopped by an error",
         };
+        if self.is_nothing {
+            let _ = writeln!(
+                text,
+                "{stopped} after line {}: nothing was loaded, and no table was made",
+                HumanCount(self.lines_done)
+            );
+            return text;
+        }
         let _ = writeln!(
             text,
             "{stopped} after line {}; to go on: the same command and input with --skip-lines {}",

@@ -5,6 +5,7 @@ mod backup;
 mod bench;
 mod describe;
 mod directories;
+mod ingest;
 mod inspect;
 mod interrupt;
 mod keys;

@@ -19,6 +19,7 @@ mod backups;
 mod client;
 mod clock;
 mod index_files;
+mod ingests;
 mod medium;
 pub mod minimise;
 pub mod model;

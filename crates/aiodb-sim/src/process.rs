@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use aiodb::io::sim::SimDevice;
-use aiodb::{Db, Reader, Snapshot, Table, ValueReader, ValueWriter, WaitingWrite};
+use aiodb::{Db, Ingest, Reader, Snapshot, Table, ValueReader, ValueWriter, WaitingWrite};
 
-use crate::model::{Contents, Held, Moments};
+use crate::model::{Contents, Effect, Held, Moments};
 use crate::script::CLIENTS;
 
 /// A process: an open store and what its clients hold.
@@ -17,6 +17,8 @@ pub(crate) struct Life {
     pub(crate) writing: Vec<Writing>,
     /// See `writing`.
     pub(crate) reading: Vec<Reading>,
+    /// A table that is being made with its contents.
+    pub(crate) ingesting: Option<Ingesting>,
     /// Writes of the second client.
     pub(crate) waiting: Vec<Waiting>,
     pub(crate) db: Db<SimDevice>,
@@ -26,14 +28,16 @@ impl Life {
     /// A store that has just been opened.
     pub(crate) fn new(db: Db<SimDevice>) -> Life {
         let clients = (0..CLIENTS).map(|_| Client::default()).collect();
-        Life { clients, snapshots: Vec::new(), writing: Vec::new(), reading: Vec::new(), waiting: Vec::new(), db }
+        let (snapshots, writing, reading, waiting) = Default::default();
+        Life { clients, snapshots, writing, reading, ingesting: None, waiting, db }
     }
 
     /// Ends the gets in flight and the streams of all clients: segments in which they read or write are not emptied, or not free
     /// afterwards. Snapshots are none of that, a full disk ends them. True if there were any.
     pub(crate) fn end_holding(&mut self) -> bool {
         let reads = self.clients.iter().any(|client| !client.in_flight.is_empty());
-        let holds = reads || !self.reading.is_empty() || !self.writing.is_empty();
+        let streams = !self.reading.is_empty() || !self.writing.is_empty();
+        let holds = reads || streams || self.ingesting.take().is_some();
         self.clients.iter_mut().for_each(|client| *client = Client::default());
         self.reading.clear();
         self.writing.clear();
@@ -86,6 +90,17 @@ pub(crate) struct Reading {
     pub(crate) reader: ValueReader<SimDevice>,
     pub(crate) accepted: Vec<Vec<u8>>,
     pub(crate) read: usize,
+}
+
+/// A table that is being made with its contents.
+pub(crate) struct Ingesting {
+    pub(crate) ingest: Ingest<SimDevice>,
+    pub(crate) table: usize,
+    /// All keys in the order of their bytes, and the place there of the next one.
+    pub(crate) keys: Vec<usize>,
+    pub(crate) next: usize,
+    /// The records so far.
+    pub(crate) effects: Vec<Effect>,
 }
 
 /// A write that waits, and the number of its change.

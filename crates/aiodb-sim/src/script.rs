@@ -197,6 +197,17 @@ pub struct Part {
     pub limit: usize,
 }
 
+/// A record of a table that is made with its contents.
+#[derive(Clone, Copy, Debug)]
+pub struct Ingested {
+    /// Keys, in their order, that are left out before it.
+    pub skipped: usize,
+    /// Its value.
+    pub value: Value,
+    /// Milliseconds until it expires.
+    pub expires_in_ms: Option<u64>,
+}
+
 /// One thing that happens.
 #[derive(Clone, Debug)]
 pub enum Action {
@@ -266,6 +277,14 @@ pub enum Action {
     Submit(usize, usize, usize),
     /// A client takes the next answer from its reader.
     Poll(usize),
+    /// A table begins to be made with its contents.
+    BeginIngest(usize),
+    /// It gets records.
+    IngestOn(Vec<Ingested>),
+    /// It is there.
+    FinishIngest,
+    /// It is given up.
+    AbandonIngest,
     /// Make a table.
     Create(usize),
     /// Drop a table.

@@ -16,6 +16,12 @@ impl Run<'_> {
                 outcome => self.unexpected("creating a table that exists", outcome.map(drop)),
             };
         }
+        if self.is_ingested(table) {
+            return match self.db().create_table_with(&table_name(table), options) {
+                Err(Error::TableBeingMade { .. }) => Ok(()),
+                outcome => self.unexpected("creating a table that is being ingested", outcome.map(drop)),
+            };
+        }
         let create = |run: &mut Self| run.db().create_table_with(&table_name(table), options).map(drop);
         self.write(vec![Effect::Create(table)], Durability::Sync, create)
     }

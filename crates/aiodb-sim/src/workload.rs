@@ -5,6 +5,7 @@
 //! comes together by chance, `waiting` has the second client.
 
 mod crashes;
+mod ingests;
 mod maker;
 mod operations;
 mod ranges;
@@ -18,8 +19,8 @@ use aiodb::{Compression, IndexKind, MergePolicy};
 use fastrand::Rng;
 use maker::Maker;
 pub use ranges::{
-    FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_CACHED, FIRST_INLINE, FIRST_SORTED, FIRST_STAGED,
-    FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
+    FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_CACHED, FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED,
+    FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE,
 };
 use scene::Scene;
 use trouble::Trouble;

@@ -3,8 +3,8 @@
 use aiodb_sim::report::Report;
 use aiodb_sim::run::run;
 use aiodb_sim::workload::{
-    FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_CACHED, FIRST_INLINE, FIRST_SORTED, FIRST_STAGED,
-    FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE, Tables, script,
+    FIRST_AHEAD, FIRST_AIMED, FIRST_BESIDE, FIRST_BOUNDED, FIRST_CACHED, FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED,
+    FIRST_STAGED, FIRST_TIMED, FIRST_WAITING, FIRST_WHOLE, Tables, script,
 };
 
 /// Of each kind: crashes after a number of steps, crashes inside phases, and all operations.
@@ -95,8 +95,17 @@ const FOUND_SOMETHING: &[(u64, Tables)] = &[
 #[test]
 fn what_was_acknowledged_survives_faults_at_any_step() {
     let mut report = Report::default();
-    let staged =
-        [FIRST_STAGED, FIRST_CACHED, FIRST_TIMED, FIRST_WAITING, FIRST_SORTED, FIRST_AHEAD, FIRST_INLINE, FIRST_BESIDE];
+    let staged = [
+        FIRST_STAGED,
+        FIRST_CACHED,
+        FIRST_TIMED,
+        FIRST_WAITING,
+        FIRST_SORTED,
+        FIRST_AHEAD,
+        FIRST_INLINE,
+        FIRST_BESIDE,
+        FIRST_INGESTED,
+    ];
     let staged = staged.map(|first| (first, STAGED_SEEDS));
     let ranges = [(0, SEEDS), (FIRST_AIMED, SEEDS), (FIRST_WHOLE, SEEDS)].into_iter().chain(staged);
     for seed in ranges.flat_map(|(first, count)| first..first + count) {
@@ -112,6 +121,7 @@ fn what_was_acknowledged_survives_faults_at_any_step() {
         FIRST_AHEAD,
         FIRST_INLINE,
         FIRST_BESIDE,
+        FIRST_INGESTED,
         FIRST_BOUNDED,
     ];
     for seed in with_runs.into_iter().flat_map(|first| first..first + STAGED_SEEDS) {

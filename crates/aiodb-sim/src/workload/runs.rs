@@ -4,7 +4,8 @@ use aiodb::io::Phase;
 use aiodb::{IndexKind, MAX_INLINE_BYTES, Step};
 use fastrand::Rng;
 
-use super::ranges::{FIRST_AHEAD, FIRST_BESIDE, FIRST_BOUNDED, FIRST_INLINE, FIRST_SORTED};
+use super::ingests::with_ingests;
+use super::ranges::{FIRST_AHEAD, FIRST_BESIDE, FIRST_BOUNDED, FIRST_INGESTED, FIRST_INLINE, FIRST_SORTED};
 use crate::script::{Action, Script};
 
 /// Bounds of the values that indexes have, as many as their likelihoods want.
@@ -77,5 +78,5 @@ pub(super) fn with_runs(mut script: Script, in_some: bool) -> Script {
         }
     }
     script.actions = actions;
-    script
+    if (FIRST_INGESTED..FIRST_BOUNDED).contains(&script.seed) { with_ingests(script) } else { script }
 }

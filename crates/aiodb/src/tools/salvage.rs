@@ -199,10 +199,24 @@ impl<D: Device> Salvage<D> {
         self.find_missing_batches(report);
         if self.source.manifest.is_some() && !self.source.lacks_segments && report.is_complete() {
             self.tables.set_complete();
+        } else if self.may_lack_tables(report) {
+            self.tables.set_in_runs(self.source.tables_of_runs());
         }
         self.tables.apply();
+        for id in self.tables.only_in_runs() {
+            report.notes.push(format!(
+                "nothing but the sorted runs tells of table {id}: it was ingested since the last checkpoint, or dropped \
+                 shortly before that"
+            ));
+        }
         self.versions.apply_deletes();
         Ok(())
+    }
+
+    /// Whether a record of after the checkpoint may be lost, and so the one by which an ingested table came to be.
+    fn may_lack_tables(&self, report: &SalvageReport) -> bool {
+        let next_sequence = self.source.manifest.as_ref().map_or(0, |manifest| manifest.next_sequence);
+        self.lost_below > next_sequence || !report.notes.is_empty()
     }
 
     fn segment<'a>(&self, position: usize, bytes: &'a [u8]) -> Bytes<'a> {

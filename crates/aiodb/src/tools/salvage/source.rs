@@ -10,8 +10,10 @@ use crate::format::batch::BatchView;
 use crate::format::location::Location;
 use crate::format::manifest::{Identity, Manifest, damage_error};
 use crate::format::record::{Chunk, Kind, Record};
+use crate::format::run::manifest::RunManifest;
 use crate::format::segment::{Damage, HEADER_BYTES, PendingHeader, Seed, SegmentHeader, u32_at};
 use crate::format::settings::Settings;
+use crate::index::runs::MANIFEST_NAMES;
 use crate::io::small_file::read_file;
 use crate::io::{Access, Device, File, UNIT_BYTES};
 use crate::log::commit::PENDING_BUFFERS;
@@ -255,6 +257,17 @@ impl<D: Device> Source<D> {
         })
     }
 
+    /// The tables that the sorted runs have keys of, as far as a manifest of these tells.
+    pub(super) fn tables_of_runs(&self) -> BTreeSet<u32> {
+        let Some(store) = self.store else { return BTreeSet::new() };
+        let read = |name: &&str| {
+            let name = format!("index/runs/{name}");
+            self.find_file(&name, |bytes| RunManifest::decode(bytes, &store).ok())
+        };
+        let latest = MANIFEST_NAMES.iter().filter_map(read).max_by_key(|manifest| manifest.edit);
+        latest.iter().flat_map(|manifest| &manifest.keys).map(|count| count.table).collect()
+    }
+
     fn read_manifest(&mut self, report: &mut SalvageReport) -> Result<()> {
         let Some(store) = self.store else { return Ok(()) };
         for name in ["MANIFEST", "MANIFEST.copy"] {
@@ -339,8 +352,10 @@ pub(super) struct Tables {
     gone: BTreeSet<u32>,
     /// Tables that have merge operands.
     merging: BTreeSet<u32>,
-    /// Unknown tables with lower ids were dropped.
+    /// Unknown tables with lower ids were dropped, unless...
     complete_below: u32,
+    /// ...the sorted runs have keys of them, and a record may be lost by which they came to be.
+    in_runs: BTreeSet<u32>,
     changes: BTreeMap<u64, TableChange>,
     from_sequence: u64,
 }
@@ -374,6 +389,19 @@ impl Tables {
         self.complete_below = u32::MAX;
     }
 
+    /// A record about a table may be lost, and the sorted runs have keys of these: one that was ingested since the checkpoint had its id
+    /// before that.
+    pub(super) fn set_in_runs(&mut self, tables: BTreeSet<u32>) {
+        self.in_runs = tables;
+    }
+
+    /// The tables of which the sorted runs alone say that they are there.
+    pub(super) fn only_in_runs(&self) -> impl Iterator<Item = u32> {
+        let is_unknown =
+            |id: &&u32| **id < self.complete_below && !self.by_id.contains_key(id) && !self.gone.contains(id);
+        self.in_runs.iter().filter(is_unknown).copied()
+    }
+
     /// Notes that a table has merge operands.
     pub(super) fn note_merge(&mut self, id: u32) {
         self.merging.insert(id);
@@ -403,7 +431,8 @@ impl Tables {
     /// The settings of a table of which no file tells any.
     fn likely_settings(&self, id: u32) -> Settings {
         let merge = self.merging.contains(&id).then(|| UNKNOWN_OPERATOR.to_string());
-        Settings { kind: IndexKind::Lmdb, compression: Compression::None, merge, inline_bytes: 0 }
+        let kind = if self.in_runs.contains(&id) { IndexKind::Lsm } else { IndexKind::Lmdb };
+        Settings { kind, compression: Compression::None, merge, inline_bytes: 0 }
     }
 
     /// A table that had the name before is gone, whether a record says so or not.
@@ -426,7 +455,7 @@ impl Tables {
         if let Some(known) = self.by_id.get(&id) {
             return Some(known.clone());
         }
-        if id < self.complete_below || self.gone.contains(&id) {
+        if id < self.complete_below && !self.in_runs.contains(&id) || self.gone.contains(&id) {
             return None;
         }
         let mut name = format!("table-{id:03}");

@@ -1,7 +1,7 @@
 //! Batches beside changes of the tables that they write to.
 
 use aiodb::io::sim::SimDevice;
-use aiodb::{Batch, Db, Durability, Error, Step, Table};
+use aiodb::{Batch, Db, Durability, Error, IndexKind, Step, Table};
 use shuttle::rand::Rng as _;
 use shuttle::thread;
 
@@ -49,7 +49,7 @@ fn interleavings_of_batches_and_truncates() {
     });
 }
 
-/// A table is made, one emptied and one dropped beside checkpoints. After a power cut all that was done is there.
+/// A table is made, one emptied, one dropped and one ingested beside checkpoints. After a power cut all that was done is there.
 #[test]
 fn interleavings_of_checkpoints_and_changes_of_tables() {
     in_fewer_orders(LONG_RUN, |kind| {
@@ -65,6 +65,11 @@ fn interleavings_of_checkpoints_and_changes_of_tables() {
                 db.create_table("made", kind).expect("the machine runs");
                 db.truncate_table("t").expect("the machine runs");
                 db.drop_table("dropped").expect("the machine runs");
+                if kind == IndexKind::Lsm {
+                    let mut ingest = db.ingest("ingested", kind.into()).expect("the machine runs");
+                    ingest.put(b"key", b"value").expect("the machine runs");
+                    ingest.finish().expect("the machine runs");
+                }
             }
         });
         let checkpointing = thread::spawn({
@@ -77,7 +82,13 @@ fn interleavings_of_checkpoints_and_changes_of_tables() {
         let (db, table) = machine.open();
         assert_eq!(table.get(b"key").expect("the machine runs"), None, "the table was emptied");
         let tables: Vec<_> = db.tables().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(tables, ["made", "t"]);
+        if kind == IndexKind::Lsm {
+            assert_eq!(tables, ["ingested", "made", "t"]);
+            let found = db.table("ingested").and_then(|table| table.get(b"key")).expect("the machine runs");
+            assert_eq!(found.as_deref(), Some(&b"value"[..]));
+        } else {
+            assert_eq!(tables, ["made", "t"]);
+        }
     });
 }
 

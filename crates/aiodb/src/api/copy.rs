@@ -53,7 +53,7 @@ impl<D: Device> Db<D> {
             Ok(()) => Ok(table),
             Err(error) => {
                 // Where not even that works, what is left of it has a name.
-                let _ = self.drop_table(to);
+                let _ = self.engine.drop_slot(&table.slot);
                 Err(error)
             }
         }

@@ -63,8 +63,8 @@ impl<D: Device> Db<D> {
     /// Makes a table that compresses its values or merges.
     pub fn create_table_with(&self, name: &str, options: TableOptions) -> Result<Table<D>> {
         self.engine.check_open()?;
-        self.engine.create_table(name, &options)?;
-        self.table(name)
+        let slot = self.engine.create_table(name, &options)?;
+        Ok(Table { engine: Arc::clone(&self.engine), slot })
     }
 
     /// The table of this name, or [`Error::NoSuchTable`].

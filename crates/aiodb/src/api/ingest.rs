@@ -40,8 +40,8 @@ impl<D: Device> Db<D> {
     }
 }
 
-/// A table that is being made together with its contents, see [`Db::ingest`]. After an error it takes nothing more, unless that was
-/// about the length of a key or a value.
+/// A table that is being made together with its contents, see [`Db::ingest`]. After an error it takes nothing more and is given up, unless
+/// that was about the length of a key or a value.
 ///
 /// Dropping it gives it up: no table is made, and the space comes back behind the scenes, as that of deleted records does. While it
 /// exists, the space of records that are overwritten or deleted after its beginning does not come back.
@@ -86,7 +86,11 @@ impl<D: Device> Ingest<D> {
         self.engine.check_key(key)?;
         self.engine.check_value(value)?;
         let taken = self.try_take(key, value, expires_ms);
-        self.failed = taken.as_ref().err().cloned();
+        if let Err(error) = &taken {
+            self.failed = Some(error.clone());
+            // What it has taken is of no use any more, also if the caller keeps it for long.
+            self.engine.end_ingest(&mut self.ingesting);
+        }
         taken
     }
 
@@ -109,6 +113,6 @@ impl<D: Device> Ingest<D> {
 
 impl<D: Device> Drop for Ingest<D> {
     fn drop(&mut self) {
-        self.engine.end_ingest(&self.ingesting);
+        self.engine.end_ingest(&mut self.ingesting);
     }
 }

@@ -31,13 +31,13 @@ use crate::{Durability, Error, IndexKind, Result, TableOptions};
 /// Bytes of records that are appended under one commit lock, unless one record has more.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// A new table whose contents are on their way. To be ended by [`WritePath::end_ingest`], whatever becomes of it.
+/// A new table whose contents are on their way. To be ended by [`WritePath::end_ingest`], whatever becomes of it; after an error at once.
 pub(crate) struct Ingesting<D: Device> {
     pub(crate) generation: Arc<Generation>,
     name: String,
-    /// Protects its segments from reclaim, see `WritePath::stage`.
-    staged: u64,
-    /// `None` once its files are named, or may be.
+    /// Protects its segments from reclaim, see `WritePath::stage`; `None` once it has ended.
+    staged: Option<u64>,
+    /// `None` once its files are named, or may be, or it has ended.
     runs: Option<RunIngest<D>>,
     piece: Piece,
     pub(crate) records: u64,
@@ -105,7 +105,7 @@ impl<D: Device> WritePath<D> {
         let generation = Arc::new(Generation::new(id, settings, self.segments.segment_bytes));
         let runs = self.runs_of(&generation).begin_ingest(id, self.commit.next_sequence());
         let name = name.to_string();
-        Ok(Ingesting { generation, name, staged, runs: Some(runs), piece: Piece::default(), records: 0 })
+        Ok(Ingesting { generation, name, staged: Some(staged), runs: Some(runs), piece: Piece::default(), records: 0 })
     }
 
     /// Takes a record whose key comes after those before.
@@ -151,6 +151,7 @@ impl<D: Device> WritePath<D> {
             let new = self.ingested(generation, &operation.append, placed);
             runs.add(self.runs_of(generation), new)?;
         }
+        runs.flush()?;
         piece.bytes.clear();
         piece.records.clear();
         piece.cursor = Cursor::new();
@@ -222,10 +223,15 @@ impl<D: Device> WritePath<D> {
         Ok(())
     }
 
-    /// Gives up what an ingest has taken for itself: its name, and the segments that it protects.
-    pub(crate) fn end_ingest(&self, ingesting: &Ingesting<D>) {
+    /// Gives up what an ingest has taken for itself: its name, files that are not named, and the segments that it protects. Does nothing
+    /// the second time.
+    pub(crate) fn end_ingest(&self, ingesting: &mut Ingesting<D>) {
+        let Some(staged) = ingesting.staged.take() else { return };
+        // First: their room is there when others are told so.
+        ingesting.runs = None;
+        ingesting.piece = Piece::default();
         self.catalog.release(&ingesting.name);
-        self.staging.end(ingesting.staged);
+        self.staging.end(staged);
         self.note_freeing();
     }
 }

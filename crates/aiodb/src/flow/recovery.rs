@@ -244,6 +244,9 @@ impl<D: Device> Engine<D> {
         if found.record.kind.is_indexed() {
             return self.replay_indexed(view, found);
         }
+        if found.record.kind == Kind::Chunk && self.catalog.generation(found.record.table).is_none() {
+            self.keep_id(found.record.table);
+        }
         self.replay_table(&found.record, found.location, tail, before)
     }
 

@@ -1,18 +1,21 @@
 //! How tables are made, emptied and dropped.
 
+use std::sync::Arc;
+
 use crate::flow::room::frees_much;
 use crate::format::batch::Append;
 use crate::format::record::Kind;
 use crate::format::settings::{Settings, check_name, is_name};
 use crate::io::{Device, InPhase, Phase};
 use crate::planted::{self, Bug};
+use crate::store::catalog::TableSlot;
 use crate::store::commit::Operation;
 use crate::store::write_path::WritePath;
 use crate::sync::atomic::Ordering;
 use crate::{Compression, Durability, Error, IndexKind, MAX_INLINE_BYTES, Result, TableOptions};
 
 impl<D: Device> WritePath<D> {
-    pub(crate) fn create_table(&self, name: &str, options: &TableOptions) -> Result<()> {
+    pub(crate) fn create_table(&self, name: &str, options: &TableOptions) -> Result<Arc<TableSlot>> {
         check_name(name)?;
         self.commit.check()?;
         let _phase = InPhase::enter(&self.device, Phase::TableCreate);
@@ -24,7 +27,9 @@ impl<D: Device> WritePath<D> {
         let id = self.catalog.next_id();
         self.change_tables(Kind::TableCreate, id, name, &settings.encode_made(false), || {
             self.catalog.apply_create(name, &settings, id);
-        })
+            // Found before anybody else can drop it, and make another of its name.
+            self.catalog.find(name)
+        })?
     }
 
     /// Refuses the name of a table that is there, or that is being made with its contents. The caller holds `changing`.
@@ -63,10 +68,15 @@ impl<D: Device> WritePath<D> {
     }
 
     pub(crate) fn drop_table(&self, name: &str) -> Result<()> {
+        self.drop_slot(&*self.catalog.find(name)?)
+    }
+
+    /// Drops this table, and no other that has its name since.
+    pub(crate) fn drop_slot(&self, slot: &TableSlot) -> Result<()> {
         let _phase = InPhase::enter(&self.device, Phase::TableDrop);
         let _changing = self.catalog.changing.lock().expect("no code panics while it changes the catalog");
         self.bound_gone()?;
-        let id = self.catalog.find(name)?.generation()?.id;
+        let (name, id) = (&slot.name, slot.generation()?.id);
         self.change_tables(Kind::TableDrop, id, name, &[], || {
             self.forget_generation(|| self.catalog.apply_drop(name, id));
         })?;

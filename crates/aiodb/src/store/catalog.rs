@@ -145,6 +145,9 @@ impl Catalog {
 
     /// Makes sure that no id below this one is given again.
     pub(crate) fn raise_next_id(&self, next_id: u32) {
+        if self.next_id() >= next_id {
+            return;
+        }
         let mut tables = self.write();
         tables.next_id = tables.next_id.max(next_id);
     }

@@ -99,3 +99,23 @@ fn operands_are_copied_as_what_they_make() {
         assert!(matches!(refusal(exists, "a copy into a table"), Error::TableExists { .. }));
     }
 }
+
+/// A copy that fails since its table was dropped leaves the next one of its name alone.
+#[test]
+fn a_copy_that_fails_drops_its_own_table_only() {
+    let directory = scratch();
+    let db = Db::open(directory.path(), quiet()).expect("the store opens");
+    let table = db.create_table("from", IndexKind::Lmdb).expect("a table can be made");
+    for number in 0..100u8 {
+        table.put(&[number], b"value").expect("a put works");
+    }
+    let mut progress = |records, _| {
+        if records == 1 {
+            db.drop_table("to").expect("it can be dropped");
+            db.create_table("to", IndexKind::Hash).and_then(|to| to.put(b"other", b"")).expect("a table can be made");
+        }
+    };
+    let refused = db.copy_table(&table, "to", IndexKind::Lmdb.into(), &mut progress);
+    assert!(matches!(refusal(refused, "a copy into a dropped table"), Error::NoSuchTable { .. }));
+    assert!(db.table("to").and_then(|to| to.get(b"other")).expect("it is there").is_some());
+}

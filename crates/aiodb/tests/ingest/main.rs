@@ -332,6 +332,54 @@ fn a_full_disk_refuses_it_and_leaves_nothing() {
     assert!(db.recount().expect("it can be counted").is_empty());
 }
 
+/// What was refused is of no use to anybody, also where the caller keeps it.
+#[test]
+fn one_that_was_refused_protects_nothing() {
+    let device = SimDevice::new(1);
+    let (db, contents) = (open(&device), contents(1, 2000));
+    let other = db.create_table("other", IndexKind::Hash).expect("a table can be made");
+    device.set_capacity(Some(device.used_bytes() + 40 * SEGMENT_BYTES));
+    let mut ingest = db.ingest("t", IndexKind::Lsm.into()).expect("it begins");
+    let error = refusal(fill(&mut ingest, &contents), "more than the disk has room for");
+    assert!(matches!(error, Error::DiskFull { .. }), "{error}");
+    for number in 0..2000u32 {
+        other.put_with(&(number % 4).to_be_bytes(), &[1; 3000], Durability::None).expect("its room is there");
+    }
+    assert!(device.file_names().iter().all(|path| path.extension().is_none_or(|end| end != "run")));
+    let second = db.ingest("t", IndexKind::Lsm.into()).expect("its name is free");
+    assert!(matches!(refusal(ingest.put(b"z", b""), "a record"), Error::DiskFull { .. }));
+    drop(ingest);
+    let taken = refusal(db.create_table("t", IndexKind::Hash), "a table of the second one's name");
+    assert!(matches!(taken, Error::TableBeingMade { .. }), "{taken}");
+    drop(second);
+}
+
+/// A run's file with writes that are not flushed keeps its descriptor, and an ingest may rest for hours.
+#[test]
+fn those_that_rest_leave_the_descriptors_to_others() {
+    let directory = scratch();
+    let options = Options { segment_bytes: SEGMENT_BYTES, max_open_files: 8, ..quiet() };
+    let db = Db::open(directory.path(), options).expect("the store opens");
+    let old = db.create_table("old", IndexKind::Hash).expect("a table can be made");
+    for number in 0..500u64 {
+        old.put_with(&number.to_be_bytes(), &value(number, 3000), Durability::None).expect("a put works");
+    }
+    let mut resting: Vec<_> = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        let mut ingest = db.ingest(name, IndexKind::Lsm.into()).expect("it begins");
+        (0..30_000u64).try_for_each(|number| ingest.put(&number.to_be_bytes(), b"")).expect("all is taken");
+        resting.push(ingest);
+    }
+    for number in 0..500u64 {
+        old.put_with(&(1000 + number).to_be_bytes(), &value(number, 3000), Durability::None).expect("a put works");
+        assert!(old.get(&number.to_be_bytes()).expect("a get works") == Some(value(number, 3000)));
+    }
+    for ingest in resting {
+        let table = ingest.finish().expect("the table is made");
+        assert_eq!(table.get(&29_999u64.to_be_bytes()).expect("a get works").as_deref(), Some(&b""[..]));
+    }
+}
+
 #[test]
 fn a_closed_store_ends_it() {
     let device = SimDevice::new(1);
@@ -412,4 +460,46 @@ fn salvage_knows_it() {
     assert_eq!(names, ["t"], "no table is made of one that was not finished");
     assert!(all(&salvaged.table("t").expect("it is there")) == contents);
     assert!(damage(&salvaged).is_empty());
+}
+
+/// Its id is older than the checkpoint then, as that of a table that was dropped.
+#[test]
+fn salvage_finds_one_whose_making_is_lost() {
+    let directory = scratch();
+    let (path, contents) = (directory.path().join("store"), contents(1, 200));
+    let db = Db::open(&path, quiet()).expect("the store opens");
+    let gone = db.create_table("gone", IndexKind::Lsm).expect("a table can be made");
+    gone.put(b"key", b"value").expect("a put works");
+    let mut ingesting = db.ingest("the ingested one", IndexKind::Lsm.into()).expect("it begins");
+    fill(&mut ingesting, &contents).expect("all is taken");
+    db.drop_table("gone").expect("it can be dropped");
+    db.step(Step::Reclaim).expect("a step works");
+    db.checkpoint().expect("a checkpoint can be made");
+    ingesting.finish().expect("the table is made");
+    let copy = directory.path().join("copy");
+    support::copy_tree(&path, &copy);
+    assert!(damage_name(&copy, b"the ingested one") > 0);
+    let out = directory.path().join("out");
+    let report = aiodb::salvage(&copy, &out, &mut |_, _| {}).expect("it can be salvaged");
+    let salvaged = Db::open(&out, quiet()).expect("the store opens");
+    let names: Vec<_> = salvaged.tables().into_iter().map(|(name, _)| name).collect();
+    assert_eq!((&names[..], report.tables.len()), (&["table-017".to_string()][..], 1), "{report:?}");
+    assert!(all(&salvaged.table("table-017").expect("it is there")) == contents);
+    assert!(report.notes.iter().any(|note| note.contains("table 17")), "{report:?}");
+}
+
+/// Changes a byte of each place in the log where this name stands; returns how many there are.
+fn damage_name(store: &Path, name: &[u8]) -> usize {
+    let mut damaged = 0;
+    for directory in ["log", "pending"] {
+        let Ok(files) = std::fs::read_dir(store.join(directory)) else { continue };
+        for path in files.map(|file| file.expect("it can be listed").path()) {
+            let mut bytes = std::fs::read(&path).expect("it can be read");
+            let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(name)).collect();
+            places.iter().for_each(|at| bytes[*at] ^= 1);
+            damaged += places.len();
+            std::fs::write(&path, bytes).expect("it can be written");
+        }
+    }
+    damaged
 }

@@ -54,31 +54,29 @@ pub(crate) struct CapturedFile<'a, D: Device> {
     pub(crate) is_told_by_end: bool,
 }
 
-/// Whether files may be removed. A reader may hold some beyond the end of its store, whose next opening may give the same names to
-/// others.
+/// Whether files may be made and removed. A reader may hold some beyond the end of its store, and an ingest may be under way then, whose
+/// next opening may give the same names to others.
 #[derive(Default)]
 pub(super) struct Removals {
-    /// Held while a file is removed.
+    /// Held while a file is made or removed.
     are_over: Mutex<bool, { Rank::RunRemoval as u8 }>,
 }
 
 impl Removals {
-    /// No file is removed once this returns.
+    /// No file is made or removed once this returns.
     pub(super) fn end(&self) {
         *self.are_over.lock().expect(NO_PANIC) = true;
     }
 
-    /// Removes a file, unless that is over.
-    pub(super) fn unless_over(&self, remove: impl FnOnce()) {
+    /// Makes or removes a file; `None` if that is over.
+    pub(super) fn unless_over<T>(&self, change: impl FnOnce() -> T) -> Option<T> {
         let are_over = self.are_over.lock().expect(NO_PANIC);
-        if !*are_over {
-            remove();
-        }
+        (!*are_over).then(change)
     }
 }
 
 /// Why a lock is never found poisoned.
-const NO_PANIC: &str = "no code panics while it removes a file";
+const NO_PANIC: &str = "no code panics while it makes or removes a file";
 
 /// The hash of a key, for filters.
 pub(super) fn hash_of(seed: u64, key: &[u8]) -> u64 {

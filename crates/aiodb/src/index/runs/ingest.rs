@@ -1,21 +1,22 @@
 //! A sorted stream of entries of a new table becomes runs, without a memtable.
 //!
-//! No other run has a key of the table, so the runs may have any place in the order of all. Their files are named by one edit, at the
-//! end; until then they are files that no manifest names.
+//! No other run has a key of the table, so the runs may have any place in the order of all: that which has least merged for their sake.
+//! Their files are named by one edit, at the end; until then they are files that no manifest names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::counts::{Changes, IngestCounts};
 use super::file::{Removals, RunFile};
+use super::policy::{Shape, place_of_new};
 use super::writer::{Making, RunWriter};
 use super::{RunContext, Runs};
 use crate::format::place::footprint;
 use crate::format::record::Chunk;
-use crate::format::run::manifest::{ChunkCount, ManifestRun};
+use crate::format::run::manifest::{ChunkCount, ManifestRun, RunFileName};
 use crate::index::chain::{Entry, VersionChain};
 use crate::index::codec::{Key, LONG_KEY_PREFIX_BYTES};
-use crate::io::Device;
+use crate::io::{Device, UNIT_BYTES};
 use crate::{Error, Result};
 
 /// Index keys of long keys are in order only as far as their first bytes tell: so many with the same first bytes are sorted in memory.
@@ -120,6 +121,11 @@ impl<D: Device> RunIngest<D> {
         Ok(())
     }
 
+    /// Flushes what is written of the file in progress: its descriptor may be closed while the stream pauses, for however long.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.output.as_mut().map_or(Ok(()), RunWriter::flush)
+    }
+
     /// Finishes the last file: all bytes are durable when this returns, and nothing names them yet.
     pub(crate) fn complete(&mut self, runs: &Runs<D>) -> Result<()> {
         self.add_group(runs)?;
@@ -136,6 +142,14 @@ impl<D: Device> Drop for RunIngest<D> {
     fn drop(&mut self) {
         self.runs.iter().flatten().for_each(|file| file.set_dropped(&self.removals));
     }
+}
+
+fn bytes_of(files: &[RunFileName]) -> u64 {
+    files.iter().map(|file| u64::from(file.units) * UNIT_BYTES as u64).sum()
+}
+
+fn shape_of(run: &ManifestRun) -> Shape {
+    Shape { merge: run.merge, bytes: bytes_of(&run.files) }
 }
 
 impl<D: Device> Runs<D> {
@@ -158,18 +172,22 @@ impl<D: Device> Runs<D> {
     /// Names the files of an ingest that is complete, all in one edit: all its entries are found from then on, after a crash too.
     /// `durable` is the last batch that is durable: the log has all these entries before its end. After an error nothing has changed.
     pub(crate) fn name_ingested(&self, mut ingest: RunIngest<D>, durable: u64, context: &RunContext<'_>) -> Result<()> {
+        // A step counts on the runs that it merges to follow each other.
+        let _no_step = self.steps.lock();
         let _turn = self.flushes.lock();
         let mut changes = Changes::of_ingest(context, ingest.counts());
         // Not removed before: from the edit on they may be named.
         let runs: Vec<_> = std::mem::take(&mut ingest.runs).into_iter().filter(|files| !files.is_empty()).collect();
         let names: Vec<Vec<_>> = runs.iter().map(|files| files.iter().map(|file| file.name).collect()).collect();
         self.edit(runs.into_iter().flatten().collect(), |manifest| {
+            let shapes: Vec<_> = manifest.runs.iter().map(shape_of).collect();
+            let at = place_of_new(&shapes, names.iter().map(|files| bytes_of(files)).max().unwrap_or(0));
             // They have nothing of any memtable.
-            let until = manifest.runs.first().map_or(manifest.next_sequence, |newest| newest.until);
+            let until = manifest.runs.get(at).or(manifest.runs.last()).map_or(manifest.next_sequence, |run| run.until);
             for files in names {
                 let number = manifest.next_run;
                 manifest.next_run += 1;
-                manifest.runs.insert(0, ManifestRun { number, until, files, ..ManifestRun::default() });
+                manifest.runs.insert(at, ManifestRun { number, until, files, ..ManifestRun::default() });
             }
             manifest.durable_batch = manifest.durable_batch.max(durable);
             changes.apply(manifest);

@@ -80,6 +80,20 @@ fn begun(policy: MergePolicy, shapes: &[Shape]) -> Option<Job> {
     jobs(policy, shapes).into_iter().find(|job| shapes[job.runs.start].merge > 0)
 }
 
+/// Where a run comes, newest first, whose keys are in no other: behind those that are shorter, which would count as long as it otherwise and
+/// be merged with it. Not between runs of a merge that was begun, nor behind one that has the oldest.
+pub(super) fn place_of_new(shapes: &[Shape], bytes: u64) -> usize {
+    let mut at = shapes.iter().position(|shape| shape.bytes >= bytes).unwrap_or(shapes.len());
+    let in_merge = |at: usize| {
+        let merge = shapes[at - 1].merge;
+        merge > 0 && shapes.get(at).is_none_or(|older| older.merge == merge)
+    };
+    while at > 0 && in_merge(at) {
+        at -= 1;
+    }
+    at
+}
+
 /// Whether the newer runs together have at least one in so many bytes of the oldest.
 fn has_share(shapes: &[Shape], of: u64) -> bool {
     shapes.split_last().is_some_and(|(oldest, newer)| {

@@ -50,6 +50,8 @@ pub(super) struct RunWriter<D: Device> {
     /// Bytes of the buffer that are filled, and of the file that are written before them.
     filled: usize,
     written: u64,
+    /// Bytes of the file that are flushed.
+    flushed: u64,
     block: BlockBuilder,
     /// The first key of the block, and the last one of the block before.
     first_key: Vec<u8>,
@@ -77,7 +79,8 @@ impl<D: Device> RunWriter<D> {
         making: Making,
     ) -> Result<RunWriter<D>> {
         let path = path_of(directory, number);
-        let file = device.open(&path, Access::NEW_SEGMENT).map_err(|e| Error::io("create", &path, &e))?;
+        let made = removals.unless_over(|| device.open(&path, Access::NEW_SEGMENT)).ok_or(Error::Closed)?;
+        let file = made.map_err(|e| Error::io("create", &path, &e))?;
         Ok(RunWriter {
             device: device.clone(),
             removals: Arc::clone(removals),
@@ -90,6 +93,7 @@ impl<D: Device> RunWriter<D> {
             buffer: AlignedBuffer::new(WRITE_BYTES),
             filled: 0,
             written: 0,
+            flushed: 0,
             block: BlockBuilder::new(making.base),
             first_key: Vec::new(),
             last_key: Vec::new(),
@@ -183,6 +187,15 @@ impl<D: Device> RunWriter<D> {
         written.map_err(|e| Error::io("write", &self.path, &e))?;
         self.written += self.filled as u64;
         self.filled = 0;
+        Ok(())
+    }
+
+    /// Flushes what is written, so that the file's descriptor may be closed until more is.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        if self.flushed < self.written {
+            self.file.sync().map_err(|e| Error::io("flush", &self.path, &e))?;
+            self.flushed = self.written;
+        }
         Ok(())
     }
 

@@ -1,5 +1,5 @@
 use crate::config::MergePolicy;
-use crate::index::runs::policy::{Compaction, Job, LEAST_BYTES, Shape, choose_all, choose_at_rest};
+use crate::index::runs::policy::{Compaction, Job, LEAST_BYTES, Shape, choose_all, choose_at_rest, place_of_new};
 
 const POLICY: MergePolicy = MergePolicy { fan_out: 4, oldest_ratio: 4 };
 
@@ -83,4 +83,34 @@ fn merges_for_garbage_leave_out_what_came_since_and_an_oldest_run_that_is_large(
     let many: Vec<_> = [idle(1); 20].into_iter().chain([idle(1000)]).collect();
     assert_eq!(choose(&many, 0), Some(4..20), "it is written once");
     assert_eq!(choose(&many, 5), Some(5..21));
+}
+
+/// An ingested run lies where it is not merged with shorter ones; the oldest of these may be, now that it is not the oldest of all.
+#[test]
+fn a_run_with_keys_of_its_own_is_not_written_again_for_shorter_ones() {
+    let stores =
+        [vec![], vec![idle(1)], vec![idle(1), idle(1), idle(1), idle(1)], vec![idle(1), idle(2), idle(40), idle(500)]];
+    for shapes in stores {
+        assert_eq!(choose(&shapes), None);
+        for units in [20, 500, 10_000] {
+            let (mut shapes, at) = (shapes.clone(), place_of_new(&shapes, units * LEAST_BYTES));
+            shapes.insert(at, idle(units));
+            let rests = |job: Option<std::ops::Range<usize>>| job.is_none_or(|runs| !runs.contains(&at));
+            assert!(rests(choose(&shapes)), "{units} units: {shapes:?}");
+            let is_longest = at + 1 == shapes.len();
+            assert!(!is_longest || rests(runs_of(choose_at_rest(POLICY, &shapes))), "{units} units: {shapes:?}");
+        }
+    }
+    let shapes = [idle(1), idle(1), idle(1), idle(1)];
+    assert_eq!(place_of_new(&shapes, 5000 * LEAST_BYTES), 4);
+    assert_eq!(place_of_new(&[], 1), 0);
+    let large = [idle(1), idle(20), idle(900)];
+    assert_eq!([1, 20, 21, 901].map(|units| place_of_new(&large, units * LEAST_BYTES)), [0, 1, 2, 3]);
+    let begun = Shape { merge: 9, ..idle(8) };
+    let of_newer = [idle(1), begun, begun, idle(900)];
+    assert_eq!([8, 9, 901].map(|units| place_of_new(&of_newer, units * LEAST_BYTES)), [1, 3, 4]);
+    let mut rising = [begun, begun, idle(900)];
+    rising[1].bytes *= 2;
+    assert_eq!(place_of_new(&rising, 9 * LEAST_BYTES), 0, "not within a merge");
+    assert_eq!(place_of_new(&[idle(1), begun, begun], 900 * LEAST_BYTES), 1, "not behind a merge of the oldest");
 }

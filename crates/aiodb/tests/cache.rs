@@ -228,6 +228,31 @@ fn what_is_written_is_cached_if_that_is_wanted() {
 }
 
 #[test]
+fn a_table_can_leave_the_cache_to_others() {
+    for kind in KINDS {
+        let directory = scratch();
+        let options = Options { cache_writes: true, ..with_cache(1 << 20) };
+        let (db, table) = open_appending(&directory, kind, options);
+        table.set_cached(false).expect("the table is there");
+        let other = db.create_table("other", kind).expect("a table can be made");
+        for number in 0..10 {
+            table.put(&key(number), &value(number, length(number))).expect("a put works");
+            other.put(&key(number), &value(number, length(number))).expect("a put works");
+        }
+        db.sync().expect("what is pending can be written");
+        for _ in 0..2 {
+            check_all(&table, 10, |number| Some(value(number, length(number))));
+            check_all(&other, 10, |number| Some(value(number, length(number))));
+        }
+        let metrics = db.metrics();
+        assert_eq!((metrics.cache_hits, metrics.get_read_wait_ns.count()), (40, 20), "{}", kind.name());
+        table.set_cached(true).expect("the table is there");
+        check_all(&table, 10, |number| Some(value(number, length(number))));
+        assert_eq!(db.metrics().cache_hits, 50, "{}", kind.name());
+    }
+}
+
+#[test]
 fn a_short_scan_asks_the_cache_and_fills_it() {
     for kind in ORDERED {
         let directory = scratch();

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aiodb::{Db, Durability, Error, IndexKind, Options, Step, Table};
+use aiodb::merge::Add;
+use aiodb::{Batch, Db, Durability, Error, IndexKind, MergeOperators, Options, Step, Table, TableOptions};
 use fastrand::Rng;
 use support::{KINDS, Mount, open, quiet, segment_files, small, value};
 
@@ -45,11 +46,14 @@ fn assert_contents(table: &Table, numbers: impl Iterator<Item = u64>, length: us
 #[test]
 fn a_disk_full_of_small_records_can_be_emptied() {
     for kind in KINDS {
-        for how in ["deletes", "a drop", "a truncate", "a truncate after it was closed"] {
+        for how in ["deletes", "counted deletes", "a drop", "a truncate", "a truncate after it was closed"] {
             let Some(mount) = disk(40) else { return };
             let what = format!("{}, {how}", kind.name());
             let store = mount.path().join("store");
-            let (mut db, mut table) = open(&store, kind, &small());
+            let merge_operators = MergeOperators::default().with(Add);
+            let (mut db, mut table) = open(&store, kind, &Options { merge_operators, ..small() });
+            let counting = TableOptions { merge: Some("add".into()), ..kind.into() };
+            let counts = db.create_table_with("counts", counting).unwrap_or_else(|error| panic!("{what}: {error}"));
             let count = fill(&table, 0, 4, &what);
             println!("{what}: {count} records");
             assert_contents(&table, (0..count).step_by(977), 4, &what);
@@ -59,6 +63,17 @@ fn a_disk_full_of_small_records_can_be_emptied() {
                         let deleted = table.delete_with(&key(number), Durability::None);
                         deleted.unwrap_or_else(|error| panic!("{what}: delete {number} of {count}: {error}"));
                     }
+                }
+                "counted deletes" => {
+                    for number in 0..count {
+                        let mut batch = Batch::new();
+                        batch.delete(&table, &key(number)).unwrap();
+                        batch.merge(&counts, b"deleted", &1i64.to_le_bytes()).unwrap();
+                        let deleted = db.write_with(&batch, Durability::None);
+                        deleted.unwrap_or_else(|error| panic!("{what}: delete {number} of {count}: {error}"));
+                    }
+                    let counted = counts.get(b"deleted").unwrap_or_else(|error| panic!("{what}: {error}"));
+                    assert_eq!(counted, Some(count.to_le_bytes().to_vec()), "{what}");
                 }
                 "a drop" => db.drop_table("t").unwrap_or_else(|error| panic!("{what}: {error}")),
                 "a truncate" => db.truncate_table("t").unwrap_or_else(|error| panic!("{what}: {error}")),
@@ -70,7 +85,7 @@ fn a_disk_full_of_small_records_can_be_emptied() {
                     db.truncate_table("t").unwrap_or_else(|error| panic!("{what}: {error}"));
                 }
             }
-            drop(table);
+            drop((table, counts));
             let table = db.table_or_create("t", kind).unwrap_or_else(|error| panic!("{what}: {error}"));
             support::eventually(&format!("{what}: the log's space comes back"), || segment_files(&store).len() <= 16);
             // Nothing is left behind that takes room for good, but for a reserve.

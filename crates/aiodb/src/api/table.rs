@@ -8,7 +8,6 @@ use crate::flow::scan::{Scan, ScanOptions};
 use crate::flow::snapshot::Moment;
 use crate::format::record::encode_range_end;
 use crate::index::codec::LONG_KEY_PREFIX_BYTES;
-use crate::index::snapshots::View;
 use crate::io::{Device, Disk};
 use crate::store::catalog::TableSlot;
 use crate::{Durability, Error, IndexKind, Result, Sequence, TableOptions, WriteOptions};
@@ -42,12 +41,20 @@ impl<D: Device> Table<D> {
         self.slot.settings.options()
     }
 
+    /// Whether gets and writes put the table's values into the store's cache ([`crate::Options::cache_bytes`]), until it is truncated or
+    /// the store is closed. At first they do. A program that keeps values itself leaves the memory to other tables so.
+    pub fn set_cached(&self, cached: bool) -> Result<()> {
+        self.slot.generation()?.set_cached(cached);
+        Ok(())
+    }
+
     /// The value of a key, `None` if the key is absent. One device read, with the calling thread. Damage is
     /// [`Error::Corruption`], never `None`.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.engine.check_open()?;
         self.engine.check_key(key)?;
-        self.engine.get(&self.slot.generation()?, key, &View::LATEST)
+        let generation = self.slot.generation()?;
+        self.engine.get(&generation, key, &generation.view())
     }
 
     /// The values of many keys, in their order, read side by side.

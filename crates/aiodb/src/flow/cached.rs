@@ -68,7 +68,7 @@ impl<D: Device> ReadPath<D> {
     /// left to the first get. The caller has not said yet that it is published, so the segment's life is still that of
     /// the batch.
     pub(crate) fn cache_written(&self, generation: &Generation, publication: &Publication<'_>, stored: &[u8]) {
-        if self.options.cache_writes {
+        if self.options.cache_writes && generation.is_cached() {
             self.cache_published(generation, publication, stored);
         }
     }
@@ -82,7 +82,7 @@ impl<D: Device> ReadPath<D> {
         stored: &[u8],
     ) {
         let from = Location { segment: origin.segment, offset: origin.offset, ..publication.placed.location };
-        if self.cache.is_on() && self.place(from).is_some_and(|place| self.cache.has(place)) {
+        if generation.is_cached() && self.cache.is_on() && self.place(from).is_some_and(|place| self.cache.has(place)) {
             self.cache_published(generation, publication, stored);
         }
     }

@@ -313,7 +313,8 @@ impl<D: Device> BegunGet<D> {
     /// Takes the steps of a get before the first read of the device.
     pub(crate) fn begin(engine: &Arc<Engine<D>>, generation: Arc<Generation>, key: &[u8]) -> Result<Begun<D>> {
         let mut begun = Box::new(BegunGet { engine: Arc::clone(engine), steps: GetSteps::default() });
-        begun.steps.begin(engine, generation, View::LATEST, key)?;
+        let view = generation.view();
+        begun.steps.begin(engine, generation, view, key)?;
         if !begun.steps.advance(engine) {
             return Ok(Begun::NeedsDevice(begun));
         }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::flow::get::{BegunGet, GetSteps, Next};
 use crate::flow::lifecycle::Handle;
 use crate::index::runs::lookup::AwaitedBytes;
-use crate::index::snapshots::View;
 use crate::io::reads::{Done, Reads};
 use crate::io::{Device, MAX_QUEUE_DEPTH};
 use crate::store::catalog::TableSlot;
@@ -125,7 +124,11 @@ impl<D: Device> Reader<D> {
         self.give_back();
         let (generation, view) = match &self.snapshot {
             Some(snapshot) => (snapshot.generation_of(table)?, snapshot.moment.view),
-            None => (table.generation()?, View::LATEST),
+            None => {
+                let generation = table.generation()?;
+                let view = generation.view();
+                (generation, view)
+            }
         };
         self.engine.check_open()?;
         self.engine.check_key(key)?;

@@ -42,10 +42,18 @@ pub(crate) fn last_sequence(placed: &PlacedList) -> Sequence {
     Sequence(placed.last().expect("a write has a record").sequence)
 }
 
-/// How much of the last free segments these operations may take.
+/// An operand of at most so many bytes, with its key, counts: it may come with a delete.
+const COUNT_BYTES: usize = 32;
+
+/// How much of the last free segments these operations may take. Deletes may have counts with them, one for each: a program that
+/// counts its records must be able to delete them.
 pub(crate) fn claim_of(operations: &[Operation<'_>]) -> Claim {
     let frees = |kind| matches!(kind, Kind::Delete | Kind::RangeTombstone | Kind::TableDrop | Kind::TableTruncate);
-    if operations.iter().all(|operation| frees(operation.append.kind)) { Claim::Deletes } else { Claim::Ordinary }
+    let counts =
+        |append: &Append<'_>| append.kind == Kind::Merge && append.key.len() + append.value.len() <= COUNT_BYTES;
+    let freeing = operations.iter().filter(|operation| frees(operation.append.kind)).count();
+    let counting = operations.iter().filter(|operation| counts(&operation.append)).count();
+    if counting <= freeing && freeing + counting == operations.len() { Claim::Deletes } else { Claim::Ordinary }
 }
 
 /// A writer between append and publication, until this is dropped.

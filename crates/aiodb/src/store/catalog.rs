@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::format::settings::{FIRST_TABLE_ID, Settings};
 use crate::index::hash::HashIndex;
+use crate::index::snapshots::View;
 use crate::store::epochs::Epochs;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -19,6 +20,8 @@ pub(crate) struct Generation {
     /// looks for publishers, a publisher counts itself (`publishers`) and then reads it, and one of the two must see the
     /// other.
     gone: AtomicBool,
+    /// Whether the cache takes its values. Relaxed: what is cached a little longer is still right.
+    cached: AtomicBool,
     /// The checkpoint that holds a hash index (0 = none), and the index's changes that it has seen.
     pub(crate) checkpointed: Mutex<(u64, u64), { Rank::Checkpointed as u8 }>,
     /// Bytes of that checkpoint's file. Relaxed: an estimate that publishes nothing. Relaxed: an estimate that publishes nothing.
@@ -43,6 +46,7 @@ impl Generation {
             settings,
             index,
             gone: AtomicBool::new(false),
+            cached: AtomicBool::new(true),
             checkpointed: Mutex::default(),
             checkpoint_bytes: AtomicU64::new(0),
         }
@@ -68,6 +72,20 @@ impl Generation {
 
     pub(crate) fn set_gone(&self) {
         self.gone.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether values of it are put into the cache.
+    pub(crate) fn is_cached(&self) -> bool {
+        self.cached.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_cached(&self, cached: bool) {
+        self.cached.store(cached, Ordering::Relaxed);
+    }
+
+    /// What gets of it see.
+    pub(crate) fn view(&self) -> View {
+        View { cached: self.is_cached(), ..View::LATEST }
     }
 }
 

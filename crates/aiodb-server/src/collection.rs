@@ -9,6 +9,7 @@
 //! | --- | ----- |
 //! | `00` | numbers below this one may be in use (8, little-endian) |
 //! | `01`, when a collection expires (8, big-endian), its number (8, big-endian) | the stored key that has it |
+//! | `01`, when a string expires (8, big-endian), eight zero bytes, the stored key that has it | nothing |
 //! | `02`, the number of a collection (8, big-endian), the name of an element | see below |
 //!
 //! The name of a hash's element is the field, and its value is there. That of a set's is the member, without a value. That of a
@@ -29,6 +30,9 @@ use crate::score::{order_of, score_of};
 const NUMBERS: u8 = 0;
 const EXPIRING: u8 = 1;
 const ELEMENTS: u8 = 2;
+
+/// Bytes of the key of a row of what expires, before the name of a string.
+const ROW_BYTES: usize = 17;
 
 /// How the names begin under which a sorted set has its members by themselves, and by their ranks; and what comes after those.
 const BY_MEMBER: u8 = 0;
@@ -146,13 +150,32 @@ pub(crate) fn expiring_key(at_ms: u64, number: u64) -> Vec<u8> {
     [&with_number(EXPIRING, at_ms)[..], &number.to_be_bytes()].concat()
 }
 
-/// When a collection expires whose row has this key; `None` if the row is another one.
+/// The key of the row of a string that expires under this stored key. No collection has the number 0.
+pub(crate) fn expiring_string_key(at_ms: u64, stored: &[u8]) -> Vec<u8> {
+    [&expiring_key(at_ms, 0), stored].concat()
+}
+
+/// The stored key that expires by this row.
+pub(crate) fn expiring_name<'a>(key: &'a [u8], value: &'a [u8]) -> &'a [u8] {
+    match expiring_number(key) {
+        Some(_) => value,
+        None => key.get(ROW_BYTES..).unwrap_or_default(),
+    }
+}
+
+/// The number of the collection that expires by this row; `None` if it is a string.
+pub(crate) fn expiring_number(key: &[u8]) -> Option<u64> {
+    let number = key.get(ROW_BYTES - 8..)?.first_chunk()?;
+    Some(u64::from_be_bytes(*number)).filter(|number| *number != 0)
+}
+
+/// When a key expires whose row this is; `None` if it is another row.
 pub(crate) fn expiring_ms(key: &[u8]) -> Option<u64> {
     let (at_ms, _) = key.strip_prefix(&[EXPIRING])?.split_first_chunk()?;
     Some(u64::from_be_bytes(*at_ms))
 }
 
-/// The keys from the first to before the second are those of collections that expire at this time or later.
+/// The rows from the first to before the second are those of keys that expire at this time or later.
 pub(crate) fn expiring_keys(from_ms: u64) -> (Vec<u8>, Vec<u8>) {
     (expiring_key(from_ms, 0), vec![EXPIRING + 1])
 }

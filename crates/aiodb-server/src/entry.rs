@@ -6,8 +6,7 @@
 //! | 1 | 8 | only of one that expires: when, in milliseconds since 1970, little-endian |
 //! | 1 or 9 | rest | the string, or what [`Collection`] says of the others |
 //!
-//! The engine knows the time of a string and removes the record after it; that it stands here too is what TTL answers from.
-//! It does not know that of a collection, whose elements must go with it (`sweeper.rs`).
+//! The engine does not know that time: with a key go its elements and its part of the database's size (`sweeper.rs`).
 //!
 //! Redis has an empty key and the engine has none, so a key that is empty or begins with a zero byte gets a zero byte in
 //! front. All others are stored as they are, and the order of keys stays.
@@ -74,11 +73,6 @@ impl Entry {
         }
     }
 
-    /// When the engine may remove the record by itself.
-    pub(crate) fn record_expires_ms(&self) -> Option<NonZeroU64> {
-        self.expires_ms.filter(|_| self.collection().is_none())
-    }
-
     /// The stored bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (kind, length) = match &self.value {
@@ -128,6 +122,12 @@ impl From<Entry<Collection>> for Entry {
     fn from(collection: Entry<Collection>) -> Entry {
         Entry { value: Value::Collection(collection.value), expires_ms: collection.expires_ms }
     }
+}
+
+/// When an entry with these stored bytes expires.
+pub(crate) fn stored_expiry_ms(stored: &[u8]) -> Option<u64> {
+    let (kind, rest) = stored.split_first()?;
+    rest.first_chunk().filter(|_| kind % 2 == 1).map(|at_ms| u64::from_le_bytes(*at_ms))
 }
 
 /// The key under which the engine stores a key of Redis.

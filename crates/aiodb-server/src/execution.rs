@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use futures::future::try_join_all;
-use futures::poll;
+use futures::future::{join_all, try_join_all};
+use futures::{FutureExt, poll};
 use tokio::time::Instant;
 
 use crate::acl::{Denial, Place};
@@ -20,7 +20,7 @@ use crate::refusal::{Refusal, said, words};
 use crate::reply::{Answer, OK, Reply};
 use crate::session::{Session, Waiting};
 use crate::slow_log::Sent;
-use crate::space::Space;
+use crate::space::{Space, Stored};
 use crate::waiters::{Waiter, parse_timeout};
 use crate::watch::Watch;
 
@@ -258,8 +258,7 @@ async fn carry_out(
     read_ahead(&mut space, &plan, keyspace, session, calls).await?;
     let replies = run(server, session, &mut space, calls, plan.waits)?;
     let written = if space.is_changed() {
-        let unread: Vec<Key> = space.unread().cloned().collect();
-        read(&mut space, keyspace, unread.into_iter()).await?;
+        read_changed(&mut space, keyspace).await?;
         let sequence = keyspace.write(&space.changes()).await?;
         keyspace.watchers.touch(space.touched());
         keyspace.waiters.wake(space.touched());
@@ -313,6 +312,23 @@ async fn read_ahead(
     });
     for (owner, name, value) in try_join_all(read).await? {
         space.elements.learn(owner, name, value);
+    }
+    Ok(())
+}
+
+/// Reads of keys that were changed unread what the store has under them. No value is kept.
+async fn read_changed(space: &mut Space<'_>, keyspace: &Keyspace) -> Result<(), Refusal> {
+    let unread: Vec<Key> = space.unread().cloned().collect();
+    let mut waiting = Vec::new();
+    for key in unread {
+        let mut get = keyspace.get(&key).map(|entry| entry.map(|entry| entry.as_ref().map(Stored::of)));
+        match poll!(&mut get) {
+            Poll::Ready(stored) => space.learn_unread(&key, stored)?,
+            Poll::Pending => waiting.push(async move { (key, get.await) }),
+        }
+    }
+    for (key, stored) in join_all(waiting).await {
+        space.learn_unread(&key, stored)?;
     }
     Ok(())
 }

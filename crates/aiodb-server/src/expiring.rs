@@ -1,16 +1,26 @@
-//! From when on a database has collections that expire, so that nothing is read to find that none has expired.
+//! The rows of keys that expire, by their times; and from when on a database has such keys, so that nothing is read to find that none
+//! has expired.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-/// A time before which no collection of a database expires. It is known from searches, of which one goes on at a time, and from the
+use aiodb::{Scan, ScanOptions};
+
+use crate::collection::{expiring_keys, expiring_ms, expiring_name};
+use crate::refusal::Refusal;
+
+/// Keys that one search finds at most, and bytes of their rows, about.
+pub(crate) const SEARCHED: usize = 4096;
+const SEARCHED_BYTES: usize = 4 << 20;
+
+/// A time before which no key of a database expires. It is known from searches, of which one goes on at a time, and from the
 /// writes since. At first nothing is known.
 #[derive(Default)]
 pub(crate) struct Expiring(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// No row of a collection that expires has a time before this one, in milliseconds since 1970, nor will a write that is under way
+    /// No row of a key that expires has a time before this one, in milliseconds since 1970, nor will a write that is under way
     /// bring one.
     first_ms: u64,
     /// The times that writes under way bring, and how many bring each.
@@ -20,12 +30,12 @@ struct Known {
 }
 
 impl Expiring {
-    /// No collection expires before this time.
+    /// No key expires before this time.
     pub(crate) fn first_ms(&self) -> u64 {
         self.known().first_ms
     }
 
-    /// A write begins after which a collection expires at this time.
+    /// A write begins after which a key expires at this time.
     pub(crate) fn write_begins(&self, at_ms: u64) {
         let mut known = self.known();
         known.first_ms = known.first_ms.min(at_ms);
@@ -60,6 +70,49 @@ impl Expiring {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().expect("no code panics while it holds the times")
     }
+}
+
+/// What a search for keys that have expired has found.
+pub(crate) struct Expired {
+    /// Their rows and stored keys, in the order of their times.
+    pub(crate) rows: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Whether these are all.
+    pub(crate) are_all: bool,
+    /// When the first of all expires.
+    pub(crate) first_ms: Option<u64>,
+}
+
+/// The rows of keys that expire at this time or later.
+pub(crate) fn span(from_ms: u64) -> ScanOptions {
+    let (first, end) = expiring_keys(from_ms);
+    ScanOptions::all().from(&first).before(&end)
+}
+
+/// Looks at rows of keys that expire until one has not, or for [`SEARCHED`] keys and [`SEARCHED_BYTES`].
+pub(crate) fn due(mut scan: Scan, now_ms: u64) -> Result<Expired, Refusal> {
+    let (mut expired, mut bytes) = (Expired { rows: Vec::new(), are_all: false, first_ms: None }, 0);
+    while expired.rows.len() < SEARCHED && bytes < SEARCHED_BYTES {
+        let row = scan.next_record()?.and_then(|(key, value)| Some((key, value, expiring_ms(key)?)));
+        expired.first_ms = expired.first_ms.or(row.map(|(_, _, at_ms)| at_ms));
+        let Some((key, value, _)) = row.filter(|(_, _, at_ms)| *at_ms <= now_ms) else {
+            expired.are_all = true;
+            break;
+        };
+        bytes += key.len() + value.len();
+        expired.rows.push((key.to_vec(), expiring_name(key, value).to_vec()));
+    }
+    Ok(expired)
+}
+
+/// How many of these rows are of keys that have expired.
+pub(crate) fn count_due(mut scan: Scan, now_ms: u64) -> Result<u64, Refusal> {
+    let mut count = 0;
+    while let Some((key, _)) = scan.next_record()?
+        && expiring_ms(key).is_some_and(|at_ms| at_ms <= now_ms)
+    {
+        count += 1;
+    }
+    Ok(count)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ type Figure = (&'static str, &'static str, &'static str, f64);
 /// All figures of the server and of its store.
 pub(crate) fn text(server: &Server) -> String {
     let mut text = String::new();
-    for (name, kind, help, value) in clients(server).into_iter().chain(commands(server)).chain(store(server)) {
+    for (name, kind, help, value) in figures(server) {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
@@ -20,6 +20,10 @@ pub(crate) fn text(server: &Server) -> String {
         );
     }
     text + &server.keyspace.metrics().to_prometheus()
+}
+
+fn figures(server: &Server) -> impl Iterator<Item = Figure> {
+    [clients(server), commands(server), cache(server), store(server)].into_iter().flatten()
 }
 
 fn number(counter: &AtomicU64) -> f64 {
@@ -55,6 +59,16 @@ fn commands(server: &Server) -> Vec<Figure> {
         ("keyspace_hits_total", "counter", "Keys that commands looked up and found.", number(&statistics.hits)),
         ("keyspace_misses_total", "counter", "Keys that they did not find.", number(&statistics.misses)),
         ("uptime_seconds", "gauge", "Time since the start.", server.started.elapsed().as_secs_f64()),
+    ]
+}
+
+fn cache(server: &Server) -> Vec<Figure> {
+    let counts = server.keyspace.cache_counts();
+    vec![
+        ("cached_keys", "gauge", "Keys whose entries are cached.", counts.keys as f64),
+        ("cache_bytes", "gauge", "Memory that the cache of entries takes.", counts.bytes as f64),
+        ("cache_hits_total", "counter", "Look-ups of keys that found an entry in the cache.", counts.hits as f64),
+        ("cache_misses_total", "counter", "Look-ups that asked the engine.", counts.misses as f64),
     ]
 }
 

@@ -1,26 +1,33 @@
-//! The databases: a table of the store for the keys of each, and one for the elements of its collections once it has had one;
-//! with the locks, the watched keys and the durability of their writes.
+//! The databases: a table of the store for the keys of each, and one for the elements of its collections and for what expires, once
+//! it has had such; with the locks, the watched keys and the durability of their writes.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use aiodb::{Batch, Db, Durability, IndexKind, Options, Scan, ScanOptions, Sequence, Table};
+use aiodb::merge::Add;
+use aiodb::{Batch, Db, Durability, IndexKind, Options, ScanOptions, Sequence, Table};
 use bytes::Bytes;
 use futures::FutureExt;
+use futures::future::{Either, ready};
 
-use crate::collection::{CONTENTS_KEY, NUMBERS_KEY, Owner, Span, expiring_keys, expiring_ms};
-use crate::entry::{Entry, original_key, stored_key};
-use crate::expiring::Expiring;
+use crate::changes::Changes;
+use crate::collection::{CONTENTS_KEY, NUMBERS_KEY, Owner, Span};
+use crate::entry::{self, Entry, original_key, stored_key};
+use crate::entry_cache::{Counts, EntryCache, Moment};
+use crate::expiring::{self, Expired, Expiring};
 use crate::flusher::Flusher;
 use crate::locks::{Claim, Database, Held, Key, Locks};
 use crate::refusal::Refusal;
 use crate::saves::Saves;
+use crate::sizes::{self, Sizes};
 use crate::waiters::Waiters;
 use crate::watch::Watchers;
+
+/// Is told what happens, a line at a time.
+pub(crate) type Say<'a> = dyn Fn(&str) + 'a;
 
 /// What stands for a sequence while a write is under way: later than all.
 const UNDER_WAY: u64 = u64::MAX;
@@ -32,6 +39,8 @@ const NUMBERS_AT_ONCE: u64 = 1 << 20;
 pub(crate) struct Keyspace {
     db: Db,
     tables: Vec<DatabaseTables>,
+    sizes: Sizes,
+    cache: EntryCache,
     locks: Locks,
     /// Who watches which keys.
     pub(crate) watchers: Watchers,
@@ -47,10 +56,10 @@ pub(crate) struct Keyspace {
 /// The tables of a database.
 struct DatabaseTables {
     keys: Table,
-    /// Made with the first collection.
+    /// Made with the first collection, or the first key that expires.
     elements: OnceLock<Table>,
     numbers: Mutex<Numbers>,
-    /// When its collections expire.
+    /// When its keys expire.
     expiring: Expiring,
 }
 
@@ -60,34 +69,6 @@ struct Numbers {
     next: u64,
     /// The first one that the store does not know to be in use.
     end: u64,
-}
-
-/// Changes that are made together, in this order.
-#[derive(Default)]
-pub(crate) struct Changes<'a> {
-    /// Databases that are emptied.
-    pub(crate) cleared: Vec<Database>,
-    /// Collections whose elements go.
-    pub(crate) dropped: Vec<Owner>,
-    /// Rows of the tables of elements that get a value, or lose it.
-    pub(crate) rows: Vec<Row<'a>>,
-    /// Keys that get a value, or lose it.
-    pub(crate) keys: Vec<(&'a Key, Option<&'a Entry>)>,
-}
-
-impl Changes<'_> {
-    /// The times at which collections expire that are given some, with their databases.
-    fn expiring(&self) -> impl Iterator<Item = (Database, u64)> {
-        let given = self.rows.iter().filter(|row| row.value.is_some());
-        given.filter_map(|row| Some((row.database, expiring_ms(&row.key)?)))
-    }
-}
-
-/// A row of a table of elements.
-pub(crate) struct Row<'a> {
-    pub(crate) database: Database,
-    pub(crate) key: Vec<u8>,
-    pub(crate) value: Option<Cow<'a, [u8]>>,
 }
 
 /// The name of the table of a database's keys.
@@ -101,12 +82,17 @@ fn elements_name(database: usize) -> String {
 }
 
 impl Keyspace {
-    /// Opens the store with a number of databases, or makes it.
-    pub(crate) fn open(path: &Path, databases: u16, options: Options) -> aiodb::Result<Keyspace> {
+    /// Opens the store with a number of databases, or makes it. The keys of one whose size is not known are counted; `say` is told.
+    pub(crate) fn open(path: &Path, databases: u16, mut options: Options, say: &Say) -> aiodb::Result<Keyspace> {
         let durability = options.durability;
+        options.merge_operators = options.merge_operators.with(Add);
+        // The engine has the other half, for elements.
+        let entry_cache_bytes = options.cache_bytes / 2;
+        options.cache_bytes -= entry_cache_bytes;
         let db = Db::open(path, options)?;
         let tables = (0..usize::from(databases)).map(|number| DatabaseTables::open(&db, number));
         let tables = tables.collect::<aiodb::Result<Vec<_>>>()?;
+        let (sizes, cache) = (Sizes::open(&db)?, EntryCache::new(entry_cache_bytes));
         let (flusher, stripes) = match durability {
             Durability::Sync => {
                 let cause = |error: std::io::Error| aiodb::Error::Io {
@@ -121,7 +107,22 @@ impl Keyspace {
         };
         let written = (0..stripes).map(|_| AtomicU64::new(0)).collect();
         let (locks, watchers, waiters) = (Locks::new(), Watchers::default(), Waiters::default());
-        Ok(Keyspace { db, tables, locks, watchers, waiters, durability, flusher, written })
+        let keyspace = Keyspace { db, tables, sizes, cache, locks, watchers, waiters, durability, flusher, written };
+        keyspace.count_unknown(say)?;
+        Ok(keyspace)
+    }
+
+    /// Counts the keys of databases of which the store does not say how many they have.
+    fn count_unknown(&self, say: &Say) -> aiodb::Result<()> {
+        for database in 0..self.databases() {
+            if self.sizes.of(database)?.is_none() {
+                let DatabaseTables { keys, elements, .. } = self.tables(database);
+                let made = || self.elements_or_made(database);
+                let tables = sizes::Tables { keys, elements: elements.get(), made: &made };
+                self.sizes.count(&self.db, database, &tables, say)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes everything durable and closes the store.
@@ -152,6 +153,11 @@ impl Keyspace {
         self.db.metrics()
     }
 
+    /// The figures of the cache of entries.
+    pub(crate) fn cache_counts(&self) -> Counts {
+        self.cache.counts()
+    }
+
     /// See [`Saves::save`].
     pub(crate) fn save(&self, saves: &Saves) -> Result<(), Refusal> {
         saves.save(&self.db)
@@ -162,21 +168,45 @@ impl Keyspace {
         saves.save_in_background(&self.db)
     }
 
+    /// What is claimed, if nobody has a part of it.
+    pub(crate) fn try_claim(&self, claim: &Claim) -> Option<Held<'_>> {
+        self.locks.try_claim(claim)
+    }
+
     /// Waits for what is claimed.
     pub(crate) async fn claim(&self, claim: &Claim) -> Held<'_> {
         self.locks.claim(claim).await
     }
 
-    /// The entry of a key, through the engine's pipelined reads: it is read from when this is first polled.
-    pub(crate) fn get(&self, key: &Key) -> impl Future<Output = Result<Option<Entry>, Refusal>> + Unpin + use<> {
+    /// The entry of a key, through the engine's pipelined reads, if it was neither read nor written lately: it is read from when this is
+    /// first polled.
+    pub(crate) fn get<'a>(
+        &'a self,
+        key: &Key,
+    ) -> impl Future<Output = Result<Option<Entry>, Refusal>> + Unpin + use<'a> {
+        if let Some(entry) = self.cache.get(key) {
+            return Either::Left(ready(Ok(Some(entry))));
+        }
+        let moment = self.cache.moment(key);
         let get = self.table(key.database).get_async(&stored_key(&key.name));
-        get.map(|stored| stored?.map(Entry::decode).transpose())
+        let key = key.clone();
+        Either::Right(get.map(move |stored| self.read(&key, stored?, moment)))
     }
 
     /// The entry of a key, read with the calling thread.
     pub(crate) fn get_blocking(&self, key: &Key) -> Result<Option<Entry>, Refusal> {
-        let stored = self.table(key.database).get(&stored_key(&key.name))?;
-        stored.map(Entry::decode).transpose()
+        if let Some(entry) = self.cache.get(key) {
+            return Ok(Some(entry));
+        }
+        let moment = self.cache.moment(key);
+        self.read(key, self.table(key.database).get(&stored_key(&key.name))?, moment)
+    }
+
+    fn read(&self, key: &Key, stored: Option<Vec<u8>>, moment: Moment) -> Result<Option<Entry>, Refusal> {
+        let Some(stored) = stored else { return Ok(None) };
+        let entry = Entry::decode(stored)?;
+        self.cache.keep_read(key, &entry, moment, &self.locks);
+        Ok(Some(entry))
     }
 
     /// Keys of a database in their order, from those that come after `after` on, for as long as `visit` wants more.
@@ -187,54 +217,81 @@ impl Keyspace {
         now_ms: u64,
         mut visit: impl FnMut(&[u8]) -> bool,
     ) -> Result<(), Refusal> {
-        let mut options = ScanOptions::all().keys_only();
+        let mut options = ScanOptions::all();
         if let Some(after) = after {
             options = options.after(&stored_key(after));
         }
-        let first_ms = self.first_expiry_ms(database);
-        let (mut scan, expired) = match self.tables(database).elements.get().filter(|_| first_ms <= now_ms) {
-            None => (self.table(database).scan(options)?, HashSet::<Vec<u8>>::new()),
-            Some(elements) => {
+        let (mut scan, expired) = match self.due_elements(database, now_ms) {
+            None => (self.table(database).scan(options.keys_only())?, Some(HashSet::new())),
+            Some((elements, first_ms)) => {
                 // Keys and what has expired of them at one moment.
                 let snapshot = self.db.snapshot()?;
-                // A write may have brought an earlier time meanwhile, or the sweeper may have found a later one.
-                let first_ms = first_ms.min(self.first_expiry_ms(database));
-                let rows = snapshot.scan(elements, expiring_span(first_ms))?;
-                let expired = expired_names(rows, now_ms, usize::MAX)?.names.into_iter().collect();
+                let Expired { rows, are_all, .. } =
+                    expiring::due(snapshot.scan(elements, self.due_span(database, first_ms))?, now_ms)?;
+                let names: HashSet<Vec<u8>> = rows.into_iter().map(|(_, name)| name).collect();
+                // Where more have expired than are to be remembered, each entry says for itself.
+                let (options, expired) = if are_all { (options.keys_only(), Some(names)) } else { (options, None) };
                 (snapshot.scan(self.table(database), options)?, expired)
             }
         };
-        while let Some((key, _)) = scan.next_record()? {
-            if !expired.contains(key) && !visit(original_key(key)) {
+        while let Some((key, value)) = scan.next_record()? {
+            let is_gone = match &expired {
+                Some(names) => names.contains(key),
+                None => entry::stored_expiry_ms(value).is_some_and(|at_ms| at_ms <= now_ms),
+            };
+            if !is_gone && !visit(original_key(key)) {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Keys of collections that have expired and are still there, at most `most`, those that expired first. One call at a time;
-    /// reads nothing as long as none can have expired.
-    pub(crate) fn expired_names(&self, database: Database, now_ms: u64, most: usize) -> Result<Vec<Bytes>, Refusal> {
+    /// How many keys a database has that have not expired.
+    pub(crate) fn size(&self, database: Database, now_ms: u64) -> Result<u64, Refusal> {
+        let Some((elements, first_ms)) = self.due_elements(database, now_ms) else {
+            return Ok(self.sizes.of(database)?.unwrap_or(0));
+        };
+        let snapshot = self.db.snapshot()?;
+        let due = expiring::count_due(snapshot.scan(elements, self.due_span(database, first_ms))?, now_ms)?;
+        Ok(self.sizes.at(&snapshot, database)?.saturating_sub(due))
+    }
+
+    /// The table with what expires, and the time before which nothing does, if something may have.
+    fn due_elements(&self, database: Database, now_ms: u64) -> Option<(&Table, u64)> {
+        let first_ms = self.first_expiry_ms(database);
+        self.tables(database).elements.get().filter(|_| first_ms <= now_ms).map(|elements| (elements, first_ms))
+    }
+
+    /// The rows of what expires in a snapshot, before which nothing did before this time. A write may have brought an earlier time
+    /// meanwhile, or the sweeper may have found a later one.
+    fn due_span(&self, database: Database, first_ms: u64) -> ScanOptions {
+        expiring::span(first_ms.min(self.first_expiry_ms(database)))
+    }
+
+    /// Keys that have expired and are still there, those that expired first. One call at a time; reads nothing as long as none can have
+    /// expired.
+    pub(crate) fn expired(&self, database: Database, now_ms: u64) -> Result<Expired, Refusal> {
         let DatabaseTables { elements, expiring, .. } = self.tables(database);
-        let Some(elements) = elements.get() else { return Ok(Vec::new()) };
+        let nothing = Expired { rows: Vec::new(), are_all: true, first_ms: None };
+        let Some(elements) = elements.get() else { return Ok(nothing) };
         let first_ms = expiring.search_begins();
         if first_ms > now_ms {
-            return Ok(Vec::new());
+            return Ok(nothing);
         }
-        let rows = elements.scan(expiring_span(first_ms).limit(most as u64))?;
-        let Expired { names, first_ms } = expired_names(rows, now_ms, most)?;
-        expiring.search_ends(first_ms);
-        Ok(names.iter().map(|stored| Bytes::copy_from_slice(original_key(stored))).collect())
+        let expired = expiring::due(elements.scan(expiring::span(first_ms))?, now_ms)?;
+        expiring.search_ends(expired.first_ms);
+        Ok(expired)
     }
 
-    /// No collection of a database expires before this time.
+    /// Whether the row of a key that expires is there.
+    pub(crate) async fn expires(&self, database: Database, row: &[u8]) -> Result<bool, Refusal> {
+        let Some(elements) = self.tables(database).elements.get() else { return Ok(false) };
+        Ok(elements.get_async(row).await?.is_some())
+    }
+
+    /// No key of a database expires before this time.
     pub(crate) fn first_expiry_ms(&self, database: Database) -> u64 {
         self.tables(database).expiring.first_ms()
-    }
-
-    /// Whether a database has, or had, a collection: its strings are not overwritten unseen then.
-    pub(crate) fn has_collections(&self, database: Database) -> bool {
-        self.tables(database).elements.get().is_some()
     }
 
     /// A number for a new collection, which no other has or had.
@@ -251,14 +308,7 @@ impl Keyspace {
 
     /// The next numbers, which the store knows to be in use from now on.
     fn set_numbers_aside(&self, database: Database) -> Result<Numbers, Refusal> {
-        let tables = self.tables(database);
-        let elements = match tables.elements.get() {
-            Some(elements) => elements,
-            None => {
-                let made = ordered_table(&self.db, &elements_name(database.into()))?;
-                tables.elements.get_or_init(|| made)
-            }
-        };
+        let elements = self.elements_or_made(database)?;
         let stored = elements.get(&NUMBERS_KEY)?.unwrap_or_else(|| 1u64.to_le_bytes().to_vec());
         let wrong = |_| Refusal::Foreign { reason: "of the numbers of collections is no number".into() };
         let next = u64::from_le_bytes(stored.try_into().map_err(wrong)?);
@@ -266,6 +316,16 @@ impl Keyspace {
         // What the log has of the collections comes after this, so a power cut that takes this takes them too.
         elements.put_with(&NUMBERS_KEY, &end.to_le_bytes(), self.append_class())?;
         Ok(Numbers { next, end })
+    }
+
+    /// The table of a database's elements and of what expires.
+    fn elements_or_made(&self, database: Database) -> aiodb::Result<&Table> {
+        let elements = &self.tables(database).elements;
+        if elements.get().is_none() {
+            let made = ordered_table(&self.db, &elements_name(database.into()))?;
+            let _ = elements.set(made);
+        }
+        Ok(self.elements(database))
     }
 
     /// The value of an element, through the engine's pipelined reads.
@@ -318,11 +378,20 @@ impl Keyspace {
 
     /// Makes changes, all of them or none. The caller has a claim on their keys. [`Keyspace::wait`] makes them durable.
     pub(crate) async fn write(&self, changes: &Changes<'_>) -> Result<Sequence, Refusal> {
+        for row in &changes.rows {
+            if self.tables(row.database).elements.get().is_none() {
+                // To make a table waits for the device: another thread takes this thread's other connections.
+                tokio::task::block_in_place(|| self.elements_or_made(row.database).map(|_| ()))?;
+            }
+        }
         let batch = self.batch(changes)?;
         let before = self.mark(changes);
+        let writing = self.cache.write(!changes.cleared.is_empty(), changes.keys.iter().map(|(key, _)| *key));
         changes.expiring().for_each(|(database, at_ms)| self.tables(database).expiring.write_begins(at_ms));
         let outcome = self.db.write_async_with(batch, self.append_class()).await;
         changes.expiring().for_each(|(database, at_ms)| self.tables(database).expiring.write_ends(at_ms));
+        let entries = changes.keys.iter().filter_map(|(key, entry)| Some((*key, (*entry)?)));
+        writing.ended(entries.filter(|_| outcome.is_ok()));
         self.unmark(changes, &before, outcome.as_ref().ok());
         Ok(outcome?)
     }
@@ -359,7 +428,7 @@ impl Keyspace {
     }
 
     fn elements(&self, database: Database) -> &Table {
-        self.tables(database).elements.get().expect("whoever changes elements has a number, and that is in the table")
+        self.tables(database).elements.get().expect("the table was made for the first number or row")
     }
 
     /// Durable writes are made in memory first, where the next command finds them, and flushed together afterwards.
@@ -378,6 +447,7 @@ impl Keyspace {
             if let Some(elements) = self.tables(*database).elements.get() {
                 batch.delete_range(elements, &CONTENTS_KEY, &[])?;
             }
+            self.sizes.clear(&mut batch, *database)?;
         }
         for owner in &changes.dropped {
             batch.delete_range(self.elements(owner.database), &owner.prefix(), &owner.end())?;
@@ -392,11 +462,11 @@ impl Keyspace {
             let (table, name) = (self.table(key.database), stored_key(&key.name));
             match entry {
                 None => batch.delete(table, &name)?,
-                Some(entry) => match entry.record_expires_ms() {
-                    None => batch.put(table, &name, &entry.encode())?,
-                    Some(at) => batch.put_until(table, &name, &entry.encode(), at)?,
-                },
+                Some(entry) => batch.put(table, &name, &entry.encode())?,
             };
+        }
+        for (database, more) in &changes.sizes {
+            self.sizes.add(&mut batch, *database, *more)?;
         }
         Ok(batch)
     }
@@ -432,6 +502,8 @@ impl DatabaseTables {
             Err(aiodb::Error::NoSuchTable { .. }) => OnceLock::new(),
             Err(error) => return Err(error),
         };
+        // What is read or written lately is kept as entries.
+        keys.set_cached(false)?;
         Ok(DatabaseTables { keys, elements, numbers: Mutex::default(), expiring: Expiring::default() })
     }
 }
@@ -443,34 +515,4 @@ fn ordered_table(db: &Db, name: &str) -> aiodb::Result<Table> {
         Ok(table) if table.kind().is_ordered() => Ok(table),
         _ => db.table_or_create(name, IndexKind::default()),
     }
-}
-
-/// The rows of collections that expire at this time or later.
-fn expiring_span(from_ms: u64) -> ScanOptions {
-    let (first, end) = expiring_keys(from_ms);
-    ScanOptions::all().from(&first).before(&end)
-}
-
-/// What is found of collections that expire.
-struct Expired {
-    /// The stored keys of those that have expired, in the order of their times.
-    names: Vec<Vec<u8>>,
-    /// When the first of all expires.
-    first_ms: Option<u64>,
-}
-
-/// Looks at the rows of collections that expire until one has not, or at most `most`.
-fn expired_names(mut rows: Scan, now_ms: u64, most: usize) -> Result<Expired, Refusal> {
-    let (mut names, mut first_ms) = (Vec::new(), None);
-    while names.len() < most
-        && let Some((key, name)) = rows.next_record()?
-        && let Some(at_ms) = expiring_ms(key)
-    {
-        first_ms.get_or_insert(at_ms);
-        if at_ms > now_ms {
-            break;
-        }
-        names.push(name.to_vec());
-    }
-    Ok(Expired { names, first_ms })
 }

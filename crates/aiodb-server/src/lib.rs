@@ -6,6 +6,7 @@
 
 mod acl;
 mod admission;
+mod changes;
 mod channels;
 mod client;
 mod collection;
@@ -15,6 +16,7 @@ mod config;
 mod connection;
 mod elements;
 mod entry;
+mod entry_cache;
 mod execution;
 mod expiring;
 mod expiry;
@@ -27,6 +29,7 @@ mod locks;
 mod long_double;
 mod monitoring;
 mod number;
+
 mod refusal;
 mod reply;
 mod request;
@@ -37,6 +40,7 @@ mod scripts;
 mod server;
 mod session;
 mod settings;
+mod sizes;
 mod slow_log;
 mod space;
 mod stream;

@@ -80,6 +80,22 @@ impl Locks {
         Locks { everything: RwLock::new(()), stripes: (0..STRIPES).map(|_| RwLock::new(())).collect() }
     }
 
+    /// What is claimed, if nobody has a part of it; only claims on stripes are tried.
+    pub(crate) fn try_claim(&self, claim: &Claim) -> Option<Held<'_>> {
+        let Claim::Stripes(wanted) = claim else { return None };
+        let everything = Some(Stripe::Read(self.everything.try_read().ok()?));
+        let take = |(stripe, is_written): &(usize, bool)| {
+            let lock = &self.stripes[*stripe];
+            Some(if *is_written {
+                Stripe::Written(lock.try_write().ok()?)
+            } else {
+                Stripe::Read(lock.try_read().ok()?)
+            })
+        };
+        let stripes = wanted.iter().map(take).collect::<Option<Vec<_>>>()?;
+        Some(Held { _stripes: stripes, _everything: everything })
+    }
+
     /// Waits for what is claimed. The order of locks is that of their numbers, so nobody waits for ever.
     pub(crate) async fn claim(&self, claim: &Claim) -> Held<'_> {
         let (everything, wanted) = match claim {
@@ -96,6 +112,21 @@ impl Locks {
             });
         }
         Held { _stripes: stripes, _everything: everything }
+    }
+}
+
+/// A key of which nobody has a claim to write it.
+pub(crate) struct Unwritten<'a> {
+    _stripe: RwLockReadGuard<'a, ()>,
+    _everything: RwLockReadGuard<'a, ()>,
+}
+
+impl Locks {
+    /// Keeps a key from being written, unless somebody has, or waits for, a claim to do so.
+    pub(crate) fn try_read(&self, key: &Key) -> Option<Unwritten<'_>> {
+        let everything = self.everything.try_read().ok()?;
+        let stripe = self.stripes[key.stripe()].try_read().ok()?;
+        Some(Unwritten { _stripe: stripe, _everything: everything })
     }
 }
 

@@ -22,6 +22,13 @@ pub(crate) enum Refusal {
     },
 }
 
+impl Refusal {
+    /// Whether it is about one stored record, which cannot be read.
+    pub(crate) fn is_of_record(&self) -> bool {
+        matches!(self, Refusal::Foreign { .. } | Refusal::Engine(aiodb::Error::Corruption { .. }))
+    }
+}
+
 /// Bytes of a client that an error repeats, at most.
 pub(crate) const MAX_REPEATED_BYTES: usize = 128;
 

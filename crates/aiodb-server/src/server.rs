@@ -101,7 +101,7 @@ pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
         metrics_file: Some(config.dir.join("metrics.prom")),
         ..Options::default()
     };
-    let keyspace = Keyspace::open(&config.dir, config.databases, options)?;
+    let keyspace = Keyspace::open(&config.dir, config.databases, options, &say)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if config.threads > 0 {
         runtime.worker_threads(config.threads);

@@ -6,10 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::collection::{Collection, Kind, Owner, Span, expiring_key};
+use crate::changes::{Changes, Row};
+use crate::collection::{
+    Collection, Kind, Owner, Span, expiring_key, expiring_ms, expiring_number, expiring_string_key,
+};
 use crate::elements::Elements;
 use crate::entry::{Entry, stored_key};
-use crate::keyspace::{Changes, Keyspace, Row};
+use crate::keyspace::Keyspace;
 use crate::locks::{Database, Key, KeyMap};
 use crate::refusal::Refusal;
 
@@ -24,6 +27,8 @@ pub(crate) struct Space<'a> {
     cleared: BTreeSet<Database>,
     /// Keys that were changed, also those that are as before again.
     touched: BTreeSet<Key>,
+    /// Rows by which keys were to expire that will not.
+    stale: Vec<(Database, Vec<u8>)>,
     /// Messages to channels, which go out when all that was changed is written.
     pub(crate) published: Vec<(Bytes, Bytes)>,
 }
@@ -33,40 +38,65 @@ struct Known {
     is_changed: bool,
     /// Whether it is known what the store has under the key.
     is_read: bool,
-    /// The collection that the store has under the key.
+    /// What the store has under the key.
     stored: Option<Stored>,
 }
 
-/// A collection that is stored.
-#[derive(Clone, Copy)]
-struct Stored {
-    owner: Owner,
-    /// The key of the row that says when it expires.
+impl Known {
+    /// What the store will have.
+    fn later(&self) -> Option<Stored> {
+        self.entry.as_ref().map(Stored::of)
+    }
+}
+
+/// What is stored under a key, and must go with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    /// The number of a collection.
+    number: Option<u64>,
     expires_ms: Option<u64>,
 }
 
 impl Stored {
-    fn of(key: &Key, entry: &Entry) -> Option<Stored> {
-        let owner = Owner { database: key.database, number: entry.collection()?.number };
-        Some(Stored { owner, expires_ms: entry.expires_ms.map(u64::from) })
+    pub(crate) fn of(entry: &Entry) -> Stored {
+        let number = entry.collection().map(|collection| collection.number);
+        Stored { number, expires_ms: entry.expires_ms.map(u64::from) }
     }
 
-    /// The row of the table of elements by which the collection is found when it has expired.
-    fn row<'b>(self, name: Option<&'b Key>) -> Option<Row<'b>> {
-        let key = expiring_key(self.expires_ms?, self.owner.number);
-        Some(Row { database: self.owner.database, key, value: name.map(|name| stored_key(&name.name)) })
+    /// The collection.
+    fn owner(self, database: Database) -> Option<Owner> {
+        self.number.map(|number| Owner { database, number })
+    }
+
+    /// The key of the row of the table of elements by which the key is found when it has expired.
+    fn row(self, key: &Key) -> Option<Vec<u8>> {
+        let at_ms = self.expires_ms?;
+        Some(match self.number {
+            Some(number) => expiring_key(at_ms, number),
+            None => expiring_string_key(at_ms, &stored_key(&key.name)),
+        })
+    }
+
+    /// What that row has.
+    fn row_value(self, key: &Key) -> Cow<'_, [u8]> {
+        if self.number.is_some() { stored_key(&key.name) } else { Cow::Borrowed(&[]) }
+    }
+
+    fn has_expired(self, now_ms: u64) -> bool {
+        self.expires_ms.is_some_and(|at_ms| at_ms <= now_ms)
     }
 }
 
 impl<'a> Space<'a> {
     pub(crate) fn new(keyspace: &'a Keyspace, now_ms: u64) -> Space<'a> {
         let (known, cleared, touched) = (KeyMap::default(), BTreeSet::new(), BTreeSet::new());
-        Space { keyspace, now_ms, known, elements: Elements::new(keyspace), cleared, touched, published: Vec::new() }
+        let (stale, published) = (Vec::new(), Vec::new());
+        Space { keyspace, now_ms, known, elements: Elements::new(keyspace), cleared, touched, stale, published }
     }
 
     /// Takes the entry that the store has under a key. One that was changed here stays changed.
     pub(crate) fn learn(&mut self, key: Key, entry: Option<Entry>) {
-        let stored = entry.as_ref().and_then(|entry| Stored::of(&key, entry));
+        let stored = entry.as_ref().map(Stored::of);
         match self.known.entry(key) {
             Place::Vacant(place) => {
                 place.insert(Known { entry, is_changed: false, is_read: true, stored });
@@ -79,11 +109,39 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Keys that were changed whatever they have, where that may be a collection, whose elements must go: they are to be read
-    /// before [`Space::changes`].
+    /// Takes a key away that is due by this row, which the store has, and has this entry. An entry that is not to go by the row stays.
+    /// One that cannot be read goes: nobody can say that it is another.
+    pub(crate) fn expire(&mut self, key: Key, row: Vec<u8>, entry: Option<Result<Entry, Refusal>>) {
+        let by_row = Stored { number: expiring_number(&row), expires_ms: expiring_ms(&row) };
+        let is_due = match &entry {
+            None => false,
+            Some(Ok(entry)) => Stored::of(entry) == by_row,
+            Some(Err(_)) => true,
+        };
+        if is_due {
+            self.known.insert(key, Known { entry: None, is_changed: true, is_read: true, stored: Some(by_row) });
+        } else {
+            self.stale.push((key.database, row));
+        }
+    }
+
+    /// Takes what is to be known of the entry that the store has under a key which was changed unread. One that cannot be read has
+    /// no elements that could go with it, and no row.
+    pub(crate) fn learn_unread(&mut self, key: &Key, entry: Result<Option<Stored>, Refusal>) -> Result<(), Refusal> {
+        let stored = match entry {
+            Err(refusal) if refusal.is_of_record() => Some(Stored { number: None, expires_ms: None }),
+            entry => entry?,
+        };
+        if let Some(known) = self.known.get_mut(key).filter(|known| !known.is_read) {
+            (known.is_read, known.stored) = (true, stored);
+        }
+        Ok(())
+    }
+
+    /// Keys that were changed whatever they have. They are to be read before [`Space::changes`]: what they have is counted, and goes
+    /// with its elements and the row by which it expires.
     pub(crate) fn unread(&self) -> impl Iterator<Item = &Key> {
-        let unread = self.known.iter().filter(|(_, known)| !known.is_read).map(|(key, _)| key);
-        unread.filter(|key| self.keyspace.has_collections(key.database))
+        self.known.iter().filter(|(_, known)| !known.is_read).map(|(key, _)| key)
     }
 
     /// The entry of a key; one that has expired is none. Reads with the calling thread what was not read ahead.
@@ -99,7 +157,7 @@ impl<'a> Space<'a> {
     /// The collection that a key, which is known, has in the store.
     pub(crate) fn stored_collection(&self, key: &Key) -> Option<(Owner, Collection)> {
         let known = self.known.get(key)?;
-        Some((known.stored?.owner, known.entry.as_ref()?.collection()?))
+        Some((known.stored?.owner(key.database)?, known.entry.as_ref()?.collection()?))
     }
 
     /// Whether a key has a value.
@@ -156,17 +214,21 @@ impl<'a> Space<'a> {
         Ok(names)
     }
 
-    /// How many keys a database has.
-    pub(crate) fn count(&self, database: Database) -> Result<usize, Refusal> {
-        let own = self.own_names(database);
-        let mut count = own.values().filter(|is_there| **is_there).count();
-        if !self.cleared.contains(&database) {
-            self.keyspace.visit_names(database, None, self.now_ms, |name| {
-                count += usize::from(!own.contains_key(name));
-                true
-            })?;
+    /// How many keys a database has. Reads with the calling thread what was changed unread.
+    pub(crate) fn count(&mut self, database: Database) -> Result<u64, Refusal> {
+        let unread: Vec<Key> = self.unread().filter(|key| key.database == database).cloned().collect();
+        for key in unread {
+            let entry = self.keyspace.get_blocking(&key).map(|entry| entry.as_ref().map(Stored::of));
+            self.learn_unread(&key, entry)?;
         }
-        Ok(count)
+        let is_cleared = self.cleared.contains(&database);
+        let stored = if is_cleared { 0 } else { self.keyspace.size(database, self.now_ms)? };
+        let own = self.known.iter().filter(|(key, known)| key.database == database && known.is_changed);
+        let more = own.map(|(_, known)| {
+            let had_one = known.stored.is_some_and(|stored| !stored.has_expired(self.now_ms));
+            i64::from(known.entry.is_some()) - i64::from(had_one)
+        });
+        Ok(stored.saturating_add_signed(more.sum()))
     }
 
     /// Keys that are known, and whether they have a value.
@@ -201,18 +263,21 @@ impl<'a> Space<'a> {
         Ok(Collection { number, ..collection })
     }
 
-    /// What is to be written. Of collections it follows from what the store has under the keys that were changed, and what it
-    /// will have: whatever came in between leaves nothing behind.
+    /// What is to be written. Of collections, of what expires and of the size it follows from what the store has under the keys that
+    /// were changed, and what it will have: whatever came in between leaves nothing behind.
     pub(crate) fn changes(&self) -> Changes<'_> {
         let changed: Vec<_> = self.known.iter().filter(|(_, known)| known.is_changed).collect();
-        let before: Vec<Stored> = changed.iter().filter_map(|(_, known)| known.stored).collect();
-        let later = |key: &Key, known: &Known| Stored::of(key, known.entry.as_ref()?);
-        let after: BTreeSet<Owner> =
-            changed.iter().filter_map(|(key, known)| later(key, known)).map(|stored| stored.owner).collect();
+        let owners_before = changed.iter().filter_map(|(key, known)| known.stored?.owner(key.database));
+        let owners_after = changed.iter().filter_map(|(key, known)| known.later()?.owner(key.database));
+        let after: BTreeSet<Owner> = owners_after.collect();
         let emptied: BTreeSet<Owner> = self.elements.emptied().collect();
         let is_dropped = |owner: &Owner| !after.contains(owner) && !emptied.contains(owner);
-        let mut rows: Vec<Row<'_>> = before.iter().filter_map(|stored| stored.row(None)).collect();
-        rows.extend(changed.iter().filter_map(|(key, known)| later(key, known)?.row(Some(key))));
+        let mut rows = expiring_rows(&changed);
+        rows.extend(self.stale.iter().map(|(database, key)| Row {
+            database: *database,
+            key: key.clone(),
+            value: None,
+        }));
         for owner in after.iter().chain(&emptied) {
             rows.extend(self.elements.changes(*owner).map(|(name, value)| Row {
                 database: owner.database,
@@ -222,15 +287,16 @@ impl<'a> Space<'a> {
         }
         Changes {
             cleared: self.cleared.iter().copied().collect(),
-            dropped: before.iter().map(|stored| stored.owner).filter(is_dropped).collect(),
+            dropped: owners_before.filter(is_dropped).collect(),
             rows,
+            sizes: sizes(&changed),
             keys: changed.iter().map(|(key, known)| (*key, known.entry.as_ref())).collect(),
         }
     }
 
     /// Whether something is to be written.
     pub(crate) fn is_changed(&self) -> bool {
-        !self.cleared.is_empty() || self.known.values().any(|known| known.is_changed)
+        !self.cleared.is_empty() || !self.stale.is_empty() || self.known.values().any(|known| known.is_changed)
     }
 
     /// Keys that were changed.
@@ -252,4 +318,37 @@ impl<'a> Space<'a> {
             }
         }
     }
+}
+
+/// The rows by which keys were to expire that will not, and those by which they will. A row may pass from one key to another: those that
+/// go come first.
+fn expiring_rows<'b>(changed: &[(&'b Key, &Known)]) -> Vec<Row<'b>> {
+    let (mut gone, mut new) = (Vec::new(), Vec::new());
+    for (key, known) in changed {
+        let [before, after] = [known.stored, known.later()].map(|stored| stored.and_then(|stored| stored.row(key)));
+        if before == after {
+            continue;
+        }
+        let database = key.database;
+        gone.extend(before.map(|key| Row { database, key, value: None }));
+        let value = known.later().map(|later| later.row_value(key));
+        new.extend(after.map(|key| Row { database, key, value }));
+    }
+    gone.append(&mut new);
+    gone
+}
+
+/// How many more keys the databases will have.
+fn sizes(changed: &[(&Key, &Known)]) -> Vec<(Database, i64)> {
+    let mut sizes: Vec<(Database, i64)> = Vec::new();
+    for (key, known) in changed {
+        debug_assert!(known.is_read, "what is not read is not counted");
+        let more = i64::from(known.entry.is_some()) - i64::from(known.stored.is_some());
+        match sizes.iter_mut().find(|(database, _)| *database == key.database) {
+            Some((_, size)) => *size += more,
+            None => sizes.push((key.database, more)),
+        }
+    }
+    sizes.retain(|(_, more)| *more != 0);
+    sizes
 }

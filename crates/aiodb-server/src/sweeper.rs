@@ -1,11 +1,15 @@
-//! Collections that have expired: their elements go when nobody has come by their keys, in steps of a bounded size.
+//! Keys that have expired: they go with their elements when nobody has come by them, in steps of a bounded size.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures::future::try_join_all;
 use tokio::sync::watch;
 
 use crate::command::{Server, now_ms};
+use crate::entry::original_key;
+use crate::expiring::Expired;
 use crate::keyspace::Keyspace;
 use crate::locks::{Claim, Database, Key};
 use crate::refusal::Refusal;
@@ -14,8 +18,9 @@ use crate::space::Space;
 /// Time between two rounds, unless the first one leaves something.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Collections of a database that go in one round.
+/// Keys of a database that go in one write, and bytes of their names and rows, about: a write has a largest size.
 const AT_ONCE: usize = 64;
+const BYTES_AT_ONCE: usize = 1 << 20;
 
 /// Removes what has expired until the server ends.
 pub(crate) async fn sweep(server: Arc<Server>, mut ending: watch::Receiver<bool>) {
@@ -43,27 +48,62 @@ async fn sweep_databases(keyspace: &Keyspace) -> bool {
 }
 
 async fn sweep_database(keyspace: &Keyspace, database: Database) -> Result<bool, Refusal> {
-    if !keyspace.has_collections(database) {
+    if keyspace.first_expiry_ms(database) > now_ms() {
         return Ok(false);
     }
-    let names = tokio::task::block_in_place(|| keyspace.expired_names(database, now_ms(), AT_ONCE))?;
-    let mut removed = 0;
-    for name in names {
-        let key = Key { database, name };
-        let _held = keyspace.claim(&Claim::on_keys(std::iter::once((&key, true)))).await;
-        let entry = keyspace.get(&key).await?;
-        let is_expired = |entry: &crate::entry::Entry| entry.collection().is_some() && entry.has_expired(now_ms());
-        if !entry.as_ref().is_some_and(is_expired) {
-            // Somebody was here since.
-            continue;
+    let Expired { rows, are_all, .. } = tokio::task::block_in_place(|| keyspace.expired(database, now_ms()))?;
+    let key = |stored: &[u8]| Key { database, name: Bytes::copy_from_slice(original_key(stored)) };
+    let mut rows = rows.into_iter().map(|(row, stored)| Due { row, key: key(&stored) }).peekable();
+    while rows.peek().is_some() {
+        let mut bytes = 0;
+        let mut some = Vec::new();
+        while let Some(due) = rows.next_if(|_| some.len() < AT_ONCE && bytes < BYTES_AT_ONCE) {
+            bytes += due.row.len() + due.key.name.len();
+            some.push(due);
         }
-        let mut space = Space::new(keyspace, now_ms());
-        space.learn(key.clone(), entry);
-        space.delete(key);
-        keyspace.write(&space.changes()).await?;
-        removed += 1;
+        match keyspace.try_claim(&Claim::on_keys(some.iter().map(|due| (&due.key, true)))) {
+            Some(_held) => remove(keyspace, some).await?,
+            // Somebody has one of the keys. Who wants another is not to wait for him because of this.
+            None => {
+                for due in some {
+                    let _held = keyspace.claim(&Claim::on_keys(std::iter::once((&due.key, true)))).await;
+                    remove(keyspace, vec![due.clone()]).await?;
+                }
+            }
+        }
     }
-    Ok(removed == AT_ONCE)
+    Ok(!are_all)
+}
+
+/// A key that has expired, and the row that says so.
+#[derive(Clone)]
+struct Due {
+    row: Vec<u8>,
+    key: Key,
+}
+
+/// Removes keys in one write, as far as they are still as their rows say. The caller has a claim on them.
+async fn remove(keyspace: &Keyspace, due: Vec<Due>) -> Result<(), Refusal> {
+    let entries = due.iter().map(async |Due { row, key }| {
+        // Without its row, somebody was here since: the key has another value or time, or none.
+        let is_there = keyspace.expires(key.database, row).await?;
+        let entry = if is_there { keyspace.get(key).await.transpose() } else { None };
+        match entry {
+            Some(Err(refusal)) if !refusal.is_of_record() => Err(refusal),
+            entry => Ok(is_there.then_some(entry)),
+        }
+    });
+    let entries = try_join_all(entries).await?;
+    let mut space = Space::new(keyspace, now_ms());
+    for (Due { row, key }, entry) in due.into_iter().zip(entries) {
+        if let Some(entry) = entry {
+            space.expire(key, row, entry);
+        }
+    }
+    if space.is_changed() {
+        keyspace.write(&space.changes()).await?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

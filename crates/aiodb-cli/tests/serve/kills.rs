@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use resp_rs::resp2::Frame;
+
 use crate::client::encode;
 use crate::server::Server;
 
@@ -85,6 +87,8 @@ fn check(server: &Server, written: &[Written], round: usize) {
         // One more may have been made at the moment of each kill.
         assert!((acknowledged..=acknowledged + round as u64).contains(&left), "{left} {acknowledged}");
     }
+    let Frame::Array(Some(keys)) = client.call(&["keys", "*"]) else { panic!("no keys") };
+    assert_eq!(client.text(&["dbsize"]), keys.len().to_string(), "after kill {round}");
 }
 
 #[test]

@@ -135,7 +135,8 @@ fn a_full_disk_refuses_writes_alone() {
     client.call(&["multi"]);
     client.call(&["del", "key:0"]);
     client.call(&["set", "other", &value]);
-    assert!(client.text(&["exec"]).starts_with("-MISCONF"));
+    let reply = client.text(&["exec"]);
+    assert!(reply.starts_with("-MISCONF"), "{reply}");
     client.send(&[encode(&["set", "other", &value]), encode(&["del", "key:0"])].concat()).unwrap();
     assert!(crate::client::text(&client.receive().unwrap()).starts_with("-MISCONF"));
     assert_eq!(crate::client::text(&client.receive().unwrap()), "1");

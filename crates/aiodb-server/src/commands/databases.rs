@@ -6,7 +6,7 @@ use super::family::Family;
 use super::random;
 use super::scanning::{self, ScanOptions};
 use crate::command::Run::Whole;
-use crate::command::{Command, Context, count, is_word};
+use crate::command::{Command, Context, is_word};
 use crate::glob;
 use crate::refusal::{Refusal, SYNTAX};
 use crate::reply::{Answer, OK, Reply};
@@ -73,7 +73,7 @@ fn randomkey(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
 }
 
 fn dbsize(context: &mut Context<'_, '_>, _: &[Bytes]) -> Answer {
-    Ok(count(context.space.count(context.session.database)?))
+    Ok(Reply::Integer(context.space.count(context.session.database)? as i64))
 }
 
 fn flushdb(context: &mut Context<'_, '_>, arguments: &[Bytes]) -> Answer {

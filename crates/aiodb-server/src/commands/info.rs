@@ -176,22 +176,14 @@ fn cluster(_: &Context<'_, '_>) -> Result<Lines, Refusal> {
     Ok(vec![line("cluster_enabled", 0)])
 }
 
-/// The databases that have keys. Their number is the engine's estimate, in which what was changed lately, in any database,
-/// counts once more; DBSIZE counts.
+/// The databases that have keys.
 fn keyspace(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
     let keyspace = &context.server.keyspace;
-    let stats = keyspace.stats();
     let mut lines = Vec::new();
     for database in 0..keyspace.databases() {
-        let mut is_empty = true;
-        keyspace.visit_names(database, None, now_ms(), |_| {
-            is_empty = false;
-            false
-        })?;
-        if !is_empty {
-            let name = format!("db{database}");
-            let keys = stats.tables.iter().find(|table| table.name == name).map_or(0, |table| table.keys);
-            lines.push(line(&name, format!("keys={}", keys.max(1))));
+        let keys = keyspace.size(database, now_ms())?;
+        if keys > 0 {
+            lines.push(line(&format!("db{database}"), format!("keys={keys}")));
         }
     }
     Ok(lines)

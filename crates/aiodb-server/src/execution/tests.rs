@@ -11,7 +11,7 @@ use crate::config::Config;
 
 /// A server that no client reaches, and a connection to it.
 fn start(dir: &Path) -> (Server, Session) {
-    let keyspace = Keyspace::open(dir, 2, Options::default()).unwrap();
+    let keyspace = Keyspace::open(dir, 2, Options::default(), &|_| ()).unwrap();
     let (config, table) = (Config::default(), commands::table());
     let acl = Acl::new(table.catalog(), &config).unwrap();
     let server = Server::new(config, keyspace, table, acl, None, 0);

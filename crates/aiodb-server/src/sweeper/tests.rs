@@ -1,29 +1,33 @@
-use aiodb::Options;
+use aiodb::merge::Add;
+use aiodb::{Db, MergeOperators, Options};
 
 use super::*;
 use crate::collection::Kind;
 use crate::entry::Entry;
+use crate::expiring::SEARCHED;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rounds_follow_each_other_until_nothing_expired_is_left() {
     let dir = tempfile::tempdir().unwrap();
-    let keyspace = Keyspace::open(dir.path(), 2, Options::default()).unwrap();
+    let keyspace = Keyspace::open(dir.path(), 2, Options::default(), &|_| ()).unwrap();
     let at_ms = now_ms() + 1;
     let mut space = Space::new(&keyspace, 0);
-    for number in 0..2 * AT_ONCE + 1 {
+    for number in 0..2 * SEARCHED + 1 {
         let collection = space.new_collection(1, Kind::Set).unwrap();
         let entry = Entry { expires_ms: at_ms.try_into().ok(), ..Entry::lasting(collection) };
-        space.put(Key { database: 1, name: number.to_string().into() }, entry.into());
+        let key = Key { database: 1, name: number.to_string().into() };
+        space.learn(key.clone(), None);
+        space.put(key, entry.into());
     }
     keyspace.write(&space.changes()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(2)).await;
-    let expired = || keyspace.expired_names(1, now_ms(), usize::MAX).unwrap().len();
-    for left in [AT_ONCE + 1, 1] {
+    for left in [SEARCHED + 1, 1] {
         assert!(sweep_databases(&keyspace).await);
-        assert_eq!(expired(), left);
+        assert_eq!(keyspace.size(1, 0).unwrap(), left as u64);
     }
     assert!(!sweep_databases(&keyspace).await);
-    assert_eq!(expired(), 0);
+    assert!(keyspace.expired(1, now_ms()).unwrap().rows.is_empty());
+    assert_eq!(keyspace.size(1, 0).unwrap(), 0);
     keyspace.close().unwrap();
 }
 
@@ -39,22 +43,20 @@ async fn put(keyspace: &Keyspace, name: &'static str, at_ms: u64) {
 }
 
 /// Takes away what has expired at this time, and says what that was.
-async fn take_expired(keyspace: &Keyspace, now_ms: u64) -> Vec<bytes::Bytes> {
-    let names = keyspace.expired_names(0, now_ms, AT_ONCE).unwrap();
-    for name in &names {
-        let key = Key { database: 0, name: name.clone() };
-        let mut space = Space::new(keyspace, 0);
-        space.learn(key.clone(), keyspace.get(&key).await.unwrap());
-        space.delete(key);
-        keyspace.write(&space.changes()).await.unwrap();
-    }
-    names
+async fn take_expired(keyspace: &Keyspace, now_ms: u64) -> Vec<Bytes> {
+    let rows = keyspace.expired(0, now_ms).unwrap().rows;
+    let due = |(row, name): &(Vec<u8>, Vec<u8>)| Due {
+        row: row.clone(),
+        key: Key { database: 0, name: name.clone().into() },
+    };
+    remove(keyspace, rows.iter().map(due).collect()).await.unwrap();
+    rows.into_iter().map(|(_, name)| name.into()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_read_before_the_first_collection_expires_whatever_its_time_was() {
     let dir = tempfile::tempdir().unwrap();
-    let keyspace = Keyspace::open(dir.path(), 1, Options::default()).unwrap();
+    let keyspace = Keyspace::open(dir.path(), 1, Options::default(), &|_| ()).unwrap();
     put(&keyspace, "a", 1000).await;
     put(&keyspace, "b", 2000).await;
     assert_eq!(keyspace.first_expiry_ms(0), 0, "nothing is known of what an earlier process has left");
@@ -75,7 +77,114 @@ async fn nothing_is_read_before_the_first_collection_expires_whatever_its_time_w
     assert_eq!(take_expired(&keyspace, 600).await, ["d"]);
     keyspace.close().unwrap();
     drop(keyspace);
-    let keyspace = Keyspace::open(dir.path(), 1, Options::default()).unwrap();
+    let keyspace = Keyspace::open(dir.path(), 1, Options::default(), &|_| ()).unwrap();
     assert!(take_expired(&keyspace, u64::MAX).await.is_empty());
+    keyspace.close().unwrap();
+}
+
+/// How many rows there are by which keys expire.
+fn rows(keyspace: &Keyspace) -> usize {
+    keyspace.expired(0, u64::MAX).unwrap().rows.len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strings_go_with_their_rows_and_are_counted_until_they_expire() {
+    let dir = tempfile::tempdir().unwrap();
+    let keyspace = Keyspace::open(dir.path(), 1, Options::default(), &|_| ()).unwrap();
+    let key = |name: &'static str| Key { database: 0, name: name.into() };
+    let string = |at_ms: u64| Entry { expires_ms: at_ms.try_into().ok(), ..Entry::lasting(Bytes::from_static(b"x")) };
+    let write = async |name, at_ms| {
+        let mut space = Space::new(&keyspace, 0);
+        space.learn(key(name), keyspace.get(&key(name)).await.unwrap());
+        space.put(key(name), string(at_ms).into());
+        keyspace.write(&space.changes()).await.unwrap();
+    };
+    let now_ms = now_ms();
+    for (name, at_ms) in
+        [("stays", 0), ("goes", now_ms - 10), ("", now_ms - 9), ("\0", now_ms - 8), ("later", u64::MAX)]
+    {
+        write(name, at_ms).await;
+    }
+    assert_eq!((keyspace.size(0, 0).unwrap(), keyspace.size(0, now_ms).unwrap(), rows(&keyspace)), (5, 2, 4));
+    // A new time takes the row along; the same one needs none.
+    write("later", u64::MAX - 1).await;
+    write("later", u64::MAX - 1).await;
+    assert_eq!((keyspace.size(0, 0).unwrap(), rows(&keyspace)), (5, 4));
+    // What has expired and is still there is overwritten like any other.
+    write("goes", 0).await;
+    assert_eq!((keyspace.size(0, now_ms).unwrap(), rows(&keyspace)), (3, 3));
+    assert!(!sweep_databases(&keyspace).await);
+    assert_eq!((keyspace.size(0, 0).unwrap(), rows(&keyspace)), (3, 1));
+    assert!(keyspace.get(&key("")).await.unwrap().is_none());
+    assert!(keyspace.get(&key("goes")).await.unwrap().is_some());
+    keyspace.close().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_names_go_in_several_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let keyspace = Keyspace::open(dir.path(), 1, Options::default(), &|_| ()).unwrap();
+    for number in 0..AT_ONCE {
+        let key = Key { database: 0, name: format!("{}{number}", "x".repeat(60_000)).into() };
+        let mut space = Space::new(&keyspace, 0);
+        space.learn(key.clone(), None);
+        space.put(key, Entry { expires_ms: 1.try_into().ok(), ..Entry::lasting(Bytes::new()) }.into());
+        keyspace.write(&space.changes()).await.unwrap();
+    }
+    assert!(!sweep_database(&keyspace, 0).await.unwrap());
+    assert_eq!((keyspace.size(0, 0).unwrap(), rows(&keyspace)), (0, 0));
+    keyspace.close().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_no_key_has_takes_nothing_away() {
+    let dir = tempfile::tempdir().unwrap();
+    put_string(dir.path(), "a", 1).await;
+    // Another program overwrites the key, and does not know of the row.
+    let merge_operators = MergeOperators::default().with(Add);
+    let db = Db::open(dir.path(), Options { merge_operators, ..Options::default() }).unwrap();
+    db.table("db0").unwrap().put(b"a", &Entry::from(Entry::lasting(Bytes::from_static(b"new"))).encode()).unwrap();
+    db.close().unwrap();
+    drop(db);
+    let keyspace = Keyspace::open(dir.path(), 1, Options::default(), &|_| ()).unwrap();
+    let key = Key { database: 0, name: "a".into() };
+    // A key that somebody has a claim on is waited for, and others are not kept from him meanwhile.
+    let held = keyspace.claim(&Claim::on_keys(std::iter::once((&key, false)))).await;
+    let (swept, ()) = tokio::join!(sweep_database(&keyspace, 0), async {
+        tokio::task::yield_now().await;
+        drop(held);
+    });
+    assert!(!swept.unwrap());
+    assert_eq!((keyspace.size(0, 0).unwrap(), rows(&keyspace)), (1, 0));
+    assert!(keyspace.get(&key).await.unwrap().is_some());
+    keyspace.close().unwrap();
+}
+
+/// Gives a key of a store a string that expires at this time.
+async fn put_string(path: &std::path::Path, name: &'static str, at_ms: u64) {
+    let keyspace = Keyspace::open(path, 1, Options::default(), &|_| ()).unwrap();
+    let key = Key { database: 0, name: name.into() };
+    let mut space = Space::new(&keyspace, 0);
+    space.learn(key.clone(), None);
+    space.put(key, Entry { expires_ms: at_ms.try_into().ok(), ..Entry::lasting(Bytes::new()) }.into());
+    keyspace.write(&space.changes()).await.unwrap();
+    keyspace.close().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scans_leave_out_what_has_expired_however_much_that_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let keyspace = Keyspace::open(dir.path(), 1, Options::default(), &|_| ()).unwrap();
+    let mut space = Space::new(&keyspace, 0);
+    for number in 0..SEARCHED + 10 {
+        let key = Key { database: 0, name: number.to_string().into() };
+        let expires_ms = if number < 3 { 0 } else { 5 }.try_into().ok();
+        space.learn(key.clone(), None);
+        space.put(key, Entry { expires_ms, ..Entry::lasting(Bytes::new()) }.into());
+    }
+    keyspace.write(&space.changes()).await.unwrap();
+    let names = Space::new(&keyspace, 6).names(0, None, 10, |_| true).unwrap();
+    assert_eq!(names, ["0", "1", "2"]);
+    assert_eq!(keyspace.size(0, 6).unwrap(), 3);
     keyspace.close().unwrap();
 }

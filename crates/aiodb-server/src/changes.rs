@@ -1,0 +1,37 @@
+//! Changes of the databases that are one write.
+
+use std::borrow::Cow;
+
+use crate::collection::{Owner, expiring_ms};
+use crate::entry::Entry;
+use crate::locks::{Database, Key};
+
+/// Changes that are made together, in this order.
+#[derive(Default)]
+pub(crate) struct Changes<'a> {
+    /// Databases that are emptied.
+    pub(crate) cleared: Vec<Database>,
+    /// Collections whose elements go.
+    pub(crate) dropped: Vec<Owner>,
+    /// Rows of the tables of elements that get a value, or lose it.
+    pub(crate) rows: Vec<Row<'a>>,
+    /// Keys that get a value, or lose it.
+    pub(crate) keys: Vec<(&'a Key, Option<&'a Entry>)>,
+    /// How many more keys databases have than before, or since they were emptied here.
+    pub(crate) sizes: Vec<(Database, i64)>,
+}
+
+impl Changes<'_> {
+    /// The times at which keys expire that are given some, with their databases.
+    pub(crate) fn expiring(&self) -> impl Iterator<Item = (Database, u64)> {
+        let given = self.rows.iter().filter(|row| row.value.is_some());
+        given.filter_map(|row| Some((row.database, expiring_ms(&row.key)?)))
+    }
+}
+
+/// A row of a table of elements.
+pub(crate) struct Row<'a> {
+    pub(crate) database: Database,
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Option<Cow<'a, [u8]>>,
+}

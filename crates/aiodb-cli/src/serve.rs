@@ -56,7 +56,11 @@ pub struct ServeArgs {
     /// [default: interval:1000]
     #[arg(long, value_name = "CLASS")]
     durability: Option<String>,
-    /// Memory for values that were read or written lately [default: 67108864]
+    /// Memory by which the caches are sized, as 512mb: a quarter is for values, a quarter for blocks of the index [default: 0, which
+    /// leaves both at their own sizes]
+    #[arg(long, value_name = "MEMORY")]
+    maxmemory: Option<String>,
+    /// Memory for values that were read or written lately [default: a quarter of --maxmemory, or 67108864]
     #[arg(long, value_name = "BYTES")]
     cache_bytes: Option<u64>,
     /// Threads for connections [default: one for each processor]
@@ -92,6 +96,7 @@ impl ServeArgs {
             maxclients: self.maxclients,
             databases: self.databases,
             durability: self.durability,
+            maxmemory: self.maxmemory,
             cache_bytes: self.cache_bytes,
             threads: self.threads,
             backup_dir: self.backup_dir,

@@ -8,6 +8,9 @@ use std::time::Duration;
 use aiodb::Durability;
 use serde::{Deserialize, Serialize};
 
+/// Less than this is no use: memtables and buffers alone may take it.
+const LEAST_MEMORY: u64 = 256 << 20;
+
 /// The greatest number of databases: each is a table that is made at once.
 const MAX_DATABASES: u16 = 1024;
 
@@ -49,7 +52,10 @@ pub struct Config {
     pub databases: u16,
     /// What a reply to a write says: `sync`, `interval:MS` or `none`.
     pub durability: String,
-    /// Bytes of memory for values that were read or written lately.
+    /// Memory by which the caches are sized, as `512mb` or in bytes; `0` where it does not matter. A quarter is for values, a quarter for
+    /// blocks of the index; memtables, filters and buffers take of the rest.
+    pub maxmemory: String,
+    /// Bytes of memory for values that were read or written lately. Default: a quarter of `maxmemory`, or 64 MiB.
     pub cache_bytes: u64,
     /// Threads for connections; 0 takes one for each processor.
     pub threads: usize,
@@ -126,6 +132,8 @@ pub struct Layer {
     pub databases: Option<u16>,
     /// See [`Config::durability`].
     pub durability: Option<String>,
+    /// See [`Config::maxmemory`].
+    pub maxmemory: Option<String>,
     /// See [`Config::cache_bytes`].
     pub cache_bytes: Option<u64>,
     /// See [`Config::threads`].
@@ -215,6 +223,7 @@ impl Default for Config {
             maxclients: 10_000,
             databases: 16,
             durability: "interval:1000".into(),
+            maxmemory: "0".into(),
             cache_bytes: 64 << 20,
             threads: 0,
             backup_dir: PathBuf::new(),
@@ -266,6 +275,7 @@ impl Layer {
             "MAXCLIENTS" => self.maxclients = read(value)?,
             "DATABASES" => self.databases = read(value)?,
             "DURABILITY" => self.durability = Some(value.into()),
+            "MAXMEMORY" => self.maxmemory = Some(value.into()),
             "CACHE_BYTES" => self.cache_bytes = read(value)?,
             "THREADS" => self.threads = read(value)?,
             "BACKUP_DIR" => self.backup_dir = Some(value.into()),
@@ -281,10 +291,12 @@ impl Config {
     pub fn of_layers(layers: impl IntoIterator<Item = Layer>) -> Result<Config, ConfigError> {
         let mut config = Config::default();
         let layers: Vec<_> = layers.into_iter().collect();
+        let has_cache_bytes = layers.iter().any(|layer| layer.cache_bytes.is_some());
         for layer in layers.into_iter().rev() {
             let Layer { dir, bind, port, protected_mode, requirepass, aclfile, users, .. } = layer;
             let Layer { tls_port, tls_cert_file, tls_key_file, tls_ca_cert_file, tls_auth_clients, .. } = layer;
-            let Layer { maxclients, databases, durability, cache_bytes, threads, backup_dir, metrics, .. } = layer;
+            let Layer { maxclients, databases, durability, threads, backup_dir, metrics, .. } = layer;
+            let Layer { maxmemory, cache_bytes, .. } = layer;
             config = Config {
                 dir: dir.unwrap_or(config.dir),
                 bind: bind.unwrap_or(config.bind),
@@ -300,12 +312,16 @@ impl Config {
                 maxclients: maxclients.unwrap_or(config.maxclients),
                 databases: databases.unwrap_or(config.databases),
                 durability: durability.unwrap_or(config.durability),
+                maxmemory: maxmemory.unwrap_or(config.maxmemory),
                 cache_bytes: cache_bytes.unwrap_or(config.cache_bytes),
                 threads: threads.unwrap_or(config.threads),
                 backup_dir: backup_dir.unwrap_or(config.backup_dir),
                 metrics: metrics.unwrap_or(config.metrics),
                 users: users.unwrap_or(config.users),
             };
+        }
+        if let Some(memory) = config.memory_bytes()?.filter(|_| !has_cache_bytes) {
+            config.cache_bytes = memory / 4;
         }
         config.check()?;
         Ok(config)
@@ -366,6 +382,22 @@ impl Config {
         })
     }
 
+    /// The memory by which the caches are sized, in bytes; `None` where it does not matter.
+    pub fn memory_bytes(&self) -> Result<Option<u64>, ConfigError> {
+        match parse_memory(&self.maxmemory) {
+            Some(0) => Ok(None),
+            Some(bytes) if bytes >= LEAST_MEMORY => Ok(Some(bytes)),
+            _ => Err(ConfigError::Setting {
+                setting: "maxmemory",
+                value: self.maxmemory.clone(),
+                allowed: format!(
+                    "0, or at least {}mb, as a number of bytes or with a unit: 512mb, 2gb",
+                    LEAST_MEMORY >> 20
+                ),
+            }),
+        }
+    }
+
     /// The class of the writes.
     pub fn durability(&self) -> Result<Durability, ConfigError> {
         let interval = self.durability.strip_prefix("interval:").and_then(|ms| ms.parse().ok());
@@ -394,6 +426,16 @@ impl Config {
         }
         toml::to_string(&shown).expect("the settings are a table of TOML")
     }
+}
+
+/// A number of bytes in Redis's words: `1k` is 1,000, `1kb` is 1,024, and so for `m` and `g`, in any letters.
+fn parse_memory(text: &str) -> Option<u64> {
+    let text = text.to_ascii_lowercase();
+    let units =
+        [("kb", 1 << 10), ("mb", 1 << 20), ("gb", 1 << 30), ("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
+    let with_unit = units.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)));
+    let (number, unit) = with_unit.unwrap_or((text.strip_suffix('b').unwrap_or(&text), 1u64));
+    number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 #[cfg(test)]

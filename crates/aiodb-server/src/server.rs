@@ -97,6 +97,7 @@ pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
     let options = Options {
         durability: config.durability()?,
         cache_bytes: config.cache_bytes,
+        block_cache_bytes: config.memory_bytes()?.map(|bytes| bytes / 4),
         cache_writes: config.cache_bytes > 0,
         metrics_file: Some(config.dir.join("metrics.prom")),
         ..Options::default()

@@ -82,7 +82,7 @@ static SETTINGS: [Setting; 31] = [
     setting("maxclients", Takes::Integer(1, u32::MAX as i64, |number| Change::Maxclients(number as usize)), |server| {
         server.settings.maxclients().to_string()
     }),
-    setting("maxmemory", Takes::FromStart, |_| "0".into()),
+    setting("maxmemory", Takes::FromStart, |server| maxmemory(server).to_string()),
     setting("maxmemory-policy", Takes::FromStart, |_| "noeviction".into()),
     // Nothing is rewritten, so nothing waits for that.
     setting("no-appendfsync-on-rewrite", Takes::FromStart, |_| "no".into()),
@@ -106,6 +106,12 @@ static SETTINGS: [Setting; 31] = [
     setting("tls-key-file", Takes::Certificate, |server| server.config.tls_key_file.display().to_string()),
     setting("tls-port", Takes::FromStart, |server| server.config.tls_port.to_string()),
 ];
+
+/// The memory by which the caches are sized, in bytes; 0 where it does not matter.
+pub(super) fn maxmemory(server: &Server) -> u64 {
+    // What cannot be is refused at the start.
+    server.config.memory_bytes().ok().flatten().unwrap_or(0)
+}
 
 /// Redis's name of a class.
 pub(super) fn appendfsync(durability: Durability) -> &'static str {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use aiodb::Durability;
 use bytes::Bytes;
 
-use super::configuration::appendfsync;
+use super::configuration::{appendfsync, maxmemory};
 use super::family::Family;
 use crate::channels::Topic;
 use crate::command::{Command, Context, Run, is_word, now_ms};
@@ -94,7 +94,7 @@ fn memory(context: &Context<'_, '_>) -> Result<Lines, Refusal> {
         line("used_memory_peak_human", human(peak)),
         line("used_memory_peak_perc", format!("{:.2}%", resident as f64 / peak.max(1) as f64 * 100.0)),
         line("aiodb_cache_bytes", context.server.config.cache_bytes),
-        line("maxmemory", 0),
+        line("maxmemory", maxmemory(context.server)),
         line("maxmemory_policy", "noeviction"),
     ])
 }

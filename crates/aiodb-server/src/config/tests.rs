@@ -18,6 +18,19 @@ fn earlier_layers_count_before_later_ones() {
 }
 
 #[test]
+fn memory_sizes_the_cache_unless_that_has_a_size_of_its_own() {
+    let sizes = |layers: &[&str]| {
+        let config = Config::of_layers(layers.iter().map(|text| file(text))).unwrap();
+        (config.memory_bytes().unwrap(), config.cache_bytes)
+    };
+    assert_eq!(sizes(&[""]), (None, 64 << 20));
+    assert_eq!(sizes(&["maxmemory = \"1GB\""]), (Some(1 << 30), 256 << 20));
+    assert_eq!(sizes(&["maxmemory = \"400m\""]), (Some(400_000_000), 100_000_000));
+    assert_eq!(sizes(&["maxmemory = \"268435456\""]), (Some(256 << 20), 64 << 20));
+    assert_eq!(sizes(&["maxmemory = \"1gb\"", "cache-bytes = 5"]), (Some(1 << 30), 5));
+}
+
+#[test]
 fn wrong_settings_are_named() {
     let variable = |name: &str, value: &str| {
         let variables = std::iter::once((format!("{ENVIRONMENT_PREFIX}{name}"), value.to_string()));
@@ -32,6 +45,9 @@ fn wrong_settings_are_named() {
         ("databases = 0", "databases"),
         ("bind = []", "bind"),
         ("maxclients = 0", "maxclients"),
+        ("maxmemory = \"255mb\"", "maxmemory"),
+        ("maxmemory = \"1 gb\"", "maxmemory"),
+        ("maxmemory = \"99999999999gb\"", "maxmemory"),
     ] {
         assert!(Config::of_layers([file(text)]).unwrap_err().to_string().contains(setting), "{text}");
     }

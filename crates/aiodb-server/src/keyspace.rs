@@ -14,7 +14,7 @@ use futures::FutureExt;
 use futures::future::{Either, ready};
 
 use crate::changes::Changes;
-use crate::collection::{CONTENTS_KEY, NUMBERS_KEY, Owner, Span};
+use crate::collection::{CONTENTS_KEY, NUMBERS_KEY, Owner, Span, expiring_name};
 use crate::entry::{self, Entry, original_key, stored_key};
 use crate::entry_cache::{Counts, EntryCache, Moment};
 use crate::expiring::{self, Expired, Expiring};
@@ -283,10 +283,11 @@ impl Keyspace {
         Ok(expired)
     }
 
-    /// Whether the row of a key that expires is there.
-    pub(crate) async fn expires(&self, database: Database, row: &[u8]) -> Result<bool, Refusal> {
-        let Some(elements) = self.tables(database).elements.get() else { return Ok(false) };
-        Ok(elements.get_async(row).await?.is_some())
+    /// Whether this row says of this key that it expires. That of a collection goes with it to another key.
+    pub(crate) async fn expires(&self, key: &Key, row: &[u8]) -> Result<bool, Refusal> {
+        let Some(elements) = self.tables(key.database).elements.get() else { return Ok(false) };
+        let value = elements.get_async(row).await?;
+        Ok(value.is_some_and(|value| *expiring_name(row, &value) == *stored_key(&key.name)))
     }
 
     /// No key of a database expires before this time.

@@ -4,7 +4,7 @@
 //!
 //! A database without such a row is empty, or was written by a program that did not count: it is counted when the store is opened.
 
-use aiodb::{Batch, Db, Durability, Error, IndexKind, MAX_KEY_BYTES, Snapshot, Table, TableOptions};
+use aiodb::{Batch, Db, Durability, Error, IndexKind, MAX_KEY_BYTES, ScanOptions, Snapshot, Table, TableOptions};
 
 use crate::collection::{expiring_number, expiring_string_key};
 use crate::entry::Entry;
@@ -72,26 +72,31 @@ impl Sizes {
                 writes.added(row.len())?;
             }
         }
-        let (mut size, mut scan) = (0u64, tables.keys.iterate()?);
-        while let Some((stored, value)) = scan.next_record()? {
-            if size == 0 {
+        let (mut size, mut scan, mut last) = (0u64, tables.keys.iterate()?, Vec::new());
+        loop {
+            if size == 1 {
                 say(&format!(
                     "counting the keys of database {database}, whose number is not known: each is read, once"
                 ));
             }
+            let (stored, value) = match scan.next_record() {
+                Ok(Some(record)) => record,
+                Ok(None) => break,
+                // A value that cannot be read is one key, which its command will be told.
+                Err(Error::Corruption { .. }) => {
+                    let after = if last.is_empty() { ScanOptions::all() } else { ScanOptions::all().after(&last) };
+                    let mut names = tables.keys.scan(after.keys_only().limit(1))?;
+                    let Some((stored, _)) = names.next_record()? else { break };
+                    (size, last) = (size + 1, stored.to_vec());
+                    scan = tables.keys.scan(ScanOptions::all().after(&last))?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             size += 1;
-            // A record of another program counts, as it does in KEYS, and is refused where it is read.
-            let Ok(entry) = Entry::decode(value.to_vec()) else { continue };
-            let (Some(at_ms), None) = (entry.expires_ms, entry.collection()) else { continue };
-            // The engine must not remove it by itself any more: nobody would take it from the size.
-            let row = expiring_string_key(at_ms.get(), stored);
-            if row.len() > MAX_KEY_BYTES {
-                say(&format!("a key of {} bytes will not expire any more: it is too long", stored.len()));
-                writes.batch.put(tables.keys, stored, &Entry { expires_ms: None, ..entry }.encode())?;
-            } else {
-                writes.batch.put(tables.keys, stored, value)?.put((tables.made)()?, &row, &[])?;
-            }
-            writes.added(value.len() + 2 * row.len())?;
+            last.clear();
+            last.extend_from_slice(stored);
+            writes.make_lasting(tables, stored, value, say)?;
         }
         if size > 0 {
             writes.batch.put(&self.0, &key(database), &size.to_le_bytes())?;
@@ -125,6 +130,22 @@ impl Writes<'_> {
         }
         self.bytes = 0;
         self.end()
+    }
+
+    /// Makes the row by which a string expires, in place of the time that the engine may know: it must not remove the record by itself
+    /// any more, since nobody would take it from the size.
+    fn make_lasting(&mut self, tables: &Tables<'_>, stored: &[u8], value: &[u8], say: &Say) -> aiodb::Result<()> {
+        // A record of another program counts, as it does in KEYS, and is refused where it is read.
+        let Ok(entry) = Entry::decode(value.to_vec()) else { return Ok(()) };
+        let (Some(at_ms), None) = (entry.expires_ms, entry.collection()) else { return Ok(()) };
+        let row = expiring_string_key(at_ms.get(), stored);
+        if row.len() > MAX_KEY_BYTES {
+            say(&format!("a key of {} bytes will not expire any more: it is too long", stored.len()));
+            self.batch.put(tables.keys, stored, &Entry { expires_ms: None, ..entry }.encode())?;
+        } else {
+            self.batch.put(tables.keys, stored, value)?.put((tables.made)()?, &row, &[])?;
+        }
+        self.added(value.len() + 2 * row.len())
     }
 
     fn end(&mut self) -> aiodb::Result<()> {

@@ -111,11 +111,11 @@ impl<'a> Space<'a> {
 
     /// Takes a key away that is due by this row, which the store has, and has this entry. An entry that is not to go by the row stays.
     /// One that cannot be read goes: nobody can say that it is another.
-    pub(crate) fn expire(&mut self, key: Key, row: Vec<u8>, entry: Option<Result<Entry, Refusal>>) {
+    pub(crate) fn expire(&mut self, key: Key, row: Vec<u8>, entry: Option<Result<Stored, Refusal>>) {
         let by_row = Stored { number: expiring_number(&row), expires_ms: expiring_ms(&row) };
         let is_due = match &entry {
             None => false,
-            Some(Ok(entry)) => Stored::of(entry) == by_row,
+            Some(Ok(stored)) => *stored == by_row,
             Some(Err(_)) => true,
         };
         if is_due {

@@ -13,7 +13,7 @@ use crate::expiring::Expired;
 use crate::keyspace::Keyspace;
 use crate::locks::{Claim, Database, Key};
 use crate::refusal::Refusal;
-use crate::space::Space;
+use crate::space::{Space, Stored};
 
 /// Time between two rounds, unless the first one leaves something.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -21,6 +21,9 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// Keys of a database that go in one write, and bytes of their names and rows, about: a write has a largest size.
 const AT_ONCE: usize = 64;
 const BYTES_AT_ONCE: usize = 1 << 20;
+
+/// Entries that are read at a time: each is read whole.
+const READS_AT_ONCE: usize = 8;
 
 /// Removes what has expired until the server ends.
 pub(crate) async fn sweep(server: Arc<Server>, mut ending: watch::Receiver<bool>) {
@@ -62,12 +65,12 @@ async fn sweep_database(keyspace: &Keyspace, database: Database) -> Result<bool,
             some.push(due);
         }
         match keyspace.try_claim(&Claim::on_keys(some.iter().map(|due| (&due.key, true)))) {
-            Some(_held) => remove(keyspace, some).await?,
+            Some(_held) => remove(keyspace, &some).await?,
             // Somebody has one of the keys. Who wants another is not to wait for him because of this.
             None => {
                 for due in some {
                     let _held = keyspace.claim(&Claim::on_keys(std::iter::once((&due.key, true)))).await;
-                    remove(keyspace, vec![due.clone()]).await?;
+                    remove(keyspace, std::slice::from_ref(&due)).await?;
                 }
             }
         }
@@ -76,28 +79,30 @@ async fn sweep_database(keyspace: &Keyspace, database: Database) -> Result<bool,
 }
 
 /// A key that has expired, and the row that says so.
-#[derive(Clone)]
 struct Due {
     row: Vec<u8>,
     key: Key,
 }
 
 /// Removes keys in one write, as far as they are still as their rows say. The caller has a claim on them.
-async fn remove(keyspace: &Keyspace, due: Vec<Due>) -> Result<(), Refusal> {
-    let entries = due.iter().map(async |Due { row, key }| {
-        // Without its row, somebody was here since: the key has another value or time, or none.
-        let is_there = keyspace.expires(key.database, row).await?;
-        let entry = if is_there { keyspace.get(key).await.transpose() } else { None };
-        match entry {
-            Some(Err(refusal)) if !refusal.is_of_record() => Err(refusal),
-            entry => Ok(is_there.then_some(entry)),
-        }
-    });
-    let entries = try_join_all(entries).await?;
+async fn remove(keyspace: &Keyspace, due: &[Due]) -> Result<(), Refusal> {
     let mut space = Space::new(keyspace, now_ms());
-    for (Due { row, key }, entry) in due.into_iter().zip(entries) {
-        if let Some(entry) = entry {
-            space.expire(key, row, entry);
+    for some in due.chunks(READS_AT_ONCE) {
+        let entries = some.iter().map(async |Due { row, key }| {
+            // Otherwise somebody was here since: the key has another value or time, or none.
+            if !keyspace.expires(key, row).await? {
+                return Ok(None);
+            }
+            // No value is kept.
+            match keyspace.get(key).await.map(|entry| entry.as_ref().map(Stored::of)).transpose() {
+                Some(Err(refusal)) if !refusal.is_of_record() => Err(refusal),
+                entry => Ok(Some(entry)),
+            }
+        });
+        for (Due { row, key }, entry) in some.iter().zip(try_join_all(entries).await?) {
+            if let Some(entry) = entry {
+                space.expire(key.clone(), row.clone(), entry);
+            }
         }
     }
     if space.is_changed() {

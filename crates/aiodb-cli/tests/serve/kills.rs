@@ -40,8 +40,12 @@ fn write_until_killed(server: &Server, number: usize, from: &Written) {
             encode(&["incr".to_string(), format!("left{number}")]),
             encode(&["incr".to_string(), format!("right{number}")]),
             encode(&["exec"]),
+            // Keys come and go, in ways of their own, and are counted.
+            encode(&["set".to_string(), format!("gone{number}:{first}"), "x".into()]),
+            encode(&["set".to_string(), format!("expired{number}:{first}"), "x".into(), "px".into(), "3".into()]),
+            encode(&["del".to_string(), format!("gone{number}:{first}")]),
         ];
-        if client.send(&transaction.concat()).is_err() || (0..4).any(|_| client.receive().is_err()) {
+        if client.send(&transaction.concat()).is_err() || (0..7).any(|_| client.receive().is_err()) {
             return;
         }
         from.transactions.fetch_add(1, Ordering::SeqCst);

@@ -28,3 +28,23 @@ async fn a_writer_is_alone() {
     drop(held);
     locks.claim(&Claim::Everything).await;
 }
+
+#[tokio::test]
+async fn what_somebody_has_is_not_had_at_once_and_nothing_stays_of_the_attempt() {
+    let locks = Locks::new();
+    let (low, high) = (Claim::Stripes(vec![(3, true)]), Claim::Stripes(vec![(7, false)]));
+    let both = Claim::Stripes(vec![(3, true), (7, true)]);
+    assert!(locks.try_claim(&both).is_some());
+    for held in [&low, &high, &Claim::Everything] {
+        let held = locks.claim(held).await;
+        assert!(locks.try_claim(&both).is_none());
+        drop(held);
+        // Of the first stripe nothing was kept.
+        assert!(locks.try_claim(&both).is_some());
+    }
+    let held = locks.try_claim(&both).unwrap();
+    assert!(locks.try_claim(&low).is_none() && locks.try_claim(&high).is_none());
+    drop(held);
+    let (first, second) = (locks.try_claim(&high), locks.try_claim(&high));
+    assert!(first.is_some() && second.is_some(), "many may read");
+}

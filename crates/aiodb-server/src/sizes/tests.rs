@@ -24,7 +24,7 @@ async fn keys_that_nobody_has_counted_are_counted_once() {
     // As earlier versions left it: the engine knows the times of strings.
     let db = Db::open(dir.path(), Options::default()).unwrap();
     let keys = db.create_table("db1", IndexKind::default()).unwrap();
-    let (mut batch, soon_ms) = (Batch::new(), now_ms() + 1500);
+    let (mut batch, soon_ms) = (Batch::new(), now_ms() + 5000);
     for number in 0..2 * AT_ONCE as u64 + 5 {
         let expires_ms = (number % 2 == 1).then(|| soon_ms.try_into().unwrap());
         let entry = Entry { expires_ms, ..Entry::lasting(Bytes::from_static(b"x")) };
@@ -81,6 +81,31 @@ async fn long_values_and_names_are_counted() {
     assert_eq!((keyspace.size(0, 0).unwrap(), keyspace.size(0, u64::MAX).unwrap()), (101, 1));
     let entry = keyspace.get(&Key { database: 0, name: long.into() }).await.unwrap().unwrap();
     assert_eq!(entry.expires_ms, None);
+    keyspace.close().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_count_takes_rows_away_that_no_key_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let (keyspace, _) = open(dir.path());
+    let mut space = Space::new(&keyspace, 0);
+    let key = Key { database: 0, name: "a".into() };
+    space.learn(key.clone(), None);
+    space.put(key, Entry { expires_ms: 9.try_into().ok(), ..Entry::lasting(Bytes::new()) }.into());
+    keyspace.write(&space.changes()).await.unwrap();
+    keyspace.close().unwrap();
+    drop(keyspace);
+    // As the documents say it for who changes keys without the server.
+    let merge_operators = MergeOperators::default().with(Add);
+    let db = Db::open(dir.path(), Options { merge_operators, ..Options::default() }).unwrap();
+    db.table("db0").unwrap().put(b"a", &Entry::from(Entry::lasting(Bytes::new())).encode()).unwrap();
+    db.table("db0").unwrap().put(b"b", b"\xff another program's").unwrap();
+    db.drop_table(NAME).unwrap();
+    db.close().unwrap();
+    drop(db);
+    let (keyspace, said) = open(dir.path());
+    assert_eq!((said.len(), keyspace.size(0, 0).unwrap()), (1, 2));
+    assert!(keyspace.expired(0, 9).unwrap().rows.is_empty());
     keyspace.close().unwrap();
 }
 

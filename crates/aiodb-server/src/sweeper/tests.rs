@@ -49,7 +49,7 @@ async fn take_expired(keyspace: &Keyspace, now_ms: u64) -> Vec<Bytes> {
         row: row.clone(),
         key: Key { database: 0, name: name.clone().into() },
     };
-    remove(keyspace, rows.iter().map(due).collect()).await.unwrap();
+    remove(keyspace, &rows.iter().map(due).collect::<Vec<_>>()).await.unwrap();
     rows.into_iter().map(|(_, name)| name.into()).collect()
 }
 
@@ -186,5 +186,56 @@ async fn scans_leave_out_what_has_expired_however_much_that_is() {
     let names = Space::new(&keyspace, 6).names(0, None, 10, |_| true).unwrap();
     assert_eq!(names, ["0", "1", "2"]);
     assert_eq!(keyspace.size(0, 6).unwrap(), 3);
+    keyspace.close().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_went_to_another_key_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let keyspace = Keyspace::open(dir.path(), 1, Options::default(), &|_| ()).unwrap();
+    put(&keyspace, "a", 1000).await;
+    let rows = keyspace.expired(0, 2000).unwrap().rows;
+    // A command that began before its time renames the key meanwhile.
+    let [a, b] = ["a", "b"].map(|name| Key { database: 0, name: name.into() });
+    let mut space = Space::new(&keyspace, 0);
+    let entry = keyspace.get(&a).await.unwrap();
+    space.learn(a.clone(), entry.clone());
+    space.learn(b.clone(), None);
+    space.delete(a.clone());
+    space.put(b.clone(), entry.unwrap());
+    keyspace.write(&space.changes()).await.unwrap();
+    let due = |name: &Key| [Due { row: rows[0].0.clone(), key: name.clone() }];
+    remove(&keyspace, &due(&a)).await.unwrap();
+    assert_eq!((keyspace.size(0, 0).unwrap(), keyspace.expired(0, 2000).unwrap().rows.len()), (1, 1));
+    remove(&keyspace, &due(&b)).await.unwrap();
+    assert_eq!((keyspace.size(0, 0).unwrap(), keyspace.expired(0, 2000).unwrap().rows.len()), (0, 0));
+    keyspace.close().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_is_overwritten_and_goes_when_it_expires() {
+    let dir = tempfile::tempdir().unwrap();
+    put_string(dir.path(), "a", 1000).await;
+    put_string(dir.path(), "b", 1000).await;
+    let merge_operators = MergeOperators::default().with(Add);
+    let db = Db::open(dir.path(), Options { merge_operators, ..Options::default() }).unwrap();
+    for name in [b"a", b"b"] {
+        db.table("db0").unwrap().put(name, b"\xff another program's").unwrap();
+    }
+    db.close().unwrap();
+    drop(db);
+    let keyspace = Keyspace::open(dir.path(), 1, Options::default(), &|_| ()).unwrap();
+    let [a, b] = ["a", "b"].map(|name| Key { database: 0, name: name.into() });
+    assert!(keyspace.get(&a).await.is_err());
+    let mut space = Space::new(&keyspace, 0);
+    space.put(a.clone(), Entry::lasting(Bytes::new()).into());
+    let stored = keyspace.get(&a).await.map(|entry| entry.as_ref().map(Stored::of));
+    space.learn_unread(&a, stored).unwrap();
+    assert!(space.learn_unread(&b, Err(crate::refusal::SYNTAX)).is_err(), "other errors are told");
+    keyspace.write(&space.changes()).await.unwrap();
+    assert_eq!(keyspace.size(0, 0).unwrap(), 2);
+    assert!(!sweep_database(&keyspace, 0).await.unwrap());
+    assert_eq!((keyspace.size(0, 0).unwrap(), rows(&keyspace)), (1, 0));
+    assert!(keyspace.get(&a).await.unwrap().is_some() && keyspace.get(&b).await.unwrap().is_none());
     keyspace.close().unwrap();
 }

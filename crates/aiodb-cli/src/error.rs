@@ -41,6 +41,15 @@ pub enum CliError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A command of an input was refused.
+    BadCommand {
+        /// The file, or `stdin`.
+        name: String,
+        /// The command's number, from 1.
+        number: u64,
+        /// What a client would have been told.
+        reason: String,
+    },
     /// A line of a sorted load whose key does not come after that of the line before.
     NotSorted {
         /// The file, or `stdin`.
@@ -76,6 +85,7 @@ impl CliError {
             CliError::Engine(error) | CliError::NotSynced { cause: error, .. } => engine_kind(error),
             CliError::Input { .. } => "input",
             CliError::BadLine { .. } => "bad_line",
+            CliError::BadCommand { .. } => "bad_command",
             CliError::NotSorted { cause, .. } => engine_kind(cause),
             CliError::Output(_) => "output",
             CliError::Bench(_) => "bench",
@@ -158,6 +168,9 @@ impl fmt::Display for CliError {
             CliError::Input { name, reason } => write!(f, "{name}: {reason}"),
             CliError::BadLine { name, line, reason } => {
                 write!(f, "{name}:{line}: {reason} (--bad-lines skip goes on after such lines)")
+            }
+            CliError::BadCommand { name, number, reason } => {
+                write!(f, "{name}: command {number}: {reason} (--bad-lines skip goes on after such commands)")
             }
             CliError::NotSorted { name, line, cause } => write!(f, "{name}:{line}: {cause}"),
             CliError::Bench(reason) => f.write_str(reason),

@@ -5,6 +5,7 @@
 //! a record of any format, `source` opens a file or stdin; `report` says what was done. Only this file writes to a store.
 //! An input is read once, from its beginning to its end, and never held whole.
 
+mod commands;
 mod csv;
 pub mod input;
 pub mod interrupt;
@@ -15,11 +16,12 @@ pub mod source;
 
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::options::{IndexArgs, IndexChoice, StoreArgs, TableArgs, parse_durability};
+use crate::options::{DEFAULT_TABLE, IndexArgs, IndexChoice, StoreArgs, TableArgs, parse_durability};
 use crate::output::Output;
 use crate::progress::{Progress, rate};
 use aiodb::{Db, Durability, Error, IndexKind, Ingest, Table};
 use clap::{Args, ValueEnum};
+use commands::CommandsLoad;
 use indicatif::HumanCount;
 use input::{Entry, Input, Item};
 use interrupt::Interrupt;
@@ -43,7 +45,10 @@ pub struct LoadArgs {
     /// Durability of each record while loading: sync, none or interval:MS; the end is always synced
     #[arg(long, value_parser = parse_durability, default_value = "none")]
     durability: Durability,
-    /// What to do with a line that holds no record
+    /// Databases that commands may select, with --format resp [default: 16]
+    #[arg(long, value_name = "NUMBER")]
+    databases: Option<u16>,
+    /// What to do with a line that holds no record, or a command that is refused
     #[arg(long, value_enum, default_value = "fail")]
     bad_lines: BadLines,
     /// The lines come sorted by their keys, byte by byte, without duplicates; the table must not be there yet, and is made as a
@@ -63,6 +68,9 @@ tsv     columns between tabs, taken as they are: no quoting, no escapes
 csv     RFC 4180: quoted columns may hold commas, doubled quotes and line ends
 jsonl   one JSON object a line; --key and --value name fields, a.b the field b inside a, /a~1b a JSON pointer. Strings \
 are stored as their text, other values as their JSON
+resp    commands of the Redis protocol, as an append-only file or `redis-cli --pipe` has them: what `aiodb serve` would \
+make of them is in the store, which no server may have meanwhile. --skip-lines and --bad-lines are about commands; up to 127 \
+more are carried out behind one that stops the load
 
 Lines end with LF or CRLF; empty lines are passed over. Records are written with durability `none` and made durable \
 together at the end, before anything is reported as loaded. Ctrl-C stops cleanly: the report says how many lines are \
@@ -79,7 +87,8 @@ Examples:
   aiodb load /data/store events.jsonl --key id           the value is the whole line
   zcat big.jsonl.gz | aiodb load /data/store - --format jsonl --key user.id --value payload --bad-lines skip
   aiodb load /data/store words.tsv --skip-lines 5000000  go on after an interruption
-  aiodb load /data/store sorted.tsv --table words --sorted";
+  aiodb load /data/store sorted.tsv --table words --sorted
+  aiodb load /data/store appendonly.aof.1.base.aof --format resp";
 
 /// What a bad line does to the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -92,6 +101,19 @@ enum BadLines {
 
 /// `aiodb load`.
 pub fn run(args: LoadArgs, output: &Output) -> Result<Exit, CliError> {
+    if args.source.has_commands() {
+        args.check_for_commands()?;
+        return commands::run(
+            &CommandsLoad {
+                store: &args.store.store,
+                source: &args.source,
+                databases: args.databases,
+                skips_refused: args.bad_lines == BadLines::Skip,
+                shown: args.show_bad_lines,
+            },
+            output,
+        );
+    }
     // The input is opened and its header understood first: a mistake there must not leave a new, empty store.
     let interrupt = Rc::new(Interrupt::install()?);
     let Source { mut input, total_bytes } = args.source.open(&interrupt)?;
@@ -130,8 +152,28 @@ impl Target {
 impl LoadArgs {
     /// Checks that the arguments fit together.
     fn check(&self) -> Result<(), CliError> {
+        if self.databases.is_some() {
+            return Err(CliError::Usage("--databases is for --format resp".into()));
+        }
         if self.sorted && self.index.index.is_some_and(|index| index != IndexChoice::Lsm) {
             return Err(CliError::Usage("--sorted makes a table with the index lsm".into()));
+        }
+        Ok(())
+    }
+
+    /// Checks that no argument is given that has no meaning for commands.
+    fn check_for_commands(&self) -> Result<(), CliError> {
+        let without_meaning = self.source.names_columns()
+            || self.sorted
+            || self.index.index.is_some()
+            || !self.store.also.is_empty()
+            || self.table.table != DEFAULT_TABLE;
+        if without_meaning {
+            return Err(CliError::Usage(
+                "with --format resp the commands say what becomes of them: leave out --key, --value, --header, encodings, --table, \
+                 --index, --sorted and --also"
+                    .into(),
+            ));
         }
         Ok(())
     }

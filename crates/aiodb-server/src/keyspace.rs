@@ -22,12 +22,9 @@ use crate::flusher::Flusher;
 use crate::locks::{Claim, Database, Held, Key, Locks};
 use crate::refusal::Refusal;
 use crate::saves::Saves;
-use crate::sizes::{self, Sizes};
+use crate::sizes::{self, Say, Sizes};
 use crate::waiters::Waiters;
 use crate::watch::Watchers;
-
-/// Is told what happens, a line at a time.
-pub(crate) type Say<'a> = dyn Fn(&str) + 'a;
 
 /// What stands for a sequence while a write is under way: later than all.
 const UNDER_WAY: u64 = u64::MAX;
@@ -123,6 +120,11 @@ impl Keyspace {
             }
         }
         Ok(())
+    }
+
+    /// Makes everything durable.
+    pub(crate) fn sync(&self) -> aiodb::Result<()> {
+        self.db.sync()
     }
 
     /// Makes everything durable and closes the store.

@@ -25,6 +25,7 @@ mod flusher;
 mod glob;
 mod key_names;
 mod keyspace;
+mod loading;
 mod locks;
 mod long_double;
 mod monitoring;
@@ -50,4 +51,5 @@ mod waiters;
 mod watch;
 
 pub use config::{Config, ConfigError, ENVIRONMENT_PREFIX, Layer, TlsClients};
+pub use loading::{Event, LoadError, Loaded, load};
 pub use server::{ServeError, serve};

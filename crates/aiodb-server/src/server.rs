@@ -94,14 +94,7 @@ pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
         tls: if tls.is_some() { listen(&config.bind, config.tls_port)? } else { Vec::new() },
         monitoring: config.metrics_address()?.map(bind).transpose()?,
     };
-    let options = Options {
-        durability: config.durability()?,
-        cache_bytes: config.cache_bytes,
-        block_cache_bytes: config.memory_bytes()?.map(|bytes| bytes / 4),
-        cache_writes: config.cache_bytes > 0,
-        metrics_file: Some(config.dir.join("metrics.prom")),
-        ..Options::default()
-    };
+    let options = store_options(&config)?;
     let keyspace = Keyspace::open(&config.dir, config.databases, options, &say)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if config.threads > 0 {
@@ -118,6 +111,18 @@ pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
     server.keyspace.close()?;
     say("the store is closed");
     outcome
+}
+
+/// How the store is opened with these settings.
+pub(crate) fn store_options(config: &Config) -> Result<Options, ConfigError> {
+    Ok(Options {
+        durability: config.durability()?,
+        cache_bytes: config.cache_bytes,
+        cache_writes: config.cache_bytes > 0,
+        block_cache_bytes: config.memory_bytes()?.map(|bytes| bytes / 4),
+        metrics_file: Some(config.dir.join("metrics.prom")),
+        ..Options::default()
+    })
 }
 
 impl Server {

@@ -9,7 +9,6 @@ use aiodb::{Batch, Db, Durability, Error, IndexKind, MAX_KEY_BYTES, ScanOptions,
 use crate::collection::{expiring_number, expiring_string_key};
 use crate::entry::Entry;
 use crate::expiring;
-use crate::keyspace::Say;
 use crate::locks::Database;
 
 /// The name of the table.
@@ -21,6 +20,9 @@ const OPERATOR: &str = "add";
 /// Changes between two writes while keys are counted, and their bytes, about.
 const AT_ONCE: usize = 1024;
 const BYTES_AT_ONCE: usize = 1 << 20;
+
+/// Is told what happens, a line at a time.
+pub(crate) type Say<'a> = dyn Fn(&str) + 'a;
 
 pub(crate) struct Sizes(Table);
 

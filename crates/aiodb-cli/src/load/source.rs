@@ -4,7 +4,7 @@ use super::input::{Format, Input, InputOptions};
 use super::interrupt::{Interrupt, InterruptibleRead};
 use crate::encoding::Encoding;
 use crate::error::CliError;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -22,7 +22,7 @@ pub struct SourceArgs {
     file: PathBuf,
     /// Format of the lines [default: by the file's extension]
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<FileFormat>,
     /// Column of the key: a number from 1, or a name with --header; for JSON lines a field [default: 1]
     #[arg(long, value_name = "COLUMN")]
     key: Option<String>,
@@ -46,6 +46,31 @@ pub struct SourceArgs {
     max_line_bytes: u64,
 }
 
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FileFormat {
+    /// Columns between tabs, without quoting
+    Tsv,
+    /// RFC 4180
+    Csv,
+    /// One JSON object a line
+    Jsonl,
+    /// Commands of the Redis protocol, as an append-only file has them
+    Resp,
+}
+
+impl FileFormat {
+    /// That of lines; `None` of commands.
+    fn of_lines(self) -> Option<Format> {
+        match self {
+            FileFormat::Tsv => Some(Format::Tsv),
+            FileFormat::Csv => Some(Format::Csv),
+            FileFormat::Jsonl => Some(Format::Jsonl),
+            FileFormat::Resp => None,
+        }
+    }
+}
+
 /// An opened file of lines.
 pub struct Source {
     /// The records in it.
@@ -58,6 +83,25 @@ impl SourceArgs {
     /// Opens the file and, with a header, finds the columns.
     pub fn open(&self, interrupt: &Rc<Interrupt>) -> Result<Source, CliError> {
         let options = self.options()?;
+        let (file, total_bytes) = self.open_file()?;
+        let input = Input::open(InterruptibleRead::new(file, Rc::clone(interrupt)), options);
+        let input = input.map_err(|reason| CliError::Input { name: self.name(), reason })?;
+        Ok(Source { input, total_bytes })
+    }
+
+    /// Whether the file has commands of the Redis protocol.
+    pub fn has_commands(&self) -> bool {
+        self.format == Some(FileFormat::Resp)
+    }
+
+    /// Whether an argument is given that says what is key and what is value.
+    pub fn names_columns(&self) -> bool {
+        let has_encoding = self.key_encoding != Encoding::Text || self.value_encoding != Encoding::Text;
+        self.header || self.key.is_some() || self.value.is_some() || has_encoding
+    }
+
+    /// Opens the file, and says its length if that is known.
+    pub fn open_file(&self) -> Result<(File, Option<u64>), CliError> {
         let file = if self.is_stdin() {
             io::stdin().as_fd().try_clone_to_owned().map(File::from)
         } else {
@@ -72,9 +116,7 @@ impl SourceArgs {
             });
         }
         let total_bytes = metadata.is_file().then_some(metadata.len());
-        let input = Input::open(InterruptibleRead::new(file, Rc::clone(interrupt)), options);
-        let input = input.map_err(|reason| CliError::Input { name: self.name(), reason })?;
-        Ok(Source { input, total_bytes })
+        Ok((file, total_bytes))
     }
 
     /// The file's name for messages.
@@ -94,8 +136,9 @@ impl SourceArgs {
     /// Checks that the arguments fit together.
     fn options(&self) -> Result<InputOptions, CliError> {
         let usage = |message: &str| Err(CliError::Usage(message.into()));
-        let Some(format) = self.format.or_else(|| Format::of_file(&self.file)) else {
-            return usage("the format cannot be told from the file's name: add --format tsv, csv or jsonl");
+        let format = self.format.map_or_else(|| Format::of_file(&self.file), FileFormat::of_lines);
+        let Some(format) = format else {
+            return usage("the format cannot be told from the file's name: add --format tsv, csv, jsonl or resp");
         };
         if format == Format::Jsonl {
             if self.header {

@@ -1,12 +1,13 @@
 //! The same commands to this server and to a real one: every reply, and what is there in the end.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use resp_rs::resp2::Frame;
 
-use crate::client::{Client, text};
+use crate::client::{Client, encode, text, until};
 use crate::generator::{Arguments, Generator, KEYS};
-use crate::server::{Both, Server};
+use crate::server::{Both, Redis, Server, aiodb, output_of};
 
 const SEQUENCES: u64 = 30;
 const COMMANDS: usize = 400;
@@ -155,6 +156,77 @@ fn random_commands_are_answered_as_redis_does() {
             }
         }
         compare_state(&mut pair, &mut history);
+    }
+}
+
+/// `aiodb load --format resp` of a file.
+fn load_commands(store: &Path, file: &Path, more: &[&str]) -> (String, Option<i32>) {
+    let mut command = aiodb();
+    command.arg("load").arg(store).arg(file).args(["--format", "resp"]).args(more);
+    let output = output_of(command);
+    let said = [output.stdout, output.stderr].concat();
+    (String::from_utf8_lossy(&said).into_owned(), output.status.code())
+}
+
+#[test]
+fn an_append_only_file_of_redis_is_loaded() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let redis = Redis::start_with(dirs[1].path(), &["--appendonly", "yes", "--aof-use-rdb-preamble", "no"]);
+    let store = dirs[0].path().join("store");
+    let seed = fastrand::u64(..);
+    println!("AIODB_SEED={seed}");
+    let mut generator = Generator::new(seed);
+    let mut client = redis.client();
+    let mut run = |client: &mut Client| (0..1000).for_each(|_| drop(client.call(&generator.command())));
+    run(&mut client);
+    client.call(&["discard"]);
+    assert!(!client.text(&["bgrewriteaof"]).starts_with('-'));
+    until("the file is written anew", || client.text(&["info", "persistence"]).contains("aof_rewrite_in_progress:0"));
+    // What comes now is in a second file, with transactions.
+    run(&mut client);
+    client.call(&["discard"]);
+    client.call(&["config", "set", "appendfsync", "always"]);
+    client.call(&["set", "last", "1"]);
+    let files = dirs[1].path().join("appendonlydir");
+    let manifest = std::fs::read_to_string(files.join("appendonly.aof.manifest")).unwrap();
+    let names: Vec<&str> = manifest.lines().map(|line| line.split(' ').nth(1).unwrap()).collect();
+    assert!(names.len() >= 2 && names[0].ends_with(".base.aof"), "{manifest}");
+    for name in names {
+        let (said, code) = load_commands(&store, &files.join(name), &[]);
+        assert_eq!(code, Some(0), "{said}");
+    }
+    let server = Server::start(&store, &[]);
+    let mut pair = Pair { ours: Vec::new(), theirs: Vec::new() };
+    pair.ours.extend((0..CONNECTIONS).map(|_| server.client()));
+    pair.theirs.extend((0..CONNECTIONS).map(|_| redis.client()));
+    compare_state(&mut pair, &mut Vec::new());
+    assert_eq!(server.client().text(&["dbsize"]), redis.client().text(&["dbsize"]));
+}
+
+#[test]
+fn a_load_of_commands_says_what_it_could_not_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, file) = (dir.path().join("store"), dir.path().join("commands"));
+    let commands = [&["rpush", "l", "a"][..], &["incr", "l"], &["rpush", "l", "b"]].map(encode).concat();
+    std::fs::write(&file, &commands).unwrap();
+    let (said, code) = load_commands(&store, &file, &[]);
+    assert!(code == Some(3) && said.contains("command 2: WRONGTYPE") && said.contains("--bad-lines skip"), "{said}");
+    assert!(said.contains("to go on: the same command and input with --skip-lines 3"), "{said}");
+    let (said, code) = load_commands(&store, &file, &["--bad-lines", "skip", "--skip-lines", "2"]);
+    assert!(code == Some(0) && said.contains("carried out 3 commands"), "{said}");
+    let (said, code) = load_commands(&store, &file, &["--bad-lines", "skip", "--json"]);
+    assert!(code == Some(4) && said.contains("\"commands_refused\":1"), "{said}");
+    let server = Server::start(&store, &[]);
+    assert_eq!(server.client().text(&["lrange", "l", "0", "-1"]), "a b b a b");
+    let (said, code) = load_commands(&store, &file, &[]);
+    assert!(code == Some(3) && said.contains("in use"), "{said}");
+    assert!(server.stop().1);
+    std::fs::write(&file, &commands[..commands.len() - 5]).unwrap();
+    let (said, code) = load_commands(&store, &file, &["--bad-lines", "skip"]);
+    assert!(code == Some(3) && said.contains("the input ends within a command after command 2"), "{said}");
+    for more in [&["--key", "1"][..], &["--table", "t"], &["--sorted"], &["--databases", "0"]] {
+        let (said, code) = load_commands(&store, &file, more);
+        assert_eq!(code, Some(2), "{said}");
     }
 }
 

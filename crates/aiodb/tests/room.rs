@@ -147,3 +147,52 @@ fn a_full_disk() {
         }
     }
 }
+
+/// What a checkpoint leaves that finds no room takes it from all that follow.
+#[test]
+fn a_checkpoint_that_finds_no_room_leaves_nothing() {
+    let device = SimDevice::new(7);
+    let store = Path::new("/store");
+    device.create_dir(store).expect("the simulated disk has room");
+    let options = Options { segment_bytes: 64 << 10, background: false, ..Options::default() };
+    let db = Db::open_on(device.clone(), store, options.clone()).expect("a store can be made");
+    let tables = ["a", "b"].map(|name| db.create_table(name, IndexKind::Hash).expect("a table can be made"));
+    let checkpoints = || {
+        let names = device.list(&store.join("index")).expect("a directory can be listed");
+        names.iter().filter(|name| name.ends_with(".ckp")).count()
+    };
+    let change = |round: u64| {
+        for number in 0..200 {
+            for table in &tables {
+                table.put(&key(number), &value(round, 20)).expect("there is room");
+            }
+        }
+    };
+    change(0);
+    let before = device.used_bytes();
+    db.step(Step::Checkpoint).expect("there is room");
+    // The space of the last files comes back only with the manifest that does not name them.
+    let needed = device.used_bytes() - before;
+    let mut refused = 0;
+    let (coarse, fine) = (0..needed, needed.saturating_sub(80 << 10)..needed + (8 << 10));
+    for (round, extra) in coarse.step_by(needed as usize / 10).chain(fine.step_by(1024)).enumerate() {
+        change(round as u64 + 1);
+        device.set_capacity(Some(device.used_bytes() + extra));
+        match db.step(Step::Checkpoint) {
+            Ok(()) => {}
+            Err(Error::DiskFull { .. } | Error::Io { kind: std::io::ErrorKind::StorageFull, .. }) => refused += 1,
+            Err(error) => panic!("round {round}: {error}"),
+        }
+        assert_eq!(checkpoints(), 2, "round {round}, {extra} of {needed} bytes");
+        device.set_capacity(None);
+    }
+    println!("{needed} bytes, {refused} refused");
+    assert!(refused > 10, "{refused} checkpoints were refused");
+    db.close().expect("a sound store can be closed");
+    drop((tables, db));
+    let db = Db::open_on(device, store, options).expect("the store opens again");
+    for name in ["a", "b"] {
+        let table = db.table(name).expect("the table is there");
+        assert!(table.get(&key(0)).expect("it can be read").is_some());
+    }
+}

@@ -14,7 +14,7 @@ use crate::format::segment::{FIRST_VERSION, put};
 use crate::index::hash::checkpoint::{HASH_HEADER_BYTES, HASH_MAGIC, SHARD_HEADER_BYTES, decode_hash};
 use crate::index::hash::{HashIndex, SHARDS};
 use crate::index::lmdb::LmdbIndex;
-use crate::io::small_file::{new_name, read_file, remove_failed, rename_durably, replace_file};
+use crate::io::small_file::{new_name, read_file, remove_failed, rename_durably, write_new};
 use crate::io::{Access, Device, File, InPhase, Phase, WriteSync};
 use crate::log::{Segment, State};
 use crate::planted::{self, Bug};
@@ -23,6 +23,10 @@ use crate::store::checkpoints::Retired;
 use crate::store::settling::Unsettled;
 use crate::store::upkeep::Upkeep;
 use crate::{IndexKind, Result};
+
+/// The manifest, and the other copy of it.
+const MANIFEST: &str = "MANIFEST";
+const MANIFEST_COPY: &str = "MANIFEST.copy";
 
 /// How much of a hash index is encoded before it is written.
 const WRITE_BYTES: usize = 1 << 20;
@@ -89,6 +93,27 @@ impl<D: Device> Upkeep<D> {
             checkpoints.log_bytes = self.commit.counters.log_bytes.load(Ordering::Relaxed);
             checkpoints.begun
         };
+        let mut replaced = Vec::new();
+        let prepared = self.prepare_checkpoint(number, closed, &mut replaced);
+        let (manifest, [new, new_copy]) = prepared.inspect_err(|_| self.take_back(number, replaced))?;
+        // From here on an opening may find the new manifest.
+        rename_durably(&self.device, &new, &self.root.join(MANIFEST))?;
+        rename_durably(&self.device, &new_copy, &self.root.join(MANIFEST_COPY))?;
+        self.checkpointing.numbers().durable = number;
+        self.commit.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
+        remember(&manifest)?;
+        self.remove_old_checkpoints(&manifest)?;
+        self.release_retired()
+    }
+
+    /// Writes all files of a checkpoint; the manifests still have the names that they have until they count. Adds to `replaced` what
+    /// was the last checkpoint of each index of which there is a new one.
+    fn prepare_checkpoint(
+        &self,
+        number: u64,
+        closed: bool,
+        replaced: &mut Vec<(Arc<Generation>, (u64, u64))>,
+    ) -> Result<(Manifest, [PathBuf; 2])> {
         let (position, next_sequence) = self.commit.completed_end();
         // Tables whose records lie before the position are in the manifest as these say: replay begins after them.
         if !planted::is_on(Bug::TableChangeMissed) {
@@ -96,8 +121,10 @@ impl<D: Device> Upkeep<D> {
         }
         self.ordered.open().try_for_each(|ordered| self.commit_memtable(ordered))?;
         for generation in self.catalog.generations() {
-            if let TableIndex::Hash(index) = &generation.index {
-                self.checkpoint_hash(&generation, index, number)?;
+            if let TableIndex::Hash(index) = &generation.index
+                && let Some(last) = self.checkpoint_hash(&generation, index, number)?
+            {
+                replaced.push((Arc::clone(&generation), last));
             }
         }
         // An index may lag the durable log, never lead it: records in the shards beyond the position must be durable.
@@ -106,20 +133,29 @@ impl<D: Device> Upkeep<D> {
         }
         let manifest = Manifest { closed, ..self.manifest(number, position, next_sequence) };
         let bytes = manifest.encode(&self.segments.store);
-        replace_file(&self.device, &self.root.join("MANIFEST"), &bytes)?;
-        replace_file(&self.device, &self.root.join("MANIFEST.copy"), &bytes)?;
-        self.checkpointing.numbers().durable = number;
-        self.commit.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
-        remember(&manifest)?;
-        self.remove_old_checkpoints(&manifest)?;
-        self.release_retired()
+        let new = write_new(&self.device, &self.root.join(MANIFEST), &bytes)?;
+        let new_copy = write_new(&self.device, &self.root.join(MANIFEST_COPY), &bytes).inspect_err(|_| {
+            // If this fails as well, the next checkpoint writes over it.
+            let _ = self.device.remove(&new);
+        })?;
+        Ok((manifest, [new, new_copy]))
     }
 
-    fn checkpoint_hash(&self, generation: &Generation, index: &HashIndex, number: u64) -> Result<()> {
+    /// Removes the files of a checkpoint that will not be: on a full disk the next one needs their space.
+    fn take_back(&self, number: u64, replaced: Vec<(Arc<Generation>, (u64, u64))>) {
+        for (generation, last) in replaced {
+            // If this fails, the next checkpoint or opening removes it.
+            let _ = self.device.remove(&self.hash_checkpoint_path(generation.id, number));
+            *generation.checkpointed.lock().expect("no code panics while it makes a checkpoint") = last;
+        }
+    }
+
+    /// Writes the checkpoint of an index, if it has changed since the last one, whose number and changes are returned then.
+    fn checkpoint_hash(&self, generation: &Generation, index: &HashIndex, number: u64) -> Result<Option<(u64, u64)>> {
         let mut checkpointed = generation.checkpointed.lock().expect("no code panics while it makes a checkpoint");
         let changes = index.changes();
         if changes == checkpointed.1 {
-            return Ok(());
+            return Ok(None);
         }
         let path = self.hash_checkpoint_path(generation.id, number);
         let new_path = new_name(&path);
@@ -159,9 +195,8 @@ impl<D: Device> Upkeep<D> {
         written += self.write_piece(&file, &mut out, written).map_err(failed)?;
         file.sync().map_err(failed)?;
         rename_durably(&self.device, &new_path, &path)?;
-        *checkpointed = (number, changes);
         generation.checkpoint_bytes.store(written, Ordering::Relaxed);
-        Ok(())
+        Ok(Some(std::mem::replace(&mut *checkpointed, (number, changes))))
     }
 
     fn write_piece(&self, file: &D::File, out: &mut Vec<u8>, at: u64) -> std::io::Result<u64> {

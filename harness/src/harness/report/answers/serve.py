@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from harness.experiments.serve import BESIDE_REDIS, IDLE, LARGE, connections
 from harness.report.answer import Answer, Shown
-from harness.report.answers.common import NOTHING, joined, measured, median, said, times
+from harness.report.answers.common import NOTHING, joined, measured, median, said, times, unknown
 from harness.report.names import level_name
 from harness.report.quantities import digits
 from harness.results import Point, Results
@@ -25,7 +25,8 @@ def answer(results: Results) -> Answer:
     shown = [Shown(_name(point), point, RATIO, "p99_us") for point in (*beside, *large)]
     shown += [Shown(f"{_name(point)}: p99 by median", point, LATE, "p99_us") for point in idle]
     sentence = "; ".join(parts)
-    return Answer(f"{sentence[0].upper()}{sentence[1:]}.", shown)
+    finding = unknown(results.campaign.source, "the source names no rate")
+    return Answer(f"{sentence[0].upper()}{sentence[1:]}.", shown, finding)
 
 
 def _redis(points: Sequence[Point]) -> list[str]:

@@ -3,10 +3,12 @@
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::Output;
-use aiodb_server::{Config, ENVIRONMENT_PREFIX, Layer, TlsClients};
+use aiodb_server::{Config, ENVIRONMENT_PREFIX, Layer, LogFormat, LogLine, TlsClients};
 use clap::Args;
+use serde_json::json;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 /// Serve a store to clients of Redis
 ///
@@ -72,6 +74,9 @@ pub struct ServeArgs {
     /// Address and port of /metrics, /healthz and /readyz, as 127.0.0.1:9121; port 0 takes a free one [default: none]
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<String>,
+    /// How the lines on standard error are written: text, or json with fields for programs [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
     /// Print the settings as they would be, and do nothing
     #[arg(long)]
     print_config: bool,
@@ -101,6 +106,7 @@ impl ServeArgs {
             threads: self.threads,
             backup_dir: self.backup_dir,
             metrics: self.metrics,
+            log_format: self.log_format,
         }
     }
 }
@@ -119,6 +125,26 @@ pub fn run(args: ServeArgs, output: &Output) -> Result<Exit, CliError> {
         output.bytes(config.print().as_bytes())?;
         return Ok(Exit::Success);
     }
-    aiodb_server::serve(config, |line| eprintln!("aiodb: {line}"))?;
+    let format = config.log_format;
+    aiodb_server::serve(config, move |line| log(format, line))?;
     Ok(Exit::Success)
+}
+
+/// Writes a line of the log to standard error.
+fn log(format: LogFormat, line: &LogLine) {
+    match format {
+        LogFormat::Text => eprintln!("aiodb: {}", line.message),
+        LogFormat::Json => {
+            let mut object = json!({
+                "time": humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
+                "level": line.level.name(),
+                "event": line.event,
+                "message": line.message,
+            });
+            if let (Some(object), Some(fields)) = (object.as_object_mut(), line.fields.as_object()) {
+                object.extend(fields.clone());
+            }
+            eprintln!("{object}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ use crate::entry::{Entry, Value};
 pub(crate) use crate::key_names::{ChannelNames, Keys, NO_KEYS, all_keys, one_key};
 use crate::keyspace::Keyspace;
 use crate::locks::{Database, Key};
+use crate::log::Log;
 use crate::number::parse_integer;
 use crate::refusal::{NOT_AN_INTEGER, Refusal, WRONG_TYPE, said, words};
 use crate::reply::{Answer, Reply};
@@ -241,6 +242,7 @@ pub(crate) struct Server {
     pub(crate) statistics: Statistics,
     pub(crate) settings: Settings,
     pub(crate) slow_log: SlowLog,
+    pub(crate) log: Log,
     pub(crate) saves: Saves,
     pub(crate) scripts: Scripts,
     /// Told when a client wants the server to end.

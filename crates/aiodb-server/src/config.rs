@@ -63,8 +63,33 @@ pub struct Config {
     pub backup_dir: PathBuf,
     /// Address and port where figures are shown to Prometheus, `127.0.0.1:9121`; port 0 takes a free one, empty is none.
     pub metrics: String,
+    /// How the lines of the log are written: `text`, or `json` with fields for programs.
+    pub log_format: LogFormat,
     /// Users without a file of their own: the rules of each by its name.
     pub users: BTreeMap<String, String>,
+}
+
+/// How the lines of the log are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// An object of JSON a line.
+    Json,
+}
+
+impl std::str::FromStr for LogFormat {
+    type Err = &'static str;
+
+    fn from_str(word: &str) -> Result<LogFormat, &'static str> {
+        match word {
+            "text" => Ok(LogFormat::Text),
+            "json" => Ok(LogFormat::Json),
+            _ => Err("it must be text or json"),
+        }
+    }
 }
 
 /// Whether clients must have a certificate to connect with TLS.
@@ -142,6 +167,8 @@ pub struct Layer {
     pub backup_dir: Option<PathBuf>,
     /// See [`Config::metrics`].
     pub metrics: Option<String>,
+    /// See [`Config::log_format`].
+    pub log_format: Option<LogFormat>,
     /// See [`Config::users`].
     pub users: Option<BTreeMap<String, String>>,
 }
@@ -228,6 +255,7 @@ impl Default for Config {
             threads: 0,
             backup_dir: PathBuf::new(),
             metrics: String::new(),
+            log_format: LogFormat::Text,
             users: BTreeMap::new(),
         }
     }
@@ -280,6 +308,7 @@ impl Layer {
             "THREADS" => self.threads = read(value)?,
             "BACKUP_DIR" => self.backup_dir = Some(value.into()),
             "METRICS" => self.metrics = Some(value.into()),
+            "LOG_FORMAT" => self.log_format = read(value)?,
             _ => return Err("there is no such setting".into()),
         }
         Ok(())
@@ -296,7 +325,7 @@ impl Config {
             let Layer { dir, bind, port, protected_mode, requirepass, aclfile, users, .. } = layer;
             let Layer { tls_port, tls_cert_file, tls_key_file, tls_ca_cert_file, tls_auth_clients, .. } = layer;
             let Layer { maxclients, databases, durability, threads, backup_dir, metrics, .. } = layer;
-            let Layer { maxmemory, cache_bytes, .. } = layer;
+            let Layer { maxmemory, cache_bytes, log_format, .. } = layer;
             config = Config {
                 dir: dir.unwrap_or(config.dir),
                 bind: bind.unwrap_or(config.bind),
@@ -317,6 +346,7 @@ impl Config {
                 threads: threads.unwrap_or(config.threads),
                 backup_dir: backup_dir.unwrap_or(config.backup_dir),
                 metrics: metrics.unwrap_or(config.metrics),
+                log_format: log_format.unwrap_or(config.log_format),
                 users: users.unwrap_or(config.users),
             };
         }

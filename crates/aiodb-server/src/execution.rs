@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use futures::future::{join_all, try_join_all};
 use futures::{FutureExt, poll};
 use tokio::time::Instant;
 
@@ -19,7 +18,7 @@ use crate::locks::{Claim, Key, KeySet};
 use crate::refusal::{Refusal, said, words};
 use crate::reply::{Answer, OK, Reply};
 use crate::session::{Session, Waiting};
-use crate::slow_log::Sent;
+use crate::slow_log::{Sent, Waits};
 use crate::space::{Space, Stored};
 use crate::waiters::{Waiter, parse_timeout};
 use crate::watch::Watch;
@@ -43,6 +42,7 @@ impl From<Refusal> for Failure {
 /// Answers calls that a client has sent at once, in their order. Either there is one, or all are [`Run::Grouped`].
 pub(crate) async fn answer(server: &Server, session: &mut Session, calls: &[Call]) -> Vec<Reply> {
     let begun = Instant::now();
+    session.waits = Waits::default();
     let replies = match calls {
         [call] if matches!(call.command.run, Run::Exec) => vec![execute(server, session).await.into()],
         [call] if matches!(call.command.run, Run::Watch) => vec![watch(server, session, call).await.into()],
@@ -68,6 +68,7 @@ fn note(server: &Server, session: &Session, calls: &[Call], replies: &[Reply], b
     if took >= Duration::from_micros(least_us) {
         for call in calls.iter().filter(|call| !call.command.has_flag("skip_slowlog")) {
             let sent = Sent { name: call.command.name, arguments: &call.arguments };
+            server.log.slow(&session.client, sent, took, &session.waits);
             server.slow_log.add(&session.client, sent, took, now_ms() / 1000, server.settings.slow_commands());
         }
     }
@@ -255,10 +256,12 @@ async fn carry_out(
         return Err(Failure::Broken);
     }
     let mut space = Space::new(keyspace, now_ms);
-    read_ahead(&mut space, &plan, keyspace, session, calls).await?;
+    let mut waits = session.waits;
+    read_ahead(&mut space, &plan, keyspace, session, calls, &mut waits).await?;
+    session.waits = waits;
     let replies = run(server, session, &mut space, calls, plan.waits)?;
     let written = if space.is_changed() {
-        read_changed(&mut space, keyspace).await?;
+        read_changed(&mut space, keyspace, &mut session.waits).await?;
         let sequence = keyspace.write(&space.changes()).await?;
         keyspace.watchers.touch(space.touched());
         keyspace.waiters.wake(space.touched());
@@ -275,10 +278,12 @@ async fn carry_out(
         // Whoever comes next need not wait until this is durable.
         keyspace.waiters.remove(&waiting.keys, &waiting.waiter);
     }
+    let begun = Instant::now();
     let waited = match written {
         Some(sequence) => keyspace.wait(sequence).await,
         None => keyspace.wait_for_seen((!plan.is_whole).then(|| plan.reads.iter())).await,
     };
+    session.waits.flush += begun.elapsed();
     waited.map_err(Failure::After)?;
     Ok(replies)
 }
@@ -290,8 +295,9 @@ async fn read_ahead(
     keyspace: &Keyspace,
     session: &Session,
     calls: &[Call],
+    waits: &mut Waits,
 ) -> Result<(), Refusal> {
-    read(space, keyspace, plan.reads.iter().cloned()).await?;
+    read(space, keyspace, plan.reads.iter().cloned(), waits).await?;
     let mut elements = HashSet::new();
     // As the calls so far leave them.
     let mut collections = HashMap::new();
@@ -306,18 +312,25 @@ async fn read_ahead(
             }
         }
     }
-    let read = elements.into_iter().map(async |(owner, name)| {
-        let value = keyspace.element(owner, &name).await?;
-        Ok::<_, Refusal>((owner, name, value))
-    });
-    for (owner, name, value) in try_join_all(read).await? {
-        space.elements.learn(owner, name, value);
+    let mut waiting = Vec::new();
+    for (owner, name) in elements {
+        let mut read = Box::pin(async move {
+            let value = keyspace.element(owner, &name).await;
+            (owner, name, value)
+        });
+        match poll!(&mut read) {
+            Poll::Ready((owner, name, value)) => space.elements.learn(owner, name, value?),
+            Poll::Pending => waiting.push(read),
+        }
+    }
+    for (owner, name, value) in waits.read(waiting).await {
+        space.elements.learn(owner, name, value?);
     }
     Ok(())
 }
 
 /// Reads of keys that were changed unread what the store has under them. No value is kept.
-async fn read_changed(space: &mut Space<'_>, keyspace: &Keyspace) -> Result<(), Refusal> {
+async fn read_changed(space: &mut Space<'_>, keyspace: &Keyspace, waits: &mut Waits) -> Result<(), Refusal> {
     let unread: Vec<Key> = space.unread().cloned().collect();
     let mut waiting = Vec::new();
     for key in unread {
@@ -327,26 +340,30 @@ async fn read_changed(space: &mut Space<'_>, keyspace: &Keyspace) -> Result<(), 
             Poll::Pending => waiting.push(async move { (key, get.await) }),
         }
     }
-    for (key, stored) in join_all(waiting).await {
+    for (key, stored) in waits.read(waiting).await {
         space.learn_unread(&key, stored)?;
     }
     Ok(())
 }
 
 /// Reads the entries of keys.
-async fn read(space: &mut Space<'_>, keyspace: &Keyspace, keys: impl Iterator<Item = Key>) -> Result<(), Refusal> {
+async fn read(
+    space: &mut Space<'_>,
+    keyspace: &Keyspace,
+    keys: impl Iterator<Item = Key>,
+    waits: &mut Waits,
+) -> Result<(), Refusal> {
     // Those that need the device are on their way before one of them is waited for. Most need none.
     let mut waiting = Vec::new();
     for key in keys {
         let mut get = keyspace.get(&key);
         match poll!(&mut get) {
             Poll::Ready(entry) => space.learn(key, entry?),
-            Poll::Pending => waiting.push((key, get)),
+            Poll::Pending => waiting.push(async move { (key, get.await) }),
         }
     }
-    let waiting = waiting.into_iter().map(async |(key, get)| Ok::<_, Refusal>((key, get.await?)));
-    for (key, entry) in try_join_all(waiting).await? {
-        space.learn(key, entry);
+    for (key, entry) in waits.read(waiting).await {
+        space.learn(key, entry?);
     }
     Ok(())
 }

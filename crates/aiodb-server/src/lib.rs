@@ -27,6 +27,7 @@ mod key_names;
 mod keyspace;
 mod loading;
 mod locks;
+mod log;
 mod long_double;
 mod monitoring;
 mod number;
@@ -50,6 +51,7 @@ mod tls;
 mod waiters;
 mod watch;
 
-pub use config::{Config, ConfigError, ENVIRONMENT_PREFIX, Layer, TlsClients};
+pub use config::{Config, ConfigError, ENVIRONMENT_PREFIX, Layer, LogFormat, TlsClients};
 pub use loading::{Event, LoadError, Loaded, load};
+pub use log::{Level, LogLine};
 pub use server::{ServeError, serve};

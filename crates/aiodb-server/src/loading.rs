@@ -11,6 +11,7 @@ use crate::admission::{Admitted, admit, is_grouped};
 use crate::command::{Call, Run, Server};
 use crate::config::Config;
 use crate::keyspace::Keyspace;
+use crate::log::Log;
 use crate::refusal::words;
 use crate::reply::Reply;
 use crate::request::{Decoder, Fault, Request};
@@ -106,7 +107,8 @@ pub fn load(
     let keyspace = Keyspace::open(&config.dir, config.databases, options, &say)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|cause| ServeError::System { action: "start threads", cause })?;
-    let server = Server::new(config, keyspace, table, acl, None, 0);
+    let log = Log::new(|line| eprintln!("aiodb: {}", line.message));
+    let server = Server::new(config, keyspace, table, acl, None, 0, log);
     let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let client = server.clients.add(nobody, nobody, 0, server.acl.default_user(), 1);
     let session = Session::new(client.expect("nobody else is connected"));

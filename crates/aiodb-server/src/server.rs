@@ -23,6 +23,7 @@ use crate::commands;
 use crate::config::{Config, ConfigError};
 use crate::connection::Connection;
 use crate::keyspace::Keyspace;
+use crate::log::{Log, LogLine};
 use crate::monitoring::monitor;
 use crate::saves::Saves;
 use crate::scan_cursors::ScanCursors;
@@ -32,6 +33,9 @@ use crate::slow_log::SlowLog;
 use crate::stream::Stream;
 use crate::sweeper::sweep;
 use crate::tls::Tls;
+
+/// Turns of a thread after which it takes one from the common queue.
+const COMMON_QUEUE_TURNS: u32 = 3;
 
 /// Connections that the system keeps until they are accepted.
 const BACKLOG_WAIT: Duration = Duration::from_millis(100);
@@ -84,8 +88,9 @@ pub enum ServeError {
     },
 }
 
-/// Serves until the process gets SIGTERM or SIGINT, and closes the store. `say` is told what happens, a line at a time.
-pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
+/// Serves until the process gets SIGTERM or SIGINT, and closes the store. `log` is told what happens, a line at a time.
+pub fn serve(config: Config, log: impl Fn(&LogLine) + Send + Sync + 'static) -> Result<(), ServeError> {
+    let log = Log::new(log);
     let table = commands::table();
     let acl = Acl::new(table.catalog(), &config)?;
     let tls = Tls::new(&config)?;
@@ -95,21 +100,24 @@ pub fn serve(config: Config, say: impl Fn(&str)) -> Result<(), ServeError> {
         monitoring: config.metrics_address()?.map(bind).transpose()?,
     };
     let options = store_options(&config)?;
-    let keyspace = Keyspace::open(&config.dir, config.databases, options, &say)?;
+    let keyspace = Keyspace::open(&config.dir, config.databases, options, &|line: &str| log.say(line))?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    // A thread's own queue has 256 places. With more connections that are ready, the others wait in the common queue, and tokio looks there
+    // after 61 turns only unless it is told otherwise: they would be late by tens of milliseconds.
+    runtime.global_queue_interval(COMMON_QUEUE_TURNS);
     if config.threads > 0 {
         runtime.worker_threads(config.threads);
     }
     let runtime =
         runtime.enable_all().build().map_err(|cause| ServeError::System { action: "start threads", cause })?;
     let port = listeners.clients.first().map_or(0, |(_, address)| address.port());
-    let server = Arc::new(Server::new(config, keyspace, table, acl, tls, port));
-    let outcome = runtime.block_on(accept_all(&server, listeners, &say));
+    let server = Arc::new(Server::new(config, keyspace, table, acl, tls, port, log));
+    let outcome = runtime.block_on(accept_all(&server, listeners));
     // Connections that still run have had their time.
     runtime.shutdown_timeout(LAST_REPLIES);
     server.saves.finish();
     server.keyspace.close()?;
-    say("the store is closed");
+    server.log.say("the store is closed");
     outcome
 }
 
@@ -133,6 +141,7 @@ impl Server {
         acl: Acl,
         tls: Option<Tls>,
         port: u16,
+        log: Log,
     ) -> Server {
         Server {
             keyspace,
@@ -144,6 +153,7 @@ impl Server {
             statistics: Statistics::default(),
             settings: Settings::new(&config),
             slow_log: SlowLog::default(),
+            log,
             saves: Saves::new(Some(&*config.backup_dir).filter(|path| !path.as_os_str().is_empty())),
             scripts: Scripts::new(),
             shutdown: Notify::new(),
@@ -177,7 +187,8 @@ fn bind(address: SocketAddr) -> Result<(StdListener, SocketAddr), ServeError> {
     bound.map_err(|cause| ServeError::Listen { address, cause })
 }
 
-async fn accept_all(server: &Arc<Server>, listeners: Listeners, say: &impl Fn(&str)) -> Result<(), ServeError> {
+async fn accept_all(server: &Arc<Server>, listeners: Listeners) -> Result<(), ServeError> {
+    let say = |line: &str| server.log.say(line);
     let system = |action| move |cause| ServeError::System { action, cause };
     let mut terminate = signal(SignalKind::terminate()).map_err(system("wait for signals"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(system("wait for signals"))?;
@@ -199,14 +210,14 @@ async fn accept_all(server: &Arc<Server>, listeners: Listeners, say: &impl Fn(&s
         say(&format!("ready to accept {}connections at {address}", if has_tls { "TLS " } else { "" }));
         accepting.spawn(accept(Arc::clone(server), listener, has_tls, ending.clone()));
     }
-    tell_system(&NotifyState::Ready, say);
+    tell_system(&NotifyState::Ready, &say);
     let name = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
         () = server.shutdown.notified() => "SHUTDOWN",
     };
     say(&format!("{name}: taking no more commands"));
-    tell_system(&NotifyState::Stopping, say);
+    tell_system(&NotifyState::Stopping, &say);
     let _ = end.send(true);
     let last_replies = async { while accepting.join_next().await.is_some() {} };
     if tokio::time::timeout(LAST_REPLIES, last_replies).await.is_err() {

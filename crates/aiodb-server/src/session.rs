@@ -11,6 +11,7 @@ use crate::client::Client;
 use crate::locks::{Database, Key};
 use crate::reply::Protocol;
 use crate::request::Request;
+use crate::slow_log::Waits;
 use crate::waiters::Waiter;
 use crate::watch::Watch;
 
@@ -33,6 +34,8 @@ pub(crate) struct Session {
     pub(crate) subscriptions: Subscriptions,
     /// While a command is carried out that waits.
     pub(crate) waiting: Option<Waiting>,
+    /// What the last commands waited for.
+    pub(crate) waits: Waits,
 }
 
 /// A client that waits for elements of some keys.
@@ -68,6 +71,7 @@ impl Session {
             watch: Watch::default(),
             subscriptions: Subscriptions::default(),
             waiting: None,
+            waits: Waits::default(),
         }
     }
 

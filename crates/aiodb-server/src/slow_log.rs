@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures::future::join_all;
 
 use crate::client::Client;
 
@@ -34,6 +35,31 @@ pub(crate) struct Sent<'a> {
     /// Of a subcommand with its container's name before a `|`.
     pub(crate) name: &'a str,
     pub(crate) arguments: &'a [Bytes],
+}
+
+/// What a command waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// Entries and elements that were not in memory. Those that a scan passes are not counted.
+    pub(crate) reads: u32,
+    /// Until they were read.
+    pub(crate) read: Duration,
+    /// Until its write, or what it has seen, was on the device.
+    pub(crate) flush: Duration,
+}
+
+impl Waits {
+    /// Waits for reads of the device that have begun.
+    pub(crate) async fn read<F: Future>(&mut self, reads: Vec<F>) -> Vec<F::Output> {
+        if reads.is_empty() {
+            return Vec::new();
+        }
+        let begun = Instant::now();
+        self.reads += reads.len() as u32;
+        let read = join_all(reads).await;
+        self.read += begun.elapsed();
+        read
+    }
 }
 
 /// One of them.

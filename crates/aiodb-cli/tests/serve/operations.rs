@@ -354,3 +354,30 @@ fn systemd_is_told_when_the_server_is_ready_and_when_it_ends() {
     assert!(server.stop().1);
     assert_eq!(heard(), "STOPPING=1");
 }
+
+#[test]
+fn programs_read_the_log_and_find_slow_commands_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    // The first server leaves a value that the second has to read.
+    assert!(Server::start(&store, &[]).client().text(&["set", "a", &"x".repeat(1000)]) == "OK");
+    let mut command = aiodb();
+    command.arg("serve").arg(&store).args(["--port", "0", "--durability", "sync", "--log-format", "json"]);
+    let server = Server::run_until(command, "accept connections at ").unwrap_or_else(|said| panic!("{said}"));
+    let mut client = server.client();
+    assert_eq!(client.text(&["config", "set", "slowlog-log-slower-than", "0"]), "OK");
+    assert_eq!(client.text(&["get", "a"]).len(), 1000);
+    assert_eq!(client.text(&["set", "b", "secret"]), "OK");
+    assert_eq!(client.text(&["config", "set", "slowlog-log-slower-than", "-1"]), "OK");
+    let (said, went_well) = server.stop();
+    assert!(went_well && !said.contains("secret"), "{said}");
+    let lines: Vec<serde_json::Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let slow = |command: &str| lines.iter().find(|line| line["command"] == command).unwrap_or_else(|| panic!("{said}"));
+    let (get, set) = (slow("get"), slow("set"));
+    assert_eq!((get["event"].as_str(), get["level"].as_str()), (Some("slow_command"), Some("warning")));
+    assert_eq!((get["device_reads"].as_u64(), get["arguments"].as_u64()), (Some(1), Some(1)));
+    assert!(get["device_wait_us"].as_u64() > Some(0) && get["took_us"].as_u64() >= get["device_wait_us"].as_u64());
+    assert!(set["flush_wait_us"].as_u64() > Some(0) && set["took_us"].as_u64() >= set["flush_wait_us"].as_u64());
+    assert!(get["time"].as_str().is_some_and(|time| time.ends_with('Z')), "{get}");
+    assert_eq!(lines.last().map(|line| &line["message"]), Some(&serde_json::json!("the store is closed")));
+}

@@ -115,7 +115,9 @@ fn read_addresses(stderr: &mut BufReader<ChildStderr>, ready: &str) -> Result<Ad
             return Err(said);
         }
         let line = said[begin..].trim_end();
-        let after = |words: &str| line.rsplit_once(words).map(|(_, address)| address.trim_end_matches("/metrics"));
+        // A line may be an object of JSON.
+        let end = |text: &str| text.split(['"', '/']).next().unwrap_or_default().to_string();
+        let after = |words: &str| line.rsplit_once(words).map(|(_, rest)| end(rest));
         let address = |words: &str| after(words).map(|address| address.parse().unwrap());
         metrics = metrics.or(address("figures at http://"));
         tls = tls.or(address(READY_WITH_TLS));

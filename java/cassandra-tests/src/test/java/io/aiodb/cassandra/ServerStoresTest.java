@@ -24,9 +24,12 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
-/** Rows that lie on a database server: real ones, which are killed, come back, or are not what they have to be. */
+/**
+ * Rows that lie on a database server: real ones, which are killed, come back, or are not what they have to be. {@code
+ * -Daiodb.servers=mysql} leaves the other out.
+ */
 @Tag("long")
 final class ServerStoresTest {
     private static final int NETWORK = 90;
@@ -37,8 +40,12 @@ final class ServerStoresTest {
     private static final String KEYSPACE = "served";
     private static final String SETTINGS = "cassandra.yaml";
 
+    static List<String> kinds() {
+        return List.of(System.getProperty("aiodb.servers", "mysql,redis").split(","));
+    }
+
     @ParameterizedTest
-    @ValueSource(strings = {"mysql", "redis"})
+    @MethodSource("kinds")
     void aServerThatIsKilledFailsRequestsUntilItIsBack(String kind) throws InterruptedException {
         Ledger ledger = new Ledger();
         try (Nodes nodes = nodes(kind, 1)) {
@@ -140,7 +147,7 @@ final class ServerStoresTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"mysql", "redis"})
+    @MethodSource("kinds")
     void aNodeDoesNotStartOnAServerThatIsNotAsItHasToBe(String kind) throws IOException {
         try (Nodes nodes = nodes(kind, 2)) {
             write(nodes, 1);
@@ -185,7 +192,7 @@ final class ServerStoresTest {
 
     /** The node that coordinates a change refuses it where its server is down; one that learns of it does it later. */
     @ParameterizedTest
-    @ValueSource(strings = {"mysql", "redis"})
+    @MethodSource("kinds")
     void aNodeWhoseServerIsDownLearnsOfTablesLater(String kind) throws InterruptedException {
         try (Nodes nodes = nodes(kind, 2)) {
             nodes.killServer(2);

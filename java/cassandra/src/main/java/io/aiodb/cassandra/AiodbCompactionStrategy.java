@@ -8,6 +8,7 @@ import io.aiodb.cassandra.integration.ValidationWriter;
 import io.aiodb.cassandra.lifecycle.FlushSet;
 import io.aiodb.cassandra.table.StoredMemtable;
 import io.aiodb.cassandra.table.StoredTable;
+import io.aiodb.store.StoreException;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -63,11 +64,21 @@ public final class AiodbCompactionStrategy extends SizeTieredCompactionStrategy 
         }
     }
 
+    /** Asked each minute for each table, so a server that is away is no failure here: there is just nothing to do. */
     @Override
     public synchronized AbstractCompactionTask getNextBackgroundTask(long gcBefore) {
-        reportSpace();
         AbstractCompactionTask task = super.getNextBackgroundTask(gcBefore);
-        return task != null ? task : PurgeTask.ifDue(cfs, gcBefore);
+        StoredTable storedTable = StoredMemtable.storedTableOf(cfs);
+        if (storedTable == null) {
+            return task;
+        }
+        try {
+            reportSpace();
+            return task != null ? task : PurgeTask.ifDue(cfs, gcBefore);
+        } catch (StoreException.Unavailable away) {
+            storedTable.open().outage().noticed(away);
+            return task;
+        }
     }
 
     /** {@code nodetool compact}: SSTables are moved into the store, and rows that nobody can see leave it. */

@@ -37,6 +37,8 @@ public final class UpdateMerger {
             }
         } catch (StoreException.NoSuchTable | StoreException.Closed over) {
             // The table was dropped or truncated, or the node ends.
+        } catch (StoreException.Unavailable away) {
+            request.storedTable().open().outage().noticed(away);
         } catch (RuntimeException failure) {
             LOGGER.warn("{}: entries stay of many updates", request.metadata(), failure);
         }

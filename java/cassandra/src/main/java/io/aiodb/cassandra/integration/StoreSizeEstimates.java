@@ -73,6 +73,8 @@ public final class StoreSizeEstimates implements Runnable {
     private static void record(ColumnFamilyStore cfs, StoredTable storedTable) {
         try {
             record(cfs, SizeSample.sample(storedTable, null, null, cfs.getPartitioner()));
+        } catch (StoreException.Unavailable away) {
+            storedTable.open().outage().noticed(away);
         } catch (StoreException failure) {
             LOGGER.warn("The sizes of {} are not estimated: {}", cfs.metadata(), failure.getMessage());
         }

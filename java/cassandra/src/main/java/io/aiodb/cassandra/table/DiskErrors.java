@@ -8,8 +8,8 @@ import org.apache.cassandra.io.sstable.CorruptSSTableException;
 /**
  * Failures of the disk under a store as errors of Cassandra's, which does as {@code disk_failure_policy} says where it
  * catches them ({@code JVMStabilityInspector}). A full store is none: it goes on reading, and writing once there is space.
- * Neither is a store on a server whose disk fails, or that is down: requests fail until it is back, and the node's own disks
- * are well.
+ * Neither is a store on a server whose disk fails, or that is down: requests fail until it is back, as its
+ * {@link ServerOutage} tells the operator, and the node's own disks are well.
  */
 public final class DiskErrors {
     private DiskErrors() {}
@@ -19,6 +19,9 @@ public final class DiskErrors {
         if (failure instanceof StoreException.Failed || failure instanceof StoreException.Unavailable) {
             open.readFailed();
         }
+        if (failure instanceof StoreException.Unavailable away) {
+            return open.outage().refusedRead(away);
+        }
         if (failure instanceof StoreException.Failed && !open.configuration().isOnServer()) {
             throw new FSReadError(failure, open.directory());
         }
@@ -27,6 +30,9 @@ public final class DiskErrors {
 
     /** The error of a failed write. */
     public static RuntimeException ofWrite(StoreException failure, OpenStore open) {
+        if (failure instanceof StoreException.Unavailable away) {
+            return open.outage().refusedWrite(away);
+        }
         if (failure instanceof StoreException.Failed && !open.configuration().isOnServer()) {
             throw new FSWriteError(failure, open.directory());
         }

@@ -31,6 +31,7 @@ public final class OpenStore {
     private final PartitionLocks locks = new PartitionLocks();
     private final MergeQueue mergeQueue;
     private final LongAdder failedReads = new LongAdder();
+    private final ServerOutage outage;
 
     /** The headers of each table, made once; guarded by itself. */
     private final Map<TableId, SerializationHeaders> headers = new HashMap<>();
@@ -52,6 +53,7 @@ public final class OpenStore {
         this.store = store;
         this.catalog = new Catalog(store);
         this.mergeQueue = new MergeQueue(merger);
+        this.outage = new ServerOutage(configuration, catalog::node);
     }
 
     /**
@@ -98,6 +100,11 @@ public final class OpenStore {
     /** The entries of its tables that wait to be merged. */
     public MergeQueue mergeQueue() {
         return mergeQueue;
+    }
+
+    /** Whether its server answers, if it has one. */
+    public ServerOutage outage() {
+        return outage;
     }
 
     /** Counts a read that failed because the store, or its server, does not answer. */
@@ -184,6 +191,7 @@ public final class OpenStore {
 
     /** Closes the store, and ends the thread that works on it in the background. */
     public void close() {
+        outage.close();
         mergeQueue.close();
         store.close();
     }

@@ -1,6 +1,6 @@
 /**
  * The state of stored tables that reads, writes and compactions share: the table and its store, the locks of its partitions,
- * the catalog of stored tables, and bounds of the rows that are known without reading them.
+ * the catalog of stored tables, bounds of the rows that are known without reading them, and whether the store's server answers.
  *
  * <p><b>Owns</b> the state of open stores and of their tables, in memory and in the catalog.
  *

@@ -62,6 +62,9 @@ public final class LargeUpdate {
             finish(storedTable);
         } catch (StoreException.NoSuchTable | StoreException.Closed over) {
             // The table was dropped or truncated, or the node ends.
+        } catch (StoreException.Unavailable away) {
+            storedTable.open().outage().noticed(away);
+            finishLater(storedTable);
         } catch (StoreException failure) {
             LOGGER.warn("An update of the table {} is there in part: {}", storedTable.id(), failure.getMessage());
             finishLater(storedTable);

@@ -3,6 +3,8 @@ package io.aiodb.cassandra.compaction;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import ch.qos.logback.classic.spi.ILoggingEvent;
+import io.aiodb.cassandra.fixture.LogOf;
 import io.aiodb.cassandra.fixture.OneStoredTable;
 import io.aiodb.cassandra.fixture.Schema;
 import io.aiodb.cassandra.format.FrameReader;
@@ -13,6 +15,7 @@ import io.aiodb.cassandra.write.UpdateWriter;
 import io.aiodb.store.Durability;
 import io.aiodb.store.Range;
 import io.aiodb.store.Rows;
+import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.TreeSet;
@@ -101,6 +104,23 @@ class UpdateMergerTest extends OneStoredTable {
         assertEquals(visible(written, deleted), names(), "with the seed " + seed);
         restart();
         assertEquals(visible(written, deleted), names(), "with the seed " + seed);
+    }
+
+    /** Else each of thousands of requests would leave its stack trace in the log. */
+    @Test
+    void thatAServerIsAwayIsNotSaidOfEachMerge() {
+        for (int i = 1; i <= 2 * MergeQueue.MAX_UPDATES; i++) {
+            int time = i;
+            write(update -> update.timestamp(time).nowInSec(time).delete());
+        }
+        store.goAway();
+        List<ILoggingEvent> said = LogOf.during("io.aiodb.cassandra", () -> {
+            for (int time = 0; time < 2; time++) {
+                UpdateMerger.merge(new MergeQueue.Request(storedTable, table, Schema.key(1), List.of(), true, true));
+            }
+        });
+        assertEquals(1, said.size(), said::toString);
+        assertTrue(said.get(0).getFormattedMessage().contains("is away: no server"), said::toString);
     }
 
     private static TreeSet<String> visible(int[] written, int[] deleted) {

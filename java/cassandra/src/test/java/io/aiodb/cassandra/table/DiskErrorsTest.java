@@ -35,7 +35,9 @@ class DiskErrorsTest extends OneStoredTable {
     void readsThatOthersWouldFollowAreCounted() {
         long before = store.open().failedReads();
         StoreException down = new StoreException.Unavailable("the server does not answer");
-        assertSame(down, DiskErrors.ofRead(down, store.open()));
+        RuntimeException error = DiskErrors.ofRead(down, store.open());
+        assertEquals(ServerAwayException.class, error.getClass());
+        assertEquals(down.getMessage(), error.getMessage());
         assertEquals(before + 1, store.open().failedReads());
         DiskErrors.ofRead(new StoreException.Corruption("a record does not check out"), store.open());
         DiskErrors.ofWrite(down, store.open());

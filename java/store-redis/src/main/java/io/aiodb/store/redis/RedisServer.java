@@ -170,7 +170,7 @@ final class RedisServer implements AutoCloseable {
         while (cause.getCause() != null) {
             cause = cause.getCause();
         }
-        String why = String.valueOf(cause.getMessage());
+        String why = RedisSession.reason(cause);
         if (why.startsWith("WRONGPASS") || why.startsWith("NOAUTH") || why.contains("AUTH")) {
             return new StoreException.Configuration(settings.server() + " refuses the user or the password: " + why
                     + ": set `user` and `password_file`", failure);

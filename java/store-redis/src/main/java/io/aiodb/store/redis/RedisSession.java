@@ -7,6 +7,7 @@ import io.lettuce.core.RedisFuture;
 import io.lettuce.core.ScriptOutputType;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.async.RedisAsyncCommands;
+import java.nio.channels.ClosedChannelException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.EnumMap;
@@ -145,12 +146,17 @@ final class RedisSession implements AutoCloseable {
             if (failure.getCause() instanceof RedisCommandExecutionException refused) {
                 throw refused(refused);
             }
-            throw end("cannot be reached: " + failure.getCause().getMessage(), failure.getCause());
+            throw end("cannot be reached: " + reason(failure.getCause()), failure.getCause());
         } finally {
             if (interrupted) {
                 Thread.currentThread().interrupt();
             }
         }
+    }
+
+    /** What a failure of a connection says for people; one that was closed says nothing by itself. */
+    static String reason(Throwable failure) {
+        return failure instanceof ClosedChannelException ? "it has closed the connection" : String.valueOf(failure.getMessage());
     }
 
     /** The server as it is for callers whose writes have not begun. */

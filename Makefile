@@ -102,9 +102,17 @@ test-cassandra: java ## Compare aiodb with Cassandra's memtable on real nodes, m
 # With which stores behind the memtable.
 STORES := rocksdb mysql redis
 
+# How single rows of MySQL are read, beside SQL.
+ACCESS := direct handler procedure
+
 .PHONY: test-cassandra-stores
-test-cassandra-stores: java ## Compare statements over other stores than aiodb, and mix these as replicas (STORES=; an hour)
+test-cassandra-stores: java ## Compare statements over other stores than aiodb, and mix these as replicas (STORES=, ACCESS=; over an hour)
 	for store in $(STORES); do $(MVN) --projects cassandra-tests -Dtest=StatementsTest -Daiodb.store=$$store package; done
+	for access in $(ACCESS); do \
+		$(MVN) --projects cassandra-tests -Dtest=StatementsTest -Daiodb.store=mysql -Daiodb.access=$$access package; \
+		$(MVN) --projects cassandra-tests -Dtest='ServerStoresTest#aServerThatIsKilled*' -Dgroups=long -Daiodb.rounds=1 \
+			-Daiodb.servers=mysql -Daiodb.access=$$access package; \
+	done
 	$(MVN) --projects cassandra-tests -Dtest=MixedStoresTest -Dgroups=slow -Daiodb.mixed=aiodb,mysql,redis package
 
 .PHONY: test-harness

@@ -23,10 +23,25 @@ server_process() {
     echo "$pid"
 }
 
-# Makes a server of a kind for a node, unless it has one.
+# A port of a node's address, from one on, where nobody listens.
+free_port() {
+    local port=$2
+    while listens "$1" "$port"; do port=$((port + 1)); done
+    echo "$port"
+}
+
+# Makes a server of a kind for a node, unless it has one. How single rows of MySQL are read is said anew each time.
 make_server() {
+    local node=$1 kind=$2 directory=$cluster/node$1/$2
+    [ -e "$directory/port" ] || make_data "$node" "$kind"
+    if [ "$kind" = mysql ]; then
+        echo "${ACCESS:-jdbc}" >"$directory/access"
+        [ -e "$directory/direct_port" ] || free_port "$node" 9998 >"$directory/direct_port"
+    fi
+}
+
+make_data() {
     local node=$1 kind=$2 directory=$cluster/node$1/$2 port
-    if [ -e "$directory/port" ]; then return; fi
     rm -rf "$directory"
     mkdir -p "$directory/data"
     (
@@ -41,8 +56,31 @@ make_server() {
             ;;
         redis) port=6379 ;;
     esac
-    while listens "$node" "$port"; do port=$((port + 1)); done
-    echo "$port" >"$directory/port"
+    free_port "$node" "$port" >"$directory/port"
+}
+
+# How single rows of a node's MySQL are read.
+access() {
+    cat "$cluster/node$1/mysql/access" 2>/dev/null || echo jdbc
+}
+
+# What a MySQL is told in a file, so that nobody sees the secret in the list of processes.
+mysql_options() {
+    local address=$network.$1 directory=$cluster/node$1/mysql
+    echo "[mysqld]"
+    if [ "$(access "$1")" = direct ]; then
+        cat <<CNF
+plugin_maturity = beta
+plugin_load_add = handlersocket
+handlersocket_address = $address
+handlersocket_port = $(cat "$directory/direct_port")
+handlersocket_port_wr = $(free_port "$1" $(($(cat "$directory/direct_port") + 1)))
+handlersocket_threads = 2
+handlersocket_threads_wr = 1
+handlersocket_plain_secret = $(cat "$directory/password")
+handlersocket_plain_secret_wr = $(cat "$directory/password")
+CNF
+    fi
 }
 
 # What a server is started with. It is as durable as the memtable asks for.
@@ -57,9 +95,11 @@ server_command() {
 CREATE USER IF NOT EXISTS aiodb@'%' IDENTIFIED BY '$(cat "$directory/password")';
 GRANT ALL ON \`aiodb\\_%\`.* TO aiodb@'%';
 SQL
+                mysql_options "$1" >"$directory/options.cnf"
             )
-            command=(mariadbd --no-defaults --user="$(id -un)" --datadir="$directory/data" --bind-address="$address" --port="$port"
-                --socket=socket --pid-file="$directory/mariadbd.pid" --init-file="$directory/users.sql" --skip-name-resolve
+            command=(mariadbd --defaults-file="$directory/options.cnf" --user="$(id -un)" --datadir="$directory/data"
+                --bind-address="$address" --port="$port" --socket=socket
+                --pid-file="$directory/mariadbd.pid" --init-file="$directory/users.sql" --skip-name-resolve
                 --innodb-buffer-pool-size="${SERVER_MEMORY_MB}M" --max-allowed-packet="${PACKET_MB}M")
             case ${DURABILITY:-interval} in
                 sync) command+=(--innodb-flush-log-at-trx-commit=1) ;;
@@ -88,7 +128,10 @@ server_answers() {
     local address=$network.$1 kind=$2 directory=$cluster/node$1/$2 port
     port=$(cat "$directory/port")
     case $kind in
-        mysql) listens "$1" "$port" ;;
+        mysql)
+            listens "$1" "$port" || return 1
+            [ "$(access "$1")" != direct ] || listens "$1" "$(cat "$directory/direct_port")"
+            ;;
         redis) REDISCLI_AUTH=$(cat "$directory/password") redis-cli -h "$address" -p "$port" ping 2>/dev/null | grep --quiet PONG ;;
     esac
 }
@@ -136,4 +179,20 @@ server_parameters() {
         port: $(cat "$directory/port")
         password_file: $directory/password
 YAML
+    if [ "$2" = mysql ]; then access_parameters "$1"; fi
+}
+
+access_parameters() {
+    local directory=$cluster/node$1/mysql
+    case $(access "$1") in
+        jdbc) ;;
+        direct)
+            cat <<YAML
+        access: direct
+        direct_port: $(cat "$directory/direct_port")
+        direct_secret_file: $directory/password
+YAML
+            ;;
+        *) echo "        access: $(access "$1")" ;;
+    esac
 }

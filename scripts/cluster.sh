@@ -22,7 +22,8 @@
 # of their cassandra.yaml, in which DIRECTORY stands for the node's own, MEMTABLES further memtable configurations there,
 # COMMIT_LOG when their commit log is on the device (periodic, batch), DURABILITY that of their memtable `aiodb` (interval,
 # sync), PARAMETERS further ones of it, a line each, and CLASSES is put before their class path. SERVER_MEMORY_MB is what MySQL
-# may cache (64). Needs a JDK 17 and Maven, which brings Cassandra.
+# may cache (64), ACCESS how `map NODE mysql` has single rows read (jdbc, direct, handler, procedure). Needs a JDK 17 and Maven,
+# which brings Cassandra.
 set -euo pipefail
 
 repository=$(cd "$(dirname "$0")/.." && pwd)

@@ -38,6 +38,7 @@ final class Nodes implements AutoCloseable {
     private static final int CQL_PORT = 9042;
 
     private static final String START_SECONDS = "1200";
+    private static final String ACCESS = System.getProperty("aiodb.access", "jdbc");
 
     private final int network;
     private final String settings;
@@ -105,9 +106,9 @@ final class Nodes implements AutoCloseable {
         launcher("remove", Integer.toString(node));
     }
 
-    /** What the node's memtable {@code aiodb} is from its next start. */
+    /** What the node's memtable {@code aiodb} is from its next start. {@code -Daiodb.access} says how MySQL is read then. */
     void map(int node, String memtable) {
-        launcher("map", Integer.toString(node), memtable);
+        launcher(Map.of("ACCESS", ACCESS), "map", Integer.toString(node), memtable);
     }
 
     /** The same with further parameters of this node's memtable, a line each. */

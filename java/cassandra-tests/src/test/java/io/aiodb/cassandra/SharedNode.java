@@ -6,7 +6,7 @@ import org.junit.jupiter.api.extension.ParameterResolver;
 
 /**
  * Gives test classes one node, which is started for the first of them and ended after the last. {@code -Daiodb.store=mysql}
- * puts another store than aiodb behind its memtable.
+ * puts another store than aiodb behind its memtable, whose single rows are then read as {@code -Daiodb.access} says.
  */
 final class SharedNode implements ParameterResolver {
     private static final int NETWORK = Integer.getInteger("aiodb.network", 91);

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::slow_log::{Sent, Waits};
 
-/// Lines about slow commands in a second, at most.
-const MOST_SLOW: u32 = 10;
-const SECOND: Duration = Duration::from_secs(1);
+/// Lines about slow commands in so long a time, at most. Where all are slow, a line for each would be most of what the server does.
+const MOST_SLOW: u32 = 3;
+const TOGETHER: Duration = Duration::from_secs(10);
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,8 @@ pub(crate) struct Log {
 
 /// How many slow commands there were lately.
 struct Slow {
-    second: Instant,
+    /// When the time began of which `told` lines are.
+    begun: Instant,
     told: u32,
     /// Those of which no line says anything, since the last one that says how many.
     untold: u64,
@@ -60,7 +61,7 @@ struct Slow {
 
 impl Log {
     pub(crate) fn new(write: impl Fn(&LogLine) + Send + Sync + 'static) -> Log {
-        Log { write: Box::new(write), slow: Mutex::new(Slow { second: Instant::now(), told: 0, untold: 0 }) }
+        Log { write: Box::new(write), slow: Mutex::new(Slow { begun: Instant::now(), told: 0, untold: 0 }) }
     }
 
     /// Tells of the server as a whole.
@@ -103,8 +104,8 @@ impl Log {
 impl Slow {
     /// Whether a slow command is told of; and of how many before it was not.
     fn next(&mut self, now: Instant) -> Option<u64> {
-        if now.duration_since(self.second) >= SECOND {
-            (self.second, self.told) = (now, 0);
+        if now.duration_since(self.begun) >= TOGETHER {
+            (self.begun, self.told) = (now, 0);
         }
         if self.told == MOST_SLOW {
             self.untold += 1;

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::format::manifest::{Identity, Manifest, damage_error};
+use crate::format::manifest::{Identity, MANIFEST_NAMES, Manifest, damage_error};
 use crate::format::position::Position;
 use crate::io::small_file::{new_name, read_file, rename_durably, replace_file};
 use crate::io::{Access, Device, File, WriteSync};
@@ -153,8 +153,9 @@ pub(crate) fn create<D: Device>(device: &D, paths: &[&Path], options: &Options) 
         write_durably(device, &path.join("STORE.new"), &identity.encode())?;
     }
     let bytes = empty_manifest().encode(&store);
-    replace_file(device, &paths[0].join("MANIFEST"), &bytes)?;
-    replace_file(device, &paths[0].join("MANIFEST.copy"), &bytes)?;
+    for name in MANIFEST_NAMES {
+        replace_file(device, &paths[0].join(name), &bytes)?;
+    }
     replace_file(device, &paths[0].join("STORE"), &identity.encode())?;
     Ok(Found { identity, directories: paths.iter().map(|path| path.to_path_buf()).collect() })
 }

@@ -8,7 +8,7 @@ use crate::cache::Cache;
 use crate::flow::directories::{self, Found};
 use crate::flow::futures::Futures;
 use crate::flow::room::unless_full;
-use crate::format::manifest::{Identity, Manifest, damage_error};
+use crate::format::manifest::{Identity, MANIFEST_NAMES, Manifest, damage_error};
 use crate::format::settings::Settings;
 use crate::index::ordered::OrderedIndexes;
 use crate::index::snapshots::Snapshots;
@@ -292,8 +292,9 @@ fn read_manifest<D: Device>(device: &D, root: &Path, identity: &Identity) -> Res
         let advice = "restore the file, or the store from a backup";
         Manifest::decode(&bytes, &identity.store).map_err(|damage| damage_error(&path, 0, damage, advice))
     };
-    match read("MANIFEST") {
-        Err(damaged @ Error::Corruption { .. }) => read("MANIFEST.copy").map_err(|_| damaged),
+    let [name, copy_name] = MANIFEST_NAMES;
+    match read(name) {
+        Err(damaged @ Error::Corruption { .. }) => read(copy_name).map_err(|_| damaged),
         other => other,
     }
 }

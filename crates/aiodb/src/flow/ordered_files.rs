@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::format::manifest::MANIFEST_NAMES;
 use crate::format::manifest::Manifest;
 use crate::index::lmdb::LmdbIndex;
 use crate::index::ordered::{Committed, OrderedIndex};
 use crate::index::range_tombstones::Ranges;
-use crate::index::runs::{MANIFEST_NAMES, Runs};
+use crate::index::runs::Runs;
 use crate::io::Device;
 use crate::io::disk::with_descriptors;
 use crate::planted::{self, Bug};

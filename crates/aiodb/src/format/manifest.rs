@@ -13,6 +13,9 @@ use crate::format::segment::{
 use crate::format::settings::Settings;
 use crate::io::UNIT_BYTES;
 
+/// The names of a manifest, that of the store and that of the sorted runs, and of its other copy.
+pub(crate) const MANIFEST_NAMES: [&str; 2] = ["MANIFEST", "MANIFEST.copy"];
+
 const MANIFEST_MAGIC: &[u8; 8] = b"AIODBMAN";
 const IDENTITY_MAGIC: &[u8; 8] = b"AIODBSTO";
 const MANIFEST_HEADER_BYTES: usize = 64;

@@ -31,7 +31,6 @@ use std::sync::Arc;
 
 pub(crate) use self::copy::CapturedRuns;
 use self::edits::Editing;
-pub(crate) use self::edits::MANIFEST_NAMES;
 pub(crate) use self::file::{CapturedFile, path_of};
 use self::file::{Removals, hash_of};
 use self::lookup::RunLookup;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use crate::checksum::crc32c;
 use crate::error::Error;
-use crate::format::manifest::{Manifest, ManifestSegment, ManifestTable};
+use crate::format::manifest::{MANIFEST_NAMES, Manifest, ManifestSegment, ManifestTable};
 use crate::format::position::Position;
 use crate::format::segment::{FIRST_VERSION, put};
 use crate::index::hash::checkpoint::{HASH_HEADER_BYTES, HASH_MAGIC, SHARD_HEADER_BYTES, decode_hash};
@@ -23,10 +23,6 @@ use crate::store::checkpoints::Retired;
 use crate::store::settling::Unsettled;
 use crate::store::upkeep::Upkeep;
 use crate::{IndexKind, Result};
-
-/// The manifest, and the other copy of it.
-const MANIFEST: &str = "MANIFEST";
-const MANIFEST_COPY: &str = "MANIFEST.copy";
 
 /// How much of a hash index is encoded before it is written.
 const WRITE_BYTES: usize = 1 << 20;
@@ -95,10 +91,11 @@ impl<D: Device> Upkeep<D> {
         };
         let mut replaced = Vec::new();
         let prepared = self.prepare_checkpoint(number, closed, &mut replaced);
-        let (manifest, [new, new_copy]) = prepared.inspect_err(|_| self.take_back(number, replaced))?;
+        let (manifest, new) = prepared.inspect_err(|_| self.take_back(number, replaced))?;
         // From here on an opening may find the new manifest.
-        rename_durably(&self.device, &new, &self.root.join(MANIFEST))?;
-        rename_durably(&self.device, &new_copy, &self.root.join(MANIFEST_COPY))?;
+        for (new, name) in new.iter().zip(MANIFEST_NAMES) {
+            rename_durably(&self.device, new, &self.root.join(name))?;
+        }
         self.checkpointing.numbers().durable = number;
         self.commit.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
         remember(&manifest)?;
@@ -133,8 +130,9 @@ impl<D: Device> Upkeep<D> {
         }
         let manifest = Manifest { closed, ..self.manifest(number, position, next_sequence) };
         let bytes = manifest.encode(&self.segments.store);
-        let new = write_new(&self.device, &self.root.join(MANIFEST), &bytes)?;
-        let new_copy = write_new(&self.device, &self.root.join(MANIFEST_COPY), &bytes).inspect_err(|_| {
+        let [path, copy_path] = MANIFEST_NAMES.map(|name| self.root.join(name));
+        let new = write_new(&self.device, &path, &bytes)?;
+        let new_copy = write_new(&self.device, &copy_path, &bytes).inspect_err(|_| {
             // If this fails as well, the next checkpoint writes over it.
             let _ = self.device.remove(&new);
         })?;

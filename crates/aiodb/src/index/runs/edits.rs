@@ -12,7 +12,7 @@ use super::Runs;
 use super::file::{ADVICE, RunFile, path_of};
 use super::set::{Files, Run, RunSet};
 use crate::config::MergePolicy;
-use crate::format::manifest::damage_error;
+use crate::format::manifest::{MANIFEST_NAMES, damage_error};
 use crate::format::run::manifest::RunManifest;
 use crate::format::segment::Damage;
 use crate::io::small_file::{new_name, read_file, rename_durably, replace_file, write_new};
@@ -21,9 +21,6 @@ use crate::planted::{self, Bug};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{InOrder, Mutex, RwLock};
 use crate::{Error, Result};
-
-/// The names of the manifest and its copy.
-pub(crate) const MANIFEST_NAMES: [&str; 2] = ["MANIFEST", "MANIFEST.copy"];
 
 /// The ending of the name of a run's file.
 const RUN_SUFFIX: &str = ".run";

@@ -8,9 +8,8 @@ use super::pipe::pump;
 use super::point::{FileKind, Point, PointFile, PointSegment};
 use super::repository::{Repository, damaged_backup};
 use crate::checksum::{crc32c, crc32c_append};
-use crate::format::manifest::{Identity, Manifest};
+use crate::format::manifest::{Identity, MANIFEST_NAMES, Manifest};
 use crate::format::segment::{SegmentHeader, put};
-use crate::index::runs::MANIFEST_NAMES;
 use crate::io::small_file::replace_file;
 use crate::io::{Access, AlignedBuffer, Device, Disk, File, UNIT_BYTES, WriteSync};
 use crate::{Backend, Error, Result};
@@ -130,8 +129,9 @@ impl<T: Device, S: Device> Restore<'_, T, S> {
             self.sync_dir(directory)?;
         }
         let manifest = self.manifest().encode(&identity.store);
-        replace_file(&self.device, &self.root.join("MANIFEST"), &manifest)?;
-        replace_file(&self.device, &self.root.join("MANIFEST.copy"), &manifest)?;
+        for name in MANIFEST_NAMES {
+            replace_file(&self.device, &self.root.join(name), &manifest)?;
+        }
         // The identity comes last: with it the store exists.
         replace_file(&self.device, &self.root.join("STORE"), &identity.encode())?;
         let marker = self.root.join(MARKER_NAME);

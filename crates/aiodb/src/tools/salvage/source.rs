@@ -8,12 +8,11 @@ use super::scan::seed_without_header;
 use super::{LostRegion, SalvageReport};
 use crate::format::batch::BatchView;
 use crate::format::location::Location;
-use crate::format::manifest::{Identity, Manifest, damage_error};
+use crate::format::manifest::{Identity, MANIFEST_NAMES, Manifest, damage_error};
 use crate::format::record::{Chunk, Kind, Record};
 use crate::format::run::manifest::RunManifest;
 use crate::format::segment::{Damage, HEADER_BYTES, PendingHeader, Seed, SegmentHeader, u32_at};
 use crate::format::settings::Settings;
-use crate::index::runs::MANIFEST_NAMES;
 use crate::io::small_file::read_file;
 use crate::io::{Access, Device, File, UNIT_BYTES};
 use crate::log::commit::PENDING_BUFFERS;
@@ -249,7 +248,7 @@ impl<D: Device> Source<D> {
 
     /// A manifest that checks out says which store it is of.
     fn store_of_manifest(&self) -> Option<[u8; 16]> {
-        ["MANIFEST", "MANIFEST.copy"].into_iter().find_map(|name| {
+        MANIFEST_NAMES.into_iter().find_map(|name| {
             self.find_file(name, |bytes| {
                 let store = bytes.get(16..32)?.try_into().ok()?;
                 Manifest::decode(bytes, &store).is_ok().then_some(store)
@@ -270,7 +269,7 @@ impl<D: Device> Source<D> {
 
     fn read_manifest(&mut self, report: &mut SalvageReport) -> Result<()> {
         let Some(store) = self.store else { return Ok(()) };
-        for name in ["MANIFEST", "MANIFEST.copy"] {
+        for name in MANIFEST_NAMES {
             self.manifest = self.find_file(name, |bytes| Manifest::decode(bytes, &store).ok());
             if self.manifest.is_some() {
                 return Ok(());

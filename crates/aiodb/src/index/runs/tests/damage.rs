@@ -6,9 +6,9 @@ use fastrand::Rng;
 use super::world::{DIRECTORY, STORE, World};
 use super::{act, named_files};
 use crate::Error;
+use crate::format::manifest::MANIFEST_NAMES;
 use crate::format::record::Kind;
 use crate::index::runs::Runs;
-use crate::index::runs::edits::MANIFEST_NAMES;
 use crate::io::{Access, Device, File};
 
 fn filled(seed: u64) -> World {
